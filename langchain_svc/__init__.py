@@ -1,0 +1,71 @@
+"""Chat models and tools of a hosted AI platform, for LangChain.
+
+Names are imported when they are first asked for, which keeps `import langchain_svc` quick.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from ._version import __version__
+
+if TYPE_CHECKING:
+    from .callbacks import SvcUsageCallbackHandler
+    from .chat_models import ChatSvc
+    from .errors import (
+        SvcAPIError,
+        SvcAuthenticationError,
+        SvcBadRequestError,
+        SvcConnectionError,
+        SvcContextOverflowError,
+        SvcError,
+        SvcNotFoundError,
+        SvcPermissionDeniedError,
+        SvcRateLimitError,
+        SvcRequestError,
+        SvcResponseError,
+        SvcServerError,
+        SvcStreamError,
+        SvcTimeoutError,
+    )
+    from .registration import register
+
+__all__ = [
+    "ChatSvc",
+    "SvcAPIError",
+    "SvcAuthenticationError",
+    "SvcBadRequestError",
+    "SvcConnectionError",
+    "SvcContextOverflowError",
+    "SvcError",
+    "SvcNotFoundError",
+    "SvcPermissionDeniedError",
+    "SvcRateLimitError",
+    "SvcRequestError",
+    "SvcResponseError",
+    "SvcServerError",
+    "SvcStreamError",
+    "SvcTimeoutError",
+    "SvcUsageCallbackHandler",
+    "__version__",
+    "register",
+]
+
+_HOMES = {
+    "ChatSvc": "chat_models",
+    "SvcUsageCallbackHandler": "callbacks",
+    "register": "registration",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f".{_HOMES.get(name, 'errors')}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

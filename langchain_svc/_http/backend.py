@@ -1,0 +1,126 @@
+"""Network streams that keep to a deadline, whoever is reading from them.
+
+httpcore hands the timeout of a request to each read and write of its network stream. These thin
+wrappers turn a `Patience` into the seconds that are left at that moment; a plain number passes.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterable
+from typing import Any
+
+import httpcore
+
+from .patience import Patience, seconds
+
+# Below this a socket would be asked not to block at all, which httpcore reads as a broken one.
+_SHORTEST = 0.001
+
+
+def _timeout(timeout: float | None, late: type[Exception]) -> float | None:
+    wait = seconds(timeout)
+    if wait is not None and isinstance(timeout, Patience):
+        if wait <= 0:
+            raise late("the deadline has passed")
+        return max(wait, _SHORTEST)
+    return wait
+
+
+class Stream(httpcore.NetworkStream):
+    """A network stream under a deadline."""
+
+    def __init__(self, stream: httpcore.NetworkStream) -> None:
+        self._stream = stream
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        return self._stream.read(max_bytes, _timeout(timeout, httpcore.ReadTimeout))
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        self._stream.write(buffer, _timeout(timeout, httpcore.WriteTimeout))
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,
+    ) -> httpcore.NetworkStream:
+        wait = _timeout(timeout, httpcore.ConnectTimeout)
+        return Stream(self._stream.start_tls(ssl_context, server_hostname, wait))
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)
+
+
+class Backend(httpcore.NetworkBackend):
+    """Opens network streams under a deadline."""
+
+    def __init__(self, backend: httpcore.NetworkBackend) -> None:
+        self._backend = backend
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.NetworkStream:
+        wait = _timeout(timeout, httpcore.ConnectTimeout)
+        return Stream(self._backend.connect_tcp(host, port, wait, local_address, socket_options))
+
+    def sleep(self, seconds: float) -> None:
+        self._backend.sleep(seconds)
+
+
+class AsyncStream(httpcore.AsyncNetworkStream):
+    """The asynchronous twin of `Stream`."""
+
+    def __init__(self, stream: httpcore.AsyncNetworkStream) -> None:
+        self._stream = stream
+
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        return await self._stream.read(max_bytes, _timeout(timeout, httpcore.ReadTimeout))
+
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        await self._stream.write(buffer, _timeout(timeout, httpcore.WriteTimeout))
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    async def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        wait = _timeout(timeout, httpcore.ConnectTimeout)
+        return AsyncStream(await self._stream.start_tls(ssl_context, server_hostname, wait))
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)
+
+
+class AsyncBackend(httpcore.AsyncNetworkBackend):
+    """The asynchronous twin of `Backend`."""
+
+    def __init__(self, backend: httpcore.AsyncNetworkBackend) -> None:
+        self._backend = backend
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        wait = _timeout(timeout, httpcore.ConnectTimeout)
+        stream = await self._backend.connect_tcp(host, port, wait, local_address, socket_options)
+        return AsyncStream(stream)
+
+    async def sleep(self, seconds: float) -> None:
+        await self._backend.sleep(seconds)

@@ -1,0 +1,207 @@
+"""Two short drivers for the one conversation of `exchange.py`: blocking, and on an event loop.
+
+Closing a driver's generator, which also happens when it is left early or its task is cancelled,
+closes the connection at once if the body was not read to its end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
+from typing import Any
+
+import httpx
+
+from .connections import Connections
+from .exchange import Call, Close, Head, Lost, Open, Read, Reply, Sleep, converse
+
+_TIMEOUTS = (httpx.ConnectTimeout, httpx.ReadTimeout, httpx.WriteTimeout, httpx.PoolTimeout)
+
+
+def _lost(error: Exception) -> Lost:
+    """What a failure of the network means, without what a URL or header could bring in."""
+    if isinstance(error, _TIMEOUTS):
+        return Lost("timeout")
+    if isinstance(error, (httpx.ConnectError, httpx.ProxyError)):
+        return Lost("connect", str(error)[:200])
+    if isinstance(error, httpx.RemoteProtocolError):
+        return Lost("read", "the server broke off or spoke no valid HTTP")
+    return Lost("read", type(error).__name__)
+
+
+def _prepare(step: Open) -> httpx.Request:
+    request = step.request
+    return httpx.Request(
+        request.method,
+        request.url,
+        headers=request.headers,
+        content=request.body,
+        extensions={"timeout": _timeouts(step)},
+    )
+
+
+def _timeouts(step: Open) -> dict[str, Any]:
+    patience = step.patience
+    # Waiting for a place in the pool is no fault of the service: only the deadline bounds it.
+    until = patience.until - time.monotonic()
+    pool = None if until == float("inf") else max(0.0, until)
+    return {"connect": patience, "read": patience, "write": patience, "pool": pool}
+
+
+def _prepared_by(client: httpx.Client | httpx.AsyncClient, step: Open) -> httpx.Request:
+    """The request as the caller's own client builds it, with that client's headers."""
+    request = step.request
+    return client.build_request(
+        request.method,
+        request.url,
+        headers=request.headers,
+        content=request.body,
+        extensions={"timeout": _timeouts(step)},
+    )
+
+
+def _head(response: httpx.Response) -> Head:
+    return Head(response.status_code, response.headers)
+
+
+class Link:
+    """Performs the steps of one call, blocking."""
+
+    def __init__(self, connections: Connections, client: httpx.Client | None) -> None:
+        self._connections = connections
+        self._client = client
+        self._response: httpx.Response | None = None
+        self._body: Iterator[bytes] = iter(())
+        self.perform: dict[type[Any], Callable[[Any], Reply]] = {
+            Open: self.open,
+            Read: self.read,
+            Close: self.close,
+            Sleep: self.sleep,
+        }
+
+    def open(self, step: Open) -> Reply:
+        try:
+            if self._client is None:
+                response = self._connections.transport().handle_request(_prepare(step))
+            else:
+                request = _prepared_by(self._client, step)
+                response = self._client.send(request, stream=True, follow_redirects=False)
+        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+            return _lost(error)
+        self._response = response
+        assert isinstance(response.stream, httpx.SyncByteStream)  # noqa: S101
+        self._body = iter(response.stream)
+        return _head(response)
+
+    def read(self, _: Read) -> Reply:
+        try:
+            return next(self._body, b"")
+        except (httpx.HTTPError, httpx.StreamError, OSError) as error:
+            return _lost(error)
+
+    def close(self, _: Close | None = None) -> Reply:
+        response, self._response = self._response, None
+        if response is not None:
+            response.close()
+        return None
+
+    def sleep(self, step: Sleep) -> Reply:
+        time.sleep(step.seconds)
+        return None
+
+
+def run(
+    call: Call[Any], connections: Connections, client: httpx.Client | None
+) -> Generator[Any, None, None]:
+    """The pieces of the answer, blocking."""
+    link = Link(connections, client)
+    steps = converse(call)
+    reply: Reply = None
+    try:
+        while True:
+            try:
+                step = steps.send(reply)
+            except StopIteration:
+                return
+            perform = link.perform.get(type(step))
+            if perform is None:
+                yield step
+                reply = None
+            else:
+                reply = perform(step)
+    finally:
+        link.close()
+
+
+class AsyncLink:
+    """Performs the steps of one call on an event loop."""
+
+    def __init__(self, connections: Connections, client: httpx.AsyncClient | None) -> None:
+        self._connections = connections
+        self._client = client
+        self._response: httpx.Response | None = None
+        self._body: AsyncIterator[bytes] | None = None
+        self.perform: dict[type[Any], Callable[[Any], Any]] = {
+            Open: self.open,
+            Read: self.read,
+            Close: self.close,
+            Sleep: self.sleep,
+        }
+
+    async def open(self, step: Open) -> Reply:
+        try:
+            if self._client is None:
+                transport = await self._connections.async_transport()
+                response = await transport.handle_async_request(_prepare(step))
+            else:
+                request = _prepared_by(self._client, step)
+                response = await self._client.send(request, stream=True, follow_redirects=False)
+        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+            return _lost(error)
+        self._response = response
+        assert isinstance(response.stream, httpx.AsyncByteStream)  # noqa: S101
+        self._body = response.stream.__aiter__()
+        return _head(response)
+
+    async def read(self, _: Read) -> Reply:
+        assert self._body is not None  # noqa: S101  # READ follows Open
+        try:
+            return await self._body.__anext__()
+        except StopAsyncIteration:
+            return b""
+        except (httpx.HTTPError, httpx.StreamError, OSError) as error:
+            return _lost(error)
+
+    async def close(self, _: Close | None = None) -> Reply:
+        response, self._response = self._response, None
+        if response is not None:
+            await response.aclose()
+        return None
+
+    async def sleep(self, step: Sleep) -> Reply:
+        await asyncio.sleep(step.seconds)
+        return None
+
+
+async def arun(
+    call: Call[Any], connections: Connections, client: httpx.AsyncClient | None
+) -> AsyncGenerator[Any, None]:
+    """The pieces of the answer, on the running event loop."""
+    link = AsyncLink(connections, client)
+    steps = converse(call)
+    reply: Reply = None
+    try:
+        while True:
+            try:
+                step = steps.send(reply)
+            except StopIteration:
+                return
+            perform = link.perform.get(type(step))
+            if perform is None:
+                yield step
+                reply = None
+            else:
+                reply = await perform(step)
+    finally:
+        await link.close()

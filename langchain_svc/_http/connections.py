@@ -1,0 +1,223 @@
+"""Owns the connections of one object: a pool for threads and one for each event loop.
+
+A pool must not outlive what it belongs to, and three things may end without telling us:
+
+- An event loop. Each loop's pool is held by an asynchronous generator that was started on it.
+  When `asyncio.run` ends it closes such generators, and when the owner is collected the loop's own
+  hook does; either way the generator's `finally` closes the pool on the right loop. A loop that is
+  closed by hand without that courtesy is noticed at the next use.
+- The process. After a fork the child must not touch what it shares with the parent, not even to
+  close it, so it puts the inherited pools aside and begins anew.
+- The owner. Connections that nobody refers to any more are closed by a finalizer.
+
+Pickles and copies carry the settings and no connections.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import ssl
+import threading
+import weakref
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import httpx
+
+from ..config import is_loopback
+from .backend import AsyncBackend, Backend
+
+_LIMITS = httpx.Limits(max_connections=256, max_keepalive_connections=64, keepalive_expiry=15.0)
+
+# What a forked child inherited. Collecting it would close sockets that the parent still uses.
+_INHERITED: list[Any] = []
+
+
+class Transport(httpx.HTTPTransport):
+    """httpx's transport, on network streams that keep to a deadline."""
+
+    def __init__(self, url: str, proxy: str | None) -> None:
+        super().__init__(verify=_tls(url, proxy), limits=_LIMITS, proxy=proxy)
+        self._pool._network_backend = Backend(self._pool._network_backend)  # noqa: SLF001
+
+
+class AsyncTransport(httpx.AsyncHTTPTransport):
+    """The asynchronous twin of `Transport`."""
+
+    def __init__(self, url: str, proxy: str | None) -> None:
+        super().__init__(verify=_tls(url, proxy), limits=_LIMITS, proxy=proxy)
+        self._pool._network_backend = AsyncBackend(self._pool._network_backend)  # noqa: SLF001
+
+
+def _tls(url: str, proxy: str | None) -> ssl.SSLContext:
+    return _verifying() if url.startswith("https:") or proxy else _bare()
+
+
+@lru_cache(maxsize=1)
+def _verifying() -> ssl.SSLContext:
+    """One context for the process: loading the certificates takes 40 ms."""
+    return httpx.create_ssl_context()
+
+
+@lru_cache(maxsize=1)
+def _bare() -> ssl.SSLContext:
+    """For plain http, where httpx wants a context but never uses it."""
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+
+def proxy_for(url: str, proxy: str | None = None) -> str | None:
+    """The proxy to use: the given one, else the environment's, and none for loopback."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if proxy is not None or is_loopback(host):
+        return proxy
+    if proxy_bypass(host):
+        return None
+    known = getproxies()
+    found = known.get(parts.scheme) or known.get("all")
+    return found if not found or "://" in found else f"http://{found}"
+
+
+@dataclass(frozen=True)
+class Route:
+    """What a pool is made for: where it leads, and by which proxy."""
+
+    url: str
+    proxy: str | None = None
+
+
+class Connections:
+    """The pools of one object; usable from any thread, event loop or forked process."""
+
+    def __init__(self, route: Route) -> None:
+        self.route = route
+        self._reset()
+
+    def _reset(self) -> None:
+        self._lock = threading.Lock()
+        self._pools = _Pools(os.getpid())
+        weakref.finalize(self, _Pools.close, self._pools).atexit = False
+
+    def __reduce__(self) -> tuple[type[Connections], tuple[Route]]:
+        return Connections, (self.route,)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Connections:
+        return Connections(self.route)
+
+    def _here(self) -> _Pools:
+        if self._pools.pid != os.getpid():
+            _INHERITED.append(self._pools)
+            self._reset()
+        return self._pools
+
+    def transport(self) -> httpx.BaseTransport:
+        """The pool for blocking calls."""
+        pools = self._here()
+        if pools.transport is None:
+            with self._lock:
+                if pools.transport is None:
+                    pools.transport = Transport(self.route.url, self._proxy())
+        return pools.transport
+
+    async def async_transport(self) -> httpx.AsyncBaseTransport:
+        """The pool of the running event loop."""
+        pools = self._here()
+        loop = asyncio.get_running_loop()
+        held = pools.loops.get(loop)
+        if held is None:
+            transport = AsyncTransport(self.route.url, self._proxy())
+            keeper = _keep(transport, weakref.ref(loop), weakref.ref(pools))
+            await keeper.__anext__()  # from here on the loop knows the generator
+            held = pools.loops[loop] = (transport, keeper)
+            with self._lock:
+                pools.drop_closed_loops()
+        return held[0]
+
+    def _proxy(self) -> str | None:
+        return proxy_for(self.route.url, self.route.proxy)
+
+    def close(self) -> None:
+        """Close every connection. The next call opens new ones."""
+        self._here().close()
+
+    async def aclose(self) -> None:
+        """Close every connection, and wait for those of the running event loop."""
+        pools = self._here()
+        held = pools.loops.pop(asyncio.get_running_loop(), None)
+        if held is not None:
+            await held[1].aclose()
+        pools.close()
+
+
+Held = tuple[AsyncTransport, "AsyncGenerator[None, None]"]
+
+
+class _Pools:
+    """The pools of one process. Apart from their owner, so that a finalizer can close them."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.transport: Transport | None = None
+        self.loops: dict[asyncio.AbstractEventLoop, Held] = {}
+
+    def close(self) -> None:
+        if self.pid != os.getpid():
+            return
+        transport, self.transport = self.transport, None
+        if transport is not None:
+            transport.close()
+        while self.loops:
+            loop, (_, keeper) = self.loops.popitem()
+            if not loop.is_closed():
+                try:
+                    loop.call_soon_threadsafe(_close_keeper, keeper)
+                except RuntimeError:  # it was closed in this moment, and closed the keeper
+                    continue
+
+    def drop_closed_loops(self) -> None:
+        for loop in [loop for loop in list(self.loops) if loop.is_closed()]:
+            transport, _ = self.loops.pop(loop)
+            _close_sockets(transport)
+
+
+def _close_keeper(keeper: AsyncGenerator[None, None]) -> None:
+    task = asyncio.get_running_loop().create_task(_aclose(keeper))
+    _CLOSING.add(task)  # the loop itself holds tasks only weakly
+    task.add_done_callback(_CLOSING.discard)
+
+
+_CLOSING: set[asyncio.Task[None]] = set()
+
+
+async def _aclose(keeper: AsyncGenerator[None, None]) -> None:
+    await keeper.aclose()
+
+
+async def _keep(
+    transport: AsyncTransport,
+    loop: weakref.ref[asyncio.AbstractEventLoop],
+    pools: weakref.ref[_Pools],
+) -> AsyncGenerator[None, None]:
+    """Holds a loop's pool until the loop, its owner or the caller ends it."""
+    try:
+        yield
+    finally:
+        owner, home = pools(), loop()
+        if owner is not None and home is not None:
+            owner.loops.pop(home, None)
+        await transport.aclose()
+
+
+def _close_sockets(transport: AsyncTransport) -> None:
+    """Closes the sockets of a pool whose event loop is gone, and can run nothing any more."""
+    for connection in transport._pool.connections:  # noqa: SLF001
+        stream = getattr(getattr(connection, "_connection", None), "_network_stream", None)
+        wrapper = stream.get_extra_info("socket") if stream is not None else None
+        sock = getattr(wrapper, "_sock", wrapper)
+        if sock is not None:
+            sock.close()

@@ -1,0 +1,121 @@
+"""What becomes of a good answer's body: texts as they arrive, or one value at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from .. import errors
+from .._wire.stream import StreamDecoder
+from .._wire.v1 import UnreadableError
+from .exchange import Head, Lost
+
+T = TypeVar("T")
+# The reasons for which an answer may rightly be without any text.
+_EMPTY_REASONS = frozenset({"content_filter"})
+
+
+class TextReader:
+    """Reads a streamed answer: every piece is a text.
+
+    Args:
+        merge: Make one piece of the events that came in one network read. It never waits for
+            more; it only hands on together what is there together.
+        strict_end: See `StreamDecoder`.
+    """
+
+    def __init__(self, *, merge: bool = True, strict_end: bool = True) -> None:
+        self.delivered = False
+        self.whole = False
+        self._merge = merge
+        self._strict_end = strict_end
+        self._texts: list[str] = []
+        self._empty = False
+        self.decoder = StreamDecoder()
+
+    def begin(self, head: Head) -> None:
+        label = head.headers.get("content-type", "")
+        self.decoder = StreamDecoder(label, strict_end=self._strict_end)
+
+    def feed(self, data: bytes) -> list[str]:
+        return self._hand_on(self.decoder.feed(data))
+
+    def finish(self) -> list[str]:
+        texts = self._hand_on(self.decoder.finish())
+        reason = self.decoder.seen.finish_reason
+        self._empty = not self._texts and reason not in _EMPTY_REASONS
+        return texts
+
+    def _hand_on(self, texts: list[str]) -> list[str]:
+        if len(texts) > 1 and self._merge:
+            texts = ["".join(texts)]
+        self._texts += texts
+        return texts
+
+    @property
+    def fault(self) -> str | None:
+        if self.decoder.seen.fault is None and self._empty:
+            return "the stream ended without any text"
+        return self.decoder.seen.fault
+
+    @property
+    def cut(self) -> bool:
+        """A body that ended too early, or before its first text, was lost on the way."""
+        return self.decoder.seen.cut or (self._empty and not self.decoder.complete)
+
+    @property
+    def complete(self) -> bool:
+        return self.decoder.complete
+
+    @property
+    def ended(self) -> bool:
+        return self.decoder.seen.ended
+
+    @property
+    def error(self) -> Any:
+        return self.decoder.seen.error
+
+    @property
+    def text(self) -> str:
+        """All text handed on so far."""
+        return "".join(self._texts)
+
+    def failure(self, message: str, lost: Lost | None) -> errors.SvcError:
+        del lost
+        return errors.SvcStreamError(message, partial=self.text)
+
+
+class WholeReader(Generic[T]):
+    """Reads a whole answer: its one piece is what `parse` makes of the body."""
+
+    def __init__(self, parse: Callable[[bytes], T]) -> None:
+        self.delivered = False
+        self.fault: str | None = None
+        self.cut = False
+        self.complete = False
+        self.ended = False
+        self.whole = True
+        self._parse = parse
+        self._parts: list[bytes] = []
+        self._status = 0
+
+    def begin(self, head: Head) -> None:
+        self._status = head.status
+
+    def feed(self, data: bytes) -> list[T]:
+        self._parts.append(data)
+        return []
+
+    def finish(self) -> list[T]:
+        try:
+            return [self._parse(b"".join(self._parts))]
+        except UnreadableError as error:
+            self.fault = str(error)
+            return []
+
+    def failure(self, message: str, lost: Lost | None) -> errors.SvcError:
+        if lost is None:
+            return errors.SvcResponseError(message, status_code=self._status)
+        if lost.kind == "timeout":
+            return errors.SvcTimeoutError(message)
+        return errors.SvcConnectionError(message)

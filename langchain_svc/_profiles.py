@@ -1,0 +1,60 @@
+"""What each model can do, as data: LangChain's profiles for the models of the document.
+
+Windows are those of v1-api.md, section 1 ("128K" read as 128,000). Every ability is said
+outright, also where it is missing, because agents take an absent value for "unknown".
+"""
+
+from __future__ import annotations
+
+from langchain_core.language_models import ModelProfile
+
+from ._wire.v1 import ModelRecord
+
+DEFAULT_MODEL = "svc-turbo"
+
+_WINDOWS = {
+    "svc-turbo": 128_000,
+    "svc-pro": 200_000,
+    "svc-vision": 128_000,
+    "svc-code": 128_000,
+}
+
+
+def text_profile(name: str, window: int | None) -> ModelProfile:
+    """The profile of a model behind the text-only chat endpoint."""
+    profile = ModelProfile(
+        name=name,
+        text_inputs=True,
+        image_inputs=False,
+        image_url_inputs=False,
+        pdf_inputs=False,
+        audio_inputs=False,
+        video_inputs=False,
+        image_tool_message=False,
+        pdf_tool_message=False,
+        text_outputs=True,
+        image_outputs=False,
+        audio_outputs=False,
+        video_outputs=False,
+        reasoning_output=False,
+        tool_calling=False,
+        tool_choice=False,
+        tool_call_streaming=False,
+        structured_output=False,
+        attachment=False,
+        temperature=True,
+    )
+    if window is not None:
+        profile["max_input_tokens"] = window
+    return profile
+
+
+def documented_profile(model: str) -> ModelProfile | None:
+    """The profile of a model that the document names; None for any other."""
+    window = _WINDOWS.get(model)
+    return None if window is None else text_profile(model, window)
+
+
+def listed_profile(record: ModelRecord) -> ModelProfile:
+    """The profile of a model as the service lists it."""
+    return text_profile(record.id, record.context_window or _WINDOWS.get(record.id))

@@ -1,0 +1,240 @@
+"""The constructor words that every class of this package shares, checked once.
+
+A mixin of plain fields: how to reach the service, how long to wait, how often to try.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+from langchain_core.utils import secret_from_env
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    SecretStr,
+    field_validator,
+    model_validator,
+)
+
+from ._http.exchange import Limits
+from ._version import __version__
+from ._wire.body import ACCEPT_ENCODING
+from .config import ENV_API_KEY, check_headers, check_key
+from .errors import SvcRequestError
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from ._http.connections import Connections
+
+
+def number(
+    low: float = 0, high: float = math.inf, *, above: bool = False, whole: bool = False
+) -> BeforeValidator:
+    """Accepts a finite number from `low` to `high`; the error names the value and the bounds.
+
+    Args:
+        low: The lowest value allowed.
+        high: The highest value allowed.
+        above: Whether `low` itself is too low.
+        whole: Whether it must be an int.
+    """
+    kind = "a whole number" if whole else "a number"
+    start = f"above {low:g}" if above else f"from {low:g}"
+    allowed = f"{kind} {start}" + ("" if high == math.inf else f" to {high:g}")
+
+    def check(value: Any) -> Any:
+        if value is None:
+            return None
+        # True is no number, and a text is a mistake to be told of, not to be guessed at.
+        known = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
+        if not known or not low <= value <= high or (above and value == low) or value == math.inf:
+            raise ValueError(f"must be {allowed}, not {shown(value)}")
+        return value
+
+    return BeforeValidator(check)
+
+
+def shown(value: object) -> str:
+    """A value as an error may show it: short, and only the type of what may hold anything."""
+    if value is None or isinstance(value, (bool, int, float)):
+        return repr(value)[:40]
+    if isinstance(value, str):
+        return repr(value if len(value) <= _SHOWN else value[:_SHOWN] + "...")
+    return f"a {type(value).__name__}"
+
+
+_SHOWN = 40
+Seconds = Annotated[float, number(above=True)]
+Retries = Annotated[int, number(whole=True)]
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A sentence's end that suggests the nearest known name, or lists them all."""
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    return f"did you mean {near[0]!r}?" if near else "known are: " + ", ".join(names)
+
+
+class ServiceSettings(BaseModel):
+    """How to reach the service, how long to wait and how often to try."""
+
+    model_config = ConfigDict(
+        arbitrary_types_allowed=True, hide_input_in_errors=True, validate_default=True
+    )
+
+    api_key: SecretStr | None = Field(
+        default_factory=secret_from_env(ENV_API_KEY, default=None), repr=False
+    )
+    """The key; read from the environment where it is not given."""
+
+    timeout: Seconds | None = 120.0
+    """Seconds without a byte after which a call is given up. None waits for ever."""
+
+    deadline: Seconds | None = 600.0
+    """Seconds for everything a call does: waiting, retries and the whole stream."""
+
+    max_retries: Retries = 2
+    """How many times a call is tried again after the first try."""
+
+    max_retry_wait: Annotated[float, number()] = 60.0
+    """Seconds: when the service asks to wait longer, the call fails at once and says so."""
+
+    max_response_bytes: Annotated[int, number(above=True, whole=True)] = 64 * 1024 * 1024
+    """The largest answer that is read, after decompression."""
+
+    default_headers: Mapping[str, str] = Field(default_factory=dict, exclude=True, repr=False)
+    """Further headers of every request. Their values are kept out of repr and traces."""
+
+    proxy: SecretStr | None = Field(default=None, exclude=True, repr=False)
+    """A proxy's URL; without it the environment's proxies are used, save for loopback."""
+
+    insecure_hosts: tuple[str, ...] = ()
+    """Hosts besides loopback that plain http may be spoken to."""
+
+    http_client: Any = Field(default=None, exclude=True, repr=False)
+    """An `httpx.Client` to use instead of our own connections. It is yours to close."""
+
+    http_async_client: Any = Field(default=None, exclude=True, repr=False)
+    """The same for asynchronous calls: an `httpx.AsyncClient`."""
+
+    _connections: Connections | None = PrivateAttr(default=None)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_unknown_words(cls, values: Any) -> Any:
+        if isinstance(values, Mapping):
+            known = {
+                name
+                for field, info in cls.model_fields.items()
+                for name in (field, info.alias)
+                if name is not None
+            }
+            for name in values:
+                if name not in known:
+                    raise ValueError(
+                        f"{cls.__name__} has no setting {name!r}; {did_you_mean(str(name), known)}"
+                    )
+        return values
+
+    @field_validator("api_key")
+    @classmethod
+    def _check_key(cls, key: SecretStr | None) -> SecretStr | None:
+        bare = check_key(key.get_secret_value()) if key is not None else ""
+        return SecretStr(bare) if bare else None
+
+    @field_validator("default_headers")
+    @classmethod
+    def _check_headers(cls, headers: Mapping[str, str]) -> dict[str, str]:
+        return check_headers(headers)
+
+    @field_validator("http_client", "http_async_client")
+    @classmethod
+    def _check_client(cls, client: Any, info: Any) -> Any:
+        if client is None:
+            return None
+        import httpx  # noqa: PLC0415  # only those who inject a client pay for its import here
+
+        wanted = httpx.Client if info.field_name == "http_client" else httpx.AsyncClient
+        if not isinstance(client, wanted):
+            # A ValueError, because pydantic reports those.
+            raise ValueError(f"must be an httpx.{wanted.__name__}, not {shown(client)}")  # noqa: TRY004
+        return client
+
+    def _key(self) -> str | None:
+        return self.api_key.get_secret_value() if self.api_key is not None else None
+
+    def _limits(self, given: Mapping[str, Any]) -> Limits:
+        """How long and how often one call may try."""
+        return Limits(
+            timeout=given.get("timeout", self.timeout),
+            deadline=given.get("deadline", self.deadline),
+            max_retries=given.get("max_retries", self.max_retries),
+            max_retry_wait=self.max_retry_wait,
+            max_bytes=self.max_response_bytes,
+        )
+
+    def _headers(self, *, has_body: bool) -> tuple[tuple[str, str], ...]:
+        """Every header of a request but the key's."""
+        content = (("Content-Type", "application/json"),) if has_body else ()
+        return (*content, *_FIXED_HEADERS, *self.default_headers.items())
+
+    def _connected(self, url: str) -> Connections:
+        """This object's connections, made at the first call."""
+        if self._connections is None:
+            # Here and not above: httpx is imported at the first call.
+            from ._http.connections import Connections, Route  # noqa: PLC0415
+
+            proxy = self.proxy.get_secret_value() if self.proxy is not None else None
+            self._connections = Connections(Route(url, proxy))
+        return self._connections
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
+        # A client that was handed in is shared by the copies: it is its owner's to close.
+        memo = {} if memo is None else memo
+        for client in (self.http_client, self.http_async_client):
+            memo[id(client)] = client
+        return super().__deepcopy__(memo)
+
+    def __getstate__(self) -> dict[Any, Any]:
+        if self.http_client is not None or self.http_async_client is not None:
+            raise SvcRequestError(
+                f"This {type(self).__name__} cannot be pickled: it uses an http_client of yours. "
+                "Make it without one, or make it anew in the other process"
+            )
+        return super().__getstate__()
+
+    def close(self) -> None:
+        """Close all connections. The object stays usable: the next call opens new ones."""
+        if self._connections is not None:
+            self._connections.close()
+
+    async def aclose(self) -> None:
+        """Close all connections, and wait until those of the running event loop are closed."""
+        if self._connections is not None:
+            await self._connections.aclose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+
+_FIXED_HEADERS = (
+    ("Accept", "*/*"),
+    ("Accept-Encoding", ACCEPT_ENCODING),
+    ("User-Agent", f"langchain-svc/{__version__}"),
+)

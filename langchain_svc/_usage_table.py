@@ -1,0 +1,60 @@
+"""The usage table, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+try:
+    from rich.table import Table
+except ImportError as error:
+    raise ImportError(
+        'The usage table needs rich: pip install "langchain-svc[cli]". '
+        "to_dict() has the same counts without it"
+    ) from error
+
+if TYPE_CHECKING:
+    from .callbacks import ModelUsage
+
+
+def usage_table(models: Mapping[str, ModelUsage]) -> Table:
+    """One row for each model, in the order of their ids. A `~` marks estimates."""
+    table = Table(title="Usage", title_justify="left")
+    table.add_column("model")
+    for name in ("calls", "cached", "tokens in", "tokens out", "retries", "errors"):
+        table.add_column(name, justify="right")
+    for name in ("first token", "a call"):
+        table.add_column(name, justify="right")
+    for model, usage in sorted(models.items()):
+        table.add_row(
+            model,
+            f"{usage.calls:,}",
+            f"{usage.cache_hits:,}",
+            _tokens(usage.input_tokens, usage.estimated_input_tokens),
+            _tokens(usage.output_tokens, usage.estimated_output_tokens),
+            _retries(usage),
+            _errors(usage),
+            _mean(usage.first_token_seconds, usage.streams),
+            _mean(usage.seconds, usage.calls),
+        )
+    return table
+
+
+def _tokens(counted: int, estimated: int) -> str:
+    parts = [f"{counted:,}"] if counted or not estimated else []
+    return " + ".join([*parts, f"~{estimated:,}"] if estimated else parts)
+
+
+def _retries(usage: ModelUsage) -> str:
+    return f"{usage.retries} ({usage.waited:.1f} s)" if usage.retries else "0"
+
+
+def _errors(usage: ModelUsage) -> str:
+    named = [f"{count} {name}" for name, count in sorted(usage.errors.items())]
+    if usage.stopped:
+        named.append(f"{usage.stopped} left early")
+    return ", ".join(named) or "0"
+
+
+def _mean(seconds: float, count: int) -> str:
+    return f"{1000 * seconds / count:,.0f} ms" if count else "-"

@@ -1,0 +1,180 @@
+"""Reads an error answer: (status, headers, body) -> the error to raise.
+
+The v1 interface documents `{"error": {"message", "type", "code"}}` (v1-api.md, section 7); the
+others show no shape. One reader takes every plausible one. A server's message may echo what was
+sent, so it passes through `safe_text` before it becomes part of an error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pydantic_core import from_json
+
+from .. import errors
+from .limits import retry_after
+
+_LONGEST_MESSAGE = 1_000
+_BY_STATUS: dict[int, type[errors.SvcAPIError]] = {
+    400: errors.SvcBadRequestError,
+    401: errors.SvcAuthenticationError,
+    403: errors.SvcPermissionDeniedError,
+    404: errors.SvcNotFoundError,
+    413: errors.SvcBadRequestError,
+    422: errors.SvcBadRequestError,
+    429: errors.SvcRateLimitError,
+}
+_NEXT_STEP = {
+    401: "check the API key and that it belongs to this interface",
+    403: "the key is valid but not allowed to do this: check its plan",
+    404: "check the model id (list_models() names them) and the base URL (the v1 one ends in /v1)",
+    413: "send a shorter request",
+}
+_OVERFLOW_CODES = frozenset({"context_length_exceeded", "context_window_exceeded"})
+# Statuses that come and go by themselves.
+TRANSIENT = frozenset({408, 429, 500, 502, 503, 504})
+
+
+def read_failure(
+    status: int,
+    headers: Mapping[str, str],
+    body: bytes,
+    *,
+    now: float,
+    secrets: Iterable[str] = (),
+    private: Iterable[str] = (),
+) -> errors.SvcAPIError:
+    """The error that an answer with an error status means.
+
+    Args:
+        status: The HTTP status.
+        headers: The answer's headers, with names in lower case.
+        body: The whole body, decoded from its transfer form.
+        now: The present as a Unix timestamp, for dates in headers.
+        secrets: Keys, removed from the server's message wherever they stand.
+        private: Texts that were sent. Their words are removed from the server's message.
+    """
+    said, type_, code = _read_object(body)
+    said = safe_text(said, secrets=secrets, private=private)
+    code = _label(code, secrets)
+    text = f"The service answered {status}"
+    if said:
+        text += f": {said}"
+    if code and code not in text:
+        text += f" (code {code})"
+    if 300 <= status < 400:  # noqa: PLR2004  # redirects
+        text += "; redirects are not followed, as they would carry the key away: check the URL"
+    elif status in _NEXT_STEP:
+        text += f"; {_NEXT_STEP[status]}"
+    wait = retry_after(status, headers, now)
+    if wait is not None:
+        text += f"; come back in {wait:.0f} s"
+    error = _kind(status, code)(
+        text,
+        status_code=status,
+        type=_label(type_, secrets),
+        code=code,
+        request_id=_label(headers.get("x-request-id"), secrets),
+        retry_after=wait,
+    )
+    error.is_retryable = status in TRANSIENT or error.is_retryable
+    return error
+
+
+def _kind(status: int, code: str | None) -> type[errors.SvcAPIError]:
+    if code in _OVERFLOW_CODES and status < 500:  # noqa: PLR2004
+        return errors.SvcContextOverflowError
+    if status >= 500:  # noqa: PLR2004
+        return errors.SvcServerError
+    return _BY_STATUS.get(status, errors.SvcAPIError)
+
+
+def _read_object(body: bytes) -> tuple[str, Any, Any]:
+    """Message, type and code of an error body, as far as there are any."""
+    try:
+        found = from_json(body)
+    except ValueError:
+        return "", None, None  # a page of HTML or a proxy's text says nothing to a program
+    if isinstance(found, dict):
+        return read_error_object(found)
+    return (found if isinstance(found, str) else ""), None, None
+
+
+def read_error_object(found: Mapping[str, Any]) -> tuple[str, Any, Any]:
+    """Message, type and code of an error object, alone or under the key `error`."""
+    inner = found.get("error")
+    source = inner if isinstance(inner, dict) else found
+    message = inner if isinstance(inner, str) else None
+    for name in ("message", "detail", "description", "msg", "title"):
+        if isinstance(message, str):
+            break
+        message = source.get(name)
+    return (message if isinstance(message, str) else ""), source.get("type"), source.get("code")
+
+
+def _label(value: Any, secrets: Iterable[str]) -> str | None:
+    """A short machine word of the server's, or None for anything that is none."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
+    if not isinstance(value, str) or not re.fullmatch(r"[\w.:/-]{1,80}", value, re.ASCII):
+        return None
+    return None if any(secret and secret in value for secret in secrets) else value
+
+
+_QUOTED = 4  # letters from which on a part of a word counts as quoted
+_WORD = re.compile(r"[^\W_]+(?:[-'_.@:/][^\W_]+)*")
+# The words of error messages themselves. They stay readable although a prompt may hold them too.
+_PLAIN_WORDS = frozenset(
+    """
+    a about above access again all allowed already amount an and api are argument array as
+    assistant at authentication authorized available back bad be been before below between body
+    boolean but by can cannot chat check choose code completion completions contact contain
+    content context could count daily day default did does during each empty engine error
+    exceed exceeded exceeds exist expected expired fail failed failure field fields first for
+    forbidden format found free from gateway greater had has have header hour hourly how if
+    image images in input instead integer interface internal invalid is it its json key keys
+    large later least length less level limit limits list long malformed many max maximum
+    message messages method min minimum minute missing model models more must name need needs
+    no not null number object of on one only or out output overloaded parameter parameters
+    parse payload per period permission plan please pro prompt provide provided quality quota
+    range rate reached received request requests required resource response retry role second
+    seconds send sent server service should size small something start starter stop stream
+    string support supported system task temperature temporarily text than that the then there
+    this time timeout to token tokens too try type unable unauthorized unavailable unexpected
+    unknown unsupported until up upgrade url use used user valid value values wait was went
+    were when which while window with within without wrong you your
+    """.split()  # noqa: SIM905  # a list of 250 quoted words reads worse
+)
+
+
+def safe_text(text: str, *, secrets: Iterable[str] = (), private: Iterable[str] = ()) -> str:
+    """A server's message without keys and without the words of what was sent.
+
+    A service that rejects a prompt may quote it, and that may be a patient's record. So every
+    word of the message that also stands in a text of `private` becomes `[...]`, save the plain
+    words that error messages are made of.
+    """
+    for secret in secrets:
+        if secret:
+            text = text.replace(secret, "[key]")
+    text = " ".join(text[: 4 * _LONGEST_MESSAGE].split())
+    sent = "\n".join(private).casefold()
+    if sent:
+        words = frozenset(re.split(r"[\W_]+", sent))
+        text = _WORD.sub(lambda word: _masked(word[0], sent, words), text)
+        text = re.sub(r"\[\.\.\.\](?:\W{0,3}\[\.\.\.\])+", "[...]", text)
+    if len(text) > _LONGEST_MESSAGE:
+        text = text[: _LONGEST_MESSAGE - 3] + "..."
+    return text
+
+
+def _masked(word: str, sent: str, words: frozenset[str]) -> str:
+    lowered = word.casefold()
+    if lowered in _PLAIN_WORDS:
+        return word
+    parts = [part for part in re.split(r"[\W_]+", lowered) if part not in _PLAIN_WORDS]
+    # A longer part counts also inside a word: a server may cut its quotation anywhere.
+    quoted = any(part in words or (len(part) >= _QUOTED and part in sent) for part in parts)
+    return "[...]" if quoted else word

@@ -1,0 +1,127 @@
+"""Reads what response headers say about limits and about when to come back.
+
+The documents leave the units of `X-RateLimit-*` open ("not shown"), and proxies write
+`Retry-After` in several ways. This module reads every plausible form; docs/assumptions.md lists
+them. Nonsense reads as None: the caller falls back to its own backoff.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+# A plain number above these is a moment, not a delay: no plan has a window of 30 years.
+_EPOCH_MILLISECONDS = 1e12
+_EPOCH_SECONDS = 1e9
+
+_NUMBER = re.compile(r"[+-]?\d+(\.\d*)?", re.ASCII)
+_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|us|µs|ns|s|m|h|d)", re.ASCII)
+_UNIT = {
+    "d": 86400.0,
+    "h": 3600.0,
+    "m": 60.0,
+    "s": 1.0,
+    "ms": 1e-3,
+    "us": 1e-6,
+    "µs": 1e-6,
+    "ns": 1e-9,
+}
+_LONGEST_VALUE = 64
+
+
+def read_wait(value: str | None, now: float) -> float | None:
+    """Seconds from `now` (a Unix timestamp) until the moment that a header value names.
+
+    Reads delta seconds (also with a fraction), epoch seconds, epoch milliseconds, an HTTP date,
+    ISO 8601 and durations like `1m30s` or `1800ms`. None for nonsense and for the past.
+    """
+    if value is None or len(value) > _LONGEST_VALUE:
+        return None
+    text = value.strip()
+    wait = _from_number(text, now)
+    if wait is None:
+        wait = _from_duration(text)
+    if wait is None:
+        wait = _from_date(text, now)
+    return wait if wait is not None and wait >= 0 and math.isfinite(wait) else None
+
+
+def _from_number(text: str, now: float) -> float | None:
+    if not _NUMBER.fullmatch(text):
+        return None
+    number = float(text)
+    if number > _EPOCH_MILLISECONDS:
+        return number / 1000 - now
+    if number > _EPOCH_SECONDS:
+        return number - now
+    return number
+
+
+def _from_duration(text: str) -> float | None:
+    parts = _PART.findall(text)
+    if not parts or "".join(number + unit for number, unit in parts) != text.replace(" ", ""):
+        return None
+    return sum(float(number) * _UNIT[unit] for number, unit in parts)
+
+
+def _from_date(text: str, now: float) -> float | None:
+    for read in (parsedate_to_datetime, _from_iso):
+        try:
+            moment = read(text)
+        except (ValueError, TypeError, IndexError, OverflowError):
+            continue
+        if moment.tzinfo is None:  # both forms mean UTC where they name no zone
+            moment = moment.replace(tzinfo=timezone.utc)
+        return moment.timestamp() - now
+    return None
+
+
+def _from_iso(text: str) -> datetime:
+    # Python 3.10 reads neither a Z nor a fraction of other than 3 or 6 digits.
+    text = re.sub(r"[zZ]$", "+00:00", text)
+    text = re.sub(r"\.(\d+)", lambda m: "." + m[1][:6].ljust(6, "0"), text)
+    return datetime.fromisoformat(text)
+
+
+def retry_after(status: int, headers: Mapping[str, str], now: float) -> float | None:
+    """Seconds to wait before the next try: Retry-After, else on 429 X-RateLimit-Reset."""
+    wait = read_wait(headers.get("retry-after"), now)
+    if wait is None and status == 429:  # noqa: PLR2004  # Too Many Requests
+        wait = read_wait(headers.get("x-ratelimit-reset"), now)
+    return wait
+
+
+def read_rate_limit(headers: Mapping[str, str], now: float) -> dict[str, Any] | None:
+    """What the X-RateLimit headers say (v1-api.md, section 8), or None where there are none.
+
+    `limit` and `remaining` are whole numbers, `reset_after` seconds and `reset_at` an ISO 8601
+    UTC time, each only where it could be read; `raw` keeps the header texts.
+    """
+    raw = {
+        name: headers[f"x-ratelimit-{name}"]
+        for name in ("limit", "remaining", "reset")
+        if f"x-ratelimit-{name}" in headers
+    }
+    if not raw:
+        return None
+    seen: dict[str, Any] = {}
+    for name in ("limit", "remaining"):
+        text = raw.get(name, "").strip()
+        if text.isascii() and text.isdigit() and len(text) <= _LONGEST_VALUE:
+            seen[name] = int(text)
+    wait = read_wait(raw.get("reset"), now)
+    if wait is not None:
+        seen["reset_after"] = round(wait, 3)
+        seen["reset_at"] = _iso_utc(now + wait)
+    return {**{key: value for key, value in seen.items() if value is not None}, "raw": raw}
+
+
+def _iso_utc(timestamp: float) -> str | None:
+    try:
+        return datetime.fromtimestamp(round(timestamp), timezone.utc).isoformat()
+    except (ValueError, OverflowError, OSError):
+        return None

@@ -1,0 +1,186 @@
+"""The versioned interface (v1-api.md): its requests, its answers and its models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic_core import from_json, to_json
+
+from .chunks import Found, read_object
+
+CHAT_PATH = "/chat/completions"
+MODELS_PATH = "/models"
+# v1-api.md, section 2: the bounds of a chat completion request.
+LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE = 0.0, 2.0
+DEFAULT_MAX_TOKENS = 2000
+
+
+@dataclass(frozen=True)
+class Completion:
+    """One whole answer of the chat endpoint (v1-api.md, section 2)."""
+
+    text: str
+    model: str | None
+    id: str | None
+    created: int | None
+    finish_reason: str | None
+    usage: dict[str, int] | None
+
+
+@dataclass(frozen=True)
+class ModelRecord:
+    """One model of GET /models.
+
+    The record's fields are "not shown" beyond capabilities, context window and pricing
+    (v1-api.md, section 2), so each is None or empty where no known key holds it.
+
+    Attributes:
+        id: The model id, for `ChatSvc(model=...)`.
+        capabilities: What the service says the model can do.
+        context_window: Its size in tokens.
+        pricing: The pricing information, as it came.
+        raw: The whole record, as it came.
+    """
+
+    id: str
+    capabilities: tuple[str, ...] = ()
+    context_window: int | None = None
+    pricing: Mapping[str, Any] = field(default_factory=dict)
+    raw: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+
+class UnreadableError(ValueError):
+    """A body that is no answer; its text says what is missing, without any of the body."""
+
+
+def chat_body(
+    model: str,
+    messages: Sequence[Mapping[str, str]],
+    *,
+    temperature: float | None,
+    max_tokens: int | None,
+    stream: bool,
+) -> bytes:
+    """The bytes of a chat completion request; what is None is left out.
+
+    Keys stand in a fixed order and letters stay letters, so that the same request is the same
+    bytes on every try and in every cassette.
+    """
+    body: dict[str, Any] = {"model": model, "messages": messages}
+    if temperature is not None:
+        body["temperature"] = temperature
+    if max_tokens is not None:
+        body["max_tokens"] = max_tokens
+    if stream:
+        body["stream"] = True
+    return dump(body)
+
+
+def dump(value: Any) -> bytes:
+    """JSON as UTF-8 bytes. Lone surrogates, which UTF-8 has no form for, become U+FFFD."""
+    try:
+        return to_json(value, inf_nan_mode="constants")
+    except ValueError:
+        return to_json(_without_surrogates(value))
+
+
+def _without_surrogates(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, Mapping):
+        return {_without_surrogates(k): _without_surrogates(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without_surrogates(item) for item in value]
+    return value
+
+
+def read_completion(body: bytes) -> Completion:
+    """The whole answer in a body.
+
+    Raises:
+        UnreadableError: The body is no JSON, or holds no text where one must be.
+    """
+    found = read_object(_object(body))
+    if found is None:
+        raise UnreadableError("its JSON has none of the fields of an answer")
+    if found.error is not None:
+        raise UnreadableError("it carries an error object under a status of success")
+    if found.text is None:
+        raise UnreadableError(_missing_text(found))
+    return Completion(
+        found.text, found.model, found.id, found.created, found.finish_reason, found.usage
+    )
+
+
+def _missing_text(found: Found) -> str:
+    return "its first choice holds no text" if found.completion else "it holds no text"
+
+
+def read_models(body: bytes) -> list[ModelRecord]:
+    """The models of a listing: under `data` or `models`, or a bare list.
+
+    Raises:
+        UnreadableError: There is no list of models in the body.
+    """
+    found: Any = _load(body)
+    if isinstance(found, dict):
+        found = next((found[k] for k in ("data", "models") if isinstance(found.get(k), list)), None)
+    if not isinstance(found, list):
+        raise UnreadableError("it holds no list of models")
+    return [record for item in found if (record := _read_model(item)) is not None]
+
+
+def _read_model(item: Any) -> ModelRecord | None:
+    if isinstance(item, str):
+        return ModelRecord(item, raw={"id": item})
+    if not isinstance(item, dict):
+        return None
+    id_ = next((item[k] for k in ("id", "model", "name") if isinstance(item.get(k), str)), None)
+    if id_ is None:
+        return None
+    pricing = item.get("pricing") or item.get("price")
+    return ModelRecord(
+        id=id_,
+        capabilities=_words(item.get("capabilities")),
+        context_window=_first_size(item),
+        pricing=pricing if isinstance(pricing, dict) else {},
+        raw=item,
+    )
+
+
+def _words(value: Any) -> tuple[str, ...]:
+    if isinstance(value, dict):
+        return tuple(str(name) for name, has in value.items() if has)
+    return tuple(str(name) for name in value) if isinstance(value, list) else ()
+
+
+def _first_size(item: Mapping[str, Any]) -> int | None:
+    """The context window: a number of tokens, or a text like `128K`."""
+    for key in ("context_window", "context_length", "max_context", "max_input_tokens", "context"):
+        value = item.get(key)
+        if isinstance(value, str):
+            digits = value.strip().lower().removesuffix("tokens").strip()
+            scale = {"k": 1_000, "m": 1_000_000}.get(digits[-1:], 1)
+            digits = digits.rstrip("km").replace(",", "").replace("_", "")
+            value = int(digits) * scale if digits.isascii() and digits.isdigit() else None
+        if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+            return value
+    return None
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    value = _load(body)
+    if not isinstance(value, dict):
+        raise UnreadableError("it is no JSON object")
+    return value
+
+
+def _load(body: bytes) -> Any:
+    if not body.strip():
+        raise UnreadableError("it is empty")
+    try:
+        return from_json(body)
+    except ValueError:
+        raise UnreadableError("it is no valid JSON") from None

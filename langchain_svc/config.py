@@ -1,0 +1,131 @@
+"""Where the service is and with which key: names, checks and what to say when one is missing.
+
+A base URL and a key are checked once, when they are given. No message repeats a key, nor a URL
+that could hold one.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from urllib.parse import urlsplit, urlunsplit
+
+from .errors import SvcRequestError
+
+ENV_API_KEY = "SVC_API_KEY"
+ENV_BASE_URL_V1 = "SVC_BASE_URL_V1"
+ENV_BASE_URL = "SVC_BASE_URL"
+ENV_MEDICAL_API_KEY = "SVC_MEDICAL_API_KEY"
+ENV_MEDICAL_BASE_URL = "SVC_MEDICAL_BASE_URL"
+
+# Set by us from `api_key`; a second copy under another name would escape its masking.
+KEY_HEADERS = frozenset({"authorization", "x-api-key", "proxy-authorization", "cookie"})
+# Part of how we read and frame what is sent; another value would make us misread the answer.
+_OWN_HEADERS = frozenset(
+    {"accept-encoding", "connection", "content-length", "content-type", "host", "transfer-encoding"}
+)
+
+
+@dataclass(frozen=True)
+class Interface:
+    """One of the service's three HTTP interfaces: the words that set it up."""
+
+    name: str
+    url_word: str
+    url_env: str
+    key_env: str
+    key_header: str
+    key_prefix: str
+
+    def key_headers(self, key: str) -> tuple[tuple[str, str], ...]:
+        """The header that carries the key (section 5 of each document)."""
+        return ((self.key_header, self.key_prefix + key),)
+
+
+V1 = Interface("v1", "base_url_v1", ENV_BASE_URL_V1, ENV_API_KEY, "Authorization", "Bearer ")
+
+
+def require_url(interface: Interface, url: str | None) -> str:
+    """The base URL, or an error that says how to set it."""
+    if url:
+        return url
+    raise SvcRequestError(
+        f"No base URL for the {interface.name} interface: pass {interface.url_word}=... or set "
+        f"{interface.url_env}. The service has no public default host. To try without one, run "
+        "`langchain-svc sandbox` and paste the lines it prints."
+    )
+
+
+def require_key(interface: Interface, key: str | None) -> str:
+    """The key, or an error that says how to set it."""
+    if key:
+        return key
+    raise SvcRequestError(
+        f"No API key for the {interface.name} interface: pass api_key=... or set "
+        f"{interface.key_env}. To try without one, run `langchain-svc sandbox` and paste the "
+        "lines it prints."
+    )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name or address is this machine."""
+    name = host.rstrip(".").lower()
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(name.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def check_url(url: str, insecure_hosts: Collection[str] = ()) -> str:
+    """A base URL without trailing slash, or a ValueError that says what is wrong with it.
+
+    Plain http is accepted for loopback, and for hosts that `insecure_hosts` names: over any
+    other network it would show keys and prompts to whoever listens.
+    """
+    if any(c.isspace() or not c.isprintable() for c in url):
+        raise ValueError("the base URL holds white space or a control character")
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        raise ValueError("the base URL has no valid host and port") from None
+    if parts.username is not None or parts.password is not None:
+        raise ValueError("the base URL holds a user name or password: give the key as api_key")
+    if parts.scheme not in {"http", "https"} or not host:
+        raise ValueError("the base URL must look like https://host/path")
+    if parts.query or parts.fragment:
+        raise ValueError("the base URL must have no query and no fragment")
+    if parts.scheme == "http" and not is_loopback(host) and host not in insecure_hosts:
+        raise ValueError(
+            f"plain http to {host!r} would send the key readably: use https, or name the host "
+            "in insecure_hosts if its network is yours"
+        )
+    return urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/"), "", ""))
+
+
+def check_key(key: str) -> str:
+    """The key without surrounding white space, or a ValueError that does not repeat it."""
+    bare = key.strip()
+    if not bare.isascii() or not bare.isprintable() or " " in bare:
+        raise ValueError(
+            "the API key holds a character that no HTTP header can carry (white space, a line "
+            "break, a control or non-ASCII character): copy it again"
+        )
+    return bare
+
+
+def check_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """Extra headers, or a ValueError that names the header but not its value."""
+    for name, value in headers.items():
+        if name.lower() in KEY_HEADERS:
+            raise ValueError(f"default_headers must not hold {name!r}: give the key as api_key")
+        if name.lower() in _OWN_HEADERS:
+            raise ValueError(f"default_headers must not hold {name!r}: it is set for each request")
+        if not name or not name.replace("-", "").replace("_", "").isalnum() or not name.isascii():
+            raise ValueError(f"default_headers: {name!r} is no header name")
+        if not value.isascii() or not value.replace("\t", " ").isprintable():
+            raise ValueError(f"default_headers: the value of {name!r} cannot stand in a header")
+    return dict(headers)

@@ -1,0 +1,186 @@
+"""What can go wrong, as one tree of errors.
+
+Every failure of this package is a `SvcError`, and each is also the matching `ModelError` of
+LangChain, so that agents, retry and fallback middleware decide by `is_retryable`:
+
+    SvcError
+    ├── SvcRequestError            nothing was sent: a setting, parameter or message is wrong
+    ├── SvcAPIError                the service answered with an error status
+    │   ├── SvcBadRequestError         400
+    │   │   └── SvcContextOverflowError    the prompt cannot fit (also raised before sending)
+    │   ├── SvcAuthenticationError     401
+    │   ├── SvcPermissionDeniedError   403
+    │   ├── SvcNotFoundError           404
+    │   ├── SvcRateLimitError          429
+    │   └── SvcServerError             5xx
+    ├── SvcConnectionError         the service could not be reached, or the answer was lost
+    ├── SvcTimeoutError            no answer in time
+    ├── SvcStreamError             a stream broke, stalled or carried an error; see `.partial`
+    └── SvcResponseError           an answer that no reader understands
+
+`str(error)` never holds a key, a prompt or patient data. No error has a `.response`: LangChain
+would copy its headers and body into traces.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from langchain_core.exceptions import (
+    ContextOverflowError,
+    ModelAPIError,
+    ModelAuthenticationError,
+    ModelConnectionError,
+    ModelError,
+    ModelInvalidRequestError,
+    ModelNotFoundError,
+    ModelPermissionDeniedError,
+    ModelRateLimitError,
+    ModelTimeoutError,
+)
+
+__all__ = [
+    "SvcAPIError",
+    "SvcAuthenticationError",
+    "SvcBadRequestError",
+    "SvcConnectionError",
+    "SvcContextOverflowError",
+    "SvcError",
+    "SvcNotFoundError",
+    "SvcPermissionDeniedError",
+    "SvcRateLimitError",
+    "SvcRequestError",
+    "SvcResponseError",
+    "SvcServerError",
+    "SvcStreamError",
+    "SvcTimeoutError",
+]
+
+
+class SvcError(ModelError):
+    """Any failure of this package.
+
+    Attributes:
+        message: What happened and what to do next, safe to log.
+        retries: How many times the request was sent again before this was raised.
+        waited: Seconds spent waiting between those tries.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.retries = 0
+        self.waited = 0.0
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Subclasses take keyword arguments, which BaseException would not hand back.
+        return _rebuild, (type(self), self.args, self.__dict__)
+
+
+def _rebuild(kind: type[SvcError], args: tuple[Any, ...], state: dict[str, Any]) -> SvcError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error
+
+
+class SvcRequestError(SvcError, ModelInvalidRequestError, ValueError):
+    """Nothing was sent, because a setting, a parameter or a message is wrong."""
+
+
+class SvcAPIError(SvcError):
+    """The service answered with an error status.
+
+    Attributes:
+        status_code: The HTTP status; None where the error was foreseen and nothing was sent.
+        type: The `type` of the service's error object, if it sent one (v1-api.md, section 7).
+        code: The `code` of that object, if any.
+        request_id: The service's id of the request, if it sent one.
+        retry_after: Seconds after which the service said to come back, if it said so.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status_code: int | None = None,
+        type: str | None = None,  # noqa: A002  # the name on the wire
+        code: str | None = None,
+        request_id: str | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status_code = status_code
+        self.type = type
+        self.code = code
+        self.request_id = request_id
+        self.retry_after = retry_after
+
+
+class SvcBadRequestError(SvcAPIError, ModelInvalidRequestError):
+    """400: the service found the request invalid."""
+
+
+class SvcContextOverflowError(SvcBadRequestError, ContextOverflowError):
+    """The prompt is larger than the model's context window."""
+
+
+class SvcAuthenticationError(SvcAPIError, ModelAuthenticationError):
+    """401: the key is missing or invalid."""
+
+
+class SvcPermissionDeniedError(SvcAPIError, ModelPermissionDeniedError):
+    """403: the key is valid but not allowed to do this."""
+
+
+class SvcNotFoundError(SvcAPIError, ModelNotFoundError):
+    """404: no such model or path."""
+
+
+class SvcRateLimitError(SvcAPIError, ModelRateLimitError):
+    """429: the plan's limit is used up.
+
+    `is_retryable` is False on an instance whose `retry_after` lies beyond what the caller
+    allows to wait: trying again soon cannot help.
+    """
+
+    is_retryable = True
+
+
+class SvcServerError(SvcAPIError, ModelAPIError):
+    """5xx: the service failed."""
+
+    is_retryable = True
+
+
+class SvcConnectionError(SvcError, ModelConnectionError):
+    """The service could not be reached, or its answer was lost on the way."""
+
+
+class SvcTimeoutError(SvcError, ModelTimeoutError):
+    """No answer within `timeout` or `deadline`."""
+
+
+class SvcStreamError(SvcError, ModelConnectionError):
+    """A stream broke, stalled or carried an error before its end.
+
+    Attributes:
+        partial: The text that had arrived. It is model output: it is not part of `str(error)`.
+    """
+
+    def __init__(self, message: str, *, partial: str = "") -> None:
+        super().__init__(message)
+        self.partial = partial
+
+
+class SvcResponseError(SvcError, ModelAPIError):
+    """The service answered, but no reader understands the answer.
+
+    Attributes:
+        status_code: The HTTP status of that answer.
+    """
+
+    is_retryable = False
+
+    def __init__(self, message: str, *, status_code: int | None = None) -> None:
+        super().__init__(message)
+        self.status_code = status_code
