@@ -101,7 +101,7 @@ class Connections:
     def _reset(self) -> None:
         self._lock = threading.Lock()
         self._pools = _Pools(os.getpid())
-        weakref.finalize(self, _Pools.close, self._pools).atexit = False
+        weakref.finalize(self, _Pools.close, self._pools)
 
     def __reduce__(self) -> tuple[type[Connections], tuple[Route]]:
         return Connections, (self.route,)

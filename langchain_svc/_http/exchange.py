@@ -74,7 +74,7 @@ class Head:
 
 @dataclass(frozen=True)
 class Lost:
-    """What was to be done could not be: `kind` is connect, timeout or read."""
+    """What was to be done could not be: `kind` is connect, timeout, silence or read."""
 
     kind: str
     detail: str = ""
@@ -112,7 +112,7 @@ class Reader(Protocol, Generic[T]):
     """Turns the body of one good answer into pieces for the caller."""
 
     fault: str | None  # why the answer cannot be taken
-    cut: bool  # the fault is a body that was lost on the way, which another try may bring
+    error: Any  # an error object that stood in the answer
     delivered: bool  # a piece has been handed on
     complete: bool  # the whole answer is here, whatever may follow
     ended: bool  # nothing can follow
@@ -236,7 +236,7 @@ def _receive(
         if pieces or reader.whole:
             content_due = call.clock() + _TIMEOUTS_WITHOUT_CONTENT * patience
         if now > content_due or now > patience.until:
-            return None if reader.complete else Lost("timeout")
+            return None if reader.complete else Lost("silence")
         if reader.complete and patience.until == call.until:
             linger = _LINGER_AFTER_END if reader.ended else _LINGER_AFTER_REASON
             patience.until = min(call.until, now + linger)
@@ -250,13 +250,13 @@ def _verdict(call: Call[Any], reader: Reader[Any], lost: Lost | None) -> _Failur
         message = f"The answer cannot be used: {reader.fault}{_said(call, reader)}"
     else:
         return None
-    again = not reader.delivered and (lost is not None or reader.cut)
+    again = lost is not None and not reader.delivered
     return _Failure(reader.failure(message, lost), again=again)
 
 
 def _said(call: Call[Any], reader: Reader[Any]) -> str:
     """What an error object inside the answer says, made safe."""
-    found = getattr(reader, "error", None)
+    found = reader.error
     if isinstance(found, str):
         said, code = found, None
     elif isinstance(found, Mapping):
@@ -307,16 +307,21 @@ def _unreached(call: Call[Any], lost: Lost) -> errors.SvcError:
         )
     detail = safe_text(lost.detail, secrets=call.request.secrets)
     place = "/".join(call.request.url.split("/", 3)[:3])
-    return errors.SvcConnectionError(
-        f"The service at {place} could not be reached" + (f": {detail}" if detail else "")
+    what = (
+        f"The service at {place} could not be reached"
+        if lost.kind == "connect"
+        else f"The connection to {place} was lost before an answer came"
     )
+    return errors.SvcConnectionError(f"{what}: {detail}" if detail else what)
 
 
 def _how_lost(call: Call[Any], lost: Lost) -> str:
-    if lost.kind != "timeout":
+    if lost.kind not in {"timeout", "silence"}:
         return "The connection was lost inside the answer"
     if call.clock() >= call.until:
         return f"The answer was not complete within the deadline of {call.limits.deadline:g} s"
+    if lost.kind == "silence":
+        return "The answer stalled: the service kept the connection alive but sent no content"
     return f"The answer stalled: nothing came for {_timeout(call)}"
 
 

@@ -59,11 +59,6 @@ class TextReader:
         return self.decoder.seen.fault
 
     @property
-    def cut(self) -> bool:
-        """A body that ended too early, or before its first text, was lost on the way."""
-        return self.decoder.seen.cut or (self._empty and not self.decoder.complete)
-
-    @property
     def complete(self) -> bool:
         return self.decoder.complete
 
@@ -91,7 +86,7 @@ class WholeReader(Generic[T]):
     def __init__(self, parse: Callable[[bytes], T]) -> None:
         self.delivered = False
         self.fault: str | None = None
-        self.cut = False
+        self.error: Any = None
         self.complete = False
         self.ended = False
         self.whole = True
@@ -110,12 +105,12 @@ class WholeReader(Generic[T]):
         try:
             return [self._parse(b"".join(self._parts))]
         except UnreadableError as error:
-            self.fault = str(error)
+            self.fault, self.error = str(error), error.said
             return []
 
     def failure(self, message: str, lost: Lost | None) -> errors.SvcError:
         if lost is None:
             return errors.SvcResponseError(message, status_code=self._status)
-        if lost.kind == "timeout":
+        if lost.kind in {"timeout", "silence"}:
             return errors.SvcTimeoutError(message)
         return errors.SvcConnectionError(message)

@@ -41,12 +41,7 @@ class Seen:
     ended: bool = False  # the format's own end mark has come
     owes_end: bool = False  # the format has an end mark, so ending without it is a break
     fault: str | None = None
-    cut: bool = False  # the fault is a body that ended too early
     error: Any = None  # an error object that stood in the stream
-
-    def break_off(self, fault: str) -> None:
-        """Note that the body ended too early."""
-        self.fault, self.cut = fault, True
 
     def take(self, found: Found) -> str | None:
         """Note everything but the text, which is returned."""
@@ -124,7 +119,7 @@ class Text:
         try:
             text = self._decode.decode(data, final)
         except UnicodeDecodeError as error:
-            self._seen.fault, self._seen.cut = _BROKEN_UTF8, final
+            self._seen.fault = _BROKEN_UTF8
             # The intact text before the broken byte has arrived and is owed to the caller.
             text = error.object[: error.start].decode("utf-8", "ignore")
         return [text] if text else []
@@ -160,11 +155,11 @@ class Events:
         if not self._data:
             return texts
         if self._plain and b"".join(self._data) != b"[DONE]":
-            self._seen.break_off(_HALF_EVENT)  # nothing tells a whole piece from a cut one
+            self._seen.fault = _HALF_EVENT  # nothing tells a whole piece from a cut one
             return texts
         self._dispatch(texts)
         if self._seen.fault == _BROKEN_JSON:
-            self._seen.break_off(_HALF_EVENT)
+            self._seen.fault = _HALF_EVENT
         return texts
 
     def _field(self, line: bytes) -> None:
@@ -242,7 +237,7 @@ class Objects:
         if self._held and not self._seen.ended:
             self._value(b"\n".join(self._held), texts, broken=_BROKEN_JSON)
             if self._seen.fault == _BROKEN_JSON:
-                self._seen.break_off(_HALF_EVENT)
+                self._seen.fault = _HALF_EVENT
         return texts
 
     def _line(self, line: bytes, texts: list[str]) -> None:

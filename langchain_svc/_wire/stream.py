@@ -85,7 +85,7 @@ class StreamDecoder:
             texts += self._decoder.finish()
         texts = self._mend(texts, final=True)
         if self.seen.owes_end and self._strict_end and not (self.complete or self.seen.fault):
-            self.seen.break_off("the stream ended with neither an end mark nor a finish_reason")
+            self.seen.fault = "the stream ended with neither an end mark nor a finish_reason"
         return texts
 
     def _mend(self, texts: list[str], *, final: bool = False) -> list[str]:

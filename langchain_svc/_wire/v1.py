@@ -52,7 +52,15 @@ class ModelRecord:
 
 
 class UnreadableError(ValueError):
-    """A body that is no answer; its text says what is missing, without any of the body."""
+    """A body that is no answer; its text says what is missing, without any of the body.
+
+    Attributes:
+        said: The error object that the body carried instead, if there was one.
+    """
+
+    def __init__(self, reason: str, said: Any = None) -> None:
+        super().__init__(reason)
+        self.said = said
 
 
 def chat_body(
@@ -106,7 +114,7 @@ def read_completion(body: bytes) -> Completion:
     if found is None:
         raise UnreadableError("its JSON has none of the fields of an answer")
     if found.error is not None:
-        raise UnreadableError("it carries an error object under a status of success")
+        raise UnreadableError("it carries an error under a status of success", found.error)
     if found.text is None:
         raise UnreadableError(_missing_text(found))
     return Completion(
