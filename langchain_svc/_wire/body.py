@@ -8,10 +8,6 @@ from __future__ import annotations
 
 import zlib
 
-# gzip or zlib by its header; bare deflate, which some servers send under the same name, has none.
-_AUTO = zlib.MAX_WBITS | 32
-_BARE = -zlib.MAX_WBITS
-
 ACCEPT_ENCODING = "gzip, deflate"
 
 
@@ -34,17 +30,16 @@ class BodyReader:
     def __init__(self, encoding: str, limit: int) -> None:
         self._left = limit
         self._limit = limit
+        self._start = b""
         self._inflate: zlib._Decompress | None = None
-        self._fresh = True
         coding = encoding.strip().lower()
-        if coding in {"gzip", "x-gzip", "deflate"}:
-            self._inflate = zlib.decompressobj(_AUTO)
-        elif coding not in {"", "identity"}:
+        if coding not in {"", "identity", "gzip", "x-gzip", "deflate"}:
             raise BodyError("it is compressed in a way that was not asked for")
+        self._plain = coding in {"", "identity"}
 
     def feed(self, raw: bytes) -> bytes:
         """What `raw` adds to the decoded body."""
-        data = raw if self._inflate is None else self._decompress(self._inflate, raw)
+        data = raw if self._plain else self._decompress(raw)
         self._left -= len(data)
         if self._left < 0:
             raise BodyError(
@@ -54,24 +49,33 @@ class BodyReader:
 
     def finish(self) -> None:
         """Checks that the compressed form has come to its end."""
-        if self._inflate is not None and not self._inflate.eof and not self._fresh:
+        unfinished = self._start if self._inflate is None else not self._inflate.eof
+        if unfinished:
             raise BodyError("its compressed form was cut short")
 
-    def _decompress(self, inflate: zlib._Decompress, raw: bytes) -> bytes:
-        if not raw:
-            return b""
+    def _decompress(self, raw: bytes) -> bytes:
+        if self._inflate is None:
+            self._start += raw
+            if len(self._start) < _MAGIC_BYTES:
+                return b""
+            raw, self._start = self._start, b""
+            self._inflate = zlib.decompressobj(_window_bits(raw))
         try:
-            data = inflate.decompress(raw, self._left + 1)
-        except zlib.error:
-            if not self._fresh:
-                raise BodyError("its compressed form is damaged") from None
-            data = self._decompress_bare(raw)
-        self._fresh = False
-        return data
-
-    def _decompress_bare(self, raw: bytes) -> bytes:
-        self._inflate = zlib.decompressobj(_BARE)
-        try:
-            return self._inflate.decompress(raw, self._left + 1)
+            data = self._inflate.decompress(raw, self._left + 1)
         except zlib.error:
             raise BodyError("its compressed form is damaged") from None
+        if self._inflate.unused_data:
+            raise BodyError("its compressed form is damaged")
+        return data
+
+
+_MAGIC_BYTES = 2
+
+
+def _window_bits(start: bytes) -> int:
+    """How to read a compressed body: gzip, zlib, or the bare deflate some servers send."""
+    first, second = start[0], start[1]
+    if (first, second) == (0x1F, 0x8B):
+        return zlib.MAX_WBITS | 16
+    is_zlib = first & 0x0F == zlib.DEFLATED and (first << 8 | second) % 31 == 0
+    return zlib.MAX_WBITS if is_zlib else -zlib.MAX_WBITS

@@ -191,7 +191,8 @@ class Events:
                 text = self._seen.take(found)
             elif len(lines) > 1 and self._seen.owes_end:
                 for line in lines:  # a server that sets no blank line between its events
-                    self._read(line, [line], texts)
+                    self._data = [line]
+                    self._dispatch(texts)
                 return
             else:
                 text = self._unplaced(data)

@@ -191,9 +191,22 @@ def _recognise_events(body: bytes, label: str, *, final: bool) -> str | None:
         whole = lines.split(b"\n")[:-1]
         prose = any(line and not line.startswith(_FIELDS) for line in whole)
         return "text" if prose or final else None
+    if _holds_answer(block[0]):
+        return "events"
     rest = lines[block.end() :]
     if not rest:
         return "events" if final else None
     if rest.startswith(_FIELDS):
         return "events"
     return None if not final and any(f.startswith(rest) for f in _FIELDS) else "text"
+
+
+def _holds_answer(block: bytes) -> bool:
+    """Whether an event's data is surely a chunk, so that nothing more need be awaited."""
+    for line in block.split(b"\n"):
+        if line.startswith(b"data:"):
+            try:
+                return formats.is_answer(formats.load(line[5:]), sure=True)
+            except ValueError:
+                return False
+    return False

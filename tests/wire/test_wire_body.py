@@ -1,0 +1,89 @@
+"""Decoding a body while reading it, and holding it to a size."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+
+import pytest
+
+from langchain_svc._wire.body import BodyError, BodyReader
+
+TEXT = b"The quick brown fox. " * 500
+
+
+def bare_deflate(data):
+    packer = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    return packer.compress(data) + packer.flush()
+
+
+ENCODED = {
+    "": TEXT,
+    "identity": TEXT,
+    "gzip": gzip.compress(TEXT),
+    "x-gzip": gzip.compress(TEXT),
+    "GZIP ": gzip.compress(TEXT),
+    "deflate": zlib.compress(TEXT),
+}
+
+
+def read(encoding, raw, limit=100_000, step=7):
+    reader = BodyReader(encoding, limit)
+    out = b"".join(reader.feed(raw[i : i + step]) for i in range(0, len(raw), step))
+    reader.finish()
+    return out
+
+
+@pytest.mark.parametrize("encoding", ENCODED)
+@pytest.mark.parametrize("step", [1, 7, 100_000])
+def test_every_encoding_at_every_step(encoding, step):
+    assert read(encoding, ENCODED[encoding], step=step) == TEXT
+
+
+@pytest.mark.parametrize("step", [1, 7, 100_000])
+def test_deflate_without_its_header(step):
+    assert read("deflate", bare_deflate(TEXT), step=step) == TEXT
+
+
+@pytest.mark.parametrize("encoding", ["br", "zstd", "gzip, gzip", "x"])
+def test_an_encoding_nobody_asked_for(encoding):
+    with pytest.raises(BodyError, match="not asked for"):
+        BodyReader(encoding, 10)
+
+
+def test_damage():
+    packed = bytearray(gzip.compress(TEXT))
+    packed[-6] ^= 0xFF  # a bit of the checksum
+    for raw in (bytes(packed), b"not gzip at all"):
+        with pytest.raises(BodyError, match="damaged"):
+            read("gzip", raw)
+
+
+def test_a_body_cut_short():
+    with pytest.raises(BodyError, match="cut short"):
+        read("gzip", gzip.compress(TEXT)[:-9])
+
+
+def test_nothing_may_follow_the_end():
+    with pytest.raises(BodyError, match="damaged"):
+        read("gzip", gzip.compress(TEXT) + b"more")
+
+
+def test_an_empty_body_needs_no_compressed_form():
+    assert read("gzip", b"") == b""
+
+
+def test_the_limit_is_exact():
+    assert len(read("", b"x" * 100, limit=100)) == 100
+    with pytest.raises(BodyError, match="larger than 100 bytes"):
+        read("", b"x" * 101, limit=100)
+
+
+def test_a_bomb_is_never_unpacked_beyond_the_limit():
+    bomb = gzip.compress(b"\0" * 50_000_000)
+    reader = BodyReader("gzip", 1_000_000)
+    sizes = []
+    with pytest.raises(BodyError, match="larger than 1000000 bytes"):
+        for i in range(0, len(bomb), 1000):
+            sizes.append(len(reader.feed(bomb[i : i + 1000])))
+    assert sum(sizes) <= 1_000_000

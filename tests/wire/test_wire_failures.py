@@ -1,0 +1,133 @@
+"""Error answers: the right class, the right words, and nothing that was sent."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core import exceptions as core
+
+from langchain_svc import errors
+from langchain_svc._wire.failures import read_failure, safe_text
+
+NOW = 1_790_000_000.0
+
+
+def failure(status, body=b"", headers=None, **more):
+    return read_failure(status, headers or {}, body, now=NOW, **more)
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "kin", "retryable"),
+    [
+        (400, errors.SvcBadRequestError, core.ModelInvalidRequestError, False),
+        (401, errors.SvcAuthenticationError, core.ModelAuthenticationError, False),
+        (403, errors.SvcPermissionDeniedError, core.ModelPermissionDeniedError, False),
+        (404, errors.SvcNotFoundError, core.ModelNotFoundError, False),
+        (408, errors.SvcAPIError, core.ModelError, True),
+        (409, errors.SvcAPIError, core.ModelError, False),
+        (413, errors.SvcBadRequestError, core.ModelInvalidRequestError, False),
+        (422, errors.SvcBadRequestError, core.ModelInvalidRequestError, False),
+        (429, errors.SvcRateLimitError, core.ModelRateLimitError, True),
+        (500, errors.SvcServerError, core.ModelAPIError, True),
+        (503, errors.SvcServerError, core.ModelAPIError, True),
+        (307, errors.SvcAPIError, core.ModelError, False),
+    ],
+)
+def test_each_status_has_its_class_and_kin(status, kind, kin, retryable):
+    error = failure(status)
+    assert type(error) is kind
+    assert isinstance(error, kin)
+    assert isinstance(error, errors.SvcError)
+    assert (error.status_code, error.is_retryable) == (status, retryable)
+    assert str(status) in str(error)
+
+
+def test_only_server_errors_are_langchains_api_error():
+    assert not isinstance(failure(400), core.ModelAPIError)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"error": {"message": "No such thing", "type": "t1", "code": "c1"}}',
+        b'{"message": "No such thing", "type": "t1", "code": "c1"}',
+        b'{"detail": "No such thing", "type": "t1", "code": "c1"}',
+    ],
+)
+def test_every_shape_of_an_error_object(body):
+    error = failure(400, body)
+    assert "No such thing" in str(error)
+    assert (error.type, error.code) == ("t1", "c1")
+
+
+@pytest.mark.parametrize("body", [b'{"error": "No such thing"}', b'"No such thing"'])
+def test_a_bare_message(body):
+    assert "No such thing" in str(failure(400, body))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"<html>Bad gateway</html>", b"\xff\xfe", b"[1]", b"null", b'{"error": 5}', b"[" * 9000],
+)
+def test_bodies_that_say_nothing(body):
+    assert str(failure(502, body)) == "The service answered 502"
+
+
+def test_a_prompt_that_does_not_fit_is_a_context_overflow():
+    error = failure(400, b'{"error": {"message": "m", "code": "context_length_exceeded"}}')
+    assert isinstance(error, (core.ContextOverflowError)) and isinstance(
+        error, errors.SvcBadRequestError
+    )
+
+
+def test_when_to_come_back_is_told():
+    error = failure(429, headers={"retry-after": "120"})
+    assert error.retry_after == 120.0
+    assert "come back in 120 s" in str(error)
+
+
+def test_a_message_is_kept_short():
+    error = failure(400, b'{"error": {"message": "' + b"word " * 100_000 + b'"}}')
+    assert len(str(error)) < 1_500
+
+
+def test_a_key_in_the_message_is_masked():
+    body = b'{"error": {"message": "Invalid key sk-secret-1 given", "code": "sk-secret-1"}}'
+    error = failure(401, body, secrets=["sk-secret-1"])
+    assert "sk-secret-1" not in str(error) + repr(error) + repr(vars(error))
+    assert "Invalid key [key] given" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("said", "sent", "shown"),
+    [
+        ("Cannot parse 'Ann Meyer, 57, HIV positive'", "Ann Meyer, 57, HIV positive", "Cannot parse '[...]'"),
+        ("content ANN-MEYER rejected", "about Ann-Meyer", "content [...] rejected"),
+        ("bad text: Meye", "Ann Meyer is ill", "bad text: [...]"),
+        ("temperature must be from 0 to 2", "What temperature is it?", "temperature must be from 0 to 2"),
+        ("The model svc-x does not exist", "What is a model?", "The model svc-x does not exist"),
+        ("limit is 60 requests per minute", "hello", "limit is 60 requests per minute"),
+        ("Straße ÉMILE", "in der straße von Émile", "[...]"),
+    ],
+)  # fmt: skip
+def test_words_that_were_sent_do_not_come_back(said, sent, shown):
+    assert safe_text(said, private=[sent]) == shown
+
+
+@given(st.text(max_size=200), st.text(min_size=5, max_size=60))
+def test_no_long_word_of_a_prompt_survives(said, sent):
+    word = "zq" + "".join(c for c in sent if c.isalnum())[:20]
+    assert word not in safe_text(f"{said} {word} {said}", private=[f"patient {word} here"])
+
+
+def test_errors_survive_pickling():
+    error = failure(429, b'{"error": {"message": "m", "code": "c"}}', {"retry-after": "9"})
+    error.is_retryable = False
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is type(error)
+    assert (str(again), vars(again)) == (str(error), vars(error))
+    partial = pickle.loads(pickle.dumps(errors.SvcStreamError("m", partial="half")))
+    assert partial.partial == "half"

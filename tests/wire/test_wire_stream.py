@@ -1,0 +1,272 @@
+"""The stream decoder: every format, every label, every cut, every kind of damage."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from langchain_svc._wire.stream import StreamDecoder
+
+LABELS = [
+    "",
+    "text/event-stream",
+    "text/event-stream; charset=utf-8",
+    "text/plain",
+    "application/json",
+    "application/x-ndjson",
+    "application/octet-stream",
+]
+TEXT = "Héllo 🇧🇷\nwörld"
+
+
+def chunk(content=None, finish=None, **more):
+    delta = {} if content is None else {"content": content}
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    return json.dumps({"id": "c1", "model": "svc-pro", "choices": [choice], **more})
+
+
+def sse(*events, newline="\n"):
+    return "".join(f"data: {event}{newline}{newline}" for event in events).encode()
+
+
+PIECES = ["Héllo ", "🇧🇷", "\nwö", "rld"]
+USAGE = {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}
+SSE_CHUNKS = [chunk(""), *map(chunk, PIECES), chunk(finish="stop", usage=USAGE), "[DONE]"]
+PLAIN_EVENTS = b"".join(
+    b"".join(b"data: " + line.encode() + b"\n" for line in piece.split("\n")) + b"\n"
+    for piece in PIECES
+)
+BODIES = {
+    "sse": sse(*SSE_CHUNKS),
+    "sse crlf": sse(*SSE_CHUNKS, newline="\r\n"),
+    "sse cr": sse(*SSE_CHUNKS, newline="\r"),
+    "sse bom": b"\xef\xbb\xbf" + sse(*SSE_CHUNKS),
+    "sse comments": b": hello\n\n" + sse(*SSE_CHUNKS).replace(b"\n\n", b"\n\n: ping\n\n"),
+    "sse no space": sse(*SSE_CHUNKS).replace(b"data: ", b"data:"),
+    "sse fields": sse(*SSE_CHUNKS).replace(b"data: ", b"id: 7\nevent: message\nretry: 10\ndata: "),
+    "sse last blank line missing": sse(*SSE_CHUNKS)[:-1],
+    "sse without blank lines": sse(*SSE_CHUNKS[:1])
+    + sse(*SSE_CHUNKS[1:]).replace(b"\n\n", b"\n")
+    + b"\n",
+    "sse plain": PLAIN_EVENTS + b"data: [DONE]\n\n",
+    "sse plain, clean end": PLAIN_EVENTS,
+    "ndjson": "\n".join([*map(chunk, PIECES), chunk(finish="stop")]).encode() + b"\n",
+    "ndjson crlf, no last newline": "\r\n".join(
+        [*map(chunk, PIECES), chunk(finish="stop")]
+    ).encode(),
+    "ndjson general": "\n".join(
+        [
+            *(json.dumps({"response": p, "done": False}) for p in PIECES),
+            '{"done": true, "tokens": 9}',
+        ]
+    ).encode(),
+    "text": TEXT.encode(),
+    "json": json.dumps(
+        {
+            "id": "c1",
+            "choices": [{"index": 0, "message": {"content": TEXT}, "finish_reason": "stop"}],
+        }
+    ).encode(),
+    "json indented": json.dumps(
+        {"choices": [{"index": 0, "message": {"content": TEXT}, "finish_reason": "stop"}]}, indent=2
+    ).encode(),
+    "json general": json.dumps({"success": True, "response": TEXT, "tokens": 5}).encode(),
+}
+
+
+def decode(label, *parts):
+    decoder = StreamDecoder(label)
+    texts = [text for part in parts for text in decoder.feed(part)] + decoder.finish()
+    return "".join(texts), decoder.seen
+
+
+@pytest.mark.parametrize("label", LABELS)
+@pytest.mark.parametrize("name", BODIES)
+def test_every_format_under_every_label_at_every_cut(name, label):
+    body = BODIES[name]
+    for at in range(len(body) + 1):
+        text, seen = decode(label, body[:at], body[at:])
+        assert (text, seen.fault) == (TEXT, None), f"cut at {at}"
+
+
+@pytest.mark.parametrize("label", LABELS)
+@pytest.mark.parametrize("name", BODIES)
+def test_one_byte_at_a_time(name, label):
+    body = BODIES[name]
+    text, seen = decode(label, *(body[i : i + 1] for i in range(len(body))), b"")
+    assert (text, seen.fault) == (TEXT, None)
+
+
+def test_what_a_stream_says_besides_its_text():
+    _, seen = decode("text/event-stream", BODIES["sse"])
+    assert (seen.model, seen.id, seen.finish_reason, seen.usage) == ("svc-pro", "c1", "stop", USAGE)
+    assert seen.ended
+
+
+def test_running_usage_totals_take_the_last():
+    body = sse(
+        chunk("a", usage={"total_tokens": 5, "prompt_tokens": 4, "completion_tokens": 1}),
+        chunk(
+            "b",
+            finish="stop",
+            usage={"total_tokens": 6, "prompt_tokens": 4, "completion_tokens": 2},
+        ),
+        "[DONE]",
+    )
+    assert decode("", body)[1].usage["total_tokens"] == 6
+
+
+@pytest.mark.parametrize("piece", ["20", "null", "{}", "[]", "true", '"quoted"', "0.5", "{", "}"])
+def test_plain_pieces_that_look_like_json_are_text(piece):
+    text, seen = decode("text/event-stream", sse("a", piece, "b", "[DONE]"))
+    assert (text, seen.fault) == (f"a{piece}b", None)
+    assert decode("text/event-stream", sse(piece, "[DONE]"))[0] == piece
+
+
+@pytest.mark.parametrize("separator", ["\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c"])
+def test_only_cr_lf_and_crlf_end_a_line(separator):
+    raw = json.dumps(
+        {"choices": [{"delta": {"content": f"a{separator}b"}, "finish_reason": "stop"}]},
+        ensure_ascii=False,
+    )
+    if separator in "\x0b\x0c\x1c":  # JSON escapes these; as plain text they stand as they are
+        assert decode("text/event-stream", sse(f"a{separator}b", "[DONE]"))[0] == f"a{separator}b"
+    else:
+        assert decode("text/event-stream", sse(raw))[0] == f"a{separator}b"
+
+
+def test_halves_of_a_surrogate_pair_join_over_chunks():
+    halves = [chunk("x"), chunk("a\ud83c"), chunk("\udde7b"), chunk(finish="stop")]
+    assert decode("text/event-stream", sse(*halves))[0] == "xa🇧b"
+    alone = [chunk("x"), chunk("a\ud83c"), chunk(finish="stop")]
+    assert decode("text/event-stream", sse(*alone))[0] == "xa\ufffd"
+
+
+def test_another_choice_is_not_mixed_in():
+    other = json.dumps(
+        {"choices": [{"index": 1, "delta": {"content": "no"}, "finish_reason": None}]}
+    )
+    assert decode("", sse(chunk("yes"), other, chunk(finish="stop")))[0] == "yes"
+
+
+DAMAGED = {
+    "ends without an end mark": (sse(chunk("Hi")), "Hi", "neither an end mark nor"),
+    "ndjson ends without one": ((chunk("Hi") + "\n").encode(), "Hi", "neither an end mark nor"),
+    "ndjson general ends without one": (b'{"response":"Hi","done":false}\n', "Hi", "neither"),
+    "half an event": (sse(chunk("Hi")) + b'data: {"choices":[{"del', "Hi", "inside an event"),
+    "half a line of ndjson": (
+        chunk("Hi").encode() + b'\n{"choices":[{"de',
+        "Hi",
+        "inside an event",
+    ),
+    "half a plain event": (sse("Hi") + b"data: th", "Hi", "inside an event"),
+    "malformed chunk": (sse(chunk("Hi"), '{"choices": [', "[DONE]"), "Hi", "malformed JSON"),
+    "malformed first chunk": (sse('{"choices": [', "[DONE]"), "", "malformed JSON"),
+    "malformed line": (f"{chunk('Hi')}\n{{oops\n{chunk('x')}\n".encode(), "Hi", "malformed JSON"),
+    "error object": (sse(chunk("Hi"), '{"error": {"message": "boom"}}'), "Hi", "an error"),
+    "error event": (
+        sse(chunk("Hi")) + b'event: error\ndata: {"message": "boom"}\n\n',
+        "Hi",
+        "an error",
+    ),
+    "error text": (sse(chunk("Hi"), '{"error": "boom"}'), "Hi", "an error"),
+    "error line": (
+        f'{chunk("Hi")}\n{{"error": {{"message": "boom"}}}}\n'.encode(),
+        "Hi",
+        "an error",
+    ),
+    "error alone": (b'{"error": {"message": "boom"}}', "", "an error"),
+    "half a letter": ("Hié".encode()[:-1], "Hi", "cut in half"),
+    "no utf-8": (b"Hi\xff there", "Hi", "no UTF-8"),
+    "unknown json": (b'{"object": "x"}', "", "unknown shape"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_damage_is_named_after_the_text_before_it(name):
+    body, text, fault = DAMAGED[name]
+    label = "application/json" if name in {"unknown json", "error alone"} else ""
+    if name.startswith("half a plain"):
+        label = "text/event-stream"
+    for at in range(len(body) + 1):
+        found, seen = decode(label, body[:at], body[at:])
+        assert found == text
+        assert fault in (seen.fault or "")
+
+
+def test_the_error_object_is_kept():
+    _, seen = decode("", sse(chunk("Hi"), '{"error": {"message": "boom", "code": "x1"}}'))
+    assert seen.error == {"message": "boom", "code": "x1"}
+
+
+@pytest.mark.parametrize("label", ["text/html", "application/json", "text/event-stream"])
+def test_a_page_of_html_is_no_answer(label):
+    text, seen = decode(label, b"<!DOCTYPE html><html><body>Sign in</body></html>")
+    assert (text, seen.fault) == ("", "the answer is a page of HTML")
+
+
+def test_html_as_plain_text_is_an_answer():
+    assert decode("text/plain", b"<html></html>")[0] == "<html></html>"
+
+
+@pytest.mark.parametrize(
+    "prose",
+    ["data: science of it\nand more", "data: a\n\nNot an event", ":) hello", "id: 5", "[1, 2]", '{"city": "Rome"}',
+     '{"answer": 42}', "{ not json", "event", "  \n leading space", '{"id": 5,\n "name": "x"}', '"quoted"'],
+)  # fmt: skip
+def test_text_that_looks_like_a_format_stays_text(prose):
+    body = prose.encode()
+    for at in range(len(body) + 1):
+        assert decode("text/plain", body[:at], body[at:])[0] == prose
+
+
+def test_end_check_can_be_switched_off():
+    decoder = StreamDecoder("text/event-stream", strict_end=False)
+    assert decoder.feed(sse(chunk("Hi"))) + decoder.finish() == ["Hi"]
+    assert decoder.seen.fault is None
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_text_is_handed_on_as_soon_as_its_event_is_whole(label):
+    decoder = StreamDecoder(label)
+    assert decoder.feed(sse(chunk("a"))) == ["a"]
+    assert decoder.feed(sse(chunk("b"), chunk("c"))) == ["b", "c"]
+    plain = StreamDecoder("text/plain")
+    assert plain.feed(b"a b") == ["a b"]
+
+
+def test_a_five_megabyte_event_in_small_reads():
+    body = sse(chunk("x" * 5_000_000), chunk(finish="stop"))
+    parts = [body[i : i + 997] for i in range(0, len(body), 997)]
+    text, seen = decode("text/event-stream", *parts)
+    assert (len(text), seen.fault) == (5_000_000, None)
+
+
+def test_nothing_after_the_end_mark_is_read():
+    text, seen = decode("", sse(*SSE_CHUNKS) + sse(chunk("more")))
+    assert (text, seen.fault) == (TEXT, None)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    body=st.one_of(
+        st.binary(max_size=200),
+        st.lists(st.sampled_from([*(b.decode() for b in BODIES.values()), "data: ", "\n", "{", "[DONE]", "\r", ":"]),
+                 max_size=4).map(lambda parts: "".join(parts).encode()),
+    ),
+    cuts=st.lists(st.integers(0, 400), max_size=6),
+    label=st.sampled_from([*LABELS, "text/html"]),
+)  # fmt: skip
+def test_any_bytes_cut_anyhow_decode_alike_and_never_raise(body, cuts, label):
+    edges = sorted({0, len(body), *(cut % (len(body) + 1) for cut in cuts)})
+    parts = [body[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    text, seen = decode(label, *parts)
+    whole, seen_whole = decode(label, body)
+    assert (text, seen.fault, seen.finish_reason) == (
+        whole,
+        seen_whole.fault,
+        seen_whole.finish_reason,
+    )

@@ -1,0 +1,137 @@
+"""Requests and answers of the v1 interface, against v1-api.md."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from langchain_svc._wire import v1
+
+TURNS = [{"role": "user", "content": "Grüße 你好"}]
+
+
+def answer(message=None, **more):
+    choice = {"index": 0, "message": message or {"role": "assistant", "content": "Hi"}}
+    return json.dumps({"choices": [choice | {"finish_reason": "stop"}], **more}).encode()
+
+
+def test_the_body_holds_only_what_was_given():
+    body = v1.chat_body("svc-pro", TURNS, temperature=None, max_tokens=None, stream=False)
+    assert (
+        body == '{"model":"svc-pro","messages":[{"role":"user","content":"Grüße 你好"}]}'.encode()
+    )
+
+
+def test_the_body_with_everything():
+    body = v1.chat_body("svc-pro", TURNS, temperature=0, max_tokens=9, stream=True)
+    assert json.loads(body) == {
+        "model": "svc-pro", "messages": TURNS, "temperature": 0, "max_tokens": 9, "stream": True,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "sent"),
+    [("a\ud83cb", "a\ufffdb"), ("\ud83c\udde7", "🇧"), ("\udde7\ud83c", "\ufffd\ufffd")],
+)
+def test_lone_surrogates_become_replacement_characters(text, sent):
+    body = v1.chat_body(
+        "m", [{"role": "user", "content": text}], temperature=1, max_tokens=2, stream=False
+    )
+    assert json.loads(body)["messages"][0]["content"] == sent
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (answer(), "Hi"),
+        (answer({"content": ""}), ""),
+        (answer({"content": [{"type": "text", "text": "H"}, {"type": "text", "text": "i"}]}), "Hi"),
+        (b'{"choices": [{"text": "Hi"}]}', "Hi"),
+        (b'{"response": "Hi", "success": true}', "Hi"),
+        (b'{"choices": [{"index": 1, "message": {"content": "no"}}, {"index": 0, "message": {"content": "Hi"}}]}', "Hi"),
+        (b' \n{"choices":[{"message":{"content":"Hi"}}]}\n', "Hi"),
+    ],
+)  # fmt: skip
+def test_every_plausible_answer(body, text):
+    assert v1.read_completion(body).text == text
+
+
+def test_what_an_answer_says_besides_its_text():
+    usage = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
+    found = v1.read_completion(answer(id="c1", model="svc-pro", created=5, usage=usage))
+    assert found == v1.Completion("Hi", "svc-pro", "c1", 5, "stop", usage)
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        None,
+        5,
+        [],
+        {},
+        {"prompt_tokens": "3"},
+        {"prompt_tokens": True},
+        {"prompt_tokens": -1},
+        {"prompt_tokens": 1.5},
+    ],
+)
+def test_odd_usage_does_not_break_a_good_answer(usage):
+    assert v1.read_completion(answer(usage=usage)).usage is None
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (b"", "empty"), (b"  ", "empty"), (b"hello", "no valid JSON"), (b'{"choices": [', "no valid JSON"),
+        (b"[]", "no JSON object"), (b"null", "no JSON object"), (b"{}", "none of the fields"),
+        (b'{"choices": []}', "no text"), (b'{"choices": [{}]}', "no text"),
+        (b'{"choices": [{"message": {"content": null}}]}', "no text"),
+        (b'{"choices": [{"message": {"content": 5}}]}', "no text"),
+        (b'{"choices": [{"message": null}]}', "no text"), (b'{"choices": "x"}', "none of the fields"),
+        (b'{"error": {"message": "boom"}}', "an error"), (b"[" * 100_000, "no valid JSON"),
+    ],
+)  # fmt: skip
+def test_bodies_that_are_no_answer(body, why):
+    with pytest.raises(v1.UnreadableError, match=why):
+        v1.read_completion(body)
+
+
+@pytest.mark.parametrize(
+    ("record", "window"),
+    [
+        ({"id": "m", "context_window": 128000}, 128000), ({"id": "m", "context_window": "128K"}, 128000),
+        ({"id": "m", "context_length": "1M tokens"}, 1_000_000), ({"id": "m", "max_input_tokens": "200,000"}, 200000),
+        ({"id": "m", "context_window": "large"}, None), ({"id": "m", "context_window": True}, None), ({"id": "m"}, None),
+        ({"id": "m", "context_window": -4}, None), ({"id": "m", "context_window": ""}, None),
+    ],
+)  # fmt: skip
+def test_context_windows_in_every_form(record, window):
+    (found,) = v1.read_models(json.dumps({"data": [record]}).encode())
+    assert found.context_window == window
+    assert found.raw == record
+
+
+@pytest.mark.parametrize(
+    "listing",
+    [
+        {"data": [{"id": "a"}]},
+        {"models": [{"id": "a"}]},
+        [{"id": "a"}],
+        ["a"],
+        {"models": [{"name": "a"}, 5, {}]},
+    ],
+)
+def test_listings_in_every_form(listing):
+    assert [m.id for m in v1.read_models(json.dumps(listing).encode())] == ["a"]
+
+
+def test_capabilities_as_list_or_switches():
+    body = b'{"data": [{"id": "a", "capabilities": ["chat"]}, {"id": "b", "capabilities": {"chat": true, "x": false}}]}'
+    assert [m.capabilities for m in v1.read_models(body)] == [("chat",), ("chat",)]
+
+
+@pytest.mark.parametrize("body", [b"", b"{}", b'{"data": 5}', b"x"])
+def test_no_listing(body):
+    with pytest.raises(v1.UnreadableError):
+        v1.read_models(body)
