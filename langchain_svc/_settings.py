@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from langchain_core.utils import secret_from_env
 from pydantic import (
@@ -73,6 +73,14 @@ def shown(value: object) -> str:
 _SHOWN = 40
 Seconds = Annotated[float, number(above=True)]
 Retries = Annotated[int, number(whole=True)]
+if TYPE_CHECKING:  # what may be given; what is kept is always a SecretStr
+    Secret: TypeAlias = SecretStr | str | None
+else:
+    Secret = SecretStr | None
+
+
+def _revealed(secret: Secret) -> str | None:
+    return secret.get_secret_value() if isinstance(secret, SecretStr) else secret
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
@@ -89,9 +97,7 @@ class ServiceSettings(BaseModel):
         arbitrary_types_allowed=True, hide_input_in_errors=True, validate_default=True
     )
 
-    api_key: SecretStr | None = Field(
-        default_factory=secret_from_env(ENV_API_KEY, default=None), repr=False
-    )
+    api_key: Secret = Field(default_factory=secret_from_env(ENV_API_KEY, default=None), repr=False)
     """The key; read from the environment where it is not given."""
 
     timeout: Seconds | None = 120.0
@@ -112,10 +118,10 @@ class ServiceSettings(BaseModel):
     default_headers: Mapping[str, str] = Field(default_factory=dict, exclude=True, repr=False)
     """Further headers of every request. Their values are kept out of repr and traces."""
 
-    proxy: SecretStr | None = Field(default=None, exclude=True, repr=False)
+    proxy: Secret = Field(default=None, exclude=True, repr=False)
     """A proxy's URL; without it the environment's proxies are used, save for loopback."""
 
-    insecure_hosts: tuple[str, ...] = ()
+    insecure_hosts: Sequence[str] = ()
     """Hosts besides loopback that plain http may be spoken to."""
 
     http_client: Any = Field(default=None, exclude=True, repr=False)
@@ -168,7 +174,7 @@ class ServiceSettings(BaseModel):
         return client
 
     def _key(self) -> str | None:
-        return self.api_key.get_secret_value() if self.api_key is not None else None
+        return _revealed(self.api_key)
 
     def _limits(self, given: Mapping[str, Any]) -> Limits:
         """How long and how often one call may try."""
@@ -191,8 +197,7 @@ class ServiceSettings(BaseModel):
             # Here and not above: httpx is imported at the first call.
             from ._http.connections import Connections, Route  # noqa: PLC0415
 
-            proxy = self.proxy.get_secret_value() if self.proxy is not None else None
-            self._connections = Connections(Route(url, proxy))
+            self._connections = Connections(Route(url, _revealed(self.proxy)))
         return self._connections
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:

@@ -1,0 +1,100 @@
+"""A raw socket server that says exactly what a test tells it to, for what no HTTP library would."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+
+
+class RawServer:
+    """Accepts connections on loopback and lets `handle(connection)` answer each request.
+
+    `handle` is called after the head and body of one request were read; the connection is closed
+    when it returns.
+    """
+
+    def __init__(self, handle):
+        self.handle = handle
+        self.requests = []
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self._socket.settimeout(0.1)
+        self._threads = []
+        self._open = []
+        self._stop = threading.Event()
+        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
+
+    def __enter__(self):
+        self._start(self._accept)
+        return self
+
+    def __exit__(self, *_):
+        self._stop.set()
+        for connection in self._open:
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+        for thread in self._threads:
+            thread.join(5)
+        self._socket.close()
+
+    @property
+    def v1(self):
+        return {"api_key": "test-key", "base_url_v1": self.url + "/v1"}
+
+    def _start(self, target, *args):
+        thread = threading.Thread(target=target, args=args, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _accept(self):
+        while not self._stop.is_set():
+            with contextlib.suppress(TimeoutError):
+                connection, _ = self._socket.accept()
+                self._open.append(connection)
+                self._start(self._serve, connection)
+
+    def _serve(self, connection):
+        with connection, contextlib.suppress(OSError):
+            connection.settimeout(10)
+            self.requests.append(read_request(connection))
+            self.handle(connection)
+
+
+def read_request(connection):
+    """The bytes of one request: its head and as much body as its Content-Length says."""
+    data = b""
+    while b"\r\n\r\n" not in data:
+        piece = connection.recv(65536)
+        if not piece:
+            return data
+        data += piece
+    head, _, body = data.partition(b"\r\n\r\n")
+    length = 0
+    for line in head.lower().split(b"\r\n"):
+        if line.startswith(b"content-length:"):
+            length = int(line.split(b":")[1])
+    while len(body) < length:
+        body += connection.recv(65536)
+    return head + b"\r\n\r\n" + body
+
+
+def response(body=b"", *, status="200 OK", **headers):
+    """The bytes of a whole HTTP response."""
+    named = {"content_length": str(len(body)), "connection": "close", **headers}
+    lines = [
+        f"{name.replace('_', '-')}: {value}" for name, value in named.items() if value is not None
+    ]
+    return f"HTTP/1.1 {status}\r\n".encode() + "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+
+
+def chunked_head(content_type="text/event-stream"):
+    """The head of a response whose body comes in chunks."""
+    return response(content_length=None, content_type=content_type, transfer_encoding="chunked")
+
+
+def http_chunk(data):
+    """One piece of a chunked body."""
+    return f"{len(data):x}\r\n".encode() + data + b"\r\n"
+
+
+LAST_CHUNK = b"0\r\n\r\n"

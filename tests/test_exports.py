@@ -1,0 +1,55 @@
+"""The public names: complete, sorted and quick to reach."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+import langchain_svc
+from langchain_svc import errors
+
+
+def test_names_are_sorted_and_all_there():
+    names = langchain_svc.__all__
+    assert names == sorted(names)
+    assert all(getattr(langchain_svc, name) is not None for name in names)
+    assert dir(langchain_svc) == names
+
+
+def test_every_error_is_public():
+    assert set(errors.__all__) <= set(langchain_svc.__all__)
+    defined = {
+        name
+        for name, value in vars(errors).items()
+        if isinstance(value, type) and value.__module__ == errors.__name__
+    }
+    assert defined == set(errors.__all__)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="nothing"):
+        langchain_svc.nothing  # noqa: B018
+    assert not hasattr(langchain_svc, "nothing")
+
+
+def test_star_import():
+    names: dict[str, object] = {}
+    exec("from langchain_svc import *", names)
+    assert names["ChatSvc"] is importlib.import_module("langchain_svc.chat_models").ChatSvc
+
+
+def loaded_by(code):
+    probe = textwrap.dedent(code) + "\nimport json, sys; print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, check=True)
+    return set(json.loads(done.stdout))
+
+
+def test_importing_and_constructing_loads_no_http_library():
+    core = loaded_by("import langchain_core.language_models.chat_models, langchain_core.outputs")
+    ours = loaded_by("from langchain_svc import ChatSvc; ChatSvc()") - core
+    assert not {"httpx", "httpcore", "tiktoken", "rich", "uvicorn", "PIL"} & ours

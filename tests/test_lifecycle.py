@@ -1,0 +1,336 @@
+"""Threads, event loops, forks, copies, cancellation and ends: nothing stays behind."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import gc
+import multiprocessing
+import pickle
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+
+import langchain_svc as svc
+from langchain_svc.sandbox import Fault, Sandbox
+
+pytestmark = pytest.mark.filterwarnings("error::ResourceWarning")
+
+
+@pytest.fixture
+def box():
+    with Sandbox() as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def model(box):
+    with svc.ChatSvc(**box.v1) as model:
+        yield model
+
+
+def descriptors():
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def settled(read, wanted, seconds=2.0):
+    """Waits until `read()` is `wanted`: the other end notices a closed socket a moment later."""
+    until = time.monotonic() + seconds
+    while read() != wanted and time.monotonic() < until:
+        time.sleep(0.01)
+    return read()
+
+
+def test_a_thousand_event_loops(box, model):
+    asyncio.run(model.ainvoke("hi"))
+    before, threads = descriptors(), threading.active_count()
+    for _ in range(1000):
+        asyncio.run(model.ainvoke("hi"))
+    assert descriptors() == before
+    assert threading.active_count() == threads
+    assert settled(lambda: box.open_connections, 0) == 0
+    assert len(box.requests) == 1001
+
+
+def test_a_loop_closed_by_hand_gives_its_socket_back(box, model):
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(model.ainvoke("hi"))
+    loop.run_until_complete(loop.shutdown_asyncgens())
+    loop.close()
+    assert settled(lambda: box.open_connections, 0) == 0
+
+
+def test_a_loop_closed_without_any_courtesy_is_noticed_at_the_next_use(box, model):
+    code = f"""
+        import asyncio
+        from langchain_svc import ChatSvc
+        model = ChatSvc(**{box.v1!r})
+        for _ in range(5):
+            loop = asyncio.new_event_loop()
+            loop.run_until_complete(model.ainvoke("hi"))
+            loop.close()
+        asyncio.run(model.ainvoke("hi"))
+        input()
+    """
+    with subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code)], stdin=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert settled(lambda: len(box.requests), 6, 15) == 6
+        assert settled(lambda: box.open_connections, 0) == 0
+        _, errors = process.communicate(b"\n")
+        assert (process.returncode, errors) == (0, b"")
+
+
+def test_thirty_two_threads_on_one_model(box, model):
+    threads, before = threading.active_count(), descriptors()
+    answers, failures = {}, []
+
+    def work(number):
+        try:
+            for turn in range(5):
+                question = f"Say exactly: {number}-{turn}"
+                answers[number, turn] = model.invoke(question).content
+        except Exception as error:
+            failures.append(error)
+
+    workers = [threading.Thread(target=work, args=(n,)) for n in range(32)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert failures == []
+    assert all(f"{n}-{turn}" in answers[n, turn] for n in range(32) for turn in range(5))
+    assert threading.active_count() == threads
+    model.close()
+    assert settled(lambda: box.open_connections, 0) == 0
+    assert descriptors() == before
+
+
+def test_event_loops_in_many_threads(box, model):
+    failures = []
+
+    def work():
+        try:
+            for _ in range(5):
+                asyncio.run(model.ainvoke("hi"))
+        except Exception as error:
+            failures.append(error)
+
+    workers = [threading.Thread(target=work) for _ in range(8)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert failures == []
+    assert settled(lambda: box.open_connections, 0) == 0
+
+
+@pytest.mark.parametrize("fault", [Fault(stall=True, after=2), Fault(hang=True)])
+async def test_a_cancelled_astream_leaves_nothing(box, fault):
+    box.faults = [fault]
+    async with svc.ChatSvc(**box.v1) as model:
+        tasks = asyncio.all_tasks()
+
+        async def read():
+            return [chunk async for chunk in model.astream("Count from 1 to 20")]
+
+        task = asyncio.create_task(read())
+        await asyncio.sleep(0.3)
+        assert box.open_connections == 1
+        started = time.monotonic()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert time.monotonic() - started < 0.5
+        assert await asyncio.to_thread(settled, lambda: box.open_connections, 0) == 0
+        assert box.requests[-1].disconnected
+        assert asyncio.all_tasks() == tasks
+
+
+async def test_a_cancelled_wait_before_a_retry(box):
+    box.faults = [Fault(status=503, headers={"Retry-After": "30"})]
+    async with svc.ChatSvc(**box.v1) as model:
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(model.ainvoke("hi"), 0.3)
+    assert len(box.requests) == 1
+
+
+async def test_an_astream_left_early_closes_its_socket(box, model):
+    box.faults = [Fault(stall=True, after=2)]
+    stream = model.astream("Count from 1 to 20")
+    await anext(stream)
+    await stream.aclose()
+    assert await asyncio.to_thread(settled, lambda: box.open_connections, 0) == 0
+    await model.aclose()
+
+
+def test_a_stream_left_early_closes_its_socket_at_once(box, model):
+    box.faults = [Fault(stall=True, after=2)]
+    for chunk in model.stream("Count from 1 to 20"):
+        assert chunk.content
+        break
+    gc.collect()
+    assert settled(lambda: box.open_connections, 0) == 0
+    assert box.requests[-1].disconnected
+
+
+def test_a_stop_sequence_closes_the_connection(box, model):
+    with Sandbox(pace=0.05) as slow, svc.ChatSvc(**slow.v1) as paced:
+        whole = paced.invoke("Count from 1 to 9").content
+        assert "5" in whole
+        text = "".join(c.content for c in paced.stream("Count from 1 to 9", stop=["5"]))
+        assert text == whole[: whole.index("5")]
+        assert settled(lambda: slow.requests[-1].disconnected, True) is True
+
+
+def test_fork_with_a_warm_pool(box, model):
+    model.invoke("warm")
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+
+    def child():
+        try:
+            queue.put(model.invoke("Say exactly: child").content)
+            queue.put(asyncio.run(model.ainvoke("Say exactly: loop")).content)
+        except BaseException as error:
+            queue.put(repr(error))
+
+    process = context.Process(target=child)
+    process.start()
+    answers = [queue.get(timeout=20), queue.get(timeout=20)]
+    process.join(10)
+    assert "child" in answers[0]
+    assert "loop" in answers[1]
+    assert process.exitcode == 0
+    assert "parent" in model.invoke("Say exactly: parent").content
+
+
+@pytest.mark.parametrize(
+    "again", [lambda m: pickle.loads(pickle.dumps(m)), copy.deepcopy, copy.copy]
+)
+def test_copies_work(box, model, again):
+    model.invoke("warm")
+    with again(model) as other:
+        assert other == model or other.asdict() == model.asdict()
+        assert "copy" in other.invoke("Say exactly: copy").content
+    assert "old" in model.invoke("Say exactly: old").content
+
+
+def test_a_model_with_a_client_of_yours(box):
+    with httpx.Client(headers={"X-Mine": "1"}) as client:
+        model = svc.ChatSvc(**box.v1, http_client=client)
+        assert "hi" in model.invoke("Say exactly: hi").content
+        assert "".join(c.content for c in model.stream("Say exactly: hi"))
+        assert copy.deepcopy(model).http_client is client
+        with pytest.raises(svc.SvcRequestError, match="cannot be pickled"):
+            pickle.dumps(model)
+        model.close()
+        assert not client.is_closed
+    assert box.requests[-1].headers["x-mine"] == "1"
+
+
+async def test_a_model_with_an_async_client_of_yours(box):
+    async with httpx.AsyncClient(headers={"X-Mine": "1"}) as client:
+        model = svc.ChatSvc(**box.v1, http_async_client=client)
+        assert "hi" in (await model.ainvoke("Say exactly: hi")).content
+        assert [chunk async for chunk in model.astream("hi")]
+    assert box.requests[-1].headers["x-mine"] == "1"
+
+
+def test_a_client_of_yours_follows_no_redirect_for_us(box):
+    with Sandbox() as elsewhere, httpx.Client(follow_redirects=True) as client:
+        box.faults = [
+            Fault(status=307, headers={"Location": elsewhere.url + "/v1/chat/completions"})
+        ]
+        with pytest.raises(svc.SvcAPIError):
+            svc.ChatSvc(**box.v1, http_client=client).invoke("hi")
+        assert elsewhere.requests == []
+
+
+def test_collected_without_close(box):
+    before = descriptors()
+    model = svc.ChatSvc(**box.v1)
+    model.invoke("hi")
+    assert descriptors() > before
+    del model
+    gc.collect()
+    assert settled(lambda: box.open_connections, 0) == 0
+    assert settled(descriptors, before) == before  # the sandbox's end closes a moment later
+
+
+async def test_collected_without_close_on_a_loop(box):
+    before = descriptors()
+    model = svc.ChatSvc(**box.v1)
+    await model.ainvoke("hi")
+    del model
+    gc.collect()
+    assert await asyncio.to_thread(settled, lambda: box.open_connections, 0) == 0
+    assert await asyncio.to_thread(settled, descriptors, before) == before
+
+
+def test_close_is_no_end(box, model):
+    model.close()
+    assert model.invoke("hi").content
+    model.close()
+    model.close()
+    assert model.invoke("hi").content
+
+
+async def test_aclose_from_a_loop_closes_both_pools(box, model):
+    await model.ainvoke("hi")
+    await asyncio.to_thread(model.invoke, "hi")
+    assert box.open_connections == 2
+    await model.aclose()
+    assert await asyncio.to_thread(settled, lambda: box.open_connections, 0) == 0
+
+
+async def test_close_reaches_the_pool_of_a_running_loop(box, model):
+    await model.ainvoke("hi")
+    model.close()
+    assert await asyncio.to_thread(settled, lambda: box.open_connections, 0) == 0
+
+
+@pytest.mark.parametrize(
+    "ending", ["open stream", "open astream", "unclosed model", "daemon thread"]
+)
+def test_the_interpreter_ends_quietly(box, ending):
+    box.faults = [Fault(stall=True, after=2)] if "stream" in ending or "thread" in ending else []
+    code = f"""
+        import asyncio, threading, time
+        from langchain_svc import ChatSvc
+        model = ChatSvc(**{box.v1!r})
+        def read():
+            for chunk in model.stream("Count from 1 to 20"):
+                pass
+        if {ending!r} == "open stream":
+            stream = model.stream("Count from 1 to 20")
+            next(stream)
+        elif {ending!r} == "open astream":
+            async def main():
+                stream = model.astream("Count from 1 to 20")
+                await anext(stream)
+            asyncio.run(main())
+        elif {ending!r} == "daemon thread":
+            threading.Thread(target=read, daemon=True).start()
+            time.sleep(0.5)
+        else:
+            model.invoke("hi")
+            asyncio.run(model.ainvoke("hi"))
+    """
+    done = subprocess.run(
+        [sys.executable, "-X", "dev", "-W", "error::ResourceWarning", "-c", textwrap.dedent(code)],
+        capture_output=True, timeout=20, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr.decode()) == (0, "")
+
+
+async def test_two_hundred_calls_at_once(box):
+    async with svc.ChatSvc(**box.v1) as model:
+        answers = await model.abatch([f"Say exactly: n{n}" for n in range(200)])
+    assert [f"n{n}" in answer.content for n, answer in enumerate(answers)] == [True] * 200

@@ -1,0 +1,56 @@
+"""Never run, only type-checked: what users write gets good types."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+from langchain_core.messages import AIMessage, AIMessageChunk
+from langchain_core.output_parsers import StrOutputParser
+from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.runnables import RunnableSerializable
+
+from langchain_svc import (
+    ChatSvc,
+    SvcError,
+    SvcRateLimitError,
+    SvcStreamError,
+    SvcUsageCallbackHandler,
+)
+from langchain_svc.sandbox import Fault, Sandbox
+
+with Sandbox(plan="pro", faults=[Fault(status=503, times=1)]) as sandbox:
+    model: ChatSvc = ChatSvc(
+        **sandbox.v1, model="svc-pro", temperature=0.5, max_retries=3, timeout=5
+    )
+    answer: AIMessage = model.invoke("hi", stop=["x"], temperature=0)
+    chunks: Iterator[AIMessageChunk] = model.stream("hi")
+    answers: list[AIMessage] = model.batch(["a", "b"])
+    chain: RunnableSerializable[dict[str, Any], str] = (
+        ChatPromptTemplate.from_template("{q}") | model | StrOutputParser()
+    )
+    text: str = chain.invoke({"q": "hi"})
+    window: int | None = model.list_models()[0].context_window
+    with model as same:
+        name: str = same.model_name
+
+with SvcUsageCallbackHandler() as usage:
+    tokens: int = usage.models["svc-pro"].total_tokens
+    counts: dict[str, dict[str, Any]] = usage.to_dict()
+
+
+async def asynchronous() -> None:
+    async with ChatSvc() as model:
+        answer: AIMessage = await model.ainvoke("hi")
+        chunks: AsyncIterator[AIMessageChunk] = model.astream("hi")
+        print(answer, chunks)
+
+
+def errors(error: SvcError) -> None:
+    seconds: float = error.waited
+    if isinstance(error, SvcRateLimitError):
+        wait: float | None = error.retry_after
+        print(wait)
+    if isinstance(error, SvcStreamError):
+        partial: str = error.partial
+        print(partial, seconds)
