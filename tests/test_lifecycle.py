@@ -324,7 +324,7 @@ def test_the_interpreter_ends_quietly(box, ending):
             asyncio.run(model.ainvoke("hi"))
     """
     done = subprocess.run(
-        [sys.executable, "-X", "dev", "-W", "error::ResourceWarning", "-c", textwrap.dedent(code)],
+        [sys.executable, "-W", "always::ResourceWarning", "-c", textwrap.dedent(code)],
         capture_output=True, timeout=20, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stderr.decode()) == (0, "")

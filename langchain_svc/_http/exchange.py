@@ -24,7 +24,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from .. import errors
 from .._wire.body import BodyError, BodyReader
-from .._wire.failures import TRANSIENT, read_error_object, read_failure, safe_text
+from .._wire.failures import TRANSIENT, read_failure, read_safely, safe_text
 from .patience import FOREVER, Patience
 
 logger = logging.getLogger("langchain_svc")
@@ -69,7 +69,7 @@ class Head:
     """The beginning of an answer; header names are in lower case."""
 
     status: int
-    headers: Mapping[str, str]
+    headers: Mapping[str, str] = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -256,16 +256,12 @@ def _verdict(call: Call[Any], reader: Reader[Any], lost: Lost | None) -> _Failur
 
 def _said(call: Call[Any], reader: Reader[Any]) -> str:
     """What an error object inside the answer says, made safe."""
-    found = reader.error
-    if isinstance(found, str):
-        said, code = found, None
-    elif isinstance(found, Mapping):
-        said, _, code = read_error_object(found)
-    else:
+    if reader.error is None:
         return ""
-    text = safe_text(said, secrets=call.request.secrets, private=call.request.private)
-    code = safe_text(code, secrets=call.request.secrets) if isinstance(code, str) else ""
-    return "".join((f": {text}" if text else "", f" (code {code})" if code else ""))
+    text, _, code = read_safely(
+        reader.error, secrets=call.request.secrets, private=call.request.private
+    )
+    return (f": {text}" if text else "") + (f" (code {code})" if code else "")
 
 
 def _refusal(

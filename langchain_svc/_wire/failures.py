@@ -56,9 +56,7 @@ def read_failure(
         secrets: Keys, removed from the server's message wherever they stand.
         private: Texts that were sent. Their words are removed from the server's message.
     """
-    said, type_, code = _read_object(body)
-    said = safe_text(said, secrets=secrets, private=private)
-    code = _label(code, secrets)
+    said, type_, code = read_safely(_load(body), secrets=secrets, private=private)
     text = f"The service answered {status}"
     if said:
         text += f": {said}"
@@ -74,9 +72,9 @@ def read_failure(
     error = _kind(status, code)(
         text,
         status_code=status,
-        type=_label(type_, secrets),
+        type=type_,
         code=code,
-        request_id=_label(headers.get("x-request-id"), secrets),
+        request_id=_label(headers.get("x-request-id"), secrets, private),
         retry_after=wait,
     )
     error.is_retryable = status in TRANSIENT or error.is_retryable
@@ -91,38 +89,39 @@ def _kind(status: int, code: str | None) -> type[errors.SvcAPIError]:
     return _BY_STATUS.get(status, errors.SvcAPIError)
 
 
-def _read_object(body: bytes) -> tuple[str, Any, Any]:
-    """Message, type and code of an error body, as far as there are any."""
+def _load(body: bytes) -> Any:
     try:
-        found = from_json(body)
+        return from_json(body)
     except ValueError:
-        return "", None, None  # a page of HTML or a proxy's text says nothing to a program
-    if isinstance(found, dict):
-        return read_error_object(found)
-    return (found if isinstance(found, str) else ""), None, None
+        return None  # a page of HTML or a proxy's text says nothing to a program
 
 
-def read_error_object(found: Mapping[str, Any]) -> tuple[str, Any, Any]:
-    """Message, type and code of an error object, alone or under the key `error`."""
-    inner = found.get("error")
-    source = inner if isinstance(inner, dict) else found
-    message = inner if isinstance(inner, str) else None
-    for name in ("message", "detail", "description", "msg", "title"):
-        if isinstance(message, str):
-            break
-        message = source.get(name)
-    return (message if isinstance(message, str) else ""), source.get("type"), source.get("code")
+def read_safely(
+    found: Any, *, secrets: Iterable[str] = (), private: Iterable[str] = ()
+) -> tuple[str, str | None, str | None]:
+    """Message, type and code of an error value, alone or under the key `error`, made safe."""
+    outer = found if isinstance(found, Mapping) else {"error": found}
+    inner = outer.get("error")
+    source = inner if isinstance(inner, Mapping) else outer
+    texts = (inner, *(source.get(name) for name in _MESSAGE_KEYS))
+    said = next((text for text in texts if isinstance(text, str)), "")
+    return (
+        safe_text(said, secrets=secrets, private=private),
+        _label(source.get("type"), secrets, private),
+        _label(source.get("code"), secrets, private),
+    )
 
 
-def _label(value: Any, secrets: Iterable[str]) -> str | None:
+def _label(value: Any, secrets: Iterable[str], private: Iterable[str]) -> str | None:
     """A short machine word of the server's, or None for anything that is none."""
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value)
     if not isinstance(value, str) or not re.fullmatch(r"[\w.:/-]{1,80}", value, re.ASCII):
         return None
-    return None if any(secret and secret in value for secret in secrets) else value
+    return value if safe_text(value, secrets=secrets, private=private) == value else None
 
 
+_MESSAGE_KEYS = ("message", "detail", "description", "msg", "title")
 _QUOTED = 4  # letters from which on a part of a word counts as quoted
 _WORD = re.compile(r"[^\W_]+(?:[-'_.@:/][^\W_]+)*")
 # The words of error messages themselves. They stay readable although a prompt may hold them too.
