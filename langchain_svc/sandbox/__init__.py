@@ -1,0 +1,18 @@
+"""A local stand-in for the service: real HTTP on loopback, rules instead of AI.
+
+Written from the service documents alone and independent of the client, so that one misreading
+cannot hide in both::
+
+    with Sandbox(plan="pro") as s:
+        ...  # s.v1, s.general and s.medical are keyword arguments for the client classes
+"""
+
+from langchain_svc.sandbox._extras import require_extras
+
+require_extras()
+
+from langchain_svc.sandbox.faults import Fault  # noqa: E402 - the check speaks first
+from langchain_svc.sandbox.log import Received  # noqa: E402
+from langchain_svc.sandbox.sandbox import Sandbox, serve  # noqa: E402
+
+__all__ = ["Fault", "Received", "Sandbox", "serve"]

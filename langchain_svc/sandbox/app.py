@@ -1,0 +1,160 @@
+"""The ASGI application: reads a request, records it, answers it, faults included."""
+
+import asyncio
+import logging
+import math
+import traceback
+from collections.abc import Awaitable, Callable
+
+from langchain_svc.sandbox.connection import Connection
+from langchain_svc.sandbox.delivery import Message, Send, deliver, misbehave
+from langchain_svc.sandbox.errors import Problem
+from langchain_svc.sandbox.faults import Fault, FaultBook, fault_from_json
+from langchain_svc.sandbox.log import Entry, Log, masked
+from langchain_svc.sandbox.script import NO_FAULT, script
+from langchain_svc.sandbox.service import Answered, Service
+from langchain_svc.sandbox.wire import Call
+
+Receive = Callable[[], Awaitable[Message]]
+
+MOST_BYTES = 32 * 1024 * 1024
+
+_logger = logging.getLogger("langchain_svc.sandbox")
+
+
+class App:
+    """Serves one sandbox."""
+
+    def __init__(
+        self,
+        service: Service,
+        faults: FaultBook,
+        log: Log,
+        *,
+        pace: float,
+        clock: Callable[[], float],
+    ) -> None:
+        self._service = service
+        self._faults = faults
+        self._log = log
+        self._pace = pace
+        self._clock = clock
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Answer one HTTP request."""
+        connection: Connection = scope["state"]["connection"]
+        headers = _headers(scope)
+        entry = Entry(
+            method=scope["method"],
+            path=scope["path"],
+            query=scope["query_string"].decode("latin-1"),
+            headers=masked(headers),
+            at=self._clock(),
+            client_port=scope["client"][1] if scope["client"] else 0,
+        )
+        self._log.add(entry)
+        body = await _read(receive)
+        if body is None:
+            entry.disconnected = True
+            return
+        entry.body, too_large = body
+        call = Call(entry.method, entry.path, headers, entry.body)
+        try:
+            await self._respond(call, entry, connection, send, too_large=too_large)
+        except Exception as bug:  # noqa: BLE001 - whatever it is, the test must see a 500
+            await self._confess(bug, call, entry, connection, send)
+
+    async def _respond(
+        self, call: Call, entry: Entry, connection: Connection, send: Send, *, too_large: bool
+    ) -> None:
+        fault, pace = NO_FAULT, 0.0
+        try:
+            fault, pace = self._fault(call), self._pace_of(call)
+        except Problem as problem:
+            answered = self._service.refuse(call, problem)
+        else:
+            if fault.hang or fault.raw is not None or fault.reset == "before":
+                entry.disconnected = await misbehave(fault, connection)
+                return
+            answered = await self._answer(call, fault, too_large=too_large)
+        entry.unknown_fields = answered.unknown_fields
+        if await connection.wait(fault.delay):
+            entry.disconnected = True
+            return
+        entry.status = answered.reply.status
+        entry.disconnected = await deliver(
+            script(answered.reply, fault), connection, send, pace=pace, heartbeats=fault.heartbeats
+        )
+
+    async def _answer(self, call: Call, fault: Fault, *, too_large: bool) -> Answered:
+        if fault.status is not None:
+            return self._service.refuse(call, Problem(fault.status))
+        if too_large:
+            return self._service.refuse(call, Problem(413, "The body is larger than 32 MB."))
+        if not self._service.is_slow(call):
+            return self._service.answer(call)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(None, self._service.answer, call)
+
+    def _fault(self, call: Call) -> Fault:
+        wanted = call.headers.get("x-sandbox-fault")
+        if wanted is None:
+            return self._faults.pick(call.path) or NO_FAULT
+        try:
+            return fault_from_json(wanted)
+        except (ValueError, TypeError) as wrong:
+            raise Problem(400, str(wrong)) from None
+
+    def _pace_of(self, call: Call) -> float:
+        wanted = call.headers.get("x-sandbox-pace")
+        if wanted is None:
+            return self._pace
+        try:
+            pace = float(wanted)
+        except ValueError:
+            pace = math.nan
+        if not 0 <= pace < math.inf:
+            raise Problem(400, "X-Sandbox-Pace: expected seconds, 0 or more.")
+        return pace
+
+    async def _confess(
+        self, bug: Exception, call: Call, entry: Entry, connection: Connection, send: Send
+    ) -> None:
+        # Frames show code, never values; the exception's own text might hold patient data.
+        frames = "".join(traceback.format_tb(bug.__traceback__))
+        _logger.error("A bug in the sandbox: %s\n%s", type(bug).__name__, frames)
+        if entry.status is not None:
+            connection.close()  # the answer had begun: it cannot become a 500 any more
+            return
+        entry.status = 500
+        reply = self._service.refuse(call, Problem(500)).reply
+        await deliver(script(reply), connection, send, pace=0, heartbeats=None)
+
+
+def _headers(scope: Message) -> dict[str, str]:
+    headers: dict[str, str] = {}
+    for raw_name, raw_value in scope["headers"]:
+        name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    return headers
+
+
+async def _read(receive: Receive) -> tuple[bytes, bool] | None:
+    """Return the body and whether it was too large, or None when the client left.
+
+    What is too large is read to its end and dropped: a client that is still sending could not
+    see the answer.
+    """
+    parts: list[bytes] = []
+    size, more = 0, True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        size += len(message.get("body", b""))
+        if size <= MOST_BYTES:
+            parts.append(message.get("body", b""))
+        else:
+            parts.clear()
+        more = message.get("more_body", False)
+    return b"".join(parts), size > MOST_BYTES

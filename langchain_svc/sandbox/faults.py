@@ -1,0 +1,209 @@
+"""Faults on request: what goes wrong, for which requests, and how often.
+
+A fault is a value; `FaultBook` decides which one a request gets. What a fault does to an answer
+is in `script.py`, and what it does to the connection in `delivery.py`.
+"""
+
+import base64
+import binascii
+import json
+import math
+import random
+import re
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Literal, get_args
+
+Reset = Literal["before", "inside"]
+Mangle = Literal["json", "utf8", "content-type"]
+
+# At most one of these: each says how the exchange ends.
+_ENDINGS = ("hang", "reset", "cut", "end", "stall", "error_event", "raw")
+_NO_OBJECT = "X-Sandbox-Fault: expected a JSON object of Fault fields."
+_TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Something that goes wrong; every field is optional, times are in seconds.
+
+    Attributes:
+        status: Answer with this status instead of doing the work.
+        body: Body to answer with: str, bytes, or anything JSON can hold.
+        headers: Headers to add or replace, such as Retry-After in any form.
+        content_type: Content-Type to claim.
+        delay: Wait this long before the headers.
+        hang: Never answer.
+        reset: TCP reset "before" any byte, or "inside" the answer after `after` pieces.
+        cut: Close the connection after `after` pieces, the body unfinished.
+        end: End the body properly after `after` pieces, with no end mark.
+        stall: Fall silent after `after` pieces, the connection open.
+        heartbeats: While stalled, send a comment this often (event streams only).
+        error_event: After `after` pieces, send an error object and end.
+        mangle: "json" breaks the JSON of the body or of piece number `after`; "utf8" ends the
+            body inside a character; "content-type" labels a right body wrongly.
+        raw: Write exactly these bytes instead of an HTTP answer, then close.
+        after: Pieces to deliver first. A body that does not stream is cut in `after` + 1.
+        path: Only requests whose path ends so.
+        rate: Share of the matching requests, drawn by the sandbox's seed.
+        times: Only the first so many matching requests.
+
+    Raises:
+        ValueError: A field is out of its bounds, or two fields contradict each other.
+    """
+
+    status: int | None = None
+    body: object = None
+    headers: Mapping[str, str | float] = field(default_factory=dict)
+    content_type: str | None = None
+    delay: float = 0.0
+    hang: bool = False
+    reset: Reset | None = None
+    cut: bool = False
+    end: bool = False
+    stall: bool = False
+    heartbeats: float | None = None
+    error_event: bool = False
+    mangle: Mangle | None = None
+    raw: bytes | None = None
+    after: int = 1
+    path: str | None = None
+    rate: float = 1.0
+    times: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("hang", "cut", "end", "stall", "error_event"):
+            _require(isinstance(getattr(self, name), bool), name, "true or false")
+        _require(self.status is None or _whole(self.status, 200, 599), "status", "200 to 599")
+        _require(_seconds(self.delay), "delay", "seconds, 0 or more")
+        _require(self.reset in (None, *get_args(Reset)), "reset", '"before" or "inside"')
+        _require(
+            self.mangle in (None, *get_args(Mangle)), "mangle", '"json", "utf8" or "content-type"'
+        )
+        _require(_whole(self.after, 0), "after", "an integer, 0 or more")
+        _require(_seconds(self.rate) and self.rate <= 1, "rate", "a share from 0 to 1")
+        _require(self.times is None or _whole(self.times, 1), "times", "an integer, 1 or more")
+        _require(self.path is None or isinstance(self.path, str), "path", "the end of a path")
+        _require(self.raw is None or isinstance(self.raw, bytes), "raw", "bytes")
+        self._check_payload()
+        self._check_ending()
+
+    def _check_payload(self) -> None:
+        _require(isinstance(self.headers, Mapping), "headers", "a mapping")
+        named = dict(self.headers)
+        if self.content_type is not None:
+            named["content-type"] = self.content_type
+        for name, value in named.items():
+            _require(
+                isinstance(name, str) and _TOKEN.fullmatch(name) is not None,
+                "headers",
+                "header names as HTTP allows them",
+            )
+            _require(_header_text(value), "headers", "values in one line of latin-1")
+        if self.body is not None and not isinstance(self.body, (str, bytes)):
+            try:
+                json.dumps(self.body)
+            except (TypeError, ValueError):
+                raise ValueError("Fault.body: expected str, bytes or a JSON value.") from None
+
+    def _check_ending(self) -> None:
+        chosen = [name for name in _ENDINGS if getattr(self, name) not in (None, False)]
+        if len(chosen) > 1:
+            raise ValueError(f"Fault: {' and '.join(chosen)} contradict each other; choose one.")
+        if self.heartbeats is not None:
+            positive = _seconds(self.heartbeats) and self.heartbeats > 0
+            _require(positive, "heartbeats", "seconds, more than 0")
+            _require(self.stall, "heartbeats", "stall=True beside it")
+
+    @property
+    def interrupts(self) -> bool:
+        """Whether the answer is not delivered to its end."""
+        return self.cut or self.end or self.stall or self.error_event or self.reset == "inside"
+
+
+def fault_from_json(text: str) -> Fault:
+    """Read a fault from the JSON of its fields; `raw` is base64 there. Raises ValueError."""
+    try:
+        given = json.loads(text)
+    except ValueError:
+        raise ValueError(_NO_OBJECT) from None
+    if not isinstance(given, dict):
+        raise ValueError(_NO_OBJECT)  # noqa: TRY004 - it is the header's value that is wrong
+    unknown = sorted(given.keys() - {each.name for each in fields(Fault)})
+    if unknown:
+        raise ValueError(f"X-Sandbox-Fault: no such field: {', '.join(unknown)}.")
+    if isinstance(given.get("raw"), str):
+        given["raw"] = _from_base64(given["raw"])
+    return Fault(**given)
+
+
+def _from_base64(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except binascii.Error:
+        raise ValueError("X-Sandbox-Fault: raw: expected base64.") from None
+
+
+class FaultBook:
+    """The faults of one sandbox and how many requests each has seen; safe from any thread."""
+
+    def __init__(self, faults: Iterable[Fault], seed: int) -> None:
+        self._lock = threading.Lock()
+        self._seed = seed
+        self.replace(faults)
+
+    def replace(self, faults: Iterable[Fault]) -> None:
+        """Take these faults from now on, their counters at zero."""
+        chosen = tuple(faults)
+        for each in chosen:
+            if not isinstance(each, Fault):
+                raise TypeError(f"faults: expected Fault objects, got {type(each).__name__}.")
+        with self._lock:
+            self._faults = chosen
+            self._seen = [0] * len(chosen)
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """The faults in force, in the order in which they are tried."""
+        with self._lock:
+            return self._faults
+
+    def pick(self, path: str) -> Fault | None:
+        """Return the first fault that strikes this request, counting the request for each tried."""
+        with self._lock:
+            for index, fault in enumerate(self._faults):
+                if fault.path is not None and not path.endswith(fault.path):
+                    continue
+                self._seen[index] += 1
+                if fault.times is not None and self._seen[index] > fault.times:
+                    continue
+                # A number per (seed, fault, request): one fault's draws never move another's.
+                draw = random.Random(f"{self._seed}/{index}/{self._seen[index]}").random()  # noqa: S311
+                if draw < fault.rate:
+                    return fault
+        return None
+
+
+def _require(holds: bool, name: str, expected: str) -> None:  # noqa: FBT001 - reads as assert does
+    if not holds:
+        raise ValueError(f"Fault.{name}: expected {expected}.")
+
+
+def _whole(value: object, low: int, high: int | None = None) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int):
+        return False
+    return value >= low and (high is None or value <= high)
+
+
+def _seconds(value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    return math.isfinite(value) and value >= 0
+
+
+def _header_text(value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        return False
+    text = str(value)
+    return not any(mark in text for mark in "\r\n\0") and all(ord(each) < 256 for each in text)  # noqa: PLR2004

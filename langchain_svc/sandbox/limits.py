@@ -1,0 +1,159 @@
+"""The plan limits: fixed windows that begin with a key's first request in them.
+
+v1 API, section 8, and general API, section 8. The medical document gives no limits, so that
+interface has no meter. Requests are counted when they are admitted, tokens when the answer is
+known; a window whose tokens are used up admits nobody until it ends.
+"""
+
+import math
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timezone
+
+MINUTE = 60.0
+HOUR = 3_600.0
+DAY = 86_400.0
+
+
+@dataclass(frozen=True)
+class Limit:
+    """At most `amount` of "requests" or "tokens" in any window of `seconds`."""
+
+    unit: str
+    amount: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where a key stands in the request window that binds it first."""
+
+    limit: int
+    remaining: int
+    reset_at: float
+
+
+def _v1(per_minute: int, per_hour: int, tokens: int) -> tuple[Limit, ...]:
+    return (
+        Limit("requests", per_minute, MINUTE),
+        Limit("requests", per_hour, HOUR),
+        Limit("tokens", tokens, MINUTE),
+    )
+
+
+def _general(per_minute: int, per_day: int, tokens: int) -> tuple[Limit, ...]:
+    return (
+        Limit("requests", per_minute, MINUTE),
+        Limit("requests", per_day, DAY),
+        Limit("tokens", tokens, DAY),  # the period is not shown
+    )
+
+
+# The v1 document has no Starter row: such a key gets the Free row there. Its Enterprise row is
+# "custom", but every response needs numbers for the headers: these are out of reach.
+V1_PLANS = {
+    "free": _v1(3, 100, 50_000),
+    "starter": _v1(3, 100, 50_000),
+    "pro": _v1(60, 3_000, 500_000),
+    "enterprise": _v1(1_000_000, 60_000_000, 1_000_000_000),
+}
+GENERAL_PLANS = {
+    "free": _general(10, 100, 10_000),
+    "starter": _general(60, 10_000, 100_000),
+    "pro": _general(300, 100_000, 1_000_000),
+    "enterprise": (),
+}
+
+
+class _Window:
+    """The use of one limit in its current window."""
+
+    def __init__(self, limit: Limit) -> None:
+        self.limit = limit
+        self.used = 0
+        self._began: float | None = None
+
+    def roll(self, now: float) -> None:
+        if self._began is not None and now >= self._began + self.limit.seconds:
+            self._began, self.used = None, 0
+
+    def use(self, now: float, amount: int) -> None:
+        if self._began is None:
+            self._began = now
+        self.used += amount
+
+    def left(self) -> int:
+        return max(0, self.limit.amount - self.used)
+
+    def ends(self, now: float) -> float:
+        return (now if self._began is None else self._began) + self.limit.seconds
+
+
+class Meter:
+    """Counts one key's requests and tokens on one interface; safe to use from any thread."""
+
+    def __init__(self, limits: tuple[Limit, ...], clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._windows = [_Window(limit) for limit in limits]
+
+    def admit(self) -> float:
+        """Count one request and return 0, or return the seconds to wait and count nothing."""
+        with self._lock:
+            now = self._roll()
+            full = [window.ends(now) - now for window in self._windows if window.left() == 0]
+            if full:
+                return max(full)
+            for window in self._of("requests"):
+                window.use(now, 1)
+            return 0.0
+
+    def charge(self, tokens: int) -> None:
+        """Count the tokens of an answered request."""
+        with self._lock:
+            now = self._roll()
+            for window in self._of("tokens"):
+                window.use(now, tokens)
+
+    def standing(self) -> Standing | None:
+        """Return the request window with the least left, the later reset breaking a tie."""
+        with self._lock:
+            now = self._roll()
+            windows = self._of("requests")
+            if not windows:
+                return None
+            window = min(windows, key=lambda each: (each.left(), -each.ends(now)))
+            return Standing(window.limit.amount, window.left(), window.ends(now))
+
+    def _of(self, unit: str) -> list[_Window]:
+        return [window for window in self._windows if window.limit.unit == unit]
+
+    def _roll(self) -> float:
+        now = self._clock()
+        for window in self._windows:
+            window.roll(now)
+        return now
+
+
+def _duration(seconds: int) -> str:
+    minutes, rest = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours}h{minutes}m{rest}s"
+    return f"{minutes}m{rest}s" if minutes else f"{rest}s"
+
+
+def _iso(epoch: int) -> str:
+    return datetime.fromtimestamp(epoch, tz=timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+# The unit of X-RateLimit-Reset is not shown; (reset time, now) -> header value. All round up:
+# whoever waits for what the header says must find the window open.
+RESET_FORMATS: dict[str, Callable[[float, float], str]] = {
+    "epoch": lambda at, _now: str(math.ceil(at)),
+    "epoch_ms": lambda at, _now: str(math.ceil(at * 1000)),
+    "delta": lambda at, now: str(math.ceil(at - now)),
+    "iso": lambda at, _now: _iso(math.ceil(at)),
+    "duration": lambda at, now: _duration(math.ceil(at - now)),
+}

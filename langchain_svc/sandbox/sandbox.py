@@ -1,0 +1,262 @@
+"""The door of the package: a sandbox that a test starts, uses, inspects and stops."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Literal, TypedDict
+
+from langchain_svc.sandbox.app import App
+from langchain_svc.sandbox.faults import Fault, FaultBook
+from langchain_svc.sandbox.limits import GENERAL_PLANS, RESET_FORMATS
+from langchain_svc.sandbox.log import Log, Received
+from langchain_svc.sandbox.server import Server, is_loopback
+from langchain_svc.sandbox.service import Service, Settings
+from langchain_svc.sandbox.streams import FORMATS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+Plan = Literal["free", "starter", "pro", "enterprise"]
+StreamFormat = Literal["sse", "sse-text", "ndjson", "text", "json"]
+ResetFormat = Literal["epoch", "epoch_ms", "delta", "iso", "duration"]
+
+_TICK = 0.005
+
+
+class V1Arguments(TypedDict):
+    """Keyword arguments for the classes of the v1 interface."""
+
+    api_key: str
+    base_url_v1: str
+
+
+class GeneralArguments(TypedDict):
+    """Keyword arguments for the classes of the general interface."""
+
+    api_key: str
+    base_url: str
+
+
+class MedicalArguments(TypedDict):
+    """Keyword arguments for the classes of the medical interface."""
+
+    api_key: str
+    medical_base_url: str
+
+
+class Sandbox:
+    """A local stand-in for the service, with real HTTP on loopback.
+
+    Args:
+        plan: Whose limits apply: "free", "starter", "pro" or "enterprise".
+        faults: What goes wrong; the first that matches a request strikes it.
+        stream_format: Format of all streams; by default "sse" on v1 and "text" on general.
+        pace: Seconds between the pieces of a stream.
+        stream_usage: Whether a stream's last chunk carries the usage.
+        seed: Decides which requests a fault with a `rate` strikes.
+        strict: Refuse undocumented fields and roles instead of ignoring or accepting them.
+        host: Address to listen on.
+        port: Port to listen on; 0 takes a free one.
+        api_key: The key of the v1 and general interfaces.
+        medical_api_key: The key of the medical interface.
+        reset_format: How X-RateLimit-Reset is written.
+        clock: Seconds since the epoch; limits and timestamps follow it, delays do not.
+        allow_remote: Permit a host that other machines can reach.
+        keep: How many of the latest requests to remember; all by default.
+
+    Raises:
+        ValueError: An argument is not one of its options, or the host is not loopback.
+    """
+
+    def __init__(
+        self,
+        *,
+        plan: Plan = "enterprise",
+        faults: Iterable[Fault] = (),
+        stream_format: StreamFormat | None = None,
+        pace: float = 0.0,
+        stream_usage: bool = True,
+        seed: int = 0,
+        strict: bool = False,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        api_key: str = "sandbox-key",
+        medical_api_key: str = "sandbox-medical-key",
+        reset_format: ResetFormat = "epoch",
+        clock: Callable[[], float] = time.time,
+        allow_remote: bool = False,
+        keep: int | None = None,
+    ) -> None:
+        _require_option("plan", plan, GENERAL_PLANS)
+        _require_option("reset_format", reset_format, RESET_FORMATS)
+        if stream_format is not None:
+            _require_option("stream_format", stream_format, FORMATS)
+        if not 0 <= pace < float("inf"):
+            raise ValueError("pace: expected seconds, 0 or more.")
+        if not allow_remote and not is_loopback(host):
+            raise ValueError(
+                f"host {host!r} can be reached from other machines. The sandbox listens on "
+                "loopback only (127.0.0.1), unless allow_remote=True."
+            )
+        self._host = "127.0.0.1" if host == "localhost" else host
+        self._port = port
+        self._keys = (_key("api_key", api_key), _key("medical_api_key", medical_api_key))
+        settings = Settings(
+            plan=plan,
+            api_key=api_key,
+            medical_api_key=medical_api_key,
+            stream_format=stream_format,
+            stream_usage=stream_usage,
+            strict=strict,
+            reset_format=reset_format,
+            seed=seed,
+            clock=clock,
+        )
+        self._faults = FaultBook(faults, seed)
+        self._log = Log(keep)
+        self._app = App(Service(settings), self._faults, self._log, pace=pace, clock=clock)
+        self._server: Server | None = None
+
+    def start(self) -> Self:
+        """Listen, and return when connections are accepted.
+
+        Raises:
+            RuntimeError: It is running already.
+            OSError: The port is taken.
+        """
+        if self._server is not None:
+            raise RuntimeError("This sandbox is running already.")
+        server = Server(self._app, self._host, self._port)
+        server.start()
+        self._server = server
+        return self
+
+    def stop(self) -> None:
+        """Drop every connection and return when the thread is gone; harmless when not running."""
+        server, self._server = self._server, None
+        if server is not None:
+            server.halt()
+            server.join()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    async def __aenter__(self) -> Self:
+        return self.start()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        server, self._server = self._server, None
+        if server is not None:
+            server.halt()
+            # A thread has no awaitable end, and the caller's loop may be closing clients.
+            while server.running:  # noqa: ASYNC110
+                await asyncio.sleep(_TICK)
+
+    @property
+    def running(self) -> bool:
+        """Whether it is listening."""
+        return self._server is not None and self._server.running
+
+    @property
+    def url(self) -> str:
+        """The address, without a path: `http://127.0.0.1:PORT`. RuntimeError when not started."""
+        if self._server is None:
+            raise RuntimeError("The sandbox has no address before start(); use it in a with block.")
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self._host, self._host)  # noqa: S104
+        return (
+            f"http://[{host}]:{self._server.port}"
+            if ":" in host
+            else f"http://{host}:{self._server.port}"
+        )
+
+    @property
+    def v1(self) -> V1Arguments:
+        """Keyword arguments for the classes of the v1 interface."""
+        return {"api_key": self._keys[0], "base_url_v1": f"{self.url}/v1"}
+
+    @property
+    def general(self) -> GeneralArguments:
+        """Keyword arguments for the classes of the general interface."""
+        return {"api_key": self._keys[0], "base_url": self.url}
+
+    @property
+    def medical(self) -> MedicalArguments:
+        """Keyword arguments for the classes of the medical interface."""
+        return {"api_key": self._keys[1], "medical_base_url": self.url}
+
+    @property
+    def env(self) -> dict[str, str]:
+        """The environment variables that say all of this."""
+        return {
+            "SVC_API_KEY": self._keys[0],
+            "SVC_BASE_URL_V1": f"{self.url}/v1",
+            "SVC_BASE_URL": self.url,
+            "SVC_MEDICAL_API_KEY": self._keys[1],
+            "SVC_MEDICAL_BASE_URL": self.url,
+        }
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """The faults in force; assigning replaces them and sets their counters to zero."""
+        return self._faults.faults
+
+    @faults.setter
+    def faults(self, faults: Iterable[Fault]) -> None:
+        self._faults.replace(faults)
+
+    @property
+    def requests(self) -> list[Received]:
+        """What arrived, in order, each as it stands now; readable after stop() too."""
+        return self._log.snapshots()
+
+    def clear(self) -> None:
+        """Forget the requests so far."""
+        self._log.clear()
+
+    @property
+    def open_connections(self) -> int:
+        """How many clients are connected now."""
+        return 0 if self._server is None else self._server.open_connections
+
+
+def serve(sandbox: Sandbox) -> None:
+    """Serve until interrupted (Ctrl-C) or stopped; starts the sandbox unless it is running."""
+    started_here = not sandbox.running
+    if started_here:
+        sandbox.start()
+    try:
+        while sandbox.running:
+            time.sleep(0.1)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        if started_here:
+            sandbox.stop()
+
+
+def _require_option(name: str, value: str, options: Iterable[str]) -> None:
+    if value not in options:
+        raise ValueError(f"{name}: expected one of {', '.join(options)}, got {value!r}.")
+
+
+def _key(name: str, value: str) -> str:
+    if not value or not value.isascii() or not value.isprintable() or value != value.strip():
+        raise ValueError(f"{name}: expected printable ASCII that is not empty.")
+    return value

@@ -1,0 +1,134 @@
+"""What exactly will be sent: an answer with a fault already applied, and no I/O yet."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from langchain_svc.sandbox.faults import Fault
+from langchain_svc.sandbox.streams import HALF_CHARACTER, Stream
+from langchain_svc.sandbox.wire import JSON_TYPE, Reply, encode
+
+NO_FAULT = Fault()
+
+_BODILESS = frozenset({204, 304})  # HTTP forbids these a body
+
+_STREAM_ERROR = {
+    "error": {
+        "message": "The service failed while it was answering.",
+        "type": "server_error",
+        "code": "internal_error",
+    }
+}
+
+
+class Ending(Enum):
+    """What happens after the last chunk."""
+
+    COMPLETE = "the body ends as HTTP wants it"
+    CUT = "the connection is closed"
+    RESET = "the connection is reset"
+    STALL = "nothing, and the connection stays open"
+
+
+@dataclass(frozen=True)
+class Script:
+    """A response: each chunk is flushed on its own, then the ending happens.
+
+    Without a content-length header the body is chunked. `heartbeat` is sent while stalled.
+    """
+
+    status: int
+    headers: dict[str, str]
+    chunks: Iterator[bytes]
+    ending: Ending = Ending.COMPLETE
+    paced: bool = False
+    heartbeat: bytes = b""
+
+
+def script(reply: Reply, fault: Fault = NO_FAULT) -> Script:
+    """Apply a fault to an answer."""
+    reply = _overlaid(reply, fault)
+    return _streamed(reply, reply.stream, fault) if reply.stream else _whole(reply, fault)
+
+
+def _overlaid(reply: Reply, fault: Fault) -> Reply:
+    headers = dict(reply.headers)
+    if fault.body is not None:
+        body, headers["content-type"] = _payload(fault.body)
+        reply = replace(reply, body=body, stream=None)
+    if fault.mangle == "content-type":
+        right = headers.get("content-type", "")
+        headers["content-type"] = "text/html" if right.startswith(JSON_TYPE) else JSON_TYPE
+    if fault.content_type is not None:
+        headers["content-type"] = fault.content_type
+    headers.update({name.lower(): str(value) for name, value in fault.headers.items()})
+    return replace(reply, headers=headers)
+
+
+def _payload(body: object) -> tuple[bytes, str]:
+    if isinstance(body, bytes):
+        return body, "application/octet-stream"
+    if isinstance(body, str):
+        label = "text/html" if body.lstrip().startswith("<") else "text/plain"
+        return body.encode(), f"{label}; charset=utf-8"
+    return encode(body), JSON_TYPE
+
+
+def _ending(fault: Fault) -> Ending:
+    if fault.cut:
+        return Ending.CUT
+    if fault.reset == "inside":
+        return Ending.RESET
+    return Ending.STALL if fault.stall else Ending.COMPLETE
+
+
+def _streamed(reply: Reply, stream: Stream, fault: Fault) -> Script:
+    return Script(
+        reply.status,
+        dict(reply.headers),
+        _frames(stream, fault),
+        _ending(fault),
+        paced=True,
+        heartbeat=b": ping\n\n" if stream.events else b"",
+    )
+
+
+def _frames(stream: Stream, fault: Fault) -> Iterator[bytes]:
+    count = min(fault.after, len(stream.pieces)) if fault.interrupts else len(stream.pieces)
+    broken = min(fault.after, len(stream.pieces) - 1) if fault.mangle == "json" else -1
+    for index in range(count):
+        yield stream.broken_frame(index) if index == broken else stream.frame(index)
+    if fault.error_event:
+        yield stream.error_frame(_STREAM_ERROR)
+    elif fault.mangle == "utf8":
+        yield stream.half_frame()
+    elif not fault.interrupts:
+        yield from stream.tail()
+
+
+def _whole(reply: Reply, fault: Fault) -> Script:
+    body = _mangled(reply.body, fault)
+    if fault.error_event:
+        body = encode(_STREAM_ERROR)
+    headers = dict(reply.headers)
+    if reply.status in _BODILESS:
+        return Script(reply.status, headers, iter(()), _ending(fault))
+    if not fault.end:
+        # A cut body still announces its full length: that is how a client can tell.
+        headers.setdefault("content-length", str(len(body)))
+    return Script(reply.status, headers, _slices(body, fault), _ending(fault))
+
+
+def _mangled(body: bytes, fault: Fault) -> bytes:
+    if fault.mangle == "json":
+        return body[:-1] + b","
+    return body + HALF_CHARACTER if fault.mangle == "utf8" else body
+
+
+def _slices(body: bytes, fault: Fault) -> Iterator[bytes]:
+    if fault.error_event or not fault.interrupts:
+        yield body
+        return
+    parts = fault.after + 1
+    for index in range(fault.after):
+        yield body[index * len(body) // parts : (index + 1) * len(body) // parts]

@@ -1,0 +1,129 @@
+"""uvicorn's HTTP protocol on an event loop of its own, in a thread that can be stopped at once.
+
+uvicorn's `Server` class is made for processes: it takes signals, looks for its end ten times a
+second and waits for clients to finish. A test wants none of that, so only its protocol is used.
+Accepting is done here as well, because asyncio's own server, when closed, loses the sockets of
+clients that it has accepted but not yet met.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import socket
+import threading
+from typing import TYPE_CHECKING, Any
+
+from uvicorn.config import Config
+from uvicorn.server import ServerState
+
+from langchain_svc.sandbox.connection import Protocol
+
+if TYPE_CHECKING:
+    from langchain_svc.sandbox.app import App
+
+_KEEP_ALIVE = 75  # seconds; common for hosted services
+_PATIENCE = 10.0  # seconds for the thread to begin and to end
+
+
+class Server:
+    """One listening socket and the thread that serves it."""
+
+    def __init__(self, app: App, host: str, port: int) -> None:
+        self._config = Config(
+            app=app,
+            interface="asgi3",
+            http=Protocol,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            proxy_headers=False,
+            server_header=False,
+            date_header=False,
+            timeout_keep_alive=_KEEP_ALIVE,
+        )
+        self._config.load()
+        self._state = ServerState()
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._socket = socket.create_server((host, port), family=family, backlog=1024)
+        self.port: int = self._socket.getsockname()[1]
+        self._socket.settimeout(0)  # never blocks the loop
+        self._loop = asyncio.SelectorEventLoop()  # on every platform: it can watch a socket
+        self._arriving: set[asyncio.Task[Any]] = set()
+        self._halt = asyncio.Event()
+        self._ready = threading.Event()
+        self._thread = threading.Thread(
+            target=self._run, name=f"langchain-svc-sandbox:{self.port}", daemon=True
+        )
+
+    def start(self) -> None:
+        """Return when connections are accepted."""
+        self._thread.start()
+        if not self._ready.wait(_PATIENCE):
+            raise RuntimeError("The sandbox's server thread did not start.")
+
+    def halt(self) -> None:
+        """Begin to stop: cancel every answer, close every connection."""
+        with contextlib.suppress(RuntimeError):  # the loop has ended already
+            self._loop.call_soon_threadsafe(self._halt.set)
+
+    def join(self, seconds: float = _PATIENCE) -> None:
+        """Wait for the thread to end."""
+        self._thread.join(seconds)
+
+    @property
+    def running(self) -> bool:
+        """Whether the thread is alive."""
+        return self._thread.is_alive()
+
+    @property
+    def open_connections(self) -> int:
+        """How many clients are connected now."""
+        return len(self._state.connections)
+
+    def _run(self) -> None:
+        try:
+            self._loop.run_until_complete(self._serve())
+            self._loop.run_until_complete(self._loop.shutdown_default_executor())
+        finally:
+            self._loop.close()
+
+    async def _serve(self) -> None:
+        self._loop.add_reader(self._socket, self._accept)
+        self._ready.set()
+        await self._halt.wait()
+        self._loop.remove_reader(self._socket)
+        self._socket.close()
+        await self._drop_all()
+
+    def _accept(self) -> None:
+        try:
+            client, _ = self._socket.accept()
+        except OSError:
+            return  # it left before it was met
+        meeting = self._loop.connect_accepted_socket(self._protocol, client)
+        task = self._loop.create_task(meeting)
+        self._arriving.add(task)
+        task.add_done_callback(self._arriving.discard)
+
+    def _protocol(self) -> Protocol:
+        return Protocol(self._config, self._state, {}, self._loop)
+
+    async def _drop_all(self) -> None:
+        while self._arriving or self._state.connections or self._state.tasks:
+            for protocol in list(self._state.connections):
+                protocol.transport.abort()
+            for task in list(self._state.tasks):
+                task.cancel()
+            await asyncio.sleep(0)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach a server on `host`."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
