@@ -21,7 +21,10 @@ _WINDOWS = {
 
 
 def text_profile(name: str, window: int | None) -> ModelProfile:
-    """The profile of a model behind the text-only chat endpoint."""
+    """The profile of a model behind the text-only chat endpoint.
+
+    Tools and structured output are this package's doing, by prompting, for every model alike.
+    """
     profile = ModelProfile(
         name=name,
         text_inputs=True,
@@ -37,10 +40,10 @@ def text_profile(name: str, window: int | None) -> ModelProfile:
         audio_outputs=False,
         video_outputs=False,
         reasoning_output=False,
-        tool_calling=False,
-        tool_choice=False,
-        tool_call_streaming=False,
-        structured_output=False,
+        tool_calling=True,
+        tool_choice=True,
+        tool_call_streaming=True,
+        structured_output=True,
         attachment=False,
         temperature=True,
     )

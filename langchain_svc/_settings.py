@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from langchain_core.utils import secret_from_env
@@ -22,10 +22,10 @@ from pydantic import (
     model_validator,
 )
 
-from ._http.exchange import Limits
+from ._http.exchange import Call, Limits, Request
 from ._version import __version__
 from ._wire.body import ACCEPT_ENCODING
-from .config import ENV_API_KEY, check_headers, check_key
+from .config import ENV_API_KEY, Interface, check_headers, check_key, require_key, require_url
 from .errors import SvcRequestError
 
 if TYPE_CHECKING:
@@ -86,7 +86,9 @@ def _revealed(secret: Secret) -> str | None:
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A sentence's end that suggests the nearest known name, or lists them all."""
     names = sorted(known)
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    # Other packages write "request_timeout" for "timeout"; a slip rarely is in the first letter.
+    near = sorted((one for one in names if one in name), key=len)[-1:]
+    near += difflib.get_close_matches(name, [one for one in names if one[:1] == name[:1]], n=1)
     return f"did you mean {near[0]!r}?" if near else "known are: " + ", ".join(names)
 
 
@@ -130,7 +132,8 @@ class ServiceSettings(BaseModel):
     http_async_client: Any = Field(default=None, exclude=True, repr=False)
     """The same for asynchronous calls: an `httpx.AsyncClient`."""
 
-    _connections: Connections | None = PrivateAttr(default=None)
+    # By origin, since an interface may be spoken to over TLS or through a proxy and another not.
+    _connections: dict[str, Connections] = PrivateAttr(default_factory=dict)
 
     @model_validator(mode="before")
     @classmethod
@@ -173,9 +176,6 @@ class ServiceSettings(BaseModel):
             raise ValueError(f"must be an httpx.{wanted.__name__}, not {shown(client)}")  # noqa: TRY004
         return client
 
-    def _key(self) -> str | None:
-        return _revealed(self.api_key)
-
     def _limits(self, given: Mapping[str, Any]) -> Limits:
         """How long and how often one call may try."""
         return Limits(
@@ -191,14 +191,58 @@ class ServiceSettings(BaseModel):
         content = (("Content-Type", "application/json"),) if has_body else ()
         return (*content, *_FIXED_HEADERS, *self.default_headers.items())
 
+    def _new_call(
+        self,
+        interface: Interface,
+        method: str,
+        path: str,
+        reader: Callable[[], Any],
+        limits: Limits,
+        *,
+        body: bytes | None = None,
+        private: tuple[str, ...] = (),
+    ) -> Call[Any]:
+        """One call of an interface: a key goes only to the interface it was given for."""
+        key = require_key(interface, _revealed(self.api_key))
+        base_url = require_url(interface, getattr(self, interface.url_word))
+        request = Request(
+            method=method,
+            url=base_url + path,
+            headers=(*interface.key_headers(key), *self._headers(has_body=body is not None)),
+            body=body,
+            private=private,
+            secrets=(key,),
+        )
+        return Call(request, limits, reader)
+
+    def _run(self, call: Call[Any]) -> Generator[Any, None, None]:
+        """The pieces of the answer, blocking."""
+        from ._http.client import run  # noqa: PLC0415  # httpx is imported at the first call
+
+        return run(call, self._connected(call.request.url), self.http_client)
+
+    def _arun(self, call: Call[Any]) -> AsyncGenerator[Any, None]:
+        """The pieces of the answer, on the running event loop."""
+        from ._http.client import arun  # noqa: PLC0415  # httpx is imported at the first call
+
+        return arun(call, self._connected(call.request.url), self.http_async_client)
+
     def _connected(self, url: str) -> Connections:
-        """This object's connections, made at the first call."""
-        if self._connections is None:
+        """This object's connections to the origin of a URL, made at the first call."""
+        origin = "/".join(url.split("/", 3)[:3])
+        found = self._connections.get(origin)
+        if found is None:
             # Here and not above: httpx is imported at the first call.
             from ._http.connections import Connections, Route  # noqa: PLC0415
 
-            self._connections = Connections(Route(url, _revealed(self.proxy)))
-        return self._connections
+            made = Connections(Route(origin, _revealed(self.proxy)))
+            found = self._connections.setdefault(origin, made)
+        return found
+
+    def __copy__(self) -> Self:
+        made = super().__copy__()
+        made._connections = {}  # a copy may be given another route  # noqa: SLF001  # our own class
+        return made
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
         # A client that was handed in is shared by the copies: it is its owner's to close.
@@ -217,13 +261,13 @@ class ServiceSettings(BaseModel):
 
     def close(self) -> None:
         """Close all connections. The object stays usable: the next call opens new ones."""
-        if self._connections is not None:
-            self._connections.close()
+        for connections in list(self._connections.values()):
+            connections.close()
 
     async def aclose(self) -> None:
         """Close all connections, and wait until those of the running event loop are closed."""
-        if self._connections is not None:
-            await self._connections.aclose()
+        for connections in list(self._connections.values()):
+            await connections.aclose()
 
     def __enter__(self) -> Self:
         return self

@@ -4,76 +4,48 @@ from __future__ import annotations
 
 import json
 from collections.abc import (
-    AsyncGenerator,
     AsyncIterator,
-    Callable,
-    Generator,
     Iterator,
     Mapping,
     Sequence,
 )
-from contextlib import aclosing, closing
-from dataclasses import dataclass
+from contextlib import aclosing, closing, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from importlib import import_module
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Literal
 
 from langchain_core.language_models import LangSmithParams, ModelProfile
 from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
+from langchain_core.runnables import Runnable, RunnableMap, RunnablePassthrough
 from langchain_core.utils import from_env
 from langchain_core.utils.function_calling import convert_to_openai_tool
-from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import Field, model_validator
 
-from ._http.exchange import Call, Limits, Request
+from ._events import REASK, atell, tell
+from ._expect import expectation
+from ._http.exchange import Call
 from ._http.readers import TextReader, WholeReader
-from ._messages import SystemRole, to_wire
+from ._messages import SystemRole, Turns, to_wire
+from ._options import MaxTokens, ModelId, Options, Stop, Temperature, answer_words, checked
 from ._profiles import DEFAULT_MODEL, documented_profile, listed_profile
-from ._settings import Retries, Seconds, ServiceSettings, did_you_mean, number
+from ._settings import Retries, ServiceSettings, shown
+from ._structured import StructuredParser, format_for
 from ._tokens import TOKENS_A_TURN, count_tokens, encoding, surely_too_long
+from ._toolcalls.render import FORMATS, ToolFormat
+from ._tools import ToolLike, ToolList
 from ._turns import PROVIDER, Turn
 from ._version import __version__
 from ._wire import v1
-from .config import ENV_BASE_URL_V1, V1, check_url, require_key, require_url
+from .config import ENV_BASE_URL_V1, V1, check_url
 from .errors import SvcContextOverflowError, SvcRequestError
 
 if TYPE_CHECKING:
     from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
-    from langchain_core.messages import BaseMessage
+    from langchain_core.language_models import LanguageModelInput
+    from langchain_core.messages import AIMessage, BaseMessage
     from typing_extensions import Self
-
-
-def _check_model(value: Any) -> str:
-    if not isinstance(value, str) or not value or not value.isprintable() or value != value.strip():
-        raise ValueError("must be a model id, such as 'svc-pro' (list_models() names them)")
-    return value
-
-
-def _check_stop(value: Any) -> list[str] | None:
-    stops = [value] if isinstance(value, str) else value
-    if stops is None:
-        return None
-    if not isinstance(stops, (list, tuple)) or not all(isinstance(s, str) and s for s in stops):
-        raise ValueError("must be a list of texts, none of them empty")
-    return list(stops)
-
-
-ModelId = Annotated[str, BeforeValidator(_check_model)]
-Temperature = Annotated[float, number(v1.LOWEST_TEMPERATURE, v1.HIGHEST_TEMPERATURE)]
-MaxTokens = Annotated[int, number(1, whole=True)]
-Stop = Annotated[list[str], BeforeValidator(_check_stop)]
-
-# What one call may set differently, with the same checks as the constructor's.
-_OVERRIDES: dict[str, TypeAdapter[Any]] = {
-    "model": TypeAdapter(ModelId),
-    "temperature": TypeAdapter(Temperature | None),
-    "max_tokens": TypeAdapter(MaxTokens | None),
-    "timeout": TypeAdapter(Seconds | None),
-    "deadline": TypeAdapter(Seconds | None),
-    "max_retries": TypeAdapter(Retries),
-    "stop": TypeAdapter(Stop | None),
-}
-# LangChain's own words, which have done their work before a call reaches us.
-_LANGCHAIN_WORDS = frozenset({"stream"})
 
 
 class ListedModel(v1.ModelRecord):
@@ -98,7 +70,8 @@ class ChatSvc(BaseChatModel, ServiceSettings):
         model = ChatSvc(model="svc-pro", api_key="...", base_url_v1="https://.../v1")
         model.invoke("Good morning")
 
-    Every setting can be given for one call too: `model.invoke(..., temperature=0)`.
+    What shapes one answer can be given for one call too: `model.invoke(..., temperature=0)`,
+    and so `model`, `max_tokens`, `stop`, `timeout`, `deadline`, `max_retries`, `max_repairs`.
 
     Raises:
         SvcError: Every failure of a call; see `langchain_svc.errors` for the tree.
@@ -128,6 +101,12 @@ class ChatSvc(BaseChatModel, ServiceSettings):
     system_role: SystemRole = "user"
     """"user" folds system text into the user turns; "system" sends it in a role of its own,
     which the documents do not show."""
+
+    tool_format: ToolFormat = "tags"
+    """How the model is asked to write calls of tools: "tags" or "fenced" (JSON in a fence)."""
+
+    max_repairs: Retries = 2
+    """How often, within one run, an answer that does not fit its schema is asked for again."""
 
     merge_events: bool = True
     """Whether the events that arrive in one network read become one chunk."""
@@ -208,6 +187,102 @@ class ChatSvc(BaseChatModel, ServiceSettings):
             params["ls_stop"] = stops
         return params
 
+    # -- tools and structured output ------------------------------------------------------------
+
+    def bind_tools(
+        self,
+        tools: Sequence[ToolLike],
+        *,
+        tool_choice: str | bool | dict[str, Any] | None = None,
+        parallel_tool_calls: bool | None = None,
+        strict: bool | None = None,
+        **kwargs: Any,
+    ) -> Runnable[LanguageModelInput, AIMessage]:
+        """This model with tools to call, as a model that knows tools natively.
+
+        The endpoint knows none: they are described in the prompt, and calls are read from the
+        answer's text. What a model writes wrongly becomes `invalid_tool_calls`.
+
+        Args:
+            tools: Functions with docstrings, Pydantic classes, TypedDicts, `BaseTool`s or dicts.
+            tool_choice: "auto" (also None and False), "any" (also "required" and True), "none",
+                or the name of a tool. Where a call is required and none comes, the model is asked
+                once more, within the same run.
+            parallel_tool_calls: False keeps the first call of an answer.
+            strict: Accepted for the sake of code written for other models; calls are always
+                checked against their schemas.
+            **kwargs: Settings for every call of the binding.
+
+        Raises:
+            SvcRequestError: A tool or the choice cannot be read.
+            SvcOutputError: From a call, when a required call did not come.
+        """
+        del strict
+        listed = ToolList(tools)
+        answer_words({"tools": listed, "tool_choice": tool_choice})  # refused now, not later
+        if tool_choice is not None:
+            kwargs["tool_choice"] = tool_choice
+        if parallel_tool_calls is not None:
+            kwargs["parallel_tool_calls"] = parallel_tool_calls
+        return self.bind(tools=listed, **kwargs)
+
+    def with_structured_output(
+        self,
+        schema: dict[str, Any] | type | None = None,
+        *,
+        include_raw: bool = False,
+        method: Literal["json_schema", "function_calling", "json_mode"] = "json_schema",
+        strict: bool | None = None,
+        **kwargs: Any,
+    ) -> Runnable[LanguageModelInput, Any]:
+        """This model with answers as objects: instances of a Pydantic class, or dicts.
+
+        An answer is checked within the run, and asked for again with the exact problems at most
+        `max_repairs` times.
+
+        Args:
+            schema: A Pydantic class (v2 or v1), a TypedDict, a JSON schema with a title or an
+                OpenAI function. With "json_mode" it may be None: any JSON object will do.
+            include_raw: Give `{"raw": message, "parsed": object, "parsing_error": error}` and
+                raise nothing for an answer that does not fit.
+            method: "json_schema" puts the schema into the prompt; "function_calling" has the
+                model call a function with it; "json_mode" leaves the wording to your prompt.
+            strict: Accepted for the sake of code written for other models; answers are always
+                checked.
+            **kwargs: Settings for every call.
+
+        Raises:
+            SvcRequestError: The schema or the method cannot be read.
+            SvcOutputError: From a call, when no answer fits the schema.
+        """
+        if method not in {"json_schema", "function_calling", "json_mode"}:
+            raise SvcRequestError(
+                f"method must be json_schema, function_calling or json_mode, not {shown(method)}"
+            )
+        if schema is None and method != "json_mode":
+            raise SvcRequestError(f"The method {method} needs a schema")
+        form = format_for(schema, json_mode=method == "json_mode")
+        if schema is not None:
+            kwargs["ls_structured_output_format"] = {
+                "kwargs": {"method": method, "strict": strict},
+                "schema": schema,
+            }
+        parser = StructuredParser(response_format=form)
+        if method == "function_calling":
+            tools = ToolList([schema])  # type: ignore[list-item]  # checked above
+            parser = StructuredParser(response_format=form, tool=tools.names[0])
+            kwargs |= {"tools": tools, "tool_choice": tools.names[0]}
+        model = self.bind(response_format=form, **kwargs)
+        if not include_raw:
+            return model | parser
+        parsed = RunnablePassthrough.assign(
+            parsed=itemgetter("raw") | parser, parsing_error=lambda _: None
+        )
+        unparsed = RunnablePassthrough.assign(parsed=lambda _: None)
+        return RunnableMap(raw=model) | parsed.with_fallbacks(
+            [unparsed], exception_key="parsing_error"
+        )
+
     # -- counting tokens ------------------------------------------------------------------------
 
     def get_token_ids(self, text: str) -> list[int]:
@@ -253,8 +328,12 @@ class ChatSvc(BaseChatModel, ServiceSettings):
         **kwargs: Any,
     ) -> ChatResult:
         turn = self._turn(messages, stop, kwargs, stream=False)
-        (answer,) = self._run(turn.call)
-        return turn.result(answer)
+        while turn.call is not None:
+            (answer,) = self._run(turn.call)
+            turn.take(answer)
+            if turn.call is not None:
+                tell(run_manager, REASK, turn.why)
+        return turn.result()
 
     async def _agenerate(
         self,
@@ -264,8 +343,12 @@ class ChatSvc(BaseChatModel, ServiceSettings):
         **kwargs: Any,
     ) -> ChatResult:
         turn = self._turn(messages, stop, kwargs, stream=False)
-        (answer,) = [answer async for answer in self._arun(turn.call)]
-        return turn.result(answer)
+        while turn.call is not None:
+            (answer,) = [answer async for answer in self._arun(turn.call)]
+            turn.take(answer)
+            if turn.call is not None:
+                await atell(run_manager, REASK, turn.why)
+        return turn.result()
 
     def _stream(
         self,
@@ -275,14 +358,15 @@ class ChatSvc(BaseChatModel, ServiceSettings):
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
         turn = self._turn(messages, stop, kwargs, stream=True)
-        with closing(self._run(turn.call)) as texts:
-            for text in texts:
-                chunk = turn.chunk(text)
-                if chunk is not None:
-                    yield chunk
-                if turn.stopped:
-                    break
-        yield turn.last_chunk()
+        while turn.call is not None:
+            with closing(self._run(turn.call)) as texts:
+                for text in texts:
+                    yield from turn.chunks(text)
+                    if turn.stopped:
+                        break
+            yield from turn.end()
+            if turn.call is not None:
+                tell(run_manager, REASK, turn.why)
 
     async def _astream(
         self,
@@ -292,14 +376,17 @@ class ChatSvc(BaseChatModel, ServiceSettings):
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
         turn = self._turn(messages, stop, kwargs, stream=True)
-        async with aclosing(self._arun(turn.call)) as texts:
-            async for text in texts:
-                chunk = turn.chunk(text)
-                if chunk is not None:
-                    yield chunk
-                if turn.stopped:
-                    break
-        yield turn.last_chunk()
+        while turn.call is not None:
+            async with aclosing(self._arun(turn.call)) as texts:
+                async for text in texts:
+                    for chunk in turn.chunks(text):
+                        yield chunk
+                    if turn.stopped:
+                        break
+            for chunk in turn.end():
+                yield chunk
+            if turn.call is not None:
+                await atell(run_manager, REASK, turn.why)
 
     def list_models(self) -> list[ListedModel]:
         """The models that the service lists (GET /models), each with its `.profile`.
@@ -325,9 +412,32 @@ class ChatSvc(BaseChatModel, ServiceSettings):
     ) -> Turn:
         """Prepares one turn: everything that can go wrong before sending goes wrong here."""
         options = self._options(stop, overrides)
-        turns = to_wire(messages, system_role=self.system_role)
-        prompt = [turn["content"] for turn in turns]
-        self._refuse_too_long(options.model, prompt)
+        turns = to_wire(
+            messages,
+            system_role=self.system_role,
+            preamble=self._preamble(options),
+            tool_format=FORMATS[self.tool_format],
+        )
+        self._refuse_too_long(options.model, [turn["content"] for turn in turns])
+        return Turn(
+            partial(self._ask, options, stream),
+            turns,
+            model=options.model,
+            stops=tuple(options.stop or ()),
+            expect=partial(expectation, options.offer, options.response_format, streaming=stream),
+            reasks=options.max_repairs,
+        )
+
+    def _preamble(self, options: Options) -> str:
+        """The instructions for tools and JSON, which stand before the conversation."""
+        offered, form = options.offer, options.response_format
+        parts = [offered.preamble(self.tool_format)] if offered is not None else []
+        if form is not None and not (offered is not None and offered.required):
+            parts.append(form.preamble(among_tools=offered is not None))
+        return "\n\n".join(parts)
+
+    def _ask(self, options: Options, stream: bool, turns: Turns) -> Call[Any]:  # noqa: FBT001
+        """The call that asks a conversation."""
         body = v1.chat_body(
             options.model,
             turns,
@@ -336,26 +446,31 @@ class ChatSvc(BaseChatModel, ServiceSettings):
             stream=stream,
         )
         reader = self._new_text_reader if stream else _new_completion_reader
-        call = self._new_call(
-            "POST", v1.CHAT_PATH, reader, options.limits, body=body, private=tuple(prompt)
+        private = tuple(turn["content"] for turn in turns)
+        return self._new_call(
+            V1, "POST", v1.CHAT_PATH, reader, options.limits, body=body, private=private
         )
-        return Turn(call, options.model, prompt, tuple(options.stop or ()))
 
-    def _options(self, stop: list[str] | None, overrides: Mapping[str, Any]) -> _Options:
+    def _options(self, stop: list[str] | None, overrides: Mapping[str, Any]) -> Options:
         """The settings of one call: the constructor's, changed by what the call gives."""
-        given = {name: _checked(name, value) for name, value in overrides.items()}
-        stops = self.stop if stop is None else _checked("stop", stop)
-        return _Options(
+        given = checked(overrides if stop is None else {**overrides, "stop": stop})
+        offered, response_format = answer_words(given)
+        return Options(
             model=given.get("model", self.model),
             temperature=given.get("temperature", self.temperature),
             max_tokens=given.get("max_tokens", self.max_tokens),
-            stop=stops,
+            stop=given.get("stop", self.stop),
+            max_repairs=given.get("max_repairs", self.max_repairs),
             limits=self._limits(given),
+            offer=offered,
+            response_format=response_format,
         )
 
     def _refuse_too_long(self, model: str, prompt: list[str]) -> None:
-        profile = self.profile if model == self.model else documented_profile(model)
-        window = (profile or {}).get("max_input_tokens")
+        profile = self.profile or {}
+        if profile.get("name", model) != model:  # of the model that another one replaces
+            profile = documented_profile(model) or {}
+        window = profile.get("max_input_tokens")
         count = surely_too_long(prompt, window) if window else None
         if count is not None:
             raise SvcContextOverflowError(
@@ -364,68 +479,10 @@ class ChatSvc(BaseChatModel, ServiceSettings):
             )
 
     def _listing(self) -> Call[Any]:
-        return self._new_call("GET", v1.MODELS_PATH, _new_listing_reader, self._limits({}))
-
-    def _run(self, call: Call[Any]) -> Generator[Any, None, None]:
-        from ._http.client import run  # noqa: PLC0415  # httpx is imported at the first call
-
-        return run(call, self._connected(call.request.url), self.http_client)
-
-    def _arun(self, call: Call[Any]) -> AsyncGenerator[Any, None]:
-        from ._http.client import arun  # noqa: PLC0415  # httpx is imported at the first call
-
-        return arun(call, self._connected(call.request.url), self.http_async_client)
-
-    def _new_call(
-        self,
-        method: str,
-        path: str,
-        reader: Callable[[], Any],
-        limits: Limits,
-        *,
-        body: bytes | None = None,
-        private: tuple[str, ...] = (),
-    ) -> Call[Any]:
-        key = require_key(V1, self._key())
-        request = Request(
-            method=method,
-            url=require_url(V1, self.base_url_v1) + path,
-            headers=(*V1.key_headers(key), *self._headers(has_body=body is not None)),
-            body=body,
-            private=private,
-            secrets=(key,),
-        )
-        return Call(request, limits, reader)
+        return self._new_call(V1, "GET", v1.MODELS_PATH, _new_listing_reader, self._limits({}))
 
     def _new_text_reader(self) -> TextReader:
         return TextReader(merge=self.merge_events, strict_end=self.require_stream_end)
-
-
-@dataclass(frozen=True)
-class _Options:
-    """The settings of one call."""
-
-    model: str
-    temperature: float | None
-    max_tokens: int | None
-    stop: list[str] | None
-    limits: Limits
-
-
-def _checked(name: str, value: Any) -> Any:
-    """What one call sets differently, checked as the constructor would."""
-    if name in _LANGCHAIN_WORDS:
-        return value
-    check = _OVERRIDES.get(name)
-    if check is None:
-        raise SvcRequestError(
-            f"A call of ChatSvc takes no {name!r}; {did_you_mean(name, _OVERRIDES)}"
-        )
-    try:
-        return check.validate_python(value)
-    except ValidationError as error:
-        said = error.errors(include_url=False, include_context=False, include_input=False)
-        raise SvcRequestError(f"{name} {said[0]['msg'].removeprefix('Value error, ')}") from None
 
 
 def _listed_models(body: bytes) -> list[ListedModel]:
@@ -434,3 +491,20 @@ def _listed_models(body: bytes) -> list[ListedModel]:
 
 _new_completion_reader = partial(WholeReader, v1.read_completion)
 _new_listing_reader = partial(WholeReader, _listed_models)
+
+
+def _make_loadable() -> None:
+    """Let `langchain_core.load.load(..., allowed_objects="all")` make a ChatSvc again.
+
+    "All" means the classes of a table in langchain-core, which has no public way in. Where the
+    table is gone, loading still works with `allowed_objects=[ChatSvc]`.
+    """
+    with suppress(ImportError, AttributeError, KeyError, TypeError):
+        # The package has a function of the module's name, which hides it from plain imports.
+        loading: Any = import_module("langchain_core.load.load")
+        ours = tuple(ChatSvc.lc_id())
+        loading.ALL_SERIALIZABLE_MAPPINGS[ours] = ours
+        loading._default_class_paths_cache.pop("all", None)  # noqa: SLF001  # see above
+
+
+_make_loadable()

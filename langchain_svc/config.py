@@ -44,6 +44,10 @@ class Interface:
 
 
 V1 = Interface("v1", "base_url_v1", ENV_BASE_URL_V1, ENV_API_KEY, "Authorization", "Bearer ")
+GENERAL = Interface("general", "base_url", ENV_BASE_URL, ENV_API_KEY, "Authorization", "Bearer ")
+MEDICAL = Interface(
+    "medical", "medical_base_url", ENV_MEDICAL_BASE_URL, ENV_MEDICAL_API_KEY, "X-API-Key", ""
+)
 
 
 def require_url(interface: Interface, url: str | None) -> str:

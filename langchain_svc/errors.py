@@ -16,7 +16,8 @@ LangChain, so that agents, retry and fallback middleware decide by `is_retryable
     ├── SvcConnectionError         the service could not be reached, or the answer was lost
     ├── SvcTimeoutError            no answer in time
     ├── SvcStreamError             a stream broke, stalled or carried an error; see `.partial`
-    └── SvcResponseError           an answer that no reader understands
+    ├── SvcResponseError           an answer that no reader understands
+    └── SvcOutputError             the model's answer is not what was asked for
 
 `str(error)` never holds a key, a prompt or patient data. No error has a `.response`: LangChain
 would copy its headers and body into traces.
@@ -24,6 +25,7 @@ would copy its headers and body into traces.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from langchain_core.exceptions import (
@@ -37,6 +39,7 @@ from langchain_core.exceptions import (
     ModelPermissionDeniedError,
     ModelRateLimitError,
     ModelTimeoutError,
+    OutputParserException,
 )
 
 __all__ = [
@@ -47,6 +50,7 @@ __all__ = [
     "SvcContextOverflowError",
     "SvcError",
     "SvcNotFoundError",
+    "SvcOutputError",
     "SvcPermissionDeniedError",
     "SvcRateLimitError",
     "SvcRequestError",
@@ -184,3 +188,25 @@ class SvcResponseError(SvcError, ModelAPIError):
     def __init__(self, message: str, *, status_code: int | None = None) -> None:
         super().__init__(message)
         self.status_code = status_code
+
+
+class SvcOutputError(SvcError, OutputParserException):
+    """The model's answer is not what was asked for, also after asking again.
+
+    It does not fit the schema, or calls no function although one had to be called.
+
+    Attributes:
+        raw: The answer's text as the model wrote it.
+        problems: What is wrong with it, one sentence each. Like `raw` it may repeat the answer,
+            so neither is part of `str(error)`.
+        usage: The tokens that all tries took, as LangChain's `usage_metadata`.
+    """
+
+    def __init__(
+        self, message: str, *, problems: Sequence[str] = (), raw: str = "", usage: Any = None
+    ) -> None:
+        super().__init__(message)
+        self.raw = raw
+        self.problems = list(problems)
+        self.usage = usage
+        self.llm_output = raw

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import socket
 import threading
+
+import httpx
+
+from langchain_svc import ChatSvc
 
 
 class RawServer:
@@ -98,3 +103,49 @@ def http_chunk(data):
 
 
 LAST_CHUNK = b"0\r\n\r\n"
+
+
+class Scripted:
+    """A service that gives these answers, one after the other, and remembers what it was asked.
+
+    `step` cuts a streamed answer into pieces of so many characters.
+    """
+
+    def __init__(self, *answers, step=3, finish_reason="stop"):
+        self.answers = list(answers)
+        self.asked = []
+        self.step = step
+        self.finish_reason = finish_reason
+
+    def __call__(self, request):
+        body = json.loads(request.content)
+        self.asked.append(body["messages"])
+        text = self.answers.pop(0)
+        usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+        if not body.get("stream"):
+            message = {"role": "assistant", "content": text}
+            choice = {"index": 0, "message": message, "finish_reason": self.finish_reason}
+            return httpx.Response(200, json={"model": "m", "choices": [choice], "usage": usage})
+        pieces = [text[i : i + self.step] for i in range(0, len(text), self.step)]
+        events = [
+            {"choices": [{"index": 0, "delta": {"content": p}, "finish_reason": None}]}
+            for p in pieces
+        ]
+        end = {
+            "choices": [{"index": 0, "delta": {}, "finish_reason": self.finish_reason}],
+            "usage": usage,
+        }
+        lines = "".join(f"data: {json.dumps(event)}\n\n" for event in [*events, end])
+        return httpx.Response(
+            200, text=lines + "data: [DONE]\n\n", headers={"content-type": "text/event-stream"}
+        )
+
+    def model(self, **settings):
+        """A ChatSvc that asks this service, blocking and asynchronously."""
+        transport = httpx.MockTransport(self)
+        words = {"api_key": "k", "base_url_v1": "https://svc.example/v1", "merge_events": False}
+        clients = {
+            "http_client": httpx.Client(transport=transport),
+            "http_async_client": httpx.AsyncClient(transport=transport),
+        }
+        return ChatSvc(**{**words, **clients, **settings})

@@ -82,8 +82,8 @@ def test_an_unknown_word_is_refused(word, said):
 def test_an_unknown_word_of_a_call_is_refused():
     with pytest.raises(svc.SvcRequestError, match="did you mean 'temperature'"):
         make().invoke("hi", temprature=1)
-    with pytest.raises(svc.SvcRequestError, match="takes no 'tools'"):
-        make().invoke("hi", tools=[])
+    with pytest.raises(svc.SvcRequestError, match="takes no 'cache_control'"):
+        make().invoke("hi", cache_control={})
 
 
 @pytest.mark.parametrize(

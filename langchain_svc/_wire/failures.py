@@ -68,7 +68,7 @@ def read_failure(
         text += f"; {_NEXT_STEP[status]}"
     wait = retry_after(status, headers, now)
     if wait is not None:
-        text += f"; come back in {wait:.0f} s"
+        text += f"; come back in {wait:.3g} s" if wait < 1 else f"; come back in {wait:.0f} s"
     error = _kind(status, code)(
         text,
         status_code=status,

@@ -1,0 +1,41 @@
+"""The parser of tool calls behind the corpus scorer's interface.
+
+python <corpora>/score.py tools benchmarks.corpus_tools:parse -vv
+python <corpora>/score.py stream benchmarks.corpus_tools:parse_chunks -vv
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from langchain_svc._toolcalls import parse as parser
+from langchain_svc._toolcalls.stream import Arguments, CallStart, Content, StreamParser
+
+Found = tuple[str, list[dict[str, Any]]]
+
+
+def tools_of(rows: Iterable[dict[str, Any]]) -> list[parser.Tool]:
+    """The corpus' tools in our type."""
+    return [parser.Tool(row["name"], row["parameters"]) for row in rows]
+
+
+def parse(text: str, tools: list[dict[str, Any]]) -> Found:
+    """The content and the calls of a whole answer."""
+    parsed = parser.parse(text, tools_of(tools))
+    calls = [call for call in parsed.calls if isinstance(call, parser.Call)]
+    return parsed.content, [{"name": call.name, "args": call.arguments} for call in calls]
+
+
+def parse_chunks(chunks: Iterable[str], tools: list[dict[str, Any]]) -> Found:
+    """The same, of an answer that comes in pieces."""
+    stream = StreamParser(tools_of(tools))
+    events = [event for chunk in chunks for event in stream.feed(chunk)] + stream.finish()
+    names = {event.index: event.name for event in events if isinstance(event, CallStart)}
+    texts = dict.fromkeys(names, "")
+    for event in events:
+        if isinstance(event, Arguments):
+            texts[event.index] += event.text
+    content = "".join(event.text for event in events if isinstance(event, Content))
+    return content, [{"name": names[at], "args": json.loads(texts[at])} for at in names]

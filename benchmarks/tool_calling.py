@@ -1,0 +1,190 @@
+"""Which tool format suits a model: asks it the questions of a BFCL file and scores the calls.
+
+    python benchmarks/tool_calling.py FILE --model svc-pro          # the service, by environment
+    python benchmarks/tool_calling.py FILE --sandbox --limit 50    # the sandbox, to try it out
+
+FILE has a case a line: `id`, `category`, `tools`, `question`, `calls`, and `accepted`, which lists
+for each call the values that each argument may have ("" among them: it may be absent). Every answer
+is kept in the file of --results at once, so that a run that was broken off goes on where it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import contextlib
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from langchain_core.runnables import RunnableLambda
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from langchain_svc import ChatSvc, SvcError
+from langchain_svc.sandbox import Sandbox
+
+FORMATS = ("tags", "fenced")
+Case = dict[str, Any]
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run the benchmark; returns the exit code."""
+    options = _options(words)
+    cases = [json.loads(line) for line in options.file.read_text("utf-8").splitlines() if line]
+    cases = _sample(cases, options.limit)
+    done = _read_results(options.results)
+    with contextlib.ExitStack() as stack:
+        where: Mapping[str, Any] = stack.enter_context(Sandbox()).v1 if options.sandbox else {}
+        for tool_format in options.formats:
+            model = ChatSvc(model=options.model, tool_format=tool_format, temperature=0, **where)
+            stack.callback(model.close)
+            _run(model, cases, done, options)
+    failures = _report(cases, done, options)
+    return 1 if failures else 0
+
+
+def _options(words: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("file", type=Path, help="the cases, one JSON object a line")
+    parser.add_argument("--model", default="svc-pro")
+    parser.add_argument("--formats", nargs="+", choices=FORMATS, default=list(FORMATS))
+    parser.add_argument("--results", type=Path, default=Path("tool_calling_results.jsonl"))
+    parser.add_argument("--limit", type=int, help="cases of each category, from its beginning")
+    parser.add_argument("--concurrency", type=int, default=4)
+    parser.add_argument(
+        "--sandbox", action="store_true", help="ask the sandbox, which costs nothing"
+    )
+    return parser.parse_args(words)
+
+
+def _sample(cases: list[Case], limit: int | None) -> list[Case]:
+    if limit is None:
+        return cases
+    seen: collections.Counter[str] = collections.Counter()
+    kept = []
+    for case in cases:
+        seen[case["category"]] += 1
+        if seen[case["category"]] <= limit:
+            kept.append(case)
+    return kept
+
+
+Key = tuple[str, str, str]
+
+
+def _read_results(path: Path) -> dict[Key, dict[str, Any]]:
+    if not path.exists():
+        return {}
+    if not path.read_bytes().endswith(b"\n"):  # the last line of a run that was broken off
+        with path.open("a", encoding="utf-8") as file:
+            file.write("\n")
+    rows = []
+    for line in path.read_text("utf-8").splitlines():
+        with contextlib.suppress(ValueError):
+            rows.append(json.loads(line))
+    return {(row["model"], row["format"], row["id"]): row for row in rows}
+
+
+def _run(
+    model: ChatSvc, cases: list[Case], done: dict[Key, dict[str, Any]], options: argparse.Namespace
+) -> None:
+    left = [c for c in cases if (model.model, model.tool_format, c["id"]) not in done]
+    ask = RunnableLambda(lambda case: _ask(model, case))
+    with options.results.open("a", encoding="utf-8") as file, _progress() as progress:
+        task = progress.add_task(f"{model.model}, {model.tool_format}", total=len(cases))
+        progress.advance(task, len(cases) - len(left))
+        for row in _answers(ask, left, options.concurrency):
+            row |= {"model": model.model, "format": model.tool_format}
+            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+            file.flush()
+            if "error" not in row:  # what failed is asked again by the next run
+                done[row["model"], row["format"], row["id"]] = row
+            progress.advance(task)
+
+
+def _answers(ask: RunnableLambda, cases: list[Case], at_once: int) -> Iterator[dict[str, Any]]:
+    for _, row in ask.batch_as_completed(cases, {"max_concurrency": at_once}):
+        yield row
+
+
+def _ask(model: ChatSvc, case: Case) -> dict[str, Any]:
+    try:
+        message = model.bind_tools(_tools(case)).invoke(case["question"])
+    except SvcError as error:
+        return {"id": case["id"], "error": str(error)}
+    calls = [{"name": call["name"], "args": call["args"]} for call in message.tool_calls]
+    return {"id": case["id"], "calls": calls, "invalid": len(message.invalid_tool_calls)}
+
+
+def _tools(case: Case) -> list[dict[str, Any]]:
+    return [{"type": "function", "function": tool} for tool in case["tools"]]
+
+
+def right(case: Case, calls: list[dict[str, Any]]) -> bool:
+    """Whether the calls are the expected ones, in any order."""
+    left = list(calls)
+    accepted = case.get("accepted") or [{} for _ in case["calls"]]
+    for expected, values in zip(case["calls"], accepted, strict=True):
+        found = next((call for call in left if _matches(call, expected, values)), None)
+        if found is None:
+            return False
+        left.remove(found)
+    return not left
+
+
+def _matches(call: dict[str, Any], expected: dict[str, Any], values: dict[str, list[Any]]) -> bool:
+    if call["name"] != expected["name"] or set(call["args"]) - set(values):
+        return False
+    return all(
+        any(_same(call["args"][name], value) for value in allowed)
+        if name in call["args"]
+        else "" in allowed
+        for name, allowed in values.items()
+    )
+
+
+def _same(given: Any, value: Any) -> bool:
+    if isinstance(given, str) and isinstance(value, str):
+        return _plain(given) == _plain(value)
+    if isinstance(given, list) and isinstance(value, list):
+        return len(given) == len(value) and all(map(_same, given, value))
+    if isinstance(given, bool) or isinstance(value, bool):
+        return given is value
+    return bool(given == value)
+
+
+def _plain(text: str) -> str:
+    return "".join(c for c in text.casefold() if c.isalnum())
+
+
+def _report(cases: list[Case], done: dict[Key, dict[str, Any]], options: argparse.Namespace) -> int:
+    table = Table(title=f"{options.model}: calls that were right, per cent", title_justify="left")
+    table.add_column("category")
+    for tool_format in options.formats:
+        table.add_column(tool_format, justify="right")
+    failures = 0
+    for category in [*dict.fromkeys(case["category"] for case in cases), "all"]:
+        chosen = [case for case in cases if category in {case["category"], "all"}]
+        cells = []
+        for tool_format in options.formats:
+            rows = [(case, done.get((options.model, tool_format, case["id"]))) for case in chosen]
+            answered = [right(case, row["calls"]) for case, row in rows if row is not None]
+            missing = len(rows) - len(answered)
+            failures += missing if category == "all" else 0
+            score = f"{100 * sum(answered) / len(answered):.1f}" if answered else "-"
+            cells.append(score + (f" ({missing} failed)" if missing else ""))
+        table.add_row(f"{category} ({len(chosen)})", *cells)
+    Console().print(table)
+    return failures
+
+
+def _progress() -> Progress:
+    return Progress(console=Console(stderr=True))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""JSON out of real model text, and onto a schema: pure, without LangChain and without I/O."""

@@ -1,0 +1,194 @@
+"""The value that a model's answer gives for a schema, wherever in the answer it stands.
+
+Every place where JSON may begin is read, with its repairs, and fitted to the schema; the reading
+that needed the least wins. Of equals, the one that fills more of the schema, then one in a fence,
+then the first. What a model writes while it thinks does not count, unless it wrote nothing else.
+
+Three rules keep a wrong value from being found: what lies inside sound JSON is no answer of its
+own; what lies inside repaired JSON is one only where prose precedes it (the bracket before it was
+a stray one); and all readings together may look at no more than a fixed multiple of the text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from . import places
+from .check import Schema, fields_of
+from .lenient import Value, read
+from .reasoning import is_all_reasoning, without_reasoning
+from .schema import Misfit, fit, wants
+
+_READINGS = 8  # the text is looked at this often at most
+_ALWAYS = 20_000
+_FAILED = 1_000  # what a reading counts that came to nothing
+_MOST_REPAIRS = 30
+
+# Penalties beside those of fitting and the number of repairs.
+_INCOMPLETE = 1
+_CUT = 2
+_NESTED = 4
+_ASTRAY = 5
+_SEVERAL = 1
+_BARE = 4
+
+_SCALARS = ("string", "number", "integer", "boolean", "null")
+
+
+class NoAnswer(ValueError):  # noqa: N818 - it says what there is: no answer
+    """The text holds nothing that follows the schema.
+
+    Attributes:
+        problems: Why, one line for each; safe to hand back to the model, whose words they quote.
+    """
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__("; ".join(problems))
+        self.problems = problems
+
+
+def read_answer(text: str, schema: Schema) -> Any:
+    """The value in the text that follows the schema; raises NoAnswer."""
+    search = _Search(text, schema)
+    search.whole()
+    if not search.settled:
+        search.scan(places.Spots(text))
+        search.several()
+    if not search.found and is_all_reasoning(text):
+        search.scan(places.Spots(text, reasoning=True))
+    if not search.found:
+        search.plain(without_reasoning(text))
+    return search.best()
+
+
+@dataclass(frozen=True)
+class _Found:
+    """One reading that fits."""
+
+    value: Any
+    rank: tuple[int, int, bool]  # the penalty, what is filled (negative), whether it is unfenced
+
+
+@dataclass(frozen=True)
+class _Missed:
+    """One reading that does not fit."""
+
+    problems: list[str]
+    size: int
+
+
+class _Search:
+    def __init__(self, text: str, schema: Schema) -> None:
+        self.text = text
+        self.schema = schema
+        self.found: list[_Found] = []
+        self._missed: list[_Missed] = []
+        self._objects: list[Any] = []  # in the order of the text, none inside another
+        self._turn = 0
+        self._left = _READINGS * len(text) + _ALWAYS
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing better can come."""
+        return any(found.rank[0] == 0 for found in self.found)
+
+    def best(self) -> Any:
+        if self.found:
+            return min(self.found, key=lambda found: found.rank).value
+        if self._missed:
+            raise NoAnswer(max(self._missed, key=lambda missed: missed.size).problems)
+        raise NoAnswer(["answer: no JSON found in the text"])
+
+    # -- readings ---------------------------------------------------------------------------------
+
+    def whole(self) -> None:
+        """The whole text as JSON: what a model that follows its instructions writes."""
+        value = read(self.text)
+        if value and not value.repairs and not self.text[value.end :].strip():
+            self._offer(value, len(self.text))
+
+    def scan(self, spots: places.Spots) -> None:
+        """Everything that begins with a bracket."""
+        for spot in spots:
+            if self._left <= 0:
+                break
+            self._forget(spots.turn)
+            value = self._read(self.text, spot.at)
+            if value is None:
+                continue
+            if value.repairs and spot.fenced:
+                self._clipped(spot, spots.fence_end(spot), value)
+            penalty = _NESTED * spot.nested + _ASTRAY * (spot.astray and value.repairs > 0)
+            fits = self._offer(value, value.end - spot.at, penalty=penalty, fenced=spot.fenced)
+            if not spot.nested and isinstance(value.value, dict):
+                self._objects.append(value.value)
+            spots.was_read(value, fits=fits)
+        self._forget(spots.turn)
+
+    def _clipped(self, spot: places.Spot, end: int, whole: Value) -> None:
+        """The same place read only as far as its fence goes, if that makes a difference."""
+        if whole.end > end:
+            value = self._read(self.text[:end], spot.at)
+            if value:
+                self._offer(value, end - spot.at, penalty=_NESTED * spot.nested, fenced=True)
+
+    def _forget(self, turn: int) -> None:
+        """Drop what was found before the end of a reasoning whose beginning is missing."""
+        if turn != self._turn:
+            self.found.clear()
+            self._missed.clear()
+            self._objects.clear()
+            self._turn = turn
+
+    def several(self) -> None:
+        """Objects one after another, as in JSON Lines, where an array is wanted."""
+        if len(self._objects) > 1 and wants(self.schema, "array"):
+            value = Value(self._objects, 0, complete=True, cut_in_value=False, repairs=0)
+            self._offer(value, 0, penalty=_SEVERAL)
+
+    def plain(self, text: str) -> None:
+        """A text without JSON: fields without braces, or a scalar where one is wanted."""
+        body = places.unfenced(text)
+        if places.begins_with_field(body):  # the prompt ended with the brace
+            value = self._read("{" + body, 0)
+            if value:
+                self._offer(value, value.end, penalty=_BARE)
+        elif any(wants(self.schema, name) for name in _SCALARS):
+            for fenced, part in [(True, part) for part in places.fences(text)] + [(False, body)]:
+                self._offer_scalar(part, fenced=fenced)
+
+    def _offer_scalar(self, text: str, *, fenced: bool) -> None:
+        value = read(text)
+        if value is None or text[value.end :].strip():
+            value = Value(text, len(text), complete=True, cut_in_value=False, repairs=1)
+        if isinstance(value.value, dict) and len(value.value) == 1:  # {"answer": 5} for 5
+            value = replace(value, value=next(iter(value.value.values())))
+        if text:
+            self._offer(value, len(text), penalty=_BARE, fenced=fenced)
+
+    def _read(self, text: str, at: int) -> Value | None:
+        value = read(text, at)
+        self._left -= value.end - at if value else _FAILED
+        return value
+
+    def _offer(self, value: Value, size: int, *, penalty: int = 0, fenced: bool = False) -> bool:
+        """Fit one reading; whether it does."""
+        penalty += min(value.repairs, _MOST_REPAIRS)
+        penalty += _INCOMPLETE * (not value.complete) + _CUT * value.cut_in_value
+        try:
+            fitted, more = fit(value.value, self.schema, tidy=True)
+        except Misfit as misfit:
+            cut = [] if value.complete else ["answer: the JSON ends before it is complete"]
+            self._missed.append(_Missed([*cut, *misfit.problems], size))
+            return False
+        self.found.append(_Found(fitted, (penalty + more, -self._filled(fitted), not fenced)))
+        return True
+
+    def _filled(self, value: Any) -> int:
+        if isinstance(value, list):
+            return len(value)
+        if not isinstance(value, dict):
+            return 0
+        fields = fields_of(self.schema)
+        return sum(name in fields for name in value) if fields else len(value)

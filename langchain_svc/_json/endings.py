@@ -1,0 +1,288 @@
+"""Where a string ends, when its own quotes do not settle it.
+
+Models forget to escape quotes inside strings, and forget quotes around them. Whether a quote ends
+its string can be seen from what follows: after the value of a field come a comma and a key, or a
+closing bracket; after an item of a list a comma and a value; after a key a colon. A quote that
+none of these follows is part of the text, unless it opens the next string because the quote
+before it was forgotten.
+
+Every decision looks at a bounded stretch of text (`marks.peek`), so a text of n quotes costs n.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from dataclasses import dataclass
+
+from .marks import (
+    CLOSERS,
+    COLONS,
+    COMMAS,
+    ELLIPSIS,
+    QUOTED_KEY,
+    QUOTES,
+    VALUE_START,
+    WHOLE_STRING,
+    is_key,
+    peek,
+    stops,
+)
+
+
+class Place(enum.Enum):
+    """What a string is where it stands."""
+
+    ROOT = enum.auto()
+    KEY = enum.auto()
+    FIELD = enum.auto()
+    ITEM = enum.auto()
+
+
+@dataclass
+class Around:
+    """The open brackets around a string, by kind."""
+
+    objects: int = 0
+    lists: int = 0
+    tuples: int = 0
+    words: bool = False  # the innermost one has keys or items without quotes
+
+    @property
+    def depth(self) -> int:
+        return self.objects + self.lists + self.tuples
+
+    def count(self, closer: str, step: int) -> None:
+        """Note that a container was opened (1) or closed (-1)."""
+        self.objects += step * (closer == "}")
+        self.lists += step * (closer == "]")
+        self.tuples += step * (closer == ")")
+
+    def closes(self, char: str) -> bool:
+        """Whether a closing bracket can close one of them."""
+        kind = CLOSERS.get(char)
+        return bool({"}": self.objects, "]": self.lists, ")": self.tuples}.get(kind or "", 0))
+
+
+@dataclass
+class Inside:
+    """What a scan has seen of a string's inside so far."""
+
+    begin: int
+    quotes: int = 0  # quotes that turned out to be text
+    braces: int = 0  # how many more { than }
+    last: int = 0  # where the last of these quotes stands
+
+
+_KEY_OPENS = re.compile(
+    r"\"[^\"\n:{}]{1,80}\"\s{0,20}:\s{0,40}(?:[\"\[{\d]|-\d|true\b|false\b|null\b|True\b|False\b|None\b)"
+)
+_TAIL = 100
+_KEY_IN_TAIL = re.compile(r",\s{0,40}([^\W\d][\w$-]{0,60})\s{0,20}:\s{0,20}$")
+KEY_TEXT = re.compile(r"\s*[^:{}\[\],\"]{1,80}(?=:)")
+_LOST_OPENING = re.compile(r"[ \t]+[^\"\n,\]]{1,80}\"?")
+_LONGEST_KEY = 200
+_INCHES = re.compile(r"(?:^|[\s(x×])\d+(?:[.,/]\d+)?$")
+_JUNK_WORD = re.compile(r"[A-Z][A-Z_]{1,40}\s{1,5}")
+
+
+def ends(text: str, at: int, place: Place, around: Around, inside: Inside) -> bool:
+    """Whether the quote at `at` ends its string."""
+    if place is Place.ROOT:
+        return True
+    after = peek(text, at + 1)
+    if stops(text, after):
+        return True
+    char = text[after]
+    if char in QUOTES:
+        return _ends_before_quote(text, at, after, place, inside)
+    if char == "+" and place is not Place.KEY and _quote_at(text, peek(text, after + 1)):
+        return True
+    return _BY_PLACE[place](text, at, after, around, inside)
+
+
+def _key_ends(text: str, at: int, after: int, around: Around, inside: Inside) -> bool:
+    char = text[after]
+    if char in COLONS or char in COMMAS or char in CLOSERS or char in "{[" or char.isdigit():
+        return True
+    return at - inside.begin > _LONGEST_KEY or "\n" in text[inside.begin : at]
+
+
+def _field_ends(text: str, at: int, after: int, around: Around, inside: Inside) -> bool:
+    char = text[after]
+    if char in CLOSERS:
+        return _bracket_ends(text, after, around, inside)
+    if char in COMMAS:
+        return field_follows(text, after, around) or _key_alone(text, after, inside)
+    return "\n" in text[at:after] and is_key(text, after, words=around.words)
+
+
+def _item_ends(text: str, at: int, after: int, around: Around, inside: Inside) -> bool:
+    char = text[after]
+    if char in CLOSERS:
+        return _bracket_ends(text, after, around, inside)
+    if char in COMMAS:
+        return _item_follows(text, after, around)
+    if char in COLONS or char in "{[":
+        return True
+    return _opening_lost(text, at, around, inside)
+
+
+_BY_PLACE = {Place.KEY: _key_ends, Place.FIELD: _field_ends, Place.ITEM: _item_ends}
+
+
+def _ends_before_quote(text: str, at: int, after: int, place: Place, inside: Inside) -> bool:
+    """Whether a quote ends its string when another quote follows: a comma or a colon is missing."""
+    if place is Place.KEY or is_key(text, after):
+        return True
+    beyond = peek(text, after + 1)
+    if after == at + 1 and (
+        stops(text, beyond) or text[beyond] in CLOSERS or text[beyond] in COMMAS
+    ):
+        return inside.quotes % 2 == 0  # "value"" is a quote too many; "say "hi"" is not
+    if place is not Place.ITEM:
+        return False
+    string = WHOLE_STRING.match(text, after)
+    if string is None:
+        return False
+    beyond = peek(text, string.end())
+    return structure_at(text, beyond) or VALUE_START.match(text, beyond) is not None
+
+
+def structure_at(text: str, at: int) -> bool:
+    """Whether a comma, a closing bracket or the end comes next."""
+    at = peek(text, at)
+    return stops(text, at) or text[at] in CLOSERS or text[at] in COMMAS
+
+
+def _bracket_ends(text: str, at: int, around: Around, inside: Inside) -> bool:
+    """Whether the closing bracket behind a quote closes a container, and not a brace in the text."""
+    if not around.closes(text[at]):
+        return _stray_brackets_end(text, at, around)
+    after = peek(text, at + 1)
+    if structure_at(text, after) and text[after : after + 1] not in COMMAS:
+        return True
+    if "\n" in text[at:after] or is_key(text, after):
+        return True
+    if text[after] in COMMAS:
+        return inside.braces <= 0 or around.depth > 1
+    return around.depth == 1 and inside.braces <= 0
+
+
+def _stray_brackets_end(text: str, at: int, around: Around) -> bool:
+    """Whether brackets that close nothing stand before one that does, and then the text goes on."""
+    for _ in range(3):
+        at = peek(text, at + 1)
+        if text[at : at + 1] not in CLOSERS:
+            return False
+        if around.closes(text[at]):
+            return structure_at(text, at + 1)
+    return False
+
+
+def field_follows(text: str, at: int, around: Around) -> bool:
+    """Whether the comma at `at` separates fields: a key follows, or the end of something."""
+    after = _past_commas(text, at)
+    if stops(text, after) or is_key(text, after, words=around.words):
+        return True
+    junk = _JUNK_WORD.match(text, after)
+    if junk and QUOTED_KEY.match(text, junk.end()):  # "a": 1, COMMENT "b": 2
+        return True
+    if text[after] == "{" and around.lists:  # [{"a": "b", {"a": ...: a closing brace is missing
+        return is_key(text, peek(text, after + 1), words=around.words)
+    return around.closes(text[after]) or bool(ELLIPSIS.match(text, after))
+
+
+def _key_alone(text: str, at: int, inside: Inside) -> bool:
+    """Whether a key without a value follows the comma: "a": "b", "c"}."""
+    string = WHOLE_STRING.match(text, peek(text, at + 1))
+    return not inside.quotes and string is not None and structure_at(text, string.end())
+
+
+def _item_follows(text: str, at: int, around: Around) -> bool:
+    """Whether the comma at `at` separates items: a value follows, or the end of something."""
+    after = _past_commas(text, at)
+    if stops(text, after) or around.words or VALUE_START.match(text, after):
+        return True
+    return around.closes(text[after]) or bool(ELLIPSIS.match(text, after))
+
+
+def _quote_at(text: str, at: int) -> bool:
+    return text[at : at + 1] in QUOTES
+
+
+def _past_commas(text: str, at: int) -> int:
+    for _ in range(3):
+        at = peek(text, at + 1)
+        if text[at : at + 1] not in COMMAS:
+            break
+    return at
+
+
+def _opening_lost(text: str, at: int, around: Around, inside: Inside) -> bool:
+    """Whether an item ends here and the next one lacks its opening quote: ["a" b" ].
+
+    Not after a digit, where the quote means inches, nor inside a pair of quotes.
+    """
+    if inside.quotes or text[at] != '"' or _INCHES.search(text[max(inside.begin, at - 20) : at]):
+        return False
+    found = _LOST_OPENING.match(text, at + 1)
+    if found is None:
+        return False
+    after = peek(text, found.end())
+    if stops(text, after) or text[after] == "]":
+        return True
+    return text[after] in COMMAS and _item_follows(text, after, around)
+
+
+def ended_before(text: str, at: int, place: Place, around: Around, inside: Inside) -> int | None:
+    """Where the string had ended already if the quote at `at` opens the next one; or None.
+
+    The position returned is the end of the string's text, and the reader goes on from there.
+    """
+    if text[at] != '"' or text[at + 1 : at + 2].isspace():
+        return None
+    if place is Place.KEY:
+        found = KEY_TEXT.match(text, inside.begin, at)
+        return found.end() if found else None
+    if place is Place.FIELD:
+        return _field_ended_before(text, at, around, inside)
+    return _item_ended_before(text, at, around, inside)
+
+
+def _field_ended_before(text: str, at: int, around: Around, inside: Inside) -> int | None:
+    if inside.braces <= 0 and _KEY_OPENS.match(text, at):
+        before = text[at - 1]
+        if before.isalnum() or before in ".!?":
+            return at  # ...cher"rating": 4
+        end = _before_comma(text, at, inside)
+        if end is not None:
+            return end
+    start = max(inside.begin, at - _TAIL)
+    found = _KEY_IN_TAIL.search(text[start:at])
+    if found and _whole_string_ends(text, at, Place.FIELD, around):
+        return start + found.start()
+    return None
+
+
+def _item_ended_before(text: str, at: int, around: Around, inside: Inside) -> int | None:
+    if inside.quotes or not _whole_string_ends(text, at, Place.ITEM, around):
+        return None
+    return _before_comma(text, at, inside)
+
+
+def _before_comma(text: str, at: int, inside: Inside) -> int | None:
+    """The position of the comma, or of the line end, right before `at`."""
+    start = max(inside.begin, at - _TAIL)
+    head = text[start:at]
+    bare = head.rstrip()
+    if bare.endswith(","):
+        return start + len(bare) - 1
+    return start + len(bare) if "\n" in head[len(bare) :] else None
+
+
+def _whole_string_ends(text: str, at: int, place: Place, around: Around) -> bool:
+    string = WHOLE_STRING.match(text, at)
+    if string is None or stops(text, string.end()):
+        return False
+    return ends(text, string.end() - 1, place, around, Inside(at + 1))

@@ -1,0 +1,269 @@
+"""Fitting a value to a schema: the same data, moved into the shape that was asked for.
+
+Every part of the value that is valid as it is stays as it is. For the rest each kind of schema
+knows a few ways in which models miss it (`shapes`, `scalars`), each with a penalty; a union takes
+the member with the least. Nothing is made up: what cannot be fitted is a `Misfit` that says all
+that is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from . import scalars
+from .check import (
+    Checker,
+    Schema,
+    fields_of,
+    item_schema,
+    nearest,
+    pattern_schemas,
+    type_names,
+)
+from .scalars import SHAPED, SPELLED, says_nothing
+from .shapes import arrays_of, as_rows, objects_of, options_of, renamed, type_of, unwrapped
+from .values import frozen
+from .wording import below, got
+
+_UNIONS = ("anyOf", "oneOf")
+_COMBINED = ("$ref", "anyOf", "oneOf", "allOf")
+
+
+class Misfit(ValueError):  # noqa: N818 - it reads as what it is: fit or misfit
+    """The value cannot be made to follow the schema.
+
+    Attributes:
+        problems: What is wrong, one line for each place, such as
+            "answer.age: expected integer, got string 'abc'". They may quote the answer.
+    """
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__("; ".join(problems))
+        self.problems = problems
+
+
+class Fitter:
+    """Fits values to one schema and the parts of it.
+
+    Args:
+        root: The schema that references point into.
+        tidy: Also set right what is valid only because the schema is open: fields that are
+            spelled otherwise or wrapped count as unknown fields there.
+    """
+
+    def __init__(self, root: Schema, *, tidy: bool = False) -> None:
+        self._checker = Checker(root, fitting=True)
+        self._tidy = tidy
+        self._known: dict[tuple[int, int], tuple[Any, Any, Any]] = {}
+        self._active: set[tuple[int, int]] = set()
+        self._parts: dict[int, tuple[Any, list[Schema]]] = {}
+
+    def fit(self, value: Any, schema: Any, path: str = "answer") -> tuple[Any, int]:
+        """The fitted value and its penalty; raises Misfit."""
+        wrong = self._checker.check(value, schema, path)
+        container = isinstance(value, (dict, list))
+        if not isinstance(schema, Mapping) or (not wrong and not (self._tidy and container)):
+            return _accept(value, wrong)
+        key = (id(schema), id(value))
+        if key in self._active:
+            raise Misfit(wrong or [f"{path}: {got(value)}"])
+        if container and key in self._known:
+            return _replay(self._known[key][2])
+        self._active.add(key)
+        try:
+            result: Any = self._fit(value, schema, path)
+        except Misfit as misfit:
+            result = misfit if wrong or self._tidy else (value, 0)
+        finally:
+            self._active.remove(key)
+        if container:
+            self._known[key] = (schema, value, result)
+        return _replay(result)
+
+    def _fit(self, value: Any, schema: Schema, path: str) -> tuple[Any, int]:
+        penalty = 0
+        for part in self._split(schema):
+            value, more = self._fit_part(value, part, path)
+            penalty += more
+        return _accept(value, self._checker.check(value, schema, path), penalty)
+
+    def _split(self, schema: Schema) -> list[Schema]:
+        """The schema as parts that hold one by one: its references, unions and plain keywords."""
+        if id(schema) not in self._parts:
+            parts: list[Schema] = [{word: schema[word]} for word in _COMBINED if word in schema]
+            plain = {word: asserted for word, asserted in schema.items() if word not in _COMBINED}
+            types = type_names(plain.get("type"))
+            if len(types) > 1:
+                plain = {"anyOf": [{**plain, "type": name} for name in types]}
+            self._parts[id(schema)] = (schema, [*parts, plain])
+        return self._parts[id(schema)][1]
+
+    def _fit_part(self, value: Any, part: Schema, path: str) -> tuple[Any, int]:
+        if "$ref" in part:
+            return self.fit(value, self._checker.resolve(part["$ref"]), path)
+        for word in _UNIONS:
+            if word in part:
+                return self._union(value, part[word], path)
+        if "allOf" in part:
+            return self._all(value, part["allOf"], path)
+        return self._plain(value, part, path)
+
+    def _union(self, value: Any, members: Any, path: str) -> tuple[Any, int]:
+        """The member that fits with the least penalty; the first of equals."""
+        if not isinstance(members, (list, tuple)) or not members:
+            return value, 0
+        choices = [options_of(member) for member in members]
+        if all(choices):  # Literal["a"] | Literal["b"]: one choice among all
+            options = [option for choice in choices for option in choice or ()]
+            return self._plain(value, {"enum": options}, path)
+        best: tuple[Any, int] | None = None
+        wrong = []
+        for member in members:
+            try:
+                found = self.fit(value, member, path)
+            except Misfit as misfit:
+                wrong.append(misfit.problems)
+                continue
+            if best is None or found[1] < best[1]:
+                best = found
+        if best is None:
+            raise Misfit(nearest(value, path, members, wrong))
+        return best
+
+    def _all(self, value: Any, members: Any, path: str) -> tuple[Any, int]:
+        penalty = 0
+        for member in members if isinstance(members, (list, tuple)) else ():
+            value, more = self.fit(value, member, path)
+            penalty += more
+        return value, penalty
+
+    def _plain(self, value: Any, schema: Schema, path: str) -> tuple[Any, int]:
+        """Fit to a schema without unions, by its type or what tells its type."""
+        name = type_of(schema)
+        if name == "object":
+            return self._object(value, schema, path)
+        if name == "array":
+            return self._array(value, schema, path)
+        wrong = self._checker.check(value, schema, path)
+        if not wrong:
+            return value, 0
+        options = options_of(schema)
+        if options is not None:
+            found = scalars.choose(value, options)
+        else:
+            found = scalars.coerce(value, name, schema)
+        if found is None and isinstance(value, list) and len(value) == 1:
+            inner, penalty = self.fit(value[0], schema, path)
+            return inner, penalty + SHAPED
+        if found is None:
+            raise Misfit(wrong)
+        return _accept(found[0], self._checker.check(found[0], schema, path), found[1])
+
+    # -- objects ----------------------------------------------------------------------------------
+
+    def _object(self, value: Any, schema: Schema, path: str) -> tuple[Any, int]:
+        if not isinstance(value, dict):
+            return self._first(objects_of(value, schema), value, schema, path)
+        try:
+            return self._fields(value, schema, path)
+        except Misfit as misfit:
+            for inner in unwrapped(value, schema):
+                try:
+                    fitted, penalty = self.fit(inner, schema, path)
+                except Misfit:
+                    continue
+                return fitted, penalty + SHAPED
+            raise misfit from None
+
+    def _first(
+        self, candidates: Iterator[Any], value: Any, schema: Schema, path: str
+    ) -> tuple[Any, int]:
+        """The first of the readings of a value that fits."""
+        misfit: Misfit | None = None
+        for candidate in candidates:
+            try:
+                fitted, penalty = self.fit(candidate, schema, path)
+            except Misfit as problem:
+                misfit = misfit or problem
+                continue
+            return fitted, penalty + SHAPED
+        raise misfit or Misfit(
+            self._checker.check(value, schema, path) or [f"{path}: {got(value)}"]
+        )
+
+    def _fields(self, value: dict[str, Any], schema: Schema, path: str) -> tuple[Any, int]:
+        value, penalty = renamed(value, schema)
+        known = fields_of(schema)
+        if self._tidy and value and known and not any(name in known for name in value):
+            raise Misfit([f"{path}: has none of the fields {', '.join(known)}, {got(value)}"])
+        fitted: dict[str, Any] = {}
+        wrong: list[str] = []
+        for name, item in value.items():
+            part = self._part_for(name, schema)
+            if part is False or self._droppable(name, item, part, schema):
+                penalty += SPELLED
+                continue
+            try:
+                fitted[name], more = self.fit(item, part, below(path, name))
+            except Misfit as misfit:
+                wrong += misfit.problems
+            else:
+                penalty += more
+        missing = self._checker.check(value, {"required": schema.get("required", [])}, path)
+        if wrong or missing:
+            raise Misfit(missing + wrong)
+        return _accept(fitted, self._checker.check(fitted, schema, path), penalty)
+
+    def _part_for(self, name: str, schema: Schema) -> Any:
+        """The schema of a field; False if the object is closed and has no such field."""
+        known = fields_of(schema)
+        if name in known:
+            return known[name]
+        patterns = pattern_schemas(name, schema)
+        return patterns[0] if patterns else schema.get("additionalProperties", True)
+
+    def _droppable(self, name: str, item: Any, part: Any, schema: Schema) -> bool:
+        """Whether a field says "no value" where it may be absent and must not be null."""
+        required = schema.get("required")
+        if isinstance(required, (list, tuple)) and name in required:
+            return False
+        return says_nothing(item) and bool(self._checker.check(item, part))
+
+    # -- arrays -----------------------------------------------------------------------------------
+
+    def _array(self, value: Any, schema: Schema, path: str) -> tuple[Any, int]:
+        if not isinstance(value, list):
+            return self._first(arrays_of(value), value, schema, path)
+        rows = as_rows(value, schema)
+        penalty = 0 if rows is value else SHAPED
+        fitted = []
+        wrong: list[str] = []
+        for at, item in enumerate(rows):
+            try:
+                one, more = self.fit(item, item_schema(schema, at), below(path, at))
+            except Misfit as misfit:
+                wrong += misfit.problems
+            else:
+                fitted.append(one)
+                penalty += more
+        if wrong:
+            raise Misfit(wrong)
+        if schema.get("uniqueItems") is True:
+            once = list({frozen(item): item for item in fitted}.values())
+            penalty += SPELLED * (len(fitted) - len(once))
+            fitted = once
+        return _accept(fitted, self._checker.check(fitted, schema, path), penalty)
+
+
+def _accept(value: Any, wrong: list[str], penalty: int = 0) -> tuple[Any, int]:
+    if wrong:
+        raise Misfit(wrong)
+    return value, penalty
+
+
+def _replay(result: Any) -> tuple[Any, int]:
+    if isinstance(result, Misfit):
+        raise Misfit(result.problems)
+    found: tuple[Any, int] = result
+    return found

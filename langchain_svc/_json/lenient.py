@@ -1,0 +1,148 @@
+"""One JSON value out of a text, read leniently: syntax is repaired, values are never invented."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from .endings import Around, Place
+from .marks import OPENERS, QUOTED_KEY, SPACE, peek, skip
+from .reader import MAX_DEPTH, Reader, TooDeepError
+from .strings import begins_string, read_string
+from .words import ABSENT, literal
+
+_MARK = re.compile(r'["{}\[\]]')
+_QUOTE = re.compile(r'["\\]')
+_SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
+_WORD = re.compile(r"[-+.\w]+")
+
+
+@dataclass(frozen=True)
+class Value:
+    """One value read from a text."""
+
+    value: Any
+    end: int  # the index just after it
+    complete: bool  # False: the text ended inside it
+    cut_in_value: bool  # the text ended inside a string, number or word, which may be wrong
+    repairs: int  # how much had to be repaired; 0 is strict JSON
+
+
+def read(text: str, start: int = 0) -> Value | None:
+    """The JSON value that begins at text[start], after white space; None where none begins.
+
+    Deeper than 200 containers is not read. NaN and the infinities are read as None, "no value".
+    """
+    strict = _read_strict(text, start)
+    if strict:
+        return strict
+    at = skip(text, start)
+    if at >= len(text):
+        return None
+    if text[at] in OPENERS and text[at] != "(":
+        return _read_container(text, at)
+    return _read_scalar(text, at)
+
+
+def scan_end(text: str, start: int = 0) -> int | None:
+    """The index after the object or array that begins at `start`; None while it is not closed.
+
+    Brackets inside JSON strings do not count. A bracket of the wrong kind closes nothing, or
+    what is open inside the container that it does close.
+    """
+    return _Scan(text).end(start)
+
+
+class _Scan:
+    """Looks at brackets and strings only; knows the deepest nesting afterwards."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self.deepest = 0
+
+    def end(self, at: int) -> int | None:
+        open_: list[str] = []
+        while found := _MARK.search(self._text, at):
+            char = found[0]
+            at = self._string_end(found.end()) if char == '"' else found.end()
+            if char in OPENERS:
+                open_.append(OPENERS[char])
+                self.deepest = max(self.deepest, len(open_))
+            elif char in open_:
+                while open_.pop() != char:
+                    pass
+            if not open_:
+                return at
+        return None
+
+    def _string_end(self, at: int) -> int:
+        while found := _QUOTE.search(self._text, at):
+            if found[0] == '"':
+                return found.end()
+            at = found.end() + 1
+        return len(self._text)
+
+
+def _refuse(name: str) -> Any:
+    raise ValueError(name)
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse)
+
+
+def _read_strict(text: str, start: int) -> Value | None:
+    """What the standard library reads: fast, and most answers need no more."""
+    found = SPACE.match(text, start)
+    at = found.end() if found else start
+    if text[at : at + 1] not in ("{", "[", '"'):
+        return None
+    try:
+        value, end = _DECODER.raw_decode(text, at)
+    except (ValueError, RecursionError):
+        return None
+    if _SURROGATE_ESCAPE.search(text, at, end) or _closed_too_early(text, end, value):
+        return None
+    if text.count("[", at, end) + text.count("{", at, end) > MAX_DEPTH:
+        scan = _Scan(text)
+        scan.end(at)
+        if scan.deepest > MAX_DEPTH:
+            return None
+    return Value(value, end, complete=True, cut_in_value=False, repairs=0)
+
+
+def _closed_too_early(text: str, end: int, value: Any) -> bool:
+    """Whether a key follows an object, so that its last brace was one too many."""
+    after = peek(text, end)
+    return (
+        isinstance(value, dict)
+        and text[after : after + 1] == ","
+        and QUOTED_KEY.match(text, peek(text, after + 1)) is not None
+    )
+
+
+def _read_container(text: str, at: int) -> Value | None:
+    reader = Reader(text, at)
+    try:
+        complete = reader.run()
+    except TooDeepError:
+        return None
+    if reader.prose:
+        return None
+    return Value(reader.root, reader.at, complete, reader.cut, reader.repairs)
+
+
+def _read_scalar(text: str, at: int) -> Value | None:
+    if begins_string(text, at):
+        string = read_string(text, at, Place.ROOT, Around(), ())
+        if string is None:
+            return None
+        return Value(string.value, string.end, not string.cut, string.cut, string.repairs)
+    found = _WORD.match(text, at)
+    if found is None:
+        return None
+    value, repairs = literal(found[0])
+    if value is ABSENT or isinstance(value, str):
+        return None
+    return Value(value, found.end(), complete=True, cut_in_value=False, repairs=repairs)

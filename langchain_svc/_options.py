@@ -1,0 +1,104 @@
+"""What one call may set differently from its model, checked as the constructor would."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, TypeAdapter, ValidationError
+
+from ._http.exchange import Limits
+from ._settings import Retries, Seconds, did_you_mean, number
+from ._structured import ResponseFormat, read_response_format
+from ._tools import Offer, offer
+from ._wire import v1
+from .errors import SvcRequestError
+
+
+def _check_model(value: Any) -> str:
+    if not isinstance(value, str) or not value or not value.isprintable() or value != value.strip():
+        raise ValueError("must be a model id, such as 'svc-pro' (list_models() names them)")
+    return value
+
+
+def _check_stop(value: Any) -> list[str] | None:
+    stops = [value] if isinstance(value, str) else value
+    if stops is None:
+        return None
+    if not isinstance(stops, (list, tuple)) or not all(isinstance(s, str) and s for s in stops):
+        raise ValueError("must be a list of texts, none of them empty")
+    return list(stops)
+
+
+ModelId = Annotated[str, BeforeValidator(_check_model)]
+Temperature = Annotated[float, number(v1.LOWEST_TEMPERATURE, v1.HIGHEST_TEMPERATURE)]
+MaxTokens = Annotated[int, number(1, whole=True)]
+Stop = Annotated[list[str], BeforeValidator(_check_stop)]
+
+# What one call may set differently, with the same checks as the constructor's.
+_OVERRIDES: dict[str, TypeAdapter[Any]] = {
+    "model": TypeAdapter(ModelId),
+    "temperature": TypeAdapter(Temperature | None),
+    "max_tokens": TypeAdapter(MaxTokens | None),
+    "timeout": TypeAdapter(Seconds | None),
+    "deadline": TypeAdapter(Seconds | None),
+    "max_retries": TypeAdapter(Retries),
+    "max_repairs": TypeAdapter(Retries),
+    "stop": TypeAdapter(Stop | None),
+}
+# Words that say what an answer is to be. They are read where they are used.
+_ANSWER_WORDS = ("tools", "tool_choice", "parallel_tool_calls", "response_format")
+# LangChain's own words, which have done their work before a call reaches us.
+_LANGCHAIN_WORDS = frozenset({"stream", "strict"})
+
+
+@dataclass(frozen=True)
+class Options:
+    """The settings of one call."""
+
+    model: str
+    temperature: float | None
+    max_tokens: int | None
+    stop: list[str] | None
+    max_repairs: int
+    limits: Limits
+    offer: Offer | None
+    response_format: ResponseFormat | None
+
+
+def checked(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What one call sets differently, by name.
+
+    Raises:
+        SvcRequestError: A name is unknown or a value out of its bounds.
+    """
+    return {name: _checked(name, value) for name, value in given.items()}
+
+
+def answer_words(given: Mapping[str, Any]) -> tuple[Offer | None, ResponseFormat | None]:
+    """The tools that a call offers and the JSON that it asks for.
+
+    Raises:
+        SvcRequestError: A tool, a choice or a format cannot be read.
+    """
+    offered = offer(
+        given.get("tools"),
+        given.get("tool_choice"),
+        parallel=given.get("parallel_tool_calls"),
+    )
+    return offered, read_response_format(given.get("response_format"))
+
+
+def _checked(name: str, value: Any) -> Any:
+    if name in _LANGCHAIN_WORDS or name in _ANSWER_WORDS:
+        return value
+    check = _OVERRIDES.get(name)
+    if check is None:
+        known = [*_OVERRIDES, *_ANSWER_WORDS]
+        raise SvcRequestError(f"A call of ChatSvc takes no {name!r}; {did_you_mean(name, known)}")
+    try:
+        return check.validate_python(value)
+    except ValidationError as error:
+        said = error.errors(include_url=False, include_context=False, include_input=False)
+        raise SvcRequestError(f"{name} {said[0]['msg'].removeprefix('Value error, ')}") from None

@@ -1,0 +1,83 @@
+"""Calls in Python's syntax: `[get_weather(city='Oslo'), get_time()]`."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ..._json.lenient import read
+from ..brackets import bracket_end, split_commas
+from ..cursor import Cursor
+from ..offer import CUT_OFF, Offer, Raw
+
+_CALL = re.compile(r"[\s,;]*(?P<name>[A-Za-z_][\w.-]*)\(")
+_KEYWORD = re.compile(r"(\w+)\s*=(?!=)\s*")
+
+
+def pythonic_list(c: Cursor) -> list[Raw] | None:
+    """`[name(key=value), …]`: Llama 3.2 and 4, LFM2, BFCL's own prompt."""
+    begin = c.at
+    c.at += 1
+    c.space()
+    if not c.offer.find(c.word()) or c.char() != "(":
+        return None
+    c.at = begin
+    text, closed = c.bracketed()
+    return python_calls(text[1:-1] if closed else text[1:], c.offer, closed=closed)
+
+
+def python_call(c: Cursor) -> list[Raw] | None:
+    """`name(key=value)` without a list around it; several on lines of their own."""
+    found: list[Raw] = []
+    while True:
+        begin = c.at
+        c.space()
+        printed = c.take("print(")
+        start = c.at
+        if not c.offer.find(c.word()) or c.char() != "(":
+            c.at = begin
+            return found or None
+        text, closed = c.bracketed()
+        found += python_calls(c.text[start : c.at], c.offer, closed=closed) or []
+        if printed:
+            c.take(")")
+
+
+def python_calls(text: str, offer: Offer, *, closed: bool = True) -> list[Raw] | None:
+    """The calls that a text consists of; None if it holds anything else."""
+    raws: list[Raw] = []
+    at = 0
+    while found := _CALL.match(text, at):
+        begin = found.end() - 1
+        end = bracket_end(text, begin)
+        body = text[begin + 1 : end - 1] if end else text[begin + 1 :]
+        raws.append(_call(found["name"], body, offer, closed=end is not None))
+        at = end or len(text)
+    rest = text[at:].strip().strip(",;")
+    return raws if raws and not (rest and closed) else None
+
+
+def _call(name: str, body: str, offer: Offer, *, closed: bool) -> Raw:
+    name = name if offer.find(name) else name.removesuffix(".call")
+    tool = offer.find(name)
+    order = list(tool.parameters.get("properties") or {}) if tool else []
+    arguments: dict[str, Any] = {}
+    fault = ""
+    for place, part in enumerate(split_commas(body)):
+        keyword = _KEYWORD.match(part)
+        key = keyword[1] if keyword else order[place] if place < len(order) else f"argument {place}"
+        arguments[key], whole = _value(part[keyword.end() if keyword else 0 :])
+        fault = fault or ("" if whole or closed else CUT_OFF)
+    return Raw(name, arguments, fault)
+
+
+def _value(text: str) -> tuple[Any, bool]:
+    """The value that a literal stands for, and whether it is whole."""
+    # A list around it makes a value of its own of a bare word or number.
+    found = read(f"[{text}]")
+    if found is None or not isinstance(found.value, list) or len(found.value) != 1:
+        return text, False
+    return found.value[0], found.complete and text[0] in _QUOTED
+
+
+_QUOTED = frozenset("\"'{[(")

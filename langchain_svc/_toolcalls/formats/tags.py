@@ -1,0 +1,183 @@
+"""Calls between tags: our own, and the many wrappers that other models were taught.
+
+What stands in a wrapper is told from its first character: JSON, a fence around JSON, a list of
+calls in Python's syntax, or a name with its arguments in one of several ways.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from ..cursor import Cursor
+from ..offer import Raw
+from ..values import calls_in
+from . import gemma, named, python, xml
+
+Reader = Callable[[Cursor], list[Raw] | None]
+
+_FENCE = re.compile(r"`{3,}[ \t]*\w*\s*(?=[^\s`])")
+_FENCE_END = re.compile(r"\s*`{3,}")
+_DOUBLED = re.compile(r"\{\s*(?=\{)")
+_SPILL = re.compile(r"[\s}\])]*")  # closers too many
+_OWN_END = re.compile(r"</?tool_call>|\n[ \t]*\n|<tool_response")
+
+# Calls that begin with a word, in the order in which they are tried.
+WORDED: tuple[Reader, ...] = (
+    xml.arg_keys,
+    python.python_call,
+    named.name_then_json,
+    named.name_lines,
+    named.harmony,
+)
+
+
+def own(c: Cursor) -> list[Raw] | None:
+    """`<tool_call>{"name": …, "arguments": …}</tool_call>`, or whatever stands in these tags."""
+    c.space()
+    begin = c.at
+    if c.take("</tool_call>"):
+        return [Raw(None, fault="the block is empty")]
+    found = _inside(c, tagged=True)
+    if found is None:
+        c.at = begin
+        return _unreadable(c)
+    _close(c, "</tool_call>")
+    return found
+
+
+def _unreadable(c: Cursor) -> list[Raw]:
+    """What is no call in any format, if it is in tags; a tag alone was only spoken of."""
+    begin = c.at
+    _, end = c.until(_OWN_END, ">\n")
+    if end and end[0] == "</tool_call>":
+        return [Raw(None, fault="this is no JSON object with a name and arguments")]
+    c.at = begin
+    return []
+
+
+def wrapper(*closers: str, tagged: bool = True) -> Reader:
+    """A reader of what stands between some opening and one of the closers.
+
+    Without a call in it the opening is dropped and what follows is read as if it stood alone.
+
+    Args:
+        closers: The closing tags.
+        tagged: Whether nothing but calls stands in this wrapper.
+    """
+
+    def read_wrapped(c: Cursor) -> list[Raw] | None:
+        begin = c.at
+        c.space()
+        found = _inside(c, tagged=tagged)
+        if not found:
+            c.at = begin
+            return []
+        _close(c, *closers)
+        return found
+
+    return read_wrapped
+
+
+def _inside(c: Cursor, *, tagged: bool) -> list[Raw] | None:
+    """The calls that begin here; empty if another opening tag stands here."""
+    fence = c.match(_FENCE, 60) if c.char() == "`" else None
+    char = c.char()
+    if char in ("{", "["):
+        begin = c.at
+        found = python.pythonic_list(c) if char == "[" else None
+        if found is None:
+            c.at = begin
+            found = json_calls(c, tagged=tagged)
+    elif char == "<":
+        return []
+    else:
+        found = _worded(c)
+    if fence:
+        c.space()
+        c.take("```")
+    return found
+
+
+def _worded(c: Cursor) -> list[Raw] | None:
+    begin = c.at
+    for read_words in WORDED:
+        c.at = begin
+        found = read_words(c)
+        if found:
+            return found
+    return None
+
+
+def json_calls(c: Cursor, *, tagged: bool) -> list[Raw] | None:
+    """The calls of the JSON value, or of several with commas or semicolons between them."""
+    begin = c.at
+    doubled = c.match(_DOUBLED, 20) if c.sees("{{") else None
+    json = c.json(restarts=not tagged)
+    if doubled and json and not json.fault:
+        c.space()
+        c.take("}")
+    if json is None:
+        return [Raw(None, fault="this is no JSON")] if tagged else None
+    raws = calls_in(json.value, c.offer, tagged=tagged)
+    if raws is None and json.fault:
+        c.at = begin  # other calls may stand in what was left open
+    if raws and json.fault:
+        raws[-1] = _faulty(raws[-1], json.fault)
+    return raws
+
+
+def _faulty(raw: Raw, fault: str) -> Raw:
+    return Raw(raw.name, raw.arguments, raw.fault or fault)
+
+
+def _close(c: Cursor, *closers: str) -> None:
+    """Pass over the closing tag and closing brackets too many, if they are here."""
+    begin = c.at
+    c.at = _end_of(_SPILL, c)
+    if not (closers and c.take(*closers)):
+        c.at = begin
+
+
+def _end_of(pattern: re.Pattern[str], c: Cursor) -> int:
+    return pattern.match(c.text, c.at).end()  # type: ignore[union-attr]
+
+
+def mistral(c: Cursor) -> list[Raw] | None:
+    """`[TOOL_CALLS]` before a list of calls, or before names with JSON."""
+    begin = c.at
+    c.space()
+    found = json_calls(c, tagged=True) if c.char() in ("{", "[") else named.mistral(c)
+    if not found:
+        c.at = begin
+    return found or []
+
+
+def functools(c: Cursor) -> list[Raw] | None:
+    """`functools[{…}, …]`: Phi-4 mini."""
+    c.at -= 1
+    return json_calls(c, tagged=True)
+
+
+_CODE_TOOLS = ("python", "ipython", "code_interpreter", "brave_search", "wolfram_alpha")
+
+
+def python_tag(c: Cursor) -> list[Raw] | None:
+    """`<|python_tag|>` before JSON, before `tool.call(…)`, or before plain code: Llama 3."""
+    begin = c.at
+    c.space()
+    if c.char() in ("{", "["):
+        return wrapper("<|eom_id|>")(c)
+    c.at = begin
+    text, _ = c.until(_TURN_END, ">")
+    calls = python.python_calls(text.strip(), c.offer)
+    if calls and any(c.offer.find(raw.name) for raw in calls):
+        return calls
+    interpreter = next((name for name in _CODE_TOOLS if c.offer.find(name)), None)
+    if interpreter and text.strip():
+        return [Raw(interpreter, text.strip(), loose=True)]
+    c.at = begin
+    return []
+
+
+_TURN_END = re.compile(r"<\|eom_id\|>|<\|eot_id\|>")

@@ -1,0 +1,176 @@
+"""Calls as elements, with an element for each argument; all values are text.
+
+A value may contain anything, its own closing tag too: a closing tag is believed where another tag
+of the call follows it. A missing one is seen by the next argument.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ..cursor import Cursor
+from ..offer import CUT_OFF, MISSING, Raw
+
+_PREFIX = r"(?:[a-z]{1,20}:|｜DSML｜)?"
+_NAME = re.compile(r"\s*[\"']?(?P<name>[\w.:/-]+)[\"']?[^<>\n]{0,80}>")
+_TAG = re.compile(
+    rf"<(?P<end>/)?{_PREFIX}(?:(?P<call>function|invoke)|parameter|param)\b"
+    r"(?:\s+name)?\s*=?\s*(?:\"(?P<a>[^\"<>\n]*)\"|'(?P<b>[^'<>\n]*)'|(?P<c>[^\"'<>\s]*))[^<>\n]*>"
+)
+_VALUE_END = re.compile(
+    rf"</{_PREFIX}param(?:eter)?>(?=\s*(?:</?{_PREFIX}(?:param|function|invoke)|</tool_call>))"
+    rf"|\n?(?=<{_PREFIX}param(?:eter)?[\s=][^<>\n]*>)"
+    rf"|(?=</{_PREFIX}(?:function|invoke)>\s*<)"
+)
+_VALUE_END_AT_LAST = re.compile(rf"</{_PREFIX}param(?:eter)?>|(?=</{_PREFIX}(?:function|invoke)>)")
+_TAG_LENGTH = 200
+
+
+def function(c: Cursor) -> list[Raw] | None:
+    """`<function=name>` with JSON (Functionary, Llama 3) or `<parameter=key>` (Qwen Coder)."""
+    return _element(c)
+
+
+def named_function(c: Cursor) -> list[Raw] | None:
+    """`<function name="…"><param name="…">` (MiniCPM); other documents have such tags, too."""
+    found = _element(c)
+    return found if found and c.offer.find(found[0].name) else None
+
+
+def invoke(c: Cursor) -> list[Raw] | None:
+    """`<invoke name="…"><parameter name="…">`: Anthropic, MiniMax, Step-3, DeepSeek's DSML."""
+    return _element(c)
+
+
+def _element(c: Cursor) -> list[Raw] | None:
+    name = c.match(_NAME, _TAG_LENGTH)
+    if not name:
+        return None
+    c.space()
+    if c.char() in ("{", "["):
+        raw = _with_json(c, name["name"])
+        c.space()
+        _closing(c)
+        return [raw]
+    return [_with_elements(c, name["name"])]
+
+
+def _with_json(c: Cursor, name: str) -> Raw:
+    json = c.json()
+    return Raw(name, json.value, json.fault) if json else Raw(name, fault="unreadable arguments")
+
+
+def _with_elements(c: Cursor, name: str) -> Raw:
+    arguments: dict[str, str] = {}
+    fault = ""
+    while not fault:
+        c.space()
+        begin = c.at
+        tag = c.match(_TAG, _TAG_LENGTH) if c.char() == "<" else None
+        if not tag or tag["end"] or tag["call"]:
+            if tag and tag["call"] and not tag["end"]:
+                c.at = begin  # the next call; the end of this one was forgotten
+            break
+        key = tag["a"] or tag["b"] or tag["c"] or ""
+        arguments[key], fault = _value(c)
+    return Raw(name, arguments, fault, texts=True)
+
+
+def _value(c: Cursor) -> tuple[str, str]:
+    begin = c.at
+    text, found = c.until(_VALUE_END)
+    if not found:
+        c.at = begin
+        text, found = c.until(_VALUE_END_AT_LAST)
+    return without_edges(text), "" if found else CUT_OFF
+
+
+def _closing(c: Cursor) -> None:
+    if c.char() == "<":
+        begin = c.at
+        tag = c.match(_TAG, _TAG_LENGTH)
+        c.at = c.at if tag and tag["end"] else begin
+
+
+def without_edges(text: str) -> str:
+    """A value without the line ends that belong to the tags around it."""
+    return text.removeprefix("\n").removesuffix("\n")
+
+
+_KEY = re.compile(r"<(?P<key>[A-Za-z_][\w.-]*)>")
+_OLD_HEAD = re.compile(r"\s*<tool_name>\s*(?P<name>[^<]{1,80}?)\s*</tool_name>\s*<parameters>")
+
+
+def old_invoke(c: Cursor) -> list[Raw] | None:
+    """`<invoke><tool_name>…</tool_name><parameters><key>…</key></parameters></invoke>`."""
+    head = c.match(_OLD_HEAD)
+    if not head:
+        return None
+    arguments, fault = _children(c, "parameters")
+    c.space()
+    c.take("</invoke>")
+    return [Raw(head["name"], arguments, fault, texts=True)]
+
+
+def own_element(c: Cursor, name: str) -> list[Raw] | None:
+    """`<get_weather><city>…</city></get_weather>`, or with JSON inside: Cline and its kin."""
+    tool = c.offer.find(name)
+    c.space()
+    if c.char() == "{":
+        json = c.json()
+        c.space()
+        ended = c.take(f"</{name}>")
+        return [Raw(name, json.value, json.fault)] if json and ended else None
+    begin = c.at
+    key = c.match(_KEY, 80) if c.char() == "<" else None
+    known = (tool.parameters.get("properties") or {}) if tool else {}
+    if not key or key["key"] not in known:
+        return None
+    c.at = begin
+    arguments, fault = _children(c, name)
+    return [Raw(name, arguments, fault, texts=True)]
+
+
+def _children(c: Cursor, parent: str) -> tuple[dict[str, str], str]:
+    arguments: dict[str, str] = {}
+    while True:
+        c.space()
+        if c.take(f"</{parent}>") or c.char() != "<":
+            return arguments, ""
+        begin = c.at
+        key = c.match(_KEY, 80)
+        if not key:
+            c.at = begin
+            return arguments, ""
+        text, found = c.until(re.compile(f"</{re.escape(key['key'])}>"))
+        arguments[key["key"]] = without_edges(text)
+        if not found:
+            return arguments, CUT_OFF
+
+
+_ARGUMENT_KEY = re.compile(r"\s*<arg_key>\s*(?P<key>[^<]{1,120}?)\s*</arg_key>\s*<arg_value>")
+_ARGUMENT_END = re.compile(r"</arg_value>(?=\s*(?:<arg_key>|</))|(?=\n<arg_key>)")
+_ARGUMENT_END_AT_LAST = re.compile(r"</arg_value>|(?=</tool_call>)")
+
+
+def arg_keys(c: Cursor) -> list[Raw] | None:
+    """`name`, then `<arg_key>…</arg_key><arg_value>…</arg_value>` for each argument: GLM."""
+    name = c.word()
+    c.space()
+    if not name or not c.sees("<arg_key>"):
+        return None
+    arguments: dict[str, str] = {}
+    fault = ""
+    while not fault and c.sees("<arg_key>"):
+        key = c.match(_ARGUMENT_KEY)
+        if not key:
+            fault = CUT_OFF
+            break
+        begin = c.at
+        text, found = c.until(_ARGUMENT_END)
+        if not found:
+            c.at = begin
+            text, found = c.until(_ARGUMENT_END_AT_LAST)
+        arguments[key["key"]], fault = without_edges(text), "" if found else CUT_OFF
+        c.space()
+    return [Raw(name, arguments or MISSING, fault, texts=True)]

@@ -1,0 +1,336 @@
+"""The parser's core: text in pieces -> prose, thoughts and calls, in order.
+
+The text is prose, code between fences, or thoughts. In prose the next opener is searched
+(`openers`), and its reader decides on the text from there (`cursor`). Whatever cannot be decided
+yet stays in the buffer, and the look is repeated when more has come (`hold`). Since every decision
+rests on text that was seen, and none on where a piece ended, all ways of cutting a text give the
+same.
+
+What is quoted is no call: in a code span of one line, in a fence that does not begin with a call,
+or between quotation marks that enclose nothing but a tag.
+
+A reader that finds no call after much reading costs time. What is read in vain is counted, and a
+text that makes it grow out of proportion is no longer asked for calls for a while (`_weary`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from .bare import bare, fenced
+from .calls import BadCall, Call, Tool
+from .cursor import Cursor, More
+from .formats import ENDINGS, NOISE, OBSERVATION, READERS, REASONING, REASONING_ENDS
+from .formats.tags import Reader
+from .formats.xml import own_element
+from .hold import Hold
+from .offer import Offer, Raw
+from .openers import code_end_pattern, ending_pattern, opener_pattern
+
+
+@dataclass(frozen=True)
+class Prose:
+    """Text of the answer itself."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Thought:
+    """Text of a block of reasoning."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class ThoughtEnd:
+    """The end of reasoning that had no beginning: all that came before was thought."""
+
+
+Piece = Prose | Thought | ThoughtEnd | Call | BadCall
+
+_LOOK_BACK = 80  # characters kept before the position, for what a line begins with
+_GAP = re.compile(r"[\s;,}\]]*")  # what models write between calls
+_RESIDUE = str.maketrans("", "", "}]")
+_FENCE_LINE = re.compile(r"[^`\n]*\n")
+_PAIRS = {'"': '"', "'": "'", "“": "”", "‘": "’", "«": "»"}
+_FREE_WASTE = 100_000
+_WASTE = 8  # characters read in vain for each one read for good
+
+
+class Scanner:
+    """Reads one answer: `feed` its pieces, then `finish`."""
+
+    def __init__(self, tools: Sequence[Tool]) -> None:
+        self.ended = False
+        self._offer = Offer(tools)
+        self._openers = opener_pattern(self._offer.names)
+        self._readers = _readers(self._offer)
+        self._mode: Callable[[], Iterator[Piece]] = self._prose
+        self._text = ""
+        self._at = 0
+        self._pieces: list[str] = []
+        self._size = 0
+        self._hold: Hold = Hold()
+        self._holding = False
+        self._final = False
+        self._line = _Line()
+        self._gap: str | None = ""  # text after a call, or before all, that may be no prose
+        self._fence = ""  # the backticks of the fence that the position is inside of
+        self._closer = ""  # what ends the reasoning that the position is inside of
+        self._last: Sequence[Call | BadCall] = ()
+        self._wasted = 0
+        self._done = 0
+
+    def feed(self, text: str) -> Iterator[Piece]:
+        """What can be told of the text with this piece."""
+        if self.ended or not text:
+            return
+        self._pieces.append(text)
+        self._size += len(text)
+        if not self._holding or self._hold.due(text, self._size):
+            yield from self._run()
+
+    def finish(self) -> Iterator[Piece]:
+        """What is left, now that nothing more will come."""
+        self._final = True
+        if not self.ended:
+            yield from self._run()
+
+    # -- the buffer -------------------------------------------------------------------------------
+
+    def _run(self) -> Iterator[Piece]:
+        self._text += "".join(self._pieces)
+        self._pieces = []
+        self._holding = False
+        try:
+            while self._at < len(self._text) and not self.ended:
+                yield from self._mode()
+        except More as more:
+            self._holding = True
+            begin = self._at if more.brackets is None else more.brackets
+            self._hold.begin(self._text[begin:], more)
+        if self.ended:
+            self._at = len(self._text)
+        keep = max(0, self._at - _LOOK_BACK)
+        self._done += keep
+        self._text = self._text[keep:]
+        self._at -= keep
+        self._size = len(self._text) - self._at
+
+    def _cursor(self, at: int) -> Cursor:
+        return Cursor(self._text, at, self._offer, final=self._final)
+
+    def _say(self, end: int) -> Iterator[Piece]:
+        """The text up to `end` is prose."""
+        text = self._text[self._at : end]
+        self._at = end
+        if not text:
+            return
+        self._line.pass_over(text)
+        if self._gap is None:
+            yield Prose(text)
+            return
+        self._gap += text
+        gap = _GAP.match(self._gap).end()  # type: ignore[union-attr]
+        if gap == len(self._gap) and (self._last or not self._gap.strip()):
+            return
+        head = self._gap[:gap].translate(_RESIDUE) if self._last else ""
+        said = head + self._gap[gap:] if self._last else self._gap.lstrip()
+        self._gap = None
+        yield Prose(said)
+
+    # -- prose ------------------------------------------------------------------------------------
+
+    def _prose(self) -> Iterator[Piece]:
+        found = self._openers.search(self._text, self._at)
+        if found is None:
+            yield from self._say(len(self._text))
+            return
+        yield from self._say(found.start())
+        kind = found.lastgroup
+        if kind == "ticks":
+            yield from self._ticks(found[0])
+        elif self._is_quoted(found):
+            yield from self._say(found.end())
+        elif kind == "json":
+            yield from self._try(bare, found.start(), found.start() + 1)
+        else:
+            yield from self._marker(found[0])
+
+    def _marker(self, marker: str) -> Iterator[Piece]:
+        end = self._at + len(marker)
+        if marker in self._readers:
+            yield from self._try(self._readers[marker], end, end)
+        elif marker in REASONING:
+            self._at, self._closer, self._mode = end, REASONING[marker], self._reasoning
+        elif marker in REASONING_ENDS:
+            self._skip(end)
+            yield ThoughtEnd()
+        elif marker in NOISE:
+            self._skip(end)
+        elif marker in ENDINGS or (marker == OBSERVATION and self._last):
+            self.ended = True
+        elif end == len(self._text) and not self._final and marker != OBSERVATION:
+            raise More  # the beginning of a marker
+        else:
+            yield from self._say(end)
+
+    def _skip(self, end: int) -> None:
+        """The text up to `end` is markup."""
+        self._line.pass_over(self._text[self._at : end])
+        self._at = end
+
+    def _try(self, reader: Reader, begin: int, otherwise: int) -> Iterator[Piece]:
+        """Read a call from `begin` on; where there is none, the text up to `otherwise` is prose.
+
+        JSON that turns out to be data is prose as a whole, whatever it has inside.
+        """
+        if self._weary():
+            yield from self._say(otherwise)
+            return
+        c = self._cursor(begin)
+        raws = reader(c)
+        if raws is None:
+            self._wasted += c.at - self._at
+            yield from self._say(max(otherwise, c.at) if reader is bare else otherwise)
+        else:
+            yield from self._accept(raws, c.at, echo=reader is bare)
+
+    def _accept(self, raws: list[Raw], end: int, *, echo: bool = False) -> Iterator[Piece]:
+        source = self._text[self._at : end]
+        self._skip(end)
+        calls = [self._offer.judge(raw, source) for raw in raws]
+        if not calls:
+            return
+        self._gap = ""
+        if echo and calls == self._last:
+            return  # models write the last call once more without its tags
+        self._last = calls
+        yield from calls
+
+    def _weary(self) -> bool:
+        return self._wasted > _FREE_WASTE + _WASTE * (self._done + self._at)
+
+    # -- quotations and fences --------------------------------------------------------------------
+
+    def _is_quoted(self, found: re.Match[str]) -> bool:
+        """Whether the opener stands in a code span, or alone between quotation marks."""
+        if self._line.ticks:
+            return self._in_span(found.start())
+        before = self._text[found.start() - 1 : found.start()]
+        if before not in _PAIRS or found.lastgroup == "json":
+            return False
+        if found.end() == len(self._text) and not self._final:
+            raise More
+        return self._text[found.end() : found.end() + 1] == _PAIRS[before]
+
+    def _in_span(self, at: int) -> bool:
+        line_end = self._text.find("\n", at)
+        closing = self._text.find(self._line.ticks, at, line_end if line_end >= 0 else None)
+        if closing < 0 and line_end < 0 and not self._final:
+            raise More("`\n")
+        if closing < 0:
+            self._line.ticks = ""  # a lone backtick opens nothing
+        return closing >= 0
+
+    def _ticks(self, ticks: str) -> Iterator[Piece]:
+        end = self._at + len(ticks)
+        if end == len(self._text) and not self._final:
+            raise More
+        if self._line.ticks or len(ticks) < 3:  # noqa: PLR2004 - three make a fence
+            yield from self._span(ticks, end)
+        elif self._fence and not self._text[end : end + 1].isalnum():
+            self._skip(end)  # the end of a fence that held calls
+            self._fence = ""
+        else:
+            yield from self._open_fence(ticks, end)
+
+    def _span(self, ticks: str, end: int) -> Iterator[Piece]:
+        yield from self._say(end)
+        if not self._line.ticks:
+            self._line.ticks = ticks
+        elif self._line.ticks == ticks:
+            self._line.ticks = ""
+
+    def _open_fence(self, ticks: str, end: int) -> Iterator[Piece]:
+        c = self._cursor(self._at)
+        found = None if self._weary() else fenced(c)
+        if found:
+            self._fence = ticks
+            yield from self._accept(found, c.at)
+            return
+        self._wasted += c.at - self._at
+        line = _FENCE_LINE.match(self._text, end)
+        if line is None and "`" not in self._text[end:] and not self._final:
+            raise More("`\n")
+        if line is None:
+            yield from self._span(ticks, end)
+            return
+        yield from self._say(line.end())
+        self._fence, self._mode = ticks, self._code
+
+    def _code(self) -> Iterator[Piece]:
+        """In a fence: up to the backticks that end it, everything is prose."""
+        found = code_end_pattern().search(self._text, self._at)
+        if found is None:
+            yield from self._say(len(self._text))
+            return
+        yield from self._say(found.start())
+        end = found.end()
+        if found[0] in REASONING_ENDS:  # the fence was left open in a thought
+            self._fence, self._mode = "", self._prose
+            return
+        if end == len(self._text) and not self._final:
+            raise More
+        if found[0][0] == "`" and len(found[0]) >= len(self._fence) and self._ends_code(end):
+            self._fence, self._mode = "", self._prose
+        yield from self._say(end)
+
+    def _ends_code(self, end: int) -> bool:
+        """Whether backticks up to `end` stand alone at a line's beginning or at its end."""
+        after = self._text[end : end + 1]
+        return after in ("", "\n", "\r") or (not self._line.begun and not after.isalnum())
+
+    # -- reasoning --------------------------------------------------------------------------------
+
+    def _reasoning(self) -> Iterator[Piece]:
+        found = ending_pattern(self._closer).search(self._text, self._at)
+        end = found.start() if found else len(self._text)
+        if end > self._at:
+            yield Thought(self._text[self._at : end])
+        self._at = end
+        if not found:
+            return
+        if found[0] == self._closer:
+            self._skip(found.end())
+            self._mode = self._prose
+        elif self._final:
+            self._at = found.end()
+            yield Thought(found[0])
+        else:
+            raise More
+
+
+class _Line:
+    """What is known of the line that the position is in."""
+
+    def __init__(self) -> None:
+        self.ticks = ""  # the backticks that opened a code span
+        self.begun = False  # whether it holds more than white space
+
+    def pass_over(self, text: str) -> None:
+        """The position moves over this text."""
+        line = text.rfind("\n")
+        if line >= 0:
+            self.ticks, self.begun = "", False
+        self.begun = self.begun or bool(text[line + 1 :].strip())
+
+
+def _readers(offer: Offer) -> dict[str, Reader]:
+    def element(name: str) -> Reader:
+        return lambda c: own_element(c, name)
+
+    return {f"<{name}>": element(name) for name in offer.names} | READERS

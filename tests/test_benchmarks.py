@@ -1,0 +1,81 @@
+"""The benchmark of tool formats, on a few cases of our own and the sandbox."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+import tool_calling
+
+WEATHER = {
+    "name": "weather",
+    "description": "The weather of a city.",
+    "parameters": {
+        "type": "object",
+        "properties": {"city": {"type": "string"}},
+        "required": ["city"],
+    },
+}
+CASES = [
+    {"id": "a", "category": "simple", "tools": [WEATHER], "question": "What is the weather in Oslo?", "calls": [{"name": "weather", "args": {"city": "Oslo"}}], "accepted": [{"city": ["Oslo", "Oslo, Norway"]}]},
+    {"id": "b", "category": "parallel", "tools": [WEATHER], "question": "What is the weather in Paris and in Rome?", "calls": [{"name": "weather", "args": {"city": "Rome"}}, {"name": "weather", "args": {"city": "Paris"}}], "accepted": [{"city": ["Rome"]}, {"city": ["Paris"]}]},
+    {"id": "c", "category": "irrelevance", "tools": [WEATHER], "question": "Hello!", "calls": []},
+]  # fmt: skip
+
+
+@pytest.fixture
+def files(tmp_path):
+    cases = tmp_path / "cases.jsonl"
+    cases.write_text("\n".join(map(json.dumps, CASES)), encoding="utf-8")
+    return str(cases), tmp_path / "results.jsonl"
+
+
+def test_both_formats_are_scored(files, capsys):
+    cases, results = files
+    assert tool_calling.main([cases, "--sandbox", "--results", str(results)]) == 0
+    table = capsys.readouterr().out
+    assert "all (3)" in table
+    assert table.count("100.0") == 8
+    rows = [json.loads(line) for line in results.read_text("utf-8").splitlines()]
+    assert {(row["format"], row["id"]) for row in rows} == {
+        (f, c) for f in ("tags", "fenced") for c in "abc"
+    }
+
+
+def test_a_broken_run_goes_on(files, capsys):
+    cases, results = files
+    tool_calling.main([cases, "--sandbox", "--formats", "tags", "--results", str(results)])
+    lines = results.read_text("utf-8").splitlines()
+    results.write_text("\n".join(lines[:2]) + '\n{"id": "c", "cal', encoding="utf-8")
+    tool_calling.main([cases, "--sandbox", "--formats", "tags", "--results", str(results)])
+    assert json.loads(results.read_text("utf-8").splitlines()[-1])["id"] == "c"
+    assert "100.0" in capsys.readouterr().out
+
+
+def test_what_failed_is_reported(files, capsys, monkeypatch):
+    monkeypatch.setenv("SVC_API_KEY", "k")
+    monkeypatch.setenv("SVC_BASE_URL_V1", "http://127.0.0.1:9/v1")
+    cases, results = files
+    assert tool_calling.main([cases, "--formats", "tags", "--results", str(results)]) == 1
+    assert "(3 failed)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("given", "right"),
+    [
+        ([{"city": "Oslo"}], True),
+        ([{"city": "oslo, norway"}], True),
+        ([{"city": "Rome"}], False),
+        ([], False),
+        ([{"city": "Oslo"}] * 2, False),
+        ([{"city": "Oslo", "x": 1}], False),
+    ],
+)
+def test_what_counts_as_right(given, right):
+    assert (
+        tool_calling.right(CASES[0], [{"name": "weather", "args": args} for args in given]) is right
+    )

@@ -1,0 +1,309 @@
+"""Structured output on a chat endpoint that has none: methods, schemas, repairs and streams."""
+
+from __future__ import annotations
+
+import enum
+import json
+from typing import Any, Literal, Optional
+
+import pydantic.v1
+import pytest
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.exceptions import OutputParserException
+from peers import Scripted
+from pydantic import BaseModel, Field, field_validator
+from typing_extensions import TypedDict
+
+import langchain_svc as svc
+from langchain_svc.sandbox import Sandbox
+
+
+class Person(BaseModel):
+    """A person."""
+
+    name: str
+    age: int = Field(ge=0, le=150)
+    email: Optional[str] = None  # noqa: UP045  # the older way, which users write
+
+
+class OldPerson(pydantic.v1.BaseModel):
+    """A person, in Pydantic's old way."""
+
+    name: str
+    age: int
+
+
+class PersonDict(TypedDict):
+    """A person."""
+
+    name: str
+    age: int
+
+
+SCHEMA = {
+    "title": "Person",
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "age": {"type": "integer"}},
+    "required": ["name", "age"],
+}
+GOOD = '{"name": "Ann", "age": 34}'
+METHODS = pytest.mark.parametrize("method", ["json_schema", "function_calling", "json_mode"])
+
+
+def in_method(method, text):
+    if method != "function_calling":
+        return text
+    return f'<tool_call>\n{{"name": "Person", "arguments": {text}}}\n</tool_call>'
+
+
+@METHODS
+@pytest.mark.parametrize("schema", [Person, PersonDict, SCHEMA])
+@pytest.mark.parametrize("strict", [None, True, False])
+def test_every_method_with_every_kind_of_schema(method, schema, strict):
+    text = in_method(method, GOOD).replace(
+        '"Person"', '"PersonDict"' if schema is PersonDict else '"Person"'
+    )
+    service = Scripted(text, text)
+    chain = service.model().with_structured_output(schema, method=method, strict=strict)
+    answer = chain.invoke("Who?")
+    *_, streamed = chain.stream("Who?")
+    assert answer == streamed
+    assert dict(answer)["name"] == "Ann"
+    assert isinstance(answer, Person) == (schema is Person)
+
+
+def test_pydantics_old_classes():
+    assert Scripted(GOOD).model().with_structured_output(OldPerson).invoke("?") == OldPerson(
+        name="Ann", age=34
+    )
+
+
+def test_json_mode_without_a_schema():
+    service = Scripted('{"anything": [1]}')
+    assert service.model().with_structured_output(None, method="json_mode").invoke("?") == {
+        "anything": [1]
+    }
+    assert "JSON object" in service.asked[0][0]["content"]
+
+
+def test_json_mode_leaves_the_wording_to_the_prompt():
+    service = Scripted(GOOD)
+    assert service.model().with_structured_output(SCHEMA, method="json_mode").invoke(
+        "?"
+    ) == json.loads(GOOD)
+    assert "<schema>" not in service.asked[0][0]["content"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"Sure!\n```json\n{GOOD}\n```\nAnything else?",
+        f"<think>hm {{}}</think>{GOOD}",
+        "{'name': 'Ann', 'age': 34,}",
+        '{"name": "Ann", "age": "34"}',
+        '{"person": {"name": "Ann", "age": 34}}',
+    ],
+)
+def test_what_models_write_around_and_instead(text):
+    service = Scripted(text)
+    result = service.model().with_structured_output(Person, include_raw=True).invoke("?")
+    assert result["parsed"] == Person(name="Ann", age=34)
+    assert json.loads(result["raw"].content) == {"name": "Ann", "age": 34}
+    assert result["parsing_error"] is None
+    assert len(service.asked) == 1
+
+
+@METHODS
+def test_an_answer_that_does_not_fit_is_asked_for_again_with_the_reason(method):
+    service = Scripted(in_method(method, '{"name": "Ann"}'), in_method(method, GOOD))
+    result = (
+        service.model().with_structured_output(Person, method=method, include_raw=True).invoke("?")
+    )
+    assert result["parsed"] == Person(name="Ann", age=34)
+    assert result["raw"].usage_metadata["total_tokens"] == 30
+    assert "age" in service.asked[1][-1]["content"]
+    assert len(service.asked) == 2
+
+
+def test_a_class_may_check_what_a_schema_cannot():
+    class Even(BaseModel):
+        """An even number."""
+
+        number: int
+
+        @field_validator("number")
+        @classmethod
+        def _even(cls, value):
+            if value % 2:
+                raise ValueError("must be even")
+            return value
+
+    for method in ("json_schema", "function_calling"):
+        texts = ['{"number": 3}', '{"number": 4}']
+        if method == "function_calling":
+            texts = [f'<tool_call>{{"name": "Even", "arguments": {t}}}</tool_call>' for t in texts]
+        service = Scripted(*texts)
+        assert service.model().with_structured_output(Even, method=method).invoke("?") == Even(
+            number=4
+        )
+        assert "must be even" in service.asked[1][-1]["content"]
+
+
+@METHODS
+@pytest.mark.parametrize("repairs", [0, 1, 2])
+def test_repairs_are_bounded_and_the_error_knows_all(method, repairs):
+    bad = in_method(method, '{"name": "Ann"}')
+    service = Scripted(*[bad] * 5)
+    chain = service.model(max_repairs=repairs).with_structured_output(Person, method=method)
+    with pytest.raises(svc.SvcOutputError) as raised:
+        chain.invoke("?")
+    assert len(service.asked) == repairs + 1
+    assert isinstance(raised.value, OutputParserException)
+    assert any("age" in problem for problem in raised.value.problems)
+    assert '"Ann"' in raised.value.raw
+    assert raised.value.usage["total_tokens"] == 15 * (repairs + 1)
+    assert "Ann" not in str(raised.value)
+
+
+def test_the_raw_message_survives_a_failure():
+    service = Scripted("I cannot.")
+    result = (
+        service.model(max_repairs=0).with_structured_output(Person, include_raw=True).invoke("?")
+    )
+    assert result["raw"].content == "I cannot."
+    assert result["parsed"] is None
+    assert isinstance(result["parsing_error"], svc.SvcOutputError)
+
+
+def test_an_answer_cut_by_max_tokens_is_not_asked_for_again():
+    service = Scripted('{"name": "Ann", "a', GOOD, finish_reason="length")
+    with pytest.raises(svc.SvcOutputError):
+        service.model().with_structured_output(Person).invoke("?")
+    assert len(service.asked) == 1
+
+
+class Colour(enum.Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Leaf(BaseModel):
+    """A node of a tree."""
+
+    label: str
+    colour: Colour = Colour.RED
+    kind: Literal["a", "b"] = "a"
+    size: int | float | None = None
+    children: list[Leaf] = Field(default_factory=list)
+
+
+Leaf.model_rebuild()
+
+
+def test_nested_recursive_and_optional():
+    tree = {
+        "label": "x",
+        "colour": "blue",
+        "size": 1.5,
+        "children": [{"label": "y", "children": [{"label": "z"}]}],
+    }
+    answer = Scripted(json.dumps(tree)).model().with_structured_output(Leaf).invoke("?")
+    assert answer == Leaf.model_validate(tree)
+
+
+def test_partial_objects_of_a_stream():
+    service = Scripted('{"name": "Ann Meyer", "age": 34}', step=4)
+    values = list(service.model().with_structured_output(SCHEMA).stream("?"))
+    assert values[-1] == {"name": "Ann Meyer", "age": 34}
+    assert {"name": "Ann Me"} in values
+    assert all(set(value) <= {"name", "age"} for value in values)
+    assert len(values) == len({json.dumps(value) for value in values})
+
+
+def test_a_repaired_stream_ends_in_the_repaired_answer():
+    service = Scripted('{"name": "Ann"}', GOOD)
+    *_, last = service.model().with_structured_output(SCHEMA).stream("?")
+    assert last == {"name": "Ann", "age": 34}
+
+
+def test_a_stream_that_never_fits_raises():
+    service = Scripted(*['{"name": "Ann"}'] * 3)
+    with pytest.raises(svc.SvcOutputError):
+        list(service.model().with_structured_output(SCHEMA).stream("?"))
+
+
+async def test_asynchronous_ways():
+    chain = Scripted(GOOD, GOOD, GOOD).model().with_structured_output(Person)
+    assert await chain.ainvoke("?") == Person(name="Ann", age=34)
+    assert [value async for value in chain.astream("?")] == [Person(name="Ann", age=34)]
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"type": "json_schema", "json_schema": {"name": "p", "schema": SCHEMA, "strict": True}},
+        {"type": "json_object"},
+    ],
+)
+@pytest.mark.parametrize("tools", [[], None])
+def test_the_response_format_that_agents_bind(form, tools):
+    model = Scripted(f"Here: ```json\n{GOOD}\n```", f"Here: {GOOD}").model()
+    bound = (
+        model.bind(response_format=form)
+        if tools is None
+        else model.bind_tools(tools, response_format=form)
+    )
+    assert json.loads(bound.invoke("?").content) == json.loads(GOOD)
+    whole = "".join(chunk.content for chunk in bound.stream("?"))
+    assert json.loads(whole) == json.loads(GOOD)
+
+
+@pytest.mark.parametrize(
+    "form",
+    ["json", {"type": "xml"}, {"type": "json_schema"}, {"type": "json_schema", "json_schema": {}}],
+)
+def test_another_response_format_is_refused(form):
+    with pytest.raises(svc.SvcRequestError, match="response_format must be"):
+        Scripted().model().bind(response_format=form).invoke("?")
+
+
+@pytest.mark.parametrize(
+    ("schema", "method"),
+    [(5, "json_schema"), ("Person", "json_schema"), (None, "json_schema"), (Person, "yaml")],
+)
+def test_what_is_no_schema_or_method_is_refused(schema: Any, method: Any):
+    with pytest.raises(svc.SvcRequestError):
+        Scripted().model().with_structured_output(schema, method=method)
+
+
+class Listener(BaseCallbackHandler):
+    def __init__(self):
+        self.starts, self.events = [], []
+
+    def on_chat_model_start(self, serialized, messages, **kwargs):
+        self.starts.append(kwargs)
+
+    def on_custom_event(self, name, data, **kwargs):
+        self.events.append((name, data))
+
+
+def test_a_repair_is_one_run_and_is_told():
+    listener = Listener()
+    service = Scripted('{"name": "Ann"}', GOOD)
+    service.model().with_structured_output(Person).invoke("?", {"callbacks": [listener]})
+    assert len(listener.starts) == 1
+    assert (
+        listener.starts[0]["options"]["ls_structured_output_format"]["schema"]["title"] == "Person"
+    )
+    ((name, data),) = listener.events
+    assert name == "svc_reask"
+    assert "age" in data["reason"]
+
+
+def test_the_sandbox_fills_schemas():
+    with Sandbox() as box, svc.ChatSvc(**box.v1) as model:
+        for method in ("json_schema", "function_calling"):
+            answer = model.with_structured_output(Person, method=method).invoke(
+                "Ann is 34 years old."
+            )
+            assert isinstance(answer, Person)
