@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 try:
+    from rich import box
     from rich.table import Table
 except ImportError as error:
     raise ImportError(
@@ -19,12 +20,15 @@ if TYPE_CHECKING:
 
 def usage_table(models: Mapping[str, ModelUsage]) -> Table:
     """One row for each model, in the order of their ids. A `~` marks estimates."""
-    table = Table(title="Usage", title_justify="left")
-    table.add_column("model")
-    for name in ("calls", "cached", "tokens in", "tokens out", "retries", "errors"):
-        table.add_column(name, justify="right")
-    for name in ("first token", "a call"):
-        table.add_column(name, justify="right")
+    table = Table(
+        title="Usage", title_justify="left", box=box.SIMPLE_HEAD, padding=0, pad_edge=False
+    )
+    table.add_column("model", no_wrap=True)
+    for name in ("calls", "cached", "tokens\nin", "tokens\nout", "retries"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("errors", justify="right", min_width=6, overflow="fold")
+    for name in ("first\ntoken", "a call"):
+        table.add_column(name, justify="right", no_wrap=True)
     for model, usage in sorted(models.items()):
         table.add_row(
             model,

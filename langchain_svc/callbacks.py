@@ -12,6 +12,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from contextvars import ContextVar, Token
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ from langchain_core.outputs import LLMResult
 from langchain_core.tracers.context import register_configure_hook
 
 from ._tokens import TOKENS_A_TURN, count_tokens
+from .errors import SvcContextOverflowError, SvcRequestError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 _ACTIVE: ContextVar[SvcUsageCallbackHandler | None] = ContextVar("svc_usage", default=None)
 register_configure_hook(_ACTIVE, inheritable=True)
 
+_MOST_RUNS = 10_000  # that are counted at one time
 # How a run ends when the caller wants no more of it, which is no error.
 _LEFT = (GeneratorExit, asyncio.CancelledError, KeyboardInterrupt)
 
@@ -94,6 +97,7 @@ class _Run:
     model: str
     prompt: Sequence[str | BaseMessage]
     started: float
+    watchers: Sequence[SvcUsageCallbackHandler]
     first_token: float | None = None
 
 
@@ -129,9 +133,16 @@ class SvcUsageCallbackHandler(BaseCallbackHandler):
 
     def __exit__(self, *_: object) -> None:
         if self._token is not None:
-            _ACTIVE.reset(self._token)
+            with suppress(ValueError):  # the block ends in another context than it began in
+                _ACTIVE.reset(self._token)
         self._token = None
         self._outer = None
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self  # copies of a model are counted together
+
+    def __reduce__(self) -> tuple[type[Self], tuple[()]]:
+        return type(self), ()  # another process counts for itself
 
     async def __aenter__(self) -> Self:
         return self.__enter__()
@@ -174,33 +185,13 @@ class SvcUsageCallbackHandler(BaseCallbackHandler):
 
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:
         """A run has its answer."""
-        self._tell("on_llm_end", response, run_id=run_id, **kwargs)
-        message = _message(response)
-        with self._lock:
-            run, usage = self._finish(run_id, message)
-            if run is None:
-                return
-            if _from_cache(message):
-                usage.cache_hits += 1
-                return
-            self._count(run, usage, message)
+        del kwargs
+        self._end(run_id, _message(response))
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """A run has failed, or its stream was left early."""
-        self._tell("on_llm_error", error, run_id=run_id, **kwargs)
         response = kwargs.get("response")
-        message = _message(response) if isinstance(response, LLMResult) else None
-        with self._lock:
-            run, usage = self._finish(run_id, message)
-            if run is None:
-                return
-            if isinstance(error, _LEFT):
-                usage.stopped += 1
-            else:
-                usage.errors[type(error).__name__] += 1
-            usage.retries += getattr(error, "retries", 0)
-            usage.waited += getattr(error, "waited", 0.0)
-            self._count(run, usage, message, failed=True)
+        self._end(run_id, _message(response) if isinstance(response, LLMResult) else None, error)
 
     # -- what comes of it -----------------------------------------------------------------------
 
@@ -229,53 +220,83 @@ class SvcUsageCallbackHandler(BaseCallbackHandler):
         params = kwargs.get("invocation_params") or {}
         metadata = kwargs.get("metadata") or {}
         model = params.get("model") or params.get("model_name") or metadata.get("ls_model_name")
-        run = _Run(str(model or "unknown"), prompt, time.perf_counter())
-        for handler in self._chain():
-            handler._runs.setdefault(run_id, run)  # noqa: SLF001  # our own class
+        watchers = self._chain()
+        run = _Run(str(model or "unknown"), prompt, time.perf_counter(), watchers)
+        for handler in watchers:
+            handler._note(run_id, run)  # noqa: SLF001  # our own class
 
-    def _chain(self) -> Sequence[SvcUsageCallbackHandler]:
+    def _chain(self) -> list[SvcUsageCallbackHandler]:
         """This handler and those of the blocks around it, which LangChain does not call."""
         return [self] if self._outer is None else [self, *self._outer._chain()]  # noqa: SLF001  # our own class
 
-    def _tell(self, event: str, *args: Any, **kwargs: Any) -> None:
-        if self._outer is not None:
-            getattr(self._outer, event)(*args, **kwargs)
+    def _note(self, run_id: UUID, run: _Run) -> None:
+        self._runs.setdefault(run_id, run)
+        while len(self._runs) > _MOST_RUNS:  # LangChain does not tell the end of a cancelled run
+            with suppress(KeyError, RuntimeError):  # another thread was quicker
+                del self._runs[next(iter(self._runs))]
 
     def _first_token(self, run_id: UUID) -> None:
         run = self._runs.get(run_id)
         if run is not None and run.first_token is None:
             run.first_token = time.perf_counter()
 
-    def _finish(self, run_id: UUID, message: AIMessage | None) -> tuple[_Run | None, ModelUsage]:
-        run = self._runs.pop(run_id, None)
-        if run is None:
-            return None, ModelUsage()
-        metadata = message.response_metadata if message is not None else {}
-        model = metadata.get("model_name") or run.model
-        return run, self.models.setdefault(model, ModelUsage())
-
-    @staticmethod
-    def _count(
-        run: _Run, usage: ModelUsage, message: AIMessage | None, *, failed: bool = False
+    def _end(
+        self, run_id: UUID, message: AIMessage | None, error: BaseException | None = None
     ) -> None:
-        """Count one run that reached the service."""
+        run = self._runs.get(run_id)
+        if run is None:
+            return
+        for handler in run.watchers:
+            if handler._runs.pop(run_id, None) is not None:  # noqa: SLF001  # our own class
+                with handler._lock:  # noqa: SLF001  # our own class
+                    _count(run, handler.models, message, error)
+
+
+def _count(
+    run: _Run,
+    models: dict[str, ModelUsage],
+    message: AIMessage | None,
+    error: BaseException | None,
+) -> None:
+    """Count a run that has ended, under the model that answered or was asked."""
+    metadata = message.response_metadata if message is not None else {}
+    usage = models.setdefault(metadata.get("model_name") or run.model, ModelUsage())
+    if error is None and _from_cache(message):
+        usage.cache_hits += 1
+        return
+    if isinstance(error, _LEFT):
+        usage.stopped += 1
+    elif error is not None:
+        usage.errors[type(error).__name__] += 1
+    if _was_sent(error):
         usage.calls += 1
         usage.seconds += time.perf_counter() - run.started
-        if run.first_token is not None:
-            usage.streams += 1
-            usage.first_token_seconds += run.first_token - run.started
-        if message is None:
-            return
-        metadata = message.response_metadata
-        usage.retries += metadata.get("retries", 0)
-        usage.waited += metadata.get("waited", 0.0)
-        counts = message.usage_metadata
-        if counts is not None:
-            estimated = metadata.get("usage_source") == "estimated"
-            usage.add_tokens(counts["input_tokens"], counts["output_tokens"], estimated=estimated)
-        elif failed and message.text:
-            asked = sum(count_tokens(_text(turn)) + TOKENS_A_TURN for turn in run.prompt)
-            usage.add_tokens(asked, count_tokens(message.text), estimated=True)
+    if run.first_token is not None:
+        usage.streams += 1
+        usage.first_token_seconds += run.first_token - run.started
+    usage.retries += metadata.get("retries", 0) + getattr(error, "retries", 0)
+    usage.waited += metadata.get("waited", 0.0) + getattr(error, "waited", 0.0)
+    if message is not None:
+        _count_tokens(run, usage, message, error)
+
+
+def _was_sent(error: BaseException | None) -> bool:
+    """Whether a call reached the service; an overflow may have been foreseen."""
+    if isinstance(error, SvcContextOverflowError):
+        return error.status_code is not None
+    return not isinstance(error, SvcRequestError)
+
+
+def _count_tokens(
+    run: _Run, usage: ModelUsage, message: AIMessage, error: BaseException | None
+) -> None:
+    counts = message.usage_metadata
+    if counts is not None:
+        estimated = message.response_metadata.get("usage_source") == "estimated"
+        usage.add_tokens(counts["input_tokens"], counts["output_tokens"], estimated=estimated)
+    elif error is not None and message.text:
+        asked = sum(count_tokens(_text(turn)) + TOKENS_A_TURN for turn in run.prompt)
+        usage.add_tokens(asked, count_tokens(message.text), estimated=True)
 
 
 def _text(turn: str | BaseMessage) -> str:

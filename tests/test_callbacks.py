@@ -1,0 +1,533 @@
+"""SvcUsageCallbackHandler, as it sees real calls of a sandbox."""
+
+import asyncio
+import copy
+import json
+import pickle
+import re
+
+import pytest
+from langchain_core.caches import InMemoryCache
+from langchain_core.callbacks import get_usage_metadata_callback
+from langchain_core.messages import AIMessageChunk
+from langchain_core.runnables import RunnableLambda, RunnableParallel
+from langgraph.graph import END, START, MessagesState, StateGraph
+from rich.console import Console
+
+from langchain_svc import (
+    ChatSvc,
+    SvcAuthenticationError,
+    SvcError,
+    SvcNotFoundError,
+    SvcRequestError,
+    SvcServerError,
+    SvcUsageCallbackHandler,
+)
+from langchain_svc.sandbox import Fault, Sandbox
+
+QUESTIONS = [f"Question {number}" for number in range(10)]
+
+
+def watched(handler):
+    return {"callbacks": [handler]}
+
+
+def counted(handler, model="svc-turbo"):
+    """What differs from nothing, but for the times."""
+    usage = handler.to_dict()[model]
+    times = {"seconds", "first_token_seconds"}
+    return {name: value for name, value in usage.items() if value and name not in times}
+
+
+def spent(*answers):
+    """What these answers say they cost."""
+    return {
+        "calls": len(answers),
+        "input_tokens": sum(answer.usage_metadata["input_tokens"] for answer in answers),
+        "output_tokens": sum(answer.usage_metadata["output_tokens"] for answer in answers),
+    }
+
+
+def summed(chunks):
+    whole, *rest = chunks
+    for chunk in rest:
+        whole += chunk
+    return whole
+
+
+@pytest.fixture
+def usage():
+    return SvcUsageCallbackHandler()
+
+
+@pytest.fixture
+def slow():
+    """A model whose pieces come one by one."""
+    with Sandbox(pace=0.02) as s, ChatSvc(**s.v1) as model:
+        yield model
+
+
+# -- how it is given --------------------------------------------------------------------------------
+
+
+async def test_given_to_calls(chat, usage):
+    answers = [
+        chat.invoke("Hello", config=watched(usage)),
+        await chat.ainvoke("Hello you", config=watched(usage)),
+    ]
+    chat.invoke("Not watched")
+    assert counted(usage) == spent(*answers)
+    assert usage.models["svc-turbo"].seconds > 0
+    assert usage.models["svc-turbo"].total_tokens == sum(
+        answer.usage_metadata["total_tokens"] for answer in answers
+    )
+
+
+def test_given_to_a_model_and_to_a_chain(sandbox, usage):
+    with ChatSvc(**sandbox.v1, callbacks=[usage]) as model:
+        model.invoke("Hello")
+        model.with_config(tags=["one more"]).invoke("Hello")
+    with ChatSvc(**sandbox.v1) as model:
+        chain = RunnableParallel(one=model, two=RunnableLambda(str.upper) | model)
+        chain.invoke("Hello", config=watched(usage))
+    assert counted(usage)["calls"] == 4
+
+
+async def test_context_manager(chat):
+    with SvcUsageCallbackHandler() as usage:
+        first = chat.invoke("Hello")
+        second = await chat.ainvoke("Hello")
+    chat.invoke("Outside")
+    assert counted(usage) == spent(first, second)
+    async with SvcUsageCallbackHandler() as usage:
+        first = chat.invoke("Hello")
+        second = await chat.ainvoke("Hello")
+    await chat.ainvoke("Outside")
+    assert counted(usage) == spent(first, second)
+
+
+def test_context_manager_is_left_by_an_error(chat):
+    usage = SvcUsageCallbackHandler()
+    with pytest.raises(ZeroDivisionError), usage:
+        raise ZeroDivisionError
+    chat.invoke("Outside")
+    assert usage.to_dict() == {}
+    with usage:
+        chat.invoke("Inside")
+    assert counted(usage)["calls"] == 1
+
+
+def test_the_same_handler_cannot_be_nested_in_itself(usage):
+    with usage, pytest.raises(RuntimeError, match="make another"), usage:
+        pass
+
+
+def test_given_twice_counts_once(chat):
+    with SvcUsageCallbackHandler() as usage:
+        answer = chat.invoke("Hello", config={"callbacks": [usage, usage]})
+        (chat | RunnableLambda(lambda message: message)).invoke("Hello", config=watched(usage))
+    assert counted(usage) == spent(answer, answer)
+
+
+def test_two_handlers_count_once_each(chat):
+    given = SvcUsageCallbackHandler()
+    with SvcUsageCallbackHandler() as active:
+        answer = chat.invoke("Hello", config=watched(given))
+        list(chat.stream("Hello", config=watched(given)))
+    assert counted(given) == counted(active) == {**spent(answer, answer), "streams": 1}
+
+
+async def test_nested_blocks(chat):
+    with SvcUsageCallbackHandler() as outer:
+        chat.invoke("Hello")
+        with SvcUsageCallbackHandler() as middle:
+            await chat.ainvoke("Hello")
+            async with SvcUsageCallbackHandler() as inner:
+                list(chat.stream("Hello"))
+                chat.invoke("Hello", config=watched(outer))
+            chat.batch(["one", "two"])
+        chat.invoke("Hello")
+    calls = [counted(handler)["calls"] for handler in (outer, middle, inner)]
+    assert calls == [7, 5, 2]
+    assert [counted(handler)["streams"] for handler in (outer, middle, inner)] == [1, 1, 1]
+
+
+def test_nested_blocks_see_errors(sandbox, chat):
+    sandbox.faults = [Fault(status=404)]
+    with SvcUsageCallbackHandler() as outer, SvcUsageCallbackHandler() as inner:
+        came = chat.batch(["Hello"], return_exceptions=True)
+    assert [type(each) for each in came] == [SvcNotFoundError]
+    assert counted(outer) == counted(inner) == {"calls": 1, "errors": {"SvcNotFoundError": 1}}
+
+
+def test_a_stream_that_outlives_the_inner_block_counts_in_the_outer(chat):
+    with SvcUsageCallbackHandler() as outer:
+        with SvcUsageCallbackHandler() as inner:
+            stream = chat.stream("Hello")
+            first = next(stream)
+        answer = summed([first, *stream])
+    assert counted(inner) == {**spent(answer), "streams": 1}
+    assert counted(outer) == counted(inner)
+
+
+async def test_tasks_are_watched_apart(chat):
+    async def work(times):
+        async with SvcUsageCallbackHandler() as usage:
+            for _ in range(times):
+                await chat.ainvoke("Hello")
+        return counted(usage)["calls"]
+
+    assert await asyncio.gather(*map(work, (1, 2, 3, 4))) == [1, 2, 3, 4]
+
+
+# -- many calls at once -----------------------------------------------------------------------------
+
+
+async def test_batches(chat):
+    with SvcUsageCallbackHandler() as usage:
+        answers = chat.batch(QUESTIONS, config={"max_concurrency": 4})
+        answers += await chat.abatch(QUESTIONS, config={"max_concurrency": 4})
+        answers += [answer for _, answer in chat.batch_as_completed(QUESTIONS)]
+    assert counted(usage) == spent(*answers)
+    assert len(answers) == 30
+
+
+def test_each_model_has_its_own_counts(chat, usage):
+    fast = chat.invoke("Hello", config=watched(usage))
+    good = [
+        chat.invoke("Hello", model="svc-pro", config=watched(usage)),
+        chat.bind(model="svc-pro").invoke("Hello", config=watched(usage)),
+    ]
+    assert list(usage.to_dict()) == ["svc-turbo", "svc-pro"]
+    assert counted(usage, "svc-turbo") == spent(fast)
+    assert counted(usage, "svc-pro") == spent(*good)
+
+
+async def test_graph(chat):
+    graph = StateGraph(MessagesState)
+    for name in ("first", "second"):
+        graph.add_node(
+            name,
+            RunnableLambda(
+                lambda state: {"messages": [chat.invoke(state["messages"])]},
+                lambda state: _answer(chat, state),
+            ),
+        )
+    graph.add_edge(START, "first")
+    graph.add_edge("first", "second")
+    graph.add_edge("second", END)
+    graph = graph.compile()
+    given = {"messages": [("human", "Hello")]}
+    with SvcUsageCallbackHandler() as usage:
+        answers = graph.invoke(given)["messages"][1:]
+        answers += (await graph.ainvoke(given))["messages"][1:]
+    assert counted(usage) == spent(*answers)
+    assert len(answers) == 4
+    usage = SvcUsageCallbackHandler()
+    for _ in graph.stream(given, stream_mode="messages", config=watched(usage)):
+        pass
+    assert counted(usage) == {**spent(*answers[:2]), "streams": 2}
+
+
+async def _answer(chat, state):
+    return {"messages": [await chat.ainvoke(state["messages"])]}
+
+
+# -- streams ----------------------------------------------------------------------------------------
+
+
+async def test_streams(slow, usage):
+    answers = [
+        summed(slow.stream("Hello", config=watched(usage))),
+        summed([chunk async for chunk in slow.astream("Hello", config=watched(usage))]),
+        slow.invoke("Hello", stream=True, config=watched(usage)),
+    ]
+    assert counted(usage) == {**spent(*answers), "streams": 3}
+    times = usage.models["svc-turbo"]
+    assert 0 < times.first_token_seconds < times.seconds - 0.02
+
+
+def test_an_answer_that_does_not_stream_has_no_first_token(chat, usage):
+    chat.invoke("Hello", config=watched(usage))
+    assert usage.models["svc-turbo"].streams == 0
+    assert usage.models["svc-turbo"].first_token_seconds == 0
+
+
+async def test_event_streams(slow, usage):
+    stream = slow.stream_events("Hello", version="v3", config=watched(usage))
+    answers = [stream.output]
+    stream = await slow.astream_events("Hello", version="v3", config=watched(usage))
+    answers.append(await stream.output)
+    events = slow.astream_events("Hello", version="v2", config=watched(usage))
+    answers += [
+        event["data"]["output"] async for event in events if event["event"] == "on_chat_model_end"
+    ]
+    assert counted(usage) == {**spent(*answers), "streams": 3}
+    times = usage.models["svc-turbo"]
+    assert 0 < times.first_token_seconds < times.seconds - 0.02
+
+
+LEFT_EARLY = {"calls": 1, "stopped": 1, "streams": 1}
+
+
+def assert_left_early(usage, text):
+    found = counted(usage)
+    tokens = {"estimated_input_tokens", "estimated_output_tokens"}
+    assert {name: found[name] for name in found if name not in tokens} == LEFT_EARLY
+    assert found["estimated_input_tokens"] > 3
+    assert 1 <= found["estimated_output_tokens"] <= len(text)
+    assert usage._runs == {}
+
+
+def test_stream_left_early(slow, usage):
+    text = ""
+    stream = slow.stream("Tell me of the sea", config=watched(usage))
+    for chunk in stream:
+        text += chunk.content
+        if len(text) > 5:
+            break
+    stream.close()
+    assert_left_early(usage, text)
+
+
+async def test_astream_left_early(slow, usage):
+    text = ""
+    stream = slow.astream("Tell me of the sea", config=watched(usage))
+    async for chunk in stream:
+        text += chunk.content
+        if len(text) > 5:
+            break
+    await stream.aclose()
+    assert_left_early(usage, text)
+
+
+async def test_stream_cancelled(slow, usage):
+    pieces = []
+    begun = asyncio.Event()
+
+    async def read():
+        async for chunk in slow.astream("Tell me of the sea", config=watched(usage)):
+            pieces.append(chunk.content)
+            if len(pieces) > 2:
+                begun.set()
+
+    task = asyncio.create_task(read())
+    await begun.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert_left_early(usage, "".join(pieces))
+
+
+async def test_stream_cut_off_by_the_service(sandbox, chat, usage):
+    sandbox.faults = [Fault(cut=True, after=3)]
+    with pytest.raises(SvcError):
+        list(chat.stream("Tell me of the sea", config=watched(usage)))
+    with pytest.raises(SvcError):
+        _ = [chunk async for chunk in chat.astream("Tell me of the sea", config=watched(usage))]
+    found = counted(usage)
+    assert found["errors"] == {"SvcStreamError": 2}
+    assert found["calls"] == found["streams"] == 2
+    assert found["estimated_output_tokens"] > 0
+    assert "stopped" not in found
+
+
+def test_counts_of_the_service_and_estimates_are_kept_apart(usage):
+    with Sandbox(stream_usage=False) as s, ChatSvc(**s.v1) as model:
+        counts = model.invoke("Hello", config=watched(usage))
+        guess = summed(model.stream("Hello", config=watched(usage)))
+    assert guess.response_metadata["usage_source"] == "estimated"
+    assert counted(usage) == {
+        **spent(counts),
+        "calls": 2,
+        "streams": 1,
+        "estimated_input_tokens": guess.usage_metadata["input_tokens"],
+        "estimated_output_tokens": guess.usage_metadata["output_tokens"],
+    }
+    both = counts.usage_metadata["total_tokens"] + guess.usage_metadata["total_tokens"]
+    assert usage.models["svc-turbo"].total_tokens == both
+
+
+# -- what is no spend, and what went wrong ----------------------------------------------------------
+
+
+async def test_cache_hits_are_no_spend(sandbox, chat, usage):
+    cached = chat.model_copy(update={"cache": InMemoryCache()})
+    first = cached.invoke("Hello", config=watched(usage))
+    cached.invoke("Hello", config=watched(usage))
+    await cached.ainvoke("Hello", config=watched(usage))
+    assert len(sandbox.requests) == 1
+    assert counted(usage) == {**spent(first), "cache_hits": 2}
+
+
+ERRORS = {
+    "SvcBadRequestError": Fault(status=400),
+    "SvcAuthenticationError": Fault(status=401),
+    "SvcPermissionDeniedError": Fault(status=403),
+    "SvcNotFoundError": Fault(status=404),
+    "SvcRateLimitError": Fault(status=429),
+    "SvcServerError": Fault(status=503),
+    "SvcConnectionError": Fault(reset="before"),
+    "SvcTimeoutError": Fault(hang=True),
+    "SvcResponseError": Fault(body={"nothing": "known"}),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+async def test_errors_by_kind(sandbox, usage, name):
+    sandbox.faults = [ERRORS[name]]
+    with ChatSvc(**sandbox.v1, max_retries=0, timeout=0.2) as model:
+        with pytest.raises(SvcError):
+            model.invoke("Hello", config=watched(usage))
+        with pytest.raises(SvcError):
+            await model.ainvoke("Hello", config=watched(usage))
+        await model.aclose()
+    found = counted(usage)
+    assert found.pop("errors") == {name: 2}
+    assert found == {"calls": 2}
+    assert usage._runs == {}
+
+
+def test_errors_of_many_kinds(sandbox, chat, usage):
+    once = chat.model_copy(update={"max_retries": 0})
+    sandbox.faults = [Fault(status=503, times=2), Fault(status=404, times=3)]
+    came = once.batch(QUESTIONS, return_exceptions=True, config=watched(usage))
+    assert counted(usage) == {
+        **spent(*(each for each in came if not isinstance(each, Exception))),
+        "calls": 10,
+        "errors": {"SvcServerError": 2, "SvcNotFoundError": 3},
+    }
+
+
+async def test_retries_and_waits(sandbox, chat, usage):
+    sandbox.faults = [Fault(status=429, headers={"Retry-After": "0.05"}, times=2)]
+    answer = chat.invoke("Hello", config=watched(usage))
+    found = counted(usage)
+    assert 0.1 <= found.pop("waited") < 0.2
+    assert found == {**spent(answer), "retries": 2}
+    sandbox.faults = [Fault(status=503, headers={"Retry-After": "0"}, times=1)]
+    summed([chunk async for chunk in chat.astream("Hello", config=watched(usage))])
+    assert counted(usage)["retries"] == 3
+
+
+def test_retries_of_a_call_that_failed(sandbox, chat, usage):
+    sandbox.faults = [Fault(status=503, headers={"Retry-After": "0.05"})]
+    with pytest.raises(SvcServerError):
+        chat.invoke("Hello", config=watched(usage))
+    found = counted(usage)
+    assert 0.1 <= found.pop("waited") < 0.2
+    assert found == {"calls": 1, "retries": 2, "errors": {"SvcServerError": 1}}
+
+
+def test_fallbacks_count_both(sandbox, chat, usage):
+    wrong = ChatSvc(**{**sandbox.v1, "api_key": "wrong"})
+    answer = wrong.with_fallbacks([chat]).invoke("Hello", config=watched(usage))
+    assert counted(usage) == {
+        **spent(answer),
+        "calls": 2,
+        "errors": {SvcAuthenticationError.__name__: 1},
+    }
+
+
+# -- what is read from it ---------------------------------------------------------------------------
+
+
+def test_to_dict_is_plain_and_a_copy(sandbox, chat, usage):
+    chat.invoke("Hello", config=watched(usage))
+    sandbox.faults = [Fault(status=404)]
+    with pytest.raises(SvcError):
+        chat.invoke("Hello", config=watched(usage))
+    counts = usage.to_dict()
+    assert json.loads(json.dumps(counts)) == counts
+    assert type(counts["svc-turbo"]["errors"]) is dict
+    counts["svc-turbo"]["errors"]["SvcNotFoundError"] = 99
+    counts["svc-turbo"]["calls"] = 99
+    assert usage.to_dict()["svc-turbo"]["errors"] == {"SvcNotFoundError": 1}
+    assert usage.to_dict()["svc-turbo"]["calls"] == 2
+
+
+def rendered(usage, width=140):
+    console = Console(width=width, color_system=None)
+    with console.capture() as captured:
+        console.print(usage.table())
+    return captured.get()
+
+
+def row(text, model):
+    """The line of one model, with one space between its cells."""
+    (line,) = [line for line in text.splitlines() if line.split()[:1] == [model]]
+    return " ".join(line.split())
+
+
+def test_table(sandbox, chat, usage):
+    assert "Usage" in rendered(usage)
+    answers = chat.batch(QUESTIONS, config=watched(usage))
+    list(chat.stream("Hello", model="svc-pro", config=watched(usage)))
+    sandbox.faults = [Fault(status=429, headers={"Retry-After": "0"}, times=1), Fault(status=404)]
+    with pytest.raises(SvcError):
+        chat.invoke("Hello", model="svc-pro", config=watched(usage))
+    text = rendered(usage)
+    for word in ("model", "calls", "cached", "tokens", "retries", "errors", "token", "a call"):
+        assert word in text.split("svc-pro")[0]
+    tokens = spent(*answers)
+    cells = rf"10 0 {tokens['input_tokens']:,} {tokens['output_tokens']:,} 0 0 - [\d,]+ ms"
+    assert re.fullmatch(f"svc-turbo {cells}", row(text, "svc-turbo"))
+    cells = r"2 0 \d+ \d+ 1 \(0\.0 s\) 1 SvcNotFoundError [\d,]+ ms [\d,]+ ms"
+    assert re.fullmatch(f"svc-pro {cells}", row(text, "svc-pro"))
+    assert text.index("svc-pro") < text.index("svc-turbo")
+
+
+def test_table_fits_a_terminal(sandbox, chat, usage):
+    sandbox.faults = [Fault(status=404, times=2), Fault(status=401, times=2)]
+    chat.batch(QUESTIONS * 2, return_exceptions=True, config=watched(usage))
+    text = rendered(usage, width=80)
+    assert "\u2026" not in text
+    assert max(map(len, text.splitlines())) <= 80
+    assert "SvcNotFoundError" in text
+
+
+def test_table_shows_estimates_and_streams_left_early(slow, usage):
+    stream = slow.stream("Tell me of the sea", config=watched(usage))
+    assert isinstance(next(stream), AIMessageChunk)
+    stream.close()
+    assert re.search(r" ~\d+ ~\d+ 0 1 left early ", row(rendered(usage), "svc-turbo"))
+
+
+@pytest.mark.parametrize(
+    "copied",
+    [
+        copy.deepcopy,
+        lambda model: model.model_copy(deep=True),
+        lambda model: pickle.loads(pickle.dumps(model)),
+    ],
+)
+def test_a_model_that_holds_a_handler_can_be_copied(sandbox, usage, copied):
+    with ChatSvc(**sandbox.v1, callbacks=[usage]) as model:
+        assert copied(model).invoke("Hello").content == model.invoke("Hello").content
+
+
+async def test_langchains_own_handler_counts_the_same(chat, usage):
+    with get_usage_metadata_callback() as theirs:
+        chat.batch(QUESTIONS, config=watched(usage))
+        _ = [chunk async for chunk in chat.astream("Hello", config=watched(usage))]
+        chat.invoke("Hello", model="svc-pro", config=watched(usage))
+    assert {
+        model: (counts["input_tokens"], counts["output_tokens"])
+        for model, counts in theirs.usage_metadata.items()
+    } == {
+        model: (counts["input_tokens"], counts["output_tokens"])
+        for model, counts in usage.to_dict().items()
+    }
+
+
+# -- a call that never reaches the service ----------------------------------------------------------
+
+
+def test_a_refused_call_is_an_error(sandbox, chat, usage):
+    with pytest.raises(SvcRequestError):
+        chat.invoke([], config=watched(usage))
+    with pytest.raises(SvcRequestError):
+        chat.invoke("Hello", temperature=5, config=watched(usage))
+    assert sandbox.requests == []
+    assert counted(usage)["errors"] == {"SvcRequestError": 2}
+    assert "calls" not in counted(usage)
