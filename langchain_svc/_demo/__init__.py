@@ -1,0 +1,23 @@
+"""The tour of `langchain-svc demo`: what LangChain does with `ChatSvc`, on the sandbox."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+
+def run() -> None:
+    """Take the tour, printing to stdout.
+
+    Raises:
+        ImportError: A library of the extras is missing; the text says which extras to install.
+    """
+    missing = [name for name in ("bm25s", "rich", "uvicorn") if find_spec(name) is None]
+    if missing:
+        raise ImportError(
+            f"The demo needs {', '.join(missing)}, which is not installed. "
+            'Run: pip install "langchain-svc[cli,sandbox]"'
+        )
+    from .screen import Screen  # noqa: PLC0415  # after the check
+    from .tour import tour  # noqa: PLC0415  # the same
+
+    tour(Screen())

@@ -1,0 +1,28 @@
+"""What the batch asks; each of the shipped documents answers four of these."""
+
+QUESTIONS = (
+    "What does the first digit of a status code tell?",
+    "How does a client treat a status code that it does not know?",
+    "What does a 201 Created response say?",
+    "Which header must come with a 405 Method Not Allowed?",
+    "Which methods are idempotent?",
+    "What does the Retry-After header tell the client?",
+    "What does a 429 Too Many Requests response say?",
+    "What is jitter good for?",
+    "When is a stored response fresh?",
+    "What does the directive no-store forbid?",
+    "Which header tells how many seconds ago a response was generated?",
+    "What does the cache key consist of?",
+    "What does the Accept header list?",
+    "What does the weight 0 mean for a preference?",
+    "When does a server answer 415 Unsupported Media Type?",
+    "Why is the Accept-Charset header deprecated?",
+    "What does the Location header hold?",
+    "Which permanent redirect does not allow the method to change?",
+    "How many redirects did an early edition of the specification recommend?",
+    "Which headers were meant for the original server only?",
+    "Who knows how an entity tag was made?",
+    "When does a weak entity tag change?",
+    "What is called the lost update problem?",
+    "What does a 428 Precondition Required response say?",
+)

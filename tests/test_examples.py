@@ -1,0 +1,114 @@
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parents[1] / "examples"
+EXAMPLES = sorted(FOLDER.glob("[0-9]*.py"))
+
+
+def output_of(name, environment=None):
+    """What an example prints, once it has ended well and left nothing open."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error::ResourceWarning", str(FOLDER / name)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, **(environment or {})},
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def test_every_example_is_tested():
+    here = Path(__file__).read_text("utf-8")
+    for path in EXAMPLES:
+        assert f'output_of("{path.name}"' in here, path.name
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_examples_are_short_and_say_what_they_show(path):
+    lines = path.read_text("utf-8").splitlines()
+    assert lines[0].startswith('"""')
+    assert len(lines) <= 45
+
+
+def test_chat():
+    out = output_of("01_chat.py")
+    assert "17 * 23 = 391" in out
+    assert "391 / 17 = 23" in out
+    assert "finish_reason: stop" in out
+    assert re.search(r"'input_tokens': [1-9]", out)
+
+
+def test_streaming():
+    out = output_of("02_streaming.py")
+    assert "HTTP caches" in out
+    assert re.search(r"'total_tokens': [1-9]", out)
+    assert "6 * 7 = 42" in out
+    assert "6 + 7 = 13" in out
+
+
+def test_chain():
+    assert "Meeting(topic='caching', city='Lisbon', people=12)" in output_of("03_chain.py")
+
+
+def test_rag_names_the_right_document():
+    first, second = output_of("04_rag.py").split("> ")[1:]
+    assert "According to caching.md" in first
+    assert "without a successful validation" in first
+    assert "According to retrying.md" in second
+    assert "POST and PATCH are not idempotent" in second
+
+
+def test_batch():
+    out = output_of("05_batch.py")
+    for number in range(1, 25):
+        line = rf"^ ?{number - 1}  What is {number} \* {number}\?  .*= {number * number}$"
+        assert re.search(line, out, re.MULTILINE)
+    assert out.splitlines()[-1] == "['1 * 1 = 1', '2 * 2 = 4', '3 * 3 = 9']"
+
+
+def test_usage():
+    out = output_of("06_usage.py")
+    assert re.search(r"svc-pro: 7 calls, [1-9]\d* tokens", out)
+    assert '"calls": 1' in out
+    assert "Usage" in out
+
+
+def test_errors():
+    out = output_of("07_errors.py")
+    assert "1 + 1 = 2 after 2 retries" in out
+    assert "SvcRateLimitError: The service answered 429" in out
+    assert "retry_after: 3600 s" in out
+    streamed = re.search(r"^(.*)\|$", out, re.MULTILINE)[1].replace("|", "")
+    assert "SvcStreamError: " in out
+    assert f"partial: {streamed!r}" in out
+    assert "SvcNotFoundError: The service answered 404" in out
+
+
+def test_with_the_environment_set_the_examples_use_the_service(sandbox):
+    out = output_of("01_chat.py", sandbox.env)
+    assert "On the sandbox" not in out
+    assert len(sandbox.requests) == 2
+    assert sandbox.requests[0].json["model"] == "svc-pro"
+
+
+def test_agent():
+    pytest.importorskip("langchain", reason="create_agent is part of the package langchain")
+    out = output_of("08_agent.py")
+    assert out.count("Tool Message") == 3
+    assert "Not Found" in out
+    assert "Service Unavailable" in out
+    assert "Thursday" in out.split("Ai Message")[-1]
+
+
+def test_structured():
+    out = output_of("09_structured.py")
+    assert "Meeting(topic='caching', city='Lisbon', people=12)" in out
+    assert "Lisbon True" in out
+    assert out.splitlines()[-1] == "{'topic': 'caching', 'city': 'Lisbon', 'people': 12}"

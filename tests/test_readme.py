@@ -1,0 +1,161 @@
+"""What the README and the docs promise, held against the package."""
+
+import ast
+import contextlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from langchain_core.language_models import BaseChatModel
+
+import langchain_svc
+from langchain_svc import ChatSvc, SvcRequestError
+
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
+FENCE = re.compile(r"^(<!-- runs -->\n)?```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block and where it stands."""
+
+    place: str
+    language: str
+    code: str
+    runs: bool
+
+
+def blocks_of(page, text):
+    return [
+        Block(
+            f"{page.name}:{text[: found.start()].count(chr(10)) + 1}",
+            found[2],
+            found[3],
+            bool(found[1]),
+        )
+        for found in FENCE.finditer(text)
+    ]
+
+
+BLOCKS = [block for page in PAGES for block in blocks_of(page, page.read_text("utf-8"))]
+PYTHON = [block for block in BLOCKS if block.language == "python"]
+
+
+def section(title):
+    (found,) = re.findall(
+        rf"^## {title}\n(.*?)(?=^## |\Z)", README.read_text("utf-8"), re.MULTILINE | re.DOTALL
+    )
+    return found
+
+
+def rows(text):
+    """The cells of a table's rows, without its head."""
+    lines = [line for line in text.splitlines() if line.startswith("|")][2:]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+# -- quick start ------------------------------------------------------------------------------------
+
+
+def test_quick_start_is_two_blocks_to_paste():
+    blocks = [
+        block for block in blocks_of(README, section("Quick start")) if block.language != "text"
+    ]
+    assert [block.language for block in blocks] == ["sh", "sh"]
+    demo, tests = (block.code.splitlines() for block in blocks)
+    assert demo[-1] == "langchain-svc demo"
+    assert tests[-1] == "pytest"
+    for lines in (demo, tests):
+        assert any(line.endswith("python3 -m venv .venv") for line in lines), "each stands alone"
+        assert not any(re.search(r"\bcd\b|~|\s/", line) for line in lines)
+
+
+def test_the_extras_that_are_installed_exist():
+    named = {name for block in BLOCKS for name in re.findall(r'\.?\[([\w,]+)\]"', block.code)}
+    project = (ROOT / "pyproject.toml").read_text("utf-8")
+    known = re.findall(r"^(\w+) = \[$", project, re.MULTILINE)
+    assert named
+    assert {extra for names in named for extra in names.split(",")} <= set(known)
+
+
+# -- code -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("block", PYTHON, ids=lambda block: block.place)
+def test_python_compiles(block):
+    ast.parse(block.code)
+
+
+def test_most_python_runs():
+    assert sum(block.runs for block in PYTHON) > len(PYTHON) / 2
+
+
+@pytest.mark.parametrize(
+    "block", [block for block in PYTHON if block.runs], ids=lambda block: block.place
+)
+def test_python_runs_on_the_sandbox(block, sandbox, monkeypatch, capsys):
+    for name, value in sandbox.env.items():
+        monkeypatch.setenv(name, value)
+    exec(compile(block.code, block.place, "exec"), {"__name__": "__main__"})
+
+
+# -- tables -----------------------------------------------------------------------------------------
+
+
+OWN = [name for name in ChatSvc.model_fields if name not in BaseChatModel.model_fields]
+
+
+def test_the_settings_table_is_the_constructor():
+    told = {row[0].strip("` *"): row[1].strip("`") for row in rows(section("Settings"))}
+    model = ChatSvc()
+    assert told == {name: repr(getattr(model, name)) for name in OWN}
+
+
+def test_the_marked_settings_are_those_that_one_call_takes(chat):
+    marked = {row[0].strip("` *") for row in rows(section("Settings")) if row[0].endswith("*")}
+    taken = set()
+    for name in OWN:
+        with contextlib.suppress(SvcRequestError):
+            chat.invoke("Hello", **{name: getattr(chat, name)})
+            taken.add(name)
+    assert taken == marked
+
+
+def test_the_environment_table_names_what_is_read():
+    source = "".join(path.read_text("utf-8") for path in (ROOT / "langchain_svc").rglob("*.py"))
+    for row in rows(section("Environment")):
+        for name in re.findall(r"`(\w+)`", row[0]):
+            assert name in source or name.endswith("_PROXY"), name
+
+
+def test_every_public_name_is_written_about():
+    words = set(re.findall(r"\w+", "".join(page.read_text("utf-8") for page in PAGES)))
+    assert set(langchain_svc.__all__) - {"__version__"} <= words
+
+
+def test_every_module_of_the_assumptions_exists():
+    text = (ROOT / "docs" / "assumptions.md").read_text("utf-8")
+    named = {name for row in rows(text) for name in re.findall(r"`([\w/]+\.py)`", row[-1])}
+    assert named
+    assert all((ROOT / "langchain_svc" / name).is_file() for name in named)
+
+
+# -- links ------------------------------------------------------------------------------------------
+
+
+def anchors(page):
+    """The anchors that a markdown viewer gives to the headings of a page."""
+    heads = re.findall(r"^#+ (.+)$", page.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", head).lower().replace(" ", "-") for head in heads}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text("utf-8")):
+        path, _, anchor = target.partition("#")
+        goal = page.parent / path if path else page
+        assert goal.exists(), target
+        assert not anchor or anchor in anchors(goal), target
