@@ -1,5 +1,7 @@
 """LangChain's own suites for chat models, played from cassettes."""
 
+from typing import ClassVar
+
 import pytest
 from langchain_tests.integration_tests import ChatModelIntegrationTests
 from langchain_tests.unit_tests import ChatModelUnitTests
@@ -13,11 +15,13 @@ class ChatSvcTraits:
     """What the suites are told about ChatSvc; they find out about tools by themselves."""
 
     chat_model_class = ChatSvc
-    chat_model_params = {"model": "svc-turbo"}  # noqa: RUF012  # the suites only read it
+    chat_model_params: ClassVar = {"model": "svc-turbo"}
     returns_usage_metadata = True
     supports_model_override = True
     model_override_value = "svc-pro"
     enable_vcr_tests = True
+    supports_json_mode = True
+    supports_anthropic_inputs = True
     # The chat endpoint takes and gives text, and counts tokens without saying of what kind.
     supports_image_inputs = False
     supports_image_urls = False
@@ -26,7 +30,7 @@ class ChatSvcTraits:
     supports_pdf_tool_message = False
     supports_audio_inputs = False
     supports_video_inputs = False
-    supported_usage_metadata_details = {"invoke": [], "stream": []}  # noqa: RUF012  # as above
+    supported_usage_metadata_details: ClassVar = {"invoke": [], "stream": []}
 
 
 class TestChatSvcUnit(ChatSvcTraits, ChatModelUnitTests):
