@@ -50,6 +50,7 @@ class ModelUsage:
         output_tokens: Tokens out, as the service counted them.
         estimated_input_tokens: Tokens in of the calls for which the service sent no counts.
         estimated_output_tokens: Tokens out of those calls.
+        unsplit_tokens: Tokens of which only the sum is known, as of `SvcLLM`.
         retries: How often a request was sent again.
         waited: Seconds spent waiting between tries.
         errors: How many calls failed, by the error's name.
@@ -65,6 +66,7 @@ class ModelUsage:
     output_tokens: int = 0
     estimated_input_tokens: int = 0
     estimated_output_tokens: int = 0
+    unsplit_tokens: int = 0
     retries: int = 0
     waited: float = 0.0
     errors: Counter[str] = field(default_factory=Counter)
@@ -80,6 +82,7 @@ class ModelUsage:
             + self.output_tokens
             + self.estimated_input_tokens
             + self.estimated_output_tokens
+            + self.unsplit_tokens
         )
 
     def add_tokens(self, tokens_in: int, tokens_out: int, *, estimated: bool) -> None:
@@ -294,6 +297,8 @@ def _count_tokens(
     if counts is not None:
         estimated = message.response_metadata.get("usage_source") == "estimated"
         usage.add_tokens(counts["input_tokens"], counts["output_tokens"], estimated=estimated)
+    elif "total_tokens" in message.response_metadata:
+        usage.unsplit_tokens += message.response_metadata["total_tokens"]
     elif error is not None and message.text:
         asked = sum(count_tokens(_text(turn)) + TOKENS_A_TURN for turn in run.prompt)
         usage.add_tokens(asked, count_tokens(message.text), estimated=True)
@@ -309,6 +314,9 @@ def _message(response: LLMResult) -> AIMessage | None:
             message = getattr(generation, "message", None)
             if isinstance(message, AIMessage):
                 return message
+            if message is None and generation is not None:  # a text model's answer
+                info = generation.generation_info or {}
+                return AIMessage(generation.text, response_metadata=info)
     return None
 
 

@@ -15,14 +15,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from . import places
-from .check import Schema, fields_of
-from .lenient import Value, read
+from .check import Schema
+from .lenient import Attempt, Value, attempt, read
 from .reasoning import is_all_reasoning, without_reasoning
-from .schema import Misfit, fit, wants
+from .schema import Misfit, fields, fit, wants
 
 _READINGS = 8  # the text is looked at this often at most
 _ALWAYS = 20_000
-_FAILED = 1_000  # what a reading counts that came to nothing
+_LEAST = 20  # what a reading counts at least
 _MOST_REPAIRS = 30
 
 # Penalties beside those of fitting and the number of repairs.
@@ -86,6 +86,7 @@ class _Search:
         self._missed: list[_Missed] = []
         self._objects: list[Any] = []  # in the order of the text, none inside another
         self._turn = 0
+        self._fields = fields(schema)
         self._left = _READINGS * len(text) + _ALWAYS
 
     @property
@@ -114,8 +115,10 @@ class _Search:
             if self._left <= 0:
                 break
             self._forget(spots.turn)
-            value = self._read(self.text, spot.at)
+            tried = self._attempt(self.text, spot.at)
+            value = tried.value
             if value is None:
+                spots.was_tried(tried)
                 continue
             if value.repairs and spot.fenced:
                 self._clipped(spot, spots.fence_end(spot), value)
@@ -168,9 +171,12 @@ class _Search:
             self._offer(value, len(text), penalty=_BARE, fenced=fenced)
 
     def _read(self, text: str, at: int) -> Value | None:
-        value = read(text, at)
-        self._left -= value.end - at if value else _FAILED
-        return value
+        return self._attempt(text, at).value
+
+    def _attempt(self, text: str, at: int) -> Attempt:
+        tried = attempt(text, at)
+        self._left -= max(tried.cost, _LEAST)
+        return tried
 
     def _offer(self, value: Value, size: int, *, penalty: int = 0, fenced: bool = False) -> bool:
         """Fit one reading; whether it does."""
@@ -190,5 +196,4 @@ class _Search:
             return len(value)
         if not isinstance(value, dict):
             return 0
-        fields = fields_of(self.schema)
-        return sum(name in fields for name in value) if fields else len(value)
+        return sum(name in self._fields for name in value) if self._fields else len(value)

@@ -26,7 +26,8 @@ _LONGEST_FOR_PATTERN = 2_000
 _LONGEST_FOR_NESTED = 20
 _REPEATED_GROUP = re.compile(r"\)[+*{]")
 _CHOICE = re.compile(r"[+*|]")
-_ENOUGH = 20
+ENOUGH = 20  # problems, for one value
+MISSING = "required, but missing"
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ class Checker:
             types, function = _KEYWORDS.get(keyword, _UNKNOWN)
             if isinstance(value, types):
                 found += function(_Asked(self, asserted, value, schema, path))
-            if len(found) >= _ENOUGH:
+            if len(found) >= ENOUGH:
                 break
         return found
 
@@ -112,7 +113,12 @@ class Checker:
 
 def type_names(asserted: Any) -> list[str]:
     """The types that a `type` keyword names."""
-    names = asserted if isinstance(asserted, list) else [asserted]
+    return [asserted] if isinstance(asserted, str) else names_in(asserted)
+
+
+def names_in(asserted: Any) -> list[str]:
+    """The names in a list of names, whatever else it may be."""
+    names = asserted if isinstance(asserted, (list, tuple)) else ()
     return [name for name in names if isinstance(name, str)]
 
 
@@ -136,7 +142,8 @@ def _finite(value: float) -> bool:
 def _enum(it: _Asked) -> Iterator[str]:
     options = it.asserted if isinstance(it.asserted, (list, tuple)) else [it.value]
     if not any(same(it.value, one) for one in options):
-        yield f"{it.path}: expected one of {listed([show(one) for one in options])}, {got(it.value)}"
+        names = listed([show(one) for one in options])
+        yield f"{it.path}: expected one of {names}, {got(it.value)}"
 
 
 def _const(it: _Asked) -> Iterator[str]:
@@ -308,12 +315,8 @@ def _unique(it: _Asked) -> Iterator[str]:
 
 
 def _required(it: _Asked) -> list[str]:
-    names = it.asserted if isinstance(it.asserted, (list, tuple)) else ()
-    return [
-        f"{below(it.path, name)}: required, but missing"
-        for name in names
-        if isinstance(name, str) and name not in it.value
-    ]
+    names = names_in(it.asserted)
+    return [f"{below(it.path, name)}: {MISSING}" for name in names if name not in it.value]
 
 
 def _properties(it: _Asked) -> list[str]:
@@ -356,8 +359,8 @@ def _names(it: _Asked) -> list[str]:
 
 def fields_of(schema: Schema) -> Mapping[str, Any]:
     """The fields that a schema names."""
-    fields = schema.get("properties")
-    return fields if isinstance(fields, Mapping) else {}
+    named = schema.get("properties")
+    return named if isinstance(named, Mapping) else {}
 
 
 def pattern_schemas(name: str, schema: Schema) -> list[Any]:

@@ -9,6 +9,8 @@ before it was forgotten.
 Every decision looks at a bounded stretch of text (`marks.peek`), so a text of n quotes costs n.
 """
 
+# ruff: noqa: RUF001 - what models write has such characters
+
 from __future__ import annotations
 
 import enum
@@ -101,7 +103,7 @@ def ends(text: str, at: int, place: Place, around: Around, inside: Inside) -> bo
     return _BY_PLACE[place](text, at, after, around, inside)
 
 
-def _key_ends(text: str, at: int, after: int, around: Around, inside: Inside) -> bool:
+def _key_ends(text: str, at: int, after: int, _around: Around, inside: Inside) -> bool:
     char = text[after]
     if char in COLONS or char in COMMAS or char in CLOSERS or char in "{[" or char.isdigit():
         return True
@@ -156,7 +158,7 @@ def structure_at(text: str, at: int) -> bool:
 
 
 def _bracket_ends(text: str, at: int, around: Around, inside: Inside) -> bool:
-    """Whether the closing bracket behind a quote closes a container, and not a brace in the text."""
+    """Whether the bracket behind a quote closes a container, and not a brace of the text."""
     if not around.closes(text[at]):
         return _stray_brackets_end(text, at, around)
     after = peek(text, at + 1)

@@ -13,16 +13,28 @@ from typing import Any
 
 from . import scalars
 from .check import (
+    ENOUGH,
+    MISSING,
     Checker,
     Schema,
     fields_of,
     item_schema,
+    names_in,
     nearest,
     pattern_schemas,
     type_names,
 )
 from .scalars import SHAPED, SPELLED, says_nothing
-from .shapes import arrays_of, as_rows, objects_of, options_of, renamed, type_of, unwrapped
+from .shapes import (
+    arrays_of,
+    as_rows,
+    is_strange,
+    objects_of,
+    options_of,
+    renamed,
+    type_of,
+    unwrapped,
+)
 from .values import frozen
 from .wording import below, got
 
@@ -64,7 +76,7 @@ class Fitter:
         wrong = self._checker.check(value, schema, path)
         container = isinstance(value, (dict, list))
         if not isinstance(schema, Mapping) or (not wrong and not (self._tidy and container)):
-            return _accept(value, wrong)
+            return accept(value, wrong)
         key = (id(schema), id(value))
         if key in self._active:
             raise Misfit(wrong or [f"{path}: {got(value)}"])
@@ -74,7 +86,7 @@ class Fitter:
         try:
             result: Any = self._fit(value, schema, path)
         except Misfit as misfit:
-            result = misfit if wrong or self._tidy else (value, 0)
+            result = misfit if wrong else (value, 0)
         finally:
             self._active.remove(key)
         if container:
@@ -86,7 +98,7 @@ class Fitter:
         for part in self._split(schema):
             value, more = self._fit_part(value, part, path)
             penalty += more
-        return _accept(value, self._checker.check(value, schema, path), penalty)
+        return accept(value, self._checker.check(value, schema, path), penalty)
 
     def _split(self, schema: Schema) -> list[Schema]:
         """The schema as parts that hold one by one: its references, unions and plain keywords."""
@@ -158,7 +170,7 @@ class Fitter:
             return inner, penalty + SHAPED
         if found is None:
             raise Misfit(wrong)
-        return _accept(found[0], self._checker.check(found[0], schema, path), found[1])
+        return accept(found[0], self._checker.check(found[0], schema, path), found[1])
 
     # -- objects ----------------------------------------------------------------------------------
 
@@ -194,26 +206,31 @@ class Fitter:
 
     def _fields(self, value: dict[str, Any], schema: Schema, path: str) -> tuple[Any, int]:
         value, penalty = renamed(value, schema)
-        known = fields_of(schema)
-        if self._tidy and value and known and not any(name in known for name in value):
-            raise Misfit([f"{path}: has none of the fields {', '.join(known)}, {got(value)}"])
+        if self._tidy and is_strange(value, schema):
+            raise Misfit([f"{path}: {got(value)}"])  # unless it can be unwrapped
         fitted: dict[str, Any] = {}
-        wrong: list[str] = []
+        required = names_in(schema.get("required"))
+        wrong = [f"{below(path, name)}: {MISSING}" for name in required if name not in value]
         for name, item in value.items():
             part = self._part_for(name, schema)
-            if part is False or self._droppable(name, item, part, schema):
+            problems: list[str] = []
+            found = part is not False and self._part(item, part, below(path, name), problems)
+            if found:
+                fitted[name] = found[0]
+                penalty += found[1]
+            elif part is False or (says_nothing(item) and name not in required):
                 penalty += SPELLED
-                continue
-            try:
-                fitted[name], more = self.fit(item, part, below(path, name))
-            except Misfit as misfit:
-                wrong += misfit.problems
             else:
-                penalty += more
-        missing = self._checker.check(value, {"required": schema.get("required", [])}, path)
-        if wrong or missing:
-            raise Misfit(missing + wrong)
-        return _accept(fitted, self._checker.check(fitted, schema, path), penalty)
+                wrong += problems
+        return accept(fitted, wrong or self._checker.check(fitted, schema, path), penalty)
+
+    def _part(self, item: Any, schema: Any, path: str, wrong: list[str]) -> tuple[Any, int] | None:
+        """Fit a field or an item; None if it does not fit, and then `wrong` says why."""
+        try:
+            return self.fit(item, schema, path)
+        except Misfit as misfit:
+            wrong += misfit.problems
+            return None
 
     def _part_for(self, name: str, schema: Schema) -> Any:
         """The schema of a field; False if the object is closed and has no such field."""
@@ -222,13 +239,6 @@ class Fitter:
             return known[name]
         patterns = pattern_schemas(name, schema)
         return patterns[0] if patterns else schema.get("additionalProperties", True)
-
-    def _droppable(self, name: str, item: Any, part: Any, schema: Schema) -> bool:
-        """Whether a field says "no value" where it may be absent and must not be null."""
-        required = schema.get("required")
-        if isinstance(required, (list, tuple)) and name in required:
-            return False
-        return says_nothing(item) and bool(self._checker.check(item, part))
 
     # -- arrays -----------------------------------------------------------------------------------
 
@@ -240,23 +250,23 @@ class Fitter:
         fitted = []
         wrong: list[str] = []
         for at, item in enumerate(rows):
-            try:
-                one, more = self.fit(item, item_schema(schema, at), below(path, at))
-            except Misfit as misfit:
-                wrong += misfit.problems
-            else:
-                fitted.append(one)
-                penalty += more
+            found = self._part(item, item_schema(schema, at), below(path, at), wrong)
+            if found:
+                fitted.append(found[0])
+                penalty += found[1]
+            elif len(wrong) >= ENOUGH:
+                break
         if wrong:
             raise Misfit(wrong)
         if schema.get("uniqueItems") is True:
             once = list({frozen(item): item for item in fitted}.values())
             penalty += SPELLED * (len(fitted) - len(once))
             fitted = once
-        return _accept(fitted, self._checker.check(fitted, schema, path), penalty)
+        return accept(fitted, self._checker.check(fitted, schema, path), penalty)
 
 
-def _accept(value: Any, wrong: list[str], penalty: int = 0) -> tuple[Any, int]:
+def accept(value: Any, wrong: list[str], penalty: int = 0) -> tuple[Any, int]:
+    """The value and its penalty if nothing is wrong with it; raises Misfit."""
     if wrong:
         raise Misfit(wrong)
     return value, penalty

@@ -30,20 +30,33 @@ class Value:
     repairs: int  # how much had to be repaired; 0 is strict JSON
 
 
+@dataclass(frozen=True)
+class Attempt:
+    """What reading at one place came to."""
+
+    value: Value | None
+    cost: int  # how many characters were looked at
+    too_deep_until: int | None = None  # all that begins before it is nested too deeply
+
+
 def read(text: str, start: int = 0) -> Value | None:
     """The JSON value that begins at text[start], after white space; None where none begins.
 
     Deeper than 200 containers is not read. NaN and the infinities are read as None, "no value".
     """
+    return attempt(text, start).value
+
+
+def attempt(text: str, start: int = 0) -> Attempt:
+    """Like `read`, for those who look in many places and must not look too often."""
     strict = _read_strict(text, start)
     if strict:
-        return strict
+        return Attempt(strict, strict.end - start)
     at = skip(text, start)
-    if at >= len(text):
-        return None
-    if text[at] in OPENERS and text[at] != "(":
+    if text[at : at + 1] in OPENERS and text[at] != "(":
         return _read_container(text, at)
-    return _read_scalar(text, at)
+    value = _read_scalar(text, at) if at < len(text) else None
+    return Attempt(value, (value.end if value else at) - start)
 
 
 def scan_end(text: str, start: int = 0) -> int | None:
@@ -52,7 +65,9 @@ def scan_end(text: str, start: int = 0) -> int | None:
     Brackets inside JSON strings do not count. A bracket of the wrong kind closes nothing, or
     what is open inside the container that it does close.
     """
-    return _Scan(text).end(start)
+    found = SPACE.match(text, start)
+    at = found.end() if found else start
+    return _Scan(text).end(at) if text[at : at + 1] in ("{", "[") else None
 
 
 class _Scan:
@@ -60,22 +75,29 @@ class _Scan:
 
     def __init__(self, text: str) -> None:
         self._text = text
+        self._open: list[str] = []
+        self._counts = {"}": 0, "]": 0}
         self.deepest = 0
 
     def end(self, at: int) -> int | None:
-        open_: list[str] = []
         while found := _MARK.search(self._text, at):
             char = found[0]
             at = self._string_end(found.end()) if char == '"' else found.end()
             if char in OPENERS:
-                open_.append(OPENERS[char])
-                self.deepest = max(self.deepest, len(open_))
-            elif char in open_:
-                while open_.pop() != char:
-                    pass
-            if not open_:
-                return at
+                self._open.append(OPENERS[char])
+                self._counts[OPENERS[char]] += 1
+                self.deepest = max(self.deepest, len(self._open))
+            elif self._counts.get(char):
+                self._close(char)
+                if not self._open:
+                    return at
         return None
+
+    def _close(self, closer: str) -> None:
+        closed = ""
+        while closed != closer:
+            closed = self._open.pop()
+            self._counts[closed] -= 1
 
     def _string_end(self, at: int) -> int:
         while found := _QUOTE.search(self._text, at):
@@ -122,15 +144,17 @@ def _closed_too_early(text: str, end: int, value: Any) -> bool:
     )
 
 
-def _read_container(text: str, at: int) -> Value | None:
+def _read_container(text: str, at: int) -> Attempt:
     reader = Reader(text, at)
     try:
         complete = reader.run()
     except TooDeepError:
-        return None
+        return Attempt(None, reader.at - at, too_deep_until=reader.at)
+    cost = reader.at - at + reader.lost_ends * (len(text) - at)
     if reader.prose:
-        return None
-    return Value(reader.root, reader.at, complete, reader.cut, reader.repairs)
+        return Attempt(None, cost)
+    value = Value(reader.root, reader.at, complete, reader.cut, reader.repairs)
+    return Attempt(value, cost)
 
 
 def _read_scalar(text: str, at: int) -> Value | None:

@@ -218,7 +218,8 @@ class PartialReader:
     def _comment(self, text: str, at: int) -> int:
         end = text.find(self._comment_end, at)
         if end < 0:
-            return len(text) if not text.endswith("*") else max(at, len(text) - 1) or -1
+            last = len(text) - text.endswith("*")  # may be half of the end
+            return last if last > at else -1
         self._mode = self._between
         return end + len(self._comment_end)
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .lenient import Value
+from .lenient import Attempt, Value
 from .marks import QUOTES, VALUE_START, is_key, peek
 from .reasoning import CLOSE, CLOSES, OPENS
 
@@ -16,8 +16,8 @@ _MARK = re.compile(rf"(?P<opens>{OPENS})|{CLOSES}|(?P<bracket>[{{\[｛［])", re
 _FENCE_BEFORE = re.compile(r"(?:`{2,}|~{3,})[\w+-]*\s*$")
 _LINE_BEFORE = re.compile(r"(?:\A|[\n:>`-])[ \t]*$")
 _FENCE_AFTER = re.compile(r"\n[ \t]*(?:`{2,}|~{3,})")
-_WHOLE_FENCE = re.compile(r"`{3,}(?:[\w+-]*\n)?([\s\S]*?)(?:`{3,})?\Z")
-_FENCES = re.compile(r"`{3,}[\w+-]*[ \t]*\n([^`]*)\n[ \t]*`{3,}")
+_FENCE_LABEL = re.compile(r"(?:[\w+-]*\n)?")
+_FENCES = re.compile(r"(?<!`)`{3,8}[\w+-]{0,20}[ \t]{0,8}\n([^`]*)`{3}")
 _FIRST_FIELD = re.compile(r"\s*(?=\"[^\"\n]{1,80}\"\s{0,20}:)")
 _LOOK_BACK = 60
 _INSIDE = frozenset(":,[{(=")
@@ -67,6 +67,10 @@ class Spots:
         close = _FENCE_AFTER.search(self._text, spot.at)
         return close.start() if close else len(self._text)
 
+    def was_tried(self, tried: Attempt) -> None:
+        """Say that nothing was read at the last spot."""
+        self._at = max(self._at, tried.too_deep_until or 0)
+
     def was_read(self, value: Value, *, fits: bool) -> None:
         """Say what was read at the last spot: its inside is passed over as far as it should be."""
         if not value.repairs:
@@ -111,8 +115,11 @@ class Spots:
 
 def unfenced(text: str) -> str:
     """A text without the fence around all of it."""
-    fence = _WHOLE_FENCE.match(text)
-    return fence[1].strip() if fence else text
+    if not text.startswith("```"):
+        return text
+    body = text.strip("`")
+    label = _FENCE_LABEL.match(body)
+    return body[label.end() if label else 0 :].strip()
 
 
 def fences(text: str) -> list[str]:

@@ -88,7 +88,7 @@ class Reader:
         self.cut = False
         self._stack: list[Frame] = []
         self._around = Around()
-        self._lost_ends = 0
+        self.lost_ends = 0
 
     def run(self) -> bool:
         """Read; says whether the root was closed. Raises TooDeepError."""
@@ -159,7 +159,7 @@ class Reader:
             return False
         if not frame.value:
             frame.value = {}
-            self._hand_up(frame.value)
+            self._swap(frame.value)
             return True
         if len(self._stack) > 1 and self._stack[-2].is_object:
             self._pop()
@@ -180,7 +180,9 @@ class Reader:
         if arrow:
             self.at = skip(self.text, arrow.end())
             self.repairs += arrow[0] != ":"
-        elif not quoted or not self._value_begins():
+        elif quoted and self._value_begins():
+            self.repairs += 1
+        else:
             self._no_field(frame, key, quoted=quoted)
             return
         frame.key = key
@@ -280,8 +282,8 @@ class Reader:
             self._junk(after)
 
     def _count_lost_end(self, *, lost: bool) -> None:
-        self._lost_ends += lost
-        if self._lost_ends > _MAX_LOST_ENDS:
+        self.lost_ends += lost
+        if self.lost_ends > _MAX_LOST_ENDS:
             self.at = len(self.text)
             self.cut = True
 
@@ -308,19 +310,22 @@ class Reader:
     def _pop(self) -> None:
         frame = self._stack.pop()
         self._around.count(frame.closer, -1)
-        self.repairs += frame.commas if frame.value else frame.commas - 1
-        if frame.closer == ")" and len(frame.value) == 1 and not frame.commas:
-            self._hand_up(frame.value[0])
-        elif frame.words and not frame.value and not frame.prose:
-            self._hand_up(frame.words)
+        self.repairs += max(0, frame.commas - (not frame.value))
         if not self._stack:
             self.prose = frame.prose and not frame.value
 
-    def _hand_up(self, value: Any) -> None:
+    def _settle(self) -> None:
+        """See what the innermost container was, now that its own bracket closes it."""
+        frame = self._stack[-1]
+        if frame.closer == ")" and len(frame.value) == 1 and not frame.commas:
+            self._swap(frame.value[0])  # ("x") is no tuple
+        elif frame.words and not frame.value and not frame.prose:
+            self._swap(frame.words)  # a set
+
+    def _swap(self, value: Any) -> None:
         """Put `value` where the innermost container was put."""
-        holder = [frame for frame in self._stack[-2:] if frame.value is not value]
-        if holder:
-            holder[-1].replace(value)
+        if len(self._stack) > 1:
+            self._stack[-2].replace(value)
         else:
             self.root = value
 
@@ -333,8 +338,10 @@ class Reader:
         skipped = len(self._stack) - 1 - depth
         if self._believed(depth, skipped):
             self.repairs += skipped
-            while len(self._stack) > depth:
+            while len(self._stack) > depth + 1:
                 self._pop()
+            self._settle()
+            self._pop()
             return
         self.repairs += 1
         if skipped:  # the wrong kind of bracket: it closes what is open

@@ -3,6 +3,8 @@
 A function returns the value and a penalty, or None where the text does not clearly say one value.
 """
 
+# ruff: noqa: RUF001 - what models write has such characters
+
 from __future__ import annotations
 
 import re

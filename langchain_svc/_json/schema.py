@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from .check import Checker, Schema, fields_of, has_type, type_names
-from .fitter import Fitter, Misfit
-from .shapes import is_skeleton
+from .fitter import Fitter, Misfit, accept
+from .shapes import is_skeleton, is_strange, options_of
+from .wording import got, listed
 
-__all__ = ["Misfit", "fit", "problems"]
+__all__ = ["Misfit", "fields", "fit", "problems", "wants"]
 
 _TOO_DEEP = "answer: nested too deeply"
+_COMBINES = ("anyOf", "oneOf", "allOf")
 
 
 def problems(value: Any, schema: Schema) -> list[str]:
@@ -35,50 +37,67 @@ def fit(value: Any, schema: Schema, *, coerce: bool = True, tidy: bool = False) 
     Raises:
         Misfit: The value does not fit. Its `problems` say why.
     """
-    if echoes(value, schema):
+    roots = _roots(schema)
+    if any(_echoes(value, root) for root in roots):
         raise Misfit(["answer: this is the schema itself, not a value that follows it"])
+    if not coerce:
+        return accept(value, problems(value, schema))
     try:
-        if coerce:
-            return Fitter(schema, tidy=tidy).fit(value, schema)
+        fitted, penalty = Fitter(schema, tidy=tidy).fit(value, schema)
     except RecursionError:
         raise Misfit([_TOO_DEEP]) from None
-    wrong = problems(value, schema)
-    if wrong:
-        raise Misfit(wrong)
-    return value, 0
+    if (
+        tidy
+        and isinstance(fitted, dict)
+        and roots
+        and all(is_strange(fitted, one) for one in roots)
+    ):
+        raise Misfit([f"answer: has none of the fields {listed(fields(schema))}, {got(fitted)}"])
+    return fitted, penalty
 
 
 def wants(schema: Any, name: str) -> bool:
     """Whether the schema allows values of a type at its root."""
+    return any(
+        name in type_names(root.get("type"))
+        or any(has_type(option, name) for option in options_of(root) or ())
+        for root in _roots(schema)
+    )
+
+
+def fields(schema: Any) -> list[str]:
+    """The fields that the schema names at its root."""
+    return list(dict.fromkeys(name for root in _roots(schema) for name in fields_of(root)))
+
+
+def _roots(schema: Any) -> list[Schema]:
+    """The schema and all that it refers to for the whole value, but for what only combines."""
     checker = Checker(schema)
-    seen: list[Any] = []
+    seen: list[Schema] = []
     waiting = [schema]
     while waiting:
-        part = waiting.pop()
+        part = waiting.pop(0)
         if not isinstance(part, Mapping) or any(part is one for one in seen):
             continue
         seen.append(part)
-        options = [*_listed(part.get("enum")), *([part["const"]] if "const" in part else [])]
-        if name in type_names(part.get("type")) or any(has_type(one, name) for one in options):
-            return True
-        waiting += [member for word in _UNIONS for member in _listed(part.get(word))]
-        waiting += [checker.resolve(part["$ref"])] if "$ref" in part else []
-    return False
+        for word in _COMBINES:
+            members = part.get(word)
+            waiting += members if isinstance(members, list) else []
+        if "$ref" in part:
+            waiting.append(checker.resolve(part["$ref"]))
+    return [part for part in seen if _says_something(part)]
 
 
-_UNIONS = ("anyOf", "oneOf", "allOf")
+def _says_something(part: Schema) -> bool:
+    return not any(word in part for word in ("$ref", *_COMBINES)) or "properties" in part
 
 
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def echoes(value: Any, schema: Schema) -> bool:
+def _echoes(value: Any, schema: Schema) -> bool:
     """Whether the value is the schema, or its fields, handed back unfilled."""
-    fields = fields_of(schema)
-    if not isinstance(value, dict) or not fields:
+    known = fields_of(schema)
+    if not isinstance(value, dict) or not known:
         return False
-    if value == fields:
+    if value == known:
         return True
     shown = value.get("properties", ())
-    return "properties" not in fields and is_skeleton(shown) and set(shown) <= set(fields)
+    return "properties" not in known and is_skeleton(shown) and set(shown) <= set(known)

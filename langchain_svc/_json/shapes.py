@@ -120,6 +120,13 @@ def unwrapped(value: dict[str, Any], schema: Schema) -> Iterator[Any]:
         yield held
 
 
+def is_strange(value: dict[str, Any], schema: Schema) -> bool:
+    """Whether an object has fields, but none that the schema knows, where it knows some."""
+    known = fields_of(schema)
+    open_ = bool(schema.get("additionalProperties"))
+    return bool(value and known) and not open_ and not any(name in known for name in value)
+
+
 def is_skeleton(value: Any) -> bool:
     """Whether all fields of an object are schemas: the form was handed back, not filled in."""
     return (

@@ -1,5 +1,7 @@
 """Strings: any quotes, raw line ends, inner quotes, forgotten quotes, and strings cut off."""
 
+# ruff: noqa: RUF001 - what models write has such characters
+
 from __future__ import annotations
 
 import re
@@ -15,8 +17,9 @@ _TRIPLES = ('"""', "'''", "```")
 _LABEL = re.compile(r"[^\n`]{0,60}\n")
 _DOUBLED = re.compile(r"(\"\"|'')(?=[^\s,:}\]\"'])([^\"'\n]{1,300})([\"']{1,2})")
 _MOST_TRIPLES = 20
-_ENDS_LINE = re.compile(r",?[ \t]*\r?\n\s*(?=[}\]])")
-_FENCE_TAIL = re.compile(r"\s*`{3,}\s*\Z")
+_LINE_END = re.compile(r"\n\s*")
+_TAG = re.compile(r"</[A-Za-z][\w-]*>\Z|<[|｜][^<>]*>\Z")
+_LONGEST_TAG = 40
 _RAW = re.compile(r"[\x00-\x1f]")
 _SEARCHES = {quote: re.compile(f"[{re.escape(ends)}\\\\]") for quote, ends in QUOTES.items()}
 _ESCAPED_QUOTE = re.compile(r'\\+"')
@@ -34,7 +37,7 @@ class Text:
 
 
 def begins_string(text: str, at: int) -> bool:
-    """Whether a string begins at `at`, with a quote or, escaped once too often, with \\"."""
+    r"""Whether a string begins at `at`, with a quote or, escaped once too often, with \"."""
     return text[at] in QUOTES or text.startswith('\\"', at)
 
 
@@ -63,10 +66,11 @@ def read_string(
     end, resume = _find_end(text, place, around, inside, _SEARCHES[text[at]])
     repairs = inside.quotes + (text[at] != '"')
     if end is None:
+        string = _unterminated(text, closers, inside, repairs)
         key = KEY_TEXT.match(text, inside.begin) if place is Place.KEY else None
-        if key:  # {"key: ...
+        if key and not string.cut:  # {"key: ...}
             return Text(key[0], key.end(), repairs + 1, lost=True)
-        return _unterminated(text, closers, inside, repairs)
+        return string
     raw = text[at + 1 : end]
     value, odd = unescape(raw)
     repairs += odd + bool(_RAW.search(raw)) + (resume != end + 1)
@@ -104,23 +108,38 @@ def _is_doubled(text: str, mark: int) -> bool:
 def _unterminated(text: str, closers: Sequence[str], inside: Inside, repairs: int) -> Text:
     """A string with no end: its closing quote was forgotten, or the text was cut off in it."""
     begin = inside.begin
-    raw = text[begin:]
-    line_end = _ENDS_LINE.search(raw)
-    if line_end and _balanced(raw[: line_end.start()]):
-        value, odd = unescape(raw[: line_end.start()])
-        return Text(value, begin + line_end.end(), repairs + odd + 1, lost=True)
-    fence = _FENCE_TAIL.search(raw)
-    body = raw[: fence.start()] if fence else raw
+    line = _closing_line(text, begin)
+    if line and _balanced(text[begin : line[0]]):
+        value, odd = unescape(text[begin : line[0]].rstrip(" \t\r,"))
+        return Text(value, line[1], repairs + odd + 1, lost=True)
+    body = _without_tail(text[begin:])
     kept = _without_closers(body, closers)
-    if kept is not None and inside.quotes % 2:  # one of them was its end, and junk follows
-        kept = text[begin : inside.last]
-        value, odd = unescape(kept)
-        return Text(value, inside.last + 1, repairs + odd + 1, lost=True)
-    if kept is not None:
-        value, odd = unescape(kept)
-        return Text(value, begin + len(kept), repairs + odd + 1, lost=True)
-    value, odd = unescape(body, cut=True)
-    return Text(value, len(text), repairs + odd + 1, cut=True)
+    if kept is None:
+        value, odd = unescape(body, cut=True)
+        return Text(value, len(text), repairs + odd + 1, cut=True, lost=True)
+    end = resume = begin + len(kept)
+    if inside.quotes % 2:  # one of them was its end, and junk follows
+        end, resume = inside.last, inside.last + 1
+    value, odd = unescape(text[begin:end])
+    return Text(value, resume, repairs + odd + 1, lost=True)
+
+
+def _closing_line(text: str, begin: int) -> tuple[int, int] | None:
+    """Where the first line ends before one that begins with a closing bracket; and that bracket."""
+    for found in _LINE_END.finditer(text, begin):
+        if text[found.end() : found.end() + 1] in ("}", "]"):
+            return found.span()
+    return None
+
+
+def _without_tail(raw: str) -> str:
+    """The text without the fence, or the tag, that closes what the JSON was in."""
+    kept = raw.rstrip()
+    bare = kept.rstrip("`")
+    if len(kept) - len(bare) > 2:  # noqa: PLR2004 - three backticks or more
+        return bare.rstrip()
+    tag = _TAG.search(kept[-_LONGEST_TAG:])
+    return kept[: len(kept) - len(tag[0])].rstrip() if tag else raw
 
 
 def _without_closers(raw: str, closers: Sequence[str]) -> str | None:

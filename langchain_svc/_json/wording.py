@@ -43,7 +43,7 @@ def show(value: Any) -> str:
 
 
 def got(value: Any) -> str:
-    """ "got string 'abc'", "got null", "got object with a, b": the second half of a problem."""
+    """The second half of a problem: "got string 'abc'", "got null", "got object with a, b"."""
     if value is None:
         return "got null"
     joint = "with " if isinstance(value, (dict, list, tuple)) else ""

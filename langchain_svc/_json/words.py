@@ -1,5 +1,7 @@
 """What stands without quotes: numbers, literals of several languages, and bare words."""
 
+# ruff: noqa: RUF001 - what models write has such characters
+
 from __future__ import annotations
 
 import re
@@ -7,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from .endings import Around, Place, field_follows, structure_at
-from .marks import CLOSERS, COMMAS, VALUE_START, is_key, peek, stops
+from .marks import CLOSERS, COMMAS, QUOTES, VALUE_START, is_key, peek, stops
 
 ABSENT: Final = object()  # JavaScript's undefined: a field that is not there
 
@@ -80,8 +82,8 @@ class Word:
     cut: bool  # the text ended right after it: there may have been more
 
 
-_MARK = re.compile(r"\n\s*|[,;，；{}\])｝］】\"`<]|\s(?://|/\*|#\s)")
-_SHORT = re.compile(r"(?:[-+.\d][\w.+-]*|true|false|null|True|False|None)[ \t]+")
+_MARK = re.compile(r"\n\s*|[,;，；{}\])｝］】\"`<]|\s(?://|/\*|#\s|<!--)")
+_SHORT = re.compile(r"(?:[-+.\d][\w.+-]*|true|false|null|True|False|None)(?![\w.+-])")
 
 
 def read_word(text: str, at: int, place: Place, around: Around) -> Word:
@@ -95,8 +97,8 @@ def read_word(text: str, at: int, place: Place, around: Around) -> Word:
 
 def _word_end(text: str, at: int, place: Place, around: Around) -> int:
     short = _SHORT.match(text, at)
-    if short and _value_follows(text, short.end(), place, around):
-        return short.end()  # a comma is missing
+    if short and _next_begins(text, short.end(), place, around):
+        return short.end()
     braces = 0  # opened inside the word
     for found in _MARK.finditer(text, at):
         mark = found.start()
@@ -107,10 +109,14 @@ def _word_end(text: str, at: int, place: Place, around: Around) -> int:
     return len(text)
 
 
-def _value_follows(text: str, at: int, place: Place, around: Around) -> bool:
+def _next_begins(text: str, at: int, place: Place, around: Around) -> bool:
+    """Whether the next field or item begins behind a number or a literal, comma or not."""
+    after = peek(text, at)
+    if text[after : after + 1] in COMMAS:
+        return text[(follows := peek(text, after + 1)) : follows + 1] in QUOTES
     if place is Place.ITEM:
-        return VALUE_START.match(text, at) is not None
-    return is_key(text, at, words=around.words)
+        return after > at and VALUE_START.match(text, after) is not None
+    return is_key(text, after, words=around.words)
 
 
 def _ends_at(text: str, at: int, place: Place, around: Around) -> bool:

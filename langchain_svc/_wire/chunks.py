@@ -55,7 +55,7 @@ def _carries_error(found: Mapping[str, Any]) -> bool:
         return True
     if isinstance(error, str) and error:
         return "choices" not in found
-    return found.get("type") == "error"
+    return found.get("type") == "error" or found.get("success") is False
 
 
 def _read_completion(found: Mapping[str, Any]) -> Found | None:

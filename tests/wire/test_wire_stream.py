@@ -178,6 +178,7 @@ DAMAGED = {
         "Hi",
         "an error",
     ),
+    "no success": (b'{"success": false, "message": "boom"}', "", "an error"),
     "error alone": (b'{"error": {"message": "boom"}}', "", "an error"),
     "half a letter": ("Hié".encode()[:-1], "Hi", "cut in half"),
     "no utf-8": (b"Hi\xff there", "Hi", "no UTF-8"),
@@ -188,7 +189,7 @@ DAMAGED = {
 @pytest.mark.parametrize("name", DAMAGED)
 def test_damage_is_named_after_the_text_before_it(name):
     body, text, fault = DAMAGED[name]
-    label = "application/json" if name in {"unknown json", "error alone"} else ""
+    label = "application/json" if name in {"unknown json", "error alone", "no success"} else ""
     if name.startswith("half a plain"):
         label = "text/event-stream"
     for at in range(len(body) + 1):

@@ -1,0 +1,84 @@
+"""Which web addresses of images are passed on to the service.
+
+We never fetch one. But an address inside somebody's network, passed on because a model wrote it,
+would make the service the model's hand there, so only public ones go. A public name that leads
+to a private address is not seen here, as names are not looked up.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import socket
+from urllib.parse import urlsplit
+
+_LONGEST = 2048
+# The last part begins with a letter, or some resolvers would read the name as a number.
+_NAME = re.compile(r"(?!-)(?:[a-z0-9_-]{1,63}\.)+[a-z][a-z0-9-]{1,62}", re.ASCII)
+_PRIVATE_ENDS = ("localhost", "local", "internal", "intranet", "lan", "home", "corp", "arpa")
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+class AddressError(ValueError):
+    """An address that is not passed on; its text says why."""
+
+
+def check_address(url: str) -> str:
+    """The address as it came.
+
+    Raises:
+        AddressError: It is none, or not one of a public host over http or https.
+    """
+    if (
+        len(url) > _LONGEST
+        or not url.isascii()
+        or not url.isprintable()
+        or set(url) & set(' "<>\\')
+    ):
+        raise AddressError(
+            f"the address must have at most {_LONGEST} printable ASCII characters, no spaces"
+        )
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        raise AddressError("the address has no valid host and port") from None
+    if parts.scheme not in {"http", "https"} or not host:
+        raise AddressError("the address must look like https://host/path")
+    if "@" in parts.netloc:
+        raise AddressError("the address must hold no user name and no password")
+    if not _is_public(host.rstrip(".")):
+        raise AddressError("the address must be of a public host, not of a private network")
+    return url
+
+
+def _is_public(host: str) -> bool:
+    address = _as_address(host)
+    if address is not None:
+        return _is_public_address(address)
+    return bool(_NAME.fullmatch(host)) and host.rpartition(".")[2] not in _PRIVATE_ENDS
+
+
+def _as_address(host: str) -> Address | None:
+    """The address that a host is, also in the old forms such as `127.1` and `0x7f000001`."""
+    try:
+        return ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        pass
+    try:
+        return ipaddress.IPv4Address(socket.inet_aton(host))
+    except OSError:
+        return None
+
+
+def _is_public_address(address: Address) -> bool:
+    if isinstance(address, ipaddress.IPv6Address):
+        inner = address.ipv4_mapped or address.sixtofour
+        if address in _NAT64:
+            inner = ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)
+        if inner is not None:
+            return _is_public_address(inner)
+        if address.teredo is not None:
+            return False
+    return address.is_global and not address.is_multicast

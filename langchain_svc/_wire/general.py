@@ -1,0 +1,209 @@
+"""The general interface (general-api.md): chat, models and translation.
+
+Its images are in `images.py`, beside those of the versioned interface.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from . import v1
+from .chunks import read_object
+from .v1 import UnreadableError, _load, dump
+
+CHAT_PATH = "/api/chat"
+MODELS_PATH = "/api/models"
+TRANSLATE_PATH = "/api/translate"
+# general-api.md, section 2: the bounds of a chat request.
+LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE = 0.0, 1.0
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One whole answer of the chat endpoint (general-api.md, section 2).
+
+    Attributes:
+        text: The model's answer.
+        model: The id of the model that answered.
+        usage: Token counts; as documented only `total_tokens`, the one number that is sent.
+        timestamp: When, as the service wrote it.
+    """
+
+    text: str
+    model: str | None
+    usage: dict[str, int] | None
+    timestamp: str | None
+
+
+@dataclass(frozen=True)
+class GeneralModel:
+    """One model of GET /api/models (general-api.md, section 2).
+
+    Attributes:
+        id: The model id, for `SvcLLM(model=...)`.
+        name: Its name for people.
+        provider: Who makes it.
+        capabilities: What the service says it can do: chat, vision, code, analysis.
+        max_tokens: The most tokens that it takes.
+        raw: The whole record, as it came.
+    """
+
+    id: str
+    name: str | None = None
+    provider: str | None = None
+    capabilities: tuple[str, ...] = ()
+    max_tokens: int | None = None
+    raw: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+
+def chat_body(message: str, *, model: str | None, temperature: float | None, stream: bool) -> bytes:
+    """The bytes of a chat request; what is None is left out."""
+    body: dict[str, Any] = {"message": message}
+    if model is not None:
+        body["model"] = model
+    if temperature is not None:
+        body["temperature"] = temperature
+    if stream:
+        body["stream"] = True
+    return dump(body)
+
+
+def read_answer(body: bytes) -> Answer:
+    """The whole answer in a body.
+
+    Raises:
+        UnreadableError: The body is no JSON, tells of a failure, or holds no text.
+    """
+    raw = read_success(body)
+    found = read_object(raw) if isinstance(raw, dict) else None
+    if found is None or found.text is None:
+        raise UnreadableError("it holds no text")
+    return Answer(found.text, found.model, found.usage, _word(raw.get("timestamp")))
+
+
+def read_success(body: bytes) -> Any:
+    """The JSON value of an answer.
+
+    Raises:
+        UnreadableError: It is none, or one that tells of a failure under a status of success.
+    """
+    raw = _load(body)
+    if not isinstance(raw, dict):
+        return raw
+    if raw.get("success") is False:
+        raise UnreadableError("it says that the request did not succeed", raw)
+    found = read_object(raw)
+    if found is not None and found.error is not None:
+        raise UnreadableError("it carries an error under a status of success", found.error)
+    return raw
+
+
+def read_models(body: bytes) -> list[GeneralModel]:
+    """The models of a listing: under `models` or `data`, or a bare list.
+
+    Raises:
+        UnreadableError: There is no list of models in the body.
+    """
+    return [
+        GeneralModel(
+            id=record.id,
+            name=_word(record.raw.get("name")),
+            provider=_word(record.raw.get("provider")),
+            capabilities=record.capabilities,
+            max_tokens=_size(record.raw.get("max_tokens")),
+            raw=record.raw,
+        )
+        for record in v1.read_models(body)
+    ]
+
+
+def _word(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _size(value: Any) -> int | None:
+    known = isinstance(value, int) and not isinstance(value, bool) and value > 0
+    return value if known else None
+
+
+# -- translation ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Translation:
+    """One translation.
+
+    Attributes:
+        text: The translated text.
+        source: The source language that the service names, if it names one.
+        raw: The whole body, as it came.
+    """
+
+    text: str
+    source: str | None
+    raw: Any
+
+
+# Keys that can only hold the translation; only where none does, those that hold anything.
+_SURE_KEYS = (
+    "translation", "translatedText", "translated_text", "translated", "translations",
+    "target_text", "targetText",
+)  # fmt: skip
+_LIKELY_KEYS = ("text", "result", "output", "response", "content", "data", "answer")
+_OUTER_KEYS = ("data", "result", "results", "output", "response", "payload")
+_SOURCE_KEYS = (
+    "detected_source_language", "detectedSourceLanguage", "detected_language", "detectedLanguage",
+    "source_language", "sourceLanguage", "source", "from",
+)  # fmt: skip
+_DEEPEST = 8
+
+
+def translate_body(text: str, *, target: str, source: str | None) -> bytes:
+    """The bytes of a translation request; the source language is left out where it is None."""
+    given = {"text": text, "from": source, "to": target}
+    return dump({name: value for name, value in given.items() if value is not None})
+
+
+def read_translation(body: bytes) -> Translation:
+    """The translation in a body.
+
+    Raises:
+        UnreadableError: There is none, or the body tells of a failure.
+    """
+    raw = read_success(body)
+    outer = raw if isinstance(raw, dict) else {"data": raw}
+    text = _translated(outer, _SURE_KEYS) or _translated(outer, (*_SURE_KEYS, *_LIKELY_KEYS))
+    if not text:
+        raise UnreadableError("it holds no translation")
+    return Translation(text, _source(outer), raw)
+
+
+def _translated(value: Any, keys: tuple[str, ...], depth: int = _DEEPEST) -> str | None:
+    """The text under the first of the keys that holds one, at the least depth."""
+    if not isinstance(value, dict) or not depth:
+        return None
+    for key in keys:
+        text = _text_of(value.get(key), keys, depth - 1)
+        if text:
+            return text
+    inner = (value.get(key) for key in _OUTER_KEYS)
+    items = (i for v in inner for i in (v if isinstance(v, list) else [v]))
+    return next((t for item in items if (t := _translated(item, keys, depth - 1))), None)
+
+
+def _text_of(value: Any, keys: tuple[str, ...], depth: int) -> str | None:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        texts = [_text_of(item, keys, depth) for item in value]
+        return "\n".join(text for text in texts if text)
+    # Inside a translation a plain `text` is the translation.
+    return _translated(value, (*keys, "text"), depth)
+
+
+def _source(raw: Mapping[str, Any]) -> str | None:
+    places: list[Any] = [raw, *(raw.get(key) for key in _OUTER_KEYS)]
+    found = (p.get(key) for p in places if isinstance(p, dict) for key in _SOURCE_KEYS)
+    return next((word for value in found if (word := _word(value))), None)

@@ -1,0 +1,292 @@
+"""The lenient reader: rows of broken JSON and what their writers meant, then its properties."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from langchain_svc._json.lenient import read, scan_end
+
+BRACKETS = [
+    # closing brackets that are missing, too many, or of the wrong kind
+    ('{"city": "Bonn", "at": {"lat": 50.7', {"city": "Bonn", "at": {"lat": 50.7}}),
+    ("[[1, 2], [3, 4", [[1, 2], [3, 4]]),
+    ('{"in": {"n": 1}}, "out": 2}', {"in": {"n": 1}, "out": 2}),
+    ('[{"n": 1}}, {"n": 2}]', [{"n": 1}, {"n": 2}]),
+    ('[{"n": 1, {"n": 2}]', [{"n": 1}, {"n": 2}]),
+    ('[{"s": "x", {"s": "y"}]', [{"s": "x"}, {"s": "y"}]),
+    ('[{"n": 1}, {"n": 2]', [{"n": 1}, {"n": 2}]),
+    ('[{"n": 1], {"n": 2}]', [{"n": 1}, {"n": 2}]),
+    ('{"tags": ["a", "b"}, "n": 1}', {"tags": ["a", "b"], "n": 1}),
+    ('{"tags": ["a", "b", "n": 1}', {"tags": ["a", "b"], "n": 1}),
+    ('{"rows": [{"n": 1], "more": false}', {"rows": [{"n": 1}], "more": False}),
+    ('{"tags": ["a"], "b", "c"], "n": 1}', {"tags": ["a", "b", "c"], "n": 1}),
+    ('{"rows": [[1]], [[2]], "n": 1}', {"rows": [[1], [[2]]], "n": 1}),
+    ('{"s": "x"]}', {"s": "x"}),
+    ('{"both": {"n": 1}, {"n": 2}}', {"both": [{"n": 1}, {"n": 2}]}),
+    ('["n": 1, "m": 2]', {"n": 1, "m": 2}),
+    ('{{"n": {{"m": 1}}, "o": 2}}', {"n": {"m": 1}, "o": 2}),
+    ("{", {}),
+    ("[{]", [{}]),
+]
+COMMAS = [
+    ('{"n": 1,}', {"n": 1}),
+    ("[1, 2, ]", [1, 2]),
+    ('{, "n": 1,, "m": 2}', {"n": 1, "m": 2}),
+    ('{"n": 1 "m": 2}', {"n": 1, "m": 2}),
+    ('{"s": "x" "t": "y"}', {"s": "x", "t": "y"}),
+    ('{"s": "x"\n  t: 5\n}', {"s": "x", "t": 5}),
+    ('{"l": ["x" , "y" ] "n": 2}', {"l": ["x", "y"], "n": 2}),
+    ('{"o": {"n": 1} "m": 2}', {"o": {"n": 1}, "m": 2}),
+    ('["x" "y" 3', ["x", "y", 3]),
+    ("[1 2 3]", [1, 2, 3]),
+    ('{"n": 1; "m": 2}', {"n": 1, "m": 2}),
+    ("[1, 2, ...]", [1, 2]),
+    ("[1, ..., 9]", [1, 9]),
+]
+KEYS = [
+    ("{name: 'Ada', last-name: \"L\", 3: {}}", {"name": "Ada", "last-name": "L", "3": {}}),
+    ("{first name: Ada}", {"first name": "Ada"}),
+    ('{name": "Ada"}', {"name": "Ada"}),
+    ('{"name: "Ada"}', {"name": "Ada"}),
+    ('{"name: Ada, "n": 1}', {"name": "Ada", "n": 1}),
+    ('{"s": "x", "t: "y"}', {"s": "x", "t": "y"}),
+    ('{"n" = 1, "m" => 2, "o":: 3}', {"n": 1, "m": 2, "o": 3}),
+    ('{"s" "x", "n": 1}', {"s": "x", "n": 1}),
+    ('{"n": 1, "lost"}', {"n": 1}),
+    ('{"s": "x", "lost"}', {"s": "x"}),
+    ('{"n": , "m": 2}', {"m": 2}),
+    ('{"n": ..., "m": 2}', {"m": 2}),
+    ('{"n": 1, "m":', {"n": 1}),
+    ('{"n": 1, "m', {"n": 1}),
+    ('{"n": 1, NOTE "m": 2}', {"n": 1, "m": 2}),
+    ("{“n”: 1, «m»: 2, ‘o’: 3}", {"n": 1, "m": 2, "o": 3}),
+]
+WORDS = [
+    ("{yes: True, no: False, none: None, NULL: NULL}", {"yes": True, "no": False, "none": None, "NULL": None}),
+    ("{gone: undefined, nan: NaN, inf: -Infinity}", {"nan": None, "inf": None}),
+    ("[1_000, .5, 5., +1, 0x1F, 0b101, 1e3, -2.5E-1]", [1000, 0.5, 5.0, 1, 31, 5, 1000.0, -0.25]),
+    ('{"zip": 01234, "amount": -2,000.00, "n": 1}', {"zip": "01234", "amount": "-2,000.00", "n": 1}),
+    ("{day: 2024-01-02, at: 12:30, version: v1.2}", {"day": "2024-01-02", "at": "12:30", "version": "v1.2"}),
+    ("{url: https://example.com/a?b=c, n: 1}", {"url": "https://example.com/a?b=c", "n": 1}),
+    ("{colour: #ff0000, n: 1}", {"colour": "#ff0000", "n": 1}),
+    ('{"s": Oslo, Norway, "n": 1}', {"s": "Oslo, Norway", "n": 1}),
+    ('{"s": Oslo", "n": 5"}', {"s": "Oslo", "n": 5}),
+    ('{"s": Oslo "n": 5}', {"s": "Oslo", "n": 5}),
+    ("{s: f(x, {y}), n: 1}", {"s": "f(x, {y})", "n": 1}),
+    ('{"n": 1,\n "s": **One, two**\n\nThree "four".\n}', {"n": 1, "s": '**One, two**\n\nThree "four".'}),
+    ("[red, light blue]", ["red", "light blue"]),
+    ("{at: (1, 2), one: (3), few: (4,), set: {5, 6}}", {"at": [1, 2], "one": 3, "few": [4], "set": [5, 6]}),
+    ("{names: {'x', 'y'}}", {"names": ["x", "y"]}),
+]
+COMMENTS = [
+    ('{"n": 1, // one\n "m": 2 /* two */ # three\n}', {"n": 1, "m": 2}),
+    ('[\n // ] not here\n 1]', [1]),
+    ('{"n": 1 <!-- no --> }', {"n": 1}),
+    ('{"s": "x" // "y" }\n}', {"s": "x"}),
+    ('{"s": "http://x/#y", "n": 1,}', {"s": "http://x/#y", "n": 1}),
+]
+FOREIGN = [
+    ("\ufeff{\u200b“n”：1，“l”：［1，2］}", {"n": 1, "l": [1, 2]}),
+    ('｛"n": 1｝', {"n": 1}),
+    ('{\\"s\\": \\"x \\\\\\"y\\\\\\"\\", \\n \\"n\\": 1}', {"s": 'x "y"', "n": 1}),
+    ('{"s": "a" + "b" +\n "c", "n": 1}', {"s": "abc", "n": 1}),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), BRACKETS + COMMAS + KEYS + WORDS + COMMENTS + FOREIGN
+)
+def test_what_was_meant(text, value):
+    found = read(text)
+    assert found is not None
+    assert found.value == value
+    assert types(found.value) == types(value)
+    assert found.repairs > 0
+
+
+def types(value):
+    if isinstance(value, dict):
+        return {key: types(item) for key, item in value.items()}
+    return [types(item) for item in value] if isinstance(value, list) else type(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "complete", "cut"),
+    [
+        ('{"s": "x"}', True, False),
+        ('{"s": "x",}', True, False),
+        ('{"s": "x"', False, False),
+        ('{"s": "x", ', False, False),
+        ('{"s": "x"\n```\nDone.', False, False),
+        ('{"s": "x"\n</answer>', False, False),
+        ('{"s": "x', False, True),
+        ('{"s": "x\\', False, True),
+        ('{"n": 12', False, True),
+        ('{"b": tru', False, True),
+        ('{"s": "x}', True, False),
+        ("[1, 2", False, True),
+        ("[1, 2 ", False, True),
+        ("[1, 2,", False, False),
+    ],
+)
+def test_where_the_text_ended(text, complete, cut):
+    found = read(text)
+    assert (found.complete, found.cut_in_value) == (complete, cut)
+
+
+@pytest.mark.parametrize(
+    ("text", "rest"),
+    [
+        ('{"n": 1} and more', " and more"),
+        ("{'n': 1} and more", " and more"),
+        ('{"n": 1}\n```', "\n```"),
+        ("{'n': 1\n```\nand more", "```\nand more"),
+        ("[1, 2,], [3]", ", [3]"),
+        ('{"n": [1, 2]\n\nHope this helps! Note: no', "Hope this helps! Note: no"),
+    ],
+)
+def test_where_the_value_ends(text, rest):
+    assert text[read(text).end :] == rest
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("5", 5), (" -1.5 x", -1.5), ('"a" b', "a"), ("True", True), ("null", None), ("'a'", "a")],
+)
+def test_scalars(text, value):
+    found = read(text)
+    assert found.value == value
+    assert found.complete
+
+
+@pytest.mark.parametrize(
+    "text", ["", "  ", "hello", "}", ", 1", "{name} is a placeholder", "{see above}", "// {}"]
+)
+def test_where_no_value_begins(text):
+    assert read(text) is None
+
+
+def test_a_value_is_read_where_it_begins():
+    assert read('x [1] {"n": 2}', 6).value == {"n": 2}
+    assert read('x [1] {"n": 2}', 5).value == {"n": 2}
+    assert read("x [1]", 1).value == [1]
+    assert read("x [1]", 0) is None
+
+
+def test_what_is_too_deep_is_not_read():
+    assert read("[" * 200 + "]" * 200).repairs == 0
+    assert read("[" * 201 + "]" * 201) is None
+    assert read('{"a": ' * 201) is None
+    assert read("[" * 100_000) is None
+    assert read("[" * 100_000 + "]" * 100_000) is None
+
+
+def test_half_of_a_surrogate_pair_is_replaced():
+    assert read(r'{"s": "\ud83d\ude00"}').value == {"s": "\U0001f600"}
+    assert read(r'{"s": "\ud83d"}').value == {"s": "\ufffd"}
+
+
+# -- the end of a value ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "end"),
+    [
+        ("{}", 2),
+        (' [1, {"n": 2}] x', 14),
+        ('{"s": "}]\\"}"} x', 14),
+        ('{"s": "</tool_call>"}', 21),
+        ('{"n": [1, 2}', 12),
+        ('{"n": 1', None),
+        ('{"s": "}', None),
+        ('{"s": "x\\', None),
+        ("", None),
+        ("x {}", None),
+        ('"{}"', None),
+    ],
+)
+def test_scan_end(text, end):
+    assert scan_end(text) == end
+
+
+# -- properties -----------------------------------------------------------------------------------
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+SCALARS = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False), TEXTS
+)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(TEXTS, inner, max_size=4)),
+    max_leaves=12,
+)
+CONTAINERS = st.one_of(st.lists(VALUES, max_size=4), st.dictionaries(TEXTS, VALUES, max_size=4))
+LAYOUTS = st.fixed_dictionaries(
+    {
+        "indent": st.sampled_from([None, 0, 2, "\t"]),
+        "ensure_ascii": st.booleans(),
+        "separators": st.sampled_from([None, (",", ":"), (" ,\n", " : ")]),
+    }
+)
+# What is JSON with every character likely to matter.
+SCRAPS = st.text(st.sampled_from('{}[]()"\'`:,\\ntu0-1.ae #/*\n “”：，<>|\ud83d'), max_size=60)
+
+
+@given(CONTAINERS, LAYOUTS, st.sampled_from(["", " ", "\n\n", "\ufeff"]), st.sampled_from(["", "\n```", " done."]))
+def test_json_is_read_as_it_is(value, layout, before, after):
+    text = before + json.dumps(value, **layout)
+    found = read(text + after)
+    assert found.value == value
+    assert types(found.value) == types(value)
+    assert (found.end, found.complete) == (len(text), True)
+    assert scan_end(text.lstrip("\ufeff") + after) == len(text.lstrip("\ufeff"))
+
+
+@given(CONTAINERS, LAYOUTS)
+def test_the_repairing_reader_reads_sound_json_as_it_is(value, layout):
+    # An unclosed bracket before it is what sends the reader on its long way.
+    text = "[" + json.dumps(value, **layout)
+    found = read(text)
+    assert found.value == [value]
+    assert not found.complete
+
+
+@settings(max_examples=300)
+@given(CONTAINERS, LAYOUTS, st.data())
+def test_a_value_cut_off_is_a_beginning_of_it(value, layout, data):
+    text = json.dumps(value, **layout)
+    found = read(text[: data.draw(st.integers(1, len(text)))])
+    assert found is not None
+    assert begins(found.value, value)
+
+
+def begins(part, whole):
+    if isinstance(part, dict) and isinstance(whole, dict):
+        return all(key in whole and begins(item, whole[key]) for key, item in part.items())
+    if isinstance(part, list) and isinstance(whole, list):
+        return len(part) <= len(whole) and all(map(begins, part, whole))
+    # A scalar may be cut: half a number or a word is another one.
+    return not isinstance(part, (dict, list)) and not isinstance(whole, (dict, list))
+
+
+@settings(max_examples=500)
+@given(SCRAPS)
+def test_any_text_is_read_without_complaint(text):
+    found = read(text)
+    scan_end(text)
+    if found and found.complete and not found.repairs:
+        assert json.loads(text[: found.end]) == found.value
+
+
+@settings(max_examples=300)
+@given(CONTAINERS, st.data())
+def test_no_repairs_means_strict_json(value, data):
+    text = json.dumps(value)
+    at = data.draw(st.integers(0, len(text)))
+    scrap = data.draw(st.sampled_from(["", ",", '"', "}", "]", "{", ":", " ", "'", "x", "\\", "\n"]))
+    text = text[:at] + scrap + text[at + data.draw(st.integers(0, 1)) :]
+    found = read(text)
+    if found and found.complete and not found.repairs:
+        assert json.loads(text[: found.end]) == found.value

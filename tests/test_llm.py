@@ -1,0 +1,534 @@
+"""SvcLLM against the sandbox: every way of calling, every stream, settings, secrets, failures."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import json
+import pickle
+
+import httpx
+import pytest
+from langchain_core.caches import InMemoryCache
+from langchain_core.load import dumps, loads
+from langchain_core.outputs import Generation, GenerationChunk
+from langchain_core.prompts import PromptTemplate
+from langchain_core.tracers.base import BaseTracer
+from pydantic import ValidationError
+from test_exports import loaded_by
+from test_secrets import FAULTS, KEY, calls, clean
+from test_secrets import Recorder as Traces
+
+import langchain_svc as svc
+from langchain_svc.sandbox import Fault, Sandbox
+
+HELLO = "Good morning! This is the sandbox; rules answer here, not a model. How can I help?"
+
+
+@pytest.fixture(scope="module")
+def strict_box():
+    with Sandbox(strict=True) as box:
+        yield box
+
+
+@pytest.fixture
+def box(strict_box):
+    strict_box.clear()
+    strict_box.faults = ()
+    return strict_box
+
+
+@pytest.fixture
+def llm(box):
+    with svc.SvcLLM(**box.general) as model:
+        yield model
+
+
+def answering(body, content_type="application/json", **settings):
+    """A SvcLLM whose service gives this body, and the list of what it is asked."""
+    asked = []
+
+    def answer(request):
+        asked.append(request)
+        text = body if isinstance(body, str) else json.dumps(body)
+        return httpx.Response(200, text=text, headers={"content-type": content_type})
+
+    transport = httpx.MockTransport(answer)
+    clients = {
+        "http_client": httpx.Client(transport=transport),
+        "http_async_client": httpx.AsyncClient(transport=transport),
+    }
+    return svc.SvcLLM(api_key="k", base_url="https://svc.example", **clients, **settings), asked
+
+
+class Recorder(BaseTracer):
+    def __init__(self):
+        super().__init__()
+        self.runs, self.tokens = [], []
+
+    def _persist_run(self, run):
+        self.runs.append(run)
+
+    def on_llm_new_token(self, token, **kwargs):
+        self.tokens.append(token)
+        return super().on_llm_new_token(token, **kwargs)
+
+
+# -- what is sent ----------------------------------------------------------------------------------
+
+
+def test_the_request_is_the_documented_one(box, llm):
+    assert llm.invoke("good morning") == HELLO
+    (seen,) = box.requests
+    assert (seen.method, seen.path, seen.query) == ("POST", "/api/chat", "")
+    assert seen.body == b'{"message":"good morning"}'
+    assert seen.headers["authorization"] == "Bearer ***"
+    assert seen.headers["content-type"] == "application/json"
+    assert seen.unknown_fields == ()
+
+
+def test_every_field_is_sent_only_when_it_is_given(box, llm):
+    llm.invoke("hi", model="svc-pro", temperature=0)
+    list(llm.stream("hi"))
+    list(
+        svc.SvcLLM(**box.general, model="svc-pro", temperature=1).stream(
+            "hi", model=None, temperature=None
+        )
+    )
+    assert [r.json for r in box.requests] == [
+        {"message": "hi", "model": "svc-pro", "temperature": 0},
+        {"message": "hi", "stream": True},
+        {"message": "hi", "stream": True},
+    ]
+
+
+def test_the_listing(box, llm):
+    models = llm.list_models()
+    assert len(models) == 23
+    first = models[0]
+    assert (first.id, first.name, first.provider, first.capabilities, first.max_tokens) == (
+        "svc-turbo",
+        "SVC Turbo",
+        "SVC",
+        ("chat",),
+        128_000,
+    )
+    assert asyncio.run(llm.alist_models()) == models
+    assert [(r.method, r.path, r.body) for r in box.requests] == [("GET", "/api/models", b"")] * 2
+    assert "content-type" not in box.requests[0].headers
+
+
+@pytest.mark.parametrize(
+    ("body", "ids"),
+    [
+        ({"models": ["a", {"id": "b", "max_tokens": True, "capabilities": None}]}, ["a", "b"]),
+        ({"data": [{"id": "a", "max_tokens": "many"}]}, ["a"]),
+        ([{"model": "a"}, 7], ["a"]),
+    ],
+)
+def test_listings_in_other_shapes(body, ids):
+    models = answering(body)[0].list_models()
+    assert [m.id for m in models] == ids
+    assert {m.max_tokens for m in models} == {None}
+
+
+# -- ways of calling -------------------------------------------------------------------------------
+
+
+async def test_invoke_stream_batch_and_their_twins(box, llm):
+    assert await llm.ainvoke("good morning") == HELLO
+    assert "".join(llm.stream("good morning")) == HELLO
+    assert "".join([c async for c in llm.astream("good morning")]) == HELLO
+    assert llm.batch(["good morning"] * 3) == [HELLO] * 3
+    assert await llm.abatch(["good morning"] * 3) == [HELLO] * 3
+    assert (PromptTemplate.from_template("good {time}") | llm).invoke({"time": "morning"}) == HELLO
+    await llm.aclose()
+
+
+async def test_lists_of_prompts(llm):
+    for result in (
+        llm.generate(["good morning", "2+2?"]),
+        await llm.agenerate(["good morning", "2+2?"]),
+    ):
+        assert [len(g) for g in result.generations] == [1, 1]
+        assert result.generations[0][0].text == HELLO
+        assert "4" in result.generations[1][0].text
+    await llm.aclose()
+
+
+def test_one_failure_of_a_batch_loses_no_answer(box, llm):
+    box.faults = [Fault(status=400, times=1)]
+    answers = llm.batch(["good morning"] * 3, {"max_concurrency": 1}, return_exceptions=True)
+    assert isinstance(answers[0], svc.SvcBadRequestError)
+    assert answers[1:] == [HELLO] * 2
+    box.faults = [Fault(status=400, times=1)]
+    answers = asyncio.run(llm.abatch(["good morning"] * 3, return_exceptions=True))
+    assert sorted(type(a).__name__ for a in answers) == ["SvcBadRequestError", "str", "str"]
+
+
+async def test_the_first_failure_of_a_list_ends_the_others(box, llm):
+    box.faults = [Fault(status=400, times=1), Fault(hang=True)]
+    with pytest.raises(svc.SvcBadRequestError):
+        await asyncio.wait_for(llm.agenerate(["a", "b", "c"]), 5)
+    await llm.aclose()
+
+
+async def test_streaming_reads_invoke_as_a_stream(box, llm):
+    model = svc.SvcLLM(**box.general, streaming=True)
+    recorder = Recorder()
+    assert model.invoke("good morning", {"callbacks": [recorder]}) == HELLO
+    assert await model.ainvoke("good morning", {"callbacks": [recorder]}) == HELLO
+    assert "".join(recorder.tokens) == HELLO * 2
+    assert all(r.json["stream"] for r in box.requests)
+    assert (await model.agenerate(["hi"])).generations[0][0].generation_info[
+        "usage_source"
+    ] == "estimated"
+    await model.aclose()
+
+
+@pytest.mark.parametrize("stream_format", ["sse", "sse-text", "ndjson", "text", "json"])
+@pytest.mark.parametrize("merge", [True, False])
+def test_every_stream_format(stream_format, merge):
+    with (
+        Sandbox(stream_format=stream_format) as box,
+        svc.SvcLLM(**box.general, merge_events=merge) as llm,
+    ):
+        chunks = list(llm._stream("good morning"))
+        assert "".join(c.text for c in chunks) == HELLO
+        info = chunks[-1].generation_info
+        assert all(c.generation_info is None for c in chunks[:-1])
+        assert info["usage_source"] == (
+            "service" if stream_format in {"sse", "ndjson", "json"} else "estimated"
+        )
+        assert info["total_tokens"] > 10
+        astreamed = asyncio.run(collect(llm.astream("good morning")))
+        assert "".join(astreamed) == HELLO
+
+
+async def collect(chunks):
+    return [chunk async for chunk in chunks]
+
+
+async def test_tokens_reach_callbacks_and_events(llm):
+    recorder = Recorder()
+    list(llm.stream("good morning", {"callbacks": [recorder]}))
+    assert "".join(recorder.tokens) == HELLO
+    events = [
+        e
+        async for e in llm.astream_events("good morning", version="v2")
+        if e["event"] == "on_llm_stream"
+    ]
+    assert "".join(e["data"]["chunk"] for e in events) == HELLO
+    await llm.aclose()
+
+
+# -- what comes back -------------------------------------------------------------------------------
+
+
+def test_generation_info(llm):
+    info = llm.generate(["good morning"]).generations[0][0].generation_info
+    assert info["model_name"] == "svc-turbo"
+    assert info["model_provider"] == "svc"
+    assert (info["total_tokens"], info["usage_source"]) == (29, "service")
+    assert "input_tokens" not in info  # one number, never split by guess
+    assert info["timestamp"].endswith("Z")
+    assert info["request_id"].startswith("req_")
+
+
+def test_retries_are_told(box, llm):
+    box.faults = [Fault(status=503, times=1, headers={"Retry-After": "0"})]
+    info = llm.generate(["hi"]).generations[0][0].generation_info
+    assert info["retries"] == 1
+
+
+def test_an_answer_without_tokens_is_estimated():
+    model, _ = answering({"success": True, "response": "one two"})
+    (generation,) = model.generate(["three four"]).generations[0]
+    assert generation.text == "one two"
+    assert generation.generation_info["usage_source"] == "estimated"
+    assert generation.generation_info["total_tokens"] > 2
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"success": False, "error": "no such plan"},
+        {"success": False, "error": {"message": "no such plan"}},
+        {"success": False, "message": "no such plan", "response": "ignored"},
+        {"error": {"message": "no such plan"}},
+    ],
+)
+def test_no_success_is_an_error_with_its_message(body):
+    model, asked = answering(body)
+    with pytest.raises(svc.SvcResponseError, match="no such plan") as raised:
+        model.invoke("hi")
+    assert raised.value.status_code == 200
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize(
+    "body", ["", "[]", "{", {"success": True}, {"success": True, "response": 7}, {"success": False}]
+)
+def test_a_body_without_an_answer_is_an_error(body):
+    with pytest.raises(svc.SvcResponseError):
+        answering(body)[0].invoke("hi")
+
+
+def test_a_message_of_the_service_is_made_safe():
+    model, _ = answering({"success": False, "error": "Cannot do 'Zebulon Quux' with k"})
+    with pytest.raises(svc.SvcResponseError) as raised:
+        model.invoke("Zebulon Quux")
+    assert "Zebulon" not in str(raised.value)
+
+
+# -- stop ------------------------------------------------------------------------------------------
+
+
+async def test_stop_on_our_side(box, llm):
+    model = svc.SvcLLM(**box.general, stop="sandbox")
+    for text in (
+        model.invoke("good morning"),
+        await model.ainvoke("good morning"),
+        "".join(model.stream("good morning")),
+        "".join(await collect(model.astream("good morning"))),
+        llm.invoke("good morning", stop=["sandbox"]),
+    ):
+        assert text == "Good morning! This is the "
+    assert model.invoke("good morning", stop=["morning"]) == "Good "
+    assert model.invoke("good morning", stop=[]) == HELLO
+    assert all("stop" not in r.json for r in box.requests)
+    (generation,) = model.generate(["good morning"]).generations[0]
+    assert generation.generation_info["finish_reason"] == "stop"
+    assert generation.generation_info["total_tokens"] == 29  # what the service charged
+    await model.aclose()
+    await llm.aclose()
+
+
+def test_stop_closes_the_stream():
+    with Sandbox(pace=0.05) as box, svc.SvcLLM(**box.general) as model:
+        assert "".join(model.stream("good morning", stop=["This"])) == "Good morning! "
+        assert model.generate(["hi"], stop=["!"]).generations[0][0].text
+        assert box.requests[0].disconnected
+
+
+# -- settings --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ({"temperature": 1.5}, "must be a number from 0 to 1, not 1.5"),
+        ({"temperature": True}, "must be a number from 0 to 1, not True"),
+        ({"temperature": float("nan")}, "must be a number from 0 to 1, not nan"),
+        ({"temperature": "0"}, "must be a number from 0 to 1"),
+        ({"model": ""}, "must be a model id"),
+        ({"stop": [""]}, "none of them empty"),
+        ({"temprature": 1}, "did you mean 'temperature'"),
+        ({"base_url": "http://svc.example"}, "plain http"),
+        ({"base_url": "https://u:p@svc.example"}, "user name"),
+    ],
+)
+def test_settings_are_checked(words, message):
+    with pytest.raises(ValidationError, match=message):
+        svc.SvcLLM(**words)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ({"temperature": 1.5}, "temperature must be a number from 0 to 1, not 1.5"),
+        ({"temperature": float("nan")}, "temperature must be"),
+        ({"model": " x"}, "model must be a model id"),
+        ({"stop": [1]}, "stop must be a list of texts"),
+        ({"max_retries": -1}, "max_retries must be a whole number from 0"),
+        ({"timeout": 0}, "timeout must be a number above 0"),
+        ({"temprature": 1}, "did you mean 'temperature'"),
+        ({"max_tokens": 5}, "takes no 'max_tokens'"),
+    ],
+)
+def test_what_a_call_sets_is_checked_before_sending(box, llm, words, message):
+    for call in (
+        lambda: llm.invoke("hi", **words),
+        lambda: list(llm.stream("hi", **words)),
+        lambda: asyncio.run(llm.ainvoke("hi", **words)),
+    ):
+        with pytest.raises(svc.SvcRequestError, match=message):
+            call()
+    assert box.requests == []
+
+
+def test_the_environment(box, monkeypatch):
+    for name, value in box.env.items():
+        monkeypatch.setenv(name, value)
+    with svc.SvcLLM() as model:
+        assert model.invoke("good morning") == HELLO
+
+
+def test_what_is_missing_is_named():
+    with pytest.raises(svc.SvcRequestError, match=r"base_url=.*SVC_BASE_URL"):
+        svc.SvcLLM(api_key="k").invoke("hi")
+    with pytest.raises(svc.SvcRequestError, match=r"api_key=.*SVC_API_KEY"):
+        svc.SvcLLM(base_url="https://svc.example").invoke("hi")
+
+
+def test_counting_tokens():
+    assert 1 <= svc.SvcLLM().get_num_tokens("one two three") <= 5
+    counting = svc.SvcLLM(custom_get_token_ids=lambda text: [1] * len(text))
+    assert counting.get_num_tokens("abc") == len(counting.get_token_ids("abc")) == 3
+
+
+def test_langsmith_params_and_names():
+    model = svc.SvcLLM(model="svc-pro", temperature=0.5, stop=["x"])
+    assert model._get_ls_params() == {
+        "ls_provider": "svc",
+        "ls_model_type": "llm",
+        "ls_model_name": "svc-pro",
+        "ls_temperature": 0.5,
+        "ls_stop": ["x"],
+    }
+    assert model._get_ls_params(stop=["y"], model="m")["ls_model_name"] == "m"
+    assert (model._llm_type, model.model_name) == ("svc-llm", "svc-pro")
+
+
+def test_serialization_without_the_key():
+    model = svc.SvcLLM(api_key="sk-MARKED", base_url="https://svc.example", model="svc-pro")
+    text = dumps(model)
+    assert "MARKED" not in text + repr(model) + str(model) + str(model.asdict())
+    again = loads(
+        text,
+        secrets_map={"SVC_API_KEY": "sk-MARKED"},
+        valid_namespaces=["langchain_svc"],
+        allowed_objects=[svc.SvcLLM],
+    )
+    assert (again.model, again.base_url, again.api_key.get_secret_value()) == (
+        "svc-pro",
+        "https://svc.example",
+        "sk-MARKED",
+    )
+
+
+def test_copies_and_pickles_work(llm):
+    for other in (
+        copy.deepcopy(llm),
+        pickle.loads(pickle.dumps(llm)),
+        llm.model_copy(update={"temperature": 0.0}),
+    ):
+        with other:
+            assert other.invoke("good morning") == HELLO
+
+
+def test_the_cache_tells_models_apart(box):
+    cache = InMemoryCache()
+    models = [
+        svc.SvcLLM(**box.general, cache=cache, **words)
+        for words in ({}, {"stop": "This"}, {"temperature": 0})
+    ]
+    texts = [model.invoke("good morning") for model in models for _ in range(2)]
+    assert texts == [HELLO] * 2 + ["Good morning! "] * 2 + [HELLO] * 2
+    assert len(box.requests) == 3
+
+
+# -- failures --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [
+        (Fault(status=400), svc.SvcBadRequestError),
+        (Fault(status=401), svc.SvcAuthenticationError),
+        (Fault(status=403), svc.SvcPermissionDeniedError),
+        (Fault(status=404), svc.SvcNotFoundError),
+        (Fault(status=429, headers={"Retry-After": "3600"}), svc.SvcRateLimitError),
+        (Fault(status=500), svc.SvcServerError),
+        (Fault(hang=True), svc.SvcTimeoutError),
+        (Fault(reset="before"), svc.SvcConnectionError),
+    ],
+)
+def test_failures_are_the_errors_of_the_tree(box, fault, kind):
+    box.faults = [fault]
+    with svc.SvcLLM(**box.general, timeout=0.3, max_retries=0) as model:
+        for call in (
+            lambda: model.invoke("hi"),
+            lambda: list(model.stream("hi")),
+            lambda: asyncio.run(model.ainvoke("hi")),
+        ):
+            with pytest.raises(kind):
+                call()
+
+
+def test_a_broken_stream_keeps_what_came(box):
+    box.faults = [Fault(cut=True, after=3)]
+    with svc.SvcLLM(**box.general, max_retries=0) as model:
+        with pytest.raises(svc.SvcStreamError) as raised:
+            list(model.stream("good morning"))
+        assert raised.value.partial
+        assert HELLO.startswith(raised.value.partial)
+
+
+def test_leaving_a_stream_closes_its_connection():
+    with Sandbox(pace=0.05) as box, svc.SvcLLM(**box.general) as model:
+        stream = model.stream("good morning")
+        next(stream)
+        stream.close()
+        assert model.invoke("good morning") == HELLO
+        assert box.requests[0].disconnected
+
+
+def test_chunks_add_up():
+    first = GenerationChunk(text="a")
+    last = GenerationChunk(text="b", generation_info={"total_tokens": 3})
+    assert isinstance(first + last, Generation)
+    assert (first + last).generation_info == {"total_tokens": 3}
+
+
+# -- counting and secrets --------------------------------------------------------------------------
+
+
+def test_the_usage_handler_counts_a_text_model_too(box, llm):
+    with svc.SvcUsageCallbackHandler() as usage:
+        llm.batch(["good morning"] * 2)
+        llm.invoke("good morning", model="svc-pro")
+        box.faults = [Fault(status=400)]
+        with pytest.raises(svc.SvcBadRequestError):
+            llm.invoke("good morning")
+        box.faults = []
+        stream = llm.stream("good morning", model="svc-code")
+        next(stream)
+        stream.close()
+    counted = usage.models["svc-turbo"]
+    assert (counted.calls, counted.total_tokens, counted.unsplit_tokens) == (2, 58, 58)
+    assert counted.input_tokens == counted.output_tokens == 0
+    assert usage.models["svc-pro"].calls == 1
+    left = usage.models["svc-code"]
+    assert left.stopped == left.calls == 1
+    assert usage.models["unknown"].errors == {"SvcBadRequestError": 1}
+
+
+@pytest.mark.parametrize("number", range(len(FAULTS)))
+def test_no_error_tells_a_key_or_a_prompt(number):
+    recorder, failures = Traces(), 0
+    with Sandbox(api_key=KEY, faults=[FAULTS[number]]) as box:
+        model = svc.SvcLLM(**box.general, timeout=0.3, max_retries=0)
+        for call in calls(model, recorder):
+            try:
+                call()
+            except svc.SvcError as error:
+                failures += 1
+                clean(str(error) + repr(error))
+                clean(str(pickle.loads(pickle.dumps(error))))
+        model.close()
+    assert failures == 4
+    for run in recorder.runs:
+        assert KEY not in run.model_dump_json()
+        clean(run.error.splitlines()[0] if run.error else "")
+
+
+def test_constructing_loads_no_http_library():
+    core = loaded_by("import langchain_core.language_models.llms, langchain_core.tools")
+    ours = (
+        loaded_by(
+            "from langchain_svc import SvcLLM, SvcToolkit; SvcLLM(); SvcToolkit().get_tools()"
+        )
+        - core
+    )
+    assert not {"httpx", "httpcore", "tiktoken", "PIL"} & ours
