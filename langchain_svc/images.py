@@ -1,0 +1,309 @@
+"""`ImageStore`: the images of a toolkit, by handles that a model can write.
+
+A model cannot write an image, and what it writes must not open files. So the application puts
+images in and gets handles (`img_1`), tools take handles, and generated images land here too.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ._settings import shown
+from ._wire.addresses import check_address
+from ._wire.pictures import MIME_TYPES, Look, PictureError, decode, look
+from .errors import SvcRequestError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+    from ._sheet import Sheet
+
+HANDLE = re.compile(r"img_[1-9][0-9]{0,8}", re.ASCII)
+_LONGEST_PATH = 4096
+_PNG_MODES = frozenset({"1", "L", "LA", "P", "RGB", "RGBA"})
+
+
+@dataclass(frozen=True)
+class StoredImage:
+    """One image of a store: its bytes, or the address of one that was never fetched.
+
+    Attributes:
+        handle: What tools and models call it.
+        data: Its bytes; None where there is only an address.
+        url: Its address; None where there are bytes.
+        format: PNG, JPEG, GIF or WEBP, told by the bytes; None for an address.
+        width: Its width in pixels; 0 for an address.
+        height: Its height in pixels; 0 for an address.
+        label: A few words for people, on the contact sheet.
+        generated: Whether the service made it. Those may be dropped to make room.
+    """
+
+    handle: str
+    data: bytes | None = field(default=None, repr=False)
+    url: str | None = None
+    format: str | None = None
+    width: int = 0
+    height: int = 0
+    label: str = ""
+    generated: bool = False
+
+    @property
+    def mime_type(self) -> str | None:
+        """Its media type, such as image/png."""
+        return MIME_TYPES[self.format] if self.format else None
+
+    @property
+    def base64(self) -> str:
+        """Its bytes as base64; empty where there is only an address."""
+        return base64.b64encode(self.data or b"").decode()
+
+    @property
+    def size(self) -> int:
+        """What it takes of the store's bytes."""
+        return len(self.data or self.url or "")
+
+
+class ImageStore:
+    """Images by handle; bounded, and usable from any thread.
+
+    What the application adds stays until it is removed. When there is no room, the oldest
+    generated images are dropped; when that is not enough, adding fails. A handle is never given
+    to a second image.
+
+    Args:
+        max_images: How many images it holds.
+        max_bytes: How many bytes all of them may have together.
+        max_image_bytes: How many bytes one of them may have.
+        max_pixels: How many pixels one of them may have, told by its header.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_images: int = 200,
+        max_bytes: int = 256 * 1024 * 1024,
+        max_image_bytes: int = 20 * 1024 * 1024,
+        max_pixels: int = 50_000_000,
+    ) -> None:
+        self.max_images = max_images
+        self.max_bytes = max_bytes
+        self.max_image_bytes = max_image_bytes
+        self.max_pixels = max_pixels
+        self._images: dict[str, StoredImage] = {}
+        self._count = 0
+        self._lock = threading.Lock()
+
+    def add(self, image: str | bytes | Path | Image, *, label: str = "") -> str:
+        """Put an image in and get its handle. For applications: it opens the path it is given.
+
+        Args:
+            image: A path, bytes, a PIL image, a data URI, base64 or an http(s) address, which is
+                kept as it is and never fetched.
+            label: A few words for people, on the contact sheet.
+
+        Raises:
+            SvcRequestError: It is no image we take, or there is no room for it.
+        """
+        try:
+            url, data = self._read(image)
+            if url is not None:
+                return self._put(StoredImage("", url=check_address(url), label=label))
+            return self._put(self._looked_at(data, label=label))
+        except ValueError as error:
+            raise SvcRequestError(f"This image cannot be added: {error}") from None
+
+    def add_generated(
+        self, *, url: str | None = None, data: bytes = b"", label: str = ""
+    ) -> StoredImage:
+        """Put in what the service made.
+
+        Raises:
+            ValueError: It is no image we take, or there is no room for it.
+        """
+        if url is not None:
+            image = StoredImage("", url=check_address(url), label=label, generated=True)
+        else:
+            image = self._looked_at(data, label=label, generated=True)
+        return self.get(self._put(image))
+
+    def get(self, handle: str) -> StoredImage:
+        """The image of a handle.
+
+        Raises:
+            SvcRequestError: There is none, or not any more.
+        """
+        with self._lock:
+            found = self._images.get(handle)
+            known = list(self._images)[-10:]
+        if found is not None:
+            return found
+        there = f"there are: {', '.join(known)}" if known else "the store is empty"
+        raise SvcRequestError(f"There is no image {shown(handle)}; {there}")
+
+    def remove(self, handle: str) -> None:
+        """Forget an image.
+
+        Raises:
+            SvcRequestError: There is none.
+        """
+        self.get(handle)
+        with self._lock:
+            self._images.pop(handle, None)
+
+    def save(self, handle: str, path: str | Path) -> Path:
+        """Write an image's bytes to a file.
+
+        Raises:
+            SvcRequestError: There is no such image, or only its address is known.
+            OSError: The file cannot be written.
+        """
+        image = self.get(handle)
+        if image.data is None:
+            raise SvcRequestError(f"{handle} is only an address, which is never fetched")
+        path = Path(path)
+        path.write_bytes(image.data)
+        return path
+
+    def sheet(self, path: str | Path | None = None) -> Sheet:
+        """A contact sheet of all images as a PNG, also written to `path` if one is given.
+
+        Raises:
+            ImportError: Pillow is not installed.
+        """
+        from ._sheet import draw_sheet  # noqa: PLC0415  # Pillow is optional
+
+        made = draw_sheet(list(self))
+        if path is not None:
+            Path(path).write_bytes(made.png)
+        return made
+
+    def show(self) -> Sheet:
+        """The contact sheet, which a notebook displays."""
+        return self.sheet()
+
+    def __iter__(self) -> Iterator[StoredImage]:
+        with self._lock:
+            images = list(self._images.values())
+        return iter(images)
+
+    def __len__(self) -> int:
+        return len(self._images)
+
+    def __contains__(self, handle: object) -> bool:
+        return handle in self._images
+
+    def __repr__(self) -> str:
+        return f"ImageStore({', '.join(image.handle for image in self)})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self._lock:
+            state = {**vars(self), "_images": dict(self._images)}
+        del state["_lock"]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _lock=threading.Lock())
+
+    def look(self, data: bytes) -> Look:
+        """What an image's bytes are, within this store's limits.
+
+        Raises:
+            PictureError: They are no image, or one that is too large.
+        """
+        if len(data) > self.max_image_bytes:
+            raise PictureError(f"it has more than {self.max_image_bytes:,} bytes (max_image_bytes)")
+        return look(data, self.max_pixels)
+
+    def _looked_at(self, data: bytes, *, label: str, generated: bool = False) -> StoredImage:
+        seen = self.look(data)
+        return StoredImage(
+            "",
+            data=data,
+            format=seen.format,
+            width=seen.width,
+            height=seen.height,
+            label=label,
+            generated=generated,
+        )
+
+    def _read(self, image: Any) -> tuple[str | None, bytes]:
+        """The address or the bytes of what the application gave."""
+        if isinstance(image, (bytes, bytearray, memoryview)):
+            return None, bytes(image)
+        if isinstance(image, Path):
+            return None, self._read_file(image)
+        if isinstance(image, str):
+            return self._read_text(image.strip())
+        if type(image).__module__.startswith("PIL."):
+            return None, self._as_png(image)
+        raise PictureError(
+            "it must be a path, bytes, a PIL image, a data URI, base64 or an http(s) address, "
+            f"not {shown(image)}"
+        )
+
+    def _read_text(self, text: str) -> tuple[str | None, bytes]:
+        start = text[:8].lower()
+        if start.startswith(("http://", "https://")):
+            return text, b""
+        if not start.startswith("data:") and _is_file(text):
+            return None, self._read_file(Path(text))
+        try:
+            return None, decode(text, self.max_image_bytes)
+        except PictureError as error:
+            if start.startswith("data:"):
+                raise
+            raise PictureError(f"there is no such file, and as base64 {error}") from None
+
+    def _read_file(self, path: Path) -> bytes:
+        try:
+            with path.open("rb") as file:
+                return file.read(self.max_image_bytes + 1)
+        except OSError as error:
+            raise PictureError(f"the file cannot be read: {error.strerror}") from None
+
+    def _as_png(self, image: Image) -> bytes:
+        if image.width * image.height > self.max_pixels:
+            raise PictureError(f"it has more than {self.max_pixels:,} pixels (max_pixels)")
+        file = BytesIO()
+        kept = image if image.mode in _PNG_MODES else image.convert("RGB")
+        kept.save(file, "PNG")
+        return file.getvalue()
+
+    def _put(self, image: StoredImage) -> str:
+        with self._lock:
+            self._make_room(image.size)
+            self._count += 1
+            handle = f"img_{self._count}"
+            self._images[handle] = replace(image, handle=handle)
+        return handle
+
+    def _make_room(self, size: int) -> None:
+        """Drop the oldest generated images until there is room, or none if that cannot help."""
+        held = sum(image.size for image in self._images.values())
+        count = len(self._images)
+        dropped = []
+        generated = (image for image in self._images.values() if image.generated)
+        while count >= self.max_images or held + size > self.max_bytes:
+            oldest = next(generated, None)
+            if oldest is None:
+                raise PictureError(
+                    f"the store is full ({count} images, {held:,} bytes): remove() some"
+                )
+            dropped.append(oldest.handle)
+            count, held = count - 1, held - oldest.size
+        for handle in dropped:
+            del self._images[handle]
+
+
+def _is_file(text: str) -> bool:
+    try:
+        return len(text) <= _LONGEST_PATH and Path(text).is_file()
+    except (OSError, ValueError):  # too long for a name, or a zero in it
+        return False

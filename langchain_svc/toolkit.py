@@ -1,0 +1,112 @@
+"""`SvcToolkit`: the tools of the general interface, with one set of connections and one store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from langchain_core.tools import BaseTool
+from langchain_core.tools.base import BaseToolkit
+from langchain_core.utils import from_env
+from pydantic import BeforeValidator, Field, PrivateAttr
+
+from ._general import GeneralSettings
+from ._service_tool import ServiceTool, SharedConnections
+from ._settings import ServiceSettings, did_you_mean, shown
+from .config import ENV_BASE_URL_V1, GENERAL, V1, require_key, require_url
+from .images import ImageStore
+from .tools import SvcAnalyzeImage, SvcGenerateImage, SvcTranslate
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+_NAMES = ("svc_translate", "svc_analyze_image", "svc_generate_image")
+
+
+def _check_selected(value: Any) -> tuple[str, ...] | None:
+    if value is None:
+        return None
+    names = [value] if isinstance(value, str) else value
+    if not isinstance(names, (list, tuple, set, frozenset)) or not names:
+        raise ValueError(f"must be a list of names of tools, not {shown(value)}")
+    for name in names:
+        if name not in _NAMES:
+            raise ValueError(f"there is no tool {shown(name)}; {did_you_mean(str(name), _NAMES)}")
+    return tuple(name for name in _NAMES if name in names)
+
+
+class SvcToolkit(BaseToolkit, GeneralSettings):
+    """Translation, image analysis and image generation for an agent.
+
+        from langchain_svc import SvcToolkit
+
+        with SvcToolkit(api_key="...", base_url="https://...", base_url_v1="...") as toolkit:
+            handle = toolkit.images.add("photo.jpg")
+            agent = create_agent(model, toolkit.get_tools())
+
+    All tools share the toolkit's connections and its store of images. It takes the constructor
+    words that every class of this package takes, and hands them on.
+    """
+
+    base_url_v1: str | None = Field(default_factory=from_env(ENV_BASE_URL_V1, default=None))
+    """Where the v1 interface is, which makes images; its path ends in /v1."""
+
+    image_api: Literal["v1", "general"] = "v1"
+    """Which interface makes images."""
+
+    selected: Annotated[Sequence[str] | None, BeforeValidator(_check_selected)] = None
+    """The names of the tools to give; all where it is None."""
+
+    images: ImageStore = Field(default_factory=ImageStore, exclude=True, repr=False)
+    """The images that tools take and make, by handle."""
+
+    _shared: SharedConnections = PrivateAttr(default_factory=SharedConnections)
+
+    @classmethod
+    def from_env(cls, **words: Any) -> Self:
+        """A toolkit by the environment, where all that its tools need must be set.
+
+        Raises:
+            SvcRequestError: A variable is not set. (Without from_env the first use says so.)
+        """
+        toolkit = cls(**words)
+        key = None if toolkit.api_key is None else "set"
+        for tool in toolkit.get_tools():
+            on_v1 = isinstance(tool, SvcGenerateImage) and tool.api == "v1"
+            require_key(V1 if on_v1 else GENERAL, key)
+            require_url(
+                V1 if on_v1 else GENERAL, toolkit.base_url_v1 if on_v1 else toolkit.base_url
+            )
+        return toolkit
+
+    def get_tools(self) -> list[BaseTool]:
+        """The selected tools, in a fixed order."""
+        makers: dict[str, Callable[..., ServiceTool]] = {
+            "svc_translate": SvcTranslate,
+            "svc_analyze_image": SvcAnalyzeImage,
+            "svc_generate_image": SvcGenerateImage,
+        }
+        own: dict[str, dict[str, Any]] = {
+            "svc_translate": {},
+            "svc_analyze_image": {"images": self.images},
+            "svc_generate_image": {
+                "images": self.images,
+                "api": self.image_api,
+                "base_url_v1": self.base_url_v1,
+            },
+        }
+        shared = {word: getattr(self, word) for word in (*ServiceSettings.model_fields, "base_url")}
+        tools: list[BaseTool] = []
+        for name in self.selected or _NAMES:
+            tool = makers[name](**shared, **own[name])
+            tool.share(self._shared)
+            tools.append(tool)
+        return tools
+
+    def close(self) -> None:
+        """Close the tools' connections. They stay usable: the next call opens new ones."""
+        self._shared.close()
+
+    async def aclose(self) -> None:
+        """The asynchronous twin of `close`."""
+        await self._shared.aclose()

@@ -1,0 +1,310 @@
+"""The tools of the general interface: translation, image analysis and image generation."""
+
+from __future__ import annotations
+
+import base64
+import re
+import unicodedata
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from langchain_core.tools import ToolException
+from langchain_core.utils import from_env
+from pydantic import AfterValidator, Field, model_validator
+
+from ._http.readers import WholeReader
+from ._service_tool import Arguments, Artifact, Job, ServiceTool, Told, provenance
+from ._settings import number
+from ._wire import general
+from ._wire import images as pictures
+from ._wire.addresses import AddressError, check_address
+from ._wire.images import Quality, Size, Task
+from ._wire.pictures import PictureError, decode
+from .config import ENV_BASE_URL_V1, GENERAL, V1
+from .errors import SvcRequestError
+from .images import HANDLE, ImageStore, StoredImage
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from ._http.exchange import Call
+
+_LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8}){0,3}", re.ASCII)
+
+
+def _plain(text: str) -> str:
+    if not text.strip():
+        raise ValueError("must not be empty")
+    if any(unicodedata.category(c) in {"Cc", "Cs"} and c not in "\t\n\r" for c in text):
+        raise ValueError("must hold no control characters and no lone surrogates")
+    return text
+
+
+def _language(code: str) -> str:
+    if not _LANGUAGE.fullmatch(code):
+        raise ValueError("must be a language code, such as en, es or pt-BR")
+    return code
+
+
+PlainText = Annotated[str, AfterValidator(_plain)]
+Language = Annotated[str, AfterValidator(_language)]
+Count = Annotated[
+    int, Field(ge=1, le=pictures.MOST_IMAGES), number(1, pictures.MOST_IMAGES, whole=True)
+]
+
+
+class TranslateArguments(Arguments):
+    """What `svc_translate` takes."""
+
+    text: PlainText = Field(description="The text to translate, as it is.")
+    target: Language = Field(
+        description="The language to translate into, in its short form, e.g. es or pt-BR."
+    )
+    source: Language | None = Field(
+        default=None,
+        description="The language of the text, e.g. en. Leave it out if in doubt: it is detected.",
+    )
+
+
+class AnalyzeArguments(Arguments):
+    """What `svc_analyze_image` takes."""
+
+    image: str = Field(
+        description="The image: a handle such as img_1, or a public http(s) address, or base64. "
+        "Prefer the handle. Paths of files are not read."
+    )
+    task: Task = Field(
+        description="describe: say what the image shows. ocr: read the text in it. detect: list "
+        "objects and faces. moderate: judge whether it is safe to show."
+    )
+
+
+class GeneralGenerateArguments(Arguments):
+    """What `svc_generate_image` takes on the general interface."""
+
+    prompt: PlainText = Field(description="What the image shall show, in detail.")
+    size: Size | None = Field(
+        default=None,
+        description="Width x height: 1024x1024 square, 1792x1024 wide, 1024x1792 tall. Leave it "
+        "out unless the shape matters.",
+    )
+    quality: Quality | None = Field(
+        default=None,
+        description="hd for fine detail, which takes longer; else leave it out.",
+    )
+
+
+class GenerateArguments(GeneralGenerateArguments):
+    """What `svc_generate_image` takes on the v1 interface."""
+
+    prompt: PlainText = Field(
+        max_length=pictures.LONGEST_PROMPT,
+        description=f"What the image shall show, at most {pictures.LONGEST_PROMPT} characters.",
+    )
+    n: Count | None = Field(
+        default=None,
+        description=f"How many images, 1 to {pictures.MOST_IMAGES}; one if it is left out.",
+    )
+
+
+class SvcTranslate(ServiceTool):
+    """Translates text (POST /api/translate).
+
+        from langchain_svc import SvcTranslate
+
+        tool = SvcTranslate(api_key="...", base_url="https://...")
+        tool.invoke({"text": "good morning", "target": "es"})
+
+    The artifact of a `ToolMessage` has `text`, `source`, `target`, the `raw` body and where it
+    comes from. Rests on general-api.md, section 2.
+    """
+
+    name: str = "svc_translate"
+    description: str = (
+        "Translate a text into another language. Use it whenever a text is wanted in a language "
+        "other than its own. Gives the translation and nothing else."
+    )
+    args_schema: Any = TranslateArguments
+
+    def _run(self, text: str, target: str, source: str | None = None) -> Told:  # type: ignore[override]  # LangChain hands arguments on by name
+        return self._work(partial(self._job, text, target, source))
+
+    async def _arun(self, text: str, target: str, source: str | None = None) -> Told:  # type: ignore[override]  # the same
+        return await self._awork(partial(self._job, text, target, source))
+
+    def _job(self, text: str, target: str, source: str | None) -> Job:
+        call = self._new_call(
+            GENERAL,
+            "POST",
+            general.TRANSLATE_PATH,
+            partial(WholeReader, general.read_translation),
+            self._limits({}),
+            body=general.translate_body(text, target=target, source=source),
+            private=(text,),
+        )
+
+        def process(found: general.Translation) -> Told:
+            parts = {"text": found.text, "source": source or found.source, "target": target}
+            return found.text, provenance(call, found.raw) | parts
+
+        return Job(call, process)
+
+
+class SvcAnalyzeImage(ServiceTool):
+    """Says what is in an image (POST /api/vision): description, text, objects, moderation.
+
+    An image is a handle of `images`, a public http(s) address, which is passed on and never
+    fetched by us, or base64. The artifact has `text`, `result`, the `raw` body and where it comes
+    from. Rests on general-api.md, section 2.
+    """
+
+    name: str = "svc_analyze_image"
+    description: str = (
+        "Look at an image: describe it, read the text in it, find objects and faces, or judge "
+        "whether it is safe to show. Give the handle that the image has in this conversation, "
+        "such as img_1."
+    )
+    args_schema: Any = AnalyzeArguments
+
+    images: ImageStore = Field(default_factory=ImageStore, exclude=True, repr=False)
+    """The images that handles stand for."""
+
+    max_inline_bytes: Annotated[int, number(above=True, whole=True)] = 512 * 1024
+    """The largest image that may stand in the arguments as base64. Larger ones need a handle."""
+
+    def _run(self, image: str, task: Task) -> Told:  # type: ignore[override]  # LangChain hands arguments on by name
+        return self._work(partial(self._job, image, task))
+
+    async def _arun(self, image: str, task: Task) -> Told:  # type: ignore[override]  # the same
+        return await self._awork(partial(self._job, image, task))
+
+    def _job(self, image: str, task: Task) -> Job:
+        sent = self._sendable(image)
+        call = self._new_call(
+            GENERAL,
+            "POST",
+            pictures.VISION_PATH,
+            partial(WholeReader, partial(pictures.read_analysis, task=task)),
+            self._limits({}),
+            body=pictures.vision_body(sent, task),
+            private=(sent,) if sent.startswith("http") else (),
+        )
+        handle = image.strip() if image.strip() in self.images else None
+
+        def process(found: pictures.Reading) -> Told:
+            parts = {"task": task, "image": handle, "text": found.text, **found.parts}
+            return found.text, provenance(call, found.raw) | parts
+
+        return Job(call, process)
+
+    def _sendable(self, image: str) -> str:
+        """The address or the base64 to send; nothing is read or fetched for it."""
+        text = image.strip()
+        if HANDLE.fullmatch(text):
+            stored = self.images.get(text)
+            return stored.url or stored.base64
+        try:
+            if text[:8].lower().startswith(("http://", "https://")):
+                return check_address(text)
+            data = decode(text, self.max_inline_bytes)
+            self.images.look(data)
+        except AddressError as error:
+            raise SvcRequestError(f"The image's address is not passed on: {error}") from None
+        except PictureError as error:
+            known = ", ".join(stored.handle for stored in self.images) or "none yet"
+            raise SvcRequestError(
+                "The image must be a handle such as img_1, a public http(s) address or base64; "
+                f"files are not read. As base64, {error}. Handles: {known[-200:]}"
+            ) from None
+        return base64.b64encode(data).decode()
+
+
+class SvcGenerateImage(ServiceTool):
+    """Makes images from a description (POST /images/generate, or /api/generate-image).
+
+    The images land in `images`, and the model gets their handles. The artifact has `images`
+    (handles), `unread` (what came and could not be kept, with the reason), the `raw` body and
+    where it comes from. Rests on v1-api.md and general-api.md, section 2.
+    """
+
+    name: str = "svc_generate_image"
+    description: str = (
+        "Make a new image from a description. Use it only when an image is asked for. Gives a "
+        "handle such as img_1, by which other tools take the image."
+    )
+    args_schema: Any = GenerateArguments
+
+    api: Literal["v1", "general"] = "v1"
+    """Which interface to ask. The general one makes one image at a time."""
+
+    base_url_v1: str | None = Field(default_factory=from_env(ENV_BASE_URL_V1, default=None))
+    """Where the v1 interface is; its path ends in /v1."""
+
+    images: ImageStore = Field(default_factory=ImageStore, exclude=True, repr=False)
+    """Where the images land."""
+
+    @model_validator(mode="after")
+    def _fit_arguments(self) -> Self:
+        if self.api == "general" and self.args_schema is GenerateArguments:
+            self.__dict__["args_schema"] = GeneralGenerateArguments
+        return self
+
+    def _run(  # type: ignore[override]  # LangChain hands arguments on by name
+        self,
+        prompt: str,
+        size: Size | None = None,
+        quality: Quality | None = None,
+        n: int | None = None,
+    ) -> Told:
+        return self._work(partial(self._job, prompt, size, quality, n))
+
+    async def _arun(  # type: ignore[override]  # the same
+        self,
+        prompt: str,
+        size: Size | None = None,
+        quality: Quality | None = None,
+        n: int | None = None,
+    ) -> Told:
+        return await self._awork(partial(self._job, prompt, size, quality, n))
+
+    def _job(self, prompt: str, size: str | None, quality: str | None, n: int | None) -> Job:
+        on_v1 = self.api == "v1"
+        call = self._new_call(
+            V1 if on_v1 else GENERAL,
+            "POST",
+            pictures.GENERATE_PATH if on_v1 else pictures.GENERAL_GENERATE_PATH,
+            partial(WholeReader, pictures.read_pictures),
+            self._limits({}),
+            body=pictures.generate_body(prompt, size=size, quality=quality, n=n),
+            private=(prompt,),
+        )
+        return Job(call, partial(self._kept, call, prompt))
+
+    def _kept(self, call: Call[Any], label: str, found: pictures.Pictures) -> Told:
+        """Puts what came into the store, and says what it is called."""
+        tries = [(picture, self._keep(picture, label)) for picture in found.found]
+        kept = [image for _, image in tries if isinstance(image, StoredImage)]
+        unread = [{"url": p.url, "reason": why} for p, why in tries if isinstance(why, str)]
+        lines = [f"{image.handle}: {_said_of(image)}" for image in kept]
+        if unread:
+            reasons = "; ".join(sorted({part["reason"] or "" for part in unread}))
+            lines.append(f"{len(unread)} of {len(found.found)} came unusable: {reasons}")
+        if not kept:
+            raise ToolException(f"The service made no image that can be kept. {lines[-1]}")
+        handles = [image.handle for image in kept]
+        artifact: Artifact = {"images": handles, "unread": unread, "prompt": label}
+        return "Made:\n" + "\n".join(lines), provenance(call, found.raw) | artifact
+
+    def _keep(self, picture: pictures.Picture, label: str) -> StoredImage | str:
+        """What the store made of it, or why it cannot be kept."""
+        try:
+            if picture.url is not None:
+                return self.images.add_generated(url=picture.url, label=label)
+            data = picture.data or decode(picture.base64 or "", self.images.max_image_bytes)
+            return self.images.add_generated(data=data, label=label)
+        except ValueError as error:
+            return str(error)
+
+
+def _said_of(image: StoredImage) -> str:
+    return image.url or f"{image.format}, {image.width}x{image.height} pixels"

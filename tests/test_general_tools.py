@@ -1,0 +1,617 @@
+"""The three tools and their toolkit: requests, results, hostile arguments, an agent."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import copy
+import json
+import pickle
+import re
+from io import BytesIO
+from typing import ClassVar
+
+import httpx
+import pytest
+from langchain.agents import create_agent
+from langchain_core.load import dumps
+from langchain_core.messages import ToolMessage
+from langchain_core.tools import ToolException
+from langchain_tests.integration_tests import ToolsIntegrationTests
+from langchain_tests.unit_tests import ToolsUnitTests
+from PIL import Image
+from pydantic import ValidationError
+
+import langchain_svc as svc
+from langchain_svc._wire import general, images
+from langchain_svc._wire.v1 import UnreadableError
+from langchain_svc.sandbox import Fault, Sandbox
+
+
+def png(size=(2, 2), colour="red"):
+    file = BytesIO()
+    Image.new("RGB", size, colour).save(file, "PNG")
+    return file.getvalue()
+
+
+PNG = png()
+B64 = base64.b64encode(PNG).decode()
+URI = "data:image/png;base64," + B64
+KEY = "sk-MARKED-KEY-93417"
+
+
+@pytest.fixture(scope="module")
+def strict_box():
+    with Sandbox(strict=True, api_key=KEY) as box:
+        yield box
+
+
+@pytest.fixture
+def box(strict_box):
+    strict_box.clear()
+    strict_box.faults = ()
+    return strict_box
+
+
+@pytest.fixture
+def kit(box):
+    with svc.SvcToolkit(**{**box.general, **box.v1}) as toolkit:
+        yield toolkit
+
+
+def call(tool, **args):
+    return tool.invoke({"type": "tool_call", "id": "call_1", "name": tool.name, "args": args})
+
+
+def answering(cls, body, content_type="application/json", **settings):
+    """A tool whose service gives this body."""
+    content = body if isinstance(body, bytes) else json.dumps(body).encode()
+
+    def answer(request):
+        return httpx.Response(200, content=content, headers={"content-type": content_type})
+
+    client = httpx.Client(transport=httpx.MockTransport(answer))
+    words = {"base_url": "https://svc.example"}
+    if cls is svc.SvcGenerateImage:
+        words["base_url_v1"] = "https://svc.example/v1"
+    return cls(api_key="k", http_client=client, **words, **settings)
+
+
+# -- what is sent ----------------------------------------------------------------------------------
+
+REQUESTS = [
+    ("svc_translate", {"text": "good day", "target": "es"}, "/api/translate", b'{"text":"good day","to":"es"}'),
+    ("svc_translate", {"text": "good day", "target": "es", "source": "en"}, "/api/translate", b'{"text":"good day","from":"en","to":"es"}'),
+    ("svc_analyze_image", {"image": B64, "task": "ocr"}, "/api/vision", b'{"image":"%b","task":"ocr"}' % B64.encode()),
+    ("svc_analyze_image", {"image": URI, "task": "detect"}, "/api/vision", b'{"image":"%b","task":"detect"}' % B64.encode()),
+    ("svc_analyze_image", {"image": "https://example.com/a.png", "task": "describe"}, "/api/vision", b'{"image":"https://example.com/a.png","task":"describe"}'),
+    ("svc_generate_image", {"prompt": "a cat"}, "/v1/images/generate", b'{"prompt":"a cat"}'),
+    ("svc_generate_image", {"prompt": "a cat", "size": "1792x1024", "quality": "hd", "n": 2}, "/v1/images/generate", b'{"prompt":"a cat","size":"1792x1024","n":2,"quality":"hd"}'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "args", "path", "body"), REQUESTS)
+def test_the_requests_are_the_documented_ones(box, name, args, path, body):
+    (tool,) = svc.SvcToolkit(**{**box.general, **box.v1}, selected=[name]).get_tools()
+    assert call(tool, **args).status == "success"
+    (seen,) = box.requests
+    assert (seen.method, seen.path, seen.query, seen.body) == ("POST", path, "", body)
+    assert seen.headers["authorization"] == "Bearer ***"
+    assert seen.headers["content-type"] == "application/json"
+    assert seen.unknown_fields == ()
+    tool._shared.close()
+
+
+def test_the_general_interface_makes_images_too(box):
+    tool = svc.SvcGenerateImage(**box.general, api="general")
+    assert "n" not in tool.args
+    message = call(tool, prompt="a cat", size="1024x1792", quality="standard")
+    assert message.artifact["images"] == ["img_1"]
+    assert (tool.images.get("img_1").width, tool.images.get("img_1").height) == (1024, 1792)
+    assert call(tool, prompt="a cat", n=2).status == "error"
+    (seen,) = box.requests
+    assert (seen.path, seen.body) == (
+        "/api/generate-image",
+        b'{"prompt":"a cat","size":"1024x1792","quality":"standard"}',
+    )
+    tool.close()
+
+
+def test_a_handle_sends_the_bytes_and_an_address_the_address(box, kit):
+    kit.images.add(PNG)
+    kit.images.add("https://example.com/a.png")
+    tool = kit.get_tools()[1]
+    assert [
+        call(tool, image=handle, task="describe").status for handle in ("img_1", " img_2 ")
+    ] == ["success"] * 2
+    assert [r.json["image"] for r in box.requests] == [B64, "https://example.com/a.png"]
+
+
+# -- what comes back -------------------------------------------------------------------------------
+
+
+def test_content_and_artifact(box, kit):
+    translate, analyze, generate = kit.get_tools()
+    made = call(generate, prompt="a red circle", n=2)
+    assert made.content == "Made:\nimg_1: PNG, 1024x1024 pixels\nimg_2: PNG, 1024x1024 pixels"
+    assert made.artifact["images"] == ["img_1", "img_2"]
+    assert made.artifact["endpoint"] == "POST /v1/images/generate"
+    assert made.artifact["request_id"].startswith("req_")
+    assert len(made.artifact["raw"]["data"]) == 2
+    assert made.artifact["unread"] == []
+    seen = call(analyze, image="img_1", task="describe")
+    assert "a red circle" in seen.content
+    assert seen.artifact["image"] == "img_1"
+    assert seen.artifact["result"]["width"] == 1024
+    assert seen.artifact["text"] == seen.content
+    assert call(analyze, image="img_1", task="ocr").content == "a red circle"
+    assert "red region (" in call(analyze, image="img_1", task="detect").content
+    assert "flagged: no" in call(analyze, image="img_1", task="moderate").content
+    told = call(translate, text="good day", target="es")
+    assert told.content.startswith("[es] ")
+    assert (told.artifact["source"], told.artifact["target"], told.artifact["text"]) == (
+        "en",
+        "es",
+        told.content,
+    )
+    assert told.artifact["time"].endswith("+00:00")
+    assert [image.generated for image in kit.images] == [True, True]
+
+
+async def test_asynchronously(box, kit):
+    translate, analyze, generate = kit.get_tools()
+    assert "img_1" in await generate.ainvoke({"prompt": "a cat"})
+    assert "cat" in await analyze.ainvoke({"image": "img_1", "task": "describe"})
+    assert (await translate.ainvoke({"text": "x", "target": "es"})).startswith("[es]")
+    assert "language code" in await translate.ainvoke({"text": "x", "target": "Spanish"})
+    assert len({r.client_port for r in box.requests}) == 1  # one set of connections
+    await kit.aclose()
+
+
+PICTURES = [
+    {"data": [{"b64_json": B64, "revised_prompt": "x"}]}, {"data": [{"url": "https://example.com/a.png"}]}, {"image": URI}, {"image": B64},
+    {"images": [B64]}, {"images": [{"url": "https://example.com/a.png"}]}, {"url": "https://example.com/a.png"}, {"base64": B64},
+    {"success": True, "data": {"image": {"base64": B64}}}, {"result": {"output": [URI]}}, {"output": "https://example.com/a.png"}, [{"url": URI}],
+    {"image_url": {"url": URI}}, B64, {"artifacts": [{"base64": B64, "seed": 1}]}, {"data": [{"b64_json": B64, "url": "https://example.com/a.png"}]},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("body", PICTURES)
+def test_one_image_in_many_shapes(body):
+    tool = answering(svc.SvcGenerateImage, body)
+    message = call(tool, prompt="a cat")
+    assert message.artifact["images"] == ["img_1"], message.content
+    assert message.artifact["raw"] == body
+    stored = tool.images.get("img_1")
+    assert stored.data == PNG or stored.url == "https://example.com/a.png"
+
+
+def test_a_body_that_is_the_image_itself():
+    tool = answering(svc.SvcGenerateImage, PNG, "image/png")
+    call(tool, prompt="a cat")
+    assert tool.images.get("img_1").data == PNG
+
+
+def test_what_cannot_be_kept_is_told():
+    tool = answering(
+        svc.SvcGenerateImage,
+        {
+            "data": [
+                {"b64_json": B64},
+                {"b64_json": "iVBORw0KGgo"},
+                {"url": "http://10.0.0.1/a.png"},
+            ]
+        },
+    )
+    message = call(tool, prompt="a cat")
+    assert message.status == "success"
+    assert message.artifact["images"] == ["img_1"]
+    assert len(message.artifact["unread"]) == 2
+    assert "2 of 3 came unusable" in message.content
+
+
+UNREADABLE = [
+    b"",
+    b"{",
+    b"<html>",
+    {},
+    [],
+    {"success": True},
+    {"success": False, "message": "no plan"},
+    {"error": {"message": "no plan"}},
+    {"data": []},
+    7,
+    None,
+]
+
+
+@pytest.mark.parametrize("body", UNREADABLE)
+@pytest.mark.parametrize("cls", [svc.SvcTranslate, svc.SvcAnalyzeImage, svc.SvcGenerateImage])
+def test_a_body_without_a_result_is_a_tool_error(cls, body):
+    tool = answering(cls, body)
+    args = {
+        svc.SvcTranslate: {"text": "x", "target": "es"},
+        svc.SvcAnalyzeImage: {"image": B64, "task": "describe"},
+        svc.SvcGenerateImage: {"prompt": "x"},
+    }[cls]
+    message = call(tool, **args)
+    assert message.status == "error"
+    assert message.content
+    assert message.artifact is None
+
+
+def test_an_image_that_is_none_is_a_tool_error():
+    message = call(answering(svc.SvcGenerateImage, {"data": [{"b64_json": "AAAA"}]}), prompt="x")
+    assert message.status == "error"
+    assert "known format" in message.content
+
+
+TRANSLATIONS = [
+    {"translation": "hola"}, {"translatedText": "hola"}, {"translated_text": "hola"}, {"text": "hola"}, {"result": "hola"}, {"data": "hola"},
+    {"text": "hello", "result": {"translation": "hola"}}, {"success": True, "data": {"translations": [{"translatedText": "hola"}]}}, "hola",
+    {"translations": [{"detected_source_language": "EN", "text": "hola"}]}, [{"translations": [{"text": "hola", "to": "es"}]}], {"output": {"text": "hola"}},
+    {"original": "hello", "translated": "hola"}, {"result": {"text": "hola"}}, {"translation": {"text": "hola"}}, {"translation": {"es": "hola", "text": "hola"}},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("body", TRANSLATIONS)
+def test_one_translation_in_many_shapes(body):
+    message = call(answering(svc.SvcTranslate, body), text="hello", target="es")
+    assert message.content == message.artifact["text"] == "hola"
+    assert message.artifact["raw"] == body
+
+
+ANALYSES = [
+    ("describe", {"description": "a cat"}, "a cat"), ("describe", {"result": "a cat"}, "a cat"), ("describe", {"data": {"caption": "a cat"}}, "a cat"),
+    ("describe", "a cat", "a cat"), ("describe", {"success": True, "response": {"text": "a cat"}}, "a cat"), ("ocr", {"text": "EXIT"}, "EXIT"),
+    ("ocr", {"result": {"lines": ["EX", "IT"]}}, "EX\nIT"), ("ocr", {"text": ""}, "No text was found in the image."),
+    ("detect", {"objects": [{"label": "cat", "score": 0.9}]}, "objects: cat (0.9)"), ("detect", {"result": {"objects": [], "faces": []}}, "objects: none\nfaces: none"),
+    ("detect", [{"name": "cat", "confidence": 1}], "cat (1)"), ("detect", {"results": [{"label": "cat"}]}, "label cat"), ("detect", {"data": []}, "Nothing was found in the image."),
+    ("moderate", {"flagged": True, "categories": {"violence": True}}, "flagged: yes\ncategories: violence yes"), ("moderate", {"data": {"safe": True}}, "safe: yes"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("task", "body", "text"), ANALYSES)
+def test_one_analysis_in_many_shapes(task, body, text):
+    message = call(answering(svc.SvcAnalyzeImage, body), image=B64, task=task)
+    assert message.content == text
+    assert message.artifact["raw"] == body
+
+
+def test_deep_bodies_end():
+    deep = {"data": "x"}
+    for _ in range(60):
+        deep = {"data": deep, "result": deep}
+    body = json.dumps(
+        {
+            "data": {
+                "data": {
+                    "data": {
+                        "data": {
+                            "data": {"data": {"data": {"data": {"url": "https://example.com"}}}}
+                        }
+                    }
+                }
+            }
+        }
+    ).encode()
+    with pytest.raises(UnreadableError):
+        images.read_pictures(body)
+    assert images.outline({"a": {"b": {"c": {"d": {"e": {"f": 1}}}}}}).endswith("...")
+    assert len(images.outline({"a": "x" * 9000})) == 4000
+    assert general.read_translation(b'{"data": {"data": {"text": "x"}}}').text == "x"
+
+
+# -- hostile arguments -----------------------------------------------------------------------------
+
+HOSTILE_IMAGES = [
+    "/etc/passwd", "../../secret.png", "C:\\secret.png", "~/.ssh/id_rsa", "", " ", "img_2", "img_0", "IMG_1", "img_1\x00", "file:///etc/passwd", "FILE://localhost/etc/passwd",
+    "http://127.0.0.1/a.png", "http://127.1/", "http://2130706433/", "http://0x7f000001/", "http://0177.0.0.1/", "http://localhost/", "http://LOCALHOST./", "http://a.localhost/", "http://[::1]/",
+    "http://[::ffff:127.0.0.1]/", "http://[64:ff9b::7f00:1]/", "http://[fe80::1%25eth0]/", "http://[fd00::1]/", "http://0.0.0.0/", "http://169.254.169.254/latest/meta-data", "http://10.1.2.3/",
+    "http://192.168.0.1/", "http://172.16.0.1/", "http://100.64.0.1/", "http://224.0.0.1/", "http://metadata/", "http://metadata.google.internal/", "http://printer.local/", "https://user:pw@example.com/a.png",
+    "https://example.com@127.0.0.1/", "https://127.0.0.1\\@example.com/", "http://exa mple.com/", "https://example.com/a\x00.png", "http://127%2e0.0.1/", "http://①27.0.0.1/", "http://example.com:99999/",
+    "http://", "https:///a.png", "https://example.com/" + "a" * 3000, "ftp://example.com/a.png", "gopher://example.com/", "javascript:alert(1)", "//example.com/a.png", "data:text/html,<script>", "data:image/png;base64,", "data:image/png;base64,AAAA",
+    "data:image/png,abc", "A" * 3_000_000, B64 + "A" * 2_000_000, "data:image/png;base64," + "iVBORw0KGgo" * 300_000, "%%%", "<img src=x>", base64.b64encode(b"%PDF-1.7 not an image").decode(), base64.b64encode(b"<svg onload=x>").decode(),
+    base64.b64encode(PNG[:16] + b"\x00\x01\x00\x00\x00\x01\x00\x00" + PNG[24:]).decode(), base64.b64encode(PNG[:18]).decode(),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("image", HOSTILE_IMAGES, ids=lambda x: ascii(x[:40]))
+def test_a_hostile_image_is_a_tool_error_and_nothing_is_sent(box, kit, image):
+    kit.images.add(PNG)
+    message = call(kit.get_tools()[1], image=image, task="describe")
+    assert message.status == "error"
+    assert len(message.content) < 600
+    assert KEY not in message.content
+    assert box.requests == []
+
+
+HOSTILE = [
+    (0, {"text": "x", "target": "Spanish"}, "language code"), (0, {"text": "x", "target": "es\n"}, "language code"), (0, {"text": "x", "target": ""}, "language code"), (0, {"text": "", "target": "es"}, "empty"),
+    (0, {"text": "a\x00b", "target": "es"}, "control"), (0, {"text": "a\ud800", "target": "es"}, "surrogates|unicode"), (0, {"text": "x"}, "target"), (0, {}, "text"), (0, {"text": float("nan"), "target": "es"}, "string"),
+    (0, {"text": "x", "target": "es", "source": "../en"}, "language code"), (0, {"text": "x", "target": "es", "from": "en"}, "not permitted"), (0, {"text": ["x"], "target": "es"}, "string"),
+    (1, {"image": "img_1", "task": "destroy"}, "'detect', 'ocr', 'moderate' or 'describe'"), (1, {"image": "img_1", "task": ["ocr"]}, "'ocr'"), (1, {"image": "img_1"}, "task"), (1, {"image": 1, "task": "ocr"}, "string"),
+    (1, {"image": None, "task": "ocr"}, "string"), (2, {"prompt": "x" * 1001}, "1000"), (2, {"prompt": " "}, "empty"), (2, {"prompt": "a\x1b[2J"}, "control"), (2, {"prompt": "x", "n": 5}, "from 1 to 4"),
+    (2, {"prompt": "x", "n": 0}, "from 1 to 4"), (2, {"prompt": "x", "n": True}, "whole number"), (2, {"prompt": "x", "n": 2.0}, "whole number"), (2, {"prompt": "x", "n": float("nan")}, "whole number"),
+    (2, {"prompt": "x", "n": float("inf")}, "whole number"), (2, {"prompt": "x", "n": "2"}, "whole number"), (2, {"prompt": "x", "size": "1x1"}, "1024x1024"), (2, {"prompt": "x", "quality": "best"}, "'standard' or 'hd'"),
+    (2, {"prompt": "x", "api_key": "stolen", "base_url": "http://evil"}, "not permitted"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("number", "args", "said"), HOSTILE)
+def test_a_hostile_argument_is_a_tool_error_and_nothing_is_sent(box, kit, number, args, said):
+    tool = kit.get_tools()[number]
+    message = call(tool, **args)
+    assert message.status == "error"
+    assert re.search(said, message.content), message.content
+    assert len(message.content) < 1200
+    assert asyncio.run(tool.ainvoke(args)) == message.content
+    assert box.requests == []
+
+
+def test_a_plain_text_as_input_is_checked_too(box, kit):
+    translate, analyze, generate = kit.get_tools()
+    assert "target" in translate.invoke("hello")
+    assert "task" in analyze.invoke("/etc/passwd")
+    assert "control" in generate.invoke("a\x00")
+    assert box.requests == []
+    assert "img_1" in generate.invoke("a cat")
+
+
+# -- failures --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        (Fault(status=401, body={"error": {"message": f"bad key {KEY}"}}), "401"),
+        (Fault(status=429, headers={"Retry-After": "3600"}), "come back in 3600 s"),
+        (Fault(status=500), "500"),
+        (Fault(hang=True), "timeout"),
+        (Fault(reset="before"), "lost"),
+    ],
+)
+def test_failures_of_the_service_are_told_to_the_model(box, fault, said):
+    box.faults = [fault]
+    with svc.SvcTranslate(**box.general, timeout=0.3, max_retries=0) as tool:
+        message = call(tool, text="hello", target="es")
+    assert message.status == "error"
+    assert said in message.content
+    assert KEY not in message.content
+
+
+def test_errors_are_raised_where_that_is_wanted(box):
+    box.faults = [Fault(status=401)]
+    tool = svc.SvcTranslate(**box.general, handle_tool_error=False, handle_validation_error=False)
+    with pytest.raises(ToolException) as raised:
+        tool.invoke({"text": "x", "target": "es"})
+    assert isinstance(raised.value.__cause__, svc.SvcAuthenticationError)
+    with pytest.raises(ValidationError):
+        tool.invoke({"text": "x"})
+    tool.close()
+
+
+def test_what_is_missing_is_named():
+    message = call(svc.SvcGenerateImage(api_key="k"), prompt="x")
+    assert "base_url_v1=" in message.content
+    assert (
+        "SVC_API_KEY"
+        in call(svc.SvcTranslate(base_url="https://svc.example"), text="x", target="es").content
+    )
+
+
+# -- settings, copies, secrets ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("cls", "words", "said"),
+    [
+        (svc.SvcTranslate, {"base_ur": "x"}, "did you mean 'base_url'"),
+        (svc.SvcGenerateImage, {"api": "v2"}, "'v1' or 'general'"),
+        (svc.SvcGenerateImage, {"base_url_v1": "http://svc.example/v1"}, "plain http"),
+        (svc.SvcAnalyzeImage, {"images": []}, "ImageStore"),
+        (svc.SvcToolkit, {"selected": ["svc_translat"]}, "did you mean 'svc_translate'"),
+        (svc.SvcToolkit, {"selected": []}, "list of names"),
+        (svc.SvcToolkit, {"selected": 7}, "list of names"),
+        (svc.SvcToolkit, {"timeout": -1}, "above 0"),
+    ],
+)
+def test_settings_are_checked(cls, words, said):
+    with pytest.raises(ValidationError, match=said):
+        cls(**words)
+
+
+def test_no_view_of_a_tool_tells_its_key(box, kit):
+    for tool in kit.get_tools():
+        assert (
+            KEY
+            not in repr(tool) + str(tool) + dumps(tool) + json.dumps(tool.args) + tool.description
+        )
+    assert KEY not in repr(kit) + dumps(kit.get_tools())
+
+
+def test_the_schema_is_plain_json_schema(kit):
+    for tool in kit.get_tools():
+        schema = tool.tool_call_schema.model_json_schema()
+        assert all(part["description"] for part in schema["properties"].values())
+        assert {"ge", "le"}.isdisjoint(json.dumps(schema).split('"'))
+
+
+def test_copies_and_pickles_of_a_toolkit_work(kit):
+    kit.images.add(PNG)
+    for other in (copy.deepcopy(kit), pickle.loads(pickle.dumps(kit))):
+        with other:
+            assert other.images.get("img_1").data == PNG
+            assert call(other.get_tools()[1], image="img_1", task="describe").status == "success"
+    tool = pickle.loads(pickle.dumps(kit.get_tools()[0]))
+    assert call(tool, text="x", target="es").status == "success"
+    tool._shared.close()
+
+
+# -- the toolkit -----------------------------------------------------------------------------------
+
+
+def test_selection(kit, box):
+    assert [t.name for t in kit.get_tools()] == [
+        "svc_translate",
+        "svc_analyze_image",
+        "svc_generate_image",
+    ]
+    chosen = svc.SvcToolkit(
+        **box.general, selected=["svc_generate_image", "svc_translate"], image_api="general"
+    )
+    assert [t.name for t in chosen.get_tools()] == ["svc_translate", "svc_generate_image"]
+    assert chosen.get_tools()[1].api == "general"
+    assert [t.name for t in svc.SvcToolkit(selected="svc_translate").get_tools()] == [
+        "svc_translate"
+    ]
+
+
+def test_tools_share_connections_and_close_with_the_toolkit(box, kit):
+    translate, analyze, generate = kit.get_tools()
+    call(generate, prompt="x")
+    call(analyze, image="img_1", task="ocr")
+    call(translate, text="x", target="es")
+    translate.close()  # which is the toolkit's business
+    call(translate, text="x", target="es")
+    assert len({r.client_port for r in box.requests}) == 1
+    kit.close()
+    call(translate, text="x", target="es")
+    assert len({r.client_port for r in box.requests}) == 2
+
+
+async def test_a_toolkit_closes_asynchronously(box):
+    async with svc.SvcToolkit(**{**box.general, **box.v1}) as kit:
+        translate = kit.get_tools()[0]
+        assert (await translate.ainvoke({"text": "x", "target": "es"})).startswith("[es]")
+    assert (await translate.ainvoke({"text": "x", "target": "es"})).startswith("[es]")
+    assert len({r.client_port for r in box.requests}) == 2
+    await kit.aclose()
+
+
+def test_settings_reach_every_tool(box):
+    kit = svc.SvcToolkit(
+        **{**box.general, **box.v1}, timeout=7, max_retries=0, default_headers={"X-Team": "a"}
+    )
+    assert {(t.timeout, t.max_retries) for t in kit.get_tools()} == {(7, 0)}
+    with kit:
+        call(kit.get_tools()[0], text="x", target="es")
+    assert box.requests[0].headers["x-team"] == "a"
+
+
+def test_from_env(box, monkeypatch):
+    with pytest.raises(svc.SvcRequestError, match="SVC_API_KEY"):
+        svc.SvcToolkit.from_env()
+    monkeypatch.setenv("SVC_API_KEY", KEY)
+    with pytest.raises(svc.SvcRequestError, match="SVC_BASE_URL"):
+        svc.SvcToolkit.from_env()
+    monkeypatch.setenv("SVC_BASE_URL", box.url)
+    with pytest.raises(svc.SvcRequestError, match="SVC_BASE_URL_V1"):
+        svc.SvcToolkit.from_env()
+    assert len(svc.SvcToolkit.from_env(image_api="general").get_tools()) == 3
+    assert len(svc.SvcToolkit.from_env(selected=["svc_translate"]).get_tools()) == 1
+    monkeypatch.setenv("SVC_BASE_URL_V1", box.url + "/v1")
+    with svc.SvcToolkit.from_env() as kit:
+        assert call(kit.get_tools()[2], prompt="x").status == "success"
+
+
+# -- an agent ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("image_api", ["v1", "general"])
+def test_an_agent_passes_only_handles(box, image_api):
+    words = {**box.general, **box.v1}
+    with svc.SvcToolkit(**words, image_api=image_api) as kit, svc.ChatSvc(**box.v1) as model:
+        agent = create_agent(model, kit.get_tools())
+        question = "Generate an image of a red circle, then describe the image, then translate the description into Spanish."
+        messages = agent.invoke({"messages": [("user", question)]})["messages"]
+        results = [m for m in messages if isinstance(m, ToolMessage)]
+        assert [(m.name, m.status) for m in results] == [
+            ("svc_generate_image", "success"),
+            ("svc_analyze_image", "success"),
+            ("svc_translate", "success"),
+        ]
+        made, seen, told = results
+        assert made.artifact["images"] == ["img_1"]
+        assert (seen.artifact["image"], seen.artifact["task"]) == ("img_1", "describe")
+        assert "a red circle" in seen.content
+        assert told.content.startswith("[es] ")
+        image = kit.images.get("img_1").base64
+        chats = [r for r in box.requests if r.path == "/v1/chat/completions"]
+        assert chats
+        assert all(image[:200].encode() not in r.body for r in chats)
+
+
+# -- LangChain's suites ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def tool_environment(box, monkeypatch):
+    for name, value in box.env.items():
+        monkeypatch.setenv(name, value)
+
+
+class Traits:
+    @property
+    def init_from_env_params(self):
+        return (
+            {"SVC_API_KEY": "k", "SVC_BASE_URL": "https://svc.example"},
+            {},
+            {"api_key": "k", "base_url": "https://svc.example"},
+        )
+
+
+class TranslateTraits(Traits):
+    tool_constructor = svc.SvcTranslate
+    tool_invoke_params_example: ClassVar = {"text": "good day", "target": "es"}
+
+
+class AnalyzeTraits(Traits):
+    tool_constructor = svc.SvcAnalyzeImage
+    tool_invoke_params_example: ClassVar = {"image": B64, "task": "describe"}
+
+
+class GenerateTraits(Traits):
+    tool_constructor = svc.SvcGenerateImage
+    tool_invoke_params_example: ClassVar = {"prompt": "a cat", "n": 1}
+
+
+class GeneralGenerateTraits(GenerateTraits):
+    tool_constructor_params: ClassVar = {"api": "general"}
+    tool_invoke_params_example: ClassVar = {"prompt": "a cat", "size": "1024x1024"}
+
+
+class TestTranslateUnit(TranslateTraits, ToolsUnitTests):
+    pass
+
+
+class TestAnalyzeUnit(AnalyzeTraits, ToolsUnitTests):
+    pass
+
+
+class TestGenerateUnit(GenerateTraits, ToolsUnitTests):
+    pass
+
+
+class TestGeneralGenerateUnit(GeneralGenerateTraits, ToolsUnitTests):
+    pass
+
+
+@pytest.mark.usefixtures("tool_environment")
+class TestTranslateLive(TranslateTraits, ToolsIntegrationTests):
+    pass
+
+
+@pytest.mark.usefixtures("tool_environment")
+class TestAnalyzeLive(AnalyzeTraits, ToolsIntegrationTests):
+    pass
+
+
+@pytest.mark.usefixtures("tool_environment")
+class TestGenerateLive(GenerateTraits, ToolsIntegrationTests):
+    pass
+
+
+@pytest.mark.usefixtures("tool_environment")
+class TestGeneralGenerateLive(GeneralGenerateTraits, ToolsIntegrationTests):
+    pass

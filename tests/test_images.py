@@ -1,0 +1,275 @@
+"""The image store: what it takes, what it refuses, its bounds, its contact sheet."""
+
+from __future__ import annotations
+
+import base64
+import pickle
+import struct
+import threading
+import zlib
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+import langchain_svc as svc
+from langchain_svc._wire.addresses import AddressError, check_address
+from langchain_svc._wire.pictures import PictureError, decode, look
+from langchain_svc.images import HANDLE
+
+FORMATS = ["PNG", "JPEG", "GIF", "WEBP"]
+
+
+def made(kind="PNG", size=(5, 3), mode="RGB", **options):
+    file = BytesIO()
+    Image.new(mode, size, 1).save(file, kind, **options)
+    return file.getvalue()
+
+
+def png_header(width, height):
+    head = struct.pack(">II5B", width, height, 8, 2, 0, 0, 0)
+    chunk = struct.pack(">I", 13) + b"IHDR" + head + struct.pack(">I", zlib.crc32(b"IHDR" + head))
+    return b"\x89PNG\r\n\x1a\n" + chunk
+
+
+# -- what an image is ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("PNG", {}), ("GIF", {}), ("JPEG", {}), ("JPEG", {"progressive": True}), ("JPEG", {"exif": b"Exif\0\0" + bytes(300)}), ("WEBP", {}), ("WEBP", {"lossless": True}),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("size", [(5, 3), (1, 1), (300, 700)])
+def test_format_and_size_are_told_by_the_bytes(kind, options, size):
+    data = made(kind, size, **options)
+    seen = look(data, 10**6)
+    assert (seen.format, seen.width, seen.height) == (kind, *size)
+
+
+def test_extended_webp():
+    data = made("WEBP", (7, 9), "RGBA", exif=b"Exif\0\0" + bytes(40))
+    assert data[12:16] == b"VP8X"
+    assert (look(data, 100).width, look(data, 100).height) == (7, 9)
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_a_header_cut_anywhere_is_refused_or_right(kind):
+    data = made(kind, (5, 3))
+    for end in range(len(data)):
+        try:
+            seen = look(data[:end], 1000)
+        except PictureError:
+            continue
+        assert (seen.format, seen.width, seen.height) == (kind, 5, 3)
+
+
+@pytest.mark.parametrize("data", [b"", b"\x89PNG\r\n\x1a\n", b"<svg/>", b"BM" + bytes(60), b"%PDF-1.7", b"RIFF\0\0\0\0WAVE" + bytes(40), b"RIFF\0\0\0\0WEBPVP8?" + bytes(40), b"GIF89a", b"\xff\xd8\xff\xe0\x00\x00" + bytes(30), b"\xff\xd8\xff" + b"\xff" * 100, png_header(0, 5)])  # fmt: skip
+def test_what_is_no_image(data):
+    with pytest.raises(PictureError):
+        look(data, 10**9)
+
+
+def test_decompression_bombs_are_refused_by_their_header():
+    with pytest.raises(svc.SvcRequestError, match="50000x50000 pixels"):
+        svc.ImageStore().add(png_header(50_000, 50_000))
+    with pytest.raises(svc.SvcRequestError, match="pixels"):
+        svc.ImageStore(max_pixels=14).add(made())
+    with pytest.raises(svc.SvcRequestError, match="pixels"):
+        svc.ImageStore(max_pixels=14).add(Image.new("RGB", (5, 3)))
+
+
+def test_base64_in_its_forms():
+    data = made()
+    text = base64.b64encode(data).decode()
+    urlsafe = base64.urlsafe_b64encode(data).decode()
+    for form in (
+        text,
+        text.rstrip("="),
+        urlsafe,
+        f"data:image/png;base64,{text}",
+        f"DATA:image/png;charset=x;BASE64,{text}",
+        "\n".join(text[i : i + 20] for i in range(0, len(text), 20)),
+    ):
+        assert decode(form, 10_000) == data
+    for bad in ("%%%", "data:image/png,abc", "data:", "Ä", "A" * 5):
+        with pytest.raises(PictureError):
+            decode(bad, 10_000)
+    for long in (text, "A" * 1000):
+        with pytest.raises(PictureError, match="more than 10 bytes"):
+            decode(long, 10)
+
+
+# -- addresses -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("url", ["https://example.com/a.png", "http://example.com", "https://sub.example.co.uk:8443/a%20b?c=d&e=f#g", "https://8.8.8.8/a", "https://[2606:4700::1111]/a", "https://EXAMPLE.com/a", "https://example.com./a", "https://xn--bcher-kva.example/a"])  # fmt: skip
+def test_public_addresses(url):
+    assert check_address(url) == url
+
+
+@pytest.mark.parametrize("url", ["https://user@example.com/", "https://[::ffff:10.0.0.1]/", "https://[2002:7f00:1::]/", "https://[2001:0:53aa:64c:0:fbff:b6f5:1]/", "https://[ff02::1]/", "https://[::]/", "https://192.168.1/", "https://0/", "https://255.255.255.255/", "https://example/", "https://-a.example/", "https://ex_ample..com/", "https://[::1", "mailto:a@example.com", "https://é.example/", "https://example.com:x/"])  # fmt: skip
+def test_other_addresses(url):
+    with pytest.raises(AddressError):
+        check_address(url)
+    with pytest.raises(svc.SvcRequestError):
+        svc.ImageStore().add(url)
+
+
+# -- the store -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_what_can_be_added(tmp_path, kind):
+    store, data = svc.ImageStore(), made(kind)
+    file = tmp_path / "named.wrongly.txt"
+    file.write_bytes(data)
+    text = base64.b64encode(data).decode()
+    for index, image in enumerate(
+        (file, str(file), data, bytearray(data), text, f"data:image/x;base64,{text}"), 1
+    ):
+        assert store.add(image, label="mine") == f"img_{index}"
+        stored = store.get(f"img_{index}")
+        assert (stored.data, stored.format, stored.width, stored.height, stored.label) == (
+            data,
+            kind,
+            5,
+            3,
+            "mine",
+        )
+        assert stored.mime_type == f"image/{kind.lower()}"
+        assert base64.b64decode(stored.base64) == data
+        assert not stored.generated
+    assert len(store) == 6
+    assert "img_6" in store
+    assert "img_7" not in store
+
+
+def test_base64_longer_than_a_file_name():
+    store, data = svc.ImageStore(), made("JPEG", (60, 60))
+    text = base64.b64encode(data).decode()
+    assert 300 < len(text) < 4096
+    assert store.get(store.add(text)).data == data
+
+
+@pytest.mark.parametrize("mode", ["RGB", "RGBA", "L", "P", "1", "CMYK", "F"])
+def test_pil_images(mode):
+    store = svc.ImageStore()
+    stored = store.get(store.add(Image.new(mode, (5, 3))))
+    assert (stored.format, stored.width, stored.height) == ("PNG", 5, 3)
+
+
+def test_addresses_are_kept_and_never_fetched():
+    store = svc.ImageStore()
+    stored = store.get(store.add(" https://example.com/a.png "))
+    assert (stored.url, stored.data, stored.mime_type, stored.base64) == (
+        "https://example.com/a.png",
+        None,
+        None,
+        "",
+    )
+    with pytest.raises(svc.SvcRequestError, match="never fetched"):
+        store.save("img_1", "x.png")
+
+
+@pytest.mark.parametrize("image", [b"", b"text", "", "no/such/file.png", "\0", "data:image/png;base64,AAAA", "x" * 5000, 7, None, object(), Path("no/such/file.png"), Path()])  # fmt: skip
+def test_what_cannot_be_added(image):
+    with pytest.raises(svc.SvcRequestError, match="cannot be added"):
+        svc.ImageStore().add(image)
+
+
+def test_large_images_are_refused(tmp_path):
+    store, file = svc.ImageStore(max_image_bytes=10), tmp_path / "a.png"
+    file.write_bytes(made())
+    for image in (file, made(), base64.b64encode(made()).decode()):
+        with pytest.raises(svc.SvcRequestError, match="more than 10 bytes"):
+            store.add(image)
+
+
+def test_save_and_remove(tmp_path):
+    store = svc.ImageStore()
+    store.add(made())
+    assert store.save("img_1", tmp_path / "a.png").read_bytes() == made()
+    store.remove("img_1")
+    for use in (store.get, store.remove):
+        with pytest.raises(svc.SvcRequestError, match="the store is empty"):
+            use("img_1")
+    assert store.add(made()) == "img_2"  # never the same handle again
+    with pytest.raises(svc.SvcRequestError, match="there are: img_2"):
+        store.get("img_1")
+
+
+def test_the_oldest_generated_images_make_room():
+    store = svc.ImageStore(max_images=3)
+    store.add(made())
+    assert [store.add_generated(data=made()).handle for _ in range(4)] == [
+        "img_2",
+        "img_3",
+        "img_4",
+        "img_5",
+    ]
+    assert [image.handle for image in store] == ["img_1", "img_4", "img_5"]
+    store.add(made())
+    store.add(made())
+    with pytest.raises(svc.SvcRequestError, match="the store is full"):
+        store.add(made())
+    with pytest.raises(ValueError, match="the store is full"):
+        store.add_generated(data=made())
+    assert [image.handle for image in store] == ["img_1", "img_6", "img_7"]
+
+
+def test_bytes_are_bounded():
+    size = len(made())
+    store = svc.ImageStore(max_bytes=2 * size)
+    store.add_generated(data=made())
+    store.add(made())
+    store.add(made())
+    assert [image.handle for image in store] == ["img_2", "img_3"]
+    with pytest.raises(svc.SvcRequestError, match="full"):
+        store.add(made())
+
+
+def test_many_threads():
+    store, handles = svc.ImageStore(max_images=1000), []
+
+    def work():
+        for _ in range(50):
+            handles.append(store.add(made()))
+            list(store)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(handles)) == len(store) == 400
+    assert all(HANDLE.fullmatch(handle) for handle in handles)
+
+
+def test_pickles():
+    store = svc.ImageStore()
+    store.add(made())
+    again = pickle.loads(pickle.dumps(store))
+    assert again.get("img_1") == store.get("img_1")
+    assert again.add(made()) == "img_2"
+    assert repr(again) == "ImageStore(img_1, img_2)"
+
+
+def test_the_contact_sheet(tmp_path):
+    store = svc.ImageStore()
+    for kind in FORMATS:
+        store.add(
+            made(kind, (400, 300)), label="a label that is far too long to stand below an image"
+        )
+    store.add("https://example.com/a.png")
+    store.add(made()[:40])  # its header is right and the rest is missing
+    sheet = store.sheet(tmp_path / "sheet.png")
+    assert (tmp_path / "sheet.png").read_bytes() == sheet.png == sheet._repr_png_()
+    assert sheet.images == 6
+    with Image.open(BytesIO(sheet.png)) as opened:
+        assert opened.size == (4 * 204 + 12, 2 * 238 + 12)
+    assert store.show().png == sheet.png
+    assert len(svc.ImageStore().show().png) > 0
+    assert "png" not in repr(sheet)
