@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
+    from ._medical import ClinicalResult
     from .callbacks import SvcUsageCallbackHandler
     from .chat_models import ChatSvc
     from .errors import (
@@ -30,16 +31,39 @@ if TYPE_CHECKING:
         SvcStreamError,
         SvcTimeoutError,
     )
+    from .images import ImageStore
+    from .llms import SvcLLM
+    from .medical import (
+        SvcCancerRisk,
+        SvcDecisionSupport,
+        SvcMedicalConsult,
+        SvcMedicalStatus,
+        SvcMedicalToolkit,
+    )
+    from .patient import PatientContext
     from .registration import register
+    from .toolkit import SvcToolkit
+    from .tools import SvcAnalyzeImage, SvcGenerateImage, SvcTranslate
 
 __all__ = [
     "ChatSvc",
+    "ClinicalResult",
+    "ImageStore",
+    "PatientContext",
     "SvcAPIError",
+    "SvcAnalyzeImage",
     "SvcAuthenticationError",
     "SvcBadRequestError",
+    "SvcCancerRisk",
     "SvcConnectionError",
     "SvcContextOverflowError",
+    "SvcDecisionSupport",
     "SvcError",
+    "SvcGenerateImage",
+    "SvcLLM",
+    "SvcMedicalConsult",
+    "SvcMedicalStatus",
+    "SvcMedicalToolkit",
     "SvcNotFoundError",
     "SvcOutputError",
     "SvcPermissionDeniedError",
@@ -49,6 +73,8 @@ __all__ = [
     "SvcServerError",
     "SvcStreamError",
     "SvcTimeoutError",
+    "SvcToolkit",
+    "SvcTranslate",
     "SvcUsageCallbackHandler",
     "__version__",
     "register",
@@ -56,6 +82,19 @@ __all__ = [
 
 _HOMES = {
     "ChatSvc": "chat_models",
+    "ClinicalResult": "_medical",
+    "ImageStore": "images",
+    "PatientContext": "patient",
+    "SvcAnalyzeImage": "tools",
+    "SvcCancerRisk": "medical",
+    "SvcDecisionSupport": "medical",
+    "SvcGenerateImage": "tools",
+    "SvcLLM": "llms",
+    "SvcMedicalConsult": "medical",
+    "SvcMedicalStatus": "medical",
+    "SvcMedicalToolkit": "medical",
+    "SvcToolkit": "toolkit",
+    "SvcTranslate": "tools",
     "SvcUsageCallbackHandler": "callbacks",
     "register": "registration",
 }

@@ -1,0 +1,305 @@
+"""The medical interface as LangChain tools: consultation, decision support, cancer risk, status.
+
+What they answer supports and does not replace a clinician; every result says so.
+
+Rests on medical-api.md, sections 2, 4 and 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
+
+from langchain_core.tools import BaseTool, BaseToolkit
+from pydantic import Field, field_validator
+
+from ._medical import ClinicalResult, Endpoint, MedicalSettings, MedicalTool, Patient
+from ._settings import did_you_mean
+from ._wire import medical as wire
+from .config import MEDICAL, require_key, require_url
+from .patient import (
+    MOST_ENTRIES,
+    Age,
+    Demographics,
+    Images,
+    LabResults,
+    Line,
+    Lines,
+    Record,
+    Sex,
+    VitalSigns,
+    line,
+)
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+__all__ = [
+    "ClinicalResult",
+    "SvcCancerRisk",
+    "SvcDecisionSupport",
+    "SvcMedicalConsult",
+    "SvcMedicalStatus",
+    "SvcMedicalToolkit",
+]
+
+_WORDS = r"[^\W\d_][\w ,&'()-]*"
+if TYPE_CHECKING:
+    Message: TypeAlias = str
+    Specialty: TypeAlias = str
+    Language: TypeAlias = str
+else:
+    Message = line(20_000)
+    Specialty = line(80, _WORDS, "the name of a specialty in letters, such as cardiology")
+    Language = line(40, r"[^\W\d_]{2}[\w -]*", "a language code such as en or pt-BR")
+
+
+# -- arguments ------------------------------------------------------------------------------------
+
+
+class ConsultArguments(Record):
+    """Arguments of a consultation."""
+
+    message: Message = Field(description="The symptoms or the medical question, in plain text.")
+    specialty: Specialty | None = Field(
+        None, description="Medical specialty, such as cardiology or oncology."
+    )
+    language: Language | None = Field(
+        None, description="Code of the language to answer in, such as en or de; en if left out."
+    )
+
+
+class UnboundConsultArguments(ConsultArguments):
+    """The same, with what is known of the patient."""
+
+    patient_context: Demographics | None = Field(
+        None, description="What is known of the patient. Leave out what is not known."
+    )
+
+
+class DecisionArguments(Record):
+    """Arguments of decision support."""
+
+    symptoms: Annotated[tuple[Line, ...], Field(min_length=1, max_length=MOST_ENTRIES)] = Field(
+        description="The patient's symptoms, each in a few words."
+    )
+    specialty: Specialty = Field(
+        description="Medical specialty, such as cardiovascular, oncology or neurology."
+    )
+
+
+class UnboundDecisionArguments(DecisionArguments):
+    """The same, with what is known of the patient."""
+
+    vital_signs: VitalSigns | None = Field(
+        None, description="Measured vital signs as numbers. Leave out what was not measured."
+    )
+    lab_results: LabResults | None = Field(
+        None, description="Laboratory results as numbers. Leave out what was not measured."
+    )
+    medical_history: Lines = Field((), description="Earlier and present conditions.")
+
+
+class CancerArguments(Record):
+    """Arguments of a cancer risk assessment."""
+
+    symptoms: Message = Field(description="The patient's symptoms, in plain text.")
+    imaging_type: Line | None = Field(
+        None, description="What kind of imaging was done, such as chest CT, MRI or X-ray."
+    )
+
+
+class UnboundCancerArguments(CancerArguments):
+    """The same, with what is known of the patient."""
+
+    patient_age: Age | None = Field(None, description="Age in years.")
+    patient_sex: Sex | None = Field(None, description="Sex, such as female or male.")
+    risk_factors: Lines = Field((), description="Such as smoking or a family history.")
+    images: Images = Field((), description="PNG or JPEG images in base64; no paths, no URLs.")
+
+
+class StatusArguments(Record):
+    """The status check has no arguments."""
+
+
+# -- tools ----------------------------------------------------------------------------------------
+
+
+class SvcMedicalConsult(MedicalTool):
+    """A consultation in one of 50+ specialties, answered in the language asked for (PRO).
+
+        from langchain_svc import SvcMedicalConsult
+
+        tool = SvcMedicalConsult(api_key="...", medical_base_url="https://...")
+        tool.invoke({"message": "Is a dry cough common with this medication?"})
+
+    See `MedicalTool` for `patient` and the settings. Rests on medical-api.md, "Chat request".
+    """
+
+    endpoint: ClassVar[Endpoint] = Endpoint(
+        wire.CHAT_PATH,
+        wire.read_answer,
+        ConsultArguments,
+        UnboundConsultArguments,
+        wire.consult_body,
+        {"patient_context": ""},
+    )
+    name: str = "svc_medical_consult"
+    description: str = (
+        "(PRO) Ask a medical question or describe symptoms in plain text; answers in one of 50+ "
+        "specialties. For guidance by clinical protocols from a list of symptoms use "
+        "svc_decision_support; for the risk of cancer use svc_cancer_risk. It supports and does "
+        "not replace a clinician."
+    )
+
+
+class SvcDecisionSupport(MedicalTool):
+    """Guidance by clinical protocols from symptoms, readings and history (New).
+
+    See `MedicalTool` for `patient` and the settings. Rests on medical-api.md, "Decision support
+    request".
+    """
+
+    endpoint: ClassVar[Endpoint] = Endpoint(
+        wire.PROTOCOLS_PATH,
+        wire.read_answer,
+        DecisionArguments,
+        UnboundDecisionArguments,
+        wire.decision_body,
+        {name: name for name in ("vital_signs", "lab_results", "medical_history")},
+    )
+    name: str = "svc_decision_support"
+    description: str = (
+        "(New) Get diagnostic and treatment guidance by clinical protocols for a list of symptoms "
+        "in a specialty. For an open question use svc_medical_consult. It supports and does not "
+        "replace a clinician."
+    )
+
+
+class SvcCancerRisk(MedicalTool):
+    """A cancer risk assessment from symptoms, risk factors and images (PRO).
+
+    See `MedicalTool` for `patient` and the settings. Rests on medical-api.md, "Cancer diagnosis
+    request".
+    """
+
+    endpoint: ClassVar[Endpoint] = Endpoint(
+        wire.CANCER_PATH,
+        wire.read_answer,
+        CancerArguments,
+        UnboundCancerArguments,
+        wire.cancer_body,
+        {
+            "patient_age": "age",
+            "patient_sex": "sex",
+            "risk_factors": "risk_factors",
+            "images": "images",
+        },
+    )
+    name: str = "svc_cancer_risk"
+    description: str = (
+        "(PRO) Assess the risk of cancer from symptoms in plain text, with risk factors and "
+        "images where there are any. It supports and does not replace a clinician."
+    )
+
+
+class SvcMedicalStatus(MedicalTool):
+    """Whether the medical interface works: its state, uptime, latency and capabilities.
+
+    Rests on medical-api.md, "Status response".
+    """
+
+    endpoint: ClassVar[Endpoint] = Endpoint(
+        wire.PROTOCOLS_PATH, wire.read_status, StatusArguments, StatusArguments
+    )
+    name: str = "svc_medical_status"
+    description: str = (
+        "Check whether the medical service works and what it can do. It takes no arguments and "
+        "sends nothing of a patient."
+    )
+
+
+# -- toolkit --------------------------------------------------------------------------------------
+
+_TOOLS: tuple[type[MedicalTool], ...] = (
+    SvcMedicalConsult,
+    SvcDecisionSupport,
+    SvcCancerRisk,
+    SvcMedicalStatus,
+)
+_NAMES: tuple[str, ...] = tuple(tool.model_fields["name"].default for tool in _TOOLS)
+
+
+class SvcMedicalToolkit(MedicalSettings, BaseToolkit):
+    """The four medical tools over shared connections.
+
+        from langchain_svc import PatientContext, SvcMedicalToolkit
+
+        with SvcMedicalToolkit(patient=PatientContext(age=61)) as toolkit:
+            agent = create_agent(model, toolkit.get_tools())
+
+    Raises:
+        pydantic.ValidationError: From the constructor, for a setting out of its bounds.
+    """
+
+    patient: Patient = Field(default=None, exclude=True)
+    """A patient whose record every tool sends and no model sees; "per_run" for one that comes
+    with `config={"configurable": {"svc_patient": patient}}`; None to let the model give it."""
+
+    selected: Sequence[str] | None = None
+    """Names of the tools to offer; all of them where it is None."""
+
+    @field_validator("selected")
+    @classmethod
+    def _check_selected(cls, selected: Sequence[str] | None) -> tuple[str, ...] | None:
+        if selected is None:
+            return None
+        for name in selected:
+            if name not in _NAMES:
+                raise ValueError(f"there is no such tool; {did_you_mean(name, _NAMES)}")
+        if not selected:
+            raise ValueError("must name a tool, or be left out for all of them")
+        return tuple(selected)
+
+    @classmethod
+    def from_env(cls, **words: Any) -> Self:
+        """A toolkit whose key and URL are in the environment, checked now.
+
+        Args:
+            **words: Further settings.
+
+        Raises:
+            SvcRequestError: SVC_MEDICAL_API_KEY or SVC_MEDICAL_BASE_URL is missing.
+        """
+        toolkit = cls(**words)
+        require_url(MEDICAL, toolkit.medical_base_url)
+        key = toolkit.api_key
+        require_key(MEDICAL, key if key is None or isinstance(key, str) else key.get_secret_value())
+        return toolkit
+
+    def get_tools(self) -> list[BaseTool]:
+        """The tools, on this toolkit's connections and with its patient."""
+        return [
+            tool(service=self, patient=self.patient)
+            for name, tool in zip(_NAMES, _TOOLS, strict=True)
+            if self.selected is None or name in self.selected
+        ]
+
+    def interrupt_on(self) -> dict[str, Any]:
+        """Which tools a person must approve, for `HumanInTheLoopMiddleware(interrupt_on=...)`.
+
+        All that send something of a patient; the status check runs by itself. What the person is
+        shown are the model's own arguments, not the patient's record.
+        """
+        return {
+            tool.name: False
+            if isinstance(tool, SvcMedicalStatus)
+            else {
+                "allowed_decisions": ["approve", "edit", "reject"],
+                "description": f"{tool.name} sends clinical data to the service. {_ASKED}",
+            }
+            for tool in self.get_tools()
+        }
+
+
+_ASKED = "Approve it, change the model's arguments, or reject it."

@@ -1,0 +1,327 @@
+"""`PatientContext`: what an application knows of a patient, checked and never shown.
+
+The application builds it; the medical tools send it. No error, `repr` or log repeats a value:
+they name fields, counts and bounds. Units are not part of the service's documents, so a reading
+that looks like another unit is refused with what it is probably meant to be.
+
+Rests on medical-api.md, section 2.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+from pydantic import (
+    AliasGenerator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+    model_validator,
+)
+from pydantic.alias_generators import to_camel
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+MOST_ENTRIES = 200
+MOST_IMAGES = 8
+MOST_IMAGE_BYTES = 8 * 1024 * 1024
+LONGEST_LINE = 2_000
+
+
+# -- numbers --------------------------------------------------------------------------------------
+
+_LARGEST = 1e15  # beyond it a number is a slip, and a float no longer counts in ones
+
+
+def _finite(value: Any) -> bool:
+    # True is no number, and a text is a mistake to be told of, not to be guessed at.
+    known = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return known and -_LARGEST < value < _LARGEST
+
+
+def _number(low: float = -math.inf, high: float = math.inf, doubts: str = "") -> Any:
+    """Accepts a finite number from `low` to `high`; its errors hold the bounds, not the value."""
+    bounds = {"minimum": low, "maximum": high}
+    schema = {"type": "number", **{k: v for k, v in bounds.items() if math.isfinite(v)}}
+
+    def check(value: Any) -> Any:
+        if value is None:
+            return None
+        if not _finite(value):
+            raise ValueError("must be a finite number, not a text, true, false or NaN")
+        if value < low:
+            raise ValueError(f"must be {low:g} or more{doubts and ': ' + doubts}")
+        if value > high:
+            raise ValueError(f"must be {high:g} or less{doubts and ': ' + doubts}")
+        return value
+
+    return Annotated[int | float, BeforeValidator(check), WithJsonSchema(schema)]
+
+
+if TYPE_CHECKING:
+    Age: TypeAlias = float
+    Systolic: TypeAlias = float
+    Diastolic: TypeAlias = float
+    HeartRate: TypeAlias = float
+    Temperature: TypeAlias = float
+    RespiratoryRate: TypeAlias = float
+    Level: TypeAlias = float
+else:
+    Age = _number(0, 130, "it is an age in years; give years, not a year of birth or days")
+    Systolic = _number(30, 350, "it is a pressure in mmHg; a lower one is probably in kPa")
+    Diastolic = _number(15, 250, "it is a pressure in mmHg; a lower one is probably in kPa")
+    HeartRate = _number(0, 400, "it is in beats a minute")
+    Temperature = _number(
+        20, 45, "a higher one is probably in degrees Fahrenheit; give degrees Celsius, (F - 32)/1.8"
+    )
+    RespiratoryRate = _number(0, 150, "it is in breaths a minute")
+    Level = _number(0, doubts="a level cannot be negative")
+
+
+# -- texts ----------------------------------------------------------------------------------------
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+_MARKUP = re.compile(r"</?[A-Za-z!][^<>]*>")
+
+
+def line(most: int = LONGEST_LINE, pattern: str = "", wanted: str = "") -> Any:
+    """Accepts a text of 1 to `most` characters without control characters and markup.
+
+    Args:
+        most: The most characters.
+        pattern: What the whole text must match besides.
+        wanted: That pattern in words, for the error.
+    """
+
+    def check(value: Any) -> Any:
+        if value is None:
+            return None
+        if not isinstance(value, str) or not value.strip():
+            raise ValueError("must be a text that is not empty")
+        if len(value) > most:
+            raise ValueError(f"must have at most {most:,} characters")
+        if _CONTROL.search(value):
+            raise ValueError("must be plain text: it holds a control character")
+        if _MARKUP.search(value):
+            raise ValueError("must be plain text: it holds markup")
+        if pattern and not re.fullmatch(pattern, value.strip()):
+            raise ValueError(f"must be {wanted}")
+        return value.strip()
+
+    return Annotated[str, BeforeValidator(check), WithJsonSchema({"type": "string"})]
+
+
+if TYPE_CHECKING:
+    Line: TypeAlias = str
+    Sex: TypeAlias = str
+else:
+    Line, Sex = line(), line(40)
+Lines = Annotated[tuple[Line, ...], Field(max_length=MOST_ENTRIES)]
+
+
+# -- images ---------------------------------------------------------------------------------------
+
+_NO_IMAGE = (
+    "must be a PNG or JPEG in base64, plain or as a data URI; paths and addresses are not read"
+)
+_PNG_START, _PNG_END = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", b"IEND\xaeB`\x82"
+_JPEG_START, _JPEG_END = b"\xff\xd8\xff", b"\xff\xd9"
+
+
+def _base64_image(value: Any) -> str:
+    """The base64 of a PNG or JPEG, known by its content and not by what it is called."""
+    if isinstance(value, (bytes, bytearray)):
+        data = bytes(value)
+    elif isinstance(value, str):
+        data = _decoded(value)
+    else:
+        raise ValueError(_NO_IMAGE)  # noqa: TRY004  # pydantic reports ValueErrors
+    if len(data) > MOST_IMAGE_BYTES:
+        raise ValueError(_TOO_LARGE)
+    png = data.startswith(_PNG_START) and data.endswith(_PNG_END)
+    jpeg = data.startswith(_JPEG_START) and data.rstrip(b"\0").endswith(_JPEG_END)
+    if not png and not jpeg:
+        raise ValueError(_NO_IMAGE)
+    return base64.b64encode(data).decode("ascii")
+
+
+_TOO_LARGE = f"must have at most {MOST_IMAGE_BYTES // 1024**2} MB"
+_LONGEST_BASE64 = MOST_IMAGE_BYTES * 3 // 2  # with room for line breaks
+
+
+def _decoded(text: str) -> bytes:
+    if len(text) > _LONGEST_BASE64:
+        raise ValueError(_TOO_LARGE)
+    if text[:5].lower() == "data:":
+        head, _, text = text.partition(",")
+        if not head.lower().endswith(";base64"):
+            raise ValueError(_NO_IMAGE)
+    try:
+        return base64.b64decode("".join(text.split()), validate=True)
+    except (binascii.Error, ValueError):
+        raise ValueError(_NO_IMAGE) from None
+
+
+if TYPE_CHECKING:
+    Image: TypeAlias = str | bytes
+else:
+    Image = Annotated[str, BeforeValidator(_base64_image)]
+Images = Annotated[tuple[Image, ...], Field(max_length=MOST_IMAGES)]
+
+
+# -- records --------------------------------------------------------------------------------------
+
+
+class _Count(int):
+    """Stands for values in a `repr`."""
+
+    def __repr__(self) -> str:
+        return f"<{int(self)} value{'' if self == 1 else 's'}>"
+
+
+class Record(BaseModel):
+    """Values that are sent and never shown. Fields may be named as in the documents too."""
+
+    model_config = ConfigDict(
+        alias_generator=AliasGenerator(serialization_alias=to_camel),
+        extra="forbid",
+        frozen=True,
+        hide_input_in_errors=True,
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _take_documented_names(cls, values: Any) -> Any:
+        if not isinstance(values, Mapping):
+            return values
+        documented = {to_camel(name): name for name in cls.model_fields}
+        return {documented.get(name, name): value for name, value in values.items()}
+
+    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
+        known = type(self).model_fields
+        for name in known:
+            if count := _count(getattr(self, name)):
+                yield name, _Count(count)
+        if further := len(self.model_extra or {}):
+            yield "further", _Count(further)
+
+
+def _count(value: Any) -> int:
+    if isinstance(value, BaseModel):
+        return sum(held is not None for _, held in value)
+    return len(value) if isinstance(value, tuple) else int(value is not None)
+
+
+_READING_NAME = re.compile(r"\w[\w .%/+-]{0,59}")
+
+
+class _Readings(Record):
+    """Documented readings, and any others as long as they are numbers."""
+
+    model_config = ConfigDict(
+        extra="allow", json_schema_extra={"additionalProperties": {"type": "number"}}
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_further(cls, values: Any) -> Any:
+        # Here and not by a type, whose errors would repeat the names that were given.
+        if not isinstance(values, Mapping):
+            return values
+        known = {*cls.model_fields, *map(to_camel, cls.model_fields)}
+        further = {name: value for name, value in values.items() if name not in known}
+        if len(further) > MOST_ENTRIES:
+            raise ValueError(f"must hold at most {MOST_ENTRIES} further readings")
+        for name, value in further.items():
+            if not isinstance(name, str) or not _READING_NAME.fullmatch(name):
+                raise ValueError("the name of a further reading must be at most 60 letters")
+            if not _finite(value):
+                raise ValueError(
+                    "each further reading must be a finite number, not a text, true, false or NaN"
+                )
+        return values
+
+
+class VitalSigns(_Readings):
+    """Readings as numbers: pressures in mmHg, temperature in degrees Celsius, rates a minute."""
+
+    systolic: Systolic | None = Field(None, description="Systolic pressure in mmHg.")
+    diastolic: Diastolic | None = Field(None, description="Diastolic pressure in mmHg.")
+    heart_rate: HeartRate | None = Field(None, description="Beats a minute.")
+    temperature: Temperature | None = Field(None, description="Degrees Celsius.")
+    respiratory_rate: RespiratoryRate | None = Field(None, description="Breaths a minute.")
+
+    @model_validator(mode="after")
+    def _check_pressures(self) -> Self:
+        high, low = self.systolic, self.diastolic
+        if high is not None and low is not None and low >= high:
+            raise ValueError(
+                "diastolic must be below systolic: they are probably exchanged or in two units"
+            )
+        return self
+
+
+class LabResults(_Readings):
+    """Laboratory results as numbers."""
+
+    troponin: Level | None = Field(None, description="Troponin.")
+    bnp: Level | None = Field(None, description="B-type natriuretic peptide.")
+    creatinine: Level | None = Field(None, description="Creatinine.")
+
+
+class Demographics(Record):
+    """Who the patient is, what they have had and what they take."""
+
+    age: Age | None = Field(None, description="Age in years.")
+    sex: Sex | None = Field(None, description="Sex, such as female or male.")
+    medical_history: Lines = Field((), description="Earlier and present conditions.")
+    current_medications: Lines = Field((), description="What the patient takes now.")
+
+
+class PatientContext(Demographics):
+    """A patient for the medical tools: built by the application, neither shown to the model
+    nor invented by it.
+
+        from langchain_svc import PatientContext, SvcMedicalToolkit
+
+        patient = PatientContext(
+            age=61,
+            sex="female",
+            medical_history=["hypertension"],
+            vital_signs={"systolic": 150, "diastolic": 95, "oxygenSaturation": 97},
+        )
+        tools = SvcMedicalToolkit(patient=patient).get_tools()
+
+    Every field may be left out. Numbers must be finite numbers; images are bytes or base64 of a
+    PNG or JPEG. It cannot be changed, and its `repr` shows field names and counts only.
+
+    Raises:
+        pydantic.ValidationError: A value is out of its bounds or probably in another unit. The
+            error names the field, not the value.
+    """  # noqa: D205  # one sentence over two lines
+
+    vital_signs: VitalSigns | None = None
+    """systolic, diastolic, heart_rate, temperature, respiratory_rate, and any other numbers."""
+
+    lab_results: LabResults | None = None
+    """troponin, bnp, creatinine, and any other numbers."""
+
+    risk_factors: Lines = ()
+    """Such as smoking or a family history."""
+
+    images: Images = Field((), repr=False)
+    """PNG or JPEG: bytes, base64 or data URIs. At most 8 of 8 MB."""
+
+
+def on_wire(record: BaseModel) -> dict[str, Any]:
+    """A record's values by their documented names, without those that are absent."""
+    sent = record.model_dump(by_alias=True, exclude_none=True)
+    return {name: value for name, value in sent.items() if value not in ((), [], {})}

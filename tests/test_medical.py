@@ -1,0 +1,724 @@
+"""The medical tools: what they send, what they read, and that no patient's data leaks."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import copy
+import io
+import json
+import logging
+import math
+import pickle
+import re
+import traceback
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+
+import httpx
+import pytest
+from langchain.agents import create_agent
+from langchain.agents.middleware import HumanInTheLoopMiddleware
+from langchain_core.messages import ToolMessage
+from langchain_core.tools import ToolException
+from langchain_core.tracers.base import BaseTracer
+from langchain_core.utils.function_calling import convert_to_openai_tool
+from langchain_tests.integration_tests import ToolsIntegrationTests
+from langchain_tests.unit_tests import ToolsUnitTests
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+from pydantic import ValidationError
+from rich.console import Console
+from rich.traceback import Traceback
+from test_patient import MARKED, MARKS, PNG, clean
+
+import langchain_svc as svc
+from langchain_svc._medical import NOTICE
+from langchain_svc._wire.medical import hidden, read_answer, read_status
+from langchain_svc._wire.v1 import UnreadableError
+from langchain_svc.sandbox import Fault, Sandbox
+
+TOOLS = [svc.SvcMedicalConsult, svc.SvcDecisionSupport, svc.SvcCancerRisk, svc.SvcMedicalStatus]
+ASKED = {
+    svc.SvcMedicalConsult: {"message": "chest pain", "specialty": "cardiology", "language": "en"},
+    svc.SvcDecisionSupport: {"symptoms": ["chest pain"], "specialty": "cardiovascular"},
+    svc.SvcCancerRisk: {"symptoms": "a cough for weeks", "imaging_type": "chest CT"},
+    svc.SvcMedicalStatus: {},
+}
+IMAGE = base64.b64encode(PNG).decode()
+PATIENT = svc.PatientContext(**MARKED, images=[PNG])
+
+
+@pytest.fixture(scope="module")
+def strict_box():
+    with Sandbox(strict=True) as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def box(strict_box):
+    strict_box.clear()
+    strict_box.faults = ()
+    return strict_box
+
+
+def called(tool, arguments, config=None):
+    call = {"name": tool.name, "args": arguments, "id": "c1", "type": "tool_call"}
+    return tool.invoke(call, config)
+
+
+# -- what is sent ---------------------------------------------------------------------------------
+
+UNBOUND = {
+    svc.SvcMedicalConsult: {"patient_context": {"age": 61, "sex": "female", "medical_history": ["asthma"], "current_medications": ["salbutamol"]}},
+    svc.SvcDecisionSupport: {"vital_signs": {"systolic": 150, "diastolic": 95.5, "heart_rate": 90, "temperature": 37.2, "respiratory_rate": 18, "oxygenSaturation": 97}, "lab_results": {"troponin": 0.02, "bnp": 80, "creatinine": 1, "glucose": 99}, "medical_history": ["asthma"]},
+    svc.SvcCancerRisk: {"patient_age": 61, "patient_sex": "female", "risk_factors": ["smoking"], "images": [IMAGE]},
+    svc.SvcMedicalStatus: {},
+}  # fmt: skip
+CONTEXT = svc.PatientContext(
+    age=61,
+    sex="female",
+    medical_history=["asthma"],
+    current_medications=["salbutamol"],
+    vital_signs=UNBOUND[svc.SvcDecisionSupport]["vital_signs"],
+    lab_results=UNBOUND[svc.SvcDecisionSupport]["lab_results"],
+    risk_factors=["smoking"],
+    images=[PNG],
+)
+SENT = {
+    svc.SvcMedicalConsult: ("POST", "/api/medical/chat", {"message": "chest pain", "specialty": "cardiology", "language": "en", "patientContext": {"age": 61, "sex": "female", "medicalHistory": ["asthma"], "currentMedications": ["salbutamol"]}}),
+    svc.SvcDecisionSupport: ("POST", "/api/medical/clinic-protocols", {"symptoms": ["chest pain"], "specialty": "cardiovascular", "vitalSigns": {"systolic": 150, "diastolic": 95.5, "heartRate": 90, "temperature": 37.2, "respiratoryRate": 18, "oxygenSaturation": 97}, "labResults": {"troponin": 0.02, "bnp": 80, "creatinine": 1, "glucose": 99}, "medicalHistory": ["asthma"]}),
+    svc.SvcCancerRisk: ("POST", "/api/medical/cancer-diagnosis", {"symptoms": "a cough for weeks", "imagingType": "chest CT", "patientAge": 61, "patientSex": "female", "riskFactors": ["smoking"], "images": [IMAGE]}),
+    svc.SvcMedicalStatus: ("GET", "/api/medical/clinic-protocols", None),
+}  # fmt: skip
+
+
+def arrived(box):
+    (request,) = box.requests
+    assert request.status == 200
+    assert request.unknown_fields == ()
+    assert request.query == ""
+    assert request.headers["x-api-key"] == "***"
+    assert "authorization" not in request.headers
+    assert request.headers.get("content-type") == ("application/json" if request.body else None)
+    return request.method, request.path, request.json
+
+
+@pytest.mark.parametrize("how", ["sync", "async"])
+@pytest.mark.parametrize("bound", ["no", "tool", "run"])
+@pytest.mark.parametrize("kind", TOOLS)
+def test_requests_are_the_documented_ones(box, kind, bound, how):
+    tool = kind(**box.medical, patient=CONTEXT if bound == "tool" else None)
+    arguments = {**ASKED[kind], **(UNBOUND[kind] if bound == "no" else {})}
+    config = {"configurable": {"svc_patient": CONTEXT}} if bound == "run" else None
+
+    async def asynchronously():
+        async with tool:
+            return await tool.ainvoke(arguments, config)
+
+    with tool:
+        content = tool.invoke(arguments, config) if how == "sync" else asyncio.run(asynchronously())
+    assert arrived(box) == SENT[kind]
+    assert content.endswith(NOTICE)
+
+
+def test_the_key_is_sent_and_no_other(monkeypatch, box):
+    seen = []
+
+    def answer(request):
+        seen.append(request.headers)
+        return httpx.Response(200, json={"status": "operational"})
+
+    with httpx.Client(transport=httpx.MockTransport(answer)) as client:
+        tool = svc.SvcMedicalStatus(
+            api_key="k1", medical_base_url="https://m.example/", http_client=client
+        )
+        tool.invoke({})
+    assert seen[0]["x-api-key"] == "k1"
+    assert "authorization" not in seen[0]
+    monkeypatch.setenv("SVC_API_KEY", "general-key")
+    monkeypatch.setenv("SVC_BASE_URL", box.url)
+    said = called(svc.SvcMedicalStatus(), {})
+    assert said.status == "error"
+    assert "SVC_MEDICAL_API_KEY" in said.content
+    said = called(svc.SvcMedicalStatus(api_key="k"), {})
+    assert "SVC_MEDICAL_BASE_URL" in said.content
+    assert box.requests == []
+
+
+def test_documented_names_are_taken_as_arguments_too(box):
+    tool = svc.SvcDecisionSupport(**box.medical)
+    tool.invoke({**ASKED[type(tool)], "vitalSigns": {"heartRate": 80}, "medicalHistory": ["x"]})
+    _, _, body = arrived(box)
+    assert body["vitalSigns"] == {"heartRate": 80}
+    assert body["medicalHistory"] == ["x"]
+
+
+def test_what_is_absent_is_left_out(box):
+    tool = svc.SvcMedicalConsult(**box.medical)
+    tool.invoke({"message": " dry cough ", "specialty": None, "patient_context": {"sex": None}})
+    assert arrived(box)[2] == {"message": "dry cough"}
+    box.clear()
+    assert tool.invoke("only a text").endswith(NOTICE)
+    assert arrived(box)[2] == {"message": "only a text"}
+
+
+# -- what the model sees --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("patient", [PATIENT, "per_run"])
+def test_a_bound_patients_fields_are_no_arguments(box, patient):
+    names = {
+        tool.name: set(tool.args)
+        for tool in svc.SvcMedicalToolkit(**box.medical, patient=patient).get_tools()
+    }
+    assert names == {
+        "svc_medical_consult": {"message", "specialty", "language"},
+        "svc_decision_support": {"symptoms", "specialty"},
+        "svc_cancer_risk": {"symptoms", "imaging_type"},
+        "svc_medical_status": set(),
+    }
+
+
+def test_without_a_patient_they_are_arguments_with_bounds():
+    parameters = convert_to_openai_tool(svc.SvcDecisionSupport())["function"]["parameters"]
+    assert parameters["required"] == ["symptoms", "specialty"]
+    assert set(parameters["properties"]) == {
+        "symptoms",
+        "specialty",
+        "vital_signs",
+        "lab_results",
+        "medical_history",
+    }
+    shown = json.dumps(parameters["properties"]["vital_signs"])
+    for word in ("systolic", "heart_rate", '"maximum": 45', '"additionalProperties"', "Celsius"):
+        assert word in shown
+
+
+def test_labels_and_limits_are_in_the_descriptions():
+    consult, decision, cancer, _ = [kind().description for kind in TOOLS]
+    assert "(PRO)" in consult
+    assert "(PRO)" in cancer
+    assert "(New)" in decision
+    assert all("not replace a clinician" in text for text in (consult, decision, cancer))
+
+
+def test_a_model_cannot_give_what_a_record_holds(box):
+    with svc.SvcDecisionSupport(**box.medical, patient=CONTEXT) as tool:
+        said = called(tool, {**ASKED[type(tool)], "vital_signs": {"systolic": 120}})
+    assert said.status == "error"
+    assert "does not have" in said.content
+    with svc.SvcDecisionSupport(**box.medical) as tool:
+        run = {"configurable": {"svc_patient": CONTEXT}}
+        said = called(tool, {**ASKED[type(tool)], "vital_signs": {"systolic": 120}}, run)
+    assert said.status == "error"
+    assert "leave out vital_signs" in said.content
+    assert box.requests == []
+
+
+def test_a_run_brings_its_patient(box):
+    tool = svc.SvcDecisionSupport(**box.medical, patient="per_run")
+    arguments = ASKED[type(tool)]
+    assert "svc_patient" in called(tool, arguments).content
+    wrong = called(tool, arguments, {"configurable": {"svc_patient": dict(MARKED)}})
+    assert wrong.status == "error"
+    assert "must be a PatientContext, not a dict" in wrong.content
+    clean(wrong.content)
+    assert box.requests == []
+    called(tool, arguments, {"configurable": {"svc_patient": CONTEXT}})
+    assert arrived(box) == SENT[type(tool)]
+    assert svc.SvcMedicalStatus(**box.medical, patient="per_run").invoke({}).endswith(NOTICE)
+
+
+def test_a_runs_patient_goes_before_the_tools(box):
+    tool = svc.SvcMedicalConsult(**box.medical, patient=CONTEXT)
+    other = svc.PatientContext(age=7)
+    tool.invoke({"message": "hi"}, {"configurable": {"svc_patient": other}})
+    assert arrived(box)[2]["patientContext"] == {"age": 7}
+
+
+# -- results --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", TOOLS)
+def test_the_artifact_says_where_it_comes_from(box, kind):
+    said = called(kind(**box.medical, patient=CONTEXT), ASKED[kind])
+    made = said.artifact
+    assert isinstance(made, svc.ClinicalResult)
+    assert made.endpoint == " ".join(SENT[kind][:2])
+    moment = datetime.fromisoformat(made.time)
+    assert moment.tzinfo == timezone.utc
+    assert abs(datetime.now(timezone.utc) - moment) < timedelta(minutes=1)
+    assert made.request_id.startswith("req_")
+    assert made.notice == NOTICE
+    assert said.content == f"{made.text}\n\n{NOTICE}"
+    assert isinstance(made.raw, dict)
+    assert "raw" not in repr(made)
+    with pytest.raises(AttributeError):
+        made.text = ""
+
+
+def test_the_artifact_names_what_was_sent(box):
+    made = called(
+        svc.SvcDecisionSupport(**box.medical, patient=CONTEXT), ASKED[svc.SvcDecisionSupport]
+    ).artifact
+    assert made.sent == (
+        "symptoms", "specialty", "vitalSigns.systolic", "vitalSigns.diastolic", "vitalSigns.heartRate", "vitalSigns.temperature",
+        "vitalSigns.respiratoryRate", "vitalSigns.*", "labResults.troponin", "labResults.bnp", "labResults.creatinine", "labResults.*", "medicalHistory",
+    )  # fmt: skip
+
+
+SHAPES = [
+    ({"response": "Rest."}, "Rest."), ("Rest.", "Rest."), ({"answer": "Rest.", "urgency": "low"}, "Rest.\nUrgency: low"), ({"data": {"assessment": "Rest."}}, "Rest."),
+    ({"success": True, "result": {"riskLevel": "high", "riskScore": 0.82}}, "Risk level: high\nRisk score: 0.82"), ({"risk_level": "low"}, "Risk level: low"),
+    ({"recommendations": ["a", "b"]}, "Recommendations:\n- a\n- b"), ({"recommendations": ["a"]}, "Recommendations: a"), ({"assessment": ["a", "b"]}, "- a\n- b"),
+    ({"response": {"text": "Rest."}}, "Rest."), ({"choices": [{"message": {"role": "assistant", "content": "Rest."}}]}, "Rest."), ([{"diagnosis": "x"}], "Findings: diagnosis: x"),
+    (["a", "b"], "Findings:\n- a\n- b"), ({"diagnoses": [{"name": "x", "probability": 0.3}]}, "Diagnoses: name: x, probability: 0.3"), ({"message": "ok", "foo": 1}, "ok\nFoo: 1"),
+    ({"response": "a\u0000b\u2028c  d"}, "a b c d"), ({"text": "x", "imageBase64": "A" * 500}, "x\nImage base64: [data]"), ({"response": "x", "patientContext": {"age": 4}, "status": "done"}, "x"),
+    ({"data": {"data": {"analysis": {"summary": "deep"}}}}, "summary: deep"), ({"results": [{"protocol": "p"}], "plan": "q"}, "Plan: q\nResults: protocol: p"),
+    ({"urgent": True, "score": 1e300, "risk": 3, "advice": None}, "Risk: 3\nUrgent: yes"), ({"ECGFindings": "x", "findings": "y"}, "Findings: y\nECGFindings: x"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "text"), SHAPES)
+def test_every_plausible_shape_is_read(body, text):
+    answer = read_answer(json.dumps(body).encode())
+    assert answer.text == text
+    assert answer.raw == body
+
+
+def test_long_answers_are_cut_and_kept_whole():
+    body = {"response": "word " * 5000, "findings": [f"f{i}" for i in range(100)]}
+    answer = read_answer(json.dumps(body).encode())
+    assert len(answer.text) < 6_100
+    assert answer.text.endswith("[cut here: the artifact holds all of it]")
+    assert answer.raw == body
+    assert "and 70 more" in read_answer(json.dumps({"findings": body["findings"]}).encode()).text
+
+
+UNREADABLE = [
+    b"", b"  ", b"<html>zebulonic</html>", b"{", b"null", b"5", b"{}", b"[]", b'{"foo": "zebulonic"}', b'{"success": true}', b'{"response": ""}', b'{"response": null}', b'""',
+    b'{"error": "zebulonic is bad"}', b'{"success": false, "message": "zebulonic"}', b'{"status": "failed", "response": "zebulonic"}', b'{"data": {"error": {"message": "zebulonic"}}}',
+    b'{"choices": []}', b"[" * 5000, b"\xff\xfe", b'{"errors": ["zebulonic"]}',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("body", UNREADABLE, ids=lambda b: str(b[:20]))
+def test_what_nothing_can_be_read_from_is_a_tool_error(box, body):
+    with pytest.raises(UnreadableError):
+        read_answer(body)
+    box.faults = [Fault(status=200, body=body, content_type="application/json")]
+    with svc.SvcMedicalConsult(**box.medical, patient=PATIENT, max_retries=0) as tool:
+        said = called(tool, {"message": "hi"})
+    assert said.status == "error"
+    assert "svc_medical_consult gave no answer" in said.content
+    clean(said.content)
+
+
+def test_status_shapes():
+    assert read_status(b'{"status": "error", "uptime": "1%"}').text == "Status: error\nUptime: 1%"
+    assert read_status(b'{"data": {"latency": "3ms"}}').text == "Latency: 3ms"
+    shown = read_status(b'{"capabilities": {"clinicCDSS": true, "multiLanguage": false}}').text
+    assert shown == "Capabilities: clinic CDSS: yes, multi language: no"
+    with pytest.raises(UnreadableError):
+        read_status(b'{"hello": "world"}')
+
+
+# -- hostile arguments ----------------------------------------------------------------------------
+
+CONSULT, DECISION, CANCER = svc.SvcMedicalConsult, svc.SvcDecisionSupport, svc.SvcCancerRisk
+BASE64_MB = base64.b64encode(b"\0" * 9_000_000).decode()
+HOSTILE = [
+    (CONSULT, {}, "message: is required"), (CONSULT, {"message": ""}, "message: must be a text"), (CONSULT, {"message": 5}, "message: must be a text"), (CONSULT, {"message": ["ZAP"]}, "message"),
+    (CONSULT, {"message": "ZAP" * 10_000}, "at most 20,000 characters"), (CONSULT, {"message": "ZAP\x1b[2J"}, "control character"), (CONSULT, {"message": "ZAP\ud800"}, "control character"),
+    (CONSULT, {"message": "<script>ZAP</script>"}, "markup"), (CONSULT, {"message": "</tool_response>ZAP"}, "markup"), (CONSULT, {"message": "x", "specialty": "../../etc/passwd"}, "specialty: must be"),
+    (CONSULT, {"message": "x", "specialty": "file:///ZAP"}, "specialty: must be"), (CONSULT, {"message": "x", "language": "http://169.254.169.254/ZAP"}, "language: must be"),
+    (CONSULT, {"message": "x", "language": True}, "language: must be"), (CONSULT, {"message": "x", "patient_context": "ZAP"}, "patient_context: must be an object"),
+    (CONSULT, {"message": "x", "patient_context": {"age": "sixty ZAP"}}, "patient_context.age: must be a finite number"), (CONSULT, {"message": "x", "patient_context": {"ZAP": 1}}, "does not have"),
+    (CONSULT, {"message": "x", "api_key": "ZAP"}, "does not have"), (CONSULT, {"message": "x", "medical_base_url": "http://127.0.0.1"}, "does not have"), (CONSULT, {"message": "x", "svc_patient": {}}, "does not have"),
+    (CONSULT, {"message": "x", "config": {"configurable": {}}}, "does not have"), (CONSULT, {"message": "x", "run_manager": 1}, "does not have"), (CONSULT, {"message": "x", "patient_context": {"age": 1e9}}, "130 or less"),
+    (DECISION, {"symptoms": ["x"]}, "specialty: is required"), (DECISION, {"specialty": "x"}, "symptoms: is required"), (DECISION, {"symptoms": [], "specialty": "x"}, "symptoms"),
+    (DECISION, {"symptoms": "ZAP", "specialty": "x"}, "symptoms: must be a list"), (DECISION, {"symptoms": ["x", 5], "specialty": "x"}, "symptoms.1: must be a text"), (DECISION, {"symptoms": ["x"] * 201, "specialty": "x"}, "at most 200"),
+    (DECISION, {"symptoms": ["x"], "specialty": "x", "vital_signs": {"temperature": math.nan}}, "vital_signs.temperature: must be a finite number"),
+    (DECISION, {"symptoms": ["x"], "specialty": "x", "vital_signs": {"temperature": 98.6}}, "Fahrenheit"), (DECISION, {"symptoms": ["x"], "specialty": "x", "vital_signs": {"heart_rate": True}}, "heart_rate: must be a finite"),
+    (DECISION, {"symptoms": ["x"], "specialty": "x", "vital_signs": {"ZAP": "9"}}, "further reading"), (DECISION, {"symptoms": ["x"], "specialty": "x", "vital_signs": [1]}, "vital_signs: must be an object"),
+    (DECISION, {"symptoms": ["x"], "specialty": "x", "lab_results": {"troponin": "0.5 ZAP"}}, "lab_results.troponin"), (DECISION, {"symptoms": ["x"], "specialty": "x", "lab_results": {"bnp": math.inf}}, "lab_results.bnp"),
+    (DECISION, {"symptoms": ["x"], "specialty": "x", "medical_history": "ZAP"}, "medical_history: must be a list"), (DECISION, {"symptoms": ["x"], "specialty": "x", "vital_signs": {"systolic": 80, "diastolic": 120}}, "exchanged"),
+    (CANCER, {}, "symptoms: is required"), (CANCER, {"symptoms": "x", "patient_age": False}, "patient_age: must be a finite"), (CANCER, {"symptoms": "x", "patient_age": 300}, "130 or less"),
+    (CANCER, {"symptoms": "x", "images": "/etc/passwd"}, "images: must be a list"), (CANCER, {"symptoms": "x", "images": ["/etc/passwd"]}, "images.0: must be a PNG or JPEG"), (CANCER, {"symptoms": "x", "images": ["file:///ZAP.png"]}, "paths and addresses are not read"),
+    (CANCER, {"symptoms": "x", "images": ["http://127.0.0.1:1/ZAP.png"]}, "images.0"), (CANCER, {"symptoms": "x", "images": ["https://example.com/ZAP.png"]}, "images.0"), (CANCER, {"symptoms": "x", "images": [IMAGE] * 9}, "at most 8"),
+    (CANCER, {"symptoms": "x", "images": [BASE64_MB]}, "at most 8 MB"), (CANCER, {"symptoms": "x", "images": ["data:text/html;base64,WkFQ"]}, "images.0"), (CANCER, {"symptoms": "x", "images": ["WkFQ"]}, "images.0"),
+    (CANCER, {"symptoms": "x", "imaging_type": "<img src=ZAP>"}, "imaging_type"), (CANCER, {"symptoms": "x", "risk_factors": [{"ZAP": 1}]}, "risk_factors.0: must be a text"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments", "said"), HOSTILE, ids=[f"{i}" for i in range(len(HOSTILE))]
+)
+def test_hostile_arguments_are_told_of_and_nothing_is_sent(box, kind, arguments, said):
+    with kind(**box.medical) as tool:
+        message = called(tool, arguments)
+        async_message = asyncio.run(
+            tool.ainvoke({"name": tool.name, "args": arguments, "id": "c1", "type": "tool_call"})
+        )
+    assert message.status == async_message.status == "error"
+    assert said in message.content
+    assert message.content == async_message.content
+    assert "ZAP" not in message.content
+    assert "passwd" not in message.content
+    assert len(message.content) < 1_500
+    assert box.requests == []
+
+
+def test_a_status_check_takes_whatever_a_model_says(box):
+    assert called(svc.SvcMedicalStatus(**box.medical), {"path": "/etc/passwd"}).status == "success"
+    assert arrived(box) == SENT[svc.SvcMedicalStatus]
+
+
+# -- no leak --------------------------------------------------------------------------------------
+
+
+class Recorder(BaseTracer):
+    def __init__(self):
+        super().__init__()
+        self.runs = []
+
+    def _persist_run(self, run):
+        self.runs.append(run)
+
+    def text(self):
+        """Everything recorded but the raw bodies of artifacts."""
+        for run in self.runs:
+            said = (run.outputs or {}).get("output")
+            if isinstance(said, ToolMessage) and said.artifact is not None:
+                run.outputs["output"] = said.model_copy(
+                    update={"artifact": replace(said.artifact, raw=None)}
+                )
+        return "".join(run.model_dump_json() for run in self.runs)
+
+
+ECHO = " ".join(MARKS) + " Zebulonic. 133.71mmHg 88231mg 73bpm 134 <quuxitis> QUUXITIS MAJOR"
+LEAKS = re.compile(r"88231mg|73bpm")
+ROUNDED = re.compile(r"\b(133|134|9418)\b")
+FAULTS = [
+    Fault(status=400, body={"error": ECHO}), Fault(status=400, body={"error": {"message": ECHO, "type": "zebulonic", "code": "quuxitis"}}), Fault(status=422, body=ECHO),
+    Fault(status=401, body={"error": ECHO}), Fault(status=403, body={"message": ECHO}), Fault(status=404, body={"detail": ECHO}), Fault(status=500, body={"error": ECHO}, headers={"X-Request-Id": "zebulonic"}),
+    Fault(status=429, body={"error": ECHO}, headers={"Retry-After": "3600"}), Fault(status=302, headers={"Location": "http://127.0.0.1/zebulonic"}), Fault(hang=True), Fault(stall=True),
+    Fault(reset="before"), Fault(cut=True), Fault(mangle="json"), Fault(mangle="utf8"), Fault(status=200, body=ECHO, content_type="text/plain"), Fault(status=200, body={"error": ECHO}),
+    Fault(status=200, body={"success": False, "message": ECHO}), Fault(raw=f"HTTP/1.1 zebulonic\r\n{ECHO}\r\n\r\n".encode()),
+]  # fmt: skip
+
+
+def no_mark(text):
+    clean(text)
+    assert not LEAKS.search(text), text[:3000]
+
+
+@pytest.mark.parametrize("number", range(len(FAULTS)))
+def test_no_error_tells_of_the_patient(box, caplog, number):
+    caplog.set_level(logging.DEBUG)
+    box.faults = [FAULTS[number]]
+    for kind in TOOLS:
+        recorder = Recorder()
+        config = {"callbacks": [recorder], "configurable": {"svc_patient": PATIENT}}
+        words = {**box.medical, "timeout": 0.2, "max_retries": 0, "patient": PATIENT}
+        with kind(**words) as tool:
+            said = called(tool, ASKED[kind], config)
+        assert said.status == "error"
+        no_mark(repr(said))
+        assert not ROUNDED.search(said.content)
+        with (
+            kind(**words, handle_tool_error=False) as tool,
+            pytest.raises(ToolException) as raised,
+        ):
+            tool.invoke(ASKED[kind], config)
+        error = raised.value
+        no_mark(str(error) + repr(error) + repr(vars(error)))
+        no_mark("".join(traceback.format_exception(error)))
+        no_mark(recorder.text())
+        if kind is svc.SvcDecisionSupport and number in {0, 9, 16}:  # drawing it takes a second
+            screen = io.StringIO()
+            Console(file=screen, width=200).print(
+                Traceback.from_exception(type(error), error, error.__traceback__, show_locals=True)
+            )
+            no_mark(screen.getvalue())
+    # The server's own words in a header or a status line are httpcore's to log, not ours.
+    ours = [r for r in caplog.records if not r.name.startswith(("httpcore", "httpx", "asyncio"))]
+    no_mark("".join(map(logging.Formatter().format, ours)))
+    if number not in {6, 8, len(FAULTS) - 1}:
+        no_mark(caplog.text)
+
+
+@pytest.mark.parametrize("number", range(6))
+async def test_nor_does_an_asynchronous_one(box, caplog, number):
+    caplog.set_level(logging.DEBUG)
+    box.faults = [FAULTS[number]]
+    for kind in TOOLS:
+        recorder = Recorder()
+        async with kind(**box.medical, patient=PATIENT, max_retries=0) as tool:
+            call = {"name": tool.name, "args": ASKED[kind], "id": "c1", "type": "tool_call"}
+            said = await tool.ainvoke(call, {"callbacks": [recorder]})
+        assert said.status == "error"
+        no_mark(repr(said) + recorder.text())
+    no_mark(caplog.text)
+
+
+MARKED_ARGUMENTS = {
+    svc.SvcMedicalConsult: {"patient_context": {name: MARKED[name] for name in ("age", "sex", "medical_history", "current_medications")}},
+    svc.SvcDecisionSupport: {name: MARKED[name] for name in ("vital_signs", "lab_results", "medical_history")},
+    svc.SvcCancerRisk: {"patient_age": MARKED["age"], "patient_sex": MARKED["sex"], "risk_factors": MARKED["risk_factors"]},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", TOOLS[:3])
+def test_nor_does_one_about_a_tools_own_arguments(box, caplog, kind):
+    caplog.set_level(logging.DEBUG)
+    arguments = {**ASKED[kind], **MARKED_ARGUMENTS[kind]}
+    with kind(**box.medical, max_retries=0) as tool:
+        called(tool, arguments)
+        sent = box.requests[0].body.decode()
+        marks = [mark for mark in MARKS if mark in sent]
+        assert marks
+        for echo in ({"error": sent}, sent, {"error": {"message": " ".join(marks)}}):
+            box.faults = [Fault(status=400, body=echo)]
+            said = called(tool, arguments)
+            assert said.status == "error"
+            clean(said.content)
+    clean(caplog.text)
+
+
+@pytest.mark.parametrize("kind", TOOLS)
+def test_bad_arguments_tell_nothing(box, caplog, kind):
+    caplog.set_level(logging.DEBUG)
+    recorder = Recorder()
+    bad = {**ASKED[kind], "zebulonic": 1, "symptoms": [133.71], "message": ["quuxitis"]}
+    bad |= {"vital_signs": {"systolic": 9_418.27}, "patient_context": {"wumpus": 1}}
+    with kind(**box.medical) as tool:
+        said = called(tool, bad, {"callbacks": [recorder]})
+    if kind is not svc.SvcMedicalStatus:
+        assert said.status == "error"
+    clean(said.content)
+    clean(caplog.text)
+
+
+@pytest.mark.parametrize("kind", TOOLS)
+def test_a_good_answer_tells_nothing(box, caplog, kind):
+    caplog.set_level(logging.DEBUG)
+    recorder = Recorder()
+    with kind(**box.medical, patient=PATIENT) as tool:
+        said = called(tool, ASKED[kind], {"callbacks": [recorder]})
+        no_mark(repr(tool))
+    assert said.status == "success"
+    no_mark(said.content)
+    no_mark(repr(said))
+    no_mark(recorder.text())
+    no_mark(caplog.text)
+    if kind is not svc.SvcMedicalStatus:
+        assert any(mark in box.requests[0].body.decode() for mark in MARKS)
+
+
+@pytest.mark.parametrize("kind", TOOLS[:3])
+def test_an_answer_that_quotes_the_record_is_masked_and_kept(box, kind):
+    box.faults = [Fault(status=200, body={"response": ECHO, "recommendations": ["rest", ECHO]})]
+    with kind(**box.medical, patient=PATIENT) as tool:
+        said = called(tool, ASKED[kind])
+    assert "rest" in said.content
+    assert "[...] stands for" in said.content
+    assert said.artifact.raw["response"] == ECHO
+    no_mark(repr(said))
+    assert not ROUNDED.search(said.content)
+
+
+def test_masking():
+    text = (
+        "For a 61-year-old male: heart failure, 140bpm, 38.5°C (98/60).\n- type 2 noted on day 12"
+    )
+    values = ["61", "male", "heart failure", "140", "38.47", "98", "type 2"]
+    assert hidden(text, values) == (
+        "For a [...]-year-old [...], [...]bpm, [...]°C ([...]/60).\n- [...] noted on day 12"
+    )
+    assert hidden("nothing here", []) == "nothing here"
+    assert hidden("all small", ["small"]) == "all [...]"
+
+
+# -- toolkit --------------------------------------------------------------------------------------
+
+
+def test_a_toolkit_shares_its_connections(box):
+    with svc.SvcMedicalToolkit(**box.medical) as toolkit:
+        for tool in toolkit.get_tools():
+            tool.invoke(ASKED[type(tool)])
+        assert len({request.client_port for request in box.requests}) == 1
+    assert [type(tool) for tool in toolkit.get_tools()] == TOOLS
+
+
+async def test_a_toolkit_closes_asynchronously(box):
+    async with svc.SvcMedicalToolkit(**box.medical) as toolkit:
+        for tool in toolkit.get_tools():
+            await tool.ainvoke(ASKED[type(tool)])
+        assert len({request.client_port for request in box.requests}) == 1
+
+
+def test_a_toolkit_selects():
+    toolkit = svc.SvcMedicalToolkit(selected=["svc_medical_status", "svc_decision_support"])
+    assert [t.name for t in toolkit.get_tools()] == ["svc_decision_support", "svc_medical_status"]
+    for wrong in (["svc_decison_support"], [], ["x"]):
+        with pytest.raises(ValidationError, match=r"tool"):
+            svc.SvcMedicalToolkit(selected=wrong)
+
+
+def test_a_toolkit_from_the_environment(box, monkeypatch):
+    monkeypatch.setenv("SVC_API_KEY", "general-key")
+    with pytest.raises(svc.SvcRequestError, match="SVC_MEDICAL_BASE_URL"):
+        svc.SvcMedicalToolkit.from_env()
+    monkeypatch.setenv("SVC_MEDICAL_BASE_URL", box.url)
+    with pytest.raises(svc.SvcRequestError, match="SVC_MEDICAL_API_KEY"):
+        svc.SvcMedicalToolkit.from_env()
+    monkeypatch.setenv("SVC_MEDICAL_API_KEY", box.medical["api_key"])
+    toolkit = svc.SvcMedicalToolkit.from_env(patient=CONTEXT, timeout=5)
+    assert toolkit.get_tools()[0].invoke({"message": "hi"}).endswith(NOTICE)
+    toolkit.close()
+
+
+def test_settings_are_checked_and_secrets_masked():
+    with pytest.raises(ValidationError, match="plain http"):
+        svc.SvcMedicalToolkit(medical_base_url="http://m.example")
+    with pytest.raises(ValidationError, match="timeout"):
+        svc.SvcMedicalConsult(timeout="5")
+    with pytest.raises(ValidationError, match="did you mean 'medical_base_url'"):
+        svc.SvcMedicalConsult(medical_base_ur="https://m.example")
+    with pytest.raises(TypeError, match="leave out timeout"):
+        svc.SvcMedicalConsult(service=svc.SvcMedicalToolkit(), timeout=3)
+    with pytest.raises(ValidationError) as raised:
+        svc.SvcMedicalToolkit(patient={**MARKED, "age": 300})
+    clean(str(raised.value))
+    toolkit = svc.SvcMedicalToolkit(api_key="very-secret", patient=PATIENT)
+    for view in (repr(toolkit), str(toolkit), repr(toolkit.get_tools())):
+        assert "very-secret" not in view
+        no_mark(view)
+
+
+@pytest.mark.parametrize("kind", TOOLS)
+def test_tools_survive_copies(box, kind):
+    tool = kind(**box.medical, patient=CONTEXT)
+    tool.invoke(ASKED[kind])
+    for again in (pickle.loads(pickle.dumps(tool)), copy.deepcopy(tool)):
+        box.clear()
+        assert again.invoke(ASKED[kind]).endswith(NOTICE)
+        assert arrived(box) == SENT[kind]
+        again.close()
+    tool.close()
+
+
+# -- agents ---------------------------------------------------------------------------------------
+
+QUESTION = "Run decision support for chest pain, specialty cardiovascular."
+
+
+@pytest.mark.parametrize("how", ["bound", "run"])
+def test_an_agent_runs_decision_support_and_sees_no_patient(how, caplog):
+    caplog.set_level(logging.DEBUG)
+    recorder = Recorder()
+    config = {"callbacks": [recorder]}
+    if how == "run":
+        config["configurable"] = {"svc_patient": PATIENT}
+    with (
+        Sandbox() as box,
+        svc.ChatSvc(**box.v1, model="svc-pro") as model,
+        svc.SvcMedicalToolkit(
+            **box.medical,
+            patient=PATIENT if how == "bound" else "per_run",
+            selected=["svc_decision_support"],
+        ) as toolkit,
+    ):
+        agent = create_agent(model, toolkit.get_tools())
+        state = agent.invoke({"messages": [("user", QUESTION)]}, config)
+        asked = [r for r in box.requests if r.path == "/v1/chat/completions"]
+        (medical,) = [r for r in box.requests if r.path == "/api/medical/clinic-protocols"]
+    assert medical.json["vitalSigns"]["systolic"] == 133.71
+    assert len(asked) == 2
+    for request in asked:
+        no_mark(request.body.decode())
+        assert "vital_signs" not in request.body.decode()
+    for message in state["messages"]:
+        no_mark(message.text + repr(message))
+    no_mark(caplog.text)
+
+
+def test_a_tool_without_patient_hides_the_fields_inside_a_run_that_brings_one():
+    with Sandbox() as box, svc.ChatSvc(**box.v1, model="svc-pro") as model:
+        tool = svc.SvcDecisionSupport(**box.medical)
+        agent = create_agent(model, [tool])
+        agent.invoke({"messages": [("user", QUESTION)]}, {"configurable": {"svc_patient": PATIENT}})
+        prompts = [r.body.decode() for r in box.requests if r.path == "/v1/chat/completions"]
+        tool.close()
+    assert prompts
+    for prompt in prompts:
+        no_mark(prompt)
+        assert "vital_signs" not in prompt
+    assert "vital_signs" in tool.args
+
+
+def test_a_person_approves(box):
+    toolkit = svc.SvcMedicalToolkit(**box.medical, patient=PATIENT)
+    asked = toolkit.interrupt_on()
+    assert asked["svc_medical_status"] is False
+    assert set(asked) == {kind().name for kind in TOOLS}
+    with Sandbox() as chat, svc.ChatSvc(**chat.v1, model="svc-pro") as model, toolkit:
+        agent = create_agent(
+            model,
+            toolkit.get_tools()[1:2],
+            middleware=[HumanInTheLoopMiddleware(interrupt_on=asked)],
+            checkpointer=InMemorySaver(),
+        )
+        run = {"configurable": {"thread_id": "t"}}
+        state = agent.invoke({"messages": [("user", QUESTION)]}, run)
+        no_mark(repr(state))
+        assert box.requests == []
+        (request,) = state["__interrupt__"][0].value["action_requests"]
+        assert request["name"] == "svc_decision_support"
+        state = agent.invoke(Command(resume={"decisions": [{"type": "approve"}]}), run)
+    assert box.requests[0].json["vitalSigns"]["heartRate"] == 73.19
+    no_mark("".join(message.text for message in state["messages"]))
+
+
+# -- LangChain's own tests ------------------------------------------------------------------------
+
+
+class OnTheSandbox:
+    kind = svc.SvcMedicalConsult
+    patient = None
+
+    @pytest.fixture(autouse=True)
+    def _served(self, box):
+        self.box = box
+
+    @property
+    def tool_constructor(self):
+        return self.kind
+
+    @property
+    def tool_constructor_params(self):
+        return {**self.box.medical, "patient": self.patient}
+
+    @property
+    def tool_invoke_params_example(self):
+        return ASKED[self.kind] | (UNBOUND[self.kind] if self.patient is None else {})
+
+
+class Unit(OnTheSandbox, ToolsUnitTests):
+    @property
+    def init_from_env_params(self):
+        env = {"SVC_MEDICAL_API_KEY": "k", "SVC_MEDICAL_BASE_URL": "https://m.example"}
+        return env, {}, {"api_key": "k", "medical_base_url": "https://m.example"}
+
+
+class Integration(OnTheSandbox, ToolsIntegrationTests):
+    pass
+
+
+for _kind in TOOLS:
+    for _patient in (None, CONTEXT):
+        for _suite in (Unit, Integration):
+            _name = f"Test{_kind.__name__}{'Bound' if _patient else ''}{_suite.__name__}"
+            globals()[_name] = type(_name, (_suite,), {"kind": _kind, "patient": _patient})

@@ -1,0 +1,194 @@
+"""PatientContext: what it takes, what it doubts and that it shows nothing."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import io
+import math
+import pickle
+import struct
+import traceback
+import zlib
+
+import pytest
+from pydantic import ValidationError
+from rich.console import Console
+
+from langchain_svc import PatientContext
+from langchain_svc.patient import MOST_IMAGE_BYTES, on_wire
+
+MARKED = {
+    "age": 47.93417,
+    "sex": "zebulonic",
+    "medical_history": ["quuxitis major"],
+    "current_medications": ["frobnicatol 88231"],
+    "vital_signs": {"systolic": 133.71, "heart_rate": 73.19, "flurbidity": 9_418.27},
+    "lab_results": {"troponin": 0.66613, "grobulin": 77_119},
+    "risk_factors": ["wumpus exposure"],
+}
+MARKS = "47.93417 zebulonic quuxitis frobnicatol 88231 133.71 73.19 9418.27 0.66613 77119 wumpus".split()  # noqa: SIM905
+MARKS += ["flurbidity", "grobulin"]
+
+
+def png(width=1, height=1):
+    def chunk(kind, data):
+        return (
+            struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        )
+
+    head = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0))
+    rows = zlib.compress(b"\0" * (width + 1) * height)
+    return b"\x89PNG\r\n\x1a\n" + head + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
+
+
+PNG = png()
+JPEG = b"\xff\xd8\xff\xe0" + b"\0" * 40 + b"\xff\xd9"
+
+
+def clean(text):
+    found = [mark for mark in MARKS if mark.lower() in text.lower()]
+    assert not found, f"{found} in: {text[:2000]}"
+
+
+def test_names_on_the_wire_are_the_documented_ones():
+    patient = PatientContext(**MARKED, images=[PNG, base64.b64encode(JPEG).decode()])
+    assert on_wire(patient) == {
+        "age": 47.93417,
+        "sex": "zebulonic",
+        "medicalHistory": ("quuxitis major",),
+        "currentMedications": ("frobnicatol 88231",),
+        "vitalSigns": {"systolic": 133.71, "heartRate": 73.19, "flurbidity": 9418.27},
+        "labResults": {"troponin": 0.66613, "grobulin": 77119},
+        "riskFactors": ("wumpus exposure",),
+        "images": (base64.b64encode(PNG).decode(), base64.b64encode(JPEG).decode()),
+    }
+
+
+def test_documented_names_are_taken_too():
+    readings = {"heartRate": 70, "respiratoryRate": 12}
+    documented = PatientContext(medicalHistory=["a"], vitalSigns=readings, labResults={"bnp": 5})
+    assert documented == PatientContext(
+        medical_history=["a"],
+        vital_signs={"heart_rate": 70, "respiratory_rate": 12},
+        lab_results={"bnp": 5},
+    )
+
+
+def test_whole_numbers_stay_whole_and_absent_fields_absent():
+    assert on_wire(PatientContext()) == {}
+    assert on_wire(PatientContext(vital_signs={}, lab_results={}, medical_history=[])) == {}
+    sent = on_wire(PatientContext(age=61, vital_signs={"systolic": 120, "temperature": None}))
+    assert repr(sent) == "{'age': 61, 'vitalSigns': {'systolic': 120}}"
+
+
+def test_it_cannot_be_changed():
+    patient = PatientContext(**MARKED)
+    for change in (
+        lambda: setattr(patient, "age", 12),
+        lambda: setattr(patient.vital_signs, "systolic", 12),
+    ):
+        with pytest.raises(ValidationError) as raised:
+            change()
+        clean(str(raised.value))
+    assert isinstance(patient.medical_history, tuple)
+
+
+def test_copies_are_equal():
+    patient = PatientContext(**MARKED, images=[PNG])
+    assert pickle.loads(pickle.dumps(patient)) == copy.deepcopy(patient) == patient
+
+
+def test_views_show_names_and_counts_only():
+    patient = PatientContext(**MARKED, images=[PNG])
+    screen = io.StringIO()
+    Console(file=screen, width=200).print(patient, patient.vital_signs)
+    views = [repr(patient), str(patient), f"{patient}", screen.getvalue(), repr([patient])]
+    views += [repr(patient.vital_signs), repr(patient.lab_results)]
+    for view in views:
+        clean(view)
+        assert base64.b64encode(PNG).decode()[:12] not in view
+    assert "vital_signs=<3 values>" in repr(patient)
+    assert "medical_history=<1 value>" in repr(patient)
+    assert repr(patient.vital_signs) == (
+        "VitalSigns(systolic=<1 value>, heart_rate=<1 value>, further=<1 value>)"
+    )
+
+
+NOT_NUMBERS = ["61", True, math.nan, math.inf, -math.inf, [61], {"value": 61}, 10**400, 1e300]
+DOUBTED = [
+    ({"age": 300.93417}, "age", "years"), ({"age": -1}, "age", "0 or more"), ({"age": 1964}, "age", "year of birth"),
+    ({"vital_signs": {"temperature": 98.6}}, "vital_signs.temperature", "Fahrenheit"), ({"vital_signs": {"temperature": 3}}, "vital_signs.temperature", "20 or more"),
+    ({"vital_signs": {"systolic": 16.2}}, "vital_signs.systolic", "kPa"), ({"vital_signs": {"diastolic": 10.6}}, "vital_signs.diastolic", "kPa"),
+    ({"vital_signs": {"systolic": 1200}}, "vital_signs.systolic", "350 or less"), ({"vital_signs": {"systolic": 80, "diastolic": 120}}, "vital_signs", "exchanged"),
+    ({"vital_signs": {"systolic": 93.417, "diastolic": 93.417}}, "vital_signs", "exchanged"), ({"vital_signs": {"heart_rate": -3}}, "vital_signs.heart_rate", "beats"),
+    ({"vital_signs": {"respiratory_rate": 900}}, "vital_signs.respiratory_rate", "breaths"), ({"lab_results": {"troponin": -0.5}}, "lab_results.troponin", "negative"),
+    ({"vital_signs": {"flurbidity": "9418.27"}}, "vital_signs", "further reading must be a finite number"), ({"lab_results": {"grobulin": True}}, "lab_results", "finite"),
+    ({"lab_results": {"grobulin": None}}, "lab_results", "finite"), ({"lab_results": {"x" * 61: 1}}, "lab_results", "at most 60"), ({"lab_results": {"<b>": 1}}, "lab_results", "letters"),
+    ({"lab_results": {f"k{i}": i for i in range(201)}}, "lab_results", "at most 200"), ({"sex": "zebulonic" * 9}, "sex", "at most 40"), ({"sex": 1}, "sex", "text"),
+    ({"medical_history": "quuxitis"}, "medical_history", "tuple"), ({"medical_history": ["quuxitis", 5]}, "medical_history.1", "text"), ({"medical_history": [""]}, "medical_history.0", "empty"),
+    ({"medical_history": ["wumpus\x00"]}, "medical_history.0", "control"), ({"risk_factors": ["wumpus\ud800"]}, "risk_factors.0", "control"),
+    ({"current_medications": ["<b>frobnicatol</b>"]}, "current_medications.0", "markup"), ({"risk_factors": ["wumpus"] * 201}, "risk_factors", "at most 200"),
+    ({"risk_factors": ["wumpus" * 400]}, "risk_factors.0", "at most 2,000"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", NOT_NUMBERS, ids=lambda v: f"{type(v).__name__}-{str(v)[:8]}")
+@pytest.mark.parametrize("field", ["age", "temperature", "troponin", "flurbidity"])
+def test_only_finite_numbers_are_numbers(field, value):
+    words = {
+        "age": {"age": value},
+        "temperature": {"vital_signs": {"temperature": value}},
+        "troponin": {"lab_results": {"troponin": value}},
+        "flurbidity": {"vital_signs": {"flurbidity": value}},
+    }
+    with pytest.raises(ValidationError, match="finite number") as raised:
+        PatientContext(**words[field])
+    assert str(raised.value).splitlines()[2].strip().endswith("NaN [type=value_error]")
+
+
+@pytest.mark.parametrize(("words", "place", "said"), DOUBTED)
+def test_what_is_doubted_is_said_without_the_value(words, place, said):
+    with pytest.raises(ValidationError) as raised:
+        PatientContext(**words)
+    text = str(raised.value)
+    assert text.splitlines()[1] == place
+    assert said in text
+    clean(text + "".join(traceback.format_exception(raised.value)).split("ValidationError")[-1])
+    assert "93417" not in text
+
+
+NO_IMAGES = [
+    "/etc/passwd", "file:///etc/passwd", "http://127.0.0.1/x.png", "https://example.com/ct.png", "~/ct.png", "img_1", "", "data:image/png;base64,", "data:image/png,abc",
+    base64.b64encode(b"GIF89a" + b"\0" * 50).decode(), base64.b64encode(PNG[:-4]).decode(), "data:image/png;base64," + base64.b64encode(b"%PDF-1.7").decode(), b"DICM", 5, None, ["x"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("image", NO_IMAGES, ids=lambda i: str(i)[:20])
+def test_images_are_known_by_their_content(image):
+    with pytest.raises(ValidationError, match="PNG or JPEG in base64"):
+        PatientContext(images=[image])
+
+
+def test_images_come_as_bytes_base64_or_data_uris():
+    plain = base64.b64encode(PNG).decode()
+    wrapped = base64.encodebytes(PNG).decode()
+    forms = [PNG, bytearray(PNG), plain, wrapped, "data:image/png;base64," + plain]
+    forms += ["DATA:image/jpeg;BASE64," + plain]  # a wrong label does not matter
+    assert PatientContext(images=forms).images == (plain,) * len(forms)
+    assert PatientContext(images=[JPEG + b"\0\0"])
+
+
+@pytest.mark.parametrize("form", ["bytes", "base64"])
+def test_large_images_and_many_are_refused(form):
+    large = PNG[:33] + b"\0" * MOST_IMAGE_BYTES + PNG[33:]
+    image = large if form == "bytes" else base64.b64encode(large).decode()
+    with pytest.raises(ValidationError, match="at most 8 MB"):
+        PatientContext(images=[image])
+    with pytest.raises(ValidationError, match="at most 8 items"):
+        PatientContext(images=[PNG] * 9)
+
+
+def test_unknown_fields_are_refused():
+    with pytest.raises(ValidationError, match="temperatur"):
+        PatientContext(temperatur=38)
