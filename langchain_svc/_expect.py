@@ -18,7 +18,7 @@ from ._json.answer import NoAnswer
 from ._structured import ResponseFormat
 from ._toolcalls.parse import BadCall, Call, parse
 from ._toolcalls.render import dump
-from ._toolcalls.stream import Arguments, CallStart, Content, Event, StreamParser
+from ._toolcalls.stream import Arguments, CallStart, Content, Event, Reasoning, StreamParser
 from ._tools import Offer
 
 
@@ -27,6 +27,7 @@ class Part:
     """A piece of the message that an answer becomes."""
 
     content: str = ""
+    reasoning: str = ""
     call: ToolCallChunk | None = None
     invalid: InvalidToolCall | None = None
     checked: str | None = None  # the answer to use instead of what was handed on
@@ -164,7 +165,9 @@ class CallsExpected:
             elif isinstance(event, Arguments):
                 if event.index in self._taken:
                     yield Part(call=tool_call_chunk(args=event.text, index=self._at(event.index)))
-            elif isinstance(event, BadCall):
+            elif isinstance(event, Reasoning):
+                yield Part(reasoning=event.text)
+            else:
                 yield from self._bad(event)
 
     def _prose(self, text: str) -> Iterator[Part]:

@@ -121,6 +121,7 @@ class Turn:
             content=_content(self._parts),
             tool_calls=_tool_calls(self._parts),
             invalid_tool_calls=[part.invalid for part in self._parts if part.invalid],
+            additional_kwargs=_reasoning(self._parts),
             usage_metadata=self._usage,
             response_metadata=self._names(answer.model)
             | self._metadata(answer.finish_reason, answer.id, answer.created),
@@ -153,6 +154,7 @@ class Turn:
         calls = _call_chunks(parts)
         if calls:
             message = AIMessageChunk(content=message.content, tool_call_chunks=calls)
+        message.additional_kwargs = _reasoning(parts)
         for part in parts:
             if part.checked is not None:
                 message.additional_kwargs[CHECKED] = part.checked
@@ -257,6 +259,12 @@ def _digest(turns: Turns) -> str:
 def _content(parts: list[Part]) -> str:
     checked = [part.checked for part in parts if part.checked is not None]
     return checked[-1] if checked else "".join(part.content for part in parts)
+
+
+def _reasoning(parts: list[Part]) -> dict[str, Any]:
+    """What the model thought, where LangChain looks for it: it makes a content block of it."""
+    text = "".join(part.reasoning for part in parts)
+    return {"reasoning_content": text} if text else {}
 
 
 def _tool_calls(parts: list[Part]) -> list[ToolCall]:

@@ -309,7 +309,8 @@ async def test_an_asynchronous_agent(box):
         state = await agent.ainvoke(question)
         assert "sunny in Paris" in state["messages"][-1].text
         kinds = [event["event"] async for event in agent.astream_events(question, version="v2")]
-    assert "on_chat_model_stream" in kinds
+    if sys.version_info >= (3, 11):  # before, asyncio keeps a node's context from the model
+        assert "on_chat_model_stream" in kinds
     assert "on_tool_end" in kinds
 
 

@@ -132,6 +132,16 @@ def test_an_answer_without_a_call_is_an_answer(way):
     assert message.tool_calls == []
 
 
+@WAYS
+def test_thoughts_are_no_answer_and_no_call(way):
+    text = "<think>Maybe " + call("add", a=1, b=2) + "?</think>" + call("weather", city="Rome")
+    message = ask(Scripted(text), way=way)
+    assert found(message) == [("weather", {"city": "Rome"})]
+    assert message.content == ""
+    assert "Maybe" in message.additional_kwargs["reasoning_content"]
+    assert [block["type"] for block in message.content_blocks] == ["reasoning", "tool_call"]
+
+
 def test_chunks_of_a_call_are_real():
     service = Scripted(call("weather", city="Rome") + call("weather", city="Oslo"), step=2)
     chunks = [
