@@ -1,0 +1,167 @@
+"""However an answer is cut: the same prose and the same calls, no markup, no exception, no waste."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from langchain_svc._toolcalls.parse import BadCall, Call, Tool, parse
+from langchain_svc._toolcalls.render import FENCED, TAGS, PastCall, calls_text
+from langchain_svc._toolcalls.stream import Arguments, CallStart, Content, StreamParser
+
+TOOLS = [
+    Tool("weather", {"type": "object", "properties": {"city": {"type": "string"}, "days": {"type": "integer"}}, "required": ["city"]}),
+    Tool("now", {"type": "object", "properties": {}}),
+    Tool("write_file", {"type": "object", "properties": {"path": {"type": "string"}, "text": {"type": "string"}}, "required": ["path", "text"]}),
+]  # fmt: skip
+FRAGMENTS = [
+    "<tool_call>", "</tool_call>", '{"name": "weather", "arguments": {"city": "Rome"}}', '{"name": "now", "arguments": {}}',
+    '{"name": "weather", "arguments": {"city": "Pa', "```json\n", "```", "\n", "Hello there. ", "<think>", "</think>", "<tool_response>",
+    "Observation: x", "[", "{", "}", "]", '"', "weather", '[weather(city="Oslo")]', "<function=weather>", "<parameter=city>Rome</parameter></function>",
+    "[TOOL_CALLS]", "<|python_tag|>", 'Action: weather\nAction Input: {"city": "X"}\n', "\\", "é🇧", "<", "tool_c", " and ", "`", "'", "null",
+]  # fmt: skip
+MARKUP = ("<tool_call", "</tool_call", '"arguments"')
+
+
+def whole(text):
+    found = parse(text, TOOLS)
+    good = [(c.name, c.arguments) for c in found.calls if isinstance(c, Call)]
+    return found.content.strip(), good, [c for c in found.calls if isinstance(c, BadCall)]
+
+
+def streamed(parts):
+    parser = StreamParser(TOOLS)
+    events = [event for part in parts for event in parser.feed(part)] + parser.finish()
+    content = "".join(event.text for event in events if isinstance(event, Content))
+    starts = [event for event in events if isinstance(event, CallStart)]
+    assert [start.index for start in starts] == list(range(len(starts)))
+    arguments = {start.index: "" for start in starts}
+    for event in events:
+        if isinstance(event, Arguments):
+            arguments[event.index] += event.text
+    good = [(start.name, json.loads(arguments[start.index])) for start in starts]
+    return content.strip(), good, [event for event in events if isinstance(event, BadCall)]
+
+
+def cut(text, places):
+    edges = sorted({0, len(text), *(place % (len(text) + 1) for place in places)})
+    return [text[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(st.sampled_from(FRAGMENTS), max_size=9).map("".join),
+    st.lists(st.integers(0, 500), max_size=5),
+)
+def test_any_text_cut_anyhow(text, places):
+    wanted = whole(text)
+    assert streamed([text]) == wanted
+    assert streamed(list(text)) == wanted
+    assert streamed(["", *cut(text, places), ""]) == wanted
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(max_size=200), st.lists(st.integers(0, 200), max_size=4))
+def test_any_characters_at_all(text, places):
+    assert streamed(cut(text, places)) == whole(text)
+
+
+CALLS = st.lists(
+    st.one_of(
+        st.fixed_dictionaries({"city": st.text(max_size=30)}, optional={"days": st.integers(-5, 9)}).map(lambda a: ("weather", a)),
+        st.fixed_dictionaries({"path": st.text(max_size=10), "text": st.text(max_size=80)}).map(lambda a: ("write_file", a)),
+        st.just(("now", {})),
+    ),
+    min_size=1, max_size=4,
+)  # fmt: skip
+
+
+@settings(max_examples=200, deadline=None)
+@given(CALLS, st.sampled_from([TAGS, FENCED]), st.lists(st.integers(0, 400), max_size=4))
+def test_what_we_render_is_what_we_read(calls, form, places):
+    text = calls_text("Let me do that.", [PastCall(name, args) for name, args in calls], form)
+    content, good, bad = streamed(cut(text, places))
+    assert (content, good, bad) == ("Let me do that.", calls, [])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'const x = {"name": "weather", "version": "1.0"};',
+        "The tag <tool_call> opens a call, and </tool_call> closes it.",
+        '{"name": "teleport", "arguments": {"to": "Mars"}}',
+        "Use `weather(city)` for that, or [1, 2, 3].",
+        '```python\nweather = {"city": "Rome"}\nprint(weather)\n```',
+        '<think>I could use <tool_call>{"name": "now", "arguments": {}}</tool_call></think>No need.',
+        "a < b and b > c; f(x) = {x}",
+    ],
+)  # fmt: skip
+def test_what_is_no_call(text):
+    assert whole(text)[1] == []
+    for step in (1, 3, 1000):
+        assert streamed([text[i : i + step] for i in range(0, len(text), step)])[1] == []
+
+
+@pytest.mark.parametrize(
+    "inside", ["</tool_call>", '"}}', "```", "<tool_response>", "\\n</think>", "{{{", "]]]"]
+)
+def test_marks_inside_an_argument_are_data(inside):
+    call = json.dumps({"name": "write_file", "arguments": {"path": "a", "text": f"x {inside} y"}})
+    for text in (f"<tool_call>{call}</tool_call>", f"```json\n{call}\n```", call):
+        for step in (1, 5, 1000):
+            content, good, bad = streamed([text[i : i + step] for i in range(0, len(text), step)])
+            assert (content, bad) == ("", [])
+            assert good == [("write_file", {"path": "a", "text": f"x {inside} y"})]
+
+
+def test_prose_is_never_held_back():
+    parser = StreamParser(TOOLS)
+    text = "The weather, as 3 < 4 tells (see [1]), is fine. {Really}"
+    out = ""
+    for n, letter in enumerate(text, 1):
+        out += "".join(e.text for e in parser.feed(letter) if isinstance(e, Content))
+        assert n - len(out) <= 12
+    out += "".join(e.text for e in parser.finish() if isinstance(e, Content))
+    assert out == text
+
+
+@pytest.mark.parametrize("size", range(1, len("<tool_call>")))
+def test_a_false_start_is_given_back(size):
+    text = "So: " + "<tool_call>"[:size]
+    assert streamed(list(text))[0] == text
+
+
+def work(text, step):
+    """How many function calls a stream takes."""
+    count = itertools.count()
+    parser = StreamParser(TOOLS)
+    sys.setprofile(lambda *_: next(count))
+    try:
+        for i in range(0, len(text), step):
+            parser.feed(text[i : i + step])
+        parser.finish()
+    finally:
+        sys.setprofile(None)
+    return next(count)
+
+
+@pytest.mark.parametrize("step", [64, 4096])
+@pytest.mark.parametrize("kind", ["prose", "argument", "braces", "tags"])
+def test_the_work_grows_with_the_length_alone(kind, step):
+    def text(n):
+        return {
+            "prose": "Lorem ipsum dolor sit amet. " * (n // 28),
+            "argument": '<tool_call>{"name": "weather", "arguments": {"city": "'
+            + "x y " * (n // 4)
+            + '"}}</tool_call>',
+            "braces": "{ " * (n // 2),
+            "tags": "<tool_call>" * (n // 11),
+        }[kind]
+
+    small, large = work(text(30_000), step), work(text(300_000), step)
+    assert large < 15 * small
