@@ -185,23 +185,15 @@ def _each(it: _Asked) -> list[list[str]]:
 def nearest(value: Any, path: str, members: Any, wrong: list[list[str]]) -> list[str]:
     """The problems of the union's member that the value comes nearest to."""
     types = [_plain_type(member) for member in members]
-    if all(types):
+    right = [found for found, name in zip(wrong, types, strict=True) if has_type(value, name)]
+    if all(types) and not right:
         return [f"{path}: expected {' or '.join(dict.fromkeys(types))}, {got(value)}"]
-    of_another_type = (f"{path}: expected ", got(value))
-    right_type = [
-        problems
-        for problems in wrong
-        if not (
-            problems[0].startswith(of_another_type[0]) and problems[0].endswith(of_another_type[1])
-        )
-    ]
-    return min(right_type or wrong, key=len)
+    return min(right or wrong, key=len)
 
 
 def _plain_type(member: Any) -> str:
-    if isinstance(member, Mapping) and isinstance(member.get("type"), str):
-        return str(member["type"])
-    return ""
+    name = member.get("type") if isinstance(member, Mapping) else None
+    return name if isinstance(name, str) else ""
 
 
 def _not(it: _Asked) -> Iterator[str]:

@@ -80,9 +80,10 @@ _KEY_OPENS = re.compile(
     r"\"[^\"\n:{}]{1,80}\"\s{0,20}:\s{0,40}(?:[\"\[{\d]|-\d|true\b|false\b|null\b|True\b|False\b|None\b)"
 )
 _TAIL = 100
+_CLOSING_LINES = re.compile(r"\s{0,40}\n\s{0,40}[}\]][\s}\]]{0,40},$")
 _KEY_IN_TAIL = re.compile(r",\s{0,40}([^\W\d][\w$-]{0,60})\s{0,20}:\s{0,20}$")
 KEY_TEXT = re.compile(r"\s*[^:{}\[\],\"]{1,80}(?=:)")
-_LOST_OPENING = re.compile(r"[ \t]+[^\"\n,\]]{1,80}\"?")
+_LOST_OPENING = re.compile(r"\s{0,5}[^\"\s,\]][^\"\n,\]]{0,80}\"?")
 _LONGEST_KEY = 200
 _INCHES = re.compile(r"(?:^|[\s(x×])\d+(?:[.,/]\d+)?$")
 _JUNK_WORD = re.compile(r"[A-Z][A-Z_]{1,40}\s{1,5}")
@@ -124,10 +125,11 @@ def _item_ends(text: str, at: int, after: int, around: Around, inside: Inside) -
     if char in CLOSERS:
         return _bracket_ends(text, after, around, inside)
     if char in COMMAS:
-        return _item_follows(text, after, around)
+        follows = _item_follows(text, after, around)
+        return follows or _opening_lost(text, at, after + 1, around, inside)
     if char in COLONS or char in "{[":
         return True
-    return _opening_lost(text, at, around, inside)
+    return after > at + 1 and _opening_lost(text, at, after, around, inside)
 
 
 _BY_PLACE = {Place.KEY: _key_ends, Place.FIELD: _field_ends, Place.ITEM: _item_ends}
@@ -221,14 +223,14 @@ def _past_commas(text: str, at: int) -> int:
     return at
 
 
-def _opening_lost(text: str, at: int, around: Around, inside: Inside) -> bool:
-    """Whether an item ends here and the next one lacks its opening quote: ["a" b" ].
+def _opening_lost(text: str, at: int, after: int, around: Around, inside: Inside) -> bool:
+    """Whether an item ends at `at` and the next one lacks its opening quote: ["a" b" ].
 
-    Not after a digit, where the quote means inches, nor inside a pair of quotes.
+    Not after a number, where the quote means inches, nor inside a pair of quotes.
     """
     if inside.quotes or text[at] != '"' or _INCHES.search(text[max(inside.begin, at - 20) : at]):
         return False
-    found = _LOST_OPENING.match(text, at + 1)
+    found = _LOST_OPENING.match(text, after)
     if found is None:
         return False
     after = peek(text, found.end())
@@ -279,7 +281,8 @@ def _before_comma(text: str, at: int, inside: Inside) -> int | None:
     head = text[start:at]
     bare = head.rstrip()
     if bare.endswith(","):
-        return start + len(bare) - 1
+        line = _CLOSING_LINES.search(bare) if inside.braces < 0 else None
+        return start + (line.start() if line else len(bare) - 1)
     return start + len(bare) if "\n" in head[len(bare) :] else None
 
 

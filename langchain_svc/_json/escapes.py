@@ -10,11 +10,14 @@ they stand, too.
 from __future__ import annotations
 
 import re
+from typing import Any
 
 _ESCAPE = re.compile(
     r"\\(u[0-9a-fA-F]{4}|u\{[0-9a-fA-F]{1,6}\}|x[0-9a-fA-F]{2}|U000[0-9a-fA-F]{5}|[\s\S])"
 )
-_CUT_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?$")
+_CUT_ESCAPE = re.compile(  # also between the two halves of one character
+    r"(?:\\u[dD][89abAB][0-9a-fA-F]{2})?\\(?:u[0-9a-fA-F]{0,3})?$|\\u[dD][89abAB][0-9a-fA-F]{2}$"
+)
 _JSON = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _FOREIGN = {"'": "'", "`": "`", "_": "_", "“": "“", "”": "”"}
 _FORMULA = re.compile(
@@ -40,11 +43,21 @@ def unescape(raw: str, *, cut: bool = False) -> tuple[str, int]:
         return raw, 0
     odd = sum(_kind(found[1]) is _FOREIGN for found in _ESCAPE.finditer(raw))
     text = _ESCAPE.sub(_as_they_stand if odd else _as_json, raw)
-    if _SURROGATE.search(text):
-        whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-        odd += "\ufffd" in whole and "\ufffd" not in text
-        text = whole
-    return text, odd
+    whole: str = whole_characters(text)
+    return whole, odd + ("\ufffd" in whole and "\ufffd" not in text)
+
+
+def whole_characters(value: Any) -> Any:
+    """The value with halves of characters joined, or replaced where the other half is missing."""
+    if isinstance(value, str):
+        if _SURROGATE.search(value) is None:
+            return value
+        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    if isinstance(value, list):
+        return [whole_characters(item) for item in value]
+    if isinstance(value, dict):
+        return {whole_characters(key): whole_characters(item) for key, item in value.items()}
+    return value
 
 
 def _kind(code: str) -> dict[str, str]:
@@ -75,7 +88,7 @@ def _in_path(found: re.Match[str]) -> bool:
 
 
 def _drop_cut_escape(raw: str) -> str:
-    found = _CUT_ESCAPE.search(raw[-8:])
+    found = _CUT_ESCAPE.search(raw[-14:])
     if found is None:
         return raw
     head = raw[: len(raw) - len(found[0])]

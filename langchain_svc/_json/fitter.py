@@ -207,7 +207,8 @@ class Fitter:
     def _fields(self, value: dict[str, Any], schema: Schema, path: str) -> tuple[Any, int]:
         value, penalty = renamed(value, schema)
         if self._tidy and is_strange(value, schema):
-            raise Misfit([f"{path}: {got(value)}"])  # unless it can be unwrapped
+            # It may still be unwrapped.
+            raise Misfit(self._checker.check(value, schema, path) or [f"{path}: {got(value)}"])
         fitted: dict[str, Any] = {}
         required = names_in(schema.get("required"))
         wrong = [f"{below(path, name)}: {MISSING}" for name in required if name not in value]

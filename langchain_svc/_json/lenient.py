@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .endings import Around, Place
+from .escapes import whole_characters
 from .marks import OPENERS, QUOTED_KEY, SPACE, peek, skip
 from .reader import MAX_DEPTH, Reader, TooDeepError
 from .strings import begins_string, read_string
@@ -54,9 +55,13 @@ def attempt(text: str, start: int = 0) -> Attempt:
         return Attempt(strict, strict.end - start)
     at = skip(text, start)
     if text[at : at + 1] in OPENERS and text[at] != "(":
-        return _read_container(text, at)
-    value = _read_scalar(text, at) if at < len(text) else None
-    return Attempt(value, (value.end if value else at) - start)
+        found = _read_container(text, at)
+    else:
+        value = _read_scalar(text, at) if at < len(text) else None
+        found = Attempt(value, value.end - at if value else 0)
+    if found.value and text[start:at].strip():  # a comment before it
+        found = replace(found, value=replace(found.value, repairs=found.value.repairs + 1))
+    return found
 
 
 def scan_end(text: str, start: int = 0) -> int | None:
@@ -124,14 +129,18 @@ def _read_strict(text: str, start: int) -> Value | None:
         value, end = _DECODER.raw_decode(text, at)
     except (ValueError, RecursionError):
         return None
-    if _SURROGATE_ESCAPE.search(text, at, end) or _closed_too_early(text, end, value):
+    if _closed_too_early(text, end, value):
         return None
     if text.count("[", at, end) + text.count("{", at, end) > MAX_DEPTH:
         scan = _Scan(text)
         scan.end(at)
         if scan.deepest > MAX_DEPTH:
             return None
-    return Value(value, end, complete=True, cut_in_value=False, repairs=0)
+    repairs = 0
+    if _SURROGATE_ESCAPE.search(text, at, end):
+        whole = whole_characters(value)
+        value, repairs = whole, int(whole != value)
+    return Value(value, end, complete=True, cut_in_value=False, repairs=repairs)
 
 
 def _closed_too_early(text: str, end: int, value: Any) -> bool:

@@ -64,9 +64,7 @@ ANY_WORD_KEY = re.compile(r"[^\W\d][\w$-]{0,60}\s{0,40}[:：]")
 VALUE_START = re.compile(_VALUE)
 BARE_KEY = re.compile(r"[\w$@][\w$@./-]{0,80}(?: [\w$-]{1,40}){0,3}")
 ARROW = re.compile(r":=|=>|->|[:：]+|=")
-WHOLE_STRING = re.compile(
-    r"\"(?:[^\"\\\n]|\\[^\n]){0,200}\"|'(?:[^'\\\n]|\\[^\n]){0,200}'"
-)
+WHOLE_STRING = re.compile(r"\"(?:[^\"\\\n]|\\[^\n]){0,200}\"|'(?:[^'\\\n]|\\[^\n]){0,200}'")
 
 
 def skip(text: str, at: int) -> int:

@@ -190,6 +190,7 @@ class PartialReader:
         if self._open and self._expects_key():
             return  # braces doubled, or junk
         if len(self._open) >= MAX_DEPTH:
+            self._open.clear()
             self._mode = self._done
             return
         self._sure = self._sure or bool(self._open)

@@ -95,8 +95,7 @@ class Reader:
         self._open()
         while self._stack:
             before = self.at
-            self.at = skip(self.text, before)
-            self.repairs += self.at - before > 1 and not self.text[before : self.at].isspace()
+            self._skip(before)
             if self._text_ends(before):
                 break
             self._step(self._stack[-1])
@@ -137,6 +136,11 @@ class Reader:
         else:
             self._item(frame)
 
+    def _skip(self, at: int) -> None:
+        """Go on behind white space and comments."""
+        self.at = skip(self.text, at)
+        self.repairs += self.at - at > 1 and not self.text[at : self.at].isspace()
+
     def _junk(self, end: int) -> None:
         self.at = end
         self.repairs += 1
@@ -170,33 +174,35 @@ class Reader:
         if self.text[self.at] in OPENERS:
             self._opener_for_key(frame)
             return
-        quoted = begins_string(self.text, self.at)
+        quoted, lost = begins_string(self.text, self.at), self.lost_ends
         key = self._string(Place.KEY) if quoted else self._bare_key(frame)
         if key is None:
             return
         self._after_comma(frame)
-        self.at = skip(self.text, self.at)
-        arrow = ARROW.match(self.text, self.at)
-        if arrow:
-            self.at = skip(self.text, arrow.end())
-            self.repairs += arrow[0] != ":"
-        elif quoted and self._value_begins():
+        if not self._arrow(quoted=quoted):
             self.repairs += 1
-        else:
-            self._no_field(frame, key, quoted=quoted)
+            if lost == self.lost_ends:
+                self._no_field(frame, key, quoted=quoted)
             return
         frame.key = key
         frame.bare = self._around.words = frame.bare or not quoted
         if not self._value(frame, Place.FIELD):
             self.repairs += 1
 
-    def _value_begins(self) -> bool:
-        at = self.at
-        return at < len(self.text) and (self.text[at] in OPENERS or begins_string(self.text, at))
+    def _arrow(self, *, quoted: bool) -> bool:
+        """Pass the colon, or what stands for it; whether a value may follow."""
+        self._skip(self.at)
+        arrow = ARROW.match(self.text, self.at)
+        if arrow:
+            self._skip(arrow.end())
+            self.repairs += arrow[0] != ":"
+        elif quoted and self.at < len(self.text):
+            self.repairs += 1
+            return self.text[self.at] in OPENERS or begins_string(self.text, self.at)
+        return arrow is not None
 
     def _no_field(self, frame: Frame, key: str, *, quoted: bool) -> None:
         """A key that no value follows: perhaps the item of a set, as Python writes it."""
-        self.repairs += 1
         item = key if quoted else literal(key)[0]
         frame.prose = frame.prose or (item == key and not quoted)
         frame.words.append(item)

@@ -8,23 +8,25 @@ from __future__ import annotations
 
 import re
 
-from .cursor import Cursor, More
+from .cursor import Cursor
 from .formats import READERS
 from .formats.python import python_call, pythonic_list
 from .formats.tags import json_calls
-from .offer import Offer, Raw
+from .hold import More
+from .offer import Raw
 from .values import ARGUMENT_KEYS, CONTAINER_KEYS, NAME_KEYS, SIDE_KEYS
 
-_SPACE = r"(?:\s|//[^\n]*\n|\#\s[^\n]*\n|/\*.*?\*/)*"
+_SPACE = r"(?:\s|//[^\n]*\n|\#\s[^\n]*\n|/\*.{0,300}?\*/)*"
 _QUOTE = "\"'“”‘’`"
 _OPENING = re.compile(rf"(?:\[{_SPACE})?\{{{_SPACE}(?:\{{{_SPACE})?", re.DOTALL)
-_HALF_OPENING = re.compile(r"\[\s*(?:/.*|\#\s.*)?", re.DOTALL)
+_HALF_OPENING = re.compile(r"\[\s*(?:/.*|\#(?:\s.*)?)?", re.DOTALL)
 _KEY = re.compile(rf"[{_QUOTE}]?\s*([\w-]+)\s*[{_QUOTE}]?\s*:\s*")
-_HALF_KEY = re.compile(rf"[{_QUOTE}]?\s*[\w-]*\s*[{_QUOTE}]?\s*:?\s*|/.*|\#\s.*", re.DOTALL)
+_HALF_KEY = re.compile(rf"[{_QUOTE}]?\s*([\w-]*)\s*[{_QUOTE}]?\s*|/.*|\#(?:\s.*)?", re.DOTALL)
 _SIDE_VALUE = re.compile(rf"(?:\"(?:[^\"\\]|\\.)*\"|\d+|null)\s*,{_SPACE}", re.DOTALL)
 _HALF_SIDE_VALUE = re.compile(r"(?:\"(?:[^\"\\]|\\.)*\\?\"?|\d*|n?u?l?l?)\s*", re.DOTALL)
 _NAME = re.compile(rf"[{_QUOTE}]?([^{_QUOTE}\n,}}]{{0,80}})([{_QUOTE},}}]?)")
 _SURE_KEYS = frozenset((*ARGUMENT_KEYS, *CONTAINER_KEYS))
+_KEYS = (*NAME_KEYS, *SIDE_KEYS, *_SURE_KEYS)
 _HEAD = 4000  # characters in which a call must show what it is
 
 
@@ -43,70 +45,85 @@ def bare(c: Cursor) -> list[Raw] | None:
 
 def _may_be_call(c: Cursor) -> bool:
     """Whether the first keys and the name are those of a call; the cursor stays."""
-    head = c.text[c.at : c.at + _HEAD]
-    whole = c.final or len(head) == _HEAD
-    opening = _OPENING.match(head)
+    end = min(len(c.text), c.at + _HEAD)
+    opening = _OPENING.match(c.text, c.at, end)
     if not opening:
-        return _wait(whole, half=bool(_HALF_OPENING.fullmatch(head)))
+        return _wait(c, _HALF_OPENING.fullmatch(c.text, c.at, end))
     at = opening.end()
     while True:
-        key = _KEY.match(head, at)
+        key = _KEY.match(c.text, at, end)
         if not key:
-            return _wait(whole, half=bool(_HALF_KEY.fullmatch(head, at)))
-        if key[1].lower() not in SIDE_KEYS:
-            break
-        side = _SIDE_VALUE.match(head, key.end())
+            half = _HALF_KEY.fullmatch(c.text, at, end)
+            return _wait(c, half and _begins_key(half[1] or ""))
+        at = key.end()
+        word = key[1].lower()
+        if word in NAME_KEYS:
+            return _is_offered(c, at, end)
+        if word not in SIDE_KEYS:
+            return word in _SURE_KEYS
+        side = _SIDE_VALUE.match(c.text, at, end)
         if not side:
-            return _wait(whole, half=bool(_HALF_SIDE_VALUE.fullmatch(head, key.end())))
+            return _wait(c, _HALF_SIDE_VALUE.fullmatch(c.text, at, end))
         at = side.end()
-    if key[1].lower() in NAME_KEYS:
-        return _is_name(head, key.end(), c.offer, whole=whole)
-    return key[1].lower() in _SURE_KEYS
 
 
-def _is_name(head: str, at: int, offer: Offer, *, whole: bool) -> bool:
-    if head[at : at + 1] in ("{", "["):
-        return True  # `"function": {"name": …}`
-    name = _NAME.match(head, at)
-    if not name or name[2]:
-        return name is not None and offer.find(name[1]) is not None
-    return _wait(whole, half=name.end() == len(head) and offer.may_begin(name[1]))
+def _is_offered(c: Cursor, at: int, end: int) -> bool:
+    """Whether the value of a key for names is an offered name, or an object with one."""
+    if c.text[at : at + 1] in ("{", "["):
+        return True
+    name = _NAME.match(c.text, at, end)
+    if name and name[2]:
+        return c.offer.find(name[1]) is not None
+    return _wait(c, name and name.end() == end and c.offer.may_begin(name[1]))
 
 
-def _wait(whole: bool, *, half: bool) -> bool:  # noqa: FBT001 - reads as a clause at the calls
-    """No call is seen yet; more text is waited for, if it can come and can help."""
-    if half and not whole:
+def _begins_key(start: str) -> bool:
+    return any(key.startswith(start.lower()) for key in _KEYS)
+
+
+def _wait(c: Cursor, half: object) -> bool:
+    """No call is seen yet; if it is half seen, more text is waited for."""
+    if half and not c.final and len(c.text) - c.at < _HEAD:
         raise More
     return False
 
 
 _TICKS = re.compile(r"`{3,}")
-_LABELS = frozenset(
-    ["", "json", "jsonc", "json5", "javascript", "python", "tool_code", "tool_call", "tool_calls"]
-    + ["tool", "tool_use", "function_call", "xml", "text", "plaintext"]
-)
 _CODE_LABELS = frozenset({"tool_code", "tool_call", "tool_calls"})
+_LABELS = _CODE_LABELS.union(
+    ("json", "jsonc", "json5", "javascript", "python"),
+    ("tool", "tool_use", "function_call", "xml", "text", "plaintext"),
+)
 _TAGS = tuple(opening for opening in READERS if opening[0] in "<[")
 _MAX_NESTED = 3
 
 
 def fenced(c: Cursor) -> list[Raw] | None:
-    """A fence whose text begins with a call in any format; the cursor is left inside of it."""
+    """A fence whose text begins with a call in any format; the cursor is left inside of it.
+
+    Fences show examples, too: without an offered name in it, a fence holds no call.
+    """
+    raws = _in_fence(c)
+    return raws if raws and any(c.offer.find(raw.name) for raw in raws) else None
+
+
+def _in_fence(c: Cursor) -> list[Raw] | None:
     c.at = _TICKS.match(c.text, c.at).end()  # type: ignore[union-attr]
     label = _label(c)
     if label is None:
         return None
-    begin = c.at
     for _ in range(_MAX_NESTED):
         c.space()
-        if c.char() in ("{", "[") and not c.sees(*_TAGS):
-            return bare(c)
         if not c.sees(*_TAGS):
             break
-        found = _tagged(c)
+        opening = next(tag for tag in _TAGS if c.text.startswith(tag, c.at))
+        c.at += len(opening)
+        found = READERS[opening](c)
         if found or found is None:
             return found
-    return python_call(c) if label in _CODE_LABELS and c.at >= begin else None
+    if c.char() in ("{", "["):
+        return bare(c)
+    return python_call(c) if label in _CODE_LABELS else None
 
 
 def _label(c: Cursor) -> str | None:
@@ -120,10 +137,5 @@ def _label(c: Cursor) -> str | None:
     c.at = end
     while c.char() in (" ", "\t"):
         c.at += 1
-    return label if label in _LABELS and c.char() in ("\n", "\r", "{", "[") else None
-
-
-def _tagged(c: Cursor) -> list[Raw] | None:
-    opening = next(tag for tag in _TAGS if c.text.startswith(tag, c.at))
-    c.at += len(opening)
-    return READERS[opening](c)
+    known = not label or label in _LABELS
+    return label if known and c.char() in ("\n", "\r", "{", "[") else None

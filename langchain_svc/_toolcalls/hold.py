@@ -1,18 +1,31 @@
-"""When text that waits for its end is worth another look.
+"""Text that waits for its end: what it waits for, and when it is worth another look.
 
 Every look reads the text that is held from its beginning. To keep the cost linear however small
 the pieces are, looks are paid for: what arrives earns credit, and a look costs the length of what
-is held. Short texts are looked at freely. That a value's last bracket has come is followed piece
-by piece, so the look that finds a whole call is never late.
+is held. Short texts are looked at freely. Whether a value's last bracket has come is followed
+piece by piece, so the look that finds a whole call is never late.
 """
 
 from __future__ import annotations
 
 from .brackets import Brackets
-from .cursor import More
 
 _FREE = 1000  # characters
 _EARNED = 2  # for each character that arrives
+
+
+class More(Exception):  # noqa: N818 - no error, but a question
+    """What stands here cannot be told yet.
+
+    Attributes:
+        need: Characters of which one must come before another look can tell more; "" for any.
+        brackets: Where a bracketed value begins whose end is waited for, if one does.
+    """
+
+    def __init__(self, need: str = "", brackets: int | None = None) -> None:
+        super().__init__(need)
+        self.need = need
+        self.brackets = brackets
 
 
 class Hold:
@@ -23,15 +36,14 @@ class Hold:
         self._need = ""
         self._brackets: Brackets | None = None
 
-    def begin(self, held: str, more: More) -> None:
-        """Wait for what `more` asks; `held` is the text from where its brackets begin."""
+    def begin(self, text: str, more: More) -> None:
+        """Wait for what `more` asks about `text`."""
         self._need = more.need
         self._brackets = None
-        if more.brackets is not None and len(held) > _FREE:
-            self._brackets = Brackets()
-            self._brackets.feed(held)
-            if self._brackets.closed:
-                self._brackets = None  # that was in this look already
+        if more.brackets is not None and len(text) - more.brackets > _FREE:
+            brackets = Brackets()
+            brackets.feed(text, more.brackets)
+            self._brackets = None if brackets.closed else brackets
 
     def due(self, piece: str, size: int) -> bool:
         """Whether, with this piece, the text of now `size` characters should be looked at."""

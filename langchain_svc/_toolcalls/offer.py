@@ -77,7 +77,7 @@ class Offer:
         return any(name.startswith(start) for name in self._tools)
 
     def judge(self, raw: Raw, source: str) -> Call | BadCall:
-        """The call, if it may run; else what is wrong with it. `source` is the text it came from."""
+        """The call, if it may run; else what is wrong with it, and the text it came from."""
         tool = self.find(raw.name)
         if tool is None:
             return BadCall(raw.name, source, raw.fault or self._unknown(raw.name))

@@ -21,13 +21,14 @@ from dataclasses import dataclass
 
 from .bare import bare, fenced
 from .calls import BadCall, Call, Tool
-from .cursor import Cursor, More
-from .formats import ENDINGS, NOISE, OBSERVATION, READERS, REASONING, REASONING_ENDS
+from .cursor import Cursor
+from .formats import NOISE, OBSERVATION, READERS, REASONING, REASONING_ENDS
+from .formats.named import first_line
 from .formats.tags import Reader
 from .formats.xml import own_element
-from .hold import Hold
+from .hold import Hold, More
 from .offer import Offer, Raw
-from .openers import code_end_pattern, ending_pattern, opener_pattern
+from .openers import code_ends, openers, thought_end
 
 
 @dataclass(frozen=True)
@@ -66,9 +67,7 @@ class Scanner:
     def __init__(self, tools: Sequence[Tool]) -> None:
         self.ended = False
         self._offer = Offer(tools)
-        self._openers = opener_pattern(self._offer.names)
-        self._readers = _readers(self._offer)
-        self._mode: Callable[[], Iterator[Piece]] = self._prose
+        self._mode: Callable[[], Iterator[Piece]] = self._beginning
         self._text = ""
         self._at = 0
         self._pieces: list[str] = []
@@ -77,7 +76,7 @@ class Scanner:
         self._holding = False
         self._final = False
         self._line = _Line()
-        self._gap: str | None = ""  # text after a call, or before all, that may be no prose
+        self._gap: list[str] | None = []  # text after a call, or before all, that may be no prose
         self._fence = ""  # the backticks of the fence that the position is inside of
         self._closer = ""  # what ends the reasoning that the position is inside of
         self._last: Sequence[Call | BadCall] = ()
@@ -103,6 +102,8 @@ class Scanner:
 
     def _run(self) -> Iterator[Piece]:
         self._text += "".join(self._pieces)
+        if not self._done and not self._at:
+            self._text = self._text.lstrip()  # so that the answer's first word stands first
         self._pieces = []
         self._holding = False
         try:
@@ -110,8 +111,7 @@ class Scanner:
                 yield from self._mode()
         except More as more:
             self._holding = True
-            begin = self._at if more.brackets is None else more.brackets
-            self._hold.begin(self._text[begin:], more)
+            self._hold.begin(self._text, more)
         if self.ended:
             self._at = len(self._text)
         keep = max(0, self._at - _LOOK_BACK)
@@ -130,40 +130,67 @@ class Scanner:
         if not text:
             return
         self._line.pass_over(text)
-        if self._gap is None:
+        if self._gap is not None:
+            text = self._after_gap(text, self._gap)
+        if text:
+            self._gap = None
             yield Prose(text)
-            return
-        self._gap += text
-        gap = _GAP.match(self._gap).end()  # type: ignore[union-attr]
-        if gap == len(self._gap) and (self._last or not self._gap.strip()):
-            return
-        head = self._gap[:gap].translate(_RESIDUE) if self._last else ""
-        said = head + self._gap[gap:] if self._last else self._gap.lstrip()
-        self._gap = None
-        yield Prose(said)
+
+    def _after_gap(self, text: str, gap: list[str]) -> str:
+        """What is prose of a text after a call, or of the text that begins the answer."""
+        if not self._last:
+            return text.lstrip()
+        end = _GAP.match(text).end()  # type: ignore[union-attr]
+        gap.append(text[:end])
+        return "".join(gap).translate(_RESIDUE) + text[end:] if end < len(text) else ""
 
     # -- prose ------------------------------------------------------------------------------------
 
+    def _beginning(self) -> Iterator[Piece]:
+        """The answer's first line may be a tool's name, with JSON on the next."""
+        c = self._cursor(self._at)
+        named = self._offer.find(c.word()) is not None and c.take("\n")
+        if named:
+            yield from self._try(first_line, c.at, c.at)
+        self._mode = self._prose
+
     def _prose(self) -> Iterator[Piece]:
-        found = self._openers.search(self._text, self._at)
+        found = openers().search(self._text, self._at)
         if found is None:
-            yield from self._say(len(self._text))
+            yield from self._say_most()
             return
         yield from self._say(found.start())
-        kind = found.lastgroup
-        if kind == "ticks":
-            yield from self._ticks(found[0])
+        if found["ticks"]:
+            yield from self._ticks(found["ticks"])
         elif self._is_quoted(found):
             yield from self._say(found.end())
-        elif kind == "json":
+        elif found["json"]:
+            if not self._final and openers().beginning(self._text, self._at) == self._at:
+                raise More  # `[TO`
             yield from self._try(bare, found.start(), found.start() + 1)
+        elif found["marker"]:
+            yield from self._marker(found["marker"])
         else:
-            yield from self._marker(found[0])
+            yield from self._element(found)
+
+    def _say_most(self) -> Iterator[Piece]:
+        """All is prose, except for the beginning of a marker at the end."""
+        end = len(self._text)
+        if not self._final:
+            end = openers().beginning(self._text, self._at)
+            tag = self._text.rfind("<", self._at)
+            if tag >= 0 and any(f"<{x}>".startswith(self._text[tag:]) for x in self._offer.names):
+                end = min(end, tag)
+            if self._text.startswith(OBSERVATION[0], end) and not self._last:
+                end = len(self._text)
+        yield from self._say(end)
+        if end < len(self._text):
+            raise More
 
     def _marker(self, marker: str) -> Iterator[Piece]:
         end = self._at + len(marker)
-        if marker in self._readers:
-            yield from self._try(self._readers[marker], end, end)
+        if marker in READERS:
+            yield from self._try(READERS[marker], end, end)
         elif marker in REASONING:
             self._at, self._closer, self._mode = end, REASONING[marker], self._reasoning
         elif marker in REASONING_ENDS:
@@ -171,12 +198,17 @@ class Scanner:
             yield ThoughtEnd()
         elif marker in NOISE:
             self._skip(end)
-        elif marker in ENDINGS or (marker == OBSERVATION and self._last):
+        elif marker != OBSERVATION or self._last:
             self.ended = True
-        elif end == len(self._text) and not self._final and marker != OBSERVATION:
-            raise More  # the beginning of a marker
         else:
             yield from self._say(end)
+
+    def _element(self, found: re.Match[str]) -> Iterator[Piece]:
+        name = found["element"]
+        if name in self._offer.names:
+            yield from self._try(lambda c: own_element(c, name), found.end(), found.end())
+        else:
+            yield from self._say(found.end())
 
     def _skip(self, end: int) -> None:
         """The text up to `end` is markup."""
@@ -189,12 +221,14 @@ class Scanner:
         JSON that turns out to be data is prose as a whole, whatever it has inside.
         """
         if self._weary():
-            yield from self._say(otherwise)
+            if reader is bare:
+                yield from self._say(otherwise)
+            self._skip(otherwise)
             return
         c = self._cursor(begin)
         raws = reader(c)
+        self._wasted += max(0, c.seen - c.at)
         if raws is None:
-            self._wasted += c.at - self._at
             yield from self._say(max(otherwise, c.at) if reader is bare else otherwise)
         else:
             yield from self._accept(raws, c.at, echo=reader is bare)
@@ -205,7 +239,7 @@ class Scanner:
         calls = [self._offer.judge(raw, source) for raw in raws]
         if not calls:
             return
-        self._gap = ""
+        self._gap = []
         if echo and calls == self._last:
             return  # models write the last call once more without its tags
         self._last = calls
@@ -221,7 +255,7 @@ class Scanner:
         if self._line.ticks:
             return self._in_span(found.start())
         before = self._text[found.start() - 1 : found.start()]
-        if before not in _PAIRS or found.lastgroup == "json":
+        if before not in _PAIRS or found["json"]:
             return False
         if found.end() == len(self._text) and not self._final:
             raise More
@@ -262,7 +296,7 @@ class Scanner:
             self._fence = ticks
             yield from self._accept(found, c.at)
             return
-        self._wasted += c.at - self._at
+        self._wasted += c.seen - self._at
         line = _FENCE_LINE.match(self._text, end)
         if line is None and "`" not in self._text[end:] and not self._final:
             raise More("`\n")
@@ -274,9 +308,12 @@ class Scanner:
 
     def _code(self) -> Iterator[Piece]:
         """In a fence: up to the backticks that end it, everything is prose."""
-        found = code_end_pattern().search(self._text, self._at)
+        found = code_ends().search(self._text, self._at)
         if found is None:
-            yield from self._say(len(self._text))
+            end = len(self._text) if self._final else code_ends().beginning(self._text, self._at)
+            yield from self._say(end)
+            if end < len(self._text):
+                raise More
             return
         yield from self._say(found.start())
         end = found.end()
@@ -297,20 +334,20 @@ class Scanner:
     # -- reasoning --------------------------------------------------------------------------------
 
     def _reasoning(self) -> Iterator[Piece]:
-        found = ending_pattern(self._closer).search(self._text, self._at)
-        end = found.start() if found else len(self._text)
+        markers = thought_end(self._closer)
+        found = markers.search(self._text, self._at)
+        end = len(self._text)
+        if found:
+            end = found.start()
+        elif not self._final:
+            end = markers.beginning(self._text, self._at)
         if end > self._at:
             yield Thought(self._text[self._at : end])
         self._at = end
-        if not found:
-            return
-        if found[0] == self._closer:
+        if found:
             self._skip(found.end())
             self._mode = self._prose
-        elif self._final:
-            self._at = found.end()
-            yield Thought(found[0])
-        else:
+        elif end < len(self._text):
             raise More
 
 
@@ -327,10 +364,3 @@ class _Line:
         if line >= 0:
             self.ticks, self.begun = "", False
         self.begun = self.begun or bool(text[line + 1 :].strip())
-
-
-def _readers(offer: Offer) -> dict[str, Reader]:
-    def element(name: str) -> Reader:
-        return lambda c: own_element(c, name)
-
-    return {f"<{name}>": element(name) for name in offer.names} | READERS

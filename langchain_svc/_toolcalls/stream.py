@@ -36,7 +36,7 @@ class Reasoning:
 
 @dataclass(frozen=True)
 class CallStart:
-    """A call begins; its index counts 0, 1, 2, …"""
+    """A call begins; the indices count from 0."""
 
     index: int
     name: str
@@ -69,10 +69,9 @@ class Sorter:
 
     def feed(self, text: str) -> Iterator[Prose | Thought | Call | BadCall]:
         """What the text brings."""
-        if not self.ended:
-            yield from self._sort(self._scanner.feed(text))
-            if self.ended:
-                yield from self._release()
+        yield from self._sort(self._scanner.feed(text))
+        if self.ended:
+            yield from self._release()
 
     def finish(self) -> Iterator[Prose | Thought | Call | BadCall]:
         """What is left at the end of the text."""

@@ -38,9 +38,27 @@ ARGUMENT_KEYS = (
     "function_arguments",
     *LOOSE_KEYS,
 )
-CONTAINER_KEYS = ("tool_calls", "tool_call", "function_calls", "function_call", "calls", "tool_uses")
+CONTAINER_KEYS = (
+    "tool_calls",
+    "tool_call",
+    "function_calls",
+    "function_call",
+    "calls",
+    "tool_uses",
+)
 # What may stand in a call beside its name and arguments, also before them.
-SIDE_KEYS = ("type", "id", "index", "call_id", "tool_call_id", "thought", "thoughts", "reasoning")
+SIDE_KEYS = (
+    "type",
+    "id",
+    "index",
+    "call_id",
+    "tool_call_id",
+    "thought",
+    "thoughts",
+    "reasoning",
+    "role",
+    "content",
+)
 
 
 _WRAPPINGS = 5  # lists and objects around a call; nobody means more
@@ -75,9 +93,7 @@ def calls_in(
     return [raw] if raw is not None else None
 
 
-def _in_list(
-    items: list[Any], offer: Offer, *, tagged: bool, wrappings: int
-) -> list[Raw] | None:
+def _in_list(items: list[Any], offer: Offer, *, tagged: bool, wrappings: int) -> list[Raw] | None:
     found = [calls_in(item, offer, tagged=tagged, wrappings=wrappings) for item in items]
     if not any(found):
         return None
@@ -108,7 +124,8 @@ def _tagged(value: dict[str, Any], fields: dict[str, Any], offer: Offer) -> Raw:
     key = _first(ARGUMENT_KEYS, fields)
     if key is not None:
         return Raw(name, fields[key], loose=key in LOOSE_KEYS)
-    beside = {k: v for k, v in value.items() if str(k).strip().lower() not in (name_key, *SIDE_KEYS)}
+    others = (name_key, *SIDE_KEYS)
+    beside = {key: field for key, field in value.items() if str(key).strip().lower() not in others}
     return Raw(name, beside or MISSING)
 
 

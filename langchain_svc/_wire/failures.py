@@ -29,7 +29,7 @@ _BY_STATUS: dict[int, type[errors.SvcAPIError]] = {
 _NEXT_STEP = {
     401: "check the API key and that it belongs to this interface",
     403: "the key is valid but not allowed to do this: check its plan",
-    404: "check the base URL (that of v1 ends in /v1), and the model id if one was sent",
+    404: "check the base URL (v1's ends in /v1) and the model id, if sent (list_models() has them)",
     413: "send a shorter request",
 }
 _OVERFLOW_CODES = frozenset({"context_length_exceeded", "context_window_exceeded"})

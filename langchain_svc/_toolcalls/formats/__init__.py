@@ -44,13 +44,16 @@ READERS: dict[str, Reader] = {
     "<｜tool▁call▁begin｜>": named.deepseek,
     "<｜tool▁calls｜>": named.deepseek,
     "<|tool_call_begin|>": named.kimi,
-    "<|channel|>commentary": named.harmony,
+    "<|channel|>commentary ": named.harmony,
+    "<|start|>assistant": named.harmony_start,
     "<|recipient|>": named.recipient,
     ">>>": named.arrows,
     "✿FUNCTION✿": named.glyphs,
     "Action:": named.react,
+    "**Action:**": named.react,
     # Elements.
     "<function=": xml.function,
+    "<tool_call name=": xml.invoke,
     "<function name=": xml.named_function,
     "<invoke name=": xml.invoke,
     "<invoke>": xml.old_invoke,
@@ -60,8 +63,11 @@ READERS: dict[str, Reader] = {
     "<start_function_call>": gemma.gemma,
 }
 
+# This word only if a call came before: other texts have observations, too.
+OBSERVATION = "Observation:"
+
 # These words are markup at the beginning of a line only.
-LINE_STARTS = frozenset({"Action:", "functools["})
+LINE_STARTS = frozenset({"Action:", "**Action:**", "functools[", OBSERVATION})
 
 # Closing tags that were left over, marks around several calls, ends of turns.
 NOISE = frozenset(
@@ -99,7 +105,9 @@ NOISE = frozenset(
         "</｜DSML｜invoke>",
         "</steptml:invoke>",
         "<|channel|>final<|message|>",
-        "<|start|>assistant",
+        "<|channel|>commentary<|message|>",
+        "<|START_RESPONSE|>",
+        "<|END_RESPONSE|>",
         "<|call|>",
         "<|im_end|>",
         "<|eot_id|>",
@@ -117,6 +125,7 @@ REASONING = {
     "<seed:think>": "</seed:think>",
     "[THINK]": "[/THINK]",
     "◁think▷": "◁/think▷",
+    "<|inner_prefix|>": "<|inner_suffix|>",
     "<|START_THINKING|>": "<|END_THINKING|>",
     "<|channel|>analysis<|message|>": "<|end|>",
 }
@@ -139,5 +148,3 @@ ENDINGS = frozenset(
         "<|start_header_id|>",
     }
 )
-# This word only if a call came before: other texts have observations, too.
-OBSERVATION = "Observation:"

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 
-from ..cursor import Cursor, More
+from ..cursor import Cursor
+from ..hold import More
 from ..offer import MISSING, Raw
+from .python import python_calls
 
 _N = r"(?P<name>[\w.:/-]+)"
 
@@ -47,8 +49,7 @@ def deepseek(c: Cursor) -> list[Raw] | None:
     return found
 
 
-_KIMI = re.compile(rf"\s*(?P<name>[\w./-]+(?::[\w./-]*[A-Za-z_][\w./-]*)?)(?::\d+)?\s*"
-                   r"<\|tool_call_argument_begin\|>\s*(?=\{)")
+_KIMI = re.compile(r"\s*(?P<name>[\w./-]+)(?::\d+)?\s*<\|tool_call_argument_begin\|>\s*(?=\{)")
 
 
 def kimi(c: Cursor) -> list[Raw] | None:
@@ -62,6 +63,14 @@ _HARMONY = re.compile(rf"[^{{}}\n]{{0,60}}?\bto={_N}[^{{}}]{{0,80}}?(?=\{{)")
 def harmony(c: Cursor) -> list[Raw] | None:
     """`assistant to=functions.name json`, then JSON; with `<|message|>` and the like: gpt-oss."""
     return _head(c, _HARMONY, "<|call|>", "</tool_call>")
+
+
+def harmony_start(c: Cursor) -> list[Raw]:
+    """`<|start|>assistant`, which begins a call only if it is addressed to a function."""
+    begin = c.at
+    found = harmony(c) if c.sees(" to=") else None
+    c.at = c.at if found else begin
+    return found or []
 
 
 _ARROWS = re.compile(rf"{_N}[ \t]*\n\s*(?=\{{)")
@@ -101,6 +110,14 @@ _NAME_AND_KEYS = re.compile(
 _NAME_THEN_JSON = re.compile(rf"{_N}\s*[:=(]?\s*(?:```\w*\s*)?(?=\{{)")
 
 
+def first_line(c: Cursor) -> list[Raw] | None:
+    """A name on the first line of the answer, JSON on the next: Functionary 3.2 without `>>>`."""
+    name = c.text[: c.at].strip()
+    c.space()
+    json = c.json() if c.char() == "{" else None
+    return [Raw(name, json.value, json.fault)] if json and isinstance(json.value, dict) else None
+
+
 def name_lines(c: Cursor) -> list[Raw] | None:
     """`name: get_weather`, `arguments: {…}`: a call whose braces were left out."""
     return _head(c, _NAME_AND_KEYS)
@@ -115,7 +132,7 @@ def name_then_json(c: Cursor) -> list[Raw] | None:
     return _head(c, _NAME_THEN_JSON, "```", ")")
 
 
-_INPUT = re.compile(r"\**Action Input\s*:?[ \t*]*", re.IGNORECASE)
+_INPUT = re.compile(r"\**Action Input\s*\**:?[ \t*]*", re.IGNORECASE)
 _INPUT_WORDS = ("Action Input", "**Action Input", "Action input", "action input")
 _NEXT_STEP = re.compile(r"(?=\n[ \t*]*(?:Observation|Thought|Action|Final Answer)\**:)")
 _FENCE = re.compile(r"`{3,}\w*\s*(?=[{\[])")
@@ -126,7 +143,7 @@ def react(c: Cursor) -> list[Raw] | None:
     """`Action: name`, `Action Input: …`: the input is JSON or, for one text argument, plain."""
     name = _line(c)
     if name is None or not c.offer.find(name):
-        return None
+        return _with_brackets(c, name or "")
     c.space()
     if not c.sees(*_INPUT_WORDS):
         ends = not c.char() or c.sees("Observation:")
@@ -136,6 +153,15 @@ def react(c: Cursor) -> list[Raw] | None:
     if c.sees("Observation:"):
         return [Raw(name, MISSING)]
     return [_input(c, name)]
+
+
+def _with_brackets(c: Cursor, line: str) -> list[Raw] | None:
+    """`Action: search[Oslo]`, `Action: search(query='Oslo')`."""
+    found = re.fullmatch(rf"{_N}\[(.*)\]", line)
+    if found and c.offer.find(found["name"]):
+        return [Raw(found["name"], found[2], loose=True)]
+    calls = python_calls(line, c.offer) if line.endswith(")") else None
+    return calls if calls and c.offer.find(calls[0].name) else None
 
 
 def _input(c: Cursor, name: str) -> Raw:
@@ -156,7 +182,8 @@ def _line(c: Cursor) -> str | None:
     end = c.text.find("\n", c.at)
     line = (c.text[c.at :] if end < 0 else c.text[c.at : end]).strip(_STRAY)
     if end < 0 and not c.final:
-        if not c.offer.may_begin(line):
+        name = re.match(r"[\w.:/-]*", line)
+        if not c.offer.may_begin(name[0] if name else line):
             return None
         raise More
     c.at = len(c.text) if end < 0 else end

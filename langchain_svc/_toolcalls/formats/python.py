@@ -37,7 +37,7 @@ def python_call(c: Cursor) -> list[Raw] | None:
         if not c.offer.find(c.word()) or c.char() != "(":
             c.at = begin
             return found or None
-        text, closed = c.bracketed()
+        closed = c.bracketed()[1]
         found += python_calls(c.text[start : c.at], c.offer, closed=closed) or []
         if printed:
             c.take(")")
@@ -51,33 +51,41 @@ def python_calls(text: str, offer: Offer, *, closed: bool = True) -> list[Raw] |
         begin = found.end() - 1
         end = bracket_end(text, begin)
         body = text[begin + 1 : end - 1] if end else text[begin + 1 :]
-        raws.append(_call(found["name"], body, offer, closed=end is not None))
+        raw = _call(found["name"], body, offer, closed=end is not None)
+        if raw is None:
+            return None
+        raws.append(raw)
         at = end or len(text)
-    rest = text[at:].strip().strip(",;")
+    rest = text[at:].strip(" \t\r\n,;")
     return raws if raws and not (rest and closed) else None
 
 
-def _call(name: str, body: str, offer: Offer, *, closed: bool) -> Raw:
+def _call(name: str, body: str, offer: Offer, *, closed: bool) -> Raw | None:
     name = name if offer.find(name) else name.removesuffix(".call")
     tool = offer.find(name)
     order = list(tool.parameters.get("properties") or {}) if tool else []
     arguments: dict[str, Any] = {}
-    fault = ""
+    whole = True
     for place, part in enumerate(split_commas(body)):
         keyword = _KEYWORD.match(part)
-        key = keyword[1] if keyword else order[place] if place < len(order) else f"argument {place}"
-        arguments[key], whole = _value(part[keyword.end() if keyword else 0 :])
-        fault = fault or ("" if whole or closed else CUT_OFF)
-    return Raw(name, arguments, fault)
+        value, literal, whole = _value(part[keyword.end() :] if keyword else part)
+        if keyword:
+            arguments[keyword[1]] = value
+        elif literal and place < len(order):
+            arguments[order[place]] = value
+        else:
+            return None  # a call of code that has variables, not of a tool
+    return Raw(name, arguments, "" if closed or whole else CUT_OFF)
 
 
-def _value(text: str) -> tuple[Any, bool]:
-    """The value that a literal stands for, and whether it is whole."""
+def _value(text: str) -> tuple[Any, bool, bool]:
+    """The value of a literal, whether it is one, and whether it cannot go on."""
     # A list around it makes a value of its own of a bare word or number.
     found = read(f"[{text}]")
     if found is None or not isinstance(found.value, list) or len(found.value) != 1:
-        return text, False
-    return found.value[0], found.complete and text[0] in _QUOTED
+        return text, False, False
+    quoted = text[0] in _QUOTED
+    return found.value[0], quoted or found.value[0] != text, quoted and found.complete
 
 
 _QUOTED = frozenset("\"'{[(")

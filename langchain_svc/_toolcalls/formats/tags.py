@@ -12,7 +12,7 @@ from collections.abc import Callable
 from ..cursor import Cursor
 from ..offer import Raw
 from ..values import calls_in
-from . import gemma, named, python, xml
+from . import named, python, xml
 
 Reader = Callable[[Cursor], list[Raw] | None]
 
@@ -20,6 +20,7 @@ _FENCE = re.compile(r"`{3,}[ \t]*\w*\s*(?=[^\s`])")
 _FENCE_END = re.compile(r"\s*`{3,}")
 _DOUBLED = re.compile(r"\{\s*(?=\{)")
 _SPILL = re.compile(r"[\s}\])]*")  # closers too many
+_PREAMBLE = re.compile(r"[^{}<>\n]{1,60}\s*(?=\{)")  # a few words that should not be there
 _OWN_END = re.compile(r"</?tool_call>|\n[ \t]*\n|<tool_response")
 
 # Calls that begin with a word, in the order in which they are tried.
@@ -39,6 +40,9 @@ def own(c: Cursor) -> list[Raw] | None:
     if c.take("</tool_call>"):
         return [Raw(None, fault="the block is empty")]
     found = _inside(c, tagged=True)
+    if found is None:
+        c.at = begin
+        found = json_calls(c, tagged=True) if c.match(_PREAMBLE, 80) else None
     if found is None:
         c.at = begin
         return _unreadable(c)
@@ -63,7 +67,7 @@ def wrapper(*closers: str, tagged: bool = True) -> Reader:
 
     Args:
         closers: The closing tags.
-        tagged: Whether nothing but calls stands in this wrapper.
+        tagged: Whether nothing but calls stands in this wrapper; else it may be part of the prose.
     """
 
     def read_wrapped(c: Cursor) -> list[Raw] | None:
@@ -72,7 +76,7 @@ def wrapper(*closers: str, tagged: bool = True) -> Reader:
         found = _inside(c, tagged=tagged)
         if not found:
             c.at = begin
-            return []
+            return [] if tagged else None
         _close(c, *closers)
         return found
 
@@ -113,7 +117,7 @@ def json_calls(c: Cursor, *, tagged: bool) -> list[Raw] | None:
     """The calls of the JSON value, or of several with commas or semicolons between them."""
     begin = c.at
     doubled = c.match(_DOUBLED, 20) if c.sees("{{") else None
-    json = c.json(restarts=not tagged)
+    json = c.json(lines=not tagged)
     if doubled and json and not json.fault:
         c.space()
         c.take("}")

@@ -14,7 +14,7 @@ from ..offer import CUT_OFF, MISSING, Raw
 _PREFIX = r"(?:[a-z]{1,20}:|｜DSML｜)?"
 _NAME = re.compile(r"\s*[\"']?(?P<name>[\w.:/-]+)[\"']?[^<>\n]{0,80}>")
 _TAG = re.compile(
-    rf"<(?P<end>/)?{_PREFIX}(?:(?P<call>function|invoke)|parameter|param)\b"
+    rf"<(?P<end>/)?{_PREFIX}(?:(?P<call>function|invoke|tool_call)|parameter|param)\b"
     r"(?:\s+name)?\s*=?\s*(?:\"(?P<a>[^\"<>\n]*)\"|'(?P<b>[^'<>\n]*)'|(?P<c>[^\"'<>\s]*))[^<>\n]*>"
 )
 _VALUE_END = re.compile(
@@ -157,6 +157,8 @@ def arg_keys(c: Cursor) -> list[Raw] | None:
     """`name`, then `<arg_key>…</arg_key><arg_value>…</arg_value>` for each argument: GLM."""
     name = c.word()
     c.space()
+    if c.offer.find(name) and c.sees("</tool_call>"):
+        return [Raw(name)]
     if not name or not c.sees("<arg_key>"):
         return None
     arguments: dict[str, str] = {}

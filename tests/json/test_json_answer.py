@@ -1,0 +1,231 @@
+"""Whole answers of a model, and the value in them that the schema asks for; or none."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from langchain_svc._json.answer import NoAnswer, read_answer
+
+BOOL, INT, NUM, STR = ({"type": name} for name in ("boolean", "integer", "number", "string"))
+
+
+def obj(required=None, /, **fields):
+    required = list(fields) if required is None else required
+    return {"type": "object", "properties": fields, "required": required}
+
+
+def array(items):
+    return {"type": "array", "items": items}
+
+
+N = obj(n=INT)
+FOUND = [
+    # where it stands
+    ('{"n": 1}', N, {"n": 1}),
+    ('Sure! {"n": 1} Anything else?', N, {"n": 1}),
+    ('```json\n{"n": 1}\n```', N, {"n": 1}),
+    ('``json\n{"n": 1}\n``', N, {"n": 1}),
+    ('~~~\n{"n": 1}\n~~~', N, {"n": 1}),
+    ('```json\n{"n": 1}', N, {"n": 1}),
+    ('````{"n": 1}```', N, {"n": 1}),
+    ('<answer>\n{"n": 1}\n</answer></s>', N, {"n": 1}),
+    ('- {"n": 1}', N, {"n": 1}),
+    ('{"n": 1} // done', N, {"n": 1}),
+    ('"{\\"n\\": 1}"', N, {"n": 1}),
+    ('{\\"n\\": 1}', N, {"n": 1}),
+    ('{{"n": 1}}', N, {"n": 1}),
+    ('"n": 1\n}', N, {"n": 1}),
+    ('```json\n"n": 1, "m": {"k": 2}}\n```', obj(n=INT, m={}), {"n": 1, "m": {"k": 2}}),
+    ("**Result:** [{'n': 1,},]", array(N), [{"n": 1}]),
+    # prose with brackets of its own
+    ('Replace {name} in [this](http://x/{id}): {"n": 1}', N, {"n": 1}),
+    ('Of the set {1, 2} and the list [1, 2] I take {"n": 2}.', N, {"n": 2}),
+    ('Lines begin with "I, [".\n\n{"s": "I, [%t]"}', obj(s=STR), {"s": "I, [%t]"}),
+    ('It begins with "[" and\n["a", "b"]', array(STR), ["a", "b"]),
+    ('An open { brace, then {"n": 1}', N, {"n": 1}),
+    ('Write {"n": followed by a number.\n{"n": 1}', N, {"n": 1}),
+    # several
+    ('{"m": 0} {"n": 1} {"n": 2}', N, {"n": 1}),
+    ('{"n": 1}\n{"n": 2}\n{"n": 3}', array(N), [{"n": 1}, {"n": 2}, {"n": 3}]),
+    ('{"n": "x"} or {"n": "2"} or {"n": 3}', N, {"n": 3}),
+    ('Like {"n": 0}:\n```json\n{"n": 7}\n```', N, {"n": 7}),
+    ('{} or {"n": 1}', obj([], n=INT), {"n": 1}),
+    ('Form: {"n": "..."}\nAnswer: {"n": 1}', N, {"n": 1}),
+    (json.dumps(N) + '\n{"n": 1}', N, {"n": 1}),
+    ('```\n[1, 2]\n```\n```\n["1", "2", "3"]\n```', array(STR), ["1", "2", "3"]),
+    # fences and tags inside strings
+    ('{"s": "```py\\nx\\n```"}', obj(s=STR), {"s": "```py\nx\n```"}),
+    ('```json\n{"s": "```py\\nx\\n```",}\n```', obj(s=STR), {"s": "```py\nx\n```"}),
+    ('{"s": "</think>"}', obj(s=STR), {"s": "</think>"}),
+    ("Here: {'s': '<think> is a tag'}", obj(s=STR), {"s": "<think> is a tag"}),
+    # reasoning
+    ('<think>{"n": 1}?</think>{"n": 2}', N, {"n": 2}),
+    ('Perhaps {"n": 1}.\n</think>\n{"n": 2}', N, {"n": 2}),
+    ('<think>a</think>{"m": 0}<think>{"n": 1}</think>{"n": 2}', N, {"n": 2}),
+    ("<reasoning>[1]</reasoning>[2]", array(INT), [2]),
+    ("[THINK]{'n': 1}[/THINK]{'n': 2}", N, {"n": 2}),
+    (
+        '<|channel|>analysis<|message|>{"n": 1}<|end|><|channel|>final<|message|>{"n": 2}',
+        N,
+        {"n": 2},
+    ),
+    ('<think>It is {"n": 1}.</think>', N, {"n": 1}),
+    ('<think>It is {"n": 1}', N, {"n": 1}),
+    # cut off, or only a bracket short
+    ('{"n": 1', N, {"n": 1}),
+    ('{"s": "x", "l": ["a", "b', obj(s=STR, l=array(STR)), {"s": "x", "l": ["a", "b"]}),
+    (
+        '```json\n{"s": "x", "l": [1, 2\n```\nDone.',
+        obj(s=STR, l=array(INT)),
+        {"s": "x", "l": [1, 2]},
+    ),
+    ('```json\n{"s": "x\n```\nI hope this helps.', obj(s=STR), {"s": "x"}),
+    ('[{"n": 1}, {"n": 2}', array(N), [{"n": 1}, {"n": 2}]),
+    ('{"n": 1, "l": [1]\n\nNote: done.', obj(n=INT, l=array(INT)), {"n": 1, "l": [1]}),
+    # wrapped and spelled otherwise, where the schema is open
+    ('{"Result": {"N": "1"}}', N, {"n": 1}),
+    ('{"N": 1}', obj([], n=INT), {"n": 1}),
+    ('{"Result": {"n": 1}}', obj([], n=INT), {"n": 1}),
+    ('{"type":"function","function":{"name":"R","parameters":{"n":1}}}', N, {"n": 1}),
+    # no JSON, where none is wanted
+    ("42", INT, 42),
+    (" **42.** ", INT, 42),
+    ("True", BOOL, True),
+    ("The answer is TWO.", {"enum": ["ONE", "TWO"]}, "TWO"),
+    ('"a text"', STR, "a text"),
+    ("a text", STR, "a text"),
+    ("None applies, so:\n```\nnull\n```", {"type": ["integer", "null"]}, None),
+    ('{"answer": 5}', INT, 5),
+    ("12", N, {"n": 12}),
+]
+
+
+@pytest.mark.parametrize(("text", "schema", "value"), FOUND)
+def test_what_is_found(text, schema, value):
+    found = read_answer(text, schema)
+    assert found == value
+    assert type(found) is type(value)
+
+
+NOT_FOUND = [
+    ("", N),
+    ("I cannot say.", N),
+    ("I cannot say.", array(STR)),
+    ("The answer is 5.", N),
+    ("no idea", INT),
+    ("{}", N),
+    ("[]", N),
+    ('{"n": }', N),
+    ('{"n": ...}', N),
+    ('{"n": "..."}', N),
+    ('{"n": NaN}', obj(n=NUM)),
+    ('{"n": 1e999}', obj(n=NUM)),
+    ('{"n1": 5}', N),
+    ('{"error": {"n": 1}}', N),
+    ('{"m": 0}', obj([], n=INT)),
+    ('{"name": "Ada", "n', obj(name=STR, n=INT)),
+    ('{"name": "Ada", "n":', obj(name=STR, n=INT)),
+    ('{"s": "x", "t": "y", ', obj(s=STR, t=STR, u=STR)),
+    ('{"people": [{"n": 1, "s": "x"}, {"n": 2', obj(people=array(obj(n=INT, s=STR)))),
+    (json.dumps(N), N),
+    (json.dumps(obj([], n=INT)), obj([], n=INT)),
+    # a part of the answer is not the answer
+    ('{"title": "x", "author": {"n": 5}}', N),
+    ("{'title': 'x', 'author': {'n': 5}}", N),
+    ('{"title": "x", "author": {"n": 5}', N),
+    ('{"title": "x", "pages": [{"n": 5}, {"n": 6}]}', N),
+    ('[{"n": 1}, {"n": 2}]', N),
+    # nor is what was only thought
+    ('<think>It is {"n": 1}.</think> I cannot say.', N),
+    ('It is {"n": 1}.</think> I cannot say.', N),
+]
+
+
+@pytest.mark.parametrize(("text", "schema"), NOT_FOUND)
+def test_what_is_not_found(text, schema):
+    with pytest.raises(NoAnswer) as caught:
+        read_answer(text, schema)
+    assert caught.value.problems
+
+
+@pytest.mark.parametrize(
+    ("text", "problems"),
+    [
+        ("Hello.", ["answer: no JSON found in the text"]),
+        ('{"n": "x"}', ["answer.n: expected integer, got string 'x'"]),
+        (
+            'See {"m": 1}:\n{"n": "x", "m": [1, 2, 3]}',
+            ["answer.n: expected integer, got string 'x'"],
+        ),
+        (
+            '{"m": 1, "s": "x',
+            ["answer: the JSON ends before it is complete", "answer.n: required, but missing"],
+        ),
+    ],
+)
+def test_problems_are_those_of_the_largest_reading(text, problems):
+    with pytest.raises(NoAnswer) as caught:
+        read_answer(text, N)
+    assert caught.value.problems == problems
+
+
+# -- properties -----------------------------------------------------------------------------------
+
+PROSE = st.text(st.sampled_from("abc ABC.,!?-\n"), max_size=40)
+PEOPLE = obj(["name"], name=STR, age=INT, tags=array(STR))
+PERSON = st.fixed_dictionaries(
+    {"name": st.text(max_size=20)},
+    optional={
+        "age": st.integers(-(10**6), 10**6),
+        "tags": st.lists(st.text(max_size=8), max_size=4),
+    },
+)
+
+
+def plain(value):
+    return json.loads(json.dumps(value).encode("utf-8", "replace"))
+
+
+@settings(deadline=None)
+@given(PERSON, PROSE, PROSE, st.sampled_from([None, 2]), st.booleans(), st.booleans())
+def test_an_answer_is_found_in_prose(person, before, after, indent, fenced, ascii_only):
+    text = json.dumps(person, indent=indent, ensure_ascii=ascii_only)
+    text = f"```json\n{text}\n```" if fenced else text
+    assert read_answer(f"{before}\n{text}\n{after}", PEOPLE) == person
+
+
+@settings(deadline=None)
+@given(PERSON, st.data())
+def test_a_value_is_never_invented(person, data):
+    text = json.dumps(person)
+    text = text[: data.draw(st.integers(0, len(text)))]
+    try:
+        found = read_answer(text, obj(name=STR, age=INT, tags=array(STR)))
+    except NoAnswer:
+        return
+    assert person["name"].startswith(found["name"]) or found["name"] in person["name"]
+    assert str(person["age"]).startswith(str(found["age"]))
+    assert len(found["tags"]) <= len(person["tags"])
+
+
+SCRAPS = st.lists(
+    st.sampled_from(
+        ["{", "}", "[", "]", '"', "'", ":", ",", "\\", "n", "1", " ", "\n", "```", "json", "//"]
+        + ["<think>", "</think>", "true", "null", "...", '"n": ', "properties", "“", "\ud83d"]
+    ),
+    max_size=60,
+).map("".join)
+SCHEMAS = st.sampled_from(
+    [N, PEOPLE, array(N), array(STR), INT, STR, {}, {"anyOf": [N, STR]}, {"enum": ["n", 1]}, True]
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(SCRAPS, SCHEMAS)
+def test_any_text_is_an_answer_or_none(text, schema):
+    try:
+        read_answer(text, schema)
+    except NoAnswer as none:
+        assert none.problems

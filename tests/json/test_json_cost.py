@@ -1,0 +1,154 @@
+"""What reading costs: in proportion to the length of the text, whatever the text.
+
+Counted are the calls that the reader makes, into Python and into C. What one call costs inside a
+regular expression is not counted, so the time is compared, too: for eight times the text, far less
+than the sixty-four times that a quadratic search would take.
+"""
+
+import json
+import sys
+import time
+
+import pytest
+
+from langchain_svc._json.answer import NoAnswer, read_answer
+from langchain_svc._json.lenient import read, scan_end
+from langchain_svc._json.partial import PartialReader
+from langchain_svc._json.schema import Misfit, fit, problems
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"a": {"type": "string"}, "b": {"type": "array", "items": {"type": "integer"}}},
+    "required": ["a"],
+}
+HARD = {
+    "quotes": lambda n: '{"a": ' + '"' * n,
+    "quotes and spaces": lambda n: '{"a": "' + '" ' * n,
+    "quotes and commas": lambda n: '{"a": "' + 'x", ' * n,
+    "quotes and colons": lambda n: '{"a": "' + 'x": ' * n,
+    "quotes and comments": lambda n: '{"a": "' + 'x" /* ' * n,
+    "opening braces": lambda n: "{" * n,
+    "opening brackets": lambda n: "[" * n,
+    "fields of fields": lambda n: '{"a":' * n,
+    "lists of lists": lambda n: "[1," * n,
+    "closing brackets": lambda n: '{"a":[{"b":1' + "]" * n,
+    "backslashes": lambda n: '{"a": "' + "\\" * n,
+    "line ends": lambda n: '{"a": b' + "\n" * n + "c",
+    "lines": lambda n: '{"a": b' + "\n c" * n,
+    "spaces": lambda n: '{"a": "b"' + " " * n + "x",
+    "commas": lambda n: '{"a": "b"' + "," * n + "}",
+    "lost ends": lambda n: "[" + '{"a": "x\n}, ' * n,
+    "triple quotes": lambda n: "{" + '"a": """ x ' * n,
+    "fences": lambda n: '```{"a": "x\n' * n,
+    "backticks": lambda n: "`" * n + "x",
+    "objects in prose": lambda n: 'use {"a": x, ' * n,
+    "brackets in prose": lambda n: "[a " * n,
+    "many objects": lambda n: '{"a": 1} ' * n,
+    "many broken objects": lambda n: "{'a': [x], 'c': {'d': 1}} " * n,
+    "thoughts": lambda n: '<think>{"a":' * n,
+    "ends of thoughts": lambda n: '</think>{"a":1}' * n,
+    "escapes": lambda n: '{"a": "\\q C:' + "\\n" * n + '"}',
+    "sums": lambda n: '{"a": "x"' + ' + "y"' * n + "}",
+    "sound": lambda n: json.dumps({"a": "x", "b": list(range(n))}),
+    "repaired": lambda n: "{'a': 'x', 'b': [" + "1, " * n + "]}",
+}
+
+
+def answer(text):
+    try:
+        return read_answer(text, SCHEMA)
+    except NoAnswer:
+        return None
+
+
+def by_letters(text):
+    reader = PartialReader()
+    for letter in text:
+        reader.push(letter)
+    return reader.value
+
+
+def calls(function, text):
+    """How many calls reading a text makes."""
+    count = 0
+
+    def note(_frame, event, _what):
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        function(text)
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+@pytest.mark.parametrize("function", [read, scan_end, answer, by_letters])
+@pytest.mark.parametrize("kind", HARD)
+def test_twice_the_text_takes_about_twice_the_calls(kind, function):
+    if function is read and kind == "opening brackets":
+        pytest.skip("stops at the depth that is read")
+    one, two = (calls(function, HARD[kind](n)) for n in (200, 400))
+    assert two <= 2.6 * one + 2_000
+
+
+def seconds(function, text):
+    best = float("inf")
+    for _ in range(2):
+        begin = time.process_time()
+        function(text)
+        best = min(best, time.process_time() - begin)
+    return best
+
+
+@pytest.mark.parametrize("function", [read, scan_end, answer])
+@pytest.mark.parametrize("kind", HARD)
+def test_eight_times_the_text_takes_far_less_than_sixty_four_times(kind, function):
+    short, long = (seconds(function, HARD[kind](n)) for n in (150, 1_200))
+    assert long <= 28 * short + 0.005
+
+
+def test_a_stream_of_small_pieces_is_read_once():
+    text = json.dumps({"l": [{"s": "x" * 20, "n": n} for n in range(2_500)]})  # about 100 KB
+    pieces = [text[at : at + 4] for at in range(0, len(text), 4)]
+
+    def stream(pieces):
+        reader = PartialReader()
+        for piece in pieces:
+            reader.push(piece)
+        return reader.value
+
+    assert stream(pieces) == json.loads(text)
+    half, whole = calls(stream, pieces[: len(pieces) // 2]), calls(stream, pieces)
+    assert whole <= 2.2 * half
+    assert whole <= 20 * len(pieces)
+
+
+def test_what_a_union_tries_does_not_multiply():
+    node = {"$ref": "#/$defs/node"}
+    first = {
+        "type": "object",
+        "properties": {"t": node, "x": {"type": "integer"}},
+        "required": ["x"],
+    }
+    second = {
+        "type": "object",
+        "properties": {"t": node, "y": {"type": "integer"}},
+        "required": ["y"],
+    }
+    schema = {"$ref": "#/$defs/node", "$defs": {"node": {"anyOf": [first, second]}}}
+
+    def nested(depth):
+        value = {"z": 1}
+        for _ in range(depth):
+            value = {"t": value, "x": "1", "y": "2"}
+        return value
+
+    def refuse(value):
+        assert problems(value, schema)
+        with pytest.raises(Misfit):
+            fit(value, schema)
+
+    assert calls(refuse, nested(24)) <= 3 * calls(refuse, nested(12))

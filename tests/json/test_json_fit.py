@@ -1,0 +1,429 @@
+"""Fitting values to schemas: what is understood, what is refused, and in which words."""
+
+import enum
+from typing import Annotated, Literal
+
+import pytest
+from pydantic import BaseModel, Field
+from typing_extensions import TypedDict
+
+from langchain_svc._json.schema import Misfit, fit, problems
+
+NULL, BOOL, INT, NUM, STR = (
+    {"type": name} for name in ("null", "boolean", "integer", "number", "string")
+)
+
+
+def obj(required=None, /, extra=None, **fields):
+    schema = {"type": "object", "properties": fields}
+    schema["required"] = list(fields) if required is None else required
+    return schema if extra is None else {**schema, "additionalProperties": extra}
+
+
+def array(items, **more):
+    return {"type": "array", "items": items, **more}
+
+
+def union(*members):
+    return {"anyOf": list(members)}
+
+
+SPELLED = [
+    (INT, "5", 5),
+    (INT, " 5.0 ", 5),
+    (INT, "1,234", 1234),
+    (INT, "007", 7),
+    (INT, "**12**", 12),
+    (INT, "0x1F", 31),
+    (NUM, "1.5e3", 1500.0),
+    (NUM, "$1,234.50", 1234.5),
+    (NUM, "-€ 5", -5),
+    (NUM, "1.234,56 €", 1234.56),
+    (NUM, "12,5", 12.5),
+    (NUM, "1 234 567", 1234567),
+    (NUM, "50%", 50),
+    ({**NUM, "maximum": 1}, "50%", 0.5),
+    (NUM, "3/4", 0.75),
+    (BOOL, "Yes", True),
+    (BOOL, "FALSE.", False),
+    (BOOL, 0, False),
+    (BOOL, "The answer is: **True**", True),
+    (STR, 5, "5"),
+    (STR, 1.5, "1.5"),
+    (STR, True, "true"),
+    (NULL, "None", None),
+    (union(INT, NULL), "n/a", None),
+    ({"enum": ["red", "dark-red"]}, "Dark red", "dark-red"),
+    ({"enum": ["red", "blue"]}, " RED ", "red"),
+    ({"enum": ["red", "blue"]}, "blue: like the sky", "blue"),
+    ({"enum": ["red", "dark red"]}, "I'd say dark red", "dark red"),
+    ({"enum": ["ONE", "TWO"]}, "TWO is one of them", "TWO"),
+    ({"enum": ["SPAM", "NOT_SPAM"]}, "this is not spam", "NOT_SPAM"),
+    ({"enum": [1, 2, None]}, "2", 2),
+    ({"enum": [True, "maybe"]}, "TRUE", True),
+    ({"const": "cat"}, "Cat", "cat"),
+    (union({"const": "a"}, {"const": "b"}), "B", "b"),
+]
+SHAPED = [
+    (array(STR), "x", ["x"]),
+    (array(INT), 5, [5]),
+    (array(INT), "[1, 2]", [1, 2]),
+    (array(obj(n=INT)), {"n": 1}, [{"n": 1}]),
+    (array(obj(n=INT)), {"results": [{"n": 1}, {"n": 2}]}, [{"n": 1}, {"n": 2}]),
+    (array(array(INT)), [1, 2], [[1, 2]]),
+    (array(array(STR)), [["a"], "b", "c", ["d"]], [["a"], ["b", "c"], ["d"]]),
+    (array(INT, uniqueItems=True), [1, 2, 1], [1, 2]),
+    ({"type": "array", "prefixItems": [INT, STR]}, ["1", 2], [1, "2"]),
+    ({"type": "array", "items": [INT, STR]}, ["1", 2], [1, "2"]),
+    (INT, [5], 5),
+    ({"enum": ["a", "b"]}, ["A"], "a"),
+    (obj(n=INT), [{"n": 1}], {"n": 1}),
+    (obj(n=INT), '{"n": 1}', {"n": 1}),
+    (obj(n=INT), "```json\n{'n': 1}\n```", {"n": 1}),
+    (obj(n=INT), {"answer": {"n": 1}}, {"n": 1}),
+    (obj(n=INT), {"answer": '{"n": 1}'}, {"n": 1}),
+    (obj(n=INT), {"type": "object", "properties": {"n": 1}, "required": ["n"]}, {"n": 1}),
+    (obj(n=INT), {"name": "Answer", "arguments": {"n": 1}}, {"n": 1}),
+    (obj(people=array(obj(n=INT))), [{"n": 1}, {"n": 2}], {"people": [{"n": 1}, {"n": 2}]}),
+    (obj(n=INT), 12, {"n": 12}),
+    (obj(a=obj(n=INT)), {"a": {"A": {"n": 1}}}, {"a": {"n": 1}}),
+]
+FIELDS = [
+    (obj(first_name=STR, n=INT), {"firstName": "x", "N": 1}, {"first_name": "x", "n": 1}),
+    (obj(n=INT), {" n ": 1}, {"n": 1}),
+    (obj(["n"], n=INT, s=STR), {"n": 1, "s": None}, {"n": 1}),
+    (obj(["n"], n=INT, m=INT), {"n": 1, "m": "N/A"}, {"n": 1}),
+    (obj(n=INT, extra=False), {"n": 1, "more": 2}, {"n": 1}),
+    (obj(n=INT, extra=INT), {"n": "1", "more": "2"}, {"n": 1, "more": 2}),
+    ({"type": "object", "additionalProperties": INT}, {"a": "1"}, {"a": 1}),
+    ({"type": "object", "patternProperties": {"^n": INT}}, {"n1": "1"}, {"n1": 1}),
+    (obj(n=union(INT, NULL)), {"n": "null"}, {"n": None}),
+    ({"allOf": [obj(n=INT)], "description": "x"}, {"n": "1"}, {"n": 1}),
+    ({"type": ["integer", "null"]}, "5", 5),
+]
+
+
+@pytest.mark.parametrize(("schema", "value", "fitted"), SPELLED + SHAPED + FIELDS)
+def test_what_is_understood(schema, value, fitted):
+    assert problems(value, schema)
+    found, penalty = fit(value, schema)
+    assert found == fitted
+    assert type(found) is type(fitted)
+    assert penalty > 0
+    assert not problems(found, schema)
+
+
+REFUSED = [
+    (INT, "five"),
+    (INT, 5.5),
+    (INT, True),
+    (INT, "1,2"),
+    (INT, "12-30"),
+    (INT, "5 to 10"),
+    (INT, None),
+    (INT, ""),
+    (INT, [1, 2]),
+    (NUM, float("nan")),
+    (NUM, float("inf")),
+    (NUM, "1/0"),
+    (NUM, "1.2.3"),
+    (NUM, "$5 or $6"),
+    (BOOL, "true or false"),
+    (BOOL, "not true"),
+    (BOOL, "maybe"),
+    (BOOL, 2),
+    (STR, None),
+    (STR, {"a": 1}),
+    (STR, ["a", "b"]),
+    ({**STR, "pattern": "^a+$"}, "b"),
+    ({**STR, "minLength": 3}, "ab"),
+    ({**INT, "maximum": 10}, "11"),
+    ({"enum": ["ONE", "TWO"]}, "ONE or TWO"),
+    ({"enum": ["ONE", "TWO"]}, "not ONE"),
+    ({"enum": ["ONE", "TWO"]}, "THREE"),
+    ({"enum": ["ONE", "TWO"]}, "..."),
+    ({"enum": [1, 2]}, 3),
+    ({"const": "cat"}, "a cat or a dog"),
+    (array(INT), ["1", "x"]),
+    (array(INT), None),
+    (array(INT, minItems=1), []),
+    (array(INT, maxItems=1), [1, 2]),
+    (obj(n=INT), {}),
+    (obj(n=INT), {"n1": 1}),
+    (obj(n=INT), {"n": None}),
+    (obj(n=INT), {"error": {"n": 1}}),
+    (obj(n=INT), {"title": "x", "author": {"n": 1}}),
+    (obj(n=INT), [{"n": 1}, {"n": 2}]),
+    (obj(n=INT), "not JSON"),
+    (obj(s=STR), "a text"),
+    (obj(s=STR, t=STR), {"s": "x"}),
+    (obj(n=INT, s=STR), {"N": 1, "S": {}}),
+    (union(INT, NULL), "x"),
+    ({"not": {"type": "string"}}, "x"),
+    (False, 1),
+]
+
+
+@pytest.mark.parametrize(("schema", "value"), REFUSED)
+def test_what_is_refused(schema, value):
+    with pytest.raises(Misfit) as caught:
+        fit(value, schema)
+    assert caught.value.problems
+    assert str(caught.value) == "; ".join(caught.value.problems)
+
+
+@pytest.mark.parametrize(
+    ("schema", "echo"),
+    [
+        (obj([], n=INT), obj([], n=INT)),
+        (obj([], n=INT), {"type": "object", "properties": {"n": {"type": "integer"}}}),
+        (obj([], n={}), {"n": {}}),
+        (obj(n=STR), {"n": {"type": "string", "description": "a name"}}),
+        (obj([], n={}, m={}), {"properties": {"n": {"type": "string"}}, "title": "X"}),
+    ],
+)
+def test_an_echo_of_the_schema_is_no_value(schema, echo):
+    with pytest.raises(Misfit):
+        fit(echo, schema)
+
+
+def test_a_schema_may_be_the_answer_where_one_is_asked_for():
+    schema = obj(type=STR, properties={"type": "object"})
+    value = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    assert fit(value, schema) == (value, 0)
+
+
+def test_five_point_zero_is_five_where_an_integer_is_wanted():
+    (value,), penalty = fit([5.0], array(INT))
+    assert (type(value), penalty) == (int, 0)
+    assert problems([5.0], array(INT)) == []
+
+
+def test_without_coercion_only_what_is_valid_passes():
+    assert fit({"n": 1}, obj(n=INT), coerce=False) == ({"n": 1}, 0)
+    with pytest.raises(Misfit):
+        fit({"n": "1"}, obj(n=INT), coerce=False)
+
+
+def test_a_valid_value_with_other_spellings_is_tidied_only_on_request():
+    schema = obj([], first_name=STR)
+    assert fit({"firstName": "x"}, schema) == ({"firstName": "x"}, 0)
+    assert fit({"firstName": "x"}, schema, tidy=True) == ({"first_name": "x"}, 1)
+    assert fit({"Person": {"first_name": "x"}}, schema, tidy=True) == ({"first_name": "x"}, 2)
+    assert fit({}, schema, tidy=True) == ({}, 0)
+    with pytest.raises(Misfit, match="none of the fields first_name"):
+        fit({"age": 5}, schema, tidy=True)
+    assert fit({"age": 5}, {**schema, "additionalProperties": True}, tidy=True)[0] == {"age": 5}
+
+
+# -- unions and references ------------------------------------------------------------------------
+
+CAT = obj(kind={"const": "cat"}, lives=INT)
+DOG = obj(kind={"const": "dog"}, tricks=array(STR))
+
+
+@pytest.mark.parametrize(
+    ("value", "fitted"),
+    [
+        ({"kind": "dog", "tricks": []}, {"kind": "dog", "tricks": []}),
+        ({"kind": "Dog", "tricks": "sit"}, {"kind": "dog", "tricks": ["sit"]}),
+        ({"kind": "cat", "lives": "9"}, {"kind": "cat", "lives": 9}),
+        ([{"kind": "cat", "lives": 9}], {"kind": "cat", "lives": 9}),
+    ],
+)
+@pytest.mark.parametrize("word", ["anyOf", "oneOf"])
+def test_a_union_takes_the_member_that_fits_best(word, value, fitted):
+    assert fit(value, {word: [CAT, DOG]})[0] == fitted
+
+
+def test_a_union_prefers_what_needs_no_coercion():
+    assert fit("5", union(INT, STR)) == ("5", 0)
+    assert fit("5", union(INT, BOOL)) == (5, 1)
+    assert fit(1, {"oneOf": [INT, NUM]}) == (1, 0)  # both fit, and that is good enough
+    assert problems(1, {"oneOf": [INT, NUM]}) == [
+        "answer: expected exactly one of 2 alternatives, fits 2"
+    ]
+
+
+def test_references_may_be_recursive():
+    schema = {
+        "$ref": "#/$defs/Node",
+        "$defs": {"Node": obj(["n"], n=INT, next={"$ref": "#/$defs/Node"})},
+    }
+    value = {"n": "1", "next": {"n": "2", "Next": {"n": 3, "next": None}}}
+    assert fit(value, schema)[0] == {"n": 1, "next": {"n": 2, "next": {"n": 3}}}
+    assert problems({"n": 1, "next": {}}, schema) == ["answer.next.n: required, but missing"]
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$ref": "#"},
+        {"$ref": "#/$defs/missing"},
+        {"$ref": "https://example.com/schema"},
+        {"$ref": 5},
+        {"type": "file"},
+        {"type": []},
+        {"properties": [], "required": True, "items": 5, "anyOf": "x", "enum": None},
+        {"pattern": "(", "minimum": "1", "maxLength": None},
+        {"allOf": [{"$ref": "#/allOf/1"}, {"$ref": "#/allOf/0"}]},
+        {"$defs": {"a": {"anyOf": [{"$ref": "#/$defs/a"}]}}, "$ref": "#/$defs/a"},
+        {},
+        True,
+    ],
+)
+@pytest.mark.parametrize("value", [1, "x", {"a": [None]}, [], None])
+def test_what_is_not_understood_allows_anything(schema, value):
+    assert fit(value, schema) == (value, 0)
+    assert problems(value, schema) == []
+
+
+def test_pointers_into_definitions():
+    schema = {"definitions": {"a/b": INT, "c": [STR, INT]}}
+    assert problems("x", {**schema, "$ref": "#/definitions/a~1b"})
+    assert problems("x", {**schema, "$ref": "#/definitions/c/1"})
+    assert not problems("x", {**schema, "$ref": "#/definitions/c/0"})
+
+
+def test_nullable_as_openapi_writes_it():
+    assert fit(None, {"type": "integer", "nullable": True}) == (None, 0)
+
+
+def test_a_value_too_deep_is_a_misfit():
+    schema = {"$defs": {"T": obj(["n"], n=INT, t={"$ref": "#/$defs/T"})}, "$ref": "#/$defs/T"}
+    value = {"n": 1}
+    for _ in range(3000):
+        value = {"n": "1", "t": value}
+    with pytest.raises(Misfit, match="nested too deeply"):
+        fit(value, schema)
+    assert problems(value, schema) == ["answer: nested too deeply"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"), [("^(a+)+$", "a" * 60 + "!"), ("^(a|a)*$", "a" * 60 + "!")]
+)
+def test_a_pattern_that_may_explode_is_tried_on_short_texts_only(pattern, text):
+    assert problems(text, {"pattern": pattern}) == []
+    assert problems("b", {"pattern": pattern})
+
+
+# -- schemas as Pydantic and TypedDicts make them -------------------------------------------------
+
+
+class Colour(enum.Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Cat(BaseModel):
+    kind: Literal["cat"] = "cat"
+    lives: int = Field(ge=1, le=9)
+
+
+class Dog(BaseModel):
+    kind: Literal["dog"] = "dog"
+    tricks: list[str] = []
+
+
+class Owner(BaseModel):
+    full_name: str
+    age: int | None = None
+    colour: Colour
+    pet: Annotated[Cat | Dog, Field(discriminator="kind")]
+    home: tuple[float, float]
+    boss: "Owner | None" = None
+
+
+class Place(TypedDict):
+    city: str
+    stars: Literal[1, 2, 3]
+
+
+def test_an_answer_for_a_pydantic_model():
+    value = {
+        "FullName": "Ada",
+        "age": "N/A",
+        "colour": "Blue",
+        "pet": {"kind": "cat", "lives": "9"},
+        "home": ["50.7", 7],
+        "boss": None,
+    }
+    fitted, penalty = fit(value, Owner.model_json_schema())
+    owner = Owner.model_validate(fitted)
+    assert owner.model_dump(mode="json") == {
+        "full_name": "Ada",
+        "age": None,
+        "colour": "blue",
+        "pet": {"kind": "cat", "lives": 9},
+        "home": [50.7, 7.0],
+        "boss": None,
+    }
+    assert penalty == 5
+
+
+def test_problems_of_a_pydantic_model_are_all_named():
+    value = {"colour": "green", "pet": {"kind": "cat", "lives": 10}, "home": [1], "age": "old"}
+    with pytest.raises(Misfit) as caught:
+        fit(value, Owner.model_json_schema())
+    assert caught.value.problems == [
+        "answer.full_name: required, but missing",
+        "answer.colour: expected one of 'red', 'blue', got string 'green'",
+        "answer.pet.lives: expected at most 9, got integer 10",
+        "answer.home: expected at least 2 items, got 1",
+        "answer.age: expected integer or null, got string 'old'",
+    ]
+
+
+def test_a_typed_dict():
+    from pydantic import TypeAdapter
+
+    schema = TypeAdapter(Place).json_schema()
+    assert fit({"City": "Bonn", "stars": "3"}, schema)[0] == {"city": "Bonn", "stars": 3}
+
+
+# -- words ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "problem"),
+    [
+        (obj(age=INT), {"age": "abc"}, "answer.age: expected integer, got string 'abc'"),
+        (obj(age=INT), {"age": None}, "answer.age: expected integer, got null"),
+        (obj(age=INT), {}, "answer.age: required, but missing"),
+        (obj(age=INT), 5.5, "answer: expected object, got number 5.5"),
+        (obj(a=array(INT)), {"a": [1, "x"]}, "answer.a[1]: expected integer, got string 'x'"),
+        (
+            {"type": "object", "additionalProperties": INT},
+            {"a b": []},
+            'answer["a b"]: expected integer, got array with 0 items',
+        ),
+        (obj(n=INT, extra=False), {"n": 1, "m": 2}, "answer.m: no such field"),
+        (array(INT), {"a": 1, "b": 2}, "answer: expected array, got object with a, b"),
+        ({"enum": ["a", 2, None]}, "x", "answer: expected one of 'a', 2, null, got string 'x'"),
+        ({"const": 2}, 3, "answer: expected 2, got integer 3"),
+        ({**INT, "minimum": 1}, 0, "answer: expected at least 1, got integer 0"),
+        ({**INT, "exclusiveMaximum": 5}, 5, "answer: expected less than 5, got integer 5"),
+        ({**INT, "multipleOf": 5}, 7, "answer: expected a multiple of 5, got integer 7"),
+        ({**STR, "maxLength": 2}, "abc", "answer: expected at most 2 characters, got 3"),
+        ({**STR, "pattern": "^a"}, "b", "answer: expected text that matches ^a, got string 'b'"),
+        (array(INT, uniqueItems=True), [1, 1], "answer: expected no item twice, got 1 again"),
+        ({"not": STR}, "x", "answer: 'x' is not allowed here"),
+        (union(CAT, DOG), {"kind": "cat"}, "answer.lives: required, but missing"),
+        (union(CAT, STR), 5, "answer: expected object or string, got integer 5"),
+        (STR, 5, "answer: expected string, got integer 5"),
+        (False, 5, "answer: not allowed here"),
+    ],
+)
+def test_problems_say_where_and_what(schema, value, problem):
+    assert problems(value, schema) == [problem]
+
+
+def test_long_values_are_shortened():
+    (problem,) = problems("x" * 1000, INT)
+    assert len(problem) < 120
+    (problem,) = problems({f"key{n}": n for n in range(50)}, INT)
+    assert problem.endswith("key6, key7 and 42 more")
+    assert len(problems(["x"] * 1000, array(INT))) <= 1000
+    with pytest.raises(Misfit) as caught:
+        fit(["x"] * 1000, array(INT))
+    assert len(caught.value.problems) <= 20
