@@ -23,6 +23,7 @@ from langchain_core.utils import from_env
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import Field, model_validator
 
+from ._counting import TokenCounts
 from ._events import REASK, atell, tell
 from ._expect import expectation
 from ._http.exchange import Call
@@ -32,7 +33,7 @@ from ._options import MaxTokens, ModelId, Options, Stop, Temperature, answer_wor
 from ._profiles import DEFAULT_MODEL, documented_profile, listed_profile
 from ._settings import Retries, ServiceSettings, shown
 from ._structured import StructuredParser, format_for
-from ._tokens import TOKENS_A_TURN, count_tokens, encoding, surely_too_long
+from ._tokens import TOKENS_A_TURN, surely_too_long
 from ._toolcalls.render import FORMATS, ToolFormat
 from ._tools import ToolLike, ToolList
 from ._turns import PROVIDER, Turn
@@ -57,7 +58,7 @@ class ListedModel(v1.ModelRecord):
         return listed_profile(self)
 
 
-class ChatSvc(BaseChatModel, ServiceSettings):
+class ChatSvc(TokenCounts, BaseChatModel, ServiceSettings):
     """A chat model on the service's v1 interface.
 
     Every way of calling a LangChain chat model works: `invoke`, `stream`, `batch`, their
@@ -284,28 +285,6 @@ class ChatSvc(BaseChatModel, ServiceSettings):
         )
 
     # -- counting tokens ------------------------------------------------------------------------
-
-    def get_token_ids(self, text: str) -> list[int]:
-        """Token ids by tiktoken's encoding, which must be on this machine.
-
-        Raises:
-            SvcRequestError: It is not; `get_num_tokens` still gives an estimate.
-        """
-        if self.custom_get_token_ids is not None:
-            return self.custom_get_token_ids(text)
-        known = encoding()
-        if known is None:
-            raise SvcRequestError(
-                "Token ids need tiktoken's o200k_base file, which is not in its cache here (set "
-                "TIKTOKEN_CACHE_DIR to a folder that holds it); get_num_tokens needs none"
-            )
-        return known.encode(text, disallowed_special=())
-
-    def get_num_tokens(self, text: str) -> int:
-        """About how many tokens the text has: by tiktoken, or offline by a rule on characters."""
-        if self.custom_get_token_ids is not None:
-            return len(self.custom_get_token_ids(text))
-        return count_tokens(text)
 
     def get_num_tokens_from_messages(
         self, messages: list[BaseMessage], tools: Sequence[Any] | None = None

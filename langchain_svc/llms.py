@@ -12,17 +12,16 @@ from langchain_core.language_models.llms import BaseLLM
 from langchain_core.outputs import Generation, GenerationChunk, LLMResult
 from pydantic import model_validator
 
+from ._counting import TokenCounts
 from ._general import GeneralSettings
 from ._http.exchange import Call
 from ._http.readers import TextReader, WholeReader
 from ._options import ModelId, Stop
 from ._prompts import Prompt, PromptOptions, Temperature, checked_words
-from ._tokens import count_tokens, encoding
 from ._turns import PROVIDER
 from ._version import __version__
 from ._wire import general
 from .config import GENERAL
-from .errors import SvcRequestError
 
 if TYPE_CHECKING:
     from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class SvcLLM(BaseLLM, GeneralSettings):
+class SvcLLM(TokenCounts, BaseLLM, GeneralSettings):
     """A text model on the service's general interface: a text in, a text out.
 
     `invoke`, `stream`, `batch` and their asynchronous twins work as for any LangChain LLM. Each
@@ -108,30 +107,6 @@ class SvcLLM(BaseLLM, GeneralSettings):
         params = super()._get_ls_params(self.stop if stop is None else stop, **kwargs)
         params["ls_provider"] = PROVIDER
         return params
-
-    # -- counting tokens ------------------------------------------------------------------------
-
-    def get_token_ids(self, text: str) -> list[int]:
-        """Token ids by tiktoken's encoding, which must be on this machine.
-
-        Raises:
-            SvcRequestError: It is not; `get_num_tokens` still gives an estimate.
-        """
-        if self.custom_get_token_ids is not None:
-            return self.custom_get_token_ids(text)
-        known = encoding()
-        if known is None:
-            raise SvcRequestError(
-                "Token ids need tiktoken's o200k_base file in TIKTOKEN_CACHE_DIR; "
-                "get_num_tokens needs none"
-            )
-        return known.encode(text, disallowed_special=())
-
-    def get_num_tokens(self, text: str) -> int:
-        """About how many tokens the text has: by tiktoken, or offline by a rule on characters."""
-        if self.custom_get_token_ids is not None:
-            return len(self.custom_get_token_ids(text))
-        return count_tokens(text)
 
     # -- calling --------------------------------------------------------------------------------
 

@@ -410,3 +410,16 @@ def test_the_sandbox_follows_the_instructions(tool_format):
         answer = bound.invoke(turns)
         assert answer.tool_calls == []
         assert "sunny in Paris" in answer.content
+
+
+@pytest.mark.parametrize("step", [1, 5, 1000])
+@pytest.mark.parametrize("merge", [True, False])
+def test_the_newer_protocol_of_events_has_the_calls_too(step, merge):
+    from langchain_tests.utils.stream_lifecycle import assert_valid_event_stream
+
+    text = "Let me see. " + call("weather", city="Rome") + call("weather", city="Oslo")
+    bound = Scripted(text, step=step).model(merge_events=merge).bind_tools([weather])
+    stream = bound.stream_events("?", version="v3")
+    assert_valid_event_stream(list(stream))
+    assert found(stream.output) == [("weather", {"city": "Rome"}), ("weather", {"city": "Oslo"})]
+    assert [block["type"] for block in stream.output.content] == ["text", "tool_call", "tool_call"]
