@@ -36,6 +36,7 @@ def model(box):
 
 
 def descriptors():
+    gc.collect()  # what earlier tests left behind is none of this one's
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
@@ -52,8 +53,8 @@ def test_a_thousand_event_loops(box, model):
     before, threads = descriptors(), threading.active_count()
     for _ in range(1000):
         asyncio.run(model.ainvoke("hi"))
-    assert descriptors() == before
-    assert threading.active_count() == threads
+    assert settled(lambda: descriptors() <= before, True)
+    assert threading.active_count() <= threads
     assert settled(lambda: box.open_connections, 0) == 0
     assert len(box.requests) == 1001
 
@@ -106,10 +107,10 @@ def test_thirty_two_threads_on_one_model(box, model):
         worker.join()
     assert failures == []
     assert all(f"{n}-{turn}" in answers[n, turn] for n in range(32) for turn in range(5))
-    assert threading.active_count() == threads
+    assert threading.active_count() <= threads
     model.close()
     assert settled(lambda: box.open_connections, 0) == 0
-    assert descriptors() == before
+    assert settled(lambda: descriptors() <= before, True)
 
 
 def test_event_loops_in_many_threads(box, model):
@@ -261,7 +262,7 @@ def test_collected_without_close(box):
     del model
     gc.collect()
     assert settled(lambda: box.open_connections, 0) == 0
-    assert settled(descriptors, before) == before  # the sandbox's end closes a moment later
+    assert settled(lambda: descriptors() <= before, True)  # the sandbox's end closes a moment later
 
 
 async def test_collected_without_close_on_a_loop(box):
@@ -271,7 +272,7 @@ async def test_collected_without_close_on_a_loop(box):
     del model
     gc.collect()
     assert await asyncio.to_thread(settled, lambda: box.open_connections, 0) == 0
-    assert await asyncio.to_thread(settled, descriptors, before) == before
+    assert await asyncio.to_thread(settled, lambda: descriptors() <= before, True)
 
 
 def test_close_is_no_end(box, model):
