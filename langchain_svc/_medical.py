@@ -203,7 +203,7 @@ class MedicalTool(BaseTool):
     ) -> tuple[str, ClinicalResult]:
         turn = self._turn(texts, config, arguments)
         with self._explained(turn.call.request):
-            (answer,) = self.service._run(turn.call)  # noqa: SLF001  # the same package
+            (answer,) = self.service._pieces(turn.call)  # noqa: SLF001  # the same package
         return turn.result(answer)
 
     async def _arun(
@@ -211,7 +211,7 @@ class MedicalTool(BaseTool):
     ) -> tuple[str, ClinicalResult]:
         turn = self._turn(texts, config, arguments)
         with self._explained(turn.call.request):
-            (answer,) = [one async for one in self.service._arun(turn.call)]  # noqa: SLF001
+            (answer,) = [one async for one in self.service._apieces(turn.call)]  # noqa: SLF001
         return turn.result(answer)
 
     @contextmanager

@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, PrivateAttr
 
 from ._general import GeneralSettings
 from ._http.exchange import Call
-from ._settings import ServiceSettings, shown
+from ._settings import shown
 from .errors import SvcError
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def explain(error: Any) -> str:
 _LONGEST = 1000
 
 
-class ServiceTool(BaseTool, GeneralSettings):  # type: ignore[misc]  # both have a _run; see _work
+class ServiceTool(BaseTool, GeneralSettings):
     """A tool on the service, with the constructor words that every class of this package has.
 
     Failures are told to the model (`handle_tool_error`, `handle_validation_error`) unless these
@@ -119,15 +119,13 @@ class ServiceTool(BaseTool, GeneralSettings):  # type: ignore[misc]  # both have
     def _work(self, prepare: Callable[[], Job]) -> Told:
         with _told():
             job = prepare()
-            # A tool's own _run hides the driver of the same name.
-            (answer,) = ServiceSettings._run(self, job.call)  # noqa: SLF001  # our own base
+            (answer,) = self._pieces(job.call)
             return job.process(answer)
 
     async def _awork(self, prepare: Callable[[], Job]) -> Told:
         with _told():
             job = prepare()
-            answers = ServiceSettings._arun(self, job.call)  # noqa: SLF001  # our own base
-            (answer,) = [answer async for answer in answers]
+            (answer,) = [answer async for answer in self._apieces(job.call)]
             return job.process(answer)
 
 

@@ -215,13 +215,13 @@ class ServiceSettings(BaseModel):
         )
         return Call(request, limits, reader)
 
-    def _run(self, call: Call[Any]) -> Generator[Any, None, None]:
+    def _pieces(self, call: Call[Any]) -> Generator[Any, None, None]:
         """The pieces of the answer, blocking."""
         from ._http.client import run  # noqa: PLC0415  # httpx is imported at the first call
 
         return run(call, self._connected(call.request.url), self.http_client)
 
-    def _arun(self, call: Call[Any]) -> AsyncGenerator[Any, None]:
+    def _apieces(self, call: Call[Any]) -> AsyncGenerator[Any, None]:
         """The pieces of the answer, on the running event loop."""
         from ._http.client import arun  # noqa: PLC0415  # httpx is imported at the first call
 

@@ -308,7 +308,7 @@ class ChatSvc(TokenCounts, BaseChatModel, ServiceSettings):
     ) -> ChatResult:
         turn = self._turn(messages, stop, kwargs, stream=False)
         while turn.call is not None:
-            (answer,) = self._run(turn.call)
+            (answer,) = self._pieces(turn.call)
             turn.take(answer)
             if turn.call is not None:
                 tell(run_manager, REASK, turn.why)
@@ -323,7 +323,7 @@ class ChatSvc(TokenCounts, BaseChatModel, ServiceSettings):
     ) -> ChatResult:
         turn = self._turn(messages, stop, kwargs, stream=False)
         while turn.call is not None:
-            (answer,) = [answer async for answer in self._arun(turn.call)]
+            (answer,) = [answer async for answer in self._apieces(turn.call)]
             turn.take(answer)
             if turn.call is not None:
                 await atell(run_manager, REASK, turn.why)
@@ -338,7 +338,7 @@ class ChatSvc(TokenCounts, BaseChatModel, ServiceSettings):
     ) -> Iterator[ChatGenerationChunk]:
         turn = self._turn(messages, stop, kwargs, stream=True)
         while turn.call is not None:
-            with closing(self._run(turn.call)) as texts:
+            with closing(self._pieces(turn.call)) as texts:
                 for text in texts:
                     yield from turn.chunks(text)
                     if turn.stopped:
@@ -356,7 +356,7 @@ class ChatSvc(TokenCounts, BaseChatModel, ServiceSettings):
     ) -> AsyncIterator[ChatGenerationChunk]:
         turn = self._turn(messages, stop, kwargs, stream=True)
         while turn.call is not None:
-            async with aclosing(self._arun(turn.call)) as texts:
+            async with aclosing(self._apieces(turn.call)) as texts:
                 async for text in texts:
                     for chunk in turn.chunks(text):
                         yield chunk
@@ -373,12 +373,12 @@ class ChatSvc(TokenCounts, BaseChatModel, ServiceSettings):
         Raises:
             SvcError: As for any call; `SvcResponseError` when no list of models came.
         """
-        (models,) = self._run(self._listing())
+        (models,) = self._pieces(self._listing())
         return list(models)
 
     async def alist_models(self) -> list[ListedModel]:
         """The asynchronous twin of `list_models`."""
-        (models,) = [models async for models in self._arun(self._listing())]
+        (models,) = [models async for models in self._apieces(self._listing())]
         return list(models)
 
     def _turn(

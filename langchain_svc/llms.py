@@ -171,7 +171,7 @@ class SvcLLM(TokenCounts, BaseLLM, GeneralSettings):
         **kwargs: Any,
     ) -> Iterator[GenerationChunk]:
         asked = self._asked(prompt, stop, kwargs, stream=True)
-        with closing(self._run(asked.call)) as texts:
+        with closing(self._pieces(asked.call)) as texts:
             for text in texts:
                 for chunk in asked.chunks(text):
                     if run_manager is not None:
@@ -192,7 +192,7 @@ class SvcLLM(TokenCounts, BaseLLM, GeneralSettings):
         **kwargs: Any,
     ) -> AsyncIterator[GenerationChunk]:
         asked = self._asked(prompt, stop, kwargs, stream=True)
-        async with aclosing(self._arun(asked.call)) as texts:
+        async with aclosing(self._apieces(asked.call)) as texts:
             async for text in texts:
                 for chunk in asked.chunks(text):
                     if run_manager is not None:
@@ -211,24 +211,24 @@ class SvcLLM(TokenCounts, BaseLLM, GeneralSettings):
         Raises:
             SvcError: As for any call; `SvcResponseError` when no list of models came.
         """
-        (models,) = self._run(self._listing())
+        (models,) = self._pieces(self._listing())
         return list(models)
 
     async def alist_models(self) -> list[general.GeneralModel]:
         """The asynchronous twin of `list_models`."""
-        (models,) = [models async for models in self._arun(self._listing())]
+        (models,) = [models async for models in self._apieces(self._listing())]
         return list(models)
 
     # -- one prompt -----------------------------------------------------------------------------
 
     def _whole(self, prompt: str, stop: Any, run_manager: Any, given: Any) -> Generation:
         asked = self._asked(prompt, stop, given, stream=False)
-        (answer,) = self._run(asked.call)
+        (answer,) = self._pieces(asked.call)
         return asked.generation(answer)
 
     async def _awhole(self, prompt: str, stop: Any, run_manager: Any, given: Any) -> Generation:
         asked = self._asked(prompt, stop, given, stream=False)
-        (answer,) = [answer async for answer in self._arun(asked.call)]
+        (answer,) = [answer async for answer in self._apieces(asked.call)]
         return asked.generation(answer)
 
     def _summed(self, prompt: str, stop: Any, run_manager: Any, given: Any) -> Generation:

@@ -126,10 +126,10 @@ class SvcTranslate(ServiceTool):
     )
     args_schema: Any = TranslateArguments
 
-    def _run(self, text: str, target: str, source: str | None = None) -> Told:  # type: ignore[override]  # LangChain hands arguments on by name
+    def _run(self, text: str, target: str, source: str | None = None) -> Told:
         return self._work(partial(self._job, text, target, source))
 
-    async def _arun(self, text: str, target: str, source: str | None = None) -> Told:  # type: ignore[override]  # the same
+    async def _arun(self, text: str, target: str, source: str | None = None) -> Told:
         return await self._awork(partial(self._job, text, target, source))
 
     def _job(self, text: str, target: str, source: str | None) -> Job:
@@ -172,10 +172,10 @@ class SvcAnalyzeImage(ServiceTool):
     max_inline_bytes: Annotated[int, number(above=True, whole=True)] = 512 * 1024
     """The largest image that may stand in the arguments as base64. Larger ones need a handle."""
 
-    def _run(self, image: str, task: Task) -> Told:  # type: ignore[override]  # LangChain hands arguments on by name
+    def _run(self, image: str, task: Task) -> Told:
         return self._work(partial(self._job, image, task))
 
-    async def _arun(self, image: str, task: Task) -> Told:  # type: ignore[override]  # the same
+    async def _arun(self, image: str, task: Task) -> Told:
         return await self._awork(partial(self._job, image, task))
 
     def _job(self, image: str, task: Task) -> Job:
@@ -249,7 +249,7 @@ class SvcGenerateImage(ServiceTool):
             self.__dict__["args_schema"] = GeneralGenerateArguments
         return self
 
-    def _run(  # type: ignore[override]  # LangChain hands arguments on by name
+    def _run(
         self,
         prompt: str,
         size: Size | None = None,
@@ -258,7 +258,7 @@ class SvcGenerateImage(ServiceTool):
     ) -> Told:
         return self._work(partial(self._job, prompt, size, quality, n))
 
-    async def _arun(  # type: ignore[override]  # the same
+    async def _arun(
         self,
         prompt: str,
         size: Size | None = None,
