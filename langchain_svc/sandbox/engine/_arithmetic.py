@@ -87,25 +87,33 @@ def compute(expression: str) -> str | None:
 
 def find_sum(text: str) -> tuple[str, str] | None:
     """Return the first sum in a text and its value."""
-    text = text[:2_000]
-    named = _OF_AND.search(text)
-    if named:
-        text = f"{named[2]} {_SIGNS[named[1].lower()]} {named[3]}"
-    share = _PERCENT_OF.search(text)
-    if share:
-        text = f"{share[2]} * {share[1]} / 100"
-    asked = bool(_ASKED.search(text) or named or share)
-    done = _DO.search(text)
-    if done:
-        text = f"{done[1]} {'+' if done[2].lower() in {'and', 'to'} else '*'} {done[3]}"
-    for pattern, sign in _SPOKEN:
-        text = pattern.sub(sign, text)
+    text, asked = _in_signs(text[:2_000])
     for found in _SUM.finditer(text):
         expression = found[0]
         if expression.count("(") != expression.count(")"):
             expression = expression.strip("()")
         value = compute(expression)
         alone = 2 * len(expression) > len(text.strip()) and "-" not in expression
-        if value is not None and (asked or done or alone) and not _DATE.fullmatch(expression):
+        if value is not None and (asked or alone) and not _DATE.fullmatch(expression):
             return expression, value
     return None
+
+
+def _in_signs(text: str) -> tuple[str, bool]:
+    """Return a text with its sums in signs, and whether the words ask for one."""
+    asked = bool(_ASKED.search(text))
+    for pattern, written in _WORDED:
+        found = pattern.search(text)
+        if found:
+            text, asked = written(found), True
+    for spoken, sign in _SPOKEN:
+        text = spoken.sub(sign, text)
+    return text, asked
+
+
+# Sums in words, and how they are written in signs.
+_WORDED: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
+    (_OF_AND, lambda said: f"{said[2]} {_SIGNS[said[1].lower()]} {said[3]}"),
+    (_PERCENT_OF, lambda said: f"{said[2]} * {said[1]} / 100"),
+    (_DO, lambda said: f"{said[1]} {'+' if said[2].lower() in {'and', 'to'} else '*'} {said[3]}"),
+)

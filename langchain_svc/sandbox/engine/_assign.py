@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from langchain_svc.sandbox.engine._dates import dated
@@ -40,26 +41,31 @@ def assign(fields: Sequence[Field], source: Source, *, form: bool) -> dict[str, 
     A required field takes any fact of a suitable kind, an optional one of a call only a fact
     that the words around it, or its kind alone, show to be meant.
     """
-    free = source.free()
-    pairs: list[tuple[float, int, int]] = []
-    scalars = [f for f in fields if f.kind in _SCALARS and not f.is_chosen]
-    for at, one in enumerate(scalars):
-        for number, fact in enumerate(free):
-            suited = suits(one, fact)
-            if suited is None:
-                continue
-            said = evidence(one, fact, source.text)
-            if fact.kind == "number_word" and said < ENOUGH and _has_digits(source):
-                continue
-            if said >= ENOUGH or is_certain(one, fact) or _takes_any(one, fact, form=form):
-                pairs.append((-suited - said - 0.5 * one.required, at, number))
+    scalars = [one for one in fields if one.kind in _SCALARS and not one.is_chosen]
+    pairs = [
+        (claim, one, fact)
+        for one in scalars
+        for fact in source.free()
+        if (claim := _claim(one, fact, source, form=form)) is not None
+    ]
     dealt: dict[str, str | int | float] = {}
-    for _, at, number in sorted(pairs):
-        one, fact = scalars[at], free[number]
+    for _, one, fact in sorted(pairs, key=itemgetter(0), reverse=True):
         if one.name not in dealt and not any(overlap(fact, taken) for taken in source.taken):
             dealt[one.name] = scalar(one, fact, source.text)
             source.take(one, fact)
     return dealt
+
+
+def _claim(one: Field, fact: Fact, source: Source, *, form: bool) -> float | None:
+    """Return how strong a field's claim to a fact is; `None` where it has none."""
+    suited = suits(one, fact)
+    if suited is None:
+        return None
+    said = evidence(one, fact, source.text)
+    if fact.kind == "number_word" and said < ENOUGH and _has_digits(source):
+        return None
+    meant = said >= ENOUGH or is_certain(one, fact) or _takes_any(one, fact, form=form)
+    return suited + said + 0.5 * one.required if meant else None
 
 
 def _has_digits(source: Source) -> bool:

@@ -121,19 +121,23 @@ def _remember(reading: Reading, ask: str) -> str | None:
         return f'You said: "{clip(said[0] if first else said[-1], 300)}"'
     if not _ABOUT_US.search(ask):
         return None
-    asked = set(content_stems(ask))
     for text in reversed(said):
-        for found in _MINE.finditer(text[:4_000]):
-            if asked.intersection(content_stems(found[1])):
-                return f"Your{found[1][2:]} {found[2]} {found[3].strip()}."
-        named = _I_AM.search(text[:4_000])
-        if named and "name" in words(ask):
-            return f"Your name is {named[1]}."
+        known = _of_the_user(text[:4_000], ask)
+        if known:
+            return known
     statements = [s for text in said for s in sentences(text[:4_000]) if not s.endswith("?")]
-    found_said = best_passages(passages_of("\n".join(statements)), ask)
-    if found_said.coverage < _REMEMBERED:
-        return None
-    return f'You told me: "{found_said.passages[0].text}"'
+    found = best_passages(passages_of("\n".join(statements)), ask)
+    return f'You told me: "{found.passages[0].text}"' if found.coverage >= _REMEMBERED else None
+
+
+def _of_the_user(text: str, ask: str) -> str | None:
+    """Return what a text says of its writer, if that is what is asked for."""
+    asked = set(content_stems(ask))
+    for found in _MINE.finditer(text):
+        if asked.intersection(content_stems(found[1])):
+            return f"Your{found[1][2:]} {found[2]} {found[3].strip()}."
+    named = _I_AM.search(text)
+    return f"Your name is {named[1]}." if named and "name" in words(ask) else None
 
 
 _REMEMBERED = 0.4

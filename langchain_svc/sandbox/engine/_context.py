@@ -185,19 +185,31 @@ def passages_of(context: str) -> list[Passage]:
     found: list[Passage] = []
     standing = ""
     for paragraph in paragraphs(context):
-        lines = paragraph.splitlines()
-        labels = [_label(line) for line in lines]
-        alone = [_is_label_only(line, label) for line, label in zip(lines, labels, strict=True)]
-        own = [label for label in labels if label]
-        # A label at the end of a paragraph, or of each of its parts, speaks for what is before it.
-        if own and alone[-1] and not alone[0]:
-            labels = _backwards(labels)
-        current = own[0] if len(set(own)) == 1 else standing
-        for line, label, bare in zip(lines, labels, alone, strict=True):
-            current = label or current
-            if not bare and not _INSTRUCTIVE.match(line):
-                found += [Passage(text, current) for text in _sentences(line, label)]
-        standing = own[-1] if own and (all(alone) or any(alone[:1])) else standing
+        passages, standing = _passages_in(paragraph.splitlines(), standing)
+        found += passages
+    return found
+
+
+def _passages_in(lines: list[str], standing: str) -> tuple[list[Passage], str]:
+    """Return the passages of a paragraph, and the label that stands over the next one."""
+    labels = [_label(line) for line in lines]
+    own = [label for label in labels if label]
+    if not own:
+        return _under(lines, labels, standing), standing
+    leads, trails = _is_label_only(lines[0], labels[0]), _is_label_only(lines[-1], labels[-1])
+    # A label at the end of a paragraph, or of each of its parts, speaks for what is before it.
+    spoken_for = _backwards(labels) if trails and not leads else labels
+    current = own[0] if len(set(own)) == 1 else standing
+    return _under(lines, spoken_for, current), own[-1] if leads else standing
+
+
+def _under(lines: list[str], labels: list[str], current: str) -> list[Passage]:
+    """Return the sentences of lines, each under the last label given."""
+    found: list[Passage] = []
+    for line, label in zip(lines, labels, strict=True):
+        current = label or current
+        if not _is_label_only(line, _label(line)) and not _INSTRUCTIVE.match(line):
+            found += [Passage(text, current) for text in _sentences(line, label)]
     return found
 
 
@@ -222,6 +234,7 @@ def _sentences(line: str, label: str) -> list[str]:
 
 _SATURATION, _LENGTH_SHARE = 1.2, 0.5
 _LEAST_COVERAGE = 0.3
+_CLOSE = 0.7
 _HISTORY_WEIGHT = 0.3
 
 
@@ -235,28 +248,40 @@ class Found:
 
 def best_passages(passages: list[Passage], ask: str, before: str = "") -> Found:
     """Return the passage that shares most with the question, and a close second beside it."""
-    asked = dict.fromkeys(content_stems(ask), 1.0)
-    for cut in content_stems(before):
-        asked.setdefault(cut, _HISTORY_WEIGHT)
     bags = [Counter(content_stems(passage.text)) for passage in passages]
-    spread = Counter(cut for bag in bags for cut in bag)
-    rarity = {cut: math.log(1 + (len(bags) + 1) / (1 + spread[cut])) for cut in asked}
-    length = sum(sum(bag.values()) for bag in bags) / max(len(bags), 1) or 1.0
-
-    def score(bag: Counter[str]) -> float:
-        brake = _SATURATION * (1 - _LENGTH_SHARE + _LENGTH_SHARE * sum(bag.values()) / length)
-        hits = ((weight * rarity[c], bag[c]) for c, weight in asked.items() if bag[c])
-        return sum(worth * count * (_SATURATION + 1) / (count + brake) for worth, count in hits)
-
-    scores = [score(bag) for bag in bags]
+    worth = _worth(bags, ask, before)
+    scores = _scores(bags, worth)
     if not any(scores):
         return Found((), 0.0)
     top = scores.index(max(scores))
-    whole = sum(weight * rarity[cut] for cut, weight in asked.items()) or 1.0
-    covered = sum(weight * rarity[cut] for cut, weight in asked.items() if bags[top][cut])
-    chosen = [top]
-    chosen += [n for n in (top + 1,) if n < len(scores) and scores[n] > 0.7 * scores[top]]
-    return Found(tuple(passages[n] for n in chosen), covered / whole)
+    covered = sum(value for stem, value in worth.items() if bags[top][stem])
+    chosen = [passages[top]]
+    if top + 1 < len(scores) and scores[top + 1] > _CLOSE * scores[top]:
+        chosen.append(passages[top + 1])
+    return Found(tuple(chosen), covered / sum(worth.values()))
+
+
+def _worth(bags: list[Counter[str]], ask: str, before: str) -> dict[str, float]:
+    """Return what a match of each asked stem counts: more, the fewer passages have it."""
+    asked = dict.fromkeys(content_stems(before), _HISTORY_WEIGHT)
+    asked |= dict.fromkeys(content_stems(ask), 1.0)
+    spread = Counter(stem for bag in bags for stem in bag)
+    return {
+        stem: weight * math.log(1 + (len(bags) + 1) / (1 + spread[stem]))
+        for stem, weight in asked.items()
+    }
+
+
+def _scores(bags: list[Counter[str]], worth: dict[str, float]) -> list[float]:
+    """Return the BM25 score of each passage."""
+    length = sum(map(Counter.total, bags)) / max(len(bags), 1) or 1.0
+
+    def score(bag: Counter[str]) -> float:
+        brake = _SATURATION * (1 - _LENGTH_SHARE + _LENGTH_SHARE * bag.total() / length)
+        hits = ((value, bag[stem]) for stem, value in worth.items() if bag[stem])
+        return sum(value * count * (_SATURATION + 1) / (count + brake) for value, count in hits)
+
+    return [score(bag) for bag in bags]
 
 
 def answer_from(material: Material, before: str = "") -> str | None:

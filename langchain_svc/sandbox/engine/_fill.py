@@ -63,6 +63,12 @@ def _is_a(value: Json, kind: str) -> bool:
     return isinstance(value, _PYTHON_TYPES.get(kind, ()))
 
 
+def _number_in(text: str) -> Json:
+    """Return the first number that a text tells, or the text."""
+    numbers = [fact.value for fact in facts_of(text) if fact.kind in {"number", "percent"}]
+    return numbers[0] if numbers else text
+
+
 @dataclass
 class Filler:
     """Fills the fields of one schema.
@@ -108,13 +114,13 @@ class Filler:
             return value if value in items_of(one.schema.get("enum")) else MISSING
         if one.kind == "string":
             return bend_text(value if isinstance(value, str) else written, one.schema)
-        if one.kind in _NUMERIC and isinstance(value, str):
-            numbers = [f.value for f in facts_of(value) if f.kind in {"number", "percent"}]
-            value = numbers[0] if numbers else value
-        if not _is_a(value, "number" if one.kind == "integer" else one.kind):
+        if one.kind in _NUMERIC:
+            number = _number_in(value) if isinstance(value, str) else value
+            if isinstance(number, bool) or not isinstance(number, (int, float)):
+                return MISSING
+            return bend_number(number, one.schema, whole=one.kind == "integer")
+        if not _is_a(value, one.kind):
             return MISSING
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
-            return bend_number(value, one.schema, whole=one.kind == "integer")
         return value if one.kind == "boolean" or self._items_fit(one, value) else MISSING
 
     def _items_fit(self, one: Field, value: Json) -> bool:

@@ -125,19 +125,38 @@ def _array(filler: Filler, one: Field, depth: int) -> Value:
         filler.source.found.add(one.name)
     elif not filler.wants(one, depth):
         return MISSING
-    told = count_of(one.schema, "minItems", 0)
-    usual = 1 if depth < DEEP_FORM else 0
-    if filler.form and not values and element.kind == "string" and not element.is_chosen:
-        values = [bend_text(text, element.schema) for text in filler.inventor.items(one)]
-    while len(values) < min(max(told, usual), _MOST_ITEMS) and depth < DEEPEST:
-        made = filler.value(element, depth + 1)
-        values.append(None if isinstance(made, Missing) else made)
+    values = _padded(values or _invented(filler, one, element), filler, one, element, depth)
     if one.schema.get("uniqueItems"):
-        values = [
-            f"{value} {n}" if isinstance(value, str) and value in values[:n] else value
-            for n, value in enumerate(values)
-        ]
+        values = _distinct(values)
     return values[: count_of(one.schema, "maxItems", _MOST_ITEMS)]
+
+
+def _invented(filler: Filler, one: Field, element: Field) -> list[Json]:
+    """Return texts that a form may hold where its text lists none."""
+    if not filler.form or element.kind != "string" or element.is_chosen:
+        return []
+    return [bend_text(text, element.schema) for text in filler.inventor.items(one)]
+
+
+def _padded(
+    values: list[Json], filler: Filler, one: Field, element: Field, depth: int
+) -> list[Json]:
+    """Return the values, and made ones up to the least number of items."""
+    usual = 1 if depth < DEEP_FORM else 0
+    least = max(count_of(one.schema, "minItems", 0), usual) if depth < DEEPEST else 0
+    padded = list(values)
+    while len(padded) < min(least, _MOST_ITEMS):
+        made = filler.value(element, depth + 1)
+        padded.append(None if isinstance(made, Missing) else made)
+    return padded
+
+
+def _distinct(values: list[Json]) -> list[Json]:
+    """Return the values with a number behind each text that was there before."""
+    return [
+        f"{value} {n}" if isinstance(value, str) and value in values[:n] else value
+        for n, value in enumerate(values)
+    ]
 
 
 def _tuple(filler: Filler, one: Field, leading: list[Json], depth: int) -> list[Json]:

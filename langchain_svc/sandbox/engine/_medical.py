@@ -194,32 +194,40 @@ def _readings(values: Mapping[str, object], table: Mapping[str, _Range]) -> list
 
 def decision_support(request: Mapping[str, object]) -> dict[str, object]:
     """Answer with the symptoms given and every reading beyond a threshold of the tables."""
-    symptoms = _strings(request.get("symptoms"))
-    topics = {symptom: _topic(symptom) for symptom in symptoms}
+    symptoms = _once(_strings(request.get("symptoms")))
+    topics = [_topic(symptom) for symptom in symptoms]
     findings = _readings(_mapping(request.get("vitalSigns")), _VITALS)
     findings += _readings(_mapping(request.get("labResults")), _LABS)
+    abnormal = [words for _, words in findings]
     specialty = str(request.get("specialty") or _GENERAL.specialty)
+    considered = zip(symptoms, topics, strict=True)
     history = _strings(request.get("medicalHistory"))
-    assessment = [f"{symptom}: considered under {t.specialty}" for symptom, t in topics.items()]
-    assessment += [words for _, words in findings]
-    assessment += [f"history of {item} taken into account" for item in history]
-    names = list(dict.fromkeys([specialty, *(t.specialty for t in topics.values())]))
-    urgency = _worst([u for u, _ in findings] + [t.urgency for t in topics.values()])
     return {
-        "assessment": assessment,
-        "recommendations": list(dict.fromkeys(t.advice for t in topics.values()))
-        or [_GENERAL.advice],
-        "protocols": [
-            {"id": f"SYN-{number}", "title": f"synthetic protocol for {name}"}
-            for number, name in enumerate(names, 1)
+        "assessment": [
+            *(f"{symptom}: considered under {topic.specialty}" for symptom, topic in considered),
+            *abnormal,
+            *(f"history of {item} taken into account" for item in history),
         ],
+        "recommendations": _once(topic.advice for topic in topics) or [_GENERAL.advice],
+        "protocols": _protocols(_once([specialty, *(topic.specialty for topic in topics)])),
         "specialty": specialty,
-        "urgency": urgency,
-        "abnormalFindings": [words for _, words in findings],
+        "urgency": _worst([u for u, _ in findings] + [topic.urgency for topic in topics]),
+        "abnormalFindings": abnormal,
         "note": f"Synthetic sandbox answer about: {', '.join(symptoms) or 'no symptoms'}.",
         "disclaimer": DISCLAIMER,
         "synthetic": True,
     }
+
+
+def _once(texts: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(texts))
+
+
+def _protocols(specialties: list[str]) -> list[dict[str, str]]:
+    return [
+        {"id": f"SYN-{number}", "title": f"synthetic protocol for {name}"}
+        for number, name in enumerate(specialties, 1)
+    ]
 
 
 # What each word of the request adds to the score of 0 to 100.

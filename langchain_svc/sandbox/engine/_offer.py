@@ -221,18 +221,23 @@ def _named_tool(sentence: str, names: Iterable[str]) -> str:
 
 def read_demand(instructions: str, question: str, names: Sequence[str]) -> Demand:
     """Read from single sentences whether a call is required, forbidden or limited to one."""
-    insists = forbidden = single = False
-    name = ""
-    for sentence in sentences(instructions):
-        single = single or bool(_SINGLE.search(sentence))
-        if _CONDITIONAL.search(sentence):
-            continue
-        forbidden = forbidden or bool(_FORBIDDEN.search(sentence))
-        tool = _named_tool(sentence, names)
-        must = _REQUIRED.search(sentence)
-        if must and (tool or re.search(_A_TOOL, must[0], re.IGNORECASE)):
-            about_form = _ABOUT_FORM.search(sentence) and not tool
-            insists = insists or not about_form
-            name = name or tool
+    told = sentences(instructions)
+    firm = [sentence for sentence in told if not _CONDITIONAL.search(sentence)]
+    musts = [sentence for sentence in firm if _asks_for_a_call(sentence, names)]
+    forbidden = any(map(_FORBIDDEN.search, firm))
+    insists = any(_named_tool(one, names) or not _ABOUT_FORM.search(one) for one in musts)
     required = insists or bool(_USE_IT.search(question))
-    return Demand(required and not forbidden, insists and not forbidden, forbidden, name, single)
+    return Demand(
+        required and not forbidden,
+        insists and not forbidden,
+        forbidden,
+        next(filter(None, (_named_tool(one, names) for one in musts)), ""),
+        any(map(_SINGLE.search, told)),
+    )
+
+
+def _asks_for_a_call(sentence: str, names: Sequence[str]) -> bool:
+    must = _REQUIRED.search(sentence)
+    if must is None:
+        return False
+    return bool(_named_tool(sentence, names) or re.search(_A_TOOL, must[0], re.IGNORECASE))

@@ -122,24 +122,29 @@ def bend_number(value: float, schema: Schema, *, whole: bool) -> int | float:
     margin = 1 if whole else 0.1
     low, high = number_of(schema, "minimum"), number_of(schema, "maximum")
     above, below = number_of(schema, "exclusiveMinimum"), number_of(schema, "exclusiveMaximum")
-    if high is not None and value > high:
-        value = high
+    floor, ceiling = _first(low, above), _first(high, below)
+    if high is not None:
+        value = min(value, high)
     if below is not None and value >= below:
-        value = below - min(margin, _half_gap(low if low is not None else above, below, margin))
-    if low is not None and value < low:
-        value = low
+        value = below - _inside(floor, below, margin)
+    if low is not None:
+        value = max(value, low)
     if above is not None and value <= above:
-        value = above + min(margin, _half_gap(above, high if high is not None else below, margin))
+        value = above + _inside(above, ceiling, margin)
     if step > 0:
-        value = _on_step(value, step, low if low is not None else above)
+        value = _on_step(value, step, floor)
     return round(value) if whole or value == int(value) else value
 
 
-def _half_gap(low: float | None, high: float | None, margin: float) -> float:
-    """Return a distance that stays inside a narrow range, whole ranges aside."""
-    if low is None or high is None or high - low > 2 * margin or margin >= 1:
+def _first(one: float | None, other: float | None) -> float | None:
+    return other if one is None else one
+
+
+def _inside(low: float | None, high: float | None, margin: float) -> float:
+    """Return how far from its end a value stays inside a range, which may be narrow."""
+    if low is None or high is None or margin >= 1:
         return margin
-    return (high - low) / 2
+    return min(margin, (high - low) / 2)
 
 
 def _on_step(value: float, step: float, floor: float | None) -> float:
