@@ -19,12 +19,17 @@ if TYPE_CHECKING:
 
 
 def usage_table(models: Mapping[str, ModelUsage]) -> Table:
-    """One row for each model, in the order of their ids. A `~` marks estimates."""
+    """One row for each model, in the order of their ids. A `~` marks estimates.
+
+    Tokens of which only the sum is known have a column where there are any.
+    """
+    unsplit = any(usage.unsplit_tokens for usage in models.values())
     table = Table(
         title="Usage", title_justify="left", box=box.SIMPLE_HEAD, padding=0, pad_edge=False
     )
     table.add_column("model", no_wrap=True)
-    for name in ("calls", "cached", "tokens\nin", "tokens\nout", "retries"):
+    sums = ("tokens\nin + out",) if unsplit else ()
+    for name in ("calls", "cached", "tokens\nin", "tokens\nout", *sums, "retries"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("errors", justify="right", min_width=6, overflow="fold")
     for name in ("first\ntoken", "a call"):
@@ -36,6 +41,7 @@ def usage_table(models: Mapping[str, ModelUsage]) -> Table:
             f"{usage.cache_hits:,}",
             _tokens(usage.input_tokens, usage.estimated_input_tokens),
             _tokens(usage.output_tokens, usage.estimated_output_tokens),
+            *([f"{usage.unsplit_tokens:,}"] if unsplit else []),
             _retries(usage),
             _errors(usage),
             _mean(usage.first_token_seconds, usage.streams),

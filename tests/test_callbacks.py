@@ -18,6 +18,7 @@ from langchain_svc import (
     ChatSvc,
     SvcAuthenticationError,
     SvcError,
+    SvcLLM,
     SvcNotFoundError,
     SvcRequestError,
     SvcServerError,
@@ -491,6 +492,18 @@ def test_table_shows_estimates_and_streams_left_early(slow, usage):
     assert isinstance(next(stream), AIMessageChunk)
     stream.close()
     assert re.search(r" ~\d+ ~\d+ 0 1 left early ", row(rendered(usage), "svc-turbo"))
+
+
+def test_table_shows_tokens_of_which_only_the_sum_is_known(sandbox, chat, usage):
+    chat.invoke("Hello", config=watched(usage))
+    assert "in + out" not in rendered(usage)
+    with SvcLLM(**sandbox.general, model="svc-pro") as llm:
+        llm.invoke("Hello", config=watched(usage))
+    text = rendered(usage, width=80)
+    assert "in + out" in text
+    total = usage.to_dict()["svc-pro"]["unsplit_tokens"]
+    assert row(text, "svc-pro").startswith(f"svc-pro 1 0 0 0 {total} 0 0 - ")
+    assert re.search(r"svc-turbo 1 0 \d+ \d+ 0 0 0 - ", row(text, "svc-turbo"))
 
 
 @pytest.mark.parametrize(
