@@ -1,28 +1,25 @@
-"""What the medical tools share: settings, result, and one way from arguments to an answer."""
+"""What the medical tools share: settings, result, and the patient of a call."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import ensure_config
-from langchain_core.tools import BaseTool, ToolException
+from langchain_core.tools import ToolException
 from langchain_core.utils import from_env, secret_from_env
-from pydantic import ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
-from ._http.exchange import Call, Request
+from ._http.exchange import Call
 from ._http.readers import WholeReader
+from ._service_tool import Job, ServiceTool, moment, request_id
 from ._settings import Secret, ServiceSettings
-from ._wire.failures import safe_text
-from ._wire.medical import Answer, hidden, names_sent, numbers_hidden, values_sent
+from ._wire.medical import Answer, hidden, names_sent, values_sent
 from ._wire.v1 import dump
 from .config import ENV_MEDICAL_API_KEY, ENV_MEDICAL_BASE_URL, MEDICAL, check_url
-from .errors import SvcError
 from .patient import PatientContext, Record, on_wire
 
 if TYPE_CHECKING:
@@ -122,73 +119,38 @@ class _Turn:
         text = hidden(answer.text, self.hidden) if self.hidden else answer.text
         if text != answer.text:
             text += f"\n{_HIDDEN}"
-        moment = datetime.fromtimestamp(self.call.wall(), timezone.utc)
         made = ClinicalResult(
             endpoint=self.endpoint,
-            time=moment.isoformat(timespec="milliseconds"),
-            request_id=self._request_id(),
+            time=moment(self.call),
+            request_id=request_id(self.call),
             sent=self.sent,
             text=text,
             raw=answer.raw,
         )
         return f"{text}\n\n{NOTICE}", made
 
-    def _request_id(self) -> str | None:
-        given = self.call.head.headers.get("x-request-id") if self.call.head else None
-        request = self.call.request
-        if given is None:
-            return None
-        safe = safe_text(given, secrets=request.secrets, private=request.private)
-        return given if safe == given else None
 
-
-class MedicalTool(BaseTool):
+# MedicalSettings first: pydantic takes a field from the first base that has it, and another order
+# would fill the key from SVC_API_KEY.
+class MedicalTool(MedicalSettings, ServiceTool):
     """A tool over one endpoint of the medical interface.
 
     Args:
         patient: A `PatientContext` that every call sends, or "per_run" for one that comes with
             `config={"configurable": {"svc_patient": patient}}`. Its fields are then no arguments:
             the model neither sees nor invents them. With None they are arguments.
-        service: A toolkit whose settings and connections to share.
         **words: `medical_base_url`, `api_key`, `timeout`, `deadline`, `max_retries` and the other
             settings of a connection, and what every LangChain tool takes.
     """
-
-    model_config = ConfigDict(hide_input_in_errors=True)
 
     endpoint: ClassVar[Endpoint]
 
     name: str = ""
     description: str = ""
-    response_format: Literal["content", "content_and_artifact"] = "content_and_artifact"
-    service: MedicalSettings = Field(exclude=True, repr=False)
     patient: Patient = Field(default=None, exclude=True)
 
-    def __init__(
-        self, *, patient: Patient = None, service: MedicalSettings | None = None, **words: Any
-    ) -> None:
-        own = {name: words.pop(name) for name in list(words) if name in BaseTool.model_fields}
-        if service is None:
-            service = MedicalSettings(**words)
-        elif words:
-            raise TypeError(f"service= has the settings already: leave out {', '.join(words)}")
-        schema = self.endpoint.unbound if patient is None else self.endpoint.arguments
-        defaults = {
-            "args_schema": schema,
-            "handle_tool_error": True,
-            "handle_validation_error": partial(explain, tuple(schema.model_fields)),
-        }
-        super().__init__(service=service, patient=patient, **{**defaults, **own})
-
-    @property
-    def api_key(self) -> Secret:
-        """The key."""
-        return self.service.api_key
-
-    @property
-    def medical_base_url(self) -> str | None:
-        """Where the medical interface is."""
-        return self.service.medical_base_url
+    def _arguments(self) -> type[Record]:
+        return self.endpoint.unbound if self.patient is None else self.endpoint.arguments
 
     @property
     def tool_call_schema(self) -> ArgsSchema:
@@ -198,44 +160,8 @@ class MedicalTool(BaseTool):
             return self.endpoint.arguments
         return super().tool_call_schema
 
-    def _run(
-        self, *texts: str, config: RunnableConfig, **arguments: Any
-    ) -> tuple[str, ClinicalResult]:
-        turn = self._turn(texts, config, arguments)
-        with self._explained(turn.call.request):
-            (answer,) = self.service._pieces(turn.call)  # noqa: SLF001  # the same package
-        return turn.result(answer)
-
-    async def _arun(
-        self, *texts: str, config: RunnableConfig, **arguments: Any
-    ) -> tuple[str, ClinicalResult]:
-        turn = self._turn(texts, config, arguments)
-        with self._explained(turn.call.request):
-            (answer,) = [one async for one in self.service._apieces(turn.call)]  # noqa: SLF001
-        return turn.result(answer)
-
-    @contextmanager
-    def _explained(self, request: Request | None = None) -> Iterator[None]:
-        """Makes of every failure a `ToolException` whose text a model can act on."""
-        try:
-            yield
-        except SvcError as error:
-            # Out of the request, not out of a local: a traceback may show locals.
-            said = numbers_hidden(error.message, request.private if request else ())
-            error.message, error.args = said, (said,)
-            later = " It may work later." if error.is_retryable else ""
-            text = (
-                f"{self.name} gave no answer: {said.rstrip('.')}. "
-                f"Nothing is known from this call.{later}"
-            )
-            raise ToolException(text) from error
-
-    def _turn(self, texts: tuple[str, ...], config: RunnableConfig | None, given: Any) -> _Turn:
-        """Prepares a call: everything that can go wrong before sending goes wrong here."""
+    def _job(self, config: RunnableConfig | None, **given: Any) -> Job:
         end = self.endpoint
-        if texts:  # LangChain checks a tool input that is one text, but hands it on as it came
-            (first, *_) = end.arguments.model_fields
-            given = vars(end.arguments.model_validate({first: texts[0]}))
         patient = self._patient_of(config)
         about = {n: v for n, v in given.items() if n in end.patient_fields and v not in (None, ())}
         if patient is not None and about:
@@ -251,17 +177,17 @@ class MedicalTool(BaseTool):
         )
         body = None if end.build is None else end.build(asked, record)
         known = values_sent(record)
-        with self._explained():
-            call = self.service._new_call(  # noqa: SLF001  # the same package
-                MEDICAL,
-                "GET" if body is None else "POST",
-                end.path,
-                partial(WholeReader, end.read),
-                self.service._limits({}),  # noqa: SLF001  # the same
-                body=None if body is None else dump(body),
-                private=(*values_sent(body or {}), *known),
-            )
-        return _Turn(call, str(end), names_sent(body or {}), known if patient else ())
+        call = self._new_call(
+            MEDICAL,
+            "GET" if body is None else "POST",
+            end.path,
+            partial(WholeReader, end.read),
+            self._limits({}),
+            body=None if body is None else dump(body),
+            private=(*values_sent(body or {}), *known),
+        )
+        turn = _Turn(call, str(end), names_sent(body or {}), known if patient else ())
+        return Job(call, turn.result)
 
     def _patient_of(self, config: RunnableConfig | None) -> PatientContext | None:
         """The patient of this run; the run's own goes before the tool's."""
@@ -291,50 +217,3 @@ class MedicalTool(BaseTool):
             part = PatientContext.model_construct(**{names[argument]: value})
             record |= on_wire(part if names[argument] else value)
         return record
-
-    def close(self) -> None:
-        """Close all connections. The tool stays usable: the next call opens new ones."""
-        self.service.close()
-
-    async def aclose(self) -> None:
-        """Close all connections, and wait until those of the running event loop are closed."""
-        await self.service.aclose()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
-
-
-_SAID = {
-    "missing": "is required",
-    "tuple_type": "must be a list",
-    "model_type": "must be an object",
-    "model_attributes_type": "must be an object",
-}
-
-
-def explain(known: tuple[str, ...], error: Any) -> str:
-    """What is wrong with a call's arguments, for the model: fields and bounds, never values."""
-    if not isinstance(error, ValidationError):
-        return "The arguments do not fit. Nothing was sent."
-    problems: list[str] = []
-    for found in error.errors(include_url=False, include_context=False, include_input=False):
-        if found["type"] == "extra_forbidden":
-            problems.append("there is an argument or field that the tool does not have")
-            continue
-        place = ".".join(map(str, found["loc"])) or "the arguments"
-        said = _SAID.get(found["type"], found["msg"].removeprefix("Value error, "))
-        problems.append(f"{place}: {said}")
-    shown = "; ".join(dict.fromkeys(problems[:_MOST_PROBLEMS]))
-    return f"Nothing was sent, because {shown}. The arguments are: {', '.join(known)}."
-
-
-_MOST_PROBLEMS = 10

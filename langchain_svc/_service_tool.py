@@ -1,4 +1,4 @@
-"""What the tools of the general interface have in common.
+"""What every tool of this package has in common, and every toolkit.
 
 A tool prepares a `Job` from its arguments (everything that can be wrong is found there, before
 anything is sent), runs its call, and processes the answer into the text for the model and the
@@ -7,33 +7,29 @@ artifact for the program. Every failure becomes a text that the model can act on
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
-from urllib.parse import urlsplit
 
-from langchain_core.tools import BaseTool, ToolException
-from pydantic import BaseModel, ConfigDict, PrivateAttr
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import BaseTool, BaseToolkit, ToolException
+from pydantic import BeforeValidator, PrivateAttr, ValidationError, model_validator
 
-from ._general import GeneralSettings
 from ._http.exchange import Call
-from ._settings import shown
+from ._settings import ServiceSettings, did_you_mean, shown
+from ._wire.failures import safe_label
 from .errors import SvcError
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from ._http.connections import Connections
 
-Artifact = dict[str, Any]
-Told = tuple[str, Artifact]
-
-
-class Arguments(BaseModel):
-    """The arguments of a tool: what its schema does not name is a mistake, and is said so."""
-
-    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
+Told = tuple[str, Any]
+"""The text for the model and the artifact for the program."""
 
 
 @dataclass(frozen=True)
@@ -41,58 +37,10 @@ class Job:
     """One use of a tool: the call to run and what to make of its answer."""
 
     call: Call[Any]
-    process: Callable[[Any], Told]
+    process: Callable[[Any], Told] = field(repr=False)
 
 
-class SharedConnections:
-    """The connections that several tools use: one set for each host they speak to."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._sets: dict[str, Connections] = {}
-
-    def __reduce__(self) -> tuple[type[SharedConnections], tuple[()]]:
-        return SharedConnections, ()  # copies and pickles carry no connections
-
-    def to(self, url: str, proxy: str | None) -> Connections:
-        """The connections to a URL's host."""
-        # Here and not above: httpx is imported at the first call.
-        from ._http.connections import Connections, Route  # noqa: PLC0415
-
-        parts = urlsplit(url)
-        origin = f"{parts.scheme}://{parts.netloc}"
-        with self._lock:
-            if origin not in self._sets:
-                self._sets[origin] = Connections(Route(url, proxy))
-            return self._sets[origin]
-
-    def close(self) -> None:
-        """Close them all. The next call opens new ones."""
-        for connections in list(self._sets.values()):
-            connections.close()
-
-    async def aclose(self) -> None:
-        """The asynchronous twin of `close`."""
-        for connections in list(self._sets.values()):
-            await connections.aclose()
-
-
-def explain(error: Any) -> str:
-    """What is wrong with a tool's arguments, without repeating them.
-
-    `error` is pydantic's, of its second or first version.
-    """
-    wrong = [
-        f"{shown('.'.join(map(str, part['loc'])))}: {part['msg'].removeprefix('Value error, ')}"
-        for part in error.errors()
-    ]
-    return f"The arguments cannot be used, and nothing was done. {'; '.join(wrong)[:_LONGEST]}"
-
-
-_LONGEST = 1000
-
-
-class ServiceTool(BaseTool, GeneralSettings):
+class ServiceTool(BaseTool, ServiceSettings):
     """A tool on the service, with the constructor words that every class of this package has.
 
     Failures are told to the model (`handle_tool_error`, `handle_validation_error`) unless these
@@ -101,51 +49,139 @@ class ServiceTool(BaseTool, GeneralSettings):
 
     response_format: Literal["content", "content_and_artifact"] = "content_and_artifact"
     handle_tool_error: Any = True
-    handle_validation_error: Any = explain
 
-    _shared: SharedConnections | None = PrivateAttr(default=None)
+    _shared: ServiceToolkit | None = PrivateAttr(default=None)
 
-    def share(self, connections: SharedConnections) -> None:
-        """Use these connections from now on; whoever owns them closes them."""
-        self._shared = connections
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if "args_schema" not in self.model_fields_set:
+            self.__dict__["args_schema"] = self._arguments()
+        if "handle_validation_error" not in self.model_fields_set:
+            self.__dict__["handle_validation_error"] = partial(explain, self.args_schema)
+        return self
+
+    def _arguments(self) -> Any:
+        """The schema of the arguments, which may depend on the settings."""
+        return self.args_schema
+
+    def _job(self, *args: Any, **kwargs: Any) -> Job:
+        """The call that a run's config and the checked arguments ask for."""
+        raise NotImplementedError
+
+    def _run(self, *texts: str, config: RunnableConfig, **given: Any) -> Told:
+        with self._told():
+            job = self._job(config, **self._named(texts, given))
+            (answer,) = self._pieces(job.call)
+            return job.process(answer)
+
+    async def _arun(self, *texts: str, config: RunnableConfig, **given: Any) -> Told:
+        with self._told():
+            job = self._job(config, **self._named(texts, given))
+            (answer,) = [answer async for answer in self._apieces(job.call)]
+            return job.process(answer)
+
+    def _named(self, texts: tuple[str, ...], given: dict[str, Any]) -> dict[str, Any]:
+        """The arguments by name: LangChain hands on an input that is one text as it came."""
+        if not texts:
+            return given
+        schema: Any = self.args_schema
+        first = next(iter(schema.model_fields))
+        return dict(schema.model_validate({first: texts[0]}))
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Makes of an error of this package a text that a model can act on."""
+        try:
+            yield
+        except SvcError as error:
+            later = " It may work later." if error.is_retryable else ""
+            raise ToolException(
+                f"{self.name} gave no answer: {str(error).rstrip('.')}. "
+                f"Nothing is known from this call.{later}"
+            ) from error
+
+    def share(self, toolkit: ServiceToolkit) -> None:
+        """Use this toolkit's connections from now on; it closes them."""
+        self._shared = toolkit
 
     def _connected(self, url: str) -> Connections:
         if self._shared is None:
             return super()._connected(url)
-        proxy = self.proxy
-        bare = proxy.get_secret_value() if proxy is not None else None  # type: ignore[union-attr]  # kept as a SecretStr
-        return self._shared.to(url, bare)
+        return self._shared._connected(url)  # noqa: SLF001  # the same package
 
-    def _work(self, prepare: Callable[[], Job]) -> Told:
-        with _told():
-            job = prepare()
-            (answer,) = self._pieces(job.call)
-            return job.process(answer)
-
-    async def _awork(self, prepare: Callable[[], Job]) -> Told:
-        with _told():
-            job = prepare()
-            (answer,) = [answer async for answer in self._apieces(job.call)]
-            return job.process(answer)
+    def __copy__(self) -> Self:
+        made = super().__copy__()
+        made._shared = None  # a copy may be given another route  # noqa: SLF001  # our own class
+        return made
 
 
-@contextmanager
-def _told() -> Iterator[None]:
-    """Makes an error of this package one that LangChain tells the model."""
-    try:
-        yield
-    except SvcError as error:
-        raise ToolException(str(error)) from error
+class ServiceToolkit(BaseToolkit, ServiceSettings):
+    """Tools over one set of connections, with the settings of the toolkit."""
+
+    def _make(self, kind: Callable[..., ServiceTool], **own: Any) -> ServiceTool:
+        """A tool of this kind: what both have a word for is handed on."""
+        words = {
+            name: getattr(self, name)
+            for name in type(self).model_fields
+            if name in kind.model_fields  # type: ignore[attr-defined]  # a class of ours
+        }
+        tool = kind(**words, **own)
+        tool.share(self)
+        return tool
 
 
-def provenance(call: Call[Any], raw: Any) -> Artifact:
-    """Where an answer comes from, and the whole of it."""
-    headers: Mapping[str, str] = call.head.headers if call.head is not None else {}
-    model = raw.get("model") if isinstance(raw, dict) else None
-    return {
-        "endpoint": f"{call.request.method} {urlsplit(call.request.url).path}",
-        "time": datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
-        "request_id": headers.get("x-request-id"),
-        "model": model if isinstance(model, str) else None,
-        "raw": raw,
-    }
+def selection(names: Sequence[str]) -> BeforeValidator:
+    """Accepts names of tools, one or several, and gives them in the order of `names`."""
+
+    def check(value: Any) -> tuple[str, ...] | None:
+        if value is None:
+            return None
+        chosen = [value] if isinstance(value, str) else value
+        if not isinstance(chosen, (list, tuple, set, frozenset)) or not chosen:
+            raise ValueError(f"must be a list of names of tools, not {shown(value)}")
+        for name in chosen:
+            if name not in names:
+                raise ValueError(
+                    f"there is no tool {shown(name)}; {did_you_mean(str(name), names)}"
+                )
+        return tuple(name for name in names if name in chosen)
+
+    return BeforeValidator(check)
+
+
+_SAID = {
+    "missing": "is required",
+    "tuple_type": "must be a list",
+    "model_type": "must be an object",
+    "model_attributes_type": "must be an object",
+}
+_MOST_PROBLEMS = 10
+
+
+def explain(schema: Any, error: Any) -> str:
+    """What is wrong with a call's arguments, for the model: fields and bounds, never values."""
+    if not isinstance(error, ValidationError):  # of pydantic's first version
+        return "The arguments do not fit. Nothing was sent."
+    problems: list[str] = []
+    for found in error.errors(include_url=False, include_context=False, include_input=False):
+        if found["type"] == "extra_forbidden":
+            problems.append("there is an argument or field that the tool does not have")
+            continue
+        place = ".".join(map(str, found["loc"])) or "the arguments"
+        said = _SAID.get(found["type"], found["msg"].removeprefix("Value error, "))
+        problems.append(f"{place}: {said}")
+    wrong = "; ".join(dict.fromkeys(problems[:_MOST_PROBLEMS]))
+    known = ", ".join(getattr(schema, "model_fields", ())) or "none"
+    return f"Nothing was sent, because {wrong}. The arguments are: {known}."
+
+
+def moment(call: Call[Any]) -> str:
+    """The present in UTC as ISO 8601."""
+    return datetime.fromtimestamp(call.wall(), timezone.utc).isoformat(timespec="milliseconds")
+
+
+def request_id(call: Call[Any]) -> str | None:
+    """The service's id of a request, unless it holds what was sent."""
+    request = call.request
+    given = call.head.headers.get("x-request-id") if call.head else None
+    return safe_label(given, secrets=request.secrets, private=request.private)

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
-from langchain_core.tools import BaseTool, BaseToolkit
-from pydantic import Field, field_validator
+from langchain_core.tools import BaseTool
+from pydantic import Field
 
 from ._medical import ClinicalResult, Endpoint, MedicalSettings, MedicalTool, Patient
-from ._settings import did_you_mean
+from ._service_tool import ServiceToolkit, selection
 from ._wire import medical as wire
 from .config import MEDICAL, require_key, require_url
 from .patient import (
@@ -221,16 +221,15 @@ class SvcMedicalStatus(MedicalTool):
 
 # -- toolkit --------------------------------------------------------------------------------------
 
-_TOOLS: tuple[type[MedicalTool], ...] = (
-    SvcMedicalConsult,
-    SvcDecisionSupport,
-    SvcCancerRisk,
-    SvcMedicalStatus,
-)
-_NAMES: tuple[str, ...] = tuple(tool.model_fields["name"].default for tool in _TOOLS)
+_TOOLS: dict[str, type[MedicalTool]] = {
+    "svc_medical_consult": SvcMedicalConsult,
+    "svc_decision_support": SvcDecisionSupport,
+    "svc_cancer_risk": SvcCancerRisk,
+    "svc_medical_status": SvcMedicalStatus,
+}
 
 
-class SvcMedicalToolkit(MedicalSettings, BaseToolkit):
+class SvcMedicalToolkit(MedicalSettings, ServiceToolkit):
     """The four medical tools over shared connections.
 
         from langchain_svc import PatientContext, SvcMedicalToolkit
@@ -246,20 +245,8 @@ class SvcMedicalToolkit(MedicalSettings, BaseToolkit):
     """A patient whose record every tool sends and no model sees; "per_run" for one that comes
     with `config={"configurable": {"svc_patient": patient}}`; None to let the model give it."""
 
-    selected: Sequence[str] | None = None
+    selected: Annotated[Sequence[str] | None, selection(tuple(_TOOLS))] = None
     """Names of the tools to offer; all of them where it is None."""
-
-    @field_validator("selected")
-    @classmethod
-    def _check_selected(cls, selected: Sequence[str] | None) -> tuple[str, ...] | None:
-        if selected is None:
-            return None
-        for name in selected:
-            if name not in _NAMES:
-                raise ValueError(f"there is no such tool; {did_you_mean(name, _NAMES)}")
-        if not selected:
-            raise ValueError("must name a tool, or be left out for all of them")
-        return tuple(selected)
 
     @classmethod
     def from_env(cls, **words: Any) -> Self:
@@ -279,11 +266,7 @@ class SvcMedicalToolkit(MedicalSettings, BaseToolkit):
 
     def get_tools(self) -> list[BaseTool]:
         """The tools, on this toolkit's connections and with its patient."""
-        return [
-            tool(service=self, patient=self.patient)
-            for name, tool in zip(_NAMES, _TOOLS, strict=True)
-            if self.selected is None or name in self.selected
-        ]
+        return [self._make(_TOOLS[name]) for name in self.selected or _TOOLS]
 
     def interrupt_on(self) -> dict[str, Any]:
         """Which tools a person must approve, for `HumanInTheLoopMiddleware(interrupt_on=...)`.

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from langchain_core.tools import BaseTool
-from langchain_core.tools.base import BaseToolkit
 from langchain_core.utils import from_env
-from pydantic import BeforeValidator, Field, PrivateAttr
+from pydantic import Field
 
 from ._general import GeneralSettings
-from ._service_tool import ServiceTool, SharedConnections
-from ._settings import ServiceSettings, did_you_mean, shown
+from ._service_tool import ServiceTool, ServiceToolkit, selection
 from .config import ENV_BASE_URL_V1, GENERAL, V1, require_key, require_url
 from .images import ImageStore
 from .tools import SvcAnalyzeImage, SvcGenerateImage, SvcTranslate
@@ -20,22 +18,14 @@ from .tools import SvcAnalyzeImage, SvcGenerateImage, SvcTranslate
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-_NAMES = ("svc_translate", "svc_analyze_image", "svc_generate_image")
+_TOOLS: dict[str, type[ServiceTool]] = {
+    "svc_translate": SvcTranslate,
+    "svc_analyze_image": SvcAnalyzeImage,
+    "svc_generate_image": SvcGenerateImage,
+}
 
 
-def _check_selected(value: Any) -> tuple[str, ...] | None:
-    if value is None:
-        return None
-    names = [value] if isinstance(value, str) else value
-    if not isinstance(names, (list, tuple, set, frozenset)) or not names:
-        raise ValueError(f"must be a list of names of tools, not {shown(value)}")
-    for name in names:
-        if name not in _NAMES:
-            raise ValueError(f"there is no tool {shown(name)}; {did_you_mean(str(name), _NAMES)}")
-    return tuple(name for name in _NAMES if name in names)
-
-
-class SvcToolkit(BaseToolkit, GeneralSettings):
+class SvcToolkit(GeneralSettings, ServiceToolkit):
     """Translation, image analysis and image generation for an agent.
 
         from langchain_svc import SvcToolkit
@@ -54,13 +44,11 @@ class SvcToolkit(BaseToolkit, GeneralSettings):
     image_api: Literal["v1", "general"] = "v1"
     """Which interface makes images."""
 
-    selected: Annotated[Sequence[str] | None, BeforeValidator(_check_selected)] = None
+    selected: Annotated[Sequence[str] | None, selection(tuple(_TOOLS))] = None
     """The names of the tools to give; all where it is None."""
 
     images: ImageStore = Field(default_factory=ImageStore, exclude=True, repr=False)
     """The images that tools take and make, by handle."""
-
-    _shared: SharedConnections = PrivateAttr(default_factory=SharedConnections)
 
     @classmethod
     def from_env(cls, **words: Any) -> Self:
@@ -81,32 +69,5 @@ class SvcToolkit(BaseToolkit, GeneralSettings):
 
     def get_tools(self) -> list[BaseTool]:
         """The selected tools, in a fixed order."""
-        makers: dict[str, Callable[..., ServiceTool]] = {
-            "svc_translate": SvcTranslate,
-            "svc_analyze_image": SvcAnalyzeImage,
-            "svc_generate_image": SvcGenerateImage,
-        }
-        own: dict[str, dict[str, Any]] = {
-            "svc_translate": {},
-            "svc_analyze_image": {"images": self.images},
-            "svc_generate_image": {
-                "images": self.images,
-                "api": self.image_api,
-                "base_url_v1": self.base_url_v1,
-            },
-        }
-        shared = {word: getattr(self, word) for word in (*ServiceSettings.model_fields, "base_url")}
-        tools: list[BaseTool] = []
-        for name in self.selected or _NAMES:
-            tool = makers[name](**shared, **own[name])
-            tool.share(self._shared)
-            tools.append(tool)
-        return tools
-
-    def close(self) -> None:
-        """Close the tools' connections. They stay usable: the next call opens new ones."""
-        self._shared.close()
-
-    async def aclose(self) -> None:
-        """The asynchronous twin of `close`."""
-        await self._shared.aclose()
+        own = {"svc_generate_image": {"api": self.image_api}}
+        return [self._make(_TOOLS[name], **own.get(name, {})) for name in self.selected or _TOOLS]

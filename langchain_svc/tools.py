@@ -5,15 +5,20 @@ from __future__ import annotations
 import base64
 import re
 import unicodedata
+from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import ToolException
 from langchain_core.utils import from_env
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from ._general import GeneralSettings
+from ._http.exchange import Call
 from ._http.readers import WholeReader
-from ._service_tool import Arguments, Artifact, Job, ServiceTool, Told, provenance
+from ._service_tool import Job, ServiceTool, Told, moment, request_id
 from ._settings import number
 from ._wire import general
 from ._wire import images as pictures
@@ -23,11 +28,6 @@ from ._wire.pictures import PictureError, decode
 from .config import ENV_BASE_URL_V1, GENERAL, V1
 from .errors import SvcRequestError
 from .images import HANDLE, ImageStore, StoredImage
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
-    from ._http.exchange import Call
 
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8}){0,3}", re.ASCII)
 
@@ -51,6 +51,12 @@ Language = Annotated[str, AfterValidator(_language)]
 Count = Annotated[
     int, Field(ge=1, le=pictures.MOST_IMAGES), number(1, pictures.MOST_IMAGES, whole=True)
 ]
+
+
+class Arguments(BaseModel):
+    """What its schema does not name is a mistake, and is said so."""
+
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
 
 class TranslateArguments(Arguments):
@@ -107,7 +113,7 @@ class GenerateArguments(GeneralGenerateArguments):
     )
 
 
-class SvcTranslate(ServiceTool):
+class SvcTranslate(GeneralSettings, ServiceTool):
     """Translates text (POST /api/translate).
 
         from langchain_svc import SvcTranslate
@@ -126,13 +132,7 @@ class SvcTranslate(ServiceTool):
     )
     args_schema: Any = TranslateArguments
 
-    def _run(self, text: str, target: str, source: str | None = None) -> Told:
-        return self._work(partial(self._job, text, target, source))
-
-    async def _arun(self, text: str, target: str, source: str | None = None) -> Told:
-        return await self._awork(partial(self._job, text, target, source))
-
-    def _job(self, text: str, target: str, source: str | None) -> Job:
+    def _job(self, _: RunnableConfig, text: str, target: str, source: str | None = None) -> Job:
         call = self._new_call(
             GENERAL,
             "POST",
@@ -145,12 +145,12 @@ class SvcTranslate(ServiceTool):
 
         def process(found: general.Translation) -> Told:
             parts = {"text": found.text, "source": source or found.source, "target": target}
-            return found.text, provenance(call, found.raw) | parts
+            return found.text, _provenance(call, found.raw) | parts
 
         return Job(call, process)
 
 
-class SvcAnalyzeImage(ServiceTool):
+class SvcAnalyzeImage(GeneralSettings, ServiceTool):
     """Says what is in an image (POST /api/vision): description, text, objects, moderation.
 
     An image is a handle of `images`, a public http(s) address, which is passed on and never
@@ -172,13 +172,7 @@ class SvcAnalyzeImage(ServiceTool):
     max_inline_bytes: Annotated[int, number(above=True, whole=True)] = 512 * 1024
     """The largest image that may stand in the arguments as base64. Larger ones need a handle."""
 
-    def _run(self, image: str, task: Task) -> Told:
-        return self._work(partial(self._job, image, task))
-
-    async def _arun(self, image: str, task: Task) -> Told:
-        return await self._awork(partial(self._job, image, task))
-
-    def _job(self, image: str, task: Task) -> Job:
+    def _job(self, _: RunnableConfig, image: str, task: Task) -> Job:
         sent = self._sendable(image)
         call = self._new_call(
             GENERAL,
@@ -193,7 +187,7 @@ class SvcAnalyzeImage(ServiceTool):
 
         def process(found: pictures.Reading) -> Told:
             parts = {"task": task, "image": handle, "text": found.text, **found.parts}
-            return found.text, provenance(call, found.raw) | parts
+            return found.text, _provenance(call, found.raw) | parts
 
         return Job(call, process)
 
@@ -219,7 +213,7 @@ class SvcAnalyzeImage(ServiceTool):
         return base64.b64encode(data).decode()
 
 
-class SvcGenerateImage(ServiceTool):
+class SvcGenerateImage(GeneralSettings, ServiceTool):
     """Makes images from a description (POST /images/generate, or /api/generate-image).
 
     The images land in `images`, and the model gets their handles. The artifact has `images`
@@ -232,8 +226,6 @@ class SvcGenerateImage(ServiceTool):
         "Make a new image from a description. Use it only when an image is asked for. Gives a "
         "handle such as img_1, by which other tools take the image."
     )
-    args_schema: Any = GenerateArguments
-
     api: Literal["v1", "general"] = "v1"
     """Which interface to ask. The general one makes one image at a time."""
 
@@ -243,31 +235,17 @@ class SvcGenerateImage(ServiceTool):
     images: ImageStore = Field(default_factory=ImageStore, exclude=True, repr=False)
     """Where the images land."""
 
-    @model_validator(mode="after")
-    def _fit_arguments(self) -> Self:
-        if self.api == "general" and self.args_schema is GenerateArguments:
-            self.__dict__["args_schema"] = GeneralGenerateArguments
-        return self
+    def _arguments(self) -> type[Arguments]:
+        return GenerateArguments if self.api == "v1" else GeneralGenerateArguments
 
-    def _run(
+    def _job(
         self,
+        _: RunnableConfig,
         prompt: str,
         size: Size | None = None,
         quality: Quality | None = None,
         n: int | None = None,
-    ) -> Told:
-        return self._work(partial(self._job, prompt, size, quality, n))
-
-    async def _arun(
-        self,
-        prompt: str,
-        size: Size | None = None,
-        quality: Quality | None = None,
-        n: int | None = None,
-    ) -> Told:
-        return await self._awork(partial(self._job, prompt, size, quality, n))
-
-    def _job(self, prompt: str, size: str | None, quality: str | None, n: int | None) -> Job:
+    ) -> Job:
         on_v1 = self.api == "v1"
         call = self._new_call(
             V1 if on_v1 else GENERAL,
@@ -292,8 +270,8 @@ class SvcGenerateImage(ServiceTool):
         if not kept:
             raise ToolException(f"The service made no image that can be kept. {lines[-1]}")
         handles = [image.handle for image in kept]
-        artifact: Artifact = {"images": handles, "unread": unread, "prompt": label}
-        return "Made:\n" + "\n".join(lines), provenance(call, found.raw) | artifact
+        artifact = {"images": handles, "unread": unread, "prompt": label}
+        return "Made:\n" + "\n".join(lines), _provenance(call, found.raw) | artifact
 
     def _keep(self, picture: pictures.Picture, label: str) -> StoredImage | str:
         """What the store made of it, or why it cannot be kept."""
@@ -304,6 +282,18 @@ class SvcGenerateImage(ServiceTool):
             return self.images.add_generated(data=data, label=label)
         except ValueError as error:
             return str(error)
+
+
+def _provenance(call: Call[Any], raw: Any) -> dict[str, Any]:
+    """Where an answer comes from, and the whole of it."""
+    model = raw.get("model") if isinstance(raw, Mapping) else None
+    return {
+        "endpoint": f"{call.request.method} {urlsplit(call.request.url).path}",
+        "time": moment(call),
+        "request_id": request_id(call),
+        "model": model if isinstance(model, str) else None,
+        "raw": raw,
+    }
 
 
 def _said_of(image: StoredImage) -> str:

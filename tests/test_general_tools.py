@@ -329,12 +329,12 @@ def test_a_hostile_image_is_a_tool_error_and_nothing_is_sent(box, kit, image):
 HOSTILE = [
     (0, {"text": "x", "target": "Spanish"}, "language code"), (0, {"text": "x", "target": "es\n"}, "language code"), (0, {"text": "x", "target": ""}, "language code"), (0, {"text": "", "target": "es"}, "empty"),
     (0, {"text": "a\x00b", "target": "es"}, "control"), (0, {"text": "a\ud800", "target": "es"}, "surrogates|unicode"), (0, {"text": "x"}, "target"), (0, {}, "text"), (0, {"text": float("nan"), "target": "es"}, "string"),
-    (0, {"text": "x", "target": "es", "source": "../en"}, "language code"), (0, {"text": "x", "target": "es", "from": "en"}, "not permitted"), (0, {"text": ["x"], "target": "es"}, "string"),
+    (0, {"text": "x", "target": "es", "source": "../en"}, "language code"), (0, {"text": "x", "target": "es", "from": "en"}, "does not have"), (0, {"text": ["x"], "target": "es"}, "string"),
     (1, {"image": "img_1", "task": "destroy"}, "'detect', 'ocr', 'moderate' or 'describe'"), (1, {"image": "img_1", "task": ["ocr"]}, "'ocr'"), (1, {"image": "img_1"}, "task"), (1, {"image": 1, "task": "ocr"}, "string"),
     (1, {"image": None, "task": "ocr"}, "string"), (2, {"prompt": "x" * 1001}, "1000"), (2, {"prompt": " "}, "empty"), (2, {"prompt": "a\x1b[2J"}, "control"), (2, {"prompt": "x", "n": 5}, "from 1 to 4"),
     (2, {"prompt": "x", "n": 0}, "from 1 to 4"), (2, {"prompt": "x", "n": True}, "whole number"), (2, {"prompt": "x", "n": 2.0}, "whole number"), (2, {"prompt": "x", "n": float("nan")}, "whole number"),
     (2, {"prompt": "x", "n": float("inf")}, "whole number"), (2, {"prompt": "x", "n": "2"}, "whole number"), (2, {"prompt": "x", "size": "1x1"}, "1024x1024"), (2, {"prompt": "x", "quality": "best"}, "'standard' or 'hd'"),
-    (2, {"prompt": "x", "api_key": "stolen", "base_url": "http://evil"}, "not permitted"),
+    (2, {"prompt": "x", "api_key": "stolen", "base_url": "http://evil"}, "does not have"),
 ]  # fmt: skip
 
 

@@ -587,8 +587,6 @@ def test_settings_are_checked_and_secrets_masked():
         svc.SvcMedicalConsult(timeout="5")
     with pytest.raises(ValidationError, match="did you mean 'medical_base_url'"):
         svc.SvcMedicalConsult(medical_base_ur="https://m.example")
-    with pytest.raises(TypeError, match="leave out timeout"):
-        svc.SvcMedicalConsult(service=svc.SvcMedicalToolkit(), timeout=3)
     with pytest.raises(ValidationError) as raised:
         svc.SvcMedicalToolkit(patient={**MARKED, "age": 300})
     clean(str(raised.value))

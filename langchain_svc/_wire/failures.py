@@ -74,7 +74,7 @@ def read_failure(
         status_code=status,
         type=type_,
         code=code,
-        request_id=_label(headers.get("x-request-id"), secrets, private),
+        request_id=safe_label(headers.get("x-request-id"), secrets=secrets, private=private),
         retry_after=wait,
     )
     error.is_retryable = status in TRANSIENT or error.is_retryable
@@ -107,18 +107,22 @@ def read_safely(
     said = next((text for text in texts if isinstance(text, str)), "")
     return (
         safe_text(said, secrets=secrets, private=private),
-        _label(source.get("type"), secrets, private),
-        _label(source.get("code"), secrets, private),
+        safe_label(source.get("type"), secrets=secrets, private=private),
+        safe_label(source.get("code"), secrets=secrets, private=private),
     )
 
 
-def _label(value: Any, secrets: Iterable[str], private: Iterable[str]) -> str | None:
-    """A short machine word of the server's, or None for anything that is none."""
+def safe_label(
+    value: Any, *, secrets: Iterable[str] = (), private: Iterable[str] = ()
+) -> str | None:
+    """A short machine word of the server's, or None for anything else and for what was sent."""
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value)
     if not isinstance(value, str) or not re.fullmatch(r"[\w.:/-]{1,80}", value, re.ASCII):
         return None
-    return value if safe_text(value, secrets=secrets, private=private) == value else None
+    # Whole words only: a single digit of a prompt stands in nearly every id of letters and digits.
+    safe = _without_words(value, secrets, "\n".join(private).casefold()) == value
+    return value if safe else None
 
 
 _MESSAGE_KEYS = ("message", "detail", "description", "msg", "title")
@@ -149,24 +153,35 @@ _PLAIN_WORDS = frozenset(
 
 
 def safe_text(text: str, *, secrets: Iterable[str] = (), private: Iterable[str] = ()) -> str:
-    """A server's message without keys and without the words of what was sent.
+    """A server's message without keys and without the words and numbers of what was sent.
 
     A service that rejects a prompt may quote it, and that may be a patient's record. So every
     word of the message that also stands in a text of `private` becomes `[...]`, save the plain
-    words that error messages are made of.
+    words that error messages are made of; and so does a number of it that sticks to letters, as
+    in 140bpm.
     """
+    text = _without_words(text, secrets, "\n".join(private).casefold())
+    numbers = frozenset(number for sent in private for number in re.findall(r"\d+", sent))
+    if numbers:
+        text = _STUCK.sub(lambda found: "[...]" if found[0] in numbers else found[0], text)
+    if len(text) > _LONGEST_MESSAGE:
+        text = text[: _LONGEST_MESSAGE - 3] + "..."
+    return text
+
+
+def _without_words(text: str, secrets: Iterable[str], sent: str) -> str:
     for secret in secrets:
         if secret:
             text = text.replace(secret, "[key]")
     text = " ".join(text[: 4 * _LONGEST_MESSAGE].split())
-    sent = "\n".join(private).casefold()
     if sent:
         words = frozenset(re.split(r"[\W_]+", sent))
         text = _WORD.sub(lambda word: _masked(word[0], sent, words), text)
         text = re.sub(r"\[\.\.\.\](?:\W{0,3}\[\.\.\.\])+", "[...]", text)
-    if len(text) > _LONGEST_MESSAGE:
-        text = text[: _LONGEST_MESSAGE - 3] + "..."
     return text
+
+
+_STUCK = re.compile(r"(?<=[^\W\d_])\d+|\d+(?=[^\W\d_])")
 
 
 def _masked(word: str, sent: str, words: frozenset[str]) -> str:

@@ -204,20 +204,10 @@ def hidden(text: str, values: Iterable[str]) -> str:
     if whole:
         text = re.sub(rf"(?<!\w)(?:{whole})(?!\w)", "[...]", text, flags=re.IGNORECASE)
     lines = (textwrap.wrap(row, _PIECE, break_on_hyphens=False) for row in text.splitlines())
-    return numbers_hidden(
-        "\n".join(" ".join(safe_text(piece, private=private) for piece in row) for row in lines),
-        private,
-    )
-
-
-def numbers_hidden(text: str, values: Iterable[str]) -> str:
-    """The text without those numbers of `values` that stick to letters, as in 140bpm."""
-    numbers = frozenset(number for value in values for number in re.findall(r"\d+", value))
-    return _STUCK.sub(lambda found: "[...]" if found[0] in numbers else found[0], text)
+    return "\n".join(" ".join(safe_text(piece, private=private) for piece in row) for row in lines)
 
 
 _PIECE = 300  # safe_text is made for short messages
-_STUCK = re.compile(r"(?<=[^\W\d_])\d+|\d+(?=[^\W\d_])")
 
 
 def _opened(raw: Any, failed: frozenset[str] = _BAD_STATUS) -> dict[str, Any]:

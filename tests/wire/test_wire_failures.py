@@ -110,6 +110,7 @@ def test_a_key_in_the_message_is_masked():
         ("temperature must be from 0 to 2", "What temperature is it?", "temperature must be from 0 to 2"),
         ("The model svc-x does not exist", "What is a model?", "The model svc-x does not exist"),
         ("limit is 60 requests per minute", "hello", "limit is 60 requests per minute"),
+        ("pulse 140bpm and BP140 of 1400ml", "at a rate of 140", "pulse [...]bpm and BP[...] of 1400ml"),
         ("Straße ÉMILE", "in der straße von Émile", "[...]"),
     ],
 )  # fmt: skip
