@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._settings import shown
 from ._wire.addresses import check_address
+from ._wire.metadata import without_metadata
 from ._wire.pictures import MIME_TYPES, Look, PictureError, decode, look
 from .errors import SvcRequestError
 
@@ -100,13 +101,17 @@ class ImageStore:
         self._count = 0
         self._lock = threading.Lock()
 
-    def add(self, image: str | bytes | Path | Image, *, label: str = "") -> str:
+    def add(
+        self, image: str | bytes | Path | Image, *, label: str = "", keep_metadata: bool = False
+    ) -> str:
         """Put an image in and get its handle. For applications: it opens the path it is given.
 
         Args:
             image: A path, bytes, a PIL image, a data URI, base64 or an http(s) address, which is
                 kept as it is and never fetched.
             label: A few words for people, on the contact sheet.
+            keep_metadata: Keep what the file holds beside the picture: names, places, times,
+                comments, colour profiles. Left out otherwise; the pixels stay as they are.
 
         Raises:
             SvcRequestError: It is no image we take, or there is no room for it.
@@ -115,7 +120,9 @@ class ImageStore:
             url, data = self._read(image)
             if url is not None:
                 return self._put(StoredImage("", url=check_address(url), label=label))
-            return self._put(self._looked_at(data, label=label))
+            seen = self.look(data)
+            bare = data if keep_metadata else without_metadata(data)
+            return self._put(_stored(bare, seen, label=label))
         except ValueError as error:
             raise SvcRequestError(f"This image cannot be added: {error}") from None
 
@@ -130,7 +137,7 @@ class ImageStore:
         if url is not None:
             image = StoredImage("", url=check_address(url), label=label, generated=True)
         else:
-            image = self._looked_at(data, label=label, generated=True)
+            image = _stored(data, self.look(data), label=label, generated=True)
         return self.get(self._put(image))
 
     def get(self, handle: str) -> StoredImage:
@@ -221,18 +228,6 @@ class ImageStore:
             raise PictureError(f"it has more than {self.max_image_bytes:,} bytes (max_image_bytes)")
         return look(data, self.max_pixels)
 
-    def _looked_at(self, data: bytes, *, label: str, generated: bool = False) -> StoredImage:
-        seen = self.look(data)
-        return StoredImage(
-            "",
-            data=data,
-            format=seen.format,
-            width=seen.width,
-            height=seen.height,
-            label=label,
-            generated=generated,
-        )
-
     def _read(self, image: Any) -> tuple[str | None, bytes]:
         """The address or the bytes of what the application gave."""
         if isinstance(image, (bytes, bytearray, memoryview)):
@@ -300,6 +295,18 @@ class ImageStore:
             count, held = count - 1, held - oldest.size
         for handle in dropped:
             del self._images[handle]
+
+
+def _stored(data: bytes, seen: Look, *, label: str, generated: bool = False) -> StoredImage:
+    return StoredImage(
+        "",
+        data=data,
+        format=seen.format,
+        width=seen.width,
+        height=seen.height,
+        label=label,
+        generated=generated,
+    )
 
 
 def _is_file(text: str) -> bool:

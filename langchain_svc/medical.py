@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 from langchain_core.tools import BaseTool
 from pydantic import Field
 
+from ._clinical_images import Images
 from ._medical import ClinicalResult, Endpoint, MedicalSettings, MedicalTool, Patient
 from ._service_tool import ServiceToolkit, selection
 from ._wire import medical as wire
@@ -21,7 +22,6 @@ from .patient import (
     MOST_ENTRIES,
     Age,
     Demographics,
-    Images,
     LabResults,
     Line,
     Lines,

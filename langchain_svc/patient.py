@@ -9,8 +9,6 @@ Rests on medical-api.md, section 2.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import math
 import re
 from collections.abc import Iterable, Mapping
@@ -27,12 +25,12 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
+from ._clinical_images import Images
+
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 MOST_ENTRIES = 200
-MOST_IMAGES = 8
-MOST_IMAGE_BYTES = 8 * 1024 * 1024
 LONGEST_LINE = 2_000
 
 
@@ -125,56 +123,6 @@ if TYPE_CHECKING:
 else:
     Line, Sex = line(), line(40)
 Lines = Annotated[tuple[Line, ...], Field(max_length=MOST_ENTRIES)]
-
-
-# -- images ---------------------------------------------------------------------------------------
-
-_NO_IMAGE = (
-    "must be a PNG or JPEG in base64, plain or as a data URI; paths and addresses are not read"
-)
-_PNG_START, _PNG_END = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", b"IEND\xaeB`\x82"
-_JPEG_START, _JPEG_END = b"\xff\xd8\xff", b"\xff\xd9"
-
-
-def _base64_image(value: Any) -> str:
-    """The base64 of a PNG or JPEG, known by its content and not by what it is called."""
-    if isinstance(value, (bytes, bytearray)):
-        data = bytes(value)
-    elif isinstance(value, str):
-        data = _decoded(value)
-    else:
-        raise ValueError(_NO_IMAGE)  # noqa: TRY004  # pydantic reports ValueErrors
-    if len(data) > MOST_IMAGE_BYTES:
-        raise ValueError(_TOO_LARGE)
-    png = data.startswith(_PNG_START) and data.endswith(_PNG_END)
-    jpeg = data.startswith(_JPEG_START) and data.rstrip(b"\0").endswith(_JPEG_END)
-    if not png and not jpeg:
-        raise ValueError(_NO_IMAGE)
-    return base64.b64encode(data).decode("ascii")
-
-
-_TOO_LARGE = f"must have at most {MOST_IMAGE_BYTES // 1024**2} MB"
-_LONGEST_BASE64 = MOST_IMAGE_BYTES * 3 // 2  # with room for line breaks
-
-
-def _decoded(text: str) -> bytes:
-    if len(text) > _LONGEST_BASE64:
-        raise ValueError(_TOO_LARGE)
-    if text[:5].lower() == "data:":
-        head, _, text = text.partition(",")
-        if not head.lower().endswith(";base64"):
-            raise ValueError(_NO_IMAGE)
-    try:
-        return base64.b64decode("".join(text.split()), validate=True)
-    except (binascii.Error, ValueError):
-        raise ValueError(_NO_IMAGE) from None
-
-
-if TYPE_CHECKING:
-    Image: TypeAlias = str | bytes
-else:
-    Image = Annotated[str, BeforeValidator(_base64_image)]
-Images = Annotated[tuple[Image, ...], Field(max_length=MOST_IMAGES)]
 
 
 # -- records --------------------------------------------------------------------------------------

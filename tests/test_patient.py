@@ -16,7 +16,8 @@ from pydantic import ValidationError
 from rich.console import Console
 
 from langchain_svc import PatientContext
-from langchain_svc.patient import MOST_IMAGE_BYTES, on_wire
+from langchain_svc._clinical_images import MOST_IMAGE_BYTES
+from langchain_svc.patient import on_wire
 
 MARKED = {
     "age": 47.93417,
@@ -43,7 +44,8 @@ def png(width=1, height=1):
 
 
 PNG = png()
-JPEG = b"\xff\xd8\xff\xe0" + b"\0" * 40 + b"\xff\xd9"
+# The marks of a JPEG with one frame and one scan, of which nothing is drawn.
+JPEG = b"\xff\xd8\xff\xc0\0\x05\x08\0\x01\xff\xda\0\x02\x55\xff\xd9"
 
 
 def clean(text):

@@ -39,7 +39,7 @@ def look(data: bytes, max_pixels: int) -> Look:
     Raises:
         PictureError: It is none of the formats, its header is damaged, or it is too large.
     """
-    kind = _kind(data)
+    kind = kind_of(data)
     if kind is None:
         raise PictureError(f"it is no image in a known format ({FORMATS})")
     try:
@@ -55,7 +55,7 @@ def look(data: bytes, max_pixels: int) -> Look:
     return Look(kind, width, height)
 
 
-def _kind(data: bytes) -> str | None:
+def kind_of(data: bytes) -> str | None:
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
         return "PNG"
     if data.startswith(b"\xff\xd8\xff"):

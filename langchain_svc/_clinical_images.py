@@ -1,0 +1,64 @@
+"""The images of a patient: PNG or JPEG in base64, with nothing in their files but the picture.
+
+Rests on medical-api.md, section 2: "base64-encoded images".
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+from pydantic import BeforeValidator, Field
+
+from ._wire.metadata import without_metadata
+from ._wire.pictures import PictureError
+
+MOST_IMAGES = 8
+MOST_IMAGE_BYTES = 8 * 1024 * 1024
+
+_NO_IMAGE = (
+    "must be a PNG or JPEG in base64, plain or as a data URI; paths and addresses are not read"
+)
+_TOO_LARGE = f"must have at most {MOST_IMAGE_BYTES // 1024**2} MB"
+_LONGEST_BASE64 = MOST_IMAGE_BYTES * 3 // 2  # with room for line breaks
+_STARTS = (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", b"\xff\xd8\xff")
+
+
+def _base64_image(value: Any) -> str:
+    """The base64 of a PNG or JPEG, known by its content and not by what it is called."""
+    if isinstance(value, (bytes, bytearray)):
+        data = bytes(value)
+    elif isinstance(value, str):
+        data = _decoded(value)
+    else:
+        raise ValueError(_NO_IMAGE)  # noqa: TRY004  # pydantic reports ValueErrors
+    if len(data) > MOST_IMAGE_BYTES:
+        raise ValueError(_TOO_LARGE)
+    if not data.startswith(_STARTS):
+        raise ValueError(_NO_IMAGE)
+    try:
+        bare = without_metadata(data)
+    except PictureError as error:
+        raise ValueError(f"{_NO_IMAGE}; {error}") from None
+    return base64.b64encode(bare).decode("ascii")
+
+
+def _decoded(text: str) -> bytes:
+    if len(text) > _LONGEST_BASE64:
+        raise ValueError(_TOO_LARGE)
+    if text[:5].lower() == "data:":
+        head, _, text = text.partition(",")
+        if not head.lower().endswith(";base64"):
+            raise ValueError(_NO_IMAGE)
+    try:
+        return base64.b64decode("".join(text.split()), validate=True)
+    except (binascii.Error, ValueError):
+        raise ValueError(_NO_IMAGE) from None
+
+
+if TYPE_CHECKING:
+    Image: TypeAlias = str | bytes
+else:
+    Image = Annotated[str, BeforeValidator(_base64_image)]
+Images = Annotated[tuple[Image, ...], Field(max_length=MOST_IMAGES)]
