@@ -7,6 +7,7 @@ artifact for the program. Every failure becomes a text that the model can act on
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -64,9 +65,9 @@ class ServiceTool(BaseTool, ServiceSettings):
         """The schema of the arguments, which may depend on the settings."""
         return self.args_schema
 
+    @abstractmethod
     def _job(self, *args: Any, **kwargs: Any) -> Job:
         """The call that a run's config and the checked arguments ask for."""
-        raise NotImplementedError
 
     def _run(self, *texts: str, config: RunnableConfig, **given: Any) -> Told:
         with self._told():
