@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
+    from ._fhir.report import FhirReport
     from ._medical import ClinicalResult
     from .callbacks import SvcUsageCallbackHandler
     from .chat_models import ChatSvc
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ChatSvc",
     "ClinicalResult",
+    "FhirReport",
     "ImageStore",
     "PatientContext",
     "SvcAPIError",
@@ -83,6 +85,7 @@ __all__ = [
 _HOMES = {
     "ChatSvc": "chat_models",
     "ClinicalResult": "_medical",
+    "FhirReport": "_fhir.report",
     "ImageStore": "images",
     "PatientContext": "patient",
     "SvcAnalyzeImage": "tools",

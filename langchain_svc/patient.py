@@ -12,6 +12,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
+from datetime import date, datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from pydantic import (
@@ -20,12 +22,15 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    ValidationError,
     WithJsonSchema,
     model_validator,
 )
 from pydantic.alias_generators import to_camel
 
 from ._clinical_images import Images
+from ._fhir.report import FhirReport
+from .errors import SvcRequestError
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -267,6 +272,76 @@ class PatientContext(Demographics):
 
     images: Images = Field((), repr=False)
     """PNG or JPEG: bytes, base64 or data URIs. At most 8 of 8 MB."""
+
+    @cached_property  # beside the fields: neither sent nor compared, but copied and pickled
+    def fhir_report(self) -> FhirReport | None:
+        """What `from_fhir` took and left out, without values; None for a record made otherwise."""
+        return None
+
+    @classmethod
+    def from_fhir(
+        cls,
+        bundle: Any,
+        *,
+        today: date | None = None,
+        since: date | datetime | None = None,
+        past_conditions: bool = False,
+        lab_codes: Mapping[str, str] | None = None,
+        units: Mapping[str, str] | None = None,
+        images: Iterable[Any] = (),
+    ) -> Self:
+        """A record from a FHIR R4 bundle of one patient; `fhir_report` says what was taken.
+
+            patient = PatientContext.from_fhir(Path("bundle.json").read_bytes())
+            print(patient.fhir_report)
+
+        Names, addresses and identifiers are not read into the record. docs/medical.md lists which
+        elements become which field. It needs `pip install "langchain-svc[fhir]"`.
+
+        Args:
+            bundle: A dict, JSON text or bytes, or a Bundle of fhir.resources.R4B.
+            today: The day for which the age is computed; by default this one.
+            since: Leave out what was observed before it.
+            past_conditions: Take conditions that are over as well, marked "(past)".
+            lab_codes: LOINC codes of further laboratory results, with the name of each.
+            units: The UCUM unit of a laboratory result by its name: for those of `lab_codes`, or
+                in place of the unit of the table.
+            images: The record's images, which are not taken from the bundle.
+
+        Raises:
+            SvcRequestError: It is no bundle of one patient, an element is not what FHIR R4
+                allows, a reading has no unit that can be converted, or a value is out of its
+                bounds. The error names the entry and the element, not the value.
+            ImportError: The extra `fhir` is not installed.
+        """
+        from ._fhir.patient import read_patient  # noqa: PLC0415  # an extra
+
+        words, report = read_patient(
+            bundle,
+            today=today,
+            since=since,
+            past_conditions=past_conditions,
+            lab_codes=lab_codes,
+            units=units,
+        )
+        try:
+            record = cls(**words, images=tuple(images))
+        except ValidationError as error:
+            raise SvcRequestError(_doubted(error, report)) from None
+        vars(record)["fhir_report"] = report
+        return record
+
+
+def _doubted(error: ValidationError, report: FhirReport) -> str:
+    """The first error of a record with the entry that it came from."""
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    names = [part for part in first["loc"] if isinstance(part, str)]
+    entries = [one.entry for one in report.taken if one.field.split(".")[: len(names)] == names]
+    for part in first["loc"]:
+        if isinstance(part, int):
+            entries = entries[part : part + 1]
+    origin = f" (Bundle.entry {', '.join(map(str, entries))})" if entries else ""
+    return f"{'.'.join(map(str, first['loc']))}{origin}: {first['msg']}"
 
 
 def on_wire(record: BaseModel) -> dict[str, Any]:

@@ -1,0 +1,204 @@
+"""A bundle's entries, and of each resource only the elements that are used.
+
+Names, addresses, identifiers and narratives are not read into anything: what is not in `_USED` is
+dropped before a resource is checked. What remains is checked by the R4B classes of fhir.resources,
+which for these types are those of R4. Errors name the entry and the element, never a value.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import lru_cache
+from importlib import import_module
+from typing import Any
+
+from pydantic import ValidationError
+
+from ..errors import SvcRequestError
+
+_STATUS = ("clinicalStatus", "verificationStatus", "status")
+_ABATED = ("abatementDateTime", "abatementAge", "abatementPeriod", "abatementRange")
+_MEDICATION = ("medicationCodeableConcept", "medicationReference")
+_USED: Mapping[str, tuple[str, ...]] = {
+    "Patient": ("birthDate", "gender", "deceasedDateTime"),
+    "Condition": (*_STATUS[:2], "code", "subject", *_ABATED, "abatementString"),
+    "MedicationStatement": ("status", *_MEDICATION, "subject"),
+    "MedicationRequest": ("status", "intent", "doNotPerform", *_MEDICATION, "subject"),
+    "Medication": ("code",),
+    "FamilyMemberHistory": ("status", "patient", "relationship", "condition"),
+    "Observation": (
+        "status", "code", "subject", "effectiveDateTime", "effectivePeriod", "effectiveInstant",
+        "issued", "valueQuantity", "valueCodeableConcept", "component",
+    ),
+}  # fmt: skip
+# Of what these hold, too, only that: their displays and identifiers may name people.
+_USED_WITHIN: Mapping[str, tuple[str, ...]] = {
+    "subject": ("reference", "type"),
+    "patient": ("reference", "type"),
+    "medicationReference": ("reference", "type", "display"),
+    "component": ("code", "valueQuantity", "modifierExtension"),
+    "condition": ("code",),
+}
+_KIND = re.compile(r"[A-Z][A-Za-z]{1,39}")
+
+
+@dataclass(frozen=True)
+class Resource:
+    """One entry's resource as it came; `read()` checks it.
+
+    Attributes:
+        entry: Its index in `Bundle.entry`.
+        kind: Its resource type.
+        url: The entry's `fullUrl`; empty where there is none.
+        raw: Its JSON.
+    """
+
+    entry: int
+    kind: str
+    url: str
+    raw: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def used(self) -> bool:
+        """Whether resources of its type are read at all."""
+        return self.kind in _USED
+
+    @property
+    def modified(self) -> bool:
+        """Whether it says that its elements mean something else for those who know."""
+        return "modifierExtension" in self.raw or "implicitRules" in self.raw
+
+    def read(self) -> Any:
+        """The resource as an object of fhir.resources, with the used elements only.
+
+        Raises:
+            SvcRequestError: An element is not what FHIR R4 allows.
+        """
+        return checked(self.kind, self.raw, f"entry[{self.entry}].resource")
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """The resources of a bundle, and whether it is one page of several."""
+
+    resources: tuple[Resource, ...]
+    further_pages: bool
+
+
+def read_bundle(bundle: Any) -> Bundle:
+    """The resources of a bundle, unchecked.
+
+    Args:
+        bundle: A dict, JSON text or bytes, or a Bundle of fhir.resources.R4B.
+
+    Raises:
+        SvcRequestError: It is no such bundle.
+    """
+    held = _loaded(bundle)
+    if not isinstance(held, Mapping) or held.get("resourceType") != "Bundle":
+        raise SvcRequestError("The FHIR import takes a Bundle: resourceType must be Bundle")
+    if held.get("type") == "history":
+        raise SvcRequestError(
+            "The bundle's type is history, which holds old versions; give a searchset, a "
+            "collection, a document or a transaction"
+        )
+    entries = held.get("entry", [])
+    if not isinstance(entries, (list, tuple)):
+        raise SvcRequestError("Bundle.entry must be a list")
+    links = held.get("link", ())
+    further = isinstance(links, (list, tuple)) and any(
+        isinstance(link, Mapping) and link.get("relation") == "next" for link in links
+    )
+    return Bundle(tuple(_resources(entries)), further)
+
+
+def _loaded(bundle: Any) -> Any:
+    if type(bundle).__module__.startswith("fhir.resources"):
+        if not type(bundle).__module__.startswith("fhir.resources.R4B."):
+            raise SvcRequestError(
+                "The bundle is of another FHIR version; give one of fhir.resources.R4B, or its JSON"
+            )
+        bundle = bundle.model_dump_json()
+    if not isinstance(bundle, (str, bytes, bytearray)):
+        return bundle
+    try:
+        text = bundle if isinstance(bundle, str) else bytes(bundle).decode("utf-8-sig")
+        return json.loads(text, parse_float=Decimal)
+    except (ValueError, RecursionError):
+        raise SvcRequestError(
+            "The bundle is no valid JSON. Paths and addresses are not read: give the JSON itself"
+        ) from None
+
+
+def _resources(entries: list[Any] | tuple[Any, ...]) -> Iterator[Resource]:
+    for index, entry in enumerate(entries):
+        if not isinstance(entry, Mapping):
+            raise SvcRequestError(f"Bundle.entry[{index}] must be an object")
+        raw, url = entry.get("resource"), entry.get("fullUrl", "")
+        if raw is None:
+            continue
+        if not isinstance(raw, Mapping):
+            raise SvcRequestError(f"Bundle.entry[{index}].resource must be an object")
+        kind = raw.get("resourceType")
+        if not isinstance(kind, str) or not _KIND.fullmatch(kind):
+            raise SvcRequestError(
+                f"Bundle.entry[{index}].resource.resourceType must be the name of a FHIR resource"
+            )
+        yield Resource(index, kind, url if isinstance(url, str) else "", raw)
+
+
+def checked(kind: str, raw: Mapping[str, Any], place: str) -> Any:
+    """A resource's used elements as an object of fhir.resources.
+
+    Raises:
+        SvcRequestError: An element is not what FHIR R4 allows.
+    """
+    kept = {name: _pruned(name, raw[name]) for name in _USED[kind] if name in raw}
+    try:
+        return _model(kind).model_validate({"resourceType": kind, **kept})
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        raise SvcRequestError(f"Bundle.{place} ({kind}): {_said(first)}") from None
+
+
+def _pruned(name: str, value: Any) -> Any:
+    within = _USED_WITHIN.get(name)
+    if within is None:
+        return value
+    if isinstance(value, (list, tuple)):
+        return [_pruned(name, one) for one in value]
+    if not isinstance(value, Mapping):
+        return value
+    return {inner: value[inner] for inner in within if inner in value}
+
+
+_PROBLEMS: Mapping[str, str] = {
+    "missing": "is missing",
+    "string_type": "must be a text",
+    "extra_forbidden": "holds an element that FHIR R4 does not have",
+}
+
+
+def _said(problem: Any) -> str:
+    """What is wrong, by the names of elements: a name that FHIR does not have is not repeated."""
+    path = problem["loc"]
+    if problem["type"] == "extra_forbidden":
+        path = path[:-1]
+    where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    said = _PROBLEMS.get(problem["type"], "is not what FHIR R4 allows there")
+    return f"{where.lstrip('.') or 'the resource'} {said}"
+
+
+@lru_cache
+def _model(kind: str) -> Any:
+    try:
+        module = import_module(f"fhir.resources.R4B.{kind.lower()}")
+    except ImportError:
+        raise ImportError(
+            "Reading FHIR needs fhir.resources: pip install 'langchain-svc[fhir]'"
+        ) from None
+    return getattr(module, kind)

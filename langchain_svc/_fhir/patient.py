@@ -1,0 +1,358 @@
+"""A bundle as the words of a `PatientContext`, with a report of what was taken and what was not."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from typing import Any
+
+from ..errors import SvcRequestError
+from .bundle import Resource, checked, read_bundle
+from .concepts import Words, codes_of, masked, words_of
+from .observations import (
+    OLDEST,
+    Codes,
+    Measurement,
+    codes,
+    day,
+    instant,
+    is_final,
+    measurements,
+    newest,
+    time_of,
+)
+from .report import FhirLeftOut, FhirReport, FhirTaken
+from .subject import Subject, identifying
+
+_HISTORY, _MEDICATIONS, _RISKS = "medical_history", "current_medications", "risk_factors"
+
+# LOINC 72166-2, tobacco smoking status: the answers of SNOMED CT and of LOINC's own list.
+_SMOKING = "72166-2"
+_SMOKERS: Mapping[str, str] = {
+    "449868002": "daily smoker", "LA18976-3": "daily smoker",
+    "428041000124106": "occasional smoker", "LA18977-1": "occasional smoker",
+    "428071000124103": "heavy smoker", "LA18981-3": "heavy smoker",
+    "428061000124105": "light smoker", "LA18982-1": "light smoker",
+    "77176002": "smoker", "LA18979-7": "smoker", "65568007": "smoker",
+    "8517006": "former smoker", "LA15920-4": "former smoker",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a bundle is read.
+
+    Attributes:
+        today: The day on which the patient has the age that is sent.
+        since: Observations made before it are left out.
+        past_conditions: Whether conditions that are over are taken too, marked as such.
+        codes: LOINC codes and their fields.
+    """
+
+    today: date
+    since: datetime | None
+    past_conditions: bool
+    codes: Codes
+
+
+def read_patient(
+    bundle: Any,
+    *,
+    today: date | None,
+    since: date | datetime | None,
+    past_conditions: bool,
+    lab_codes: Mapping[str, str] | None,
+    units: Mapping[str, str] | None,
+) -> tuple[dict[str, Any], FhirReport]:
+    """The words of a `PatientContext`, and what was taken.
+
+    Raises:
+        SvcRequestError: It is no bundle of one patient, an element is not what FHIR R4 allows, or
+            a reading's unit cannot be converted.
+    """
+    options = Options(
+        today or date.today(),  # noqa: DTZ011  # an age counts in the days of where one is
+        instant(since) if since else None,
+        past_conditions,
+        codes(lab_codes or {}, units or {}),
+    )
+    read = read_bundle(bundle)
+    importing = _Import(Subject(read.resources), read.resources, options)
+    for resource in read.resources:
+        importing.add(resource)
+    return importing.finish(further_pages=read.further_pages)
+
+
+@dataclass(frozen=True, order=True)
+class _Smoking:
+    """An answer about smoking; the greatest is the newest."""
+
+    at: datetime
+    issued: datetime
+    entry: int
+    text: str  # empty where it is no risk factor, or no answer that is known
+
+    def left_out(self, reason: str) -> FhirLeftOut:
+        return FhirLeftOut(self.entry, "Observation", reason, _SMOKING)
+
+
+@dataclass
+class _Import:
+    """One reading of a bundle, entry by entry."""
+
+    subject: Subject
+    resources: tuple[Resource, ...]
+    options: Options
+    person: dict[str, Any] = field(default_factory=dict)
+    texts: dict[str, dict[str, str]] = field(default_factory=dict)  # by field, then in lower case
+    measured: list[Measurement] = field(default_factory=list)
+    smoking: list[_Smoking] = field(default_factory=list)
+    taken: list[FhirTaken] = field(default_factory=list)
+    left_out: list[FhirLeftOut] = field(default_factory=list)
+    not_read: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        resource = self.subject.resource
+        self.identifying: re.Pattern[str] | None = (
+            identifying(resource.raw) if resource is not None else None
+        )
+        self.medications = {
+            key: one
+            for one in self.resources
+            if one.kind == "Medication"
+            for key in (one.url, f"Medication/{one.raw.get('id')}")
+        }
+
+    def add(self, resource: Resource) -> None:
+        """Take what a resource holds, or say why not."""
+        reader = _READERS.get(resource.kind)
+        if resource.kind == "Medication":
+            return  # read where a statement or request refers to it
+        if reader is None:
+            self.not_read[resource.kind] += 1
+        elif resource.modified:
+            self.leave(resource, "it has a modifierExtension or implicitRules, which may change it")
+        else:
+            read = resource.read()
+            if resource.kind != "Patient" and not self.subject.owns(resource):
+                self.leave(resource, "its subject is not the patient, or cannot be told")
+            elif reason := reader(self, resource, read):
+                self.leave(resource, reason)
+
+    def leave(self, resource: Resource, reason: str) -> None:
+        """Say why a resource was not taken."""
+        self.left_out.append(FhirLeftOut(resource.entry, resource.kind, reason))
+
+    def take(self, name: str, resource: Resource, words: Words, ending: str = "") -> str | None:
+        """Take a text, unless it is there already."""
+        held = self.texts.setdefault(name, {})
+        text = words.text + ending
+        if text.lower() in held:
+            return "the same is there already"
+        held[text.lower()] = text
+        note = "what identifies the patient is masked" if words.masked else ""
+        self.taken.append(FhirTaken(name, resource.entry, resource.kind, note=note))
+        return None
+
+    def finish(self, *, further_pages: bool) -> tuple[dict[str, Any], FhirReport]:
+        """The words of a `PatientContext`, and the report."""
+        readings = newest(self.measured)
+        self._take_smoking()
+        words = {
+            **self.person,
+            **{name: tuple(texts.values()) for name, texts in self.texts.items()},
+            **readings.values,
+        }
+        taken = (
+            *self._taken_for("age", "sex", _HISTORY, _MEDICATIONS),
+            *readings.taken,
+            *self._taken_for(_RISKS),
+        )
+        report = FhirReport(
+            taken,
+            (*self.left_out, *readings.left_out),
+            dict(self.not_read),
+            further_pages,
+        )
+        return words, report
+
+    def _taken_for(self, *names: str) -> list[FhirTaken]:
+        return [one for name in names for one in self.taken if one.field == name]
+
+    def _take_smoking(self) -> None:
+        """The newest answer counts, also where it says that there is no smoking."""
+        if not self.smoking:
+            return
+        *older, last = sorted(self.smoking)
+        self.left_out += [one.left_out("a newer one was taken") for one in older]
+        if not last.text:
+            self.left_out.append(last.left_out("it is no risk factor, or no answer that is known"))
+        else:
+            self.texts.setdefault(_RISKS, {})[last.text] = last.text
+            self.taken.append(FhirTaken(_RISKS, last.entry, "Observation", _SMOKING))
+
+
+# -- one reader for each type; each returns why it took nothing -----------------------------------
+
+
+def _patient(importing: _Import, resource: Resource, patient: Any) -> str | None:
+    if patient.birthDate:
+        end = importing.options.today
+        if patient.deceasedDateTime:
+            end = min(end, day(patient.deceasedDateTime))
+        importing.person["age"] = _age(patient.birthDate, end, resource)
+        exact = isinstance(patient.birthDate, date)
+        note = "" if exact else "from a date of birth without a day, so up to a year too high"
+        importing.taken.append(FhirTaken("age", resource.entry, "Patient", unit="a", note=note))
+    if patient.gender in {"male", "female", "other"}:
+        importing.person["sex"] = patient.gender
+        importing.taken.append(FhirTaken("sex", resource.entry, "Patient"))
+    return None if importing.person else "it has neither birthDate nor gender"
+
+
+_MONTHS = 12
+_TODDLER = 2
+
+
+def _age(born: Any, end: date, resource: Resource) -> float:
+    """Whole years; below two years whole months as a part of a year."""
+    birth = day(born)
+    if birth > end:
+        raise SvcRequestError(
+            f"Bundle.entry[{resource.entry}].resource (Patient): birthDate is after "
+            "the day for which the age is wanted (today, or the day of death)"
+        )
+    months = (end.year - birth.year) * _MONTHS + end.month - birth.month - (end.day < birth.day)
+    years = months // _MONTHS
+    return years if years >= _TODDLER else round(months / _MONTHS, 2)
+
+
+_OVER = frozenset({"inactive", "remission", "resolved"})
+_DOUBTED = frozenset({"unconfirmed", "provisional", "differential"})
+
+
+def _condition(importing: _Import, resource: Resource, condition: Any) -> str | None:
+    verified = set(codes_of(condition.verificationStatus))
+    if wrong := verified & {"refuted", "entered-in-error"}:
+        return f"it is {wrong.pop()}"
+    states = set(codes_of(condition.clinicalStatus))
+    abated = any(getattr(condition, name) for name in _ABATEMENTS)
+    over = bool(states & _OVER) or (not states and abated)
+    if over and not importing.options.past_conditions:
+        return "it is over (past_conditions=True takes it)"
+    words = words_of(condition.code, importing.identifying)
+    if words is None:
+        return "it has no text"
+    ending = " (unconfirmed)" if verified & _DOUBTED else ""
+    return importing.take(_HISTORY, resource, words, ending + (" (past)" if over else ""))
+
+
+_ABATEMENTS = tuple(f"abatement{form}" for form in ("DateTime", "Age", "Period", "Range", "String"))
+
+
+def _medication(importing: _Import, resource: Resource, medication: Any) -> str | None:
+    if medication.status != "active":
+        return "it is not active"
+    if resource.kind == "MedicationRequest":
+        if medication.doNotPerform:
+            return "it says that the medication is not to be given (doNotPerform)"
+        if medication.intent in {"proposal", "plan", "option"}:
+            return "it is a proposal, a plan or an option"
+    words = words_of(medication.medicationCodeableConcept, importing.identifying)
+    if words is None and medication.medicationReference is not None:
+        words = _referred(importing, resource, medication.medicationReference)
+    if words is None:
+        return "it has no text, or refers to a medication that is not in the bundle"
+    return importing.take(_MEDICATIONS, resource, words)
+
+
+def _referred(importing: _Import, resource: Resource, reference: Any) -> Words | None:
+    """The medication that a reference names: contained, in the bundle, or by its display only."""
+    name = str(reference.reference or "")
+    place, raw = f"entry[{resource.entry}].resource.contained", _contained(resource, name)
+    if raw is None and name in importing.medications:
+        found = importing.medications[name]
+        place, raw = f"entry[{found.entry}].resource", found.raw
+    words = None
+    if raw is not None:
+        words = words_of(checked("Medication", raw, place).code, importing.identifying)
+    return words or masked(reference.display, importing.identifying)
+
+
+def _contained(resource: Resource, name: str) -> Mapping[str, Any] | None:
+    held = resource.raw.get("contained")
+    for one in held if isinstance(held, (list, tuple)) else ():
+        if isinstance(one, Mapping) and one.get("resourceType") == "Medication":
+            known = one.get("id")
+            if isinstance(known, str) and name == f"#{known}":
+                return one
+    return None
+
+
+def _family(importing: _Import, resource: Resource, family: Any) -> str | None:
+    if family.status not in {"completed", "partial"}:
+        return "its status is neither completed nor partial"
+    relation = words_of(family.relationship, importing.identifying)
+    reasons = [
+        importing.take(
+            _RISKS,
+            resource,
+            Words(f"family history: {words.text}", words.masked),
+            f" ({relation.text})" if relation else "",
+        )
+        for words in _conditions_of(family, importing.identifying)
+    ]
+    if not reasons:
+        return "it names no condition"
+    return None if None in reasons else reasons[0]
+
+
+def _conditions_of(family: Any, pattern: re.Pattern[str] | None) -> Iterator[Words]:
+    for condition in family.condition or ():
+        if words := words_of(condition.code, pattern):
+            yield words
+
+
+def _observation(importing: _Import, resource: Resource, observation: Any) -> str | None:
+    if not is_final(observation):
+        return "its status is not final, amended or corrected"
+    if importing.options.since is not None:
+        made = time_of(observation)
+        if made is None or made < importing.options.since:
+            return "it was made before `since`, or does not say when"
+    if any("modifierExtension" in part for part in _components(resource)):
+        return "a component has a modifierExtension, which may change it"
+    if _SMOKING in codes_of(observation.code):
+        importing.smoking.append(_smoking(resource, observation))
+        return None
+    found = list(measurements(resource, observation, importing.options.codes))
+    importing.measured += found
+    return None if found else "its code is not one that is read, or it has no number"
+
+
+def _components(resource: Resource) -> Iterator[Mapping[str, Any]]:
+    held = resource.raw.get("component")
+    for one in held if isinstance(held, (list, tuple)) else ():
+        if isinstance(one, Mapping):
+            yield one
+
+
+def _smoking(resource: Resource, observation: Any) -> _Smoking:
+    answers = codes_of(observation.valueCodeableConcept)
+    text = next((_SMOKERS[code] for code in answers if code in _SMOKERS), "")
+    made = time_of(observation) or OLDEST
+    issued = instant(observation.issued) if observation.issued else OLDEST
+    return _Smoking(made, issued, resource.entry, text)
+
+
+_READERS: Mapping[str, Callable[[_Import, Resource, Any], str | None]] = {
+    "Patient": _patient,
+    "Condition": _condition,
+    "MedicationStatement": _medication,
+    "MedicationRequest": _medication,
+    "FamilyMemberHistory": _family,
+    "Observation": _observation,
+}

@@ -1,0 +1,809 @@
+"""PatientContext.from_fhir: what it takes from a bundle, what it leaves out, what it never reads."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+import traceback
+from datetime import date, datetime, timezone
+from decimal import Decimal
+
+import pytest
+from langchain.agents import create_agent
+
+import langchain_svc as svc
+from langchain_svc.patient import on_wire
+from langchain_svc.sandbox import Sandbox
+
+pytest.importorskip("fhir.resources", reason="the extra fhir is not installed")
+
+TODAY = date(2025, 6, 15)
+ID = "5cbc121b-cd71-4428-b8b7-31e53eba8184"
+OWN = {"reference": f"urn:uuid:{ID}"}
+# What identifies the patient, each in another element and none of it in a field that is sent.
+NAMES = {
+    "family": "Quuxberg482", "given": "Zebulonia", "maiden": "Frobnitz", "mrn": "MRN-88231-77", "ssn": "999-44-1123", "phone": "555-773-9012",
+    "street": "77 Wumpus Terrace Suite 4", "city": "Flurbville", "postal": "90417", "mail": "zq@flurb.example", "contact": "Grobulina", "doctor": "Dorble Hackenbush",
+}  # fmt: skip
+
+
+def quantity(value, code, unit=None, **more):
+    return {
+        "value": value,
+        "unit": unit or code,
+        "system": "http://unitsofmeasure.org",
+        "code": code,
+        **more,
+    }
+
+
+def concept(code, display, system="http://snomed.info/sct"):
+    return {"coding": [{"system": system, "code": code, "display": display}], "text": display}
+
+
+def patient(**changes):
+    return {
+        "resourceType": "Patient",
+        "id": ID,
+        "text": {"status": "generated", "div": f"<div xmlns='http://www.w3.org/1999/xhtml'>{NAMES['family']}</div>"},
+        "extension": [{"url": "http://hl7.org/fhir/StructureDefinition/patient-mothersMaidenName", "valueString": NAMES["maiden"]}],
+        "identifier": [{"type": {"text": "Medical Record Number"}, "system": "http://hospital.example", "value": NAMES["mrn"]}, {"value": NAMES["ssn"]}],
+        "name": [{"use": "official", "family": NAMES["family"], "given": [NAMES["given"]], "prefix": ["Mrs."]}],
+        "telecom": [{"system": "phone", "value": NAMES["phone"]}, {"system": "email", "value": NAMES["mail"]}],
+        "gender": "female",
+        "birthDate": "1963-06-16",
+        "address": [{"line": [NAMES["street"]], "city": NAMES["city"], "postalCode": NAMES["postal"], "country": "US"}],
+        "contact": [{"name": {"text": NAMES["contact"]}}],
+        "generalPractitioner": [{"display": NAMES["doctor"]}],
+        **changes,
+    }  # fmt: skip
+
+
+def condition(
+    snomed="59621000",
+    display="Essential hypertension (disorder)",
+    clinical="active",
+    verified="confirmed",
+    **changes,
+):
+    states = "http://terminology.hl7.org/CodeSystem/condition-"
+    made = {
+        "resourceType": "Condition",
+        "clinicalStatus": {"coding": [{"system": f"{states}clinical", "code": clinical}]},
+        "verificationStatus": {"coding": [{"system": f"{states}ver-status", "code": verified}]},
+        "code": concept(snomed, display),
+        "subject": {**OWN, "display": NAMES["family"]},
+        "recordedDate": "2019-02-01T10:00:00-05:00",
+        "recorder": {"display": NAMES["doctor"]},
+        "note": [{"text": NAMES["family"]}],
+    }
+    return {**made, **changes}
+
+
+def medication(
+    kind="MedicationRequest", display="lisinopril 10 MG Oral Tablet", status="active", **changes
+):
+    made = {
+        "resourceType": kind,
+        "status": status,
+        "medicationCodeableConcept": concept(
+            "314076", display, "http://www.nlm.nih.gov/research/umls/rxnorm"
+        ),
+        "subject": OWN,
+        **({"intent": "order"} if kind == "MedicationRequest" else {}),
+        "requester" if kind == "MedicationRequest" else "informationSource": {
+            "display": NAMES["doctor"]
+        },
+    }
+    return {k: v for k, v in {**made, **changes}.items() if v is not None}
+
+
+def observation(code, value=None, at="2025-03-01T09:00:00-05:00", status="final", **changes):
+    made = {
+        "resourceType": "Observation",
+        "status": status,
+        "category": [
+            {
+                "coding": [
+                    {
+                        "system": "http://terminology.hl7.org/CodeSystem/observation-category",
+                        "code": "vital-signs",
+                    }
+                ]
+            }
+        ],
+        "code": {
+            "coding": [{"system": "http://loinc.org", "code": code, "display": "a name"}],
+            "text": "a name",
+        },
+        "subject": OWN,
+        "effectiveDateTime": at,
+        "issued": "2025-03-01T09:00:00.123-05:00",
+        "performer": [{"display": NAMES["doctor"]}],
+        "valueQuantity": value,
+    }
+    return {k: v for k, v in {**made, **changes}.items() if v is not None}
+
+
+def pressure(high, low, unit="mm[Hg]", **changes):
+    parts = [
+        {
+            "code": concept(code, "pressure", "http://loinc.org"),
+            "valueQuantity": quantity(value, unit),
+        }
+        for code, value in (("8480-6", high), ("8462-4", low))
+        if value is not None
+    ]
+    return observation("85354-9", component=parts, **changes)
+
+
+def smoking(code, at="2025-01-01", system="http://snomed.info/sct"):
+    return observation("72166-2", at=at, valueCodeableConcept=concept(code, "a status", system))
+
+
+def bundle(*resources, first=None, **changes):
+    held = [first or patient(), *resources]
+    entries = [
+        {
+            "fullUrl": f"urn:uuid:{ID if one['resourceType'] == 'Patient' else f'00000000-0000-4000-8000-{n:012}'}",
+            "resource": one,
+            "request": {"method": "POST", "url": one["resourceType"]},
+        }
+        for n, one in enumerate(held)
+    ]
+    return {"resourceType": "Bundle", "type": "transaction", "entry": entries, **changes}
+
+
+def taken(*resources, **options):
+    return svc.PatientContext.from_fhir(bundle(*resources), today=TODAY, **options)
+
+
+def sent(*resources, **options):
+    return on_wire(taken(*resources, **options))
+
+
+WHOLE = bundle(
+    {"resourceType": "Encounter", "status": "finished", "class": {"code": "AMB"}, "subject": OWN},
+    condition(),
+    condition("44054006", "Diabetes mellitus type 2 (disorder)"),
+    condition("444814009", "Viral sinusitis (disorder)", clinical="resolved"),
+    condition("22298006", "Myocardial infarction", verified="refuted"),
+    condition("13645005", "Chronic obstructive lung disease", verified="provisional"),
+    medication(),
+    medication("MedicationStatement", "metformin 500 MG Oral Tablet"),
+    medication(display="amoxicillin 250 MG Oral Capsule", status="completed"),
+    pressure(153, 94),
+    observation("8867-4", quantity(88, "/min")),
+    observation("8310-5", quantity(Decimal("100.4"), "[degF]")),
+    observation("9279-1", quantity(18, "/min")),
+    observation("2708-6", quantity(97, "%")),
+    observation("67151-1", quantity(22, "ng/L")),
+    observation("42637-9", quantity(80, "pg/mL")),
+    observation("33762-6", quantity(300, "pg/mL")),
+    observation("14682-9", quantity(88.4, "umol/L")),
+    observation("4548-4", quantity(6.9, "%")),
+    smoking("8517006"),
+    {"resourceType": "FamilyMemberHistory", "status": "completed", "patient": OWN, "name": NAMES["contact"], "relationship": concept("MTH", "mother", "http://terminology.hl7.org/CodeSystem/v3-RoleCode"), "condition": [{"code": concept("254837009", "Breast cancer")}]},
+    {"resourceType": "Claim", "status": "active"},
+    {"resourceType": "Claim", "status": "active"},
+)  # fmt: skip
+EXPECTED = {
+    "age": 61,
+    "sex": "female",
+    "medicalHistory": ("Essential hypertension (disorder)", "Diabetes mellitus type 2 (disorder)", "Chronic obstructive lung disease (unconfirmed)"),
+    "currentMedications": ("lisinopril 10 MG Oral Tablet", "metformin 500 MG Oral Tablet"),
+    "vitalSigns": {"systolic": 153, "diastolic": 94, "heartRate": 88, "temperature": 38.0, "respiratoryRate": 18, "oxygenSaturation": 97},
+    "labResults": {"troponin": 0.022, "bnp": 80, "ntProBnp": 300, "creatinine": 0.999981},
+    "riskFactors": ("family history: Breast cancer (mother)", "former smoker"),
+}  # fmt: skip
+
+
+def as_json(value):
+    return json.dumps(value, default=float)
+
+
+def test_a_whole_bundle_becomes_a_record():
+    record = svc.PatientContext.from_fhir(WHOLE, today=TODAY)
+    assert on_wire(record) == EXPECTED
+    assert record == svc.PatientContext(**EXPECTED)
+
+
+def test_the_report_says_what_was_done_and_no_value():
+    report = svc.PatientContext.from_fhir(WHOLE, today=TODAY).fhir_report
+    assert isinstance(report, svc.FhirReport)
+    by_field = {one.field: one for one in report.taken}
+    temperature = by_field["vital_signs.temperature"]
+    assert (temperature.entry, temperature.code) == (12, "8310-5")
+    assert (temperature.converted_from, temperature.unit) == ("[degF]", "Cel")
+    assert by_field["lab_results.creatinine"].converted_from == "umol/L"
+    assert by_field["vital_signs.heart_rate"].converted_from == ""
+    assert [one.entry for one in report.taken if one.field == "medical_history"] == [2, 3, 6]
+    assert report.not_read == {"Encounter": 1, "Claim": 2}
+    assert [(one.entry, one.resource) for one in report.left_out] == [
+        (4, "Condition"), (5, "Condition"), (9, "MedicationRequest"), (19, "Observation"),
+    ]  # fmt: skip
+    for view in (str(report), repr(report)):
+        for value in ("hypertension", "lisinopril", "153", "100.4", "1963", "2025", ID, "61"):
+            assert value not in view, value
+    assert "vital_signs.temperature: Observation entry[12], 8310-5, [degF] to Cel" in str(report)
+    assert svc.PatientContext(age=3).fhir_report is None
+
+
+@pytest.mark.parametrize("form", ["dict", "text", "bytes", "bytes with a mark", "object"])
+def test_forms_of_a_bundle(form):
+    text = as_json(WHOLE)
+    if form == "object":
+        from fhir.resources.R4B.bundle import Bundle
+
+        there = [
+            one
+            for one in WHOLE["entry"]
+            if one["resource"]["resourceType"] not in {"Claim", "Encounter"}
+        ]
+        given = Bundle.model_validate_json(as_json({**WHOLE, "entry": there}))
+    else:
+        given = {
+            "dict": WHOLE,
+            "text": text,
+            "bytes": text.encode(),
+            "bytes with a mark": b"\xef\xbb\xbf" + text.encode(),
+        }[form]
+    assert on_wire(svc.PatientContext.from_fhir(given, today=TODAY)) == EXPECTED
+
+
+def test_another_version_of_fhir_is_refused():
+    from fhir.resources.bundle import Bundle
+
+    with pytest.raises(svc.SvcRequestError, match=r"fhir\.resources\.R4B"):
+        svc.PatientContext.from_fhir(Bundle(type="collection"))
+
+
+def test_nothing_that_identifies_is_in_the_record():
+    record = svc.PatientContext.from_fhir(WHOLE, today=TODAY)
+    everything = (
+        as_json(on_wire(record))
+        + repr(vars(record))
+        + str(pickle.dumps(record))
+        + str(record.fhir_report)
+    )
+    for mark in (*NAMES.values(), ID, "1963-06-16", "urn:uuid"):
+        assert mark not in everything, mark
+
+
+def test_a_record_with_a_report_copies_and_pickles():
+    record = svc.PatientContext.from_fhir(WHOLE, today=TODAY)
+    for again in (copy.deepcopy(record), pickle.loads(pickle.dumps(record))):
+        assert again == record
+        assert again.fhir_report == record.fhir_report
+    assert "fhir" not in repr(record)
+
+
+# -- the patient -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("born", "today", "age"),
+    [
+        ("1963-06-15", TODAY, 62), ("1963-06-16", TODAY, 61), ("1970", TODAY, 55), ("1970-07", TODAY, 54), ("2025-06-15", TODAY, 0), ("2025-01-10", TODAY, 0.42),
+        ("2023-06-16", TODAY, 1.92), ("2023-06-15", TODAY, 2), ("2000-02-29", date(2001, 2, 28), 0.92),
+    ],
+)  # fmt: skip
+def test_ages(born, today, age):
+    made = bundle(first=patient(birthDate=born))
+    assert svc.PatientContext.from_fhir(made, today=today).age == age
+
+
+def test_the_age_of_today_is_the_default():
+    born = datetime.now().astimezone().date()
+    made = bundle(first=patient(birthDate=f"{born.year - 40}-01-01"))
+    assert svc.PatientContext.from_fhir(made).age == 40
+
+
+def test_an_age_ends_with_a_life():
+    first = patient(birthDate="1900-01-01", deceasedDateTime="1971-05-05T10:00:00Z")
+    assert svc.PatientContext.from_fhir(bundle(first=first)).age == 71
+
+
+@pytest.mark.parametrize(
+    ("gender", "sex"), [("male", "male"), ("other", "other"), ("unknown", None), (None, None)]
+)
+def test_sex(gender, sex):
+    assert (
+        svc.PatientContext.from_fhir(bundle(first=patient(gender=gender)), today=TODAY).sex == sex
+    )
+
+
+def test_a_bundle_without_a_patient_or_anything():
+    made = bundle(condition(), pressure(120, 80))
+    del made["entry"][0]
+    assert on_wire(svc.PatientContext.from_fhir(made)) == {
+        "medicalHistory": ("Essential hypertension (disorder)",),
+        "vitalSigns": {"systolic": 120, "diastolic": 80},
+    }
+    assert (
+        on_wire(svc.PatientContext.from_fhir({"resourceType": "Bundle", "type": "collection"}))
+        == {}
+    )
+
+
+# -- whose it is -----------------------------------------------------------------------------------
+
+STRANGERS = [
+    "urn:uuid:11111111-0000-4000-8000-000000000000",
+    "Patient/other",
+    "https://a.example/fhir/Patient/other",
+    f"https://b.example/fhir/Patient/{ID}",
+]
+
+
+def test_several_patients_are_an_error():
+    with pytest.raises(svc.SvcRequestError, match=r"2 patients \(entries 0, 2\)") as raised:
+        taken(condition(), patient(id="x"))
+    assert ID not in str(raised.value)
+
+
+@pytest.mark.parametrize("stranger", STRANGERS)
+@pytest.mark.parametrize(
+    "make", [condition, medication, lambda **c: observation("8867-4", quantity(88, "/min"), **c)]
+)
+def test_what_is_another_patients_is_an_error(make, stranger):
+    made = bundle(make(subject={"reference": stranger}))
+    if stranger.startswith("https://b"):
+        made["entry"][0]["fullUrl"] = f"https://a.example/fhir/Patient/{ID}"
+    with pytest.raises(
+        svc.SvcRequestError, match=r"entry\[1\].*subject is another patient"
+    ) as raised:
+        svc.PatientContext.from_fhir(made)
+    assert stranger not in str(raised.value)
+    if stranger.endswith(ID):
+        return  # without a Patient nothing tells on which server the first one is
+    without = {**made, "entry": [{"resource": make()}, *made["entry"][1:]]}
+    with pytest.raises(svc.SvcRequestError, match="another patient"):
+        svc.PatientContext.from_fhir(without)
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        f"Patient/{ID}",
+        f"Patient/{ID}/_history/3",
+        f"https://a.example/fhir/Patient/{ID}",
+        f"https://a.example/fhir/Patient/{ID}/_history/1",
+        f"urn:uuid:{ID}",
+    ],
+)
+def test_forms_of_a_reference_to_the_patient(reference):
+    made = bundle(condition(subject={"reference": reference}))
+    assert len(svc.PatientContext.from_fhir(made, today=TODAY).medical_history) == 1
+    made["entry"][0]["fullUrl"] = f"https://a.example/fhir/Patient/{ID}"
+    assert len(svc.PatientContext.from_fhir(made, today=TODAY).medical_history) == 1
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        {"reference": "Group/1"},
+        {"reference": "Device/1"},
+        {"reference": "#p"},
+        {"reference": "Patient?identifier=x"},
+        {"identifier": {"value": "x"}},
+        {"display": "x"},
+        {},
+    ],
+)
+def test_what_cannot_be_told_to_be_the_patients_is_left_out(subject):
+    record = taken(observation("8867-4", quantity(88, "/min"), subject=subject))
+    assert record.vital_signs is None
+    assert "subject" in record.fhir_report.left_out[0].reason
+
+
+def test_a_group_of_the_bundle_is_no_patient():
+    group = {"resourceType": "Group", "type": "person", "actual": True}
+    record = taken(
+        group,
+        observation(
+            "8867-4",
+            quantity(88, "/min"),
+            subject={"reference": "urn:uuid:00000000-0000-4000-8000-000000000001"},
+        ),
+    )
+    assert record.vital_signs is None
+
+
+def test_an_observation_without_a_subject_is_the_patients():
+    made = observation("8867-4", quantity(88, "/min"))
+    del made["subject"]
+    assert taken(made).vital_signs.heart_rate == 88
+
+
+# -- conditions and medications --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "history", "with_past"),
+    [
+        ({}, "X", "X"), ({"clinical": "recurrence"}, "X", "X"), ({"clinical": "relapse"}, "X", "X"), ({"clinical": "resolved"}, None, "X (past)"), ({"clinical": "inactive"}, None, "X (past)"),
+        ({"clinical": "remission"}, None, "X (past)"), ({"verified": "refuted"}, None, None), ({"verified": "entered-in-error"}, None, None), ({"verified": "unconfirmed"}, "X (unconfirmed)", "X (unconfirmed)"),
+        ({"clinicalStatus": {}}, "X", "X"), ({"clinicalStatus": {}, "abatementDateTime": "2020"}, None, "X (past)"), ({"clinicalStatus": {}, "abatementString": "in May"}, None, "X (past)"),
+        ({"code": {}}, None, None), ({"modifierExtension": [{"url": "http://x.example/not"}]}, None, None), ({"implicitRules": "http://x.example"}, None, None),
+    ],
+)  # fmt: skip
+def test_conditions(changes, history, with_past):
+    made = condition(display="X", **changes)
+    for past, expected in ((False, history), (True, with_past)):
+        record = taken(made, past_conditions=past)
+        assert record.medical_history == ((expected,) if expected else ())
+        assert len(record.fhir_report.left_out) == (0 if expected else 1)
+
+
+@pytest.mark.parametrize(
+    ("made", "there"),
+    [
+        (medication(), True), (medication("MedicationStatement"), True), (medication(status="stopped"), False), (medication(status="on-hold"), False), (medication("MedicationStatement", status="not-taken"), False),
+        (medication("MedicationStatement", status="entered-in-error"), False), (medication(intent="plan"), False), (medication(intent="proposal"), False), (medication(intent="instance-order"), True),
+        (medication(doNotPerform=True), False), (medication(doNotPerform=False), True), (medication(modifierExtension=[{"url": "http://x.example"}]), False),
+    ],
+)  # fmt: skip
+def test_medications(made, there):
+    record = taken(made)
+    assert bool(record.current_medications) is there
+    assert len(record.fhir_report.left_out) == (not there)
+
+
+def test_medications_by_reference():
+    held = {
+        "resourceType": "Medication",
+        "id": "m1",
+        "code": concept("1", "warfarin 5 MG", "http://www.nlm.nih.gov/research/umls/rxnorm"),
+    }
+    inside = {**held, "code": concept("2", "digoxin 0.125 MG", "http://www.whocc.no/atc")}
+
+    def refers(reference, **more):
+        return medication(
+            medicationCodeableConcept=None, medicationReference={"reference": reference, **more}
+        )
+
+    record = taken(
+        held,
+        refers("urn:uuid:00000000-0000-4000-8000-000000000001"),
+        refers("Medication/m1"),
+        {**refers("#m1"), "contained": [inside]},
+        refers("Medication/elsewhere", display="aspirin 81 MG"),
+        refers("Medication/elsewhere"),
+    )
+    assert record.current_medications == ("warfarin 5 MG", "digoxin 0.125 MG", "aspirin 81 MG")
+    assert [one.entry for one in record.fhir_report.left_out] == [3, 6]
+    with pytest.raises(
+        svc.SvcRequestError,
+        match=r"entry\[1\]\.resource\.contained \(Medication\): code\.text must be a text",
+    ):
+        taken({**refers("#m1"), "contained": [{**inside, "code": {"text": 5}}]})
+
+
+TYPED = f"diabetes of {NAMES['given']} {NAMES['family'].upper()}, call {NAMES['phone']}"
+LOCAL = "http://hospital.example/codes"
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "masked"),
+    [
+        ({"coding": [{"system": "http://snomed.info/sct", "code": "1", "display": "Diabetes"}], "text": TYPED}, "Diabetes", False),
+        ({"coding": [{"system": LOCAL, "display": "first"}, {"system": "http://hl7.org/fhir/sid/icd-10-cm", "display": "Type 2 diabetes"}]}, "Type 2 diabetes", False),
+        ({"text": TYPED}, "diabetes of [...] [...], call [...]", True),
+        ({"coding": [{"system": LOCAL, "display": TYPED}]}, "diabetes of [...] [...], call [...]", True),
+        ({"text": "  sugar \n disease "}, "sugar disease", False),
+        ({"coding": [{"system": "http://hl7.org/fhir/sid/icd-10", "code": "E11.9"}]}, "ICD-10 E11.9", False),
+        ({"coding": [{"system": "http://snomed.info/sct", "code": "1", "display": f"{NAMES['family']} disease"}]}, f"{NAMES['family']} disease", False),
+    ],
+)  # fmt: skip
+def test_words_of_a_terminology_go_first_and_others_are_masked(code, text, masked):
+    record = taken(condition(code=code))
+    assert record.medical_history == (text,)
+    assert bool(record.fhir_report.taken[-1].note) is masked
+
+
+def test_the_same_condition_is_taken_once():
+    record = taken(condition(), condition(display="essential hypertension (DISORDER)"))
+    assert len(record.medical_history) == 1
+    assert record.fhir_report.left_out[0].reason == "the same is there already"
+
+
+# -- observations ----------------------------------------------------------------------------------
+
+UNITS = [
+    ("8867-4", 88, "/min", "heartRate", 88), ("8867-4", 88, "1/min", "heartRate", 88), ("8867-4", 88, "{Beats}/min", "heartRate", 88), ("8867-4", 1.5, "Hz", "heartRate", 90.0),
+    ("8310-5", 98.6, "[degF]", "temperature", 37.0), ("8310-5", 310.15, "K", "temperature", 37.0), ("8310-5", 37.1, "Cel", "temperature", 37.1), ("8480-6", 16, "kPa", "systolic", 120.01),
+    ("2160-0", 1.1, "mg/dL", "creatinine", 1.1), ("2160-0", 1.1, "mg/dl", "creatinine", 1.1), ("2160-0", 11, "mg/L", "creatinine", 1.1), ("14682-9", 100, "umol/L", "creatinine", 1.1312),
+    ("10839-9", 0.04, "ng/mL", "troponin", 0.04), ("6598-7", 40, "ng/L", "troponin", 0.04), ("89579-7", 40, "pg/mL", "troponin", 0.04), ("67151-1", 0.04, "ug/L", "troponin", 0.04),
+    ("30934-4", 100, "ng/L", "bnp", 100), ("30934-4", 10, "pmol/L", "bnp", 34.64), ("33763-4", 10, "pmol/L", "ntProBnp", 84.57), ("59408-5", 0.97, "1", "oxygenSaturation", 97),
+]  # fmt: skip
+
+
+def readings(*resources, **options):
+    found = sent(*resources, **options)
+    return {**found.get("vitalSigns", {}), **found.get("labResults", {})}
+
+
+@pytest.mark.parametrize(("code", "value", "unit", "name", "expected"), UNITS)
+def test_units_are_converted(code, value, unit, name, expected):
+    assert readings(observation(code, quantity(value, unit)))[name] == pytest.approx(
+        expected, rel=2e-5
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [({"unit": "F"}, 37.0), ({"unit": "°F"}, 37.0), ({"unit": "degF"}, 37.0), ({"code": "[degF]"}, 37.0), ({"unit": "anything", "code": "[degF]", "system": "http://unitsofmeasure.org"}, 37.0)],
+)  # fmt: skip
+def test_units_as_people_write_them(words, expected):
+    assert readings(observation("8310-5", {"value": 98.6, **words})) == {"temperature": expected}
+    assert readings(observation("8480-6", {"value": 120, "unit": "mmHg"})) == {"systolic": 120}
+
+
+def test_numbers_in_the_right_unit_stay_as_they_are():
+    found = readings(
+        pressure(120, Decimal("80.0")), observation("2160-0", quantity(0.8999999, "mg/dL"))
+    )
+    assert repr(found) == "{'systolic': 120, 'diastolic': 80.0, 'creatinine': 0.8999999}"
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (observation("8310-5", {"value": 98.6137}), r"entry\[1\].*8310-5, for vital_signs\.temperature: it has no unit; it is sent in Cel"),
+        (observation("8310-5", quantity(98.6137, "mg/dL")), "unit cannot be converted to Cel"), (observation("8310-5", quantity(98.6137, "Quuxberg482")), "unit cannot be converted"),
+        (observation("10839-9", quantity(98.6137, "mol/L")), "cannot be converted to ng/mL"), (observation("8310-5", quantity(98.6137, "Cel")), r"temperature \(Bundle\.entry 1\).*Fahrenheit"),
+        (pressure(93.6137, 98.6137), r"vital_signs \(Bundle\.entry 1, 1\).*exchanged"), (pressure(16.6137, 10.6137), r"systolic \(Bundle\.entry 1\).*kPa"),
+        (observation("2160-0", quantity(-98.6137, "mg/dL")), "lab_results.creatinine .*negative"), (condition(display="a <b>98.6137</b>"), r"medical_history\.0 \(Bundle\.entry 1\).*markup"),
+    ],
+)  # fmt: skip
+def test_what_is_doubted_is_an_error_without_the_value(made, said):
+    with pytest.raises(svc.SvcRequestError, match=said) as raised:
+        taken(made)
+    text = "".join(traceback.format_exception(raised.value))
+    assert ".6137" not in text.split("SvcRequestError: ")[-1]
+    assert "Quuxberg" not in text.split("SvcRequestError: ")[-1]
+    assert "direct cause" not in text
+    assert "During handling" not in text
+
+
+RATE = [
+    observation("8867-4", quantity(value, "/min"), at=at)
+    for value, at in (
+        (60, "2019-05"),
+        (70, "2024-12-31T23:30:00-05:00"),
+        (80, "2025-01-01T03:00:00Z"),
+        (50, "2018"),
+    )
+]
+
+
+@pytest.mark.parametrize("turn", range(4))
+def test_the_newest_wins_wherever_it_stands(turn):
+    made = RATE[turn:] + RATE[:turn]
+    record = taken(*made)
+    assert record.vital_signs.heart_rate == 70  # half past four in UTC
+    assert len(record.fhir_report.left_out) == 3
+
+
+def test_of_equal_times_the_later_issued_and_then_the_later_entry_wins():
+    first = observation("8867-4", quantity(61, "/min"), issued="2025-03-02T00:00:00Z")
+    second = observation("8867-4", quantity(62, "/min"), issued="2025-03-01T00:00:00Z")
+    assert readings(first, second) == {"heartRate": 61}
+    assert readings(second, second | {"valueQuantity": quantity(63, "/min")}) == {"heartRate": 63}
+
+
+@pytest.mark.parametrize(
+    "status", ["preliminary", "registered", "cancelled", "entered-in-error", "unknown"]
+)
+def test_only_final_results_count(status):
+    newer = observation("8867-4", quantity(99, "/min"), at="2025-05-01", status=status)
+    assert readings(RATE[0], newer) == {"heartRate": 60}
+    for final in ("amended", "corrected"):
+        assert readings(RATE[0], newer | {"status": final}) == {"heartRate": 99}
+
+
+def test_times_may_be_a_period_an_instant_or_the_issue():
+    period = observation(
+        "8867-4",
+        quantity(71, "/min"),
+        at=None,
+        effectivePeriod={"start": "2025-04-01", "end": "2025-04-03"},
+    )
+    instant = observation(
+        "8867-4", quantity(72, "/min"), at=None, effectiveInstant="2025-04-02T00:00:00Z"
+    )
+    issued = observation("8867-4", quantity(73, "/min"), at=None)
+    assert readings(instant, period, issued) == {"heartRate": 71}
+    assert readings(issued, instant) == {"heartRate": 72}
+
+
+def test_a_bound_is_no_number_and_no_older_number_takes_its_place():
+    old = observation("10839-9", quantity(3.2, "ng/mL"), at="2025-01-01")
+    new = observation("10839-9", quantity(0.01, "ng/mL", comparator="<"), at="2025-01-02")
+    record = taken(old, new)
+    assert record.lab_results is None
+    assert "bound" in record.fhir_report.left_out[-1].reason
+
+
+def test_a_result_that_is_absent_leaves_the_older_one():
+    absent = observation("10839-9", at="2025-05-01", dataAbsentReason={"text": "lost"})
+    old = observation("10839-9", quantity(0.02, "ng/mL"))
+    assert readings(old, absent) == {"troponin": 0.02}
+
+
+def test_a_pressure_is_two_numbers_of_one_moment():
+    record = taken(pressure(150, 95, at="2025-01-01"), pressure(118, None, at="2025-02-01"))
+    assert on_wire(record)["vitalSigns"] == {"systolic": 118}
+    apart = [
+        observation(code, quantity(value, "mm[Hg]"))
+        for code, value in (("8480-6", 119), ("8462-4", 79))
+    ]
+    assert readings(pressure(150, 95, at="2025-01-01"), *apart) == {
+        "systolic": 119,
+        "diastolic": 79,
+    }
+
+
+@pytest.mark.parametrize("since", [date(2025, 1, 1), datetime(2025, 1, 1, tzinfo=timezone.utc)])
+def test_old_observations_can_be_left_out(since):
+    record = taken(RATE[0], observation("9279-1", quantity(18, "/min")), since=since)
+    assert on_wire(record)["vitalSigns"] == {"respiratoryRate": 18}
+    assert "since" in record.fhir_report.left_out[0].reason
+
+
+def test_modified_components_and_other_systems_are_not_read():
+    made = pressure(120, 80)
+    made["component"][0]["modifierExtension"] = [{"url": "http://x.example"}]
+    local = observation("8867-4", quantity(88, "/min"))
+    local["code"]["coding"][0]["system"] = LOCAL
+    record = taken(made, local)
+    assert record.vital_signs is None
+    assert len(record.fhir_report.left_out) == 2
+
+
+def test_further_laboratory_results_by_name():
+    made = [
+        observation("2345-7", quantity(99, "mg/dL")),
+        observation("718-7", quantity(141, "g/L")),
+    ]
+    assert readings(*made) == {}
+    options = {
+        "lab_codes": {"2345-7": "glucose", "718-7": "hemoglobin"},
+        "units": {"glucose": "mg/dL", "hemoglobin": "g/dL"},
+    }
+    assert sent(*made, **options)["labResults"] == {"glucose": 99, "hemoglobin": 14.1}
+
+
+def test_the_unit_of_a_laboratory_result_can_be_chosen():
+    made = [
+        observation("10839-9", quantity(0.04, "ng/mL")),
+        observation("2160-0", quantity(1, "mg/dL")),
+    ]
+    record = taken(*made, units={"troponin": "ng/L", "creatinine": "umol/L"})
+    assert on_wire(record)["labResults"] == {"troponin": 40, "creatinine": 88.4017}
+    assert {one.unit for one in record.fhir_report.taken if one.code} == {"ng/L", "umol/L"}
+    own = taken(observation("99999-9", quantity(5, "ng/L")), lab_codes={"99999-9": "troponin"})
+    assert own.lab_results.troponin == 0.005
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"lab_codes": {"glucose": "glucose"}}, "LOINC codes such as"), ({"lab_codes": {"2345-7": "glucose"}}, "units must have a UCUM unit"),
+        ({"units": {"temperature": "[degF]"}}, "names of laboratory results: troponin, bnp"), ({"units": {"glucose": "mg/dL"}}, "names of laboratory results"),
+    ],
+)  # fmt: skip
+def test_options_are_checked(options, said):
+    with pytest.raises(svc.SvcRequestError, match=said):
+        taken(**options)
+
+
+def test_images_are_added_by_the_application():
+    with pytest.raises(svc.SvcRequestError, match=r"images\.0: .*PNG or JPEG"):
+        taken(images=["/etc/passwd"])
+
+
+# -- risk factors ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("answers", "risks"),
+    [
+        ([smoking("449868002")], ("daily smoker",)), ([smoking("LA18976-3", system="http://loinc.org")], ("daily smoker",)), ([smoking("266919005")], ()), ([smoking("1")], ()),
+        ([smoking("449868002", at="2019"), smoking("8517006")], ("former smoker",)), ([smoking("8517006"), smoking("449868002", at="2019")], ("former smoker",)),
+        ([smoking("449868002", at="2019"), smoking("266919005")], ()),
+    ],
+)  # fmt: skip
+def test_smoking(answers, risks):
+    record = taken(*answers)
+    assert record.risk_factors == risks
+    assert len(record.fhir_report.left_out) == len(answers) - len(risks)
+
+
+@pytest.mark.parametrize(
+    ("status", "there"),
+    [
+        ("completed", True),
+        ("partial", True),
+        ("entered-in-error", False),
+        ("health-unknown", False),
+    ],
+)
+def test_family_history(status, there):
+    member = copy.deepcopy(WHOLE["entry"][21]["resource"]) | {"status": status}
+    assert member["resourceType"] == "FamilyMemberHistory"
+    member["condition"].append({"code": concept("73211009", "Diabetes mellitus")})
+    risks = ("family history: Breast cancer (mother)", "family history: Diabetes mellitus (mother)")
+    assert taken(member).risk_factors == (risks if there else ())
+
+
+# -- what is no bundle -----------------------------------------------------------------------------
+
+SECRET = NAMES["family"]
+BAD = [
+    ("/etc/passwd", "no valid JSON. Paths and addresses are not read"), (b"\xff\xfe", "no valid JSON"), ("[" * 100_000, "no valid JSON"), ("", "no valid JSON"), (None, "must be Bundle"), ([], "must be Bundle"), (5, "must be Bundle"),
+    ({"resourceType": "Patient", "name": SECRET}, "must be Bundle"), ({"resourceType": "Bundle", "type": "history"}, "old versions"), ({"resourceType": "Bundle", "entry": {"a": SECRET}}, r"Bundle\.entry must be a list"),
+    ({"resourceType": "Bundle", "entry": [SECRET]}, r"entry\[0\] must be an object"), ({"resourceType": "Bundle", "entry": [{"resource": SECRET}]}, r"entry\[0\]\.resource must be an object"),
+    ({"resourceType": "Bundle", "entry": [{}, {"resource": {"resourceType": SECRET}}]}, r"entry\[1\]\.resource\.resourceType must be the name"), (bundle(first=patient(birthDate=SECRET)), r"entry\[0\]\.resource \(Patient\): birthDate is not what"),
+    (bundle(first=patient(birthDate="1963-13-41")), "birthDate is not what"), (bundle(first=patient(birthDate="2999-01-01")), "birthDate is after"), (bundle(observation("8867-4", {"value": SECRET})), r"entry\[1\].*valueQuantity\.value is not what"),
+    (bundle(observation("8867-4", {SECRET: 1})), "valueQuantity holds an element that FHIR R4 does not have"), (bundle({"resourceType": "Observation", "status": "final"}), "code is missing"), (bundle(condition(subject=SECRET)), "subject"),
+    (bundle(observation("8867-4", quantity(88, "/min"), valueCodeableConcept={})), "the resource is not what"), (bundle(observation("8867-4", quantity(88, "/min"), at=SECRET)), "effectiveDateTime is not what"),
+    (bundle(medication(medicationCodeableConcept={"text": [SECRET]})), r"medicationCodeableConcept\.text must be a text"), (bundle(observation("8867-4", quantity(float("nan"), "/min"))), "value is not what"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("given", "said"), BAD)
+def test_what_is_no_bundle_is_said_without_its_values(given, said):
+    with pytest.raises(svc.SvcRequestError, match=said) as raised:
+        svc.PatientContext.from_fhir(given, today=TODAY)
+    assert SECRET not in str(raised.value)
+    assert "1963-13" not in str(raised.value)
+
+
+def test_one_page_of_several_is_told():
+    link = [{"relation": "self", "url": "http://x"}, {"relation": "next", "url": "http://y"}]
+    assert svc.PatientContext.from_fhir(bundle(link=link), today=TODAY).fhir_report.further_pages
+    assert not taken().fhir_report.further_pages
+
+
+# -- an agent --------------------------------------------------------------------------------------
+
+
+def test_an_agent_asks_about_the_patient_of_a_bundle_and_its_prompt_holds_no_value():
+    record = svc.PatientContext.from_fhir(WHOLE, today=TODAY)
+    with (
+        Sandbox() as box,
+        svc.ChatSvc(**box.v1, model="svc-pro") as model,
+        svc.SvcMedicalToolkit(
+            **box.medical, patient=record, selected=["svc_decision_support"]
+        ) as toolkit,
+    ):
+        agent = create_agent(model, toolkit.get_tools())
+        question = "Run decision support for chest pain, specialty cardiovascular."
+        state = agent.invoke({"messages": [("user", question)]})
+        prompts = [r.body.decode() for r in box.requests if r.path == "/v1/chat/completions"]
+        (medical,) = [r for r in box.requests if r.path == "/api/medical/clinic-protocols"]
+        everything = "".join(r.body.decode() + str(r.headers) + r.query for r in box.requests)
+    assert medical.json["vitalSigns"] == EXPECTED["vitalSigns"]
+    assert medical.json["labResults"] == EXPECTED["labResults"]
+    assert medical.json["medicalHistory"] == list(EXPECTED["medicalHistory"])
+    assert len(prompts) == 2
+    values = [
+        "hypertension",
+        "Diabetes",
+        "lung",
+        "lisinopril",
+        "metformin",
+        "153",
+        "0.999981",
+        "0.022",
+        "Breast",
+        "smoker",
+    ]
+    for text in (*prompts, *(message.text for message in state["messages"])):
+        for value in values:
+            assert value not in text, value
+    for mark in (*NAMES.values(), ID, "1963-06-16"):
+        assert mark not in everything, mark
