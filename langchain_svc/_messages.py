@@ -169,8 +169,9 @@ def _unsendable(kind: object) -> SvcRequestError:
     if isinstance(kind, str) and "image" in kind:
         return SvcRequestError(
             f"A message holds an image (a block of type {kind!r}), and the chat endpoint takes "
-            "text only. Have the image described first (POST /api/vision takes base64 or a URL, "
-            "with the task describe) and send the description as text"
+            'text only. Have the image described first: ChatSvc(image_inputs="describe") does it '
+            "for each image of a message, through POST /api/vision, which needs base_url "
+            "(SVC_BASE_URL)"
         )
     return SvcRequestError(
         f"A message holds a content block of type {kind!r}; the chat endpoint takes text only. "

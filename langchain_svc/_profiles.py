@@ -19,6 +19,9 @@ _WINDOWS = {
     "svc-code": 128_000,
 }
 
+# What changes where the images of messages are put into words.
+IMAGES_DESCRIBED = ModelProfile(image_inputs=True, image_url_inputs=True, image_tool_message=True)
+
 
 def text_profile(name: str, window: int | None) -> ModelProfile:
     """The profile of a model behind the text-only chat endpoint.

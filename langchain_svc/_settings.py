@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import time
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -87,7 +88,8 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A sentence's end that suggests the nearest known name, or lists them all."""
     names = sorted(known)
     # Other packages write "request_timeout" for "timeout"; a slip rarely is in the first letter.
-    near = sorted((one for one in names if one in name), key=len)[-1:]
+    near = [one for one in names if one.startswith(name)]
+    near += sorted((one for one in names if one in name), key=len)[-1:]
     near += difflib.get_close_matches(name, [one for one in names if one[:1] == name[:1]], n=1)
     return f"did you mean {near[0]!r}?" if near else "known are: " + ", ".join(names)
 
@@ -177,13 +179,14 @@ class ServiceSettings(BaseModel):
         return client
 
     def _limits(self, given: Mapping[str, Any]) -> Limits:
-        """How long and how often one call may try."""
+        """How long one use may take from now on, with all its calls, and how often each may try."""
         return Limits(
             timeout=given.get("timeout", self.timeout),
             deadline=given.get("deadline", self.deadline),
             max_retries=given.get("max_retries", self.max_retries),
             max_retry_wait=self.max_retry_wait,
             max_bytes=self.max_response_bytes,
+            begun=time.monotonic(),
         )
 
     def _headers(self, *, has_body: bool) -> tuple[tuple[str, str], ...]:

@@ -26,16 +26,17 @@ from ._events import REASK, atell, tell
 from ._expect import expectation
 from ._http.exchange import Call
 from ._http.readers import TextReader, WholeReader
+from ._image_inputs import ImageInputs
 from ._messages import SystemRole, Turns, to_wire
 from ._options import MaxTokens, ModelId, Options, Stop, Temperature, answer_words, checked
-from ._profiles import DEFAULT_MODEL, documented_profile, listed_profile
-from ._settings import Retries, ServiceSettings
+from ._profiles import DEFAULT_MODEL, IMAGES_DESCRIBED, documented_profile, listed_profile
+from ._settings import Retries
 from ._tokens import TOKENS_A_TURN, surely_too_long
 from ._toolcalls.render import FORMATS, ToolFormat
 from ._turns import PROVIDER, Turn
 from ._version import __version__
 from ._wire import v1
-from .config import ENV_BASE_URL_V1, V1, check_url
+from .config import ENV_BASE_URL_V1, V1
 from .errors import SvcContextOverflowError
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class ListedModel(v1.ModelRecord):
         return listed_profile(self)
 
 
-class ChatSvc(TokenCounts, Binding, ServiceSettings):
+class ChatSvc(TokenCounts, Binding, ImageInputs):
     """A chat model on the service's v1 interface.
 
     Every way of calling a LangChain chat model works: `invoke`, `stream`, `batch`, their
@@ -111,13 +112,6 @@ class ChatSvc(TokenCounts, Binding, ServiceSettings):
     """Whether a stream that just ends, with neither [DONE] nor a finish_reason, is an error."""
 
     @model_validator(mode="after")
-    def _check_base_url_v1(self) -> Self:
-        if self.base_url_v1 is not None:
-            checked = check_url(self.base_url_v1, self.insecure_hosts) if self.base_url_v1 else None
-            self.__dict__["base_url_v1"] = checked
-        return self
-
-    @model_validator(mode="after")
     def _set_langchain_svc_version(self) -> Self:
         self._add_version("langchain-svc", __version__)
         return self
@@ -144,7 +138,10 @@ class ChatSvc(TokenCounts, Binding, ServiceSettings):
         return True
 
     def _resolve_model_profile(self) -> ModelProfile | None:
-        return documented_profile(self.model)
+        profile = documented_profile(self.model)
+        if profile is not None and self.image_inputs == "describe":
+            profile |= IMAGES_DESCRIBED
+        return profile
 
     @property
     def _identifying_params(self) -> dict[str, Any]:
@@ -188,8 +185,11 @@ class ChatSvc(TokenCounts, Binding, ServiceSettings):
     def get_num_tokens_from_messages(
         self, messages: list[BaseMessage], tools: Sequence[Any] | None = None
     ) -> int:
-        """About how many tokens a conversation has as it would be sent, with its tools."""
-        turns = to_wire(messages, system_role=self.system_role)
+        """About how many tokens a conversation has as it would be sent, with its tools.
+
+        Nothing is asked for it: an image counts with its description once it has one.
+        """
+        turns = to_wire(self._known_words(messages), system_role=self.system_role)
         count = sum(self.get_num_tokens(turn["content"]) + TOKENS_A_TURN for turn in turns)
         if tools:
             schemas = (json.dumps(convert_to_openai_tool(tool)) for tool in tools)
@@ -205,7 +205,8 @@ class ChatSvc(TokenCounts, Binding, ServiceSettings):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        turn = self._turn(messages, stop, kwargs, stream=False)
+        options = self._options(stop, kwargs)
+        turn = self._turn(self._in_words(messages, options.limits), options, stream=False)
         while turn.call is not None:
             (answer,) = self._pieces(turn.call)
             turn.take(answer)
@@ -220,7 +221,9 @@ class ChatSvc(TokenCounts, Binding, ServiceSettings):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        turn = self._turn(messages, stop, kwargs, stream=False)
+        options = self._options(stop, kwargs)
+        said = await self._ain_words(messages, options.limits)
+        turn = self._turn(said, options, stream=False)
         while turn.call is not None:
             (answer,) = [answer async for answer in self._apieces(turn.call)]
             turn.take(answer)
@@ -235,7 +238,8 @@ class ChatSvc(TokenCounts, Binding, ServiceSettings):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
-        turn = self._turn(messages, stop, kwargs, stream=True)
+        options = self._options(stop, kwargs)
+        turn = self._turn(self._in_words(messages, options.limits), options, stream=True)
         while turn.call is not None:
             with closing(self._pieces(turn.call)) as texts:
                 for text in texts:
@@ -253,7 +257,9 @@ class ChatSvc(TokenCounts, Binding, ServiceSettings):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
-        turn = self._turn(messages, stop, kwargs, stream=True)
+        options = self._options(stop, kwargs)
+        said = await self._ain_words(messages, options.limits)
+        turn = self._turn(said, options, stream=True)
         while turn.call is not None:
             async with aclosing(self._apieces(turn.call)) as texts:
                 async for text in texts:
@@ -280,16 +286,8 @@ class ChatSvc(TokenCounts, Binding, ServiceSettings):
         (models,) = [models async for models in self._apieces(self._listing())]
         return list(models)
 
-    def _turn(
-        self,
-        messages: Sequence[BaseMessage],
-        stop: list[str] | None,
-        overrides: Mapping[str, Any],
-        *,
-        stream: bool,
-    ) -> Turn:
+    def _turn(self, messages: Sequence[BaseMessage], options: Options, *, stream: bool) -> Turn:
         """Prepares one turn: everything that can go wrong before sending goes wrong here."""
-        options = self._options(stop, overrides)
         turns = to_wire(
             messages,
             system_role=self.system_role,

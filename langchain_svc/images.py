@@ -44,6 +44,8 @@ class StoredImage:
         height: Its height in pixels; 0 for an address.
         label: A few words for people, on the contact sheet.
         generated: Whether the service made it. Those may be dropped to make room.
+        quoted: Whether it came in a message of a chat. Those may be dropped too.
+        description: What a vision model said of it, if a chat model asked.
     """
 
     handle: str
@@ -54,6 +56,8 @@ class StoredImage:
     height: int = 0
     label: str = ""
     generated: bool = False
+    quoted: bool = False
+    description: str = field(default="", repr=False)
 
     @property
     def mime_type(self) -> str | None:
@@ -66,17 +70,22 @@ class StoredImage:
         return base64.b64encode(self.data or b"").decode()
 
     @property
+    def sendable(self) -> str:
+        """What the service is sent of it: its address or its base64."""
+        return self.url or self.base64
+
+    @property
     def size(self) -> int:
         """What it takes of the store's bytes."""
-        return len(self.data or self.url or "")
+        return len(self.data or self.url or "") + len(self.description)
 
 
 class ImageStore:
     """Images by handle; bounded, and usable from any thread.
 
-    What the application adds stays until it is removed. When there is no room, the oldest
-    generated images are dropped; when that is not enough, adding fails. A handle is never given
-    to a second image.
+    What the application adds stays until it is removed. When there is no room, the oldest of the
+    generated images and of those that came in messages are dropped; when that is not enough,
+    adding fails. A handle is never given to a second image.
 
     Args:
         max_images: How many images it holds.
@@ -139,6 +148,26 @@ class ImageStore:
         else:
             image = _stored(data, self.look(data), label=label, generated=True)
         return self.get(self._put(image))
+
+    def add_quoted(self, *, url: str | None = None, data: bytes = b"") -> StoredImage:
+        """Put in what came in a message, or find it, if the same image is here already.
+
+        Raises:
+            ValueError: It is no image we take, or there is no room for it.
+        """
+        if url is not None:
+            return self._put_once(StoredImage("", url=check_address(url), quoted=True), None)
+        seen = self.look(data)
+        image = _stored(without_metadata(data), seen, label="", quoted=True)
+        return self._put_once(image, data)
+
+    def describe(self, handle: str, description: str) -> str:
+        """Keep what a vision model said of an image, if the image is still here."""
+        with self._lock:
+            image = self._images.get(handle)
+            if image is not None:
+                self._images[handle] = replace(image, description=description)
+        return description
 
     def get(self, handle: str) -> StoredImage:
         """The image of a handle.
@@ -273,20 +302,31 @@ class ImageStore:
 
     def _put(self, image: StoredImage) -> str:
         with self._lock:
-            self._make_room(image.size)
-            self._count += 1
-            handle = f"img_{self._count}"
-            self._images[handle] = replace(image, handle=handle)
-        return handle
+            return self._placed(image).handle
+
+    def _put_once(self, image: StoredImage, given: bytes | None) -> StoredImage:
+        """The image in the store; the one that is there already, if it is the same."""
+        with self._lock:
+            for known in self._images.values():
+                if known.url == image.url and known.data in (image.data, given):
+                    return known
+            return self._placed(image)
+
+    def _placed(self, image: StoredImage) -> StoredImage:
+        self._make_room(image.size)
+        self._count += 1
+        handle = f"img_{self._count}"
+        self._images[handle] = placed = replace(image, handle=handle)
+        return placed
 
     def _make_room(self, size: int) -> None:
-        """Drop the oldest generated images until there is room, or none if that cannot help."""
+        """Drop the oldest that may be dropped until there is room, or none if that cannot help."""
         held = sum(image.size for image in self._images.values())
         count = len(self._images)
         dropped = []
-        generated = (image for image in self._images.values() if image.generated)
+        passing = (image for image in self._images.values() if image.generated or image.quoted)
         while count >= self.max_images or held + size > self.max_bytes:
-            oldest = next(generated, None)
+            oldest = next(passing, None)
             if oldest is None:
                 raise PictureError(
                     f"the store is full ({count} images, {held:,} bytes): remove() some"
@@ -297,7 +337,9 @@ class ImageStore:
             del self._images[handle]
 
 
-def _stored(data: bytes, seen: Look, *, label: str, generated: bool = False) -> StoredImage:
+def _stored(
+    data: bytes, seen: Look, *, label: str, generated: bool = False, quoted: bool = False
+) -> StoredImage:
     return StoredImage(
         "",
         data=data,
@@ -306,6 +348,7 @@ def _stored(data: bytes, seen: Look, *, label: str, generated: bool = False) -> 
         height=seen.height,
         label=label,
         generated=generated,
+        quoted=quoted,
     )
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, closing
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ from langchain_core.outputs import Generation, GenerationChunk, LLMResult
 from pydantic import model_validator
 
 from ._counting import TokenCounts
+from ._gather import gather
 from ._general import GeneralSettings
 from ._http.exchange import Call
 from ._http.readers import TextReader, WholeReader
@@ -160,7 +160,7 @@ class SvcLLM(TokenCounts, BaseLLM, GeneralSettings):
         ask = self._awhole
         if self.streaming:
             ask = self._asummed
-        answers = await _all(ask(p, stop, run_manager, kwargs) for p in prompts)
+        answers = await gather(ask(p, stop, run_manager, kwargs) for p in prompts)
         return LLMResult(generations=[[answer] for answer in answers])
 
     def _stream(
@@ -277,17 +277,6 @@ class SvcLLM(TokenCounts, BaseLLM, GeneralSettings):
 def _sum(chunks: list[GenerationChunk]) -> Generation:
     text = "".join(chunk.text for chunk in chunks)
     return Generation(text=text, generation_info=chunks[-1].generation_info)
-
-
-async def _all(asks: Iterator[Coroutine[Any, Any, Generation]]) -> list[Generation]:
-    """All answers; the first failure ends the calls that still run."""
-    tasks = [asyncio.ensure_future(ask) for ask in asks]
-    try:
-        return await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 _new_answer_reader = partial(WholeReader, general.read_answer)

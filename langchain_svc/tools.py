@@ -20,6 +20,7 @@ from ._http.exchange import Call
 from ._http.readers import WholeReader
 from ._service_tool import Job, ServiceTool, Told, moment, request_id
 from ._settings import number
+from ._vision import VisionSettings
 from ._wire import general
 from ._wire import images as pictures
 from ._wire.addresses import AddressError, check_address
@@ -150,7 +151,7 @@ class SvcTranslate(GeneralSettings, ServiceTool):
         return Job(call, process)
 
 
-class SvcAnalyzeImage(GeneralSettings, ServiceTool):
+class SvcAnalyzeImage(VisionSettings, ServiceTool):
     """Says what is in an image (POST /api/vision): description, text, objects, moderation.
 
     An image is a handle of `images`, a public http(s) address, which is passed on and never
@@ -166,23 +167,11 @@ class SvcAnalyzeImage(GeneralSettings, ServiceTool):
     )
     args_schema: Any = AnalyzeArguments
 
-    images: ImageStore = Field(default_factory=ImageStore, exclude=True, repr=False)
-    """The images that handles stand for."""
-
     max_inline_bytes: Annotated[int, number(above=True, whole=True)] = 512 * 1024
     """The largest image that may stand in the arguments as base64. Larger ones need a handle."""
 
     def _job(self, _: RunnableConfig, image: str, task: Task) -> Job:
-        sent = self._sendable(image)
-        call = self._new_call(
-            GENERAL,
-            "POST",
-            pictures.VISION_PATH,
-            partial(WholeReader, partial(pictures.read_analysis, task=task)),
-            self._limits({}),
-            body=pictures.vision_body(sent, task),
-            private=(sent,) if sent.startswith("http") else (),
-        )
+        call = self._vision_call(self._sendable(image), task, self._limits({}))
         handle = image.strip() if image.strip() in self.images else None
 
         def process(found: pictures.Reading) -> Told:
@@ -195,8 +184,7 @@ class SvcAnalyzeImage(GeneralSettings, ServiceTool):
         """The address or the base64 to send; nothing is read or fetched for it."""
         text = image.strip()
         if HANDLE.fullmatch(text):
-            stored = self.images.get(text)
-            return stored.url or stored.base64
+            return self.images.get(text).sendable
         try:
             if text[:8].lower().startswith(("http://", "https://")):
                 return check_address(text)

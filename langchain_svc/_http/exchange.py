@@ -55,13 +55,18 @@ class Request:
 
 @dataclass(frozen=True)
 class Limits:
-    """How long and how often to try, in seconds, tries and bytes."""
+    """How long and how often to try, in seconds, tries and bytes.
+
+    `begun` is the moment from which the deadline counts, where several calls share one; each
+    counts from its own beginning where it is None.
+    """
 
     timeout: float | None = 120.0
     deadline: float | None = 600.0
     max_retries: int = 2
     max_retry_wait: float = 60.0
     max_bytes: int = 64 * 1024 * 1024
+    begun: float | None = None
 
 
 @dataclass(frozen=True)
@@ -143,8 +148,9 @@ class Call(Generic[T]):
     waited: float = 0.0
 
     def __post_init__(self) -> None:
-        limit = self.limits.deadline
-        self.until = FOREVER if limit is None else self.clock() + limit
+        limit, begun = self.limits.deadline, self.limits.begun
+        begun = self.clock() if begun is None else begun
+        self.until = FOREVER if limit is None else begun + limit
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,210 @@
+"""Images in the messages of a chat, put into words by the service's vision model.
+
+The chat endpoint takes text only. With `image_inputs="describe"` each image of a conversation is
+sent once through POST /api/vision, and a text stands in its place: its handle, and what a vision
+model says of it. The descriptions are kept with the images, in the model's store, so that the
+next turn of the conversation asks about new images only.
+
+`Gallery` is pure: it finds the images, says which are still to be described, and puts the words
+in. The two short methods of `ImageInputs` run the calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from langchain_core.messages import BaseMessage, HumanMessage
+from pydantic import model_validator
+
+from ._gather import gather
+from ._messages import to_wire
+from ._settings import shown
+from ._vision import VisionSettings
+from ._wire.addresses import check_address
+from ._wire.pictures import decode
+from .errors import SvcError, SvcRequestError
+from .images import ImageStore, StoredImage
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from ._http.exchange import Call, Limits
+
+_AT_ONCE = 4
+_JOINT = "\n\n"
+_NOT_YET = "it has not been described yet"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an image stands in a conversation; both numbers begin with 1."""
+
+    message: int
+    image: int
+
+    def __str__(self) -> str:
+        return f"Image {self.image} of message {self.message}"
+
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """Says in every error of this package which image it is about."""
+        try:
+            yield
+        except SvcError as error:
+            error.message = f"{self} could not be described. {error.message}"
+            error.args = (error.message, *error.args[1:])
+            raise
+
+
+class Gallery:
+    """The images of one conversation.
+
+    Args:
+        messages: The conversation.
+        store: Where its images are kept.
+
+    Raises:
+        SvcRequestError: One of the images cannot be sent; the error says which, and why.
+    """
+
+    def __init__(self, messages: Sequence[BaseMessage], store: ImageStore) -> None:
+        self._messages = messages
+        self._images: dict[int, dict[int, StoredImage]] = {}  # by message and block
+        self._places: dict[str, Place] = {}  # the first place of each image
+        for number, message in enumerate(messages):
+            found = self._images.setdefault(number, {})
+            for index, block in enumerate(_blocks(message)):
+                standard = _standard(block)
+                if "image" in str(standard.get("type")):
+                    place = Place(number + 1, len(found) + 1)
+                    found[index] = _kept(standard, store, place)
+                    self._places.setdefault(found[index].handle, place)
+        self._seen = {
+            image.handle: image for one in self._images.values() for image in one.values()
+        }
+        self.words = {image.handle: image.description for image in self._seen.values()}
+
+    def unseen(self) -> Iterator[tuple[StoredImage, Place]]:
+        """Each image that has no description yet, once, and where it first stands."""
+        images = self._seen.items()
+        return ((image, self._places[at]) for at, image in images if not self.words[at])
+
+    def in_words(self) -> list[BaseMessage]:
+        """The conversation with words in the place of its images."""
+        return [
+            self._worded(message, found) if found else message
+            for message, found in zip(self._messages, self._images.values(), strict=True)
+        ]
+
+    def _worded(self, message: BaseMessage, found: Mapping[int, StoredImage]) -> BaseMessage:
+        blocks: list[Any] = list(_blocks(message))
+        last = len(blocks) - 1
+        for index, image in found.items():
+            words = self.words[image.handle] or _NOT_YET
+            text = f"[Image {image.handle}, described by a vision model: {words}]"
+            before = _JOINT if index and index - 1 not in found else ""
+            after = _JOINT if index < last else ""
+            blocks[index] = {"type": "text", "text": before + text + after}
+        return message.model_copy(update={"content": blocks})
+
+
+class ImageInputs(VisionSettings):
+    """What a chat model does with the images of its messages."""
+
+    image_inputs: Literal["refuse", "describe"] = "refuse"
+    """"describe" has each image described once by the service's vision model (POST /api/vision,
+    which needs `base_url`), and puts the description and a handle of `images` in its place."""
+
+    @model_validator(mode="after")
+    def _take_an_address_only_for_images(self) -> Self:
+        """Another host than the chat's may be told the key only where that is asked for."""
+        if self.image_inputs == "refuse":
+            if self.base_url and "base_url" in self.model_fields_set:
+                raise ValueError(
+                    "did you mean 'base_url_v1'? base_url is only where image_inputs=\"describe\" "
+                    "has images described"
+                )
+            self.__dict__["base_url"] = None
+        return self
+
+    def _in_words(self, messages: Sequence[BaseMessage], limits: Limits) -> Sequence[BaseMessage]:
+        """The conversation in text alone; what has not been described yet is described now."""
+        if self.image_inputs == "refuse":
+            return messages
+        gallery = Gallery(messages, self.images)
+        for handle, place, call in self._calls(gallery, limits):
+            with place.named():
+                (reading,) = self._pieces(call)
+            gallery.words[handle] = self.images.describe(handle, reading.text)
+        return gallery.in_words()
+
+    async def _ain_words(
+        self, messages: Sequence[BaseMessage], limits: Limits
+    ) -> Sequence[BaseMessage]:
+        """The asynchronous twin of `_in_words`; several images are described at once."""
+        if self.image_inputs == "refuse":
+            return messages
+        gallery = Gallery(messages, self.images)
+
+        async def look(handle: str, place: Place, call: Call[Any]) -> None:
+            with place.named():
+                (reading,) = [reading async for reading in self._apieces(call)]
+            gallery.words[handle] = self.images.describe(handle, reading.text)
+
+        asks = [look(*ask) for ask in self._calls(gallery, limits)]
+        await gather(asks, at_once=_AT_ONCE)
+        return gallery.in_words()
+
+    def _known_words(self, messages: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
+        """The same with what is known already; nothing is asked."""
+        if self.image_inputs == "refuse":
+            return messages
+        return Gallery(messages, self.images).in_words()
+
+    def _calls(self, gallery: Gallery, limits: Limits) -> list[tuple[str, Place, Call[Any]]]:
+        """The calls that a conversation needs before it can be asked."""
+        unseen = list(gallery.unseen())
+        if unseen:
+            to_wire(gallery.in_words())  # what cannot be said at all is refused before any call
+        return [
+            (image.handle, place, self._vision_call(image.sendable, "describe", limits))
+            for image, place in unseen
+        ]
+
+
+def _blocks(message: BaseMessage) -> Sequence[Any]:
+    return () if isinstance(message.content, str) else message.content
+
+
+def _standard(block: Any) -> Mapping[str, Any]:
+    """A block as LangChain's standard has it, by LangChain's own converters."""
+    if not isinstance(block, dict) or block.get("type") == "text":
+        return {}
+    if block.get("type") in {"image_url", "input_image"}:
+        # They know this form with an object and no further words; a bare address is usual too.
+        url = block.get("image_url")
+        url = url.get("url") if isinstance(url, Mapping) else url
+        block = {"type": "image_url", "image_url": {"url": url}}
+    (made,) = HumanMessage([block]).content_blocks
+    return made["value"] if made["type"] == "non_standard" else made
+
+
+def _kept(block: Mapping[str, Any], store: ImageStore, place: Place) -> StoredImage:
+    """An image of a message in the store, with its handle."""
+    url, base64 = block.get("url"), block.get("base64")
+    try:
+        if isinstance(base64, str):
+            return store.add_quoted(data=decode(base64, store.max_image_bytes))
+        if isinstance(url, str) and url[:5].lower() == "data:":
+            return store.add_quoted(data=decode(url, store.max_image_bytes))
+        if isinstance(url, str):
+            return store.add_quoted(url=check_address(url.strip()))
+    except ValueError as error:
+        raise SvcRequestError(f"{place} is not sent: {error}") from None
+    raise SvcRequestError(
+        f"{place} is not sent: its block of type {shown(block['type'])} holds no image that can be "
+        "passed on. Give it as {'type': 'image', 'base64': ...} or {'type': 'image', 'url': ...}"
+    )
