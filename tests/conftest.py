@@ -3,13 +3,16 @@
 A cassette is recorded HTTP. In ordinary runs it is all there is: a test marked `vcr` gets a base
 URL that no machine has, and may not even connect to loopback. To record again:
 
-    pytest tests/test_langchain_suite.py tests/test_cassettes.py --record-mode=rewrite
+    pytest -m vcr --record-mode=rewrite
 
-That asks a sandbox; with SVC_RECORD=service, SVC_API_KEY and SVC_BASE_URL_V1 it asks the service.
+That asks a sandbox; with SVC_RECORD=service, SVC_API_KEY and SVC_BASE_URL_V1 it asks the service,
+and for the tools SVC_BASE_URL, SVC_MEDICAL_API_KEY and SVC_MEDICAL_BASE_URL say where. Of what is
+sent to the medical interface and what it answers a cassette keeps the form and no value.
 """
 
 import contextlib
 import ipaddress
+import json
 import os
 import re
 import socket
@@ -95,13 +98,19 @@ def chat(sandbox):
 
 CASSETTES = Path(__file__).parents[1] / "cassettes"
 # Cassettes hold this address whatever they were recorded from: .invalid never resolves (RFC 2606).
-REPLAYED = {"api_key": "replayed-key", "base_url_v1": "https://svc.invalid/v1"}
+REPLAYED = {
+    "SVC_API_KEY": "replayed-key",
+    "SVC_BASE_URL_V1": "https://svc.invalid/v1",
+    "SVC_BASE_URL": "https://svc.invalid",
+    "SVC_MEDICAL_API_KEY": "replayed-medical-key",
+    "SVC_MEDICAL_BASE_URL": "https://svc.invalid",
+}
 SANDBOX_CLOCK = 1_760_000_000.0  # stands still, so that recording again changes nothing
-_KEPT_REQUEST_HEADERS = {"accept", "authorization", "content-type"}
+_KEPT_REQUEST_HEADERS = {"accept", "authorization", "x-api-key", "content-type"}
 _KEPT_RESPONSE_HEADER = re.compile(
     r"content-type|retry-after|x-request-id|x-ratelimit-[a-z]+", re.IGNORECASE
 )
-_SANDBOX_URL = r"http://127\.0\.0\.1:\d+/v1"
+_SANDBOX_URL = r"http://127\.0\.0\.1:\d+"
 
 
 class Service:
@@ -109,25 +118,25 @@ class Service:
 
     def __init__(self, environment):
         wanted = environment.get("SVC_RECORD", "sandbox")
-        self.v1 = {
-            "api_key": environment.get("SVC_API_KEY", ""),
-            "base_url_v1": environment.get("SVC_BASE_URL_V1", "").rstrip("/"),
-        }
+        given = {name: environment.get(name, "").rstrip("/") for name in REPLAYED}
+        self.env = {name: value for name, value in given.items() if value}
         self.recorded = wanted == "service"
-        if wanted not in {"sandbox", "service"} or (self.recorded and not all(self.v1.values())):
+        missing = {"SVC_API_KEY", "SVC_BASE_URL_V1"} - set(self.env)
+        if wanted not in {"sandbox", "service"} or (self.recorded and missing):
             raise pytest.UsageError(
                 "SVC_RECORD is 'sandbox' or 'service'; the latter needs SVC_API_KEY and "
                 "SVC_BASE_URL_V1 too"
             )
 
     def hide(self, text):
-        """The text without the service's key and address, nor the sandbox's port."""
-        text = re.sub(_SANDBOX_URL, REPLAYED["base_url_v1"], text)
+        """The text without the service's keys and addresses, nor the sandbox's port."""
+        text = re.sub(_SANDBOX_URL, REPLAYED["SVC_BASE_URL"], text)
         if self.recorded:
-            url = self.v1["base_url_v1"]
-            text = text.replace(url, REPLAYED["base_url_v1"])
-            text = text.replace(urlsplit(url).hostname, urlsplit(REPLAYED["base_url_v1"]).hostname)
-            text = text.replace(self.v1["api_key"], "PLACEHOLDER")
+            for name, value in sorted(self.env.items(), key=lambda item: -len(item[1])):
+                text = text.replace(value, REPLAYED[name] if "URL" in name else "PLACEHOLDER")
+            for name in filter(lambda name: "URL" in name, self.env):
+                host = urlsplit(self.env[name]).hostname
+                text = text.replace(host, urlsplit(REPLAYED[name]).hostname)
         return text
 
 
@@ -148,26 +157,26 @@ def replaying(record_mode, disable_recording):
 
 @pytest.fixture
 def recorded_service(request, replaying, clean_environment, monkeypatch):
-    """Keyword arguments for ChatSvc in a cassette test, which are in the environment as well.
+    """Keyword arguments for ChatSvc in a cassette test; the environment has those of all classes.
 
     Parametrized indirectly, it takes the settings of the sandbox to record from: what those
     bring about cannot be asked of the service.
     """
     settings = getattr(request, "param", {})
     with contextlib.ExitStack() as stack:
-        v1 = REPLAYED
+        env = REPLAYED
         if not replaying:
             # One request after the other, so that recording again gives the same order.
             stack.enter_context(set_config_context({"max_concurrency": 1}))
             if SERVICE.recorded and not settings:
-                v1 = SERVICE.v1
+                env = SERVICE.env
                 ReadableYaml.recorded_from = f"service on {datetime.now(timezone.utc):%Y-%m-%d}"
             else:
-                v1 = stack.enter_context(Sandbox(clock=lambda: SANDBOX_CLOCK, **settings)).v1
+                env = stack.enter_context(Sandbox(clock=lambda: SANDBOX_CLOCK, **settings)).env
                 ReadableYaml.recorded_from = f"sandbox {__version__}"
-        monkeypatch.setenv("SVC_API_KEY", v1["api_key"])
-        monkeypatch.setenv("SVC_BASE_URL_V1", v1["base_url_v1"])
-        yield v1
+        for name, value in env.items():
+            monkeypatch.setenv(name, value)
+        yield {"api_key": env["SVC_API_KEY"], "base_url_v1": env["SVC_BASE_URL_V1"]}
 
 
 def _shown_request(request):
@@ -177,6 +186,8 @@ def _shown_request(request):
         for name, value in sorted(request.headers.items())
         if name.lower() in _KEPT_REQUEST_HEADERS
     }
+    if is_clinical(request.method, request.uri):
+        request.body = without_values(request.body)
     return request
 
 
@@ -190,6 +201,33 @@ def _shown_response(response):
         if _KEPT_RESPONSE_HEADER.fullmatch(name)
     }
     return {**response, "headers": headers, "body": {"string": body}}
+
+
+def is_clinical(method, uri):
+    """Whether a request sends something of a patient, which its answer may repeat."""
+    return method == "POST" and "/api/medical/" in uri
+
+
+def without_values(body):
+    """A JSON body with its form and no value; of any other body nothing."""
+    try:
+        return json.dumps(_formed(json.loads(body)))
+    except ValueError:
+        return json.dumps(MASK)
+
+
+MASK = "[...]"
+_FIELD = re.compile(r"[A-Za-z_]{1,40}")  # as opposed to a text that stands where a name does
+
+
+def _formed(value):
+    if isinstance(value, dict):
+        return {k if _FIELD.fullmatch(k) else MASK: _formed(held) for k, held in value.items()}
+    if isinstance(value, list):
+        return [_formed(held) for held in value]
+    if isinstance(value, str):
+        return MASK
+    return value if value is None or isinstance(value, bool) else 0
 
 
 @pytest.fixture(scope="session")
@@ -240,6 +278,10 @@ class ReadableYaml:
 
     @classmethod
     def serialize(cls, cassette):
+        for interaction in cassette["interactions"]:
+            request, body = interaction["request"], interaction["response"]["body"]
+            if is_clinical(request["method"], request["uri"]):
+                body["string"] = without_values(body["string"])
         return yaml.dump(
             {"recorded_from": cls.recorded_from, **cassette},
             Dumper=cls._Dumper,

@@ -1,10 +1,12 @@
 """What cassettes may hold, and that playing one is as good as calling."""
 
 import asyncio
+import json
 import os
 import re
 import socket
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ from langchain_core.messages import BaseMessage
 from vcr import VCR
 from vcr.errors import CannotOverwriteExistingCassetteException
 
-from langchain_svc import ChatSvc, SvcAPIError
+from langchain_svc import ChatSvc, PatientContext, SvcAPIError, SvcCancerRisk
 from langchain_svc.sandbox import Fault, Sandbox
 
 ROOT = Path(__file__).parents[1]
@@ -22,7 +24,9 @@ CASSETTES = ROOT / "cassettes"
 # -- what a cassette may hold -----------------------------------------------------------------------
 
 SOURCE = re.compile(r"sandbox \d+\.\d+\.\d+\w*|service on \d{4}-\d\d-\d\d")
-HEADERS = re.compile(r"accept|authorization|content-type|retry-after|x-request-id|x-ratelimit-\w+")
+HEADERS = re.compile(
+    r"accept|authorization|x-api-key|content-type|retry-after|x-request-id|x-ratelimit-\w+"
+)
 SHAPES = {
     "a bearer key": re.compile(r"Bearer "),
     "a key": re.compile(r"\b(sk|pk|rk|gh[pousr]|hf|glpat|xox[abp]|AKIA)[-_]?[\w-]{12,}"),
@@ -84,10 +88,33 @@ def _out_of_form(request, response):
     for name, values in {**request["headers"], **response["headers"]}.items():
         if not HEADERS.fullmatch(name):
             yield f"the header {name}"
-        if name == "authorization" and values != ["PLACEHOLDER"]:
+        if name in {"authorization", "x-api-key"} and values != ["PLACEHOLDER"]:
             yield "a header with a key"
-    if not request["uri"].startswith("https://svc.invalid/v1/"):
+    if not request["uri"].startswith(("https://svc.invalid/v1/", "https://svc.invalid/api/")):
         yield "an address"
+    if request["method"] == "POST" and "/api/medical/" in request["uri"]:
+        for body in (request["body"], response["body"]["string"]):
+            if any(_values_in(_loaded(body))):
+                yield "a value of a patient's record"
+
+
+def _loaded(body):
+    try:
+        return json.loads(body)
+    except ValueError:
+        return str(body)
+
+
+def _values_in(value):
+    """Every number and text of a JSON value that is not masked, and the texts used as names."""
+    if isinstance(value, dict):
+        yield from (name for name in value if not re.fullmatch(r"[A-Za-z_]+|\[\.\.\.\]", name))
+        value = list(value.values())
+    if isinstance(value, list):
+        for held in value:
+            yield from _values_in(held)
+    elif value is not None and not isinstance(value, bool) and value not in ("[...]", 0):
+        yield str(value)
 
 
 def test_no_cassette_holds_what_it_must_not():
@@ -102,13 +129,23 @@ def test_cassettes_lie_in_one_place_and_belong_to_a_test_module():
         assert (ROOT / "tests" / f"{folder.name}.py").is_file(), f"{folder} is left over"
 
 
-def record(path, model, config):
-    with VCR(record_mode="all").use_cassette(str(path), **config):
-        model.invoke("Hello")
+def record(path, ask, configure=None, **config):
+    vcr = VCR(record_mode="all")
+    if configure is not None:
+        configure(vcr=vcr)
+    with vcr.use_cassette(str(path), **config):
+        ask()
+
+
+@pytest.fixture
+def ours(pytestconfig, vcr_config):
+    """Our settings of the recorder, for `record`, which plays nothing."""
+    configure = partial(pytestconfig.hook.pytest_recording_configure, config=pytestconfig)
+    return {**vcr_config, "match_on": ["method"], "configure": configure}
 
 
 def test_a_recording_without_our_settings_is_found_out(tmp_path, chat):
-    record(tmp_path / "bare.yaml", chat, {})
+    record(tmp_path / "bare.yaml", partial(chat.invoke, "Hello"))
     found = " ".join(findings(tmp_path / "bare.yaml"))
     for what in (
         "a bearer key",
@@ -122,15 +159,38 @@ def test_a_recording_without_our_settings_is_found_out(tmp_path, chat):
         assert what in found
 
 
-def test_a_recording_with_our_settings_is_clean(tmp_path, vcr_config):
+def test_a_recording_with_our_settings_is_clean(tmp_path, ours):
     key = "sk-live-0123456789abcdef"
     with Sandbox(api_key=key) as s, ChatSvc(**s.v1) as model:
         s.faults = [Fault(headers={"Set-Cookie": key, "Server": s.url})]
-        record(tmp_path / "clean.yaml", model, {**vcr_config, "match_on": ["method"]})
-    found = findings(tmp_path / "clean.yaml", {"SOME_KEY": key})
-    assert found == [
-        "clean.yaml: no source"
-    ]  # pytest's recorder, which has our serializer, adds it
+        record(tmp_path / "clean.yaml", partial(model.invoke, "Hello"), **ours)
+    assert findings(tmp_path / "clean.yaml", {"SOME_KEY": key}) == []
+
+
+ECHOES = {
+    "as documented": {},
+    "echo": {"body": {"risk": {"of zebulonic": ["quuxitis", 61.25, True]}}},
+    "text": {"body": "quuxitis at 61.25"},
+    "refusal": {"body": {"error": {"message": "quuxitis at 61.25"}}, "status": 400},
+}
+
+
+@pytest.mark.parametrize("echo", ECHOES)
+def test_a_recording_keeps_no_value_of_a_patient(tmp_path, ours, echo):
+    patient = PatientContext(age=61.25, sex="zebulonic", risk_factors=["quuxitis"])
+    with Sandbox() as s, SvcCancerRisk(**s.medical, patient=patient) as tool:
+        s.faults = [Fault(content_type="application/json", **ECHOES[echo])] if ECHOES[echo] else []
+        ask = partial(tool.invoke, {"symptoms": "a cough"})
+        record(tmp_path / "bare.yaml", ask)
+        record(tmp_path / "masked.yaml", ask, **ours)
+        assert len(s.requests) == 2
+        assert s.requests[0].json["patientAge"] == 61.25
+    assert "bare.yaml: a value of a patient's record" in findings(tmp_path / "bare.yaml")
+    assert findings(tmp_path / "masked.yaml") == []
+    kept = (tmp_path / "masked.yaml").read_text(encoding="utf-8")
+    assert '"patientAge": 0' in kept
+    for word in ("61.25", "zebulonic", "quuxitis", "cough"):
+        assert word not in kept
 
 
 def test_what_the_service_repeats_is_hidden(real_service):

@@ -9,7 +9,6 @@ import json
 import pickle
 import re
 from io import BytesIO
-from typing import ClassVar
 
 import httpx
 import pytest
@@ -17,8 +16,6 @@ from langchain.agents import create_agent
 from langchain_core.load import dumps
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import ToolException
-from langchain_tests.integration_tests import ToolsIntegrationTests
-from langchain_tests.unit_tests import ToolsUnitTests
 from PIL import Image
 from pydantic import ValidationError
 
@@ -540,78 +537,3 @@ def test_an_agent_passes_only_handles(box, image_api):
         chats = [r for r in box.requests if r.path == "/v1/chat/completions"]
         assert chats
         assert all(image[:200].encode() not in r.body for r in chats)
-
-
-# -- LangChain's suites ----------------------------------------------------------------------------
-
-
-@pytest.fixture
-def tool_environment(box, monkeypatch):
-    for name, value in box.env.items():
-        monkeypatch.setenv(name, value)
-
-
-class Traits:
-    @property
-    def init_from_env_params(self):
-        return (
-            {"SVC_API_KEY": "k", "SVC_BASE_URL": "https://svc.example"},
-            {},
-            {"api_key": "k", "base_url": "https://svc.example"},
-        )
-
-
-class TranslateTraits(Traits):
-    tool_constructor = svc.SvcTranslate
-    tool_invoke_params_example: ClassVar = {"text": "good day", "target": "es"}
-
-
-class AnalyzeTraits(Traits):
-    tool_constructor = svc.SvcAnalyzeImage
-    tool_invoke_params_example: ClassVar = {"image": B64, "task": "describe"}
-
-
-class GenerateTraits(Traits):
-    tool_constructor = svc.SvcGenerateImage
-    tool_invoke_params_example: ClassVar = {"prompt": "a cat", "n": 1}
-
-
-class GeneralGenerateTraits(GenerateTraits):
-    tool_constructor_params: ClassVar = {"api": "general"}
-    tool_invoke_params_example: ClassVar = {"prompt": "a cat", "size": "1024x1024"}
-
-
-class TestTranslateUnit(TranslateTraits, ToolsUnitTests):
-    pass
-
-
-class TestAnalyzeUnit(AnalyzeTraits, ToolsUnitTests):
-    pass
-
-
-class TestGenerateUnit(GenerateTraits, ToolsUnitTests):
-    pass
-
-
-class TestGeneralGenerateUnit(GeneralGenerateTraits, ToolsUnitTests):
-    pass
-
-
-@pytest.mark.usefixtures("tool_environment")
-class TestTranslateLive(TranslateTraits, ToolsIntegrationTests):
-    pass
-
-
-@pytest.mark.usefixtures("tool_environment")
-class TestAnalyzeLive(AnalyzeTraits, ToolsIntegrationTests):
-    pass
-
-
-@pytest.mark.usefixtures("tool_environment")
-class TestGenerateLive(GenerateTraits, ToolsIntegrationTests):
-    pass
-
-
-@pytest.mark.usefixtures("tool_environment")
-class TestGeneralGenerateLive(GeneralGenerateTraits, ToolsIntegrationTests):
-    pass

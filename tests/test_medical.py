@@ -23,8 +23,6 @@ from langchain_core.messages import ToolMessage
 from langchain_core.tools import ToolException
 from langchain_core.tracers.base import BaseTracer
 from langchain_core.utils.function_calling import convert_to_openai_tool
-from langchain_tests.integration_tests import ToolsIntegrationTests
-from langchain_tests.unit_tests import ToolsUnitTests
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 from pydantic import ValidationError
@@ -678,45 +676,3 @@ def test_a_person_approves(box):
         state = agent.invoke(Command(resume={"decisions": [{"type": "approve"}]}), run)
     assert box.requests[0].json["vitalSigns"]["heartRate"] == 73.19
     no_mark("".join(message.text for message in state["messages"]))
-
-
-# -- LangChain's own tests ------------------------------------------------------------------------
-
-
-class OnTheSandbox:
-    kind = svc.SvcMedicalConsult
-    patient = None
-
-    @pytest.fixture(autouse=True)
-    def _served(self, box):
-        self.box = box
-
-    @property
-    def tool_constructor(self):
-        return self.kind
-
-    @property
-    def tool_constructor_params(self):
-        return {**self.box.medical, "patient": self.patient}
-
-    @property
-    def tool_invoke_params_example(self):
-        return ASKED[self.kind] | (UNBOUND[self.kind] if self.patient is None else {})
-
-
-class Unit(OnTheSandbox, ToolsUnitTests):
-    @property
-    def init_from_env_params(self):
-        env = {"SVC_MEDICAL_API_KEY": "k", "SVC_MEDICAL_BASE_URL": "https://m.example"}
-        return env, {}, {"api_key": "k", "medical_base_url": "https://m.example"}
-
-
-class Integration(OnTheSandbox, ToolsIntegrationTests):
-    pass
-
-
-for _kind in TOOLS:
-    for _patient in (None, CONTEXT):
-        for _suite in (Unit, Integration):
-            _name = f"Test{_kind.__name__}{'Bound' if _patient else ''}{_suite.__name__}"
-            globals()[_name] = type(_name, (_suite,), {"kind": _kind, "patient": _patient})
