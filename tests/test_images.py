@@ -110,7 +110,17 @@ def test_public_addresses(url):
     assert check_address(url) == url
 
 
-@pytest.mark.parametrize("url", ["https://user@example.com/", "https://[::ffff:10.0.0.1]/", "https://[2002:7f00:1::]/", "https://[2001:0:53aa:64c:0:fbff:b6f5:1]/", "https://[ff02::1]/", "https://[::]/", "https://192.168.1/", "https://0/", "https://255.255.255.255/", "https://example/", "https://-a.example/", "https://ex_ample..com/", "https://[::1", "mailto:a@example.com", "https://é.example/", "https://example.com:x/"])  # fmt: skip
+# What some parser or network would read as an address of its own.
+NEARLY_PUBLIC = [
+    "https://8.8.8.8%2elocalhost/", "https://8.8.8.8%/", "https://8.8.8.8%25x/", "https://[2606:4700::1111%25eth0]/",
+    "https://[::127.0.0.1]/", "https://[::ffff:0:127.0.0.1]/", "https://[64:ff9b:1::7f00:1]/", "https://[64:ff9b::7f00:1]/",
+    "https://[fec0::1]/", "https://[5f00::1]/", "https://[8000::1]/",
+    "https://010.8.8.8/", "https://01.1.1.1/", "https://8.8.2056/", "https://0x08.8.8.8/", "https://134744072/",
+    "https://localhost.localdomain/", "https://api.default.svc/",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("url", ["https://user@example.com/", "https://[::ffff:10.0.0.1]/", "https://[2002:7f00:1::]/", "https://[2001:0:53aa:64c:0:fbff:b6f5:1]/", "https://[ff02::1]/", "https://[::]/", "https://192.168.1/", "https://0/", "https://255.255.255.255/", "https://example/", "https://-a.example/", "https://ex_ample..com/", "https://[::1", "mailto:a@example.com", "https://é.example/", "https://example.com:x/", *NEARLY_PUBLIC])  # fmt: skip
 def test_other_addresses(url):
     with pytest.raises(AddressError):
         check_address(url)

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import ipaddress
 import re
-import socket
 from urllib.parse import urlsplit
 
 _LONGEST = 2048
 # The last part begins with a letter, or some resolvers would read the name as a number.
 _NAME = re.compile(r"(?!-)(?:[a-z0-9_-]{1,63}\.)+[a-z][a-z0-9-]{1,62}", re.ASCII)
-_PRIVATE_ENDS = ("localhost", "local", "internal", "intranet", "lan", "home", "corp", "arpa")
+_PRIVATE_ENDS = frozenset(
+    "localhost localdomain local internal intranet lan home corp arpa svc".split()
+)
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
+_GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")  # all that IPv6 has given away so far
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
@@ -54,22 +56,13 @@ def check_address(url: str) -> str:
 
 
 def _is_public(host: str) -> bool:
-    address = _as_address(host)
-    if address is not None:
-        return _is_public_address(address)
-    return bool(_NAME.fullmatch(host)) and host.rpartition(".")[2] not in _PRIVATE_ENDS
-
-
-def _as_address(host: str) -> Address | None:
-    """The address that a host is, also in the old forms such as `127.1` and `0x7f000001`."""
     try:
-        return ipaddress.ip_address(host.partition("%")[0])
+        # A zone after a "%" is one of the machine's own links.
+        return "%" not in host and _is_public_address(ipaddress.ip_address(host))
     except ValueError:
-        pass
-    try:
-        return ipaddress.IPv4Address(socket.inet_aton(host))
-    except OSError:
-        return None
+        # Nor any of the old forms `127.1`, `0x7f000001` and `010.0.0.1`, which are read in
+        # several ways: no name ends in a part that begins with a digit.
+        return bool(_NAME.fullmatch(host)) and host.rpartition(".")[2] not in _PRIVATE_ENDS
 
 
 def _is_public_address(address: Address) -> bool:
@@ -79,6 +72,6 @@ def _is_public_address(address: Address) -> bool:
             inner = ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)
         if inner is not None:
             return _is_public_address(inner)
-        if address.teredo is not None:
+        if address.teredo is not None or address not in _GLOBAL_UNICAST:
             return False
     return address.is_global and not address.is_multicast
