@@ -85,6 +85,7 @@ _KEY_IN_TAIL = re.compile(r",\s{0,40}([^\W\d][\w$-]{0,60})\s{0,20}:\s{0,20}$")
 KEY_TEXT = re.compile(r"\s*[^:{}\[\],\"]{1,80}(?=:)")
 _LOST_OPENING = re.compile(r"\s{0,5}[^\"\s,\]][^\"\n,\]]{0,80}\"?")
 _LONGEST_KEY = 200
+_CUT_KEY = re.compile(r"\"(?:[^\"\\\n]|\\[^\n]){0,200}\\?\Z")
 _INCHES = re.compile(r"(?:^|[\s(x×])\d+(?:[.,/]\d+)?$")
 _JUNK_WORD = re.compile(r"[A-Z][A-Z_]{1,40}\s{1,5}")
 
@@ -198,9 +199,14 @@ def field_follows(text: str, at: int, around: Around) -> bool:
 
 
 def _key_alone(text: str, at: int, inside: Inside) -> bool:
-    """Whether a key without a value follows the comma: "a": "b", "c"}."""
-    string = WHOLE_STRING.match(text, peek(text, at + 1))
-    return not inside.quotes and string is not None and structure_at(text, string.end())
+    """Whether a key without a value follows the comma: "a": "b", "c"}, or one cut off: , "c."""
+    if inside.quotes:
+        return False
+    after = peek(text, at + 1)
+    string = WHOLE_STRING.match(text, after)
+    if string is None:
+        return text[after] == '"' and _CUT_KEY.match(text, after) is not None
+    return structure_at(text, string.end())
 
 
 def _item_follows(text: str, at: int, around: Around) -> bool:

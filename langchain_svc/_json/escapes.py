@@ -27,6 +27,7 @@ _FORMULA = re.compile(
 )
 _DRIVE = re.compile(r"(?<![A-Za-z])[A-Za-z]:(?:\\[^\\\s]*)*$")
 _PATH_TAIL = 300
+_LONGEST_ESCAPE = 14
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -88,10 +89,11 @@ def _in_path(found: re.Match[str]) -> bool:
 
 
 def _drop_cut_escape(raw: str) -> str:
-    found = _CUT_ESCAPE.search(raw[-14:])
-    if found is None:
-        return raw
-    head = raw[: len(raw) - len(found[0])]
-    # An even number of backslashes before it: this one is no escape but escaped itself.
-    escaped = (len(head) - len(head.rstrip("\\"))) % 2
-    return raw if escaped else head
+    at = max(0, len(raw) - _LONGEST_ESCAPE)
+    while found := _CUT_ESCAPE.search(raw, at):
+        head = raw[: found.start()]
+        # An odd number of backslashes before it: this one is no escape but escaped itself.
+        if (len(head) - len(head.rstrip("\\"))) % 2 == 0:
+            return head
+        at = found.start() + 1
+    return raw

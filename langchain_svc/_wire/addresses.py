@@ -15,7 +15,18 @@ _LONGEST = 2048
 # The last part begins with a letter, or some resolvers would read the name as a number.
 _NAME = re.compile(r"(?!-)(?:[a-z0-9_-]{1,63}\.)+[a-z][a-z0-9-]{1,62}", re.ASCII)
 _PRIVATE_ENDS = frozenset(
-    "localhost localdomain local internal intranet lan home corp arpa svc".split()
+    (
+        "localhost",
+        "localdomain",
+        "local",
+        "internal",
+        "intranet",
+        "lan",
+        "home",
+        "corp",
+        "arpa",
+        "svc",
+    )
 )
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")  # all that IPv6 has given away so far

@@ -138,6 +138,9 @@ def types(value):
         ('{"s": "x\\', False, True),
         ('{"n": 12', False, True),
         ('{"b": tru', False, True),
+        ('{"s": "x", "', False, True),
+        ('{"s": "x", "t', False, True),
+        ('{"s": "x", "t"', False, False),
         ('{"s": "x}', True, False),
         ("[1, 2", False, True),
         ("[1, 2 ", False, True),
@@ -197,7 +200,7 @@ def test_what_is_too_deep_is_not_read():
 
 
 def test_half_of_a_surrogate_pair_is_replaced():
-    assert read(r'{"s": "\ud83d\ude00"}').value == {"s": "\U0001f600"}
+    assert read('{"s": "\\\\ud83c\\').value == {"s": "\\ud83c"}
     assert read(r'{"s": "\ud83d"}').value == {"s": "\ufffd"}
 
 
@@ -280,6 +283,19 @@ def test_a_value_cut_off_is_a_beginning_of_it(value, layout, data):
     found = read(text[: data.draw(st.integers(1, len(text)))])
     assert found is not None
     assert begins(found.value, value)
+
+
+@pytest.mark.parametrize("cut", ['"', '"t', '"t\\', '"t"', '"t":', '"t": '])
+@pytest.mark.parametrize("value", ["x", "", "x y.", "10%", "\\"])
+@pytest.mark.parametrize("comma", [", ", ",", ",\n  "])
+def test_a_key_cut_off_takes_nothing_into_the_value_before_it(value, comma, cut):
+    text = f'{{"s": {json.dumps(value)}{comma}{cut}'
+    assert read(text).value == {"s": value}
+    assert read(f'{{"in": [{text}').value == {"in": [{"s": value}]}
+
+
+def test_half_an_escape_after_an_escaped_backslash_is_dropped():
+    assert read('{"s": "\\\\ud83c\\').value == {"s": "\\ud83c"}
 
 
 def begins(part, whole):
