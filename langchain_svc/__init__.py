@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ._medical import ClinicalResult
     from .callbacks import SvcUsageCallbackHandler
     from .chat_models import ChatSvc
+    from .dicom import DicomImage
     from .errors import (
         SvcAPIError,
         SvcAuthenticationError,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ChatSvc",
     "ClinicalResult",
+    "DicomImage",
     "FhirReport",
     "ImageStore",
     "PatientContext",
@@ -85,6 +87,7 @@ __all__ = [
 _HOMES = {
     "ChatSvc": "chat_models",
     "ClinicalResult": "_medical",
+    "DicomImage": "dicom",
     "FhirReport": "_fhir.report",
     "ImageStore": "images",
     "PatientContext": "patient",

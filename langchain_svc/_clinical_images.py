@@ -13,6 +13,12 @@ from pydantic import BeforeValidator, Field
 
 from ._wire.metadata import without_metadata
 from ._wire.pictures import PictureError
+from .dicom import as_dicom, draw
+
+if TYPE_CHECKING:
+    from pydicom import Dataset
+
+    from .dicom import DicomImage
 
 MOST_IMAGES = 8
 MOST_IMAGE_BYTES = 8 * 1024 * 1024
@@ -44,6 +50,19 @@ def _base64_image(value: Any) -> str:
     return base64.b64encode(bare).decode("ascii")
 
 
+def _clinical_image(value: Any) -> str:
+    """The same, where the application may give DICOM too: one picture of it, drawn as a PNG."""
+    held = as_dicom(value)
+    if held is None and isinstance(value, str):
+        held = as_dicom(_decoded(value))
+    if held is None:
+        return _base64_image(value)
+    try:
+        return _base64_image(draw(held))
+    except PictureError as error:
+        raise ValueError(f"this DICOM image cannot be taken: {error}") from None
+
+
 def _decoded(text: str) -> bytes:
     if len(text) > _LONGEST_BASE64:
         raise ValueError(_TOO_LARGE)
@@ -59,6 +78,10 @@ def _decoded(text: str) -> bytes:
 
 if TYPE_CHECKING:
     Image: TypeAlias = str | bytes
+    ClinicalImage: TypeAlias = str | bytes | DicomImage | Dataset
 else:
     Image = Annotated[str, BeforeValidator(_base64_image)]
+    ClinicalImage = Annotated[str, BeforeValidator(_clinical_image)]
+# What a model may write, and what an application may give: decoders of DICOM are not for a model.
 Images = Annotated[tuple[Image, ...], Field(max_length=MOST_IMAGES)]
+ClinicalImages = Annotated[tuple[ClinicalImage, ...], Field(max_length=MOST_IMAGES)]

@@ -19,10 +19,12 @@ from ._settings import shown
 from ._wire.addresses import check_address
 from ._wire.metadata import without_metadata
 from ._wire.pictures import MIME_TYPES, Look, PictureError, decode, look
+from .dicom import MARKED, DicomImage, as_dicom, draw, is_dicom
 from .errors import SvcRequestError
 
 if TYPE_CHECKING:
     from PIL.Image import Image
+    from pydicom import Dataset
 
     from ._sheet import Sheet
 
@@ -111,22 +113,30 @@ class ImageStore:
         self._lock = threading.Lock()
 
     def add(
-        self, image: str | bytes | Path | Image, *, label: str = "", keep_metadata: bool = False
+        self,
+        image: str | bytes | Path | Image | DicomImage | Dataset,
+        *,
+        label: str = "",
+        keep_metadata: bool = False,
     ) -> str:
         """Put an image in and get its handle. For applications: it opens the path it is given.
 
         Args:
             image: A path, bytes, a PIL image, a data URI, base64 or an http(s) address, which is
-                kept as it is and never fetched.
+                kept as it is and never fetched. DICOM as a path, bytes, a pydicom dataset or a
+                `DicomImage`, which says how to draw it; only its pixels are kept.
             label: A few words for people, on the contact sheet.
             keep_metadata: Keep what the file holds beside the picture: names, places, times,
                 comments, colour profiles. Left out otherwise; the pixels stay as they are.
 
         Raises:
             SvcRequestError: It is no image we take, or there is no room for it.
+            ImportError: It is DICOM, and the extra `dicom` is not installed.
         """
         try:
             url, data = self._read(image)
+            if held := as_dicom(data):
+                data = draw(held, self.max_pixels)
             if url is not None:
                 return self._put(StoredImage("", url=check_address(url), label=label))
             seen = self.look(data)
@@ -261,6 +271,8 @@ class ImageStore:
         """The address or the bytes of what the application gave."""
         if isinstance(image, (bytes, bytearray, memoryview)):
             return None, bytes(image)
+        if not isinstance(image, (str, Path)) and (held := as_dicom(image)):
+            return None, draw(held, self.max_pixels)
         if isinstance(image, Path):
             return None, self._read_file(image)
         if isinstance(image, str):
@@ -288,6 +300,9 @@ class ImageStore:
     def _read_file(self, path: Path) -> bytes:
         try:
             with path.open("rb") as file:
+                if is_dicom(file.read(MARKED)):
+                    return draw(DicomImage(path), self.max_pixels)
+                file.seek(0)
                 return file.read(self.max_image_bytes + 1)
         except OSError as error:
             raise PictureError(f"the file cannot be read: {error.strerror}") from None

@@ -28,7 +28,7 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
-from ._clinical_images import Images
+from ._clinical_images import ClinicalImages
 from ._fhir.report import FhirReport
 from .errors import SvcRequestError
 
@@ -253,8 +253,8 @@ class PatientContext(Demographics):
         )
         tools = SvcMedicalToolkit(patient=patient).get_tools()
 
-    Every field may be left out. Numbers must be finite numbers; images are bytes or base64 of a
-    PNG or JPEG. It cannot be changed, and its `repr` shows field names and counts only.
+    Every field may be left out. Numbers must be finite numbers; images are PNG, JPEG or DICOM. It
+    cannot be changed, and its `repr` shows field names and counts only.
 
     Raises:
         pydantic.ValidationError: A value is out of its bounds or probably in another unit. The
@@ -270,8 +270,9 @@ class PatientContext(Demographics):
     risk_factors: Lines = ()
     """Such as smoking or a family history."""
 
-    images: Images = Field((), repr=False)
-    """PNG or JPEG: bytes, base64 or data URIs. At most 8 of 8 MB."""
+    images: ClinicalImages = Field((), repr=False)
+    """PNG or JPEG as bytes, base64 or data URIs; DICOM as bytes, `DicomImage` or a pydicom dataset.
+    At most 8 of 8 MB. Only the pixels are kept."""
 
     @cached_property  # beside the fields: neither sent nor compared, but copied and pickled
     def fhir_report(self) -> FhirReport | None:

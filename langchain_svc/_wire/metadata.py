@@ -15,7 +15,7 @@ import struct
 import zlib
 from collections.abc import Callable, Iterator
 
-from .pictures import PictureError, kind_of
+from .pictures import JPEG_FRAMES, PictureError, kind_of
 
 _DAMAGED = "it is damaged or cut short, so what it holds beside the picture cannot be removed"
 
@@ -113,7 +113,6 @@ _SCAN, _END = 0xDA, 0xD9
 _JFIF, _APP1, _ADOBE = 0xE0, 0xE1, 0xEE
 # Frames and tables (C0 to CF), quantisation, lines, restarts and the hierarchical marks.
 _JPEG_KEPT = frozenset({*range(0xC0, 0xD0), _SCAN, 0xDB, 0xDC, 0xDD, 0xDE, 0xDF})
-_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _RESTARTS = frozenset(range(0xD0, 0xD8))
 
 
@@ -133,7 +132,7 @@ def _jpeg(data: bytes) -> bytes:
             orientation = _orientation(body[6:])
             if orientation != _UPRIGHT:
                 kept.append(_segment(mark, b"Exif\0\0" + _exif(orientation)))
-    if _SCAN not in marks or not marks & _FRAMES:
+    if _SCAN not in marks or not marks & JPEG_FRAMES:
         raise PictureError(_DAMAGED)
     return b"".join(kept) + b"\xff\xd9"
 

@@ -80,11 +80,21 @@ def _gif_size(data: bytes) -> tuple[int, int]:
 
 
 # The frame headers of JPEG; the markers left out of the range are tables.
-_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
+JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _BARE_MARKERS = frozenset({0x01, *range(0xD0, 0xD8)})
 
 
-def _jpeg_size(data: bytes) -> tuple[int, int]:
+def jpeg_size(data: bytes, frames: frozenset[int] = JPEG_FRAMES) -> tuple[int, int]:
+    """Width and height of a JPEG.
+
+    Args:
+        data: Its bytes.
+        frames: The marks of frame headers, which have the size.
+
+    Raises:
+        ValueError: It is damaged or cut short.
+        IndexError: The same.
+    """
     at = 2
     while True:
         while data[at] == 0xFF and data[at + 1] == 0xFF:  # noqa: PLR2004  # fill bytes
@@ -92,7 +102,7 @@ def _jpeg_size(data: bytes) -> tuple[int, int]:
         if data[at] != 0xFF:  # noqa: PLR2004  # every marker begins so
             raise ValueError
         marker = data[at + 1]
-        if marker in _FRAMES:
+        if marker in frames:
             size = data[at + 5 : at + 9]
             if len(size) < 4:  # noqa: PLR2004  # two numbers of two bytes
                 raise ValueError
@@ -120,7 +130,7 @@ def _webp_size(data: bytes) -> tuple[int, int]:
 
 _SIZES: dict[str, Callable[[bytes], tuple[int, int]]] = {
     "PNG": _png_size,
-    "JPEG": _jpeg_size,
+    "JPEG": jpeg_size,
     "GIF": _gif_size,
     "WEBP": _webp_size,
 }

@@ -1,0 +1,539 @@
+"""DICOM: how a frame is drawn, what is refused, and that only its pixels leave the machine."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import json
+import struct
+import sys
+from io import BytesIO
+
+import pytest
+
+import langchain_svc as svc
+from langchain_svc._wire.metadata import without_metadata
+from langchain_svc.sandbox import Sandbox
+
+pydicom = pytest.importorskip("pydicom", reason="the extra dicom is not installed")
+np = pytest.importorskip("numpy", reason="the extra dicom is not installed")
+Image = pytest.importorskip("PIL.Image", reason="the extra dicom is not installed")
+
+from pydicom import Dataset  # noqa: E402
+from pydicom.dataset import FileMetaDataset  # noqa: E402
+from pydicom.encaps import encapsulate  # noqa: E402
+from pydicom.uid import (  # noqa: E402
+    CTImageStorage,
+    DeflatedExplicitVRLittleEndian,
+    ExplicitVRBigEndian,
+    ExplicitVRLittleEndian,
+    ImplicitVRLittleEndian,
+    JPEG2000Lossless,
+    JPEGBaseline8Bit,
+    JPEGLSLossless,
+    RLELossless,
+)
+
+IDENTITY = {
+    "PatientName": "Quuxberg^Zebulonia", "PatientID": "MRN-88231-77", "PatientBirthDate": "19630616", "OtherPatientNames": "Frobnitz^Z", "PatientAddress": "77 Wumpus Terrace",
+    "InstitutionName": "Grobulin General", "ReferringPhysicianName": "Hackenbush^Dorble", "AccessionNumber": "ACC0099123", "StudyDescription": "Knee of Quuxberg", "OperatorsName": "Flurb^Op",
+    "PatientComments": "lives in Flurbville", "StudyDate": "20240229", "DeviceSerialNumber": "SN-5551212",
+}  # fmt: skip
+MARKS = ["Quuxberg", "Zebulonia", "MRN-88231", "19630616", "Frobnitz", "Wumpus", "Grobulin", "Hackenbush", "ACC0099123", "Flurb", "20240229", "SN-5551212", "PRIVATEER"]  # fmt: skip
+
+
+def dataset(
+    pixels, syntax=ExplicitVRLittleEndian, bits=16, signed=False, kind="MONOCHROME2", **elements
+):
+    """A CT of these pixels (frames, rows, columns[, samples]) with everything that names a patient."""
+    ds = Dataset()
+    ds.file_meta = FileMetaDataset()
+    ds.file_meta.TransferSyntaxUID = syntax
+    ds.SOPClassUID = ds.file_meta.MediaStorageSOPClassUID = CTImageStorage
+    ds.SOPInstanceUID = ds.file_meta.MediaStorageSOPInstanceUID = "1.2.3.4.5"
+    ds.Modality = "CT"
+    for name, value in IDENTITY.items():
+        setattr(ds, name, value)
+    block = ds.private_block(0x0029, "PRIVATEER 1.0", create=True)
+    block.add_new(1, "LO", "Quuxberg in a private element")
+    pixels = np.asarray(pixels)
+    colour = kind in {"RGB", "YBR_FULL", "YBR_FULL_422", "HSV"}
+    shape = pixels.shape[-3:-1] if colour else pixels.shape[-2:]
+    frames = pixels.size // (shape[0] * shape[1] * (3 if colour else 1))
+    ds.Rows, ds.Columns = shape
+    if frames > 1:
+        ds.NumberOfFrames = frames
+    ds.SamplesPerPixel = 3 if colour else 1
+    if colour:
+        ds.PlanarConfiguration = 0
+    ds.PhotometricInterpretation = kind
+    ds.BitsAllocated = 8 if bits <= 8 else 16
+    ds.BitsStored, ds.HighBit = bits, bits - 1
+    ds.PixelRepresentation = int(signed)
+    raw = pixels.astype(f"<{'i' if signed else 'u'}{ds.BitsAllocated // 8}").tobytes()
+    ds.PixelData = raw + b"\0" * (len(raw) % 2)
+    ds["PixelData"].VR = "OB" if bits <= 8 else "OW"
+    for name, value in elements.items():
+        setattr(ds, name, value)
+    return ds
+
+
+def saved(ds, **options):
+    file = BytesIO()
+    pydicom.dcmwrite(file, ds, enforce_file_format=True, **options)
+    return file.getvalue()
+
+
+def compressed(ds, syntax):
+    ds = copy.deepcopy(ds)
+    ds.compress(syntax, generate_instance_uid=False)
+    return ds
+
+
+def drawn(source, **options):
+    """The pixels of the picture, after a look at its file."""
+    png = svc.DicomImage(source, **options).png()
+    assert without_metadata(png) == png
+    with Image.open(BytesIO(png)) as image:
+        assert image.format == "PNG"
+        assert image.mode in {"L", "RGB"}
+        return np.asarray(image)
+
+
+def refused(source, said, **options):
+    with pytest.raises(svc.SvcRequestError, match=said) as raised:
+        svc.DicomImage(source, **options).png()
+    for mark in MARKS:
+        assert mark not in str(raised.value)
+
+
+def item(**elements):
+    ds = Dataset()
+    for name, value in elements.items():
+        setattr(ds, name, value)
+    return ds
+
+
+def lut(descriptor, values, **elements):
+    made = item(LUTDescriptor=descriptor, **elements)
+    made.add_new("LUTData", "OW", np.array(values, "<u2").tobytes())
+    return made
+
+
+RAMP = np.array([[0, 100, 200], [300, 400, 1000]])
+HU = {"RescaleSlope": 2, "RescaleIntercept": -1000}
+
+
+# -- drawing ---------------------------------------------------------------------------------------
+
+DRAWN = [
+    ({}, {}, [[0, 26, 51], [76, 102, 255]]),  # from the least to the greatest
+    ({"kind": "MONOCHROME1"}, {}, [[255, 229, 204], [179, 153, 0]]),
+    (HU, {}, [[0, 26, 51], [76, 102, 255]]),
+    ({"WindowCenter": 200.5, "WindowWidth": 201}, {}, [[0, 0, 128], [255, 255, 255]]),
+    ({"WindowCenter": 200.5, "WindowWidth": 401}, {}, [[0, 64, 128], [191, 255, 255]]),
+    ({"WindowCenter": [200.5, 40], "WindowWidth": [401, 80]}, {}, [[0, 64, 128], [191, 255, 255]]),
+    ({"WindowCenter": 200.5, "WindowWidth": 401, "kind": "MONOCHROME1"}, {}, [[255, 191, 127], [64, 0, 0]]),
+    ({**HU, "WindowCenter": -599.5, "WindowWidth": 801}, {}, [[0, 64, 128], [191, 255, 255]]),
+    ({"WindowCenter": 200, "WindowWidth": 400, "VOILUTFunction": "LINEAR_EXACT"}, {}, [[0, 64, 128], [191, 255, 255]]),
+    ({"WindowCenter": 200, "WindowWidth": 400, "VOILUTFunction": "SIGMOID"}, {}, [[30, 69, 128], [186, 225, 255]]),
+    ({"WindowCenter": 200, "WindowWidth": 0}, {}, [[0, 26, 51], [76, 102, 255]]),
+    ({"WindowCenter": 5, "WindowWidth": 9}, {"window": (200.5, 401)}, [[0, 64, 128], [191, 255, 255]]),
+    (HU, {"window": (-599.5, 801)}, [[0, 64, 128], [191, 255, 255]]),
+    ({"VOILUTSequence": [lut([4, 100, 8], [9, 50, 200, 255])]}, {}, [[9, 9, 255], [255, 255, 255]]),
+    ({"VOILUTSequence": [lut([4, 100, 16], [9, 50, 200, 65535])]}, {}, [[0, 0, 255], [255, 255, 255]]),
+    ({"VOILUTSequence": [lut([4, 100, 8], [9, 50, 200, 255])]}, {"window": (200.5, 401)}, [[0, 64, 128], [191, 255, 255]]),
+    ({"PixelPaddingValue": 1000}, {}, [[0, 64, 128], [191, 255, 255]]),
+    ({"PixelPaddingValue": 1000, "PixelPaddingRangeLimit": 400}, {}, [[0, 85, 170], [255, 255, 255]]),
+    ({}, {"blank": [(2, 1, 9, 9)]}, [[0, 64, 128], [191, 255, 0]]),
+    ({"kind": "MONOCHROME1"}, {"blank": [(2, 1, 1, 1), (0, 0, 1, 1)]}, [[0, 255, 170], [85, 0, 0]]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["bytes", "dataset", "path"])
+@pytest.mark.parametrize(("elements", "options", "expected"), DRAWN)
+def test_grey_values(elements, options, expected, form, tmp_path):
+    ds = dataset(RAMP, **elements)
+    path = tmp_path / "x"
+    path.write_bytes(saved(ds))
+    source = {"bytes": path.read_bytes(), "dataset": ds, "path": path}[form]
+    assert drawn(source, **options).tolist() == expected
+
+
+def test_signed_values():
+    signed = dataset(RAMP - 500, signed=True, WindowCenter=-299.5, WindowWidth=401)
+    assert drawn(signed).tolist() == [[0, 64, 128], [191, 255, 255]]
+
+
+def test_a_table_of_8_bits_may_be_longer_than_they_count():
+    table = lut([1024, 0, 8], [n // 4 for n in range(1024)])
+    assert drawn(dataset(RAMP, VOILUTSequence=[table])).tolist() == [[0, 25, 50], [75, 100, 250]]
+    packed = copy.deepcopy(table)
+    packed["LUTData"].value = bytes(n // 4 for n in range(1024))
+    assert drawn(dataset(RAMP, VOILUTSequence=[packed])).tolist() == [[0, 25, 50], [75, 100, 250]]
+
+
+def test_a_flat_picture_is_black():
+    assert drawn(dataset(np.full((2, 2), 77))).tolist() == [[0, 0], [0, 0]]
+
+
+def test_a_modality_lut():
+    sequence = [lut([3, 0, 16], [0, 500, 1000], ModalityLUTType="US")]
+    ds = dataset([[0, 1, 2]], ModalityLUTSequence=sequence, WindowCenter=500.5, WindowWidth=1001)
+    assert drawn(ds).tolist() == [[0, 128, 255]]
+
+
+RGB = np.array([[[255, 0, 0], [0, 255, 0]], [[0, 0, 255], [10, 20, 30]]])
+
+
+def test_colours_stay_right():
+    assert (drawn(dataset(RGB, bits=8, kind="RGB")) == RGB).all()
+    planes = dataset(RGB, bits=8, kind="RGB", PlanarConfiguration=1)
+    planes.PixelData = np.moveaxis(RGB, -1, 0).astype("u1").tobytes()
+    assert (drawn(planes) == RGB).all()
+    ycc = np.asarray(Image.fromarray(RGB.astype(np.uint8)).convert("YCbCr"))
+    assert abs(drawn(dataset(ycc, bits=8, kind="YBR_FULL")).astype(int) - RGB).max() <= 2
+    deep = dataset(RGB * 257, bits=16, kind="RGB")
+    assert (drawn(deep) == RGB).all()
+    refused(dataset(RGB, bits=8, kind="HSV"), "not known here")
+
+
+@pytest.mark.parametrize("bits", [8, 16])
+def test_palettes(bits):
+    reds, greens, blues = RGB.reshape(4, 3).T * (257 if bits == 16 else 1)
+    palette = {
+        f"{name}PaletteColorLookupTable{part}": value
+        for name, values in (("Red", reds), ("Green", greens), ("Blue", blues))
+        for part, value in (
+            ("Descriptor", [4, 0, bits]),
+            ("Data", values.astype("<u2" if bits == 16 else "u1").tobytes()),
+        )
+    }
+    ds = dataset([[0, 1], [2, 3]], bits=8, kind="PALETTE COLOR", **palette)
+    assert (drawn(ds) == RGB).all()
+
+
+# -- frames ----------------------------------------------------------------------------------------
+
+FRAMES = np.stack([np.pad([[n, 0], [0, 100]], (0, 62)) for n in range(1, 6)])
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        dataset,
+        lambda p: compressed(dataset(p), JPEG2000Lossless),
+        lambda p: compressed(dataset(p), RLELossless),
+    ],
+)
+def test_the_middle_frame_or_the_one_asked_for(make):
+    window = {"window": (50.5, 101)}
+
+    def shown(count, **options):
+        first = drawn(saved(make(FRAMES[:count])), **window, **options)[0, 0]
+        return round(int(first) * 100 / 255)
+
+    assert [shown(count) for count in (1, 2, 3, 4, 5)] == [1, 2, 2, 3, 3]
+    assert [shown(5, frame=n) for n in (1, 2, 3, 4, 5)] == [1, 2, 3, 4, 5]
+    refused(make(FRAMES), "it has 5 frames, counted from 1; there is no frame 6", frame=6)
+
+
+def test_what_is_said_of_a_frame_goes_before_what_is_said_of_all():
+    ds = dataset(np.stack([RAMP, RAMP]), WindowCenter=1, WindowWidth=2)
+    shared = item(FrameVOILUTSequence=[item(WindowCenter=200.5, WindowWidth=401)])
+    ds.SharedFunctionalGroupsSequence = [shared]
+    each = [item(FrameVOILUTSequence=[item(WindowCenter=200.5, WindowWidth=201)]), item()]
+    each[1].PixelValueTransformationSequence = [item(RescaleSlope=2, RescaleIntercept=0)]
+    ds.PerFrameFunctionalGroupsSequence = each
+    assert drawn(saved(ds), frame=1).tolist() == [[0, 0, 128], [255, 255, 255]]
+    assert drawn(saved(ds), frame=2).tolist() == [[0, 128, 255], [255, 255, 255]]
+
+
+def test_large_pictures_are_made_small_but_keep_their_shape():
+    ds = dataset(np.arange(60 * 90).reshape(60, 90))
+    assert drawn(ds).shape == (60, 90)
+    assert drawn(ds, longest_side=45).shape == (30, 45)
+    big = dataset(np.zeros((10, 2100), int))
+    assert drawn(big).shape[1] == 2048
+    assert drawn(big, longest_side=None).shape == (10, 2100)
+
+
+# -- transfer syntaxes -----------------------------------------------------------------------------
+
+WIDE = np.arange(80 * 70).reshape(80, 70) % 251
+
+
+@pytest.mark.parametrize(
+    "syntax",
+    [
+        ImplicitVRLittleEndian,
+        ExplicitVRLittleEndian,
+        ExplicitVRBigEndian,
+        JPEG2000Lossless,
+        RLELossless,
+    ],
+)
+def test_stored_plain_or_compressed_without_loss(syntax):
+    ds = dataset(WIDE, WindowCenter=128, WindowWidth=256, VOILUTFunction="LINEAR_EXACT")
+    expected = drawn(ds)
+    assert expected.max() > 200
+    if syntax.is_compressed:
+        ds = compressed(ds, syntax)
+    elif syntax == ExplicitVRBigEndian:
+        ds.PixelData = WIDE.astype(">u2").tobytes()
+    ds.file_meta.TransferSyntaxUID = syntax
+    data = (
+        saved(ds) if syntax.is_little_endian else saved(ds, implicit_vr=False, little_endian=False)
+    )
+    assert (drawn(data) == expected).all()
+
+
+@pytest.mark.parametrize("mode", ["L", "RGB"])
+def test_jpeg(mode):
+    smooth = np.add.outer(np.arange(40), np.arange(32)).astype(np.uint8) * 3
+    picture = Image.fromarray(smooth).convert(mode)
+    file = BytesIO()
+    picture.save(file, "JPEG", quality=95)
+    ds = dataset(
+        np.asarray(picture), bits=8, kind="YBR_FULL_422" if mode == "RGB" else "MONOCHROME2"
+    )
+    ds.PixelData = encapsulate([file.getvalue()])
+    ds["PixelData"].is_undefined_length = True
+    ds.file_meta.TransferSyntaxUID = JPEGBaseline8Bit
+    shown = drawn(saved(ds), window=(128, 256)) if mode == "L" else drawn(saved(ds))
+    assert abs(shown.astype(int) - np.asarray(picture)).max() <= 8
+
+
+# -- what is refused -------------------------------------------------------------------------------
+
+
+def bomb(syntax):
+    """A file of a few pixels whose compressed data unfolds to far more."""
+    if syntax == RLELossless:
+        ds = dataset(np.zeros((4, 4), int), bits=8)
+        frame = struct.pack("<16I", 1, 64, *[0] * 14) + b"\x81\x00" * 100_000
+    else:
+        ds = compressed(dataset(np.zeros((2000, 2000), int), bits=8), JPEG2000Lossless)
+        frame = pydicom.encaps.get_frame(ds.PixelData, 0, number_of_frames=1)
+        ds.Rows = ds.Columns = 4
+    ds.PixelData = encapsulate([frame])
+    ds["PixelData"].is_undefined_length = True
+    ds.file_meta.TransferSyntaxUID = syntax
+    return ds
+
+
+@pytest.mark.parametrize("syntax", [RLELossless, JPEG2000Lossless])
+def test_compressed_pixels_of_another_size_are_refused_before_they_unfold(syntax, monkeypatch):
+    def never(*_, **__):
+        raise AssertionError
+
+    monkeypatch.setattr("langchain_svc._dicom.picture.pixel_array", never)
+    refused(bomb(syntax), "not of the size its header gives")
+    refused(saved(bomb(syntax)), "not of the size its header gives")
+
+
+def no_pixels():
+    ds = dataset(RAMP)
+    del ds.PixelData
+    return ds
+
+
+def with_elements(**elements):
+    return dataset(RAMP, **elements)
+
+
+REFUSED = [
+    (b"", "no DICOM file"), (b"DICM" + bytes(200), "no DICOM file"), (bytes(128) + b"DICM", "damaged|no pixels"), (bytes(128) + b"DICM" + b"Quuxberg" * 40, "damaged|no pixels|stored"), (no_pixels(), "holds no pixels"), (saved(no_pixels()), "holds no pixels"),
+    (with_elements(Rows=60_000, Columns=60_000), "60000x60000 pixels, which is more than 50,000,000"), (with_elements(Rows=0), "no size of a picture"), (with_elements(NumberOfFrames=10**9), "no size of a picture"), (with_elements(NumberOfFrames=7), "damaged"),
+    (with_elements(BitsStored=99), "damaged"), (saved(dataset(RAMP, DeflatedExplicitVRLittleEndian)), "deflated as a whole"), (with_elements(PixelData=b"\0\0"), "damaged"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("source", "said"), REFUSED)
+def test_what_is_refused(source, said):
+    refused(source, said)
+
+
+def test_unknown_compression_is_refused():
+    ds = dataset(RAMP)
+    ds.file_meta.TransferSyntaxUID = pydicom.uid.MPEG2MPML
+    refused(ds, "cannot be decoded here")
+    ds.file_meta.TransferSyntaxUID = pydicom.uid.UID("1.2.3.4.5.6")
+    refused(ds, "cannot be decoded here")
+    del ds.file_meta.TransferSyntaxUID
+    refused(ds, "how its pixels are stored")
+    broken = compressed(dataset(WIDE), JPEG2000Lossless)
+    broken.file_meta.TransferSyntaxUID = JPEGLSLossless
+    refused(broken, "damaged|cannot be decoded")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: saved(dataset(RAMP)),
+        lambda: saved(compressed(dataset(WIDE), JPEG2000Lossless)),
+        lambda: saved(compressed(dataset(WIDE), RLELossless)),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::UserWarning:pydicom")
+@pytest.mark.filterwarnings("ignore::EncodingWarning")
+def test_cut_anywhere_it_is_refused_or_whole(make):
+    data = make()
+    for end in range(0, len(data), 7):
+        try:
+            svc.DicomImage(data[:end]).png()
+        except svc.SvcRequestError as error:
+            assert not any(mark in str(error) for mark in MARKS)
+
+
+def test_missing_files_and_bad_options(tmp_path):
+    refused(tmp_path / "none", "cannot be read: No such file")
+    (tmp_path / "x").write_bytes(b"no dicom")
+    refused(tmp_path / "x", "no DICOM file")
+    for options in ({"frame": 0}, {"frame": True}, {"window": (1, 0)}, {"window": 5}, {"blank": [(1, 2, 3)]}, {"blank": [(-1, 0, 1, 1)]}, {"burned_in": "maybe"}, {"longest_side": 0}):  # fmt: skip
+        with pytest.raises(svc.SvcRequestError, match=f"{next(iter(options))} must be"):
+            svc.DicomImage(b"", **options)
+
+
+def test_without_the_extra_the_error_says_how_to_get_it(monkeypatch):
+    for name in [name for name in sys.modules if name.startswith("langchain_svc._dicom")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "pydicom", None)
+    with pytest.raises(ImportError, match=r"langchain-svc\[dicom\]"):
+        svc.DicomImage(saved(dataset(RAMP))).png()
+
+
+# -- text in the picture ---------------------------------------------------------------------------
+
+SECONDARY = "1.2.840.10008.5.1.4.1.1.7.2"
+
+
+@pytest.mark.parametrize(
+    ("elements", "said"),
+    [
+        ({}, ""), ({"BurnedInAnnotation": "NO"}, ""), ({"BurnedInAnnotation": "YES"}, "BurnedInAnnotation YES"), ({"Modality": "US"}, "does not say"), ({"Modality": "US", "BurnedInAnnotation": "NO"}, ""),
+        ({"Modality": "MR"}, ""), ({"Modality": "CR"}, "does not say"), ({"Modality": "OT"}, "does not say"), ({"SOPClassUID": SECONDARY}, "does not say"), ({"ConversionType": "DF"}, "does not say"),
+        ({"ImageType": ["DERIVED", "SECONDARY", "SCREEN SAVE"]}, "does not say"), ({"ImageType": ["DERIVED", "SECONDARY", "MPR"]}, ""), ({"RecognizableVisualFeatures": "YES", "BurnedInAnnotation": "NO"}, "can be recognised"),
+    ],
+)  # fmt: skip
+def test_text_in_the_picture_is_refused_unless_the_caller_says_otherwise(elements, said):
+    ds = dataset(RAMP, **elements)
+    if said:
+        refused(saved(ds), said)
+        refused(ds, r"blank=\[...\]")
+    else:
+        assert drawn(saved(ds)).shape == (2, 3)
+    assert drawn(ds, burned_in="accept")[1, 2] == 255
+    assert drawn(ds, blank=[(2, 1, 1, 1)])[1, 2] == 0
+
+
+# -- only pixels leave the machine -----------------------------------------------------------------
+
+
+def all_bodies(box):
+    """Every request as it came, with everything in base64 decoded as well."""
+    found = []
+    for request in box.requests:
+        found += [request.body, request.query.encode(), str(request.headers).encode()]
+        held = [request.json]
+        while held:
+            one = held.pop()
+            if isinstance(one, dict):
+                held += [*one, *one.values()]
+            elif isinstance(one, list):
+                held += one
+            elif isinstance(one, str) and len(one) > 40:
+                found.append(
+                    base64.b64decode(one.partition("base64,")[2] or one + "=" * (-len(one) % 4))
+                )
+    return found
+
+
+FORMS = ["bytes", "base64", "dataset", "image", "compressed", "many frames"]
+
+
+def given(form):
+    ds = dataset(WIDE)
+    if form == "compressed":
+        return saved(compressed(ds, JPEG2000Lossless))
+    if form == "many frames":
+        return saved(dataset(np.stack([WIDE] * 4)))
+    return {
+        "bytes": saved(ds),
+        "base64": base64.b64encode(saved(ds)).decode(),
+        "dataset": ds,
+        "image": svc.DicomImage(saved(ds), window=(100, 200)),
+    }[form]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_names_the_patient_does_not_reach_the_service(form):
+    record = svc.PatientContext(age=61, images=[given(form)])
+    store = svc.ImageStore()
+    handle = store.add(given(form))
+    with (
+        Sandbox() as box,
+        svc.SvcCancerRisk(**box.medical, patient=record) as risk,
+        svc.SvcAnalyzeImage(**box.general, images=store) as analyze,
+    ):
+        risk.invoke({"symptoms": "a cough for weeks", "imaging_type": "chest CT"})
+        analyze.invoke({"image": handle, "task": "describe"})
+        bodies = all_bodies(box)
+        (sent,) = box.requests[0].json["images"]
+    assert base64.b64decode(sent).startswith(b"\x89PNG")
+    assert sum(body.startswith(b"\x89PNG") for body in bodies) == 2
+    for body in bodies:
+        for mark in MARKS:
+            assert mark.encode() not in body, mark
+        assert b"DICM" not in body
+    assert store.get(handle).format == "PNG"
+
+
+def test_a_store_knows_dicom_by_its_content(tmp_path):
+    store = svc.ImageStore()
+    path = tmp_path / "picture.jpg"
+    path.write_bytes(saved(dataset(WIDE)))
+    for source in (path, str(path), svc.DicomImage(path)):
+        image = store.get(store.add(source, label="a knee"))
+        assert (image.format, image.width, image.height, image.label) == ("PNG", 70, 80, "a knee")
+    with pytest.raises(svc.SvcRequestError, match="BurnedInAnnotation YES"):
+        store.add(saved(dataset(WIDE, BurnedInAnnotation="YES")))
+    with pytest.raises(svc.SvcRequestError, match="more than 1,000"):
+        svc.ImageStore(max_pixels=1000).add(path)
+
+
+def test_an_error_of_a_patients_image_names_its_place_only():
+    with pytest.raises(ValueError, match=r"images\.1\n.*BurnedInAnnotation YES") as raised:
+        svc.PatientContext(images=[dataset(WIDE), dataset(WIDE, BurnedInAnnotation="YES")])
+    for mark in MARKS:
+        assert mark not in str(raised.value)
+
+
+def test_a_model_cannot_hand_dicom_to_a_decoder(monkeypatch):
+    monkeypatch.setattr("langchain_svc._clinical_images.draw", None)
+    text = base64.b64encode(saved(dataset(WIDE))).decode()
+    with Sandbox() as box, svc.SvcCancerRisk(**box.medical) as risk:
+        call = {
+            "name": risk.name,
+            "args": {"symptoms": "a cough", "images": [text]},
+            "id": "1",
+            "type": "tool_call",
+        }
+        said = risk.invoke(call)
+        assert box.requests == []
+    assert said.status == "error"
+    assert "PNG or JPEG" in said.content
+
+
+def test_elements_that_name_a_patient_are_never_read(recwarn):
+    ds = dataset(WIDE)
+    ds.add(pydicom.DataElement("PatientBirthDate", "DA", "19630616", validation_mode=0))
+    data = saved(ds).replace(
+        b"19630616", b"no date!"
+    )  # read, it would be a warning that repeats it
+    assert drawn(data).shape == (80, 70)
+    assert [str(one.message) for one in recwarn] == []
+    assert (
+        json.dumps(repr(svc.DicomImage(data)))
+        == "\"DicomImage(frame=None, window=None, blank=(), burned_in='refuse', longest_side=2048)\""
+    )
