@@ -1,9 +1,9 @@
 """Images in the messages of a chat, put into words by the service's vision model.
 
 The chat endpoint takes text only. With `image_inputs="describe"` each image of a conversation is
-sent once through POST /api/vision, and a text stands in its place: its handle, and what a vision
-model says of it. The descriptions are kept with the images, in the model's store, so that the
-next turn of the conversation asks about new images only.
+sent once through POST /api/vision, and what a vision model says of it stands in its place, in
+tags that name its handle and say whose words these are. The descriptions are kept with the images,
+in the model's store, so that the next turn of the conversation asks about new images only.
 
 `Gallery` is pure: it finds the images, says which are still to be described, and puts the words
 in. The two short methods of `ImageInputs` run the calls.
@@ -11,6 +11,7 @@ in. The two short methods of `ImageInputs` run the calls.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -35,7 +36,8 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 4
 _JOINT = "\n\n"
-_NOT_YET = "it has not been described yet"
+_TAGS = '<image handle="{}" described_by="vision model">\n{}\n</image>'
+_NOT_YET = "(not described yet)"
 
 
 @dataclass(frozen=True)
@@ -103,8 +105,7 @@ class Gallery:
         blocks: list[Any] = list(_blocks(message))
         last = len(blocks) - 1
         for index, image in found.items():
-            words = self.words[image.handle] or _NOT_YET
-            text = f"[Image {image.handle}, described by a vision model: {words}]"
+            text = _TAGS.format(image.handle, _safe(self.words[image.handle]) or _NOT_YET)
             before = _JOINT if index and index - 1 not in found else ""
             after = _JOINT if index < last else ""
             blocks[index] = {"type": "text", "text": before + text + after}
@@ -173,6 +174,11 @@ class ImageInputs(VisionSettings):
             (image.handle, place, self._vision_call(image.sendable, "describe", limits))
             for image, place in unseen
         ]
+
+
+def _safe(description: str) -> str:
+    """A description that cannot end its own tags: a picture may have any text in it."""
+    return re.sub(r"<(?=/?image\b)", "&lt;", description, flags=re.IGNORECASE)
 
 
 def _blocks(message: BaseMessage) -> Sequence[Any]:

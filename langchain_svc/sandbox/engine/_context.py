@@ -24,7 +24,9 @@ _CONTEXT_LABEL = re.compile(
     r"|information|search results?|retrieved [a-z ]{1,30})(?:\*\*)?:",
     re.IGNORECASE | re.MULTILINE,
 )
-_CONTEXT_TAG = re.compile(r"<(context|documents?|passages?|sources?|articles?|text)\b[^<>]{0,200}>")
+_CONTEXT_TAG = re.compile(
+    r"<(context|documents?|passages?|sources?|articles?|text|images?|attachments?)\b[^<>]{0,200}>"
+)
 _ANNOUNCED = re.compile(
     r"\b(?:following|given|provided|retrieved|below|based on|use only"
     r"|(?:use|using|from) (?:the|this))\b.{0,60}"

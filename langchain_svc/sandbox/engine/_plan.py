@@ -173,6 +173,10 @@ _CONTINUES = re.compile(
     r"\W{0,3}(?:and|or|what about|how about|now|also|same|the same|then)\b", re.IGNORECASE
 )
 _BRIEF = 12  # words
+_ATTACHED = re.compile(
+    r"<(image|attachment)\b[^<>]{0,80}?\b(?:handle|name|id)=[\"']([\w.-]{1,80})[\"'][^<>]{0,80}>"
+    r"[^<]{0,8000}</\1>"
+)
 
 # --- The plan ------------------------------------------------------------------------------
 
@@ -199,7 +203,8 @@ class Planner:
         tools = [tool for tool in reading.tools if tool.name == reading.demand.name]
         actions = [tool for tool in reading.tools if not is_form(tool)]
         chooser = Chooser.of(tools or actions or reading.tools)
-        parts = parts_of(reading.question, chooser) or self._continued()
+        # What is attached is no request; its name is what a tool may be given.
+        parts = parts_of(_ATTACHED.sub(r"\2", reading.question), chooser) or self._continued()
         parts = self._pending(parts)
         if parts or not reading.demand.required:
             return parts

@@ -74,6 +74,13 @@ def test_labels_in_many_forms(context, question, label):
     assert f"According to {label}:" in text_of(user(f"Context:\n{context}\n\n{question}"))
 
 
+@pytest.mark.parametrize("tag", ["image", "attachment"])
+def test_what_is_attached_is_a_text_to_quote_from(tag):
+    attached = f'<{tag} name="img_3">\nA mill of 240x160 feet beside a blue river.\n</{tag}>'
+    said = text_of(user(f"What colour does the river have?\n\n{attached}"))
+    assert "beside a blue river" in said
+
+
 def test_a_text_without_labels_is_quoted_all_the_same():
     text = "The lamp burned oil at first. Visitors may climb the 200 steps in summer. " * 2
     said = text_of(user(f"{text}The tower is white and stands on a rock.\n\nHow many steps?"))
