@@ -189,9 +189,9 @@ class ServiceSettings(BaseModel):
             begun=time.monotonic(),
         )
 
-    def _headers(self, *, has_body: bool) -> tuple[tuple[str, str], ...]:
-        """Every header of a request but the key's."""
-        content = (("Content-Type", "application/json"),) if has_body else ()
+    def _headers(self, *, typed: bool) -> tuple[tuple[str, str], ...]:
+        """Every header of a request but the key's; `typed` says that it is about JSON."""
+        content = (("Content-Type", "application/json"),) if typed else ()
         return (*content, *_FIXED_HEADERS, *self.default_headers.items())
 
     def _new_call(
@@ -211,7 +211,10 @@ class ServiceSettings(BaseModel):
         request = Request(
             method=method,
             url=base_url + path,
-            headers=(*interface.key_headers(key), *self._headers(has_body=body is not None)),
+            headers=(
+                *interface.key_headers(key),
+                *self._headers(typed=body is not None or interface.always_json),
+            ),
             body=body,
             private=private,
             secrets=(key,),

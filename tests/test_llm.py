@@ -77,16 +77,6 @@ class Recorder(BaseTracer):
 # -- what is sent ----------------------------------------------------------------------------------
 
 
-def test_the_request_is_the_documented_one(box, llm):
-    assert llm.invoke("good morning") == HELLO
-    (seen,) = box.requests
-    assert (seen.method, seen.path, seen.query) == ("POST", "/api/chat", "")
-    assert seen.body == b'{"message":"good morning"}'
-    assert seen.headers["authorization"] == "Bearer ***"
-    assert seen.headers["content-type"] == "application/json"
-    assert seen.unknown_fields == ()
-
-
 def test_every_field_is_sent_only_when_it_is_given(box, llm):
     llm.invoke("hi", model="svc-pro", temperature=0)
     list(llm.stream("hi"))
@@ -114,8 +104,6 @@ def test_the_listing(box, llm):
         128_000,
     )
     assert asyncio.run(llm.alist_models()) == models
-    assert [(r.method, r.path, r.body) for r in box.requests] == [("GET", "/api/models", b"")] * 2
-    assert "content-type" not in box.requests[0].headers
 
 
 @pytest.mark.parametrize(

