@@ -2,6 +2,10 @@
 
 httpcore hands the timeout of a request to each read and write of its network stream. These thin
 wrappers turn a `Patience` into the seconds that are left at that moment; a plain number passes.
+
+They also keep a connection from being used again on which more came than the answer to a request:
+the surplus, be it a wrong Content-Length or a smuggled answer, would be read as the answer to the
+next request.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import httpcore
+import httpx
 
 from .patience import Patience, seconds
 
@@ -27,11 +32,27 @@ def _timeout(timeout: float | None, late: type[Exception]) -> float | None:
     return wait
 
 
+def retire_if_surplus(response: httpx.Response) -> None:
+    """Called before an answer is closed: its connection is not used again if more had come."""
+    stream = response.extensions.get("network_stream")
+    if isinstance(stream, (Stream, AsyncStream)) and _has_surplus(response):
+        stream.retired = True
+
+
+def _has_surplus(response: httpx.Response) -> bool:
+    """Whether the parser holds bytes beyond the answer; httpcore sees those still on the socket."""
+    part: Any = response.stream
+    for name in ("_httpcore_stream", "_stream", "_connection", "_h11_state"):
+        part = getattr(part, name, None)
+    return part is not None and bool(part.trailing_data[0])
+
+
 class Stream(httpcore.NetworkStream):
     """A network stream under a deadline."""
 
     def __init__(self, stream: httpcore.NetworkStream) -> None:
         self._stream = stream
+        self.retired = False
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         return self._stream.read(max_bytes, _timeout(timeout, httpcore.ReadTimeout))
@@ -52,7 +73,8 @@ class Stream(httpcore.NetworkStream):
         return Stream(self._stream.start_tls(ssl_context, server_hostname, wait))
 
     def get_extra_info(self, info: str) -> Any:
-        return self._stream.get_extra_info(info)
+        # Of an idle connection httpcore asks this, and drops one that has something to say.
+        return (self.retired and info == "is_readable") or self._stream.get_extra_info(info)
 
 
 class Backend(httpcore.NetworkBackend):
@@ -81,6 +103,7 @@ class AsyncStream(httpcore.AsyncNetworkStream):
 
     def __init__(self, stream: httpcore.AsyncNetworkStream) -> None:
         self._stream = stream
+        self.retired = False
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         return await self._stream.read(max_bytes, _timeout(timeout, httpcore.ReadTimeout))
@@ -101,7 +124,8 @@ class AsyncStream(httpcore.AsyncNetworkStream):
         return AsyncStream(await self._stream.start_tls(ssl_context, server_hostname, wait))
 
     def get_extra_info(self, info: str) -> Any:
-        return self._stream.get_extra_info(info)
+        # Of an idle connection httpcore asks this, and drops one that has something to say.
+        return (self.retired and info == "is_readable") or self._stream.get_extra_info(info)
 
 
 class AsyncBackend(httpcore.AsyncNetworkBackend):

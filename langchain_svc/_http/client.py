@@ -13,6 +13,7 @@ from typing import Any
 
 import httpx
 
+from .backend import retire_if_surplus
 from .connections import Connections
 from .exchange import Call, Close, Head, Lost, Open, Read, Reply, Sleep, converse
 
@@ -103,6 +104,7 @@ class Link:
     def close(self, _: Close | None = None) -> Reply:
         response, self._response = self._response, None
         if response is not None:
+            retire_if_surplus(response)
             response.close()
         return None
 
@@ -176,6 +178,7 @@ class AsyncLink:
     async def close(self, _: Close | None = None) -> Reply:
         response, self._response = self._response, None
         if response is not None:
+            retire_if_surplus(response)
             await response.aclose()
         return None
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from .. import errors
-from .._wire.body import BodyError, BodyReader
+from .._wire.body import BodyError, BodyReader, TooLargeError
 from .._wire.failures import TRANSIENT, read_failure, read_safely, safe_text
 from .patience import FOREVER, Patience
 
@@ -215,9 +215,10 @@ def _attempt(call: Call[Any], reader: Reader[Any]) -> Generator[Any, Reply, _Fai
                 yield piece
     except BodyError as error:
         yield CLOSE
-        return _Failure(
-            reader.failure(f"The answer's body cannot be read: {error}", None), again=False
-        )
+        refused = reader.failure(f"The answer's body cannot be read: {error}", None)
+        if isinstance(error, TooLargeError):
+            refused.is_retryable = False  # it would be too large again
+        return _Failure(refused, again=False)
     yield CLOSE
     return _verdict(call, reader, lost)
 

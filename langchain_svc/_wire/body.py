@@ -1,7 +1,7 @@
 """Undoes Content-Encoding while reading, and holds the body to a size.
 
 A small compressed body can grow to gigabytes, so the limit applies to what comes out, and the
-decompressor is never asked for more than what is left of it.
+decompressor is never asked for more than a step of what is left of it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,10 @@ ACCEPT_ENCODING = "gzip, deflate"
 
 class BodyError(Exception):
     """The body cannot be taken; its text says why, without any of the body."""
+
+
+class TooLargeError(BodyError):
+    """The body is larger than the limit."""
 
 
 class BodyReader:
@@ -32,6 +36,7 @@ class BodyReader:
         self._limit = limit
         self._start = b""
         self._inflate: zlib._Decompress | None = None
+        self._bits = 0
         coding = encoding.strip().lower()
         if coding not in {"", "identity", "gzip", "x-gzip", "deflate"}:
             raise BodyError("it is compressed in a way that was not asked for")
@@ -42,40 +47,57 @@ class BodyReader:
         data = raw if self._plain else self._decompress(raw)
         self._left -= len(data)
         if self._left < 0:
-            raise BodyError(
-                f"it is larger than {self._limit} bytes (max_response_bytes sets the limit)"
-            )
+            raise self._too_large()
         return data
+
+    def _too_large(self) -> TooLargeError:
+        return TooLargeError(
+            f"it is larger than {self._limit} bytes (max_response_bytes sets the limit)"
+        )
 
     def finish(self) -> None:
         """Checks that the compressed form has come to its end."""
-        unfinished = self._start if self._inflate is None else not self._inflate.eof
-        if unfinished:
+        if self._start or (self._inflate is not None and not self._inflate.eof):
             raise BodyError("its compressed form was cut short")
 
     def _decompress(self, raw: bytes) -> bytes:
-        if self._inflate is None:
-            self._start += raw
-            if len(self._start) < _MAGIC_BYTES:
-                return b""
-            raw, self._start = self._start, b""
-            self._inflate = zlib.decompressobj(_window_bits(raw))
-        try:
-            data = self._inflate.decompress(raw, self._left + 1)
-        except zlib.error:
-            raise BodyError("its compressed form is damaged") from None
-        if self._inflate.unused_data:
+        raw, self._start = self._start + raw, b""
+        parts: list[bytes] = []
+        room = self._left
+        while raw:
+            if self._inflate is None or self._inflate.eof:
+                if len(raw) < _MAGIC_BYTES:
+                    self._start = raw
+                    break
+                self._inflate = self._next_part(raw)
+            try:
+                parts.append(self._inflate.decompress(raw, _STEP))
+            except zlib.error:
+                raise BodyError("its compressed form is damaged") from None
+            room -= len(parts[-1])
+            if room < 0:
+                raise self._too_large()
+            raw = self._inflate.unconsumed_tail or self._inflate.unused_data
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _next_part(self, start: bytes) -> zlib._Decompress:
+        """Decodes from here; after a first part only gzip goes on (RFC 1952, section 2.2)."""
+        bits = _window_bits(start)
+        if self._inflate is not None and (bits, self._bits) != (_GZIP, _GZIP):
             raise BodyError("its compressed form is damaged")
-        return data
+        self._bits = bits
+        return zlib.decompressobj(bits)
 
 
+_STEP = 1024 * 1024  # joining the output of larger ones would take the memory twice
 _MAGIC_BYTES = 2
+_GZIP = zlib.MAX_WBITS | 16
 
 
 def _window_bits(start: bytes) -> int:
     """How to read a compressed body: gzip, zlib, or the bare deflate some servers send."""
     first, second = start[0], start[1]
     if (first, second) == (0x1F, 0x8B):
-        return zlib.MAX_WBITS | 16
+        return _GZIP
     is_zlib = first & 0x0F == zlib.DEFLATED and (first << 8 | second) % 31 == 0
     return zlib.MAX_WBITS if is_zlib else -zlib.MAX_WBITS

@@ -26,7 +26,8 @@ class Found:
         finish_reason: Why the answer ended, if this object ends it.
         usage: Token counts, by the names of v1-api.md, or `{"total_tokens": n}`.
         error: The error object or text it carries.
-        completion: Whether it is completion-shaped (it has `choices`).
+        completion: Whether it is completion-shaped (it has `choices`, or says that it is one).
+        last: Whether it says that nothing follows.
     """
 
     text: str | None = None
@@ -38,6 +39,7 @@ class Found:
     created: int | None = None
     error: Any = None
     completion: bool = False
+    last: bool = False
 
 
 def read_object(found: Mapping[str, Any]) -> Found | None:
@@ -46,7 +48,7 @@ def read_object(found: Mapping[str, Any]) -> Found | None:
         return Found(error=found.get("error") or found)
     if isinstance(found.get("choices"), list):
         return _read_completion(found)
-    return _read_plain(found)
+    return _read_plain(found) or _read_envelope(found)
 
 
 def _carries_error(found: Mapping[str, Any]) -> bool:
@@ -97,10 +99,19 @@ def _read_plain(found: Mapping[str, Any]) -> Found | None:
         text=text,
         whole=text is not None and isinstance(found.get("success"), bool),
         finish_reason=reason,
+        last=found.get("done") is True,
         usage=usage,
         model=_word(found.get("model")),
         id=_word(found.get("id")),
     )
+
+
+def _read_envelope(found: Mapping[str, Any]) -> Found | None:
+    """An object that calls itself a completion and holds none."""
+    kind = found.get("object")
+    if not isinstance(kind, str) or not kind.startswith("chat.completion"):
+        return None
+    return Found(model=_word(found.get("model")), id=_word(found.get("id")), completion=True)
 
 
 def read_content(content: Any) -> str | None:

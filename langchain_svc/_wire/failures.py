@@ -35,6 +35,8 @@ _NEXT_STEP = {
 _OVERFLOW_CODES = frozenset({"context_length_exceeded", "context_window_exceeded"})
 # Statuses that come and go by themselves.
 TRANSIENT = frozenset({408, 429, 500, 502, 503, 504})
+# Failures of the service that another try cannot mend: Not Implemented, HTTP Version Not Supported.
+_LASTING = frozenset({501, 505})
 
 
 def read_failure(
@@ -77,7 +79,7 @@ def read_failure(
         request_id=safe_label(headers.get("x-request-id"), secrets=secrets, private=private),
         retry_after=wait,
     )
-    error.is_retryable = status in TRANSIENT or error.is_retryable
+    error.is_retryable = status in TRANSIENT or (error.is_retryable and status not in _LASTING)
     return error
 
 

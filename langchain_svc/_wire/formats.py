@@ -55,7 +55,7 @@ class Seen:
         self.finish_reason = found.finish_reason or self.finish_reason
         self.usage = found.usage or self.usage  # running totals: the last one counts
         self.owes_end = self.owes_end or found.completion
-        self.ended = self.ended or found.whole
+        self.ended = self.ended or found.whole or found.last
         return found.text
 
 

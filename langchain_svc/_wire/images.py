@@ -169,7 +169,7 @@ def read_analysis(body: bytes, task: str) -> Reading:
     elif task == "ocr" and text is not None and not text.strip():
         text = "No text was found in the image."
     elif text is None:
-        text = outline(found)
+        text = outline(found) if _tells(found) else ""
     if not text.strip():
         raise UnreadableError("it says nothing about the image")
     return Reading(text, {"result": found}, raw)
@@ -205,6 +205,15 @@ def _task_text(found: Any, task: str) -> str | None:
         if isinstance(value, list) and value and all(isinstance(line, str) for line in value):
             return "\n".join(value)
     return None
+
+
+def _tells(value: Any) -> bool:
+    """Whether a JSON value holds anything but nulls; an empty list says that nothing is there."""
+    if isinstance(value, dict):
+        return any(map(_tells, value.values()))
+    if isinstance(value, list):
+        return not value or any(map(_tells, value))
+    return value is not None
 
 
 _LONGEST_OUTLINE = 4000

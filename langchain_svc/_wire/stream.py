@@ -68,6 +68,8 @@ class StreamDecoder:
             return []
         if self._decoder is None:
             self._head.append(data)
+            if not self._size and data.isspace():
+                return []  # nothing to look at yet, however much of it comes
             self._size += len(data)
             if self._size < self._look_at and b"\n" not in data:
                 return []
@@ -104,6 +106,8 @@ class StreamDecoder:
         if not final and _BOM.startswith(head):
             return []
         body = head.removeprefix(_BOM)
+        if final and not body.strip():
+            return []  # white space keeps a connection alive; it is no text
         kind = _recognise(body, self._label, final=final)
         if kind is None:
             # Looking again at every byte of a long first line would cost its square.

@@ -12,6 +12,7 @@ from .chunks import Found, read_object
 
 CHAT_PATH = "/chat/completions"
 MODELS_PATH = "/models"
+_BOM = b"\xef\xbb\xbf"
 # v1-api.md, section 2: the bounds of a chat completion request.
 LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE = 0.0, 2.0
 DEFAULT_MAX_TOKENS = 2000
@@ -137,7 +138,10 @@ def read_models(body: bytes) -> list[ModelRecord]:
         found = next((found[k] for k in ("data", "models") if isinstance(found.get(k), list)), None)
     if not isinstance(found, list):
         raise UnreadableError("it holds no list of models")
-    return [record for item in found if (record := _read_model(item)) is not None]
+    records = [record for item in found if (record := _read_model(item)) is not None]
+    if found and not records:
+        raise UnreadableError("none of the models that it lists has an id")
+    return records
 
 
 def _read_model(item: Any) -> ModelRecord | None:
@@ -186,6 +190,7 @@ def _object(body: bytes) -> dict[str, Any]:
 
 
 def _load(body: bytes) -> Any:
+    body = body.removeprefix(_BOM)
     if not body.strip():
         raise UnreadableError("it is empty")
     try:

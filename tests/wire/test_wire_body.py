@@ -45,6 +45,25 @@ def test_deflate_without_its_header(step):
     assert read("deflate", bare_deflate(TEXT), step=step) == TEXT
 
 
+@pytest.mark.parametrize("step", [1, 7, 100_000])
+def test_gzip_in_several_members(step):
+    raw = b"".join(gzip.compress(TEXT[i : i + 3000]) for i in range(0, len(TEXT), 3000))
+    assert read("gzip", raw, step=step) == TEXT
+    with pytest.raises(BodyError, match="cut short"):
+        read("gzip", raw + gzip.compress(b"x")[:1], step=step)
+    with pytest.raises(BodyError, match="damaged"):
+        read("gzip", raw + b"and more", step=step)
+    with pytest.raises(BodyError, match="damaged"):
+        read("deflate", zlib.compress(TEXT) * 2, step=step)
+
+
+def test_much_in_little_is_held_to_the_limit_in_steps():
+    raw = gzip.compress(b"\0" * 3_000_000)
+    assert len(read("gzip", raw, limit=3_000_000, step=len(raw))) == 3_000_000
+    with pytest.raises(BodyError, match="larger than 2999999 bytes"):
+        read("gzip", raw, limit=2_999_999, step=len(raw))
+
+
 @pytest.mark.parametrize("encoding", ["br", "zstd", "gzip, gzip", "x"])
 def test_an_encoding_nobody_asked_for(encoding):
     with pytest.raises(BodyError, match="not asked for"):

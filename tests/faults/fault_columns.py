@@ -1,0 +1,312 @@
+"""The columns of the fault matrix: the classes, how each is called, and what it is answered.
+
+A column knows the bodies that its endpoint may send: the good one, and those in which something is
+missing, empty, null, of another type, or odd. They are written from the service documents.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import struct
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import langchain_svc as svc
+
+TEXT = "Grüße, Welt."
+FIRST, SECOND = "Grüße, ", "Welt."
+LARGE = 5_000_000  # of one event
+PADDING = 1_000_000  # of an answer in one piece
+
+
+def dumped(value):
+    return json.dumps(value, ensure_ascii=False).encode()
+
+
+def _png():
+    def part(kind, data):
+        return (
+            struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        )
+
+    head = struct.pack(">IIBBBBB", 1, 1, 8, 0, 0, 0, 0)
+    pixels = zlib.compress(b"\0\0")
+    parts = part(b"IHDR", head) + part(b"IDAT", pixels) + part(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + parts
+
+
+PNG = base64.b64encode(_png()).decode()
+
+
+@dataclass(frozen=True)
+class Column:
+    """One class and method.
+
+    Attributes:
+        name: What the table calls it.
+        kind: "whole" or "stream": whether an answer is read as one body or piece by piece.
+        make: The object, of a URL and settings.
+        call: Asks once, blocking; gives the answer as a text.
+        acall: The same on an event loop.
+        answer: What the good body means.
+        label: The Content-Type of its answers.
+        bodies: The bodies it may get, by name.
+    """
+
+    name: str
+    kind: str
+    make: Callable
+    call: Callable
+    acall: Callable
+    bodies: Mapping[str, bytes] = field(repr=False)
+    answer: str = TEXT
+    label: str = "application/json"
+
+    @property
+    def good(self):
+        return self.bodies["good"]
+
+
+# -- bodies ---------------------------------------------------------------------------------------
+
+
+def whole_bodies(good, *, missing, empty, null, wrong, odd):
+    """The bodies of an answer in one piece."""
+    parts = {"good": good, "missing": missing, "empty": empty, "null": null, "wrong": wrong}
+    named = {name: dumped(value) for name, value in parts.items()}
+    named["odd usage"] = dumped({**good, **odd})
+    named["large"] = dumped({**good, "padding": "x" * PADDING})
+    return named
+
+
+def completion(message):
+    return {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+
+
+ODD_USAGE = {"usage": {"prompt_tokens": "many", "completion_tokens": -1, "total_tokens": None}}
+CHAT = whole_bodies(
+    completion({"role": "assistant", "content": TEXT}),
+    missing={"id": "x", "object": "chat.completion", "created": 1, "model": "m"},
+    empty={"choices": []},
+    null=completion({"role": "assistant", "content": None}),
+    wrong=completion({"role": "assistant", "content": 5}),
+    odd=ODD_USAGE,
+)
+LLM = whole_bodies(
+    {"success": True, "response": TEXT, "model": "m", "tokens": 5},
+    missing={"success": True, "model": "m"},
+    empty={},
+    null={"success": True, "response": None, "tokens": 5},
+    wrong={"success": True, "response": 5, "tokens": 5},
+    odd={"tokens": "many"},
+)
+MODELS = whole_bodies(
+    {"data": [{"id": TEXT}]},
+    missing={"object": "list"},
+    empty={},
+    null={"data": None},
+    wrong={"data": [5, None, {"id": 7}]},
+    odd=ODD_USAGE,
+)
+TRANSLATION = whole_bodies(
+    {"success": True, "translation": TEXT},
+    missing={"success": True},
+    empty={"translation": ""},
+    null={"translation": None},
+    wrong={"translation": 5},
+    odd=ODD_USAGE,
+)
+ANALYSIS = whole_bodies(
+    {"success": True, "description": TEXT},
+    missing={"success": True},
+    empty={"result": {}},
+    null={"description": None},
+    wrong={"description": {"of": None}},
+    odd=ODD_USAGE,
+)
+IMAGES = whole_bodies(
+    {"data": [{"b64_json": PNG}]},
+    missing={"created": 1},
+    empty={"data": []},
+    null={"data": [{"url": None}]},
+    wrong={"data": [{"url": 5}]},
+    odd=ODD_USAGE,
+)
+MEDICAL = whole_bodies(
+    {"response": TEXT},
+    missing={"success": True},
+    empty={"response": ""},
+    null={"response": None},
+    wrong={"response": {"of": None}},
+    odd=ODD_USAGE,
+)
+STATUS = whole_bodies(
+    {"status": TEXT, "uptime": None},
+    missing={"success": True},
+    empty={},
+    null={"status": None, "uptime": None, "latency": None},
+    wrong={"status": {"of": None}},
+    odd=ODD_USAGE,
+)
+
+
+def stream_bodies(event, first, second, end, *, bad, others):
+    """The bodies of an answer in pieces.
+
+    Args:
+        event: Makes an event's bytes of a JSON value.
+        first: The event that holds FIRST.
+        second: The event that holds SECOND.
+        end: The bytes of the end.
+        bad: An event whose JSON is malformed.
+        others: Further events by name, as JSON values; the end follows each.
+    """
+    named = {name: event(value) + end for name, value in others.items()}
+    error = event({"error": {"message": "the engine broke", "code": "engine_failed"}})
+    return named | {
+        "good": first + second + end,
+        "no end": first + second,
+        "error": first + error,
+        "malformed": first + bad + second + end,
+        "half event": first + second.rstrip()[:-4],
+        "half letter": first + first[: first.index("ü".encode()) + 1],
+        "odd usage": first + second + event({**json.loads(_json(second)), **ODD_USAGE, **_NO_TEXT}) + end,
+    }  # fmt: skip
+
+
+_NO_TEXT = {"choices": [], "response": ""}
+
+
+def _json(event):
+    return event.strip().removeprefix(b"data: ")
+
+
+def _delta(text, reason=None):
+    delta = {} if text is None else {"content": text}
+    return {"choices": [{"index": 0, "delta": delta, "finish_reason": reason}]}
+
+
+def _sse(value):
+    return b"data: " + dumped(value) + b"\n\n"
+
+
+def _line(value):
+    return dumped(value) + b"\n"
+
+
+CHAT_STREAM = stream_bodies(
+    _sse,
+    _sse(_delta(FIRST)),
+    _sse(_delta(SECOND)),
+    _sse(_delta(None, "stop")) + b"data: [DONE]\n\n",
+    bad=b'data: {"choices": [}\n\n',
+    others={
+        "missing": {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "m"},
+        "empty": {"choices": []},
+        "null": _delta(None) | {"choices": [{"index": 0, "delta": {"content": None}}]},
+        "wrong": {"choices": [{"index": 0, "delta": {"content": 5}, "finish_reason": None}]},
+        "large": _delta(TEXT + "x" * LARGE),
+    },
+)
+LLM_STREAM = stream_bodies(
+    _line,
+    _line({"response": FIRST, "done": False}),
+    _line({"response": SECOND, "done": False}),
+    _line({"response": "", "done": True}),
+    bad=b'{"response": }\n',
+    others={
+        "missing": {"model": "m", "done": False},
+        "empty": {"done": False},
+        "null": {"response": None, "done": False},
+        "wrong": {"response": 5, "done": False},
+        "large": {"response": TEXT + "x" * LARGE, "done": False},
+    },
+)
+
+
+# -- calls ----------------------------------------------------------------------------------------
+
+
+def _chat(url, **settings):
+    return svc.ChatSvc(base_url_v1=url + "/v1", **settings)
+
+
+def _llm(url, **settings):
+    return svc.SvcLLM(base_url=url, **settings)
+
+
+def _invoke(model):
+    answer = model.invoke("Say hello")
+    return answer if isinstance(answer, str) else answer.content
+
+
+async def _ainvoke(model):
+    answer = await model.ainvoke("Say hello")
+    return answer if isinstance(answer, str) else answer.content
+
+
+def _stream(model):
+    pieces = list(model.stream("Say hello"))
+    return "".join(piece if isinstance(piece, str) else piece.content for piece in pieces)
+
+
+async def _astream(model):
+    pieces = [piece async for piece in model.astream("Say hello")]
+    return "".join(piece if isinstance(piece, str) else piece.content for piece in pieces)
+
+
+def _models(model):
+    return ", ".join(listed.id for listed in model.list_models())
+
+
+async def _amodels(model):
+    return ", ".join(listed.id for listed in await model.alist_models())
+
+
+def _tool(name, kind, arguments, bodies, *, read=str, url_word="base_url", path="", **words):
+    """A column of a tool; failures are raised and not told to a model."""
+
+    def make(url, **settings):
+        return kind(**{url_word: url + path}, handle_tool_error=False, **words, **settings)
+
+    def call(tool):
+        return read(tool.invoke(arguments))
+
+    async def acall(tool):
+        return read(await tool.ainvoke(arguments))
+
+    return Column(name, "whole", make, call, acall, bodies)
+
+
+def _made(text):
+    """A made image's line, whose handle counts up."""
+    return TEXT if text.startswith("Made:\nimg_") and text.endswith("PNG, 1x1 pixels") else text
+
+
+def _clinical(text):
+    """A medical answer without what every one of them says, and without fields we added."""
+    return TEXT if TEXT in text.partition("\n")[0] else text
+
+
+def _medical(name, kind, arguments, bodies):
+    return _tool(name, kind, arguments, bodies, read=_clinical, url_word="medical_base_url")
+
+
+COLUMNS = (
+    Column("ChatSvc.invoke", "whole", _chat, _invoke, _ainvoke, CHAT),
+    Column("ChatSvc.stream", "stream", _chat, _stream, _astream, CHAT_STREAM, label="text/event-stream"),
+    Column("ChatSvc.list_models", "whole", _chat, _models, _amodels, MODELS),
+    Column("SvcLLM.invoke", "whole", _llm, _invoke, _ainvoke, LLM),
+    Column("SvcLLM.stream", "stream", _llm, _stream, _astream, LLM_STREAM, label="application/x-ndjson"),
+    Column("SvcLLM.list_models", "whole", _llm, _models, _amodels, MODELS),
+    _tool("SvcTranslate", svc.SvcTranslate, {"text": "Hello, world.", "target": "de"}, TRANSLATION),
+    _tool("SvcAnalyzeImage", svc.SvcAnalyzeImage, {"image": PNG, "task": "describe"}, ANALYSIS),
+    _tool("SvcGenerateImage, v1", svc.SvcGenerateImage, {"prompt": "A dot"}, IMAGES, read=_made, url_word="base_url_v1", path="/v1"),
+    _tool("SvcGenerateImage, general", svc.SvcGenerateImage, {"prompt": "A dot"}, IMAGES, read=_made, api="general"),
+    _medical("SvcMedicalConsult", svc.SvcMedicalConsult, {"message": "A dry cough"}, MEDICAL),
+    _medical("SvcDecisionSupport", svc.SvcDecisionSupport, {"symptoms": ["cough"], "specialty": "pneumology"}, MEDICAL),
+    _medical("SvcCancerRisk", svc.SvcCancerRisk, {"symptoms": "A dry cough"}, MEDICAL),
+    _medical("SvcMedicalStatus", svc.SvcMedicalStatus, {}, STATUS),
+)  # fmt: skip

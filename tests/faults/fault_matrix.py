@@ -1,0 +1,251 @@
+"""Runs cells of the fault matrix: a row, a column, and a way of calling (blocking or not).
+
+A cell passes when the outcome is the declared one, the peer saw the declared number of requests,
+nothing outlasted the bound, the error tells no key, the same object then gets a right answer, and
+no connection is left open when it is closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+
+import fault_rows_body
+import fault_rows_exchange
+from fault_columns import COLUMNS, LARGE, TEXT
+from fault_peer import Cell, Peer, response
+from fault_words import Answer
+from langchain_core import exceptions as core
+
+import langchain_svc as svc
+
+ROWS = [*fault_rows_exchange.ROWS, *fault_rows_body.ROWS]
+WAYS = ("sync", "async")
+# Peers hold a connection for 20 s, so what ends earlier was ended by us.
+LONGEST_CELL = 15.0
+_KEYS = itertools.count(1)
+_AT_ONCE = 14
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a cell; `problems` is empty when all is as declared."""
+
+    row: str
+    column: str
+    way: str
+    problems: tuple[str, ...]
+
+
+class Places:
+    """Where things are: the peer, a second one that nothing may reach, and a closed port."""
+
+    def __init__(self):
+        self.peer, self.elsewhere = Peer(), Peer()
+        with Peer() as closed:
+            self.closed_port = closed.port
+
+    def __enter__(self):
+        self.peer.__enter__()
+        self.elsewhere.__enter__()
+        return self
+
+    def __exit__(self, *exc):
+        self.peer.__exit__(*exc)
+        self.elsewhere.__exit__(*exc)
+
+    def fill(self, steps):
+        """A script in which the port of the second server is set."""
+        port = str(self.elsewhere.port).encode()
+        return [s.replace(b"{port}", port) if isinstance(s, bytes) else s for s in steps]
+
+
+class _Trial:
+    """One cell: its peer, its object and what is found wrong."""
+
+    def __init__(self, places, row, column):
+        self.row, self.column = row, column
+        self.expected = row.expected(column)
+        scripts = [partial(self._script, places, script) for script in row.scripts]
+        good = response(column.good, "200 OK", f"Content-Type: {column.label}")
+        self.cell = Cell(scripts, lambda: [good])
+        self.key = f"secret-key-{next(_KEYS)}"
+        url = row.route(places.peer.add(self.cell)).format(closed=places.closed_port)
+        self.made = column.make(url, api_key=self.key, **row.settings)
+        self.problems = []
+        self.started = time.monotonic()
+
+    def _script(self, places, script):
+        return places.fill(script(self.column))
+
+    def check(self, is_right, problem):
+        if not is_right:
+            self.problems.append(problem)
+
+    def answered(self, text):
+        self.ended()
+        if not isinstance(self.expected, Answer):
+            self.problems.append(f"answered {text[:60]!r} and not {self.expected.error.__name__}")
+        elif not self._is_right(text):
+            self.problems.append(f"answered {text[:60]!r} and not {self.column.answer!r}")
+
+    def _is_right(self, text):
+        more = "x" * LARGE if "one event of 5 MB" in self.row.name else ""
+        return text == self.column.answer + more
+
+    def failed(self, error):
+        self.ended()
+        if type(error).__name__ == "ToolException":
+            error = error.__cause__
+        if isinstance(self.expected, Answer):
+            self.problems.append(f"raised {error!r:.200} and did not answer")
+            return
+        want = self.expected
+        if type(error) is not want.error:
+            self.problems.append(f"raised {error!r:.300} and not {want.error.__name__}")
+            return
+        self.check(isinstance(error, core.ModelError), "the error is no ModelError")
+        self.check(error.__cause__ is None, f"the error was caused by {error.__cause__!r}")
+        self.check(error.__context__ is None, f"the error came during {error.__context__!r}")
+        self.check(len(str(error)) < 2_000, f"the error has {len(str(error))} letters")
+        self.check(self.key not in repr(error), "the error tells the key")
+        self.check(error.is_retryable is want.is_retryable, f"is_retryable is {error.is_retryable}")
+        self._check_details(error, want)
+
+    def _check_details(self, error, want):
+        status = getattr(error, "status_code", None)
+        self.check(status == want.status, f"status_code is {status!r}")
+        wait = getattr(error, "retry_after", None)
+        near = wait is not None and want.wait is not None and abs(wait - want.wait) <= 5
+        exact = wait == want.wait
+        self.check(near if want.wait == 40 else exact, f"retry_after is {wait!r}")
+        if type(error) is svc.SvcStreamError:
+            right = (
+                TEXT.startswith(error.partial)
+                if want.partial == "*"
+                else error.partial == want.partial
+            )
+            self.check(right, f"partial is {error.partial[:60]!r} and not {want.partial!r}")
+
+    def ended(self):
+        took = time.monotonic() - self.started
+        self.check(took < LONGEST_CELL, f"it took {took:.1f} s")
+
+    def settle(self):
+        """The service is well again, and the next call has time but no second try."""
+        # A request that was given up may still lie unread at the peer.
+        until = time.monotonic() + 5
+        while len(self.cell.requests) < self.expected.requests and time.monotonic() < until:
+            time.sleep(0.005)
+        self.seen = len(self.cell.requests)
+        self.cell.healthy = True
+        settings = getattr(self.made, "service", self.made)
+        settings.timeout, settings.deadline, settings.max_retries = 20.0, 30.0, 0
+        settings.max_response_bytes = 10_000_000
+
+    def next_answered(self, text):
+        self.check(text == self.column.answer, f"the next call answered {text[:60]!r}")
+
+    def next_failed(self, error):
+        self.problems.append(f"the next call raised {error!r:.200}")
+
+    def finish(self):
+        want = self.expected.requests
+        self.check(self.seen == want, f"{self.seen} requests and not {want}")
+        if self.row.limit is not None:
+            self.check(self.cell.sent < self.row.limit, f"{self.cell.sent:,} bytes were sent")
+        self.await_close()
+        self.check(not self.cell.connections, "a connection stayed open")
+
+    def await_close(self):
+        """Until the peer has left; a call in that very moment is lost by nobody's fault."""
+        until = time.monotonic() + 5
+        while self.cell.connections and time.monotonic() < until:
+            time.sleep(0.005)
+
+    @property
+    def reachable(self):
+        return self.expected.requests > 0
+
+
+def _run_sync(trial):
+    call = trial.column.call
+    try:
+        trial.answered(call(trial.made))
+    except Exception as error:
+        trial.failed(error)
+    trial.settle()
+    if trial.row.leaves:
+        trial.await_close()
+    if trial.reachable:
+        try:
+            trial.next_answered(call(trial.made))
+        except Exception as error:
+            trial.next_failed(error)
+    trial.made.close()
+
+
+async def _run_async(trial):
+    call = trial.column.acall
+    try:
+        trial.answered(await call(trial.made))
+    except Exception as error:
+        trial.failed(error)
+    trial.settle()
+    if trial.row.leaves:
+        await asyncio.to_thread(trial.await_close)
+    if trial.reachable:
+        try:
+            trial.next_answered(await call(trial.made))
+        except Exception as error:
+            trial.next_failed(error)
+    await trial.made.aclose()
+
+
+def cells_of(row):
+    """The columns in which a row has a cell."""
+    return [column for column in COLUMNS if row.expected(column) is not None]
+
+
+def run_row(places, row, pool):
+    """The outcomes of all cells of a row, which run at the same time."""
+    columns = cells_of(row)
+    before = places.elsewhere.accepted
+    blocking = [_Trial(places, row, column) for column in columns]
+    done = [pool.submit(_run_sync, trial) for trial in blocking]
+    waiting = [_Trial(places, row, column) for column in columns]
+
+    async def all_of_them():
+        await asyncio.gather(*map(_run_async, waiting))
+
+    asyncio.run(all_of_them())
+    for future in done:
+        future.result(60)
+    outcomes = []
+    for way, trials in zip(WAYS, (blocking, waiting), strict=True):
+        for trial in trials:
+            trial.finish()
+            trial.check(places.elsewhere.accepted == before, "the other host was reached")
+            outcomes.append(Outcome(row.name, trial.column.name, way, tuple(trial.problems)))
+    return outcomes
+
+
+def told(outcomes):
+    """What is wrong with them, each problem once and with its cells; "" when all is right."""
+    cells = {}
+    for outcome in outcomes:
+        for problem in outcome.problems:
+            cells.setdefault(problem, []).append(f"{outcome.column} {outcome.way}")
+    return "\n".join(
+        f"{outcomes[0].row}: {problem} ({len(where)}: {', '.join(where)})"
+        for problem, where in cells.items()
+    )
+
+
+def new_pool():
+    """Threads for the blocking cells of one row."""
+    return ThreadPoolExecutor(_AT_ONCE)

@@ -1,0 +1,146 @@
+"""Runs the whole fault matrix and writes what was found as docs/faults.md.
+
+    python tests/faults/fault_table.py             # run every cell; write the table if all are right
+    python tests/faults/fault_table.py --memory    # measure what large bodies take of the memory
+    python tests/faults/fault_table.py --write     # only write the table
+
+The table shows the declarations; it is written only when every cell was as declared.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import sys
+import time
+import tracemalloc
+from itertools import groupby
+from pathlib import Path
+
+from fault_columns import COLUMNS
+from fault_matrix import ROWS, WAYS, Places, cells_of, new_pool, run_row, told
+from fault_peer import CHUNKED, Cell, Flood, chunk, head
+from fault_words import Answer
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "faults.md"
+MIB = 1024 * 1024
+
+
+def cell_count():
+    """How many cells the matrix has."""
+    return len(WAYS) * sum(len(cells_of(row)) for row in ROWS)
+
+
+def render():
+    """The text of the document."""
+    kinds = {kind: [c.name for c in COLUMNS if c.kind == kind] for kind in ("whole", "stream")}
+    parts = [
+        _TOP.format(
+            rows=len(ROWS),
+            columns=len(COLUMNS),
+            cells=f"{cell_count():,}",
+            whole=", ".join(f"`{name}`" for name in kinds["whole"]),
+            stream=" and ".join(f"`{name}`" for name in kinds["stream"]),
+        )
+    ]
+    for group, rows in groupby(ROWS, key=lambda row: row.group):
+        listed = list(rows)
+        count = len(WAYS) * sum(len(cells_of(row)) for row in listed)
+        parts.append(f"\n## {group}\n\n{count} cells.\n\n")
+        parts.append("| what the peer does | whole answers | streams |\n|---|---|---|\n")
+        parts += [
+            f"| {row.name.replace('|', chr(92) + '|')} | {_shown(row.whole)} | {_shown(row.stream)} |\n"
+            for row in listed
+        ]
+    return "".join(parts)
+
+
+_TOP = """# Faults, one by one
+
+What becomes of each class in each fault, over real sockets. Every cell is run blocking and on an
+event loop: {rows} faults, {columns} classes, {cells} cells. A cell is right when
+
+- the outcome is the one below, with the status, the wait and the partial text where there are any;
+- the peer saw as many requests as stand there (one where none do);
+- it ended long before the peer would have let go, and within its bounds;
+- the error names no key, is short, and `is_retryable` is as docs/reliability.md says;
+- the same object then gets a right answer without another try, and leaves no connection open.
+
+`python tests/faults/fault_table.py` runs them all and writes this file; the tests run them too.
+"Whole answers" are those of {whole}; "streams" those of {stream}. A tool's error is the cause of
+its `ToolException`. Unless the fault is about them, `timeout` is 10 s, `deadline` 20 s and
+`max_retries` 1, or 0 where a pause between tries would only take time.
+"""
+
+
+def _shown(owed):
+    if owed is None:
+        return "-"
+    many = "" if owed.requests == 1 else f", {owed.requests or 'no'} requests"
+    if isinstance(owed, Answer):
+        return f"answer{many}"
+    wait = "" if owed.wait is None else f", `retry_after` {owed.wait:g}"
+    partial = ", `partial`" if owed.partial else ""
+    later = " (not again)" if owed.wait and not owed.is_retryable else ""
+    return f"`{owed.error.__name__}`{many}{wait}{later}{partial}"
+
+
+def run():
+    """Runs every cell; gives the number of rows with a wrong one."""
+    started, wrong, done = time.monotonic(), 0, 0
+    with Places() as places, new_pool() as pool:
+        for row in ROWS:
+            outcomes = run_row(places, row, pool)
+            done += len(outcomes)
+            problem = told(outcomes)
+            wrong += bool(problem)
+            if problem:
+                print(problem)
+    took = time.monotonic() - started
+    print(f"{done:,} cells in {len(ROWS)} rows, {wrong} rows wrong, {took:.0f} s")
+    return wrong
+
+
+def measure():
+    """Prints the peak of Python's memory while each large body is read and refused."""
+    zeros = gzip.compress(b"\0" * (1024 * MIB), 9)
+    forms = {
+        "100 MiB of a declared length": ([head("200 OK", f"Content-Length: {100 * MIB}"), Flood(100 * MIB)], {}),
+        "100 MiB in chunks": ([head("200 OK", CHUNKED), Flood(100 * MIB, chunk(b" " * 65_000))], {}),
+        f"1 GiB of zeros in {len(zeros):,} bytes of gzip": ([head("200 OK", f"Content-Length: {len(zeros)}", "Content-Encoding: gzip"), zeros], {}),
+        "the same, with a limit of 1 MiB": ([head("200 OK", f"Content-Length: {len(zeros)}", "Content-Encoding: gzip"), zeros], {"max_response_bytes": MIB}),
+    }  # fmt: skip
+    with Places() as places:
+        for name, (steps, settings) in forms.items():
+            for column in (c for c in COLUMNS if c.name.startswith("ChatSvc.") and "list" not in c.name):  # fmt: skip
+                cell = Cell([lambda steps=steps: steps], list)
+                made = column.make(places.peer.add(cell), api_key="k", **settings)
+                tracemalloc.start()
+                try:
+                    column.call(made)
+                except Exception as error:
+                    said = type(error).__name__
+                peak = tracemalloc.get_traced_memory()[1]
+                tracemalloc.stop()
+                made.close()
+                limit = made.max_response_bytes
+                print(f"{name}, {column.name}: {said}, peak {peak / MIB:.1f} MiB, limit {limit / MIB:.0f} MiB")  # fmt: skip
+
+
+def main():
+    """Runs the command; gives its exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--memory", action="store_true", help="measure large bodies")
+    parser.add_argument("--write", action="store_true", help="only write the table")
+    options = parser.parse_args()
+    if options.memory:
+        measure()
+        return 0
+    if not options.write and run():
+        return 1
+    DOCUMENT.write_text(render(), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
