@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         SvcServerError,
         SvcStreamError,
         SvcTimeoutError,
+        SvcUnavailableError,
     )
     from .images import ImageStore
     from .llms import SvcLLM
@@ -79,6 +80,7 @@ __all__ = [
     "SvcTimeoutError",
     "SvcToolkit",
     "SvcTranslate",
+    "SvcUnavailableError",
     "SvcUsageCallbackHandler",
     "__version__",
     "register",

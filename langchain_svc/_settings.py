@@ -23,7 +23,8 @@ from pydantic import (
     model_validator,
 )
 
-from ._http.exchange import Call, Limits, Request
+from ._http.budget import ALONE, Kept, shared_circuit
+from ._http.exchange import Call, Limits, Request, origin
 from ._version import __version__
 from ._wire.body import ACCEPT_ENCODING
 from .config import ENV_API_KEY, Interface, check_headers, check_key, require_key, require_url
@@ -116,6 +117,10 @@ class ServiceSettings(BaseModel):
     max_retry_wait: Annotated[float, number()] = 60.0
     """Seconds: when the service asks to wait longer, the call fails at once and says so."""
 
+    circuit_breaker: bool = True
+    """Whether the objects that share a key spare a failing service together: by a common budget of
+    retries, and by waiting while it does not answer at all."""
+
     max_response_bytes: Annotated[int, number(above=True, whole=True)] = 64 * 1024 * 1024
     """The largest answer that is read, after decompression."""
 
@@ -136,6 +141,7 @@ class ServiceSettings(BaseModel):
 
     # By origin, since an interface may be spoken to over TLS or through a proxy and another not.
     _connections: dict[str, Connections] = PrivateAttr(default_factory=dict)
+    _circuits: Kept = PrivateAttr(default_factory=Kept)
 
     @model_validator(mode="before")
     @classmethod
@@ -219,7 +225,10 @@ class ServiceSettings(BaseModel):
             private=private,
             secrets=(key,),
         )
-        return Call(request, limits, reader)
+        policy = (
+            shared_circuit(origin(base_url), key, self._circuits) if self.circuit_breaker else ALONE
+        )
+        return Call(request, limits, reader, policy)
 
     def _pieces(self, call: Call[Any]) -> Generator[Any, None, None]:
         """The pieces of the answer, blocking."""
@@ -235,14 +244,14 @@ class ServiceSettings(BaseModel):
 
     def _connected(self, url: str) -> Connections:
         """This object's connections to the origin of a URL, made at the first call."""
-        origin = "/".join(url.split("/", 3)[:3])
-        found = self._connections.get(origin)
+        place = origin(url)
+        found = self._connections.get(place)
         if found is None:
             # Here and not above: httpx is imported at the first call.
             from ._http.connections import Connections, Route  # noqa: PLC0415
 
-            made = Connections(Route(origin, _revealed(self.proxy)))
-            found = self._connections.setdefault(origin, made)
+            made = Connections(Route(place, _revealed(self.proxy)))
+            found = self._connections.setdefault(place, made)
         return found
 
     def __copy__(self) -> Self:

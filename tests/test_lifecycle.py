@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import copy
 import gc
 import multiprocessing
@@ -12,6 +13,7 @@ import sys
 import textwrap
 import threading
 import time
+import weakref
 from pathlib import Path
 
 import httpx
@@ -335,3 +337,31 @@ async def test_two_hundred_calls_at_once(box):
     async with svc.ChatSvc(**box.v1) as model:
         answers = await model.abatch([f"Say exactly: n{n}" for n in range(200)])
     assert [f"n{n}" in answer.content for n, answer in enumerate(answers)] == [True] * 200
+
+
+@pytest.mark.parametrize("fault", [None, Fault(status=500), Fault(cut=True), Fault(reset="before")])
+@pytest.mark.parametrize("call", ["invoke", "stream", "astream"])  # LangChain's ainvoke makes one
+def test_a_call_leaves_no_cycle_that_holds_its_model(box, call, fault):
+    box.faults = [fault] if fault else []
+    alive = weakref.WeakSet()
+
+    async def on_a_loop(model):
+        with contextlib.suppress(svc.SvcError):
+            [chunk async for chunk in model.astream("hi")]
+
+    def use():
+        model = svc.ChatSvc(**box.v1, max_retries=0)
+        with contextlib.suppress(svc.SvcError):
+            if call == "astream":
+                asyncio.run(on_a_loop(model))
+            else:
+                list(getattr(model, call)("hi"))
+        alive.update(model._connections.values())
+
+    gc.collect()
+    gc.disable()
+    try:
+        use()
+        assert list(alive) == []
+    finally:
+        gc.enable()

@@ -8,7 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Generator,
+    Iterator,
+)
 from typing import Any
 
 import httpx
@@ -74,12 +81,6 @@ class Link:
         self._client = client
         self._response: httpx.Response | None = None
         self._body: Iterator[bytes] = iter(())
-        self.perform: dict[type[Any], Callable[[Any], Reply]] = {
-            Open: self.open,
-            Read: self.read,
-            Close: self.close,
-            Sleep: self.sleep,
-        }
 
     def open(self, step: Open) -> Reply:
         try:
@@ -113,6 +114,15 @@ class Link:
         return None
 
 
+# Not bound methods in each link: they would be a cycle that holds its connections.
+_STEPS: dict[type[Any], Callable[[Link, Any], Reply]] = {
+    Open: Link.open,
+    Read: Link.read,
+    Close: Link.close,
+    Sleep: Link.sleep,
+}
+
+
 def run(
     call: Call[Any], connections: Connections, client: httpx.Client | None
 ) -> Generator[Any, None, None]:
@@ -126,13 +136,14 @@ def run(
                 step = steps.send(reply)
             except StopIteration:
                 return
-            perform = link.perform.get(type(step))
+            perform = _STEPS.get(type(step))
             if perform is None:
                 yield step
                 reply = None
             else:
-                reply = perform(step)
+                reply = perform(link, step)
     finally:
+        steps.close()  # also where a traceback keeps this frame
         link.close()
 
 
@@ -144,12 +155,6 @@ class AsyncLink:
         self._client = client
         self._response: httpx.Response | None = None
         self._body: AsyncIterator[bytes] | None = None
-        self.perform: dict[type[Any], Callable[[Any], Any]] = {
-            Open: self.open,
-            Read: self.read,
-            Close: self.close,
-            Sleep: self.sleep,
-        }
 
     async def open(self, step: Open) -> Reply:
         try:
@@ -187,6 +192,14 @@ class AsyncLink:
         return None
 
 
+_ASYNC_STEPS: dict[type[Any], Callable[[AsyncLink, Any], Awaitable[Reply]]] = {
+    Open: AsyncLink.open,
+    Read: AsyncLink.read,
+    Close: AsyncLink.close,
+    Sleep: AsyncLink.sleep,
+}
+
+
 async def arun(
     call: Call[Any], connections: Connections, client: httpx.AsyncClient | None
 ) -> AsyncGenerator[Any, None]:
@@ -200,11 +213,12 @@ async def arun(
                 step = steps.send(reply)
             except StopIteration:
                 return
-            perform = link.perform.get(type(step))
+            perform = _ASYNC_STEPS.get(type(step))
             if perform is None:
                 yield step
                 reply = None
             else:
-                reply = await perform(step)
+                reply = await perform(link, step)
     finally:
+        steps.close()  # also where a traceback keeps this frame
         await link.close()

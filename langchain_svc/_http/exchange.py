@@ -11,6 +11,8 @@ Rules:
 - The service's own word on when to come back goes before our backoff. A wait that would pass
   `max_retry_wait` or the deadline is not begun: the error says when to come back.
 - The same bytes are sent on every try.
+- Before every try the policy of `budget.py` is asked, and told afterwards how the service did. It
+  may hold a call that can be tried again for `max_retry_wait` seconds in all.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from .. import errors
 from .._wire.body import BodyError, BodyReader, TooLargeError
-from .._wire.failures import TRANSIENT, read_failure, read_safely, safe_text
+from .._wire.failures import TRANSIENT, TROUBLE, read_failure, read_safely, safe_text
+from .budget import ALONE, Hold, Permit, Policy
 from .patience import FOREVER, Patience
 
 logger = logging.getLogger("langchain_svc")
@@ -139,6 +142,7 @@ class Call(Generic[T]):
     request: Request
     limits: Limits
     new_reader: Callable[[], Reader[T]]
+    policy: Policy = ALONE
     clock: Callable[[], float] = time.monotonic
     wall: Callable[[], float] = time.time
     jitter: Callable[[], float] = random.random
@@ -146,6 +150,7 @@ class Call(Generic[T]):
     head: Head | None = None
     retries: int = 0
     waited: float = 0.0
+    held: float = 0.0
 
     def __post_init__(self) -> None:
         limit, begun = self.limits.deadline, self.limits.begun
@@ -157,25 +162,61 @@ class Call(Generic[T]):
 class _Failure:
     error: errors.SvcError
     again: bool
+    of_service: bool = False  # it shows the service in trouble
 
 
 def converse(call: Call[Any]) -> Conversation:
     """Tries until an answer has come or hope is lost; then raises the last error."""
-    while True:
-        call.reader = reader = call.new_reader()
-        failure = yield from _attempt(call, reader)
-        if failure is None:
-            return
-        pause = _pause(call, failure)
-        if pause is None:
-            failure.error.retries, failure.error.waited = call.retries, call.waited
-            raise failure.error
-        logger.info(
-            "%s: try %d follows in %.2f s", type(failure.error).__name__, call.retries + 2, pause
-        )
-        call.retries += 1
-        call.waited += pause
-        yield Sleep(pause)
+    failure: _Failure | None = None
+    try:
+        while True:
+            permit = yield from _admitted(call, retry=failure is not None and failure.of_service)
+            if isinstance(permit, Hold):
+                raise _last(call, failure.error if failure is not None else _spared(call, permit))
+            with permit:
+                call.reader = reader = call.new_reader()
+                failure = yield from _attempt(call, reader, permit)
+                _tell(call, permit, failure)
+            if failure is None:
+                return
+            pause = _pause(call, failure)
+            if pause is None:
+                raise _last(call, failure.error)
+            name = type(failure.error).__name__
+            logger.info("%s: try %d follows in %.2f s", name, call.retries + 2, pause)
+            call.retries += 1
+            call.waited += pause
+            yield Sleep(pause)
+    finally:
+        # The traceback of a raised error holds this frame: together they would be a cycle, which
+        # keeps the caller's model and its connections until the next collection.
+        failure = None
+
+
+def _last(call: Call[Any], error: errors.SvcError) -> errors.SvcError:
+    error.retries, error.waited = call.retries, call.waited
+    return error
+
+
+def _admitted(call: Call[Any], *, retry: bool) -> Generator[Any, Reply, Permit | Hold]:
+    """Waits until the policy lets a try through; a Hold where that would take too long."""
+    while isinstance(answer := call.policy.ask(call.clock(), retry=retry), Hold):
+        wait = answer.seconds
+        patient = call.limits.max_retries and call.held + wait <= call.limits.max_retry_wait
+        if not patient or call.clock() + wait >= call.until:
+            return answer
+        logger.info("the service keeps failing: a try waits for %.2f s", wait)
+        call.held += wait
+        call.waited += wait
+        yield Sleep(wait)
+    return answer
+
+
+def _tell(call: Call[Any], permit: Permit, failure: _Failure | None) -> None:
+    if failure is None:
+        permit.succeeded()
+    elif failure.of_service and permit.failed(call.clock()):
+        logger.warning("%s keeps failing: calls wait until it answers again", _place(call))
 
 
 def _pause(call: Call[Any], failure: _Failure) -> float | None:
@@ -193,15 +234,19 @@ def _pause(call: Call[Any], failure: _Failure) -> float | None:
     return pause if call.clock() + pause < call.until else None
 
 
-def _attempt(call: Call[Any], reader: Reader[Any]) -> Generator[Any, Reply, _Failure | None]:
+def _attempt(
+    call: Call[Any], reader: Reader[Any], permit: Permit
+) -> Generator[Any, Reply, _Failure | None]:
     patience = Patience(call.limits.timeout, call.until)
     if call.clock() >= call.until:
         return _Failure(_late(call), again=False)
     head = yield Open(call.request, patience)
     if isinstance(head, Lost):
-        return _Failure(_unreached(call, head), again=True)
+        return _Failure(_unreached(call, head), again=True, of_service=call.clock() < call.until)
     assert isinstance(head, Head)  # noqa: S101  # what Open is answered with
     call.head = head
+    if head.status not in TROUBLE:
+        permit.answered()
     if not 200 <= head.status < 300:  # noqa: PLR2004
         return (yield from _refusal(call, head, patience))
     reader.begin(head)
@@ -257,8 +302,11 @@ def _verdict(call: Call[Any], reader: Reader[Any], lost: Lost | None) -> _Failur
         message = f"The answer cannot be used: {reader.fault}{_said(call, reader)}"
     else:
         return None
-    again = lost is not None and not reader.delivered
-    return _Failure(reader.failure(message, lost), again=again)
+    return _Failure(
+        reader.failure(message, lost),
+        again=lost is not None and not reader.delivered,
+        of_service=lost is not None and call.clock() < call.until,
+    )
 
 
 def _said(call: Call[Any], reader: Reader[Any]) -> str:
@@ -292,7 +340,25 @@ def _refusal(
         secrets=call.request.secrets,
         private=call.request.private,
     )
-    return _Failure(error, again=head.status in TRANSIENT)
+    return _Failure(error, again=head.status in TRANSIENT, of_service=head.status in TROUBLE)
+
+
+def _spared(call: Call[Any], hold: Hold) -> errors.SvcUnavailableError:
+    return errors.SvcUnavailableError(
+        f"The service at {_place(call)} failed {hold.failures} times in a row, so nothing was "
+        f"sent; come back in {hold.seconds:.3g} s. A call waits that long by itself where "
+        "max_retries, max_retry_wait and deadline allow it; circuit_breaker=False always sends",
+        retry_after=hold.seconds,
+    )
+
+
+def _place(call: Call[Any]) -> str:
+    return origin(call.request.url)
+
+
+def origin(url: str) -> str:
+    """The scheme, host and port of a URL."""
+    return "/".join(url.split("/", 3)[:3])
 
 
 def _late(call: Call[Any]) -> errors.SvcTimeoutError:
@@ -309,7 +375,7 @@ def _unreached(call: Call[Any], lost: Lost) -> errors.SvcError:
             f"No answer within {_timeout(call)}; raise timeout to wait longer"
         )
     detail = safe_text(lost.detail, secrets=call.request.secrets)
-    place = "/".join(call.request.url.split("/", 3)[:3])
+    place = _place(call)
     what = (
         f"The service at {place} could not be reached"
         if lost.kind == "connect"
