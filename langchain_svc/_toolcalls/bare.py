@@ -50,6 +50,7 @@ def _may_be_call(c: Cursor) -> bool:
     if not opening:
         return _wait(c, _HALF_OPENING.fullmatch(c.text, c.at, end))
     at = opening.end()
+    c.cost += at - c.at
     while True:
         key = _KEY.match(c.text, at, end)
         if not key:
@@ -64,6 +65,7 @@ def _may_be_call(c: Cursor) -> bool:
         side = _SIDE_VALUE.match(c.text, at, end)
         if not side:
             return _wait(c, _HALF_SIDE_VALUE.fullmatch(c.text, at, end))
+        c.cost += side.end() - key.start()
         at = side.end()
 
 

@@ -14,7 +14,7 @@ import re
 from .brackets import bracket_end
 from .hold import More
 from .json_part import Json, json_at
-from .offer import Offer
+from .offer import MISSING, Offer
 
 _SPACE = re.compile(r"\s*")
 _WORD = re.compile(r"[\w.-]*")
@@ -26,7 +26,7 @@ class Cursor:
     def __init__(self, text: str, at: int, offer: Offer, *, final: bool) -> None:
         self.text = text
         self.at = at
-        self.seen = at  # how far a decision had to look
+        self.cost = 0  # how many characters were looked at to tell where something ends
         self.offer = offer
         self.final = final
 
@@ -94,9 +94,11 @@ class Cursor:
         if found is None or (found.end() == len(self.text) and not self.final):
             if not self.final:
                 raise More(need)
-            self.at = self.seen = len(self.text)
+            self.at = len(self.text)
+            self.cost += self.at - begin
             return self.text[begin:], None
         self.at = found.end()
+        self.cost += self.at - begin
         return self.text[begin : found.start()], found
 
     def bracketed(self) -> tuple[str, bool]:
@@ -105,7 +107,8 @@ class Cursor:
         end = bracket_end(self.text, begin)
         if end is None and not self.final:
             raise More(")]}", begin)
-        self.at = self.seen = len(self.text) if end is None else end
+        self.at = len(self.text) if end is None else end
+        self.cost += self.at - begin
         return self.text[begin : self.at], end is not None
 
     def json(self, *, lines: bool = False) -> Json | None:
@@ -115,9 +118,9 @@ class Cursor:
             lines: Whether a line that begins another call ends what was left open.
         """
         found = json_at(self.text, self.at, final=self.final, lines=lines)
-        if found:
-            self.at, self.seen = found.end, found.seen
-        return found
+        self.at = found.end
+        self.cost += found.cost
+        return None if found.value is MISSING else found
 
 
 def _end_of(pattern: re.Pattern[str], text: str, at: int) -> int:

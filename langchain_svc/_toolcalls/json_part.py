@@ -14,10 +14,10 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from .._json.lenient import Value, read
+from .._json.lenient import Value, attempt
 from .brackets import bracket_end
 from .hold import More
-from .offer import CUT_OFF
+from .offer import CUT_OFF, MISSING
 
 
 @dataclass(frozen=True)
@@ -25,15 +25,16 @@ class Json:
     """A JSON value in a text.
 
     Attributes:
-        value: The value.
+        value: The value; MISSING where there is none.
         end: The index after it.
-        seen: How far the text had to be looked at to tell.
+        cost: How many characters were looked at, each as often as it was. The same for every cut
+            of the text, as what comes after it must not depend on cuts either.
         fault: Why the value may not be used, if it may not.
     """
 
     value: Any
     end: int
-    seen: int
+    cost: int
     fault: str = ""
 
 
@@ -59,8 +60,8 @@ def _refuse(name: str) -> Any:
 _DECODER = json.JSONDecoder(strict=False, parse_constant=_refuse)
 
 
-def json_at(text: str, begin: int, *, final: bool, lines: bool) -> Json | None:
-    """The value that begins at `begin`; None if there is none.
+def json_at(text: str, begin: int, *, final: bool, lines: bool) -> Json:
+    """The value that begins at `begin`, if there is one.
 
     Args:
         text: The text so far.
@@ -77,8 +78,8 @@ def json_at(text: str, begin: int, *, final: bool, lines: bool) -> Json | None:
         if not final and _may_go_on(text, error):
             raise More("}]", begin) from None
     else:
-        return Json(value, end, end)
-    return _broken(text, begin, final=final, lines=lines)
+        return Json(value, end, end - begin)
+    return _Broken(text, begin).value(final=final, lines=lines)
 
 
 def _may_go_on(text: str, error: Exception) -> bool:
@@ -88,56 +89,64 @@ def _may_go_on(text: str, error: Exception) -> bool:
     return error.msg.startswith(_OPEN_STRING) or error.pos > len(text) - _HALF_WORD
 
 
-def _broken(text: str, begin: int, *, final: bool, lines: bool) -> Json | None:
-    signs, ends = _signs(text, begin)
-    limit = signs[-1] if ends else len(text)
-    closing = bracket_end(text, begin, limit)
-    for end in sorted([*signs, *([closing] if closing else [])]):
-        found = None if _in_string(text[begin:end]) else read(text[begin:end])
-        if found and (found.complete or not (end == closing or found.cut_in_value)):
-            return Json(found.value, begin + found.end, seen=end)
-    if not ends and not final:
-        raise More(_NEED, begin)
-    return _cut_off(text, begin, limit, signs, lines=lines)
+class _Broken:
+    """The places where a value that is no correct JSON may end, and what it is if it ends there."""
 
+    def __init__(self, text: str, begin: int) -> None:
+        self._text = text
+        self._begin = begin
+        self._cost = 0
 
-def _signs(text: str, begin: int) -> tuple[list[int], bool]:
-    """Where the value may end, and whether it must end at the last of these places."""
-    found: list[int] = []
-    at = begin
-    while sign := _SIGN.search(text, at):
-        found.append(sign.start())
-        if len(found) == _MAX_SIGNS or _NEXT.match(text, sign.start()):
-            return found, True
-        at = sign.end()
-    return found, False
+    def value(self, *, final: bool, lines: bool) -> Json:
+        """The value up to the first place that can be its end."""
+        signs, ends = self._signs()
+        limit = signs[-1] if ends else len(self._text)
+        closing = bracket_end(self._text, self._begin, limit)
+        for end in sorted([*signs, *([closing] if closing else [])]):
+            found = None if self._in_string(end) else self._read(end)
+            if found and (found.complete or not (end == closing or found.cut_in_value)):
+                return Json(found.value, self._begin + found.end, self._cost + end - self._begin)
+        if not ends and not final:
+            raise More(_NEED, self._begin)
+        return self._cut_off(limit, signs, lines=lines)
 
+    def _signs(self) -> tuple[list[int], bool]:
+        """Where the value may end, and whether it must end at the last of these places."""
+        found: list[int] = []
+        at = self._begin
+        while sign := _SIGN.search(self._text, at):
+            found.append(sign.start())
+            if len(found) == _MAX_SIGNS or _NEXT.match(self._text, sign.start()):
+                return found, True
+            at = sign.end()
+        return found, False
 
-def _cut_off(text: str, begin: int, limit: int, signs: list[int], *, lines: bool) -> Json | None:
-    """What can be had of a value that nothing ends properly."""
-    line = _NEXT_LINE.search(text, begin, limit) if lines else None
-    end = line.start() if line else limit
-    if signs and not _in_string(text[begin:limit]):
-        end = signs[0]  # else the sign belongs to the string that was cut off
-        line = None
-    found = read(text[begin:end])
-    if found is None:
-        return None
-    if _is_cut(found):
-        return Json(found.value, end, limit, CUT_OFF)
-    return Json(found.value, begin + found.end, limit, CUT_OFF if line else "")
+    def _cut_off(self, limit: int, signs: list[int], *, lines: bool) -> Json:
+        """What can be had of a value that nothing ends properly."""
+        self._cost += limit - self._begin
+        line = _NEXT_LINE.search(self._text, self._begin, limit) if lines else None
+        end = line.start() if line else limit
+        if signs and not self._in_string(limit):
+            end = signs[0]  # else the sign belongs to the string that was cut off
+            line = None
+        found = self._read(end)
+        if found is None:
+            return Json(MISSING, self._begin, self._cost)
+        if found.cut_in_value and not found.complete:
+            return Json(found.value, end, self._cost, CUT_OFF)
+        return Json(found.value, self._begin + found.end, self._cost, CUT_OFF if line else "")
 
+    def _read(self, end: int) -> Value | None:
+        tried = attempt(self._text[self._begin : end], 0)
+        self._cost += tried.cost
+        return tried.value
 
-def _is_cut(found: Value) -> bool:
-    return found.cut_in_value and not found.complete
-
-
-def _in_string(text: str) -> bool:
-    """Whether the text is correct JSON up to a string that it ends in."""
-    try:
-        _DECODER.raw_decode(text)
-    except json.JSONDecodeError as error:
-        return error.msg.startswith(_OPEN_STRING)
-    except (ValueError, RecursionError):
-        pass
-    return False
+    def _in_string(self, end: int) -> bool:
+        """Whether the text is correct JSON up to a string that it ends in."""
+        try:
+            _DECODER.raw_decode(self._text[self._begin : end])
+        except json.JSONDecodeError as error:
+            return error.msg.startswith(_OPEN_STRING)
+        except (ValueError, RecursionError):
+            pass
+        return False

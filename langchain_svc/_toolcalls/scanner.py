@@ -57,8 +57,8 @@ _GAP = re.compile(r"[\s;,}\]]*")  # what models write between calls
 _RESIDUE = str.maketrans("", "", "}]")
 _FENCE_LINE = re.compile(r"[^`\n]*\n")
 _PAIRS = {'"': '"', "'": "'", "“": "”", "‘": "’", "«": "»"}
-_FREE_WASTE = 100_000
-_WASTE = 8  # characters read in vain for each one read for good
+_FREE_WASTE = 30_000
+_WASTE = 4  # characters read in vain for each one read for good
 
 
 class Scanner:
@@ -162,8 +162,8 @@ class Scanner:
         yield from self._say(found.start())
         if found["ticks"]:
             yield from self._ticks(found["ticks"])
-        elif self._is_quoted(found):
-            yield from self._say(found.end())
+        elif quoted_until := self._quoted_until(found):
+            yield from self._say(quoted_until)
         elif found["json"]:
             if not self._final and openers().beginning(self._text, self._at) == self._at:
                 raise More  # `[TO`
@@ -227,7 +227,7 @@ class Scanner:
             return
         c = self._cursor(begin)
         raws = reader(c)
-        self._wasted += max(0, c.seen - c.at)
+        self._wasted += max(0, c.cost - (c.at - begin))
         if raws is None:
             yield from self._say(max(otherwise, c.at) if reader is bare else otherwise)
         else:
@@ -250,25 +250,25 @@ class Scanner:
 
     # -- quotations and fences --------------------------------------------------------------------
 
-    def _is_quoted(self, found: re.Match[str]) -> bool:
-        """Whether the opener stands in a code span, or alone between quotation marks."""
+    def _quoted_until(self, found: re.Match[str]) -> int:
+        """Where the quotation ends that the opener stands in; 0 if it stands in none."""
         if self._line.ticks:
-            return self._in_span(found.start())
+            return self._span_end(found.start())
         before = self._text[found.start() - 1 : found.start()]
         if before not in _PAIRS or found["json"]:
-            return False
+            return 0
         if found.end() == len(self._text) and not self._final:
             raise More
-        return self._text[found.end() : found.end() + 1] == _PAIRS[before]
+        return found.end() * self._text.startswith(_PAIRS[before], found.end())
 
-    def _in_span(self, at: int) -> bool:
+    def _span_end(self, at: int) -> int:
         line_end = self._text.find("\n", at)
         closing = self._text.find(self._line.ticks, at, line_end if line_end >= 0 else None)
         if closing < 0 and line_end < 0 and not self._final:
             raise More("`\n")
         if closing < 0:
             self._line.ticks = ""  # a lone backtick opens nothing
-        return closing >= 0
+        return max(0, closing)
 
     def _ticks(self, ticks: str) -> Iterator[Piece]:
         end = self._at + len(ticks)
@@ -296,9 +296,9 @@ class Scanner:
             self._fence = ticks
             yield from self._accept(found, c.at)
             return
-        self._wasted += c.seen - self._at
+        self._wasted += c.cost
         line = _FENCE_LINE.match(self._text, end)
-        if line is None and "`" not in self._text[end:] and not self._final:
+        if line is None and self._text.find("`", end) < 0 and not self._final:
             raise More("`\n")
         if line is None:
             yield from self._span(ticks, end)

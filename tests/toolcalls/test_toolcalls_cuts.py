@@ -165,3 +165,15 @@ def test_the_work_grows_with_the_length_alone(kind, step):
 
     small, large = work(text(30_000), step), work(text(300_000), step)
     assert large < 15 * small
+
+
+# Nested too deeply, never closed, or begun over and over: none of it is a call.
+@pytest.mark.parametrize("step", [64, 100_000])
+@pytest.mark.parametrize(
+    "unit",
+    ['{"name": "weather", "arguments": {', '{"name": "weather", "arguments": {"city": "', '{"name": ', '{"tool_calls": [',
+     '{"id": 1, ', '[{"type": "x", ', "<tools>{", "<tool_call>{", "<tool_call>[weather(", "```json\n{", "``` x", "`{a ", "[weather("],
+)  # fmt: skip
+def test_what_only_begins_like_calls_costs_what_its_length_does(unit, step):
+    text = unit * (16_000 // len(unit))
+    assert work(text, step) <= 120 * len(text)
