@@ -10,6 +10,8 @@ from datetime import date, datetime, timezone
 from decimal import Decimal
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from langchain.agents import create_agent
 
 import langchain_svc as svc
@@ -516,7 +518,7 @@ UNITS = [
     ("8310-5", 98.6, "[degF]", "temperature", 37.0), ("8310-5", 310.15, "K", "temperature", 37.0), ("8310-5", 37.1, "Cel", "temperature", 37.1), ("8480-6", 16, "kPa", "systolic", 120.01),
     ("2160-0", 1.1, "mg/dL", "creatinine", 1.1), ("2160-0", 1.1, "mg/dl", "creatinine", 1.1), ("2160-0", 11, "mg/L", "creatinine", 1.1), ("14682-9", 100, "umol/L", "creatinine", 1.1312),
     ("10839-9", 0.04, "ng/mL", "troponin", 0.04), ("6598-7", 40, "ng/L", "troponin", 0.04), ("89579-7", 40, "pg/mL", "troponin", 0.04), ("67151-1", 0.04, "ug/L", "troponin", 0.04),
-    ("30934-4", 100, "ng/L", "bnp", 100), ("30934-4", 10, "pmol/L", "bnp", 34.64), ("33763-4", 10, "pmol/L", "ntProBnp", 84.57), ("59408-5", 0.97, "1", "oxygenSaturation", 97),
+    ("30934-4", 100, "ng/L", "bnp", 100), ("30934-4", 10, "pmol/L", "bnp", 34.64), ("33763-4", 10, "pmol/L", "ntProBnp", 84.57), ("59408-5", 0.97, "1", "oxygenSaturation", 97), ("8462-4", 0.8, "[psi]", "diastolic", 41.372),
 ]  # fmt: skip
 
 
@@ -674,6 +676,15 @@ def test_further_laboratory_results_by_name():
         "units": {"glucose": "mg/dL", "hemoglobin": "g/dL"},
     }
     assert sent(*made, **options)["labResults"] == {"glucose": 99, "hemoglobin": 14.1}
+    made = [
+        observation("19994-3", quantity(21, "%")),
+        observation("99998-1", quantity(100, "mm[Hg]")),
+    ]
+    options = {
+        "lab_codes": {"19994-3": "fio2", "99998-1": "pao2"},
+        "units": {"fio2": "1", "pao2": "kPa"},
+    }
+    assert sent(*made, **options)["labResults"] == {"fio2": 0.21, "pao2": 13.3322}
 
 
 def test_the_unit_of_a_laboratory_result_can_be_chosen():
@@ -807,3 +818,50 @@ def test_an_agent_asks_about_the_patient_of_a_bundle_and_its_prompt_holds_no_val
             assert value not in text, value
     for mark in (*NAMES.values(), ID, "1963-06-16"):
         assert mark not in everything, mark
+
+
+# -- hostile bundles -------------------------------------------------------------------------------
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**6), 10**6) | st.floats() | st.sampled_from(["", "Quuxberg482", "2020-02-30", "#m", "Patient/x", "\x00", "<b>"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["Quuxberg482", "code", "coding", "value", "reference", "resourceType", "id"]), inner, max_size=3),
+    max_leaves=6,
+)  # fmt: skip
+
+
+def places(value, path=()):
+    yield path
+    parts = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
+    for name, inner in parts:
+        yield from places(inner, (*path, name))
+
+
+PLACES = [path for path in places(WHOLE) if path and path[:1] == ("entry",)]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_a_bundle_changed_anywhere_is_read_or_refused_without_its_values(data):
+    changed = copy.deepcopy(WHOLE)
+    for path in data.draw(st.lists(st.sampled_from(PLACES), min_size=1, max_size=2)):
+        held = changed
+        try:
+            for name in path[:-1]:
+                held = held[name]
+            held[path[-1]] = data.draw(JSON)
+        except (LookupError, TypeError):  # the first change took the place of the second
+            continue
+    try:
+        record = svc.PatientContext.from_fhir(changed, today=TODAY)
+    except svc.SvcRequestError as error:
+        said = str(error)
+    else:
+        said = str(record.fhir_report)
+    for mark in ("Quuxberg", "Zebulonia", "MRN-88231", "1963"):
+        assert mark not in said

@@ -22,6 +22,10 @@ _SPELLINGS: Mapping[str, str] = {
 # In UCUM C is coulomb and F is farad; as words beside a temperature they are not.
 _WORDS: Mapping[str, str] = {"C": "Cel", "F": "[degF]"}
 
+# By UCUM's own definitions. ucumvert 0.2, the last for Python 3.10, reads mm[Hg] as metres times
+# millimercury, and 1 as no unit at all.
+_DEFINED: Mapping[str, tuple[float, str]] = {"mm[Hg]": (0.133322, "kPa"), "1": (100, "%")}
+
 _DIGITS = 6  # significant ones of what was converted
 
 
@@ -59,17 +63,22 @@ def converted(value: Decimal, unit: str, to: str, molar_mass: float | None) -> i
     if unit == to:
         whole = value == value.to_integral_value() and value.as_tuple().exponent == 0
         return int(value) if whole else float(value)
-    registry = _registry()
     try:
-        source, target = registry.from_ucum(unit), registry.from_ucum(to)
+        source, target = _quantity(unit), _quantity(to)
         measured = type(source)(float(value) * source.magnitude, source.units)
         moles = _moles(measured) - _moles(target)
         if molar_mass is not None and moles:
-            measured = measured * (molar_mass * registry.from_ucum("g/mol")) ** moles
+            measured = measured * (molar_mass * _quantity("g/mol")) ** moles
         found = measured.to(target.units).magnitude / target.magnitude
     except Exception:  # noqa: BLE001  # two libraries raise of many kinds, and repeat the unit
         raise UnitError(f"its unit cannot be converted to {to}") from None
     return float(f"{found:.{_DIGITS}g}")
+
+
+def _quantity(unit: str) -> Any:
+    factor, name = _DEFINED.get(unit, (1, unit))
+    found = _registry().from_ucum(name)
+    return type(found)(found.magnitude * factor, found.units)
 
 
 def _moles(quantity: Any) -> Any:
