@@ -9,13 +9,16 @@ from langchain_svc.sandbox import Sandbox
 
 
 @contextmanager
-def service(**options: Any) -> Iterator[dict[str, Any]]:
-    """Yield the keyword arguments for ChatSvc; `options` are the sandbox's."""
-    if os.environ.get("SVC_API_KEY") and os.environ.get("SVC_BASE_URL_V1"):
+def service(*, general: bool = False, **options: Any) -> Iterator[dict[str, Any]]:
+    """Yield the keyword arguments for ChatSvc; `options` are the sandbox's.
+
+    With `general` they are those of classes that speak to the general interface too.
+    """
+    names = ["SVC_API_KEY", "SVC_BASE_URL_V1", *(["SVC_BASE_URL"] if general else [])]
+    if all(os.environ.get(name) for name in names):
         yield {}  # ChatSvc reads the environment itself
         return
-    print(
-        "(On the sandbox: rules, not AI. Set SVC_API_KEY and SVC_BASE_URL_V1 to use the service.)"
-    )
+    needed = f"{', '.join(names[:-1])} and {names[-1]}"
+    print(f"(On the sandbox: rules, not AI. Set {needed} to use the service.)")
     with Sandbox(**options) as sandbox:
-        yield dict(sandbox.v1)
+        yield {**sandbox.v1, **(sandbox.general if general else {})}

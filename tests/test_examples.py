@@ -112,3 +112,15 @@ def test_structured():
     assert "Meeting(topic='caching', city='Lisbon', people=12)" in out
     assert "Lisbon True" in out
     assert out.splitlines()[-1] == "{'topic': 'caching', 'city': 'Lisbon', 'people': 12}"
+
+
+def test_images(tmp_path):
+    pytest.importorskip("langchain", reason="create_agent is part of the package langchain")
+    out = output_of("10_images.py", {"TMPDIR": str(tmp_path)})
+    assert out.index("svc_generate_image (") < out.index("svc_analyze_image (")
+    assert out.index("svc_analyze_image (") < out.index("svc_translate (")
+    assert "image: img_1" in out
+    assert "[es] " in out
+    assert re.search(r"^img_4: .*256x256 pixels", out, re.MULTILINE)
+    assert "4 images on contact-sheet.png" in out
+    assert (tmp_path / "contact-sheet.png").read_bytes().startswith(b"\x89PNG")

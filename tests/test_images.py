@@ -279,7 +279,44 @@ def test_the_contact_sheet(tmp_path):
     assert (tmp_path / "sheet.png").read_bytes() == sheet.png == sheet._repr_png_()
     assert sheet.images == 6
     with Image.open(BytesIO(sheet.png)) as opened:
-        assert opened.size == (4 * 204 + 12, 2 * 238 + 12)
+        assert opened.size == (4 * 262 + 18, 2 * 310 + 18)
     assert store.show().png == sheet.png
     assert len(svc.ImageStore().show().png) > 0
     assert "png" not in repr(sheet)
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "CMYK"])
+def test_the_sheet_shows_every_kind_of_picture(mode):
+    store = svc.ImageStore()
+    picture = Image.new("RGB", (300, 300), "black").convert(mode)
+    if mode.endswith("A"):
+        picture.putalpha(0)  # transparent, so that the paper shows
+    file = BytesIO()
+    picture.save(file, "JPEG" if mode == "CMYK" else "PNG")
+    store.add(file.getvalue())
+    with Image.open(BytesIO(store.sheet().png)) as opened:
+        middle = opened.getpixel((18 + 10 + 112, 18 + 10 + 112))
+    assert middle == ((255, 255, 255) if mode.endswith("A") else (0, 0, 0))
+
+
+def test_a_picture_with_no_label_is_captioned_by_its_description():
+    store, other = svc.ImageStore(), svc.ImageStore()
+    for each in (store, other):
+        each.add(made())
+    bare = store.sheet().png
+    store.describe("img_1", "A red square")
+    assert store.sheet().png != bare == other.sheet().png
+
+
+def test_the_sheet_turns_a_picture_as_its_camera_was_held():
+    exif = Image.Exif()
+    exif[0x0112] = 6  # the top of the picture is on the right
+    picture = Image.new("RGB", (300, 300), "black")
+    picture.paste("white", (0, 0, 300, 100))
+    file = BytesIO()
+    picture.save(file, "PNG", exif=exif)
+    store = svc.ImageStore()
+    store.add(file.getvalue())
+    with Image.open(BytesIO(store.sheet().png)) as opened:
+        left, right = (opened.getpixel((28 + x, 28 + 112)) for x in (10, 214))
+    assert (left, right) == ((0, 0, 0), (255, 255, 255))
