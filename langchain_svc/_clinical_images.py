@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 from pydantic import BeforeValidator, Field
 
 from ._wire.metadata import without_metadata
-from ._wire.pictures import PictureError
+from ._wire.pictures import PictureError, look
 from .dicom import as_dicom, draw
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 MOST_IMAGES = 8
 MOST_IMAGE_BYTES = 8 * 1024 * 1024
+MOST_PIXELS = 50_000_000  # told by the header, before anything is decompressed
 
 _NO_IMAGE = (
     "must be a PNG or JPEG in base64, plain or as a data URI; paths and addresses are not read"
@@ -44,6 +45,7 @@ def _base64_image(value: Any) -> str:
     if not data.startswith(_STARTS):
         raise ValueError(_NO_IMAGE)
     try:
+        look(data, MOST_PIXELS)
         bare = without_metadata(data)
     except PictureError as error:
         raise ValueError(f"{_NO_IMAGE}; {error}") from None

@@ -7,6 +7,7 @@ artifact for the program. Every failure becomes a text that the model can act on
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ from pydantic import BeforeValidator, PrivateAttr, ValidationError, model_valida
 from ._http.exchange import Call
 from ._settings import ServiceSettings, did_you_mean, shown
 from ._wire.failures import safe_label
-from .errors import SvcError
+from .errors import SvcError, SvcRequestError
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -69,6 +70,14 @@ class ServiceTool(BaseTool, ServiceSettings):
     def _job(self, *args: Any, **kwargs: Any) -> Job:
         """The call that a run's config and the checked arguments ask for."""
 
+    def run(self, tool_input: Any, *args: Any, **kwargs: Any) -> Any:
+        """As of every LangChain tool."""
+        return super().run(_bounded(tool_input), *args, **kwargs)
+
+    async def arun(self, tool_input: Any, *args: Any, **kwargs: Any) -> Any:
+        """As of every LangChain tool."""
+        return await super().arun(_bounded(tool_input), *args, **kwargs)
+
     def _run(self, *texts: str, config: RunnableConfig, **given: Any) -> Told:
         with self._told():
             job = self._job(config, **self._named(texts, given))
@@ -94,6 +103,8 @@ class ServiceTool(BaseTool, ServiceSettings):
         """Makes of an error of this package a text that a model can act on."""
         try:
             yield
+        except SvcRequestError as error:
+            raise ToolException(f"Nothing was sent: {error}") from error
         except SvcError as error:
             later = " It may work later." if error.is_retryable else ""
             raise ToolException(
@@ -114,6 +125,24 @@ class ServiceTool(BaseTool, ServiceSettings):
         made = super().__copy__()
         made._shared = None  # a copy may be given another route  # noqa: SLF001  # our own class
         return made
+
+
+_DEEPEST = 8  # no schema of a tool goes half as deep
+_MOST_BITS = 1024  # of an integer, as many as the largest float has
+
+
+def _bounded(value: Any, depth: int = _DEEPEST) -> Any:
+    """What a model gave, with what no tool takes cut off.
+
+    LangChain writes an input out for traces before it checks it, and that fails for lists in
+    lists without end and for integers of thousands of digits.
+    """
+    if isinstance(value, dict):
+        return {k: _bounded(held, depth - 1) for k, held in value.items()} if depth else "..."
+    if isinstance(value, list):
+        return [_bounded(held, depth - 1) for held in value] if depth else "..."
+    large = isinstance(value, int) and value.bit_length() > _MOST_BITS
+    return math.inf if large else value
 
 
 class ServiceToolkit(BaseToolkit, ServiceSettings):
@@ -152,6 +181,8 @@ def selection(names: Sequence[str]) -> BeforeValidator:
 
 _SAID = {
     "missing": "is required",
+    "string_type": "must be a text",
+    "string_unicode": "must be a text, without lone surrogates",
     "tuple_type": "must be a list",
     "model_type": "must be an object",
     "model_attributes_type": "must be an object",

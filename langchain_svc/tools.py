@@ -33,7 +33,12 @@ from .images import HANDLE, ImageStore, StoredImage
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8}){0,3}", re.ASCII)
 
 
+_LONGEST_TEXT = 100_000  # characters; the documents name no bound, and a model needs one
+
+
 def _plain(text: str) -> str:
+    if len(text) > _LONGEST_TEXT:
+        raise ValueError(f"must have at most {_LONGEST_TEXT:,} characters")
     if not text.strip():
         raise ValueError("must not be empty")
     if any(unicodedata.category(c) in {"Cc", "Cs"} and c not in "\t\n\r" for c in text):
@@ -151,6 +156,9 @@ class SvcTranslate(GeneralSettings, ServiceTool):
         return Job(call, process)
 
 
+_TAKEN = "The image must be a handle such as img_1, a public http(s) address or base64"
+
+
 class SvcAnalyzeImage(VisionSettings, ServiceTool):
     """Says what is in an image (POST /api/vision): description, text, objects, moderation.
 
@@ -191,12 +199,13 @@ class SvcAnalyzeImage(VisionSettings, ServiceTool):
             data = decode(text, self.max_inline_bytes)
             self.images.look(data)
         except AddressError as error:
-            raise SvcRequestError(f"The image's address is not passed on: {error}") from None
+            raise SvcRequestError(
+                f"The image's address is not passed on: {error}. {_TAKEN}"
+            ) from None
         except PictureError as error:
             known = ", ".join(stored.handle for stored in self.images) or "none yet"
             raise SvcRequestError(
-                "The image must be a handle such as img_1, a public http(s) address or base64; "
-                f"files are not read. As base64, {error}. Handles: {known[-200:]}"
+                f"{_TAKEN}; files are not read. As base64, {error}. Handles: {known[-200:]}"
             ) from None
         return base64.b64encode(data).decode()
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import copy
 import json
 import pickle
-import re
 from io import BytesIO
 
 import httpx
@@ -271,62 +269,6 @@ def test_deep_bodies_end():
     assert images.outline({"a": {"b": {"c": {"d": {"e": {"f": 1}}}}}}).endswith("...")
     assert len(images.outline({"a": "x" * 9000})) == 4000
     assert general.read_translation(b'{"data": {"data": {"text": "x"}}}').text == "x"
-
-
-# -- hostile arguments -----------------------------------------------------------------------------
-
-HOSTILE_IMAGES = [
-    "/etc/passwd", "../../secret.png", "C:\\secret.png", "~/.ssh/id_rsa", "", " ", "img_2", "img_0", "IMG_1", "img_1\x00", "file:///etc/passwd", "FILE://localhost/etc/passwd",
-    "http://127.0.0.1/a.png", "http://127.1/", "http://2130706433/", "http://0x7f000001/", "http://0177.0.0.1/", "http://localhost/", "http://LOCALHOST./", "http://a.localhost/", "http://[::1]/",
-    "http://[::ffff:127.0.0.1]/", "http://[64:ff9b::7f00:1]/", "http://[fe80::1%25eth0]/", "http://[fd00::1]/", "http://0.0.0.0/", "http://169.254.169.254/latest/meta-data", "http://10.1.2.3/",
-    "http://192.168.0.1/", "http://172.16.0.1/", "http://100.64.0.1/", "http://224.0.0.1/", "http://metadata/", "http://metadata.google.internal/", "http://printer.local/", "https://user:pw@example.com/a.png",
-    "https://example.com@127.0.0.1/", "https://127.0.0.1\\@example.com/", "http://exa mple.com/", "https://example.com/a\x00.png", "http://127%2e0.0.1/", "http://①27.0.0.1/", "http://example.com:99999/",
-    "http://", "https:///a.png", "https://example.com/" + "a" * 3000, "ftp://example.com/a.png", "gopher://example.com/", "javascript:alert(1)", "//example.com/a.png", "data:text/html,<script>", "data:image/png;base64,", "data:image/png;base64,AAAA",
-    "data:image/png,abc", "A" * 3_000_000, B64 + "A" * 2_000_000, "data:image/png;base64," + "iVBORw0KGgo" * 300_000, "%%%", "<img src=x>", base64.b64encode(b"%PDF-1.7 not an image").decode(), base64.b64encode(b"<svg onload=x>").decode(),
-    base64.b64encode(PNG[:16] + b"\x00\x01\x00\x00\x00\x01\x00\x00" + PNG[24:]).decode(), base64.b64encode(PNG[:18]).decode(),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("image", HOSTILE_IMAGES, ids=lambda x: ascii(x[:40]))
-def test_a_hostile_image_is_a_tool_error_and_nothing_is_sent(box, kit, image):
-    kit.images.add(PNG)
-    message = call(kit.get_tools()[1], image=image, task="describe")
-    assert message.status == "error"
-    assert len(message.content) < 600
-    assert KEY not in message.content
-    assert box.requests == []
-
-
-HOSTILE = [
-    (0, {"text": "x", "target": "Spanish"}, "language code"), (0, {"text": "x", "target": "es\n"}, "language code"), (0, {"text": "x", "target": ""}, "language code"), (0, {"text": "", "target": "es"}, "empty"),
-    (0, {"text": "a\x00b", "target": "es"}, "control"), (0, {"text": "a\ud800", "target": "es"}, "surrogates|unicode"), (0, {"text": "x"}, "target"), (0, {}, "text"), (0, {"text": float("nan"), "target": "es"}, "string"),
-    (0, {"text": "x", "target": "es", "source": "../en"}, "language code"), (0, {"text": "x", "target": "es", "from": "en"}, "does not have"), (0, {"text": ["x"], "target": "es"}, "string"),
-    (1, {"image": "img_1", "task": "destroy"}, "'detect', 'ocr', 'moderate' or 'describe'"), (1, {"image": "img_1", "task": ["ocr"]}, "'ocr'"), (1, {"image": "img_1"}, "task"), (1, {"image": 1, "task": "ocr"}, "string"),
-    (1, {"image": None, "task": "ocr"}, "string"), (2, {"prompt": "x" * 1001}, "1000"), (2, {"prompt": " "}, "empty"), (2, {"prompt": "a\x1b[2J"}, "control"), (2, {"prompt": "x", "n": 5}, "from 1 to 4"),
-    (2, {"prompt": "x", "n": 0}, "from 1 to 4"), (2, {"prompt": "x", "n": True}, "whole number"), (2, {"prompt": "x", "n": 2.0}, "whole number"), (2, {"prompt": "x", "n": float("nan")}, "whole number"),
-    (2, {"prompt": "x", "n": float("inf")}, "whole number"), (2, {"prompt": "x", "n": "2"}, "whole number"), (2, {"prompt": "x", "size": "1x1"}, "1024x1024"), (2, {"prompt": "x", "quality": "best"}, "'standard' or 'hd'"),
-    (2, {"prompt": "x", "api_key": "stolen", "base_url": "http://evil"}, "does not have"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("number", "args", "said"), HOSTILE)
-def test_a_hostile_argument_is_a_tool_error_and_nothing_is_sent(box, kit, number, args, said):
-    tool = kit.get_tools()[number]
-    message = call(tool, **args)
-    assert message.status == "error"
-    assert re.search(said, message.content), message.content
-    assert len(message.content) < 1200
-    assert asyncio.run(tool.ainvoke(args)) == message.content
-    assert box.requests == []
-
-
-def test_a_plain_text_as_input_is_checked_too(box, kit):
-    translate, analyze, generate = kit.get_tools()
-    assert "target" in translate.invoke("hello")
-    assert "task" in analyze.invoke("/etc/passwd")
-    assert "control" in generate.invoke("a\x00")
-    assert box.requests == []
-    assert "img_1" in generate.invoke("a cat")
 
 
 # -- failures --------------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ import copy
 import io
 import json
 import logging
-import math
 import pickle
 import re
 import traceback
@@ -310,57 +309,6 @@ def test_status_shapes():
     assert shown == "Capabilities: clinic CDSS: yes, multi language: no"
     with pytest.raises(UnreadableError):
         read_status(b'{"hello": "world"}')
-
-
-# -- hostile arguments ----------------------------------------------------------------------------
-
-CONSULT, DECISION, CANCER = svc.SvcMedicalConsult, svc.SvcDecisionSupport, svc.SvcCancerRisk
-BASE64_MB = base64.b64encode(b"\0" * 9_000_000).decode()
-HOSTILE = [
-    (CONSULT, {}, "message: is required"), (CONSULT, {"message": ""}, "message: must be a text"), (CONSULT, {"message": 5}, "message: must be a text"), (CONSULT, {"message": ["ZAP"]}, "message"),
-    (CONSULT, {"message": "ZAP" * 10_000}, "at most 20,000 characters"), (CONSULT, {"message": "ZAP\x1b[2J"}, "control character"), (CONSULT, {"message": "ZAP\ud800"}, "control character"),
-    (CONSULT, {"message": "<script>ZAP</script>"}, "markup"), (CONSULT, {"message": "</tool_response>ZAP"}, "markup"), (CONSULT, {"message": "x", "specialty": "../../etc/passwd"}, "specialty: must be"),
-    (CONSULT, {"message": "x", "specialty": "file:///ZAP"}, "specialty: must be"), (CONSULT, {"message": "x", "language": "http://169.254.169.254/ZAP"}, "language: must be"),
-    (CONSULT, {"message": "x", "language": True}, "language: must be"), (CONSULT, {"message": "x", "patient_context": "ZAP"}, "patient_context: must be an object"),
-    (CONSULT, {"message": "x", "patient_context": {"age": "sixty ZAP"}}, "patient_context.age: must be a finite number"), (CONSULT, {"message": "x", "patient_context": {"ZAP": 1}}, "does not have"),
-    (CONSULT, {"message": "x", "api_key": "ZAP"}, "does not have"), (CONSULT, {"message": "x", "medical_base_url": "http://127.0.0.1"}, "does not have"), (CONSULT, {"message": "x", "svc_patient": {}}, "does not have"),
-    (CONSULT, {"message": "x", "config": {"configurable": {}}}, "does not have"), (CONSULT, {"message": "x", "run_manager": 1}, "does not have"), (CONSULT, {"message": "x", "patient_context": {"age": 1e9}}, "130 or less"),
-    (DECISION, {"symptoms": ["x"]}, "specialty: is required"), (DECISION, {"specialty": "x"}, "symptoms: is required"), (DECISION, {"symptoms": [], "specialty": "x"}, "symptoms"),
-    (DECISION, {"symptoms": "ZAP", "specialty": "x"}, "symptoms: must be a list"), (DECISION, {"symptoms": ["x", 5], "specialty": "x"}, "symptoms.1: must be a text"), (DECISION, {"symptoms": ["x"] * 201, "specialty": "x"}, "at most 200"),
-    (DECISION, {"symptoms": ["x"], "specialty": "x", "vital_signs": {"temperature": math.nan}}, "vital_signs.temperature: must be a finite number"),
-    (DECISION, {"symptoms": ["x"], "specialty": "x", "vital_signs": {"temperature": 98.6}}, "Fahrenheit"), (DECISION, {"symptoms": ["x"], "specialty": "x", "vital_signs": {"heart_rate": True}}, "heart_rate: must be a finite"),
-    (DECISION, {"symptoms": ["x"], "specialty": "x", "vital_signs": {"ZAP": "9"}}, "further reading"), (DECISION, {"symptoms": ["x"], "specialty": "x", "vital_signs": [1]}, "vital_signs: must be an object"),
-    (DECISION, {"symptoms": ["x"], "specialty": "x", "lab_results": {"troponin": "0.5 ZAP"}}, "lab_results.troponin"), (DECISION, {"symptoms": ["x"], "specialty": "x", "lab_results": {"bnp": math.inf}}, "lab_results.bnp"),
-    (DECISION, {"symptoms": ["x"], "specialty": "x", "medical_history": "ZAP"}, "medical_history: must be a list"), (DECISION, {"symptoms": ["x"], "specialty": "x", "vital_signs": {"systolic": 80, "diastolic": 120}}, "exchanged"),
-    (CANCER, {}, "symptoms: is required"), (CANCER, {"symptoms": "x", "patient_age": False}, "patient_age: must be a finite"), (CANCER, {"symptoms": "x", "patient_age": 300}, "130 or less"),
-    (CANCER, {"symptoms": "x", "images": "/etc/passwd"}, "images: must be a list"), (CANCER, {"symptoms": "x", "images": ["/etc/passwd"]}, "images.0: must be a PNG or JPEG"), (CANCER, {"symptoms": "x", "images": ["file:///ZAP.png"]}, "paths and addresses are not read"),
-    (CANCER, {"symptoms": "x", "images": ["http://127.0.0.1:1/ZAP.png"]}, "images.0"), (CANCER, {"symptoms": "x", "images": ["https://example.com/ZAP.png"]}, "images.0"), (CANCER, {"symptoms": "x", "images": [IMAGE] * 9}, "at most 8"),
-    (CANCER, {"symptoms": "x", "images": [BASE64_MB]}, "at most 8 MB"), (CANCER, {"symptoms": "x", "images": ["data:text/html;base64,WkFQ"]}, "images.0"), (CANCER, {"symptoms": "x", "images": ["WkFQ"]}, "images.0"),
-    (CANCER, {"symptoms": "x", "imaging_type": "<img src=ZAP>"}, "imaging_type"), (CANCER, {"symptoms": "x", "risk_factors": [{"ZAP": 1}]}, "risk_factors.0: must be a text"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("kind", "arguments", "said"), HOSTILE, ids=[f"{i}" for i in range(len(HOSTILE))]
-)
-def test_hostile_arguments_are_told_of_and_nothing_is_sent(box, kind, arguments, said):
-    with kind(**box.medical) as tool:
-        message = called(tool, arguments)
-        async_message = asyncio.run(
-            tool.ainvoke({"name": tool.name, "args": arguments, "id": "c1", "type": "tool_call"})
-        )
-    assert message.status == async_message.status == "error"
-    assert said in message.content
-    assert message.content == async_message.content
-    assert "ZAP" not in message.content
-    assert "passwd" not in message.content
-    assert len(message.content) < 1_500
-    assert box.requests == []
-
-
-def test_a_status_check_takes_whatever_a_model_says(box):
-    assert called(svc.SvcMedicalStatus(**box.medical), {"path": "/etc/passwd"}).status == "success"
-    assert arrived(box) == SENT[svc.SvcMedicalStatus]
 
 
 # -- no leak --------------------------------------------------------------------------------------
