@@ -27,7 +27,15 @@ from ._http.budget import ALONE, Kept, shared_circuit
 from ._http.exchange import Call, Limits, Request, origin
 from ._version import __version__
 from ._wire.body import ACCEPT_ENCODING
-from .config import ENV_API_KEY, Interface, check_headers, check_key, require_key, require_url
+from .config import (
+    ENV_API_KEY,
+    Interface,
+    check_headers,
+    check_key,
+    check_proxy,
+    require_key,
+    require_url,
+)
 from .errors import SvcRequestError
 
 if TYPE_CHECKING:
@@ -171,6 +179,13 @@ class ServiceSettings(BaseModel):
     def _check_headers(cls, headers: Mapping[str, str]) -> dict[str, str]:
         return check_headers(headers)
 
+    @field_validator("proxy")
+    @classmethod
+    def _check_proxy(cls, proxy: SecretStr | None) -> SecretStr | None:
+        if proxy is not None:
+            check_proxy(proxy.get_secret_value())
+        return proxy
+
     @field_validator("http_client", "http_async_client")
     @classmethod
     def _check_client(cls, client: Any, info: Any) -> Any:
@@ -198,7 +213,11 @@ class ServiceSettings(BaseModel):
     def _headers(self, *, typed: bool) -> tuple[tuple[str, str], ...]:
         """Every header of a request but the key's; `typed` says that it is about JSON."""
         content = (("Content-Type", "application/json"),) if typed else ()
-        return (*content, *_FIXED_HEADERS, *self.default_headers.items())
+        if not self.default_headers:
+            return (*content, *_FIXED_HEADERS)
+        own = {name.lower() for name in self.default_headers}
+        fixed = (header for header in _FIXED_HEADERS if header[0].lower() not in own)
+        return (*content, *fixed, *self.default_headers.items())
 
     def _new_call(
         self,

@@ -7,9 +7,11 @@ that could hold one.
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from urllib.parse import urlsplit, urlunsplit
+from importlib.util import find_spec
+from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 from .errors import SvcRequestError
 
@@ -23,8 +25,15 @@ ENV_MEDICAL_BASE_URL = "SVC_MEDICAL_BASE_URL"
 KEY_HEADERS = frozenset({"authorization", "x-api-key", "proxy-authorization", "cookie"})
 # Part of how we read and frame what is sent; another value would make us misread the answer.
 _OWN_HEADERS = frozenset(
-    {"accept-encoding", "connection", "content-length", "content-type", "host", "transfer-encoding"}
+    """
+    accept-encoding connection content-encoding content-length content-type expect host keep-alive
+    proxy-connection range te trailer transfer-encoding upgrade
+    """.split()  # noqa: SIM905  # a list of so many quoted words reads worse
 )
+_HEADER_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]*", re.ASCII | re.IGNORECASE)
+_NO_URL = frozenset('<>{}|\\^`"')
+_PART = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
+_HOST = re.compile(rf"(?=.{{1,254}}\Z)(?:{_PART}\.)*{_PART}\.?", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -91,28 +100,74 @@ def is_loopback(host: str) -> bool:
 def check_url(url: str, insecure_hosts: Collection[str] = ()) -> str:
     """A base URL without trailing slash, or a ValueError that says what is wrong with it.
 
+    Its host is in small letters, and in the form that goes on the wire.
+
     Plain http is accepted for loopback, and for hosts that `insecure_hosts` names: over any
     other network it would show keys and prompts to whoever listens.
     """
     if any(c.isspace() or not c.isprintable() for c in url):
         raise ValueError("the base URL holds white space or a control character")
+    if _NO_URL & set(url):
+        raise ValueError(
+            "the base URL holds a character that no URL may hold, such as { or <: put your host "
+            "in place of a placeholder"
+        )
     try:
         parts = urlsplit(url)
-        host, _ = parts.hostname, parts.port
+        place, host = _place(parts), parts.hostname or ""
     except ValueError:
         raise ValueError("the base URL has no valid host and port") from None
     if parts.username is not None or parts.password is not None:
         raise ValueError("the base URL holds a user name or password: give the key as api_key")
-    if parts.scheme not in {"http", "https"} or not host:
+    if parts.scheme not in {"http", "https"} or not place:
         raise ValueError("the base URL must look like https://host/path")
     if parts.query or parts.fragment:
         raise ValueError("the base URL must have no query and no fragment")
-    if parts.scheme == "http" and not is_loopback(host) and host not in insecure_hosts:
+    named = {name.lower() for name in insecure_hosts}
+    if parts.scheme == "http" and not is_loopback(host) and host not in named:
         raise ValueError(
             f"plain http to {host!r} would send the key readably: use https, or name the host "
             "in insecure_hosts if its network is yours"
         )
-    return urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/"), "", ""))
+    return urlunsplit((parts.scheme, place, parts.path.rstrip("/"), "", ""))
+
+
+def _place(parts: SplitResult) -> str:
+    """Host and port as they go on the wire, "" where there are none; ValueError for bad ones."""
+    host, port = parts.hostname or "", parts.port
+    if not host:
+        return ""
+    if "[" in parts.netloc:
+        host = f"[{ipaddress.IPv6Address(host)}]"
+    elif not host.isascii():
+        host = _ascii(host)
+    if port == 0 or ("%" in host) or not (host[0] == "[" or _HOST.fullmatch(host)):
+        raise ValueError("no valid host and port")
+    return host if port is None else f"{host}:{port}"
+
+
+def _ascii(host: str) -> str:
+    """An international name in its ASCII form."""
+    import httpx  # noqa: PLC0415  # nearly every host is ASCII, and the import takes time
+
+    try:
+        return httpx.URL(f"https://{host}").raw_host.decode("ascii")
+    except httpx.InvalidURL:
+        raise ValueError("no valid host") from None
+
+
+def check_proxy(url: str) -> str:
+    """A proxy's URL, or a ValueError that says what is wrong without repeating it."""
+    try:
+        parts = urlsplit(url)
+        place = _place(parts)
+    except ValueError:
+        place = ""
+    if not place or parts.scheme not in {"http", "https", "socks5", "socks5h"}:
+        raise ValueError("the proxy must look like http://host:port, https://... or socks5://...")
+    if parts.scheme.startswith("socks") and find_spec("socksio") is None:
+        raise ValueError('the proxy speaks SOCKS, for which run: pip install "httpx[socks]"')
+    return url
 
 
 def check_key(key: str) -> str:
@@ -128,13 +183,19 @@ def check_key(key: str) -> str:
 
 def check_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """Extra headers, or a ValueError that names the header but not its value."""
+    checked: dict[str, str] = {}
     for name, value in headers.items():
-        if name.lower() in KEY_HEADERS:
+        # Many a server reads an underscore as a hyphen.
+        known = name.lower().replace("_", "-")
+        if known in KEY_HEADERS:
             raise ValueError(f"default_headers must not hold {name!r}: give the key as api_key")
-        if name.lower() in _OWN_HEADERS:
+        if known in _OWN_HEADERS:
             raise ValueError(f"default_headers must not hold {name!r}: it is set for each request")
-        if not name or not name.replace("-", "").replace("_", "").isalnum() or not name.isascii():
+        if not _HEADER_NAME.fullmatch(name):
             raise ValueError(f"default_headers: {name!r} is no header name")
         if not value.isascii() or not value.replace("\t", " ").isprintable():
             raise ValueError(f"default_headers: the value of {name!r} cannot stand in a header")
-    return dict(headers)
+        if known in {other.lower().replace("_", "-") for other in checked}:
+            raise ValueError(f"default_headers holds {name!r} twice")
+        checked[name] = value.strip()
+    return checked

@@ -22,6 +22,7 @@ class RawServer:
     def __init__(self, handle):
         self.handle = handle
         self.requests = []
+        self.accepted = 0
         self._socket = socket.create_server(("127.0.0.1", 0))
         self._socket.settimeout(0.1)
         self._threads = []
@@ -55,6 +56,7 @@ class RawServer:
         while not self._stop.is_set():
             with contextlib.suppress(TimeoutError):
                 connection, _ = self._socket.accept()
+                self.accepted += 1
                 self._open.append(connection)
                 self._start(self._serve, connection)
 

@@ -29,7 +29,8 @@ from urllib.request import getproxies, proxy_bypass
 
 import httpx
 
-from ..config import is_loopback
+from ..config import check_proxy, is_loopback
+from ..errors import SvcRequestError
 from .backend import AsyncBackend, Backend
 
 _LIMITS = httpx.Limits(max_connections=256, max_keepalive_connections=64, keepalive_expiry=15.0)
@@ -76,11 +77,19 @@ def proxy_for(url: str, proxy: str | None = None) -> str | None:
     host = parts.hostname or ""
     if proxy is not None or is_loopback(host):
         return proxy
-    if proxy_bypass(host):
+    if proxy_bypass(parts.netloc):
         return None
     known = getproxies()
     found = known.get(parts.scheme) or known.get("all")
-    return found if not found or "://" in found else f"http://{found}"
+    if not found:
+        return None
+    try:
+        return check_proxy(found if "://" in found else f"http://{found}")
+    except ValueError as error:
+        raise SvcRequestError(
+            f"The environment's proxy cannot be used: {error}. Mend {parts.scheme.upper()}_PROXY "
+            f"or ALL_PROXY, or name the host in NO_PROXY to go without"
+        ) from None
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,281 @@
+"""Where requests go and what they carry: base URLs, keys, headers and proxies, of every class."""
+
+from __future__ import annotations
+
+import base64
+import traceback
+
+import pytest
+from peers import RawServer, response
+from pydantic import ValidationError
+
+import langchain_svc as svc
+from langchain_svc._http.connections import proxy_for
+from langchain_svc.sandbox import Sandbox
+
+URL = "https://svc.example/v1"
+# Every class that has a base URL, with the word for it.
+CLASSES = {
+    "ChatSvc": (svc.ChatSvc, "base_url_v1"),
+    "SvcLLM": (svc.SvcLLM, "base_url"),
+    "SvcTranslate": (svc.SvcTranslate, "base_url"),
+    "SvcAnalyzeImage": (svc.SvcAnalyzeImage, "base_url"),
+    "SvcGenerateImage, v1": (svc.SvcGenerateImage, "base_url_v1"),
+    "SvcGenerateImage, general": (svc.SvcGenerateImage, "base_url"),
+    "SvcMedicalConsult": (svc.SvcMedicalConsult, "medical_base_url"),
+    "SvcDecisionSupport": (svc.SvcDecisionSupport, "medical_base_url"),
+    "SvcCancerRisk": (svc.SvcCancerRisk, "medical_base_url"),
+    "SvcMedicalStatus": (svc.SvcMedicalStatus, "medical_base_url"),
+    "SvcMedicalToolkit": (svc.SvcMedicalToolkit, "medical_base_url"),
+}
+EVERY_CLASS = pytest.mark.parametrize("name", CLASSES)
+
+
+def make(name="ChatSvc", url=URL, **words):
+    kind, word = CLASSES[name]
+    return kind(**{"api_key": "k", word: url, **words})
+
+
+# -- base URLs --------------------------------------------------------------------------------------
+
+REFUSED = [
+    # no scheme, another one, or no host
+    ("svc.example/v1", "must look like"), ("svc.example:443/v1", "must look like"), ("localhost:8000", "must look like"), ("//svc.example/v1", "must look like"),
+    ("https:/svc.example/v1", "must look like"), ("https:svc.example", "must look like"), ("https://", "must look like"), ("http:///v1", "must look like"),
+    ("https://:443/v1", "must look like"), ("ftp://svc.example", "must look like"), ("file:///etc/passwd", "must look like"),
+    # user information, query and fragment
+    ("https://user:pw1@svc.example/v1", "user name or password"), ("https://user@svc.example/v1", "user name or password"), ("https://@svc.example/v1", "user name or password"),
+    ("https://svc.example/v1?key=pw1", "no query"), ("https://svc.example/v1#top", "no fragment"),
+    # what stands in no URL
+    ("https://svc.ex ample/v1", "white space"), (" https://svc.example/v1", "white space"), ("https://svc.example/v1\n", "white space"), ("https://svc.example/\x7f", "white space"),
+    ("https://svc.example/v1\u200b", "white space"), ("https://svc.example\u00ad/v1", "white space"), ("https://<your-host>/v1", "no URL may hold"), ("https://{host}/v1", "no URL may hold"),
+    ("https://svc.example\\v1", "no URL may hold"), ("https://svc.example\\@evil.example/v1", "no URL may hold"), ('https://svc.example/"v1"', "no URL may hold"),
+    # hosts
+    ("https://svc..example/v1", "valid host"), ("https://.example/v1", "valid host"), ("https://-svc.example/v1", "valid host"), ("https://*.example/v1", "valid host"),
+    ("https://svc.example,other.example/v1", "valid host"), (f"https://{'a' * 64}.example/v1", "valid host"), (f"https://{'a.' * 130}example/v1", "valid host"), ("https://\u017fvc.example/v1", "valid host"),
+    ("https://[::1/v1", "valid host"), ("https://[v1.a]/v1", "valid host"), ("https://[fe80::1%25eth0]/v1", "valid host"), ("https://2001:db8::1/v1", "valid host"), ("https://[1.2.3.4]/v1", "valid host"),
+    # ports
+    ("https://svc.example:65536/v1", "valid host and port"), ("https://svc.example:0/v1", "valid host and port"), ("https://svc.example:-1/v1", "valid host and port"),
+    ("https://svc.example:80a/v1", "valid host and port"), ("https://svc.example:\u0663/v1", "valid host and port"),
+    # plain http beyond this machine, also by what looks like this machine
+    ("http://svc.example/v1", "plain http"), ("http://10.0.0.1/v1", "plain http"), ("http://localhost.evil.example/v1", "plain http"), ("http://127.0.0.1.evil.example/v1", "plain http"),
+    ("http://127.1/v1", "plain http"), ("http://2130706433/v1", "plain http"), ("http://0x7f.1/v1", "plain http"), ("http://0.0.0.0/v1", "plain http"), ("http://[2001:db8::1]/v1", "plain http"),
+    ("http://evil.example/localhost", "plain http"), ("HTTP://SVC.EXAMPLE/v1", "plain http"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("url", "said"), REFUSED)
+def test_base_urls_that_are_refused(url, said):
+    with pytest.raises(ValidationError, match=said) as raised:
+        make(url=url)
+    assert "pw1" not in str(raised.value)
+
+
+@EVERY_CLASS
+def test_every_class_checks_its_base_url(name):
+    for url in ("https://user:pw1@svc.example", "http://svc.example", "svc.example", "https://svc.example:0"):  # fmt: skip
+        with pytest.raises(ValidationError, match=r"base URL|plain http") as raised:
+            make(name, url)
+        assert "pw1" not in str(raised.value)
+    assert make(name, "http://svc.example", insecure_hosts=["svc.example"])
+
+
+@pytest.mark.parametrize(
+    ("url", "kept"),
+    [
+        ("https://svc.example/v1/", URL), ("https://svc.example:8443/a/v1//", "https://svc.example:8443/a/v1"), ("https://svc.example", "https://svc.example"), ("https://svc.example//", "https://svc.example"),
+        ("https://svc.example//v1", "https://svc.example//v1"), ("https://svc.example/v1?", URL), ("https://svc.example/v1#", URL), ("https://svc.example:/v1", URL), ("HTTPS://SVC.Example/v1", URL),
+        ("https://svc.example./v1", "https://svc.example./v1"), ("https://svc_1.example/v1", "https://svc_1.example/v1"), ("https://1.2.3.4/v1", "https://1.2.3.4/v1"),
+        ("https://b\u00fccher.example/v1", "https://xn--bcher-kva.example/v1"), ("https://xn--bcher-kva.example/v1", "https://xn--bcher-kva.example/v1"), ("https://svc\u3002example/v1", URL),
+        ("https://[2001:DB8::0:1]:8443/v1", "https://[2001:db8::1]:8443/v1"), ("http://[::1]:5/v1", "http://[::1]:5/v1"),
+        ("http://localhost:1/v1", "http://localhost:1/v1"), ("http://LOCALHOST./v1", "http://localhost./v1"), ("http://127.0.0.9/v1", "http://127.0.0.9/v1"), ("http://app.localhost/v1", "http://app.localhost/v1"),
+    ],
+)  # fmt: skip
+def test_base_urls_that_are_kept(url, kept):
+    assert make(url=url).base_url_v1 == kept
+
+
+@pytest.mark.parametrize("end", ["", "/", "//"])
+def test_slashes_at_the_end_change_no_path(end):
+    with Sandbox() as box, svc.ChatSvc(**box.v1 | {"base_url_v1": f"{box.url}/v1{end}"}) as model:
+        model.invoke("hi")
+        assert box.requests[0].path == "/v1/chat/completions"
+
+
+@pytest.mark.parametrize(
+    ("url", "named"),
+    [("http://gateway.lan/v1", "gateway.lan"), ("http://GATEWAY.lan:8080/v1", "Gateway.LAN"), ("http://10.0.0.1/v1", "10.0.0.1"), ("http://[2001:db8::1]/v1", "2001:db8::1")],
+)  # fmt: skip
+def test_plain_http_to_a_host_that_is_named(url, named):
+    assert make(url=url, insecure_hosts=[named]).base_url_v1
+    with pytest.raises(ValidationError, match="plain http"):
+        make(url=url, insecure_hosts=["other.lan", "lan"])
+
+
+# -- keys -------------------------------------------------------------------------------------------
+
+
+@EVERY_CLASS
+@pytest.mark.parametrize(
+    "key", ["a\nb", "a\r\nX: y", "a b", "a\tb", "ключ", "a\x00", "a\x7f", "a\u00a0b"]
+)
+def test_keys_that_no_header_can_carry(name, key):
+    with pytest.raises(ValidationError, match="API key") as raised:
+        make(name, api_key=key)
+    assert key not in str(raised.value)
+
+
+@EVERY_CLASS
+def test_white_space_around_a_key_is_dropped(name):
+    made = make(name, api_key=" k1\n")
+    assert getattr(made, "service", made).api_key.get_secret_value() == "k1"
+
+
+# -- headers ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("headers", "said"),
+    [({name: "x1"}, "api_key") for name in ("Authorization", "AUTHORIZATION", "X-API-Key", "x_api_key", "Cookie", "Proxy-Authorization")]
+    + [({name: "x1"}, "for each request") for name in ("Host", "Content-Length", "content_length", "Content-Type", "Content-Encoding", "Transfer-Encoding", "Connection", "Keep-Alive", "Upgrade", "Expect", "TE", "Trailer", "Range", "Accept-Encoding")]
+    + [({name: "x1"}, "no header name") for name in ("Bad Name", "", "X:", "X\r\nY", "É", "-x", "Content-Length ")]
+    + [({"X": value}, "cannot stand") for value in ("x1\r\nY: z", "x1\n", "x1é", "x1\0")]
+    + [({"X-A": "x1", "x-a": "x1"}, "twice"), ({"X-A": "x1", "X_A": "x1"}, "twice"), ({"X": 5}, "valid string"), ({5: "x1"}, "valid string")],
+)  # fmt: skip
+def test_headers_that_are_refused(headers, said):
+    with pytest.raises(ValidationError, match=said) as raised:
+        make(default_headers=headers)
+    assert "x1" not in str(raised.value)
+
+
+@EVERY_CLASS
+def test_every_class_checks_its_headers(name):
+    with pytest.raises(ValidationError, match="api_key"):
+        make(name, default_headers={"Authorization": "Bearer x1"})
+
+
+def test_headers_of_yours_are_sent_and_stay_private():
+    headers = {"X-Team": " t-77 ", "user-agent": "ours/1", "X.Y": ""}
+    with Sandbox() as box, svc.ChatSvc(**box.v1, default_headers=headers) as model:
+        model.invoke("hi")
+        seen = box.requests[0].headers
+        assert (seen["x-team"], seen["user-agent"], seen["x.y"]) == ("t-77", "ours/1", "")
+        assert "t-77" not in repr(model)
+
+
+def test_a_header_of_yours_replaces_ours():
+    headers = {"User-Agent": "ours/1", "accept": "application/json"}
+    with RawServer(lambda c: c.sendall(response(b"{}", status="400 Bad"))) as server:
+        error = through("ChatSvc", server.url, default_headers=headers)
+        assert type(error) is svc.SvcBadRequestError
+        head = server.requests[0].partition(b"\r\n\r\n")[0].lower()
+    assert head.count(b"\r\nuser-agent:") == head.count(b"\r\naccept:") == 1
+    assert b"user-agent: ours/1" in head
+
+
+# -- proxies ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("url", "environment", "proxy"),
+    [
+        ("https://svc.example/v1", {"HTTPS_PROXY": "http://proxy:1"}, "http://proxy:1"), ("https://svc.example/v1", {"https_proxy": "proxy:1"}, "http://proxy:1"),
+        ("https://svc.example/v1", {"HTTP_PROXY": "http://proxy:1"}, None), ("http://svc.example/v1", {"http_proxy": "http://proxy:1"}, "http://proxy:1"),
+        ("https://svc.example/v1", {"ALL_PROXY": "http://proxy:2"}, "http://proxy:2"), ("https://svc.example/v1", {"ALL_PROXY": "http://proxy:2", "HTTPS_PROXY": "http://proxy:1"}, "http://proxy:1"),
+        ("https://svc.example/v1", {"HTTPS_PROXY": "http://u:p@proxy:1"}, "http://u:p@proxy:1"), ("https://svc.example/v1", {"HTTPS_PROXY": ""}, None),
+        ("https://svc.example/v1", {"HTTPS_PROXY": "http://proxy:1", "NO_PROXY": "svc.example"}, None), ("https://svc.example/v1", {"HTTPS_PROXY": "http://proxy:1", "no_proxy": "other, .example"}, None),
+        ("https://svc.example/v1", {"HTTPS_PROXY": "http://proxy:1", "NO_PROXY": "*"}, None), ("https://svc.example/v1", {"HTTPS_PROXY": "http://proxy:1", "NO_PROXY": "other"}, "http://proxy:1"),
+        ("https://svc.example:8443/v1", {"HTTPS_PROXY": "http://proxy:1", "NO_PROXY": "svc.example:8443"}, None), ("https://svc.example:8443/v1", {"HTTPS_PROXY": "http://proxy:1", "NO_PROXY": "svc.example:1"}, "http://proxy:1"),
+        ("http://127.0.0.1:9/v1", {"HTTP_PROXY": "http://proxy:1", "ALL_PROXY": "http://proxy:1"}, None), ("http://localhost/v1", {"HTTP_PROXY": "http://proxy:1"}, None),
+        ("http://[::1]:9/v1", {"HTTP_PROXY": "http://proxy:1"}, None), ("https://localhost/v1", {"HTTPS_PROXY": "http://proxy:1"}, None),
+    ],
+)  # fmt: skip
+def test_proxies_of_the_environment(monkeypatch, url, environment, proxy):
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert proxy_for(url) == proxy
+
+
+def through(name, url, **words):
+    """Makes one call of a class; gives its error."""
+    made = make(name, url, insecure_hosts=["service.example"], max_retries=0, **words)
+    tools = {"SvcTranslate": {"text": "hi", "target": "de"}, "SvcMedicalStatus": {}}
+    if name in tools:
+        made.handle_tool_error = False
+    with pytest.raises(Exception) as raised:  # noqa: PT011  # compared below
+        made.invoke(tools.get(name, "hi"))
+    made.close()
+    error = raised.value
+    return error if isinstance(error, svc.SvcError) else error.__cause__
+
+
+ASKED = pytest.mark.parametrize("name", ["ChatSvc", "SvcLLM", "SvcTranslate", "SvcMedicalStatus"])
+
+
+@ASKED
+@pytest.mark.parametrize("upper", [True, False])
+def test_loopback_is_never_asked_for_through_a_proxy(monkeypatch, name, upper):
+    with (
+        RawServer(lambda c: c.sendall(response(b"{}", status="502 Proxy"))) as proxy,
+        RawServer(lambda c: c.sendall(response(b"{}", status="400 Bad"))) as server,
+    ):
+        for variable in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+            monkeypatch.setenv(variable if upper else variable.lower(), proxy.url)
+        for url in (server.url, server.url.replace("127.0.0.1", "localhost")):
+            assert type(through(name, url)) is svc.SvcBadRequestError
+        assert (len(server.requests), proxy.accepted) == (2, 0)
+
+
+@ASKED
+@pytest.mark.parametrize("variable", ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", None])
+def test_other_hosts_are_asked_for_through_the_proxy(monkeypatch, name, variable):
+    with RawServer(lambda c: c.sendall(response(b"{}", status="418 Proxy"))) as proxy:
+        url = proxy.url.replace("//", "//user:s3cret-word@")
+        words = {}
+        if variable is None:
+            words = {"proxy": url}
+        else:
+            monkeypatch.setenv(variable, url)
+        error = through(name, "http://service.example", **words)
+        (request,) = proxy.requests
+    assert error.status_code == 418
+    assert b" http://service.example/" in request.partition(b"\r\n")[0]
+    assert base64.b64encode(b"user:s3cret-word") in request
+    assert "s3cret" not in "".join(traceback.format_exception(error))
+
+
+def test_a_proxy_that_refuses_a_tunnel_is_an_error_without_its_password(monkeypatch):
+    with RawServer(lambda c: c.sendall(response(status="407 Proxy Authentication Required"))) as proxy:  # fmt: skip
+        monkeypatch.setenv("HTTPS_PROXY", proxy.url.replace("//", "//user:s3cret-word@"))
+        error = through("ChatSvc", "https://service.example/v1")
+    assert type(error) is svc.SvcConnectionError
+    assert "407" in str(error)
+    assert "s3cret" not in "".join(traceback.format_exception(error))
+
+
+BAD_PROXIES = ["proxy:x", "http://", "http://user:s3cret-word@", "foo://user:s3cret-word@proxy:1", "http://user:s3cret#word@proxy:1", "http://proxy:99999", "http://<proxy>"]  # fmt: skip
+
+
+@pytest.mark.parametrize("url", BAD_PROXIES)
+def test_a_proxy_that_cannot_be_one_is_told_of(monkeypatch, url):
+    with pytest.raises(ValidationError, match="proxy must look like") as raised:
+        make(proxy=url)
+    assert "s3cret" not in str(raised.value)
+    monkeypatch.setenv("ALL_PROXY", url)
+    error = through("ChatSvc", "https://service.example/v1")
+    assert type(error) is svc.SvcRequestError
+    assert "ALL_PROXY" in str(error)
+    assert "s3cret" not in str(error)
+
+
+def test_a_proxy_that_speaks_socks_needs_its_package(monkeypatch):
+    monkeypatch.setattr("langchain_svc.config.find_spec", lambda _: None)
+    monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:1080")
+    error = through("ChatSvc", "https://service.example/v1")
+    assert type(error) is svc.SvcRequestError
+    assert 'pip install "httpx[socks]"' in str(error)
+
+
+def test_a_proxy_stays_private():
+    model = make(proxy="http://user:s3cret-word@proxy.example:1")
+    assert "s3cret" not in repr(model) + str(model) + str(model.model_dump())
