@@ -15,12 +15,13 @@ from langchain_svc import ChatSvc
 class RawServer:
     """Accepts connections on loopback and lets `handle(connection)` answer each request.
 
-    `handle` is called after the head and body of one request were read; the connection is closed
-    when it returns.
+    `handle` is called after the head and body of one request were read, or only its head without
+    `reads_bodies`; the connection is closed when it returns.
     """
 
-    def __init__(self, handle):
+    def __init__(self, handle, *, reads_bodies=True):
         self.handle = handle
+        self.reads_bodies = reads_bodies
         self.requests = []
         self.accepted = 0
         self._socket = socket.create_server(("127.0.0.1", 0))
@@ -63,11 +64,11 @@ class RawServer:
     def _serve(self, connection):
         with connection, contextlib.suppress(OSError):
             connection.settimeout(10)
-            self.requests.append(read_request(connection))
+            self.requests.append(read_request(connection, self.reads_bodies))
             self.handle(connection)
 
 
-def read_request(connection):
+def read_request(connection, with_body=True):
     """The bytes of one request: its head and as much body as its Content-Length says."""
     data = b""
     while b"\r\n\r\n" not in data:
@@ -80,7 +81,7 @@ def read_request(connection):
     for line in head.lower().split(b"\r\n"):
         if line.startswith(b"content-length:"):
             length = int(line.split(b":")[1])
-    while len(body) < length:
+    while with_body and len(body) < length:
         body += connection.recv(65536)
     return head + b"\r\n\r\n" + body
 

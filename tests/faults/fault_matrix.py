@@ -117,6 +117,7 @@ class _Trial:
         self._check_details(error, want)
 
     def _check_details(self, error, want):
+        self.check(want.says in str(error), f"the error says {str(error)!r:.200}")
         status = getattr(error, "status_code", None)
         self.check(status == want.status, f"status_code is {status!r}")
         wait = getattr(error, "retry_after", None)

@@ -63,8 +63,9 @@ row(GROUP, "another Content-Type", lambda c: raw(c.good, "text/plain")(c), whole
 # -- sizes ----------------------------------------------------------------------------------------
 
 GROUP = "Sizes, with a limit of 1 MB where none is named"
-TOO_LARGE = Fails(svc.SvcResponseError, status=200)
-TOO_LARGE_STREAM = Fails(svc.SvcStreamError, later=False)
+LIMIT = f"larger than {MB} bytes (max_response_bytes sets the limit)"
+TOO_LARGE = Fails(svc.SvcResponseError, status=200, says=LIMIT)
+TOO_LARGE_STREAM = Fails(svc.SvcStreamError, later=False, says=LIMIT)
 
 
 EMPTY_LINES = chunk(b"\n" * 9_999)
@@ -86,7 +87,7 @@ row(GROUP, "100 MB until the connection ends", lambda c: [head("200 OK", typed(c
     whole=TOO_LARGE, stream=TOO_LARGE_STREAM, settings=SMALL, limit=20 * MB)
 row(GROUP, "one event of 5 MB", body("large"), whole=None, stream=TOO_LARGE_STREAM, settings=SMALL)
 row(GROUP, "a stream of 100 MB in small events", lambda c: [head("200 OK", typed(c), CHUNKED), chunk(first_event(c)), Flood(100 * MB, EMPTY_LINES)],
-    whole=None, stream=Fails(svc.SvcStreamError, partial=FIRST, later=False), settings=SMALL, limit=20 * MB)
+    whole=None, stream=replace(TOO_LARGE_STREAM, partial=FIRST), settings=SMALL, limit=20 * MB)
 row(GROUP, "a bomb: 30 MB in 30 kB of gzip", raw(bomb, None, "Content-Encoding: gzip"), whole=TOO_LARGE, stream=TOO_LARGE_STREAM, settings=SMALL)
 row(GROUP, "headers of 40 kB", lambda c: [response(c.good, "200 OK", typed(c), *(f"X-{i}: {'x' * 990}" for i in range(40)))], whole=Answer())
 row(GROUP, "headers of 1 MB", lambda c: [response(c.good, "200 OK", typed(c), *(f"X-{i}: {'x' * 990}" for i in range(1000)))], whole=LOST, settings=NO_RETRY)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from datetime import datetime, timezone
 from email.utils import formatdate
 
+from fault_columns import FIRST
 from fault_peer import CHUNKED, CLOSE, HOLD, RESET, Drip, Flood, chunk, head, response
 from fault_words import (
     AGAIN,
@@ -16,6 +18,7 @@ from fault_words import (
     LOST_TWICE,
     MB,
     NO_RETRY,
+    NOT,
     SHORT,
     Answer,
     Fails,
@@ -66,7 +69,7 @@ for line, error in {
     row(GROUP, line, status(line, AGAIN), whole=twice)
     row(GROUP, f"{line}, once", status(line, AGAIN), good, whole=Answer(2))
 
-SERVER = Fails(svc.SvcServerError, 2, status=502, wait=0)
+SERVER = Fails(svc.SvcServerError, 2, status=502, wait=0, says="The service answered 502")
 for name, data, label in (
     ("a page of HTML", b"<html><h1>Bad Gateway</h1></html>", "text/html"),
     ("an empty body", b"", "text/plain"),
@@ -77,7 +80,7 @@ for name, data, label in (
 ):
     script = says(response(data, "502 Bad Gateway", f"Content-Type: {label}", AGAIN))
     row(GROUP, f"502 with {name}", script, whole=SERVER)
-DENIED = Fails(svc.SvcAuthenticationError, status=401)
+DENIED = Fails(svc.SvcAuthenticationError, status=401, says="check the API key")
 row(GROUP, "401 with a body of 100 MB", says(head("401 Unauthorized", f"Content-Length: {100 * MB}"), Flood(100 * MB)),
     whole=DENIED, limit=20 * MB)
 row(GROUP, "401 with a body that stops", says(head("401 Unauthorized", "Content-Length: 99"), b"{", HOLD),
@@ -172,7 +175,7 @@ def before_body(*steps):
     return lambda column: [head("200 OK", typed(column), f"Content-Length: {len(column.good)}"), *steps]
 
 
-row(GROUP, "refused", says(), whole=Fails(svc.SvcConnectionError, 0), settings=NO_RETRY, route=lambda _: "http://127.0.0.1:{closed}/x")
+row(GROUP, "refused", says(), whole=Fails(svc.SvcConnectionError, 0, says="could not be reached"), settings=NO_RETRY, route=lambda _: "http://127.0.0.1:{closed}/x")
 row(GROUP, "TLS where the peer speaks none", says(), whole=Fails(svc.SvcConnectionError, 0), settings=NO_RETRY, route=lambda url: url.replace("http:", "https:"))
 row(GROUP, "reset before the answer", says(RESET), whole=LOST_TWICE)
 row(GROUP, "reset before the answer, once", says(RESET), good, whole=Answer(2))
@@ -190,19 +193,23 @@ row(GROUP, "reset after the answer", lambda c: [*good(c), 0.05, RESET], whole=An
 # -- time -----------------------------------------------------------------------------------------
 
 GROUP = "Time"
-LATE = Fails(svc.SvcTimeoutError)
-row(GROUP, "never answers", says(HOLD), whole=Fails(svc.SvcTimeoutError, 2), settings={"timeout": 0.25})
-row(GROUP, "never answers, once", says(HOLD), good, whole=Answer(2), settings={"timeout": 0.5})
-row(GROUP, "stops inside the head", says(b"HTTP/1.1 200 OK\r\nContent-", HOLD), whole=LATE, settings=SHORT)
-row(GROUP, "stops before the body", before_body(HOLD), whole=Fails(svc.SvcTimeoutError, 2), stream=BROKEN_TWICE, settings={"timeout": 0.25})
-row(GROUP, "stops inside the body", in_part(HOLD), whole=LATE, stream=BROKEN, settings=SHORT)
+IDLE = Fails(svc.SvcTimeoutError, says="0.25 s")
+LATE = Fails(svc.SvcTimeoutError, says="deadline of 0.6 s")
+LATE_STREAM = Fails(svc.SvcStreamError, says="deadline of 0.6 s")
+STALLED = Fails(svc.SvcStreamError, partial=FIRST, says="0.25 s")
+row(GROUP, "never answers", says(HOLD), whole=replace(IDLE, requests=2), settings={"timeout": 0.25})
+row(GROUP, "never answers, once", says(HOLD), good, whole=Answer(2), settings={"timeout": 1.0})
+row(GROUP, "stops inside the body, once", in_part(HOLD), good, whole=Answer(2), stream=NOT, settings={"timeout": 1.0})
+row(GROUP, "stops inside the head", says(b"HTTP/1.1 200 OK\r\nContent-", HOLD), whole=IDLE, settings=SHORT)
+row(GROUP, "stops before the body", before_body(HOLD), whole=replace(IDLE, requests=2), stream=BROKEN_TWICE, settings={"timeout": 0.25})
+row(GROUP, "stops inside the body", in_part(HOLD), whole=IDLE, stream=STALLED, settings=SHORT)
 row(GROUP, "a head that trickles", says(Drip(head("200 OK", "X-Slow: " + "x" * 500))), whole=LATE, settings=HURRIED)
 row(GROUP, "a head that never ends", says(b"HTTP/1.1 200 OK\r\n", Drip(b"X-Slow: x\r\n", 0.01, step=11)), whole=LATE, settings=HURRIED)
-row(GROUP, "a body that trickles", before_body(Drip(b"  ")), whole=LATE, stream=Fails(svc.SvcStreamError), settings=HURRIED)
+row(GROUP, "a body that trickles", before_body(Drip(b"  ")), whole=LATE, stream=LATE_STREAM, settings=HURRIED)
 row(GROUP, "early hints without end", says(Drip(head("103 Early Hints", "Link: </a>"), 0.02, step=99)), whole=LATE, settings=HURRIED)
 row(GROUP, "heartbeats before any text", lambda c: [head("200 OK", typed(c), CHUNKED), Drip(chunk(b": ping\n\n"), 0.05, step=99)],
-    whole=LATE, stream=Fails(svc.SvcStreamError), settings=HURRIED)
+    whole=LATE, stream=LATE_STREAM, settings=HURRIED)
 row(GROUP, "heartbeats after the first text", lambda c: [head("200 OK", typed(c), CHUNKED), chunk(first_event(c)), Drip(chunk(b": ping\n\n" if c.label.endswith("stream") else b"\n"), 0.05, step=99)],
-    whole=None, stream=BROKEN, settings=SHORT)
+    whole=None, stream=replace(BROKEN, says="sent no content"), settings=SHORT)
 row(GROUP, "the deadline of an answer that comes", lambda c: [0.1, *good(c)], whole=Answer(), settings={"deadline": 15.0})
 # fmt: on

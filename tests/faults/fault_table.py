@@ -39,8 +39,8 @@ def render():
             rows=len(ROWS),
             columns=len(COLUMNS),
             cells=f"{cell_count():,}",
-            whole=", ".join(f"`{name}`" for name in kinds["whole"]),
-            stream=" and ".join(f"`{name}`" for name in kinds["stream"]),
+            whole="\n".join(f"- `{name}`" for name in kinds["whole"]),
+            stream="\n".join(f"- `{name}`" for name in kinds["stream"]),
         )
     ]
     for group, rows in groupby(ROWS, key=lambda row: row.group):
@@ -67,9 +67,18 @@ event loop: {rows} faults, {columns} classes, {cells} cells. A cell is right whe
 - the same object then gets a right answer without another try, and leaves no connection open.
 
 `python tests/faults/fault_table.py` runs them all and writes this file; the tests run them too.
-"Whole answers" are those of {whole}; "streams" those of {stream}. A tool's error is the cause of
-its `ToolException`. Unless the fault is about them, `timeout` is 10 s, `deadline` 20 s and
-`max_retries` 1, or 0 where a pause between tries would only take time.
+With `--memory` it measures what bodies beyond the limit take.
+
+Whole answers are those of
+
+{whole}
+
+and streams those of
+
+{stream}
+
+A tool's error is the cause of its `ToolException`. Unless the fault is about them, `timeout` is
+10 s, `deadline` 20 s and `max_retries` 1, or 0 where a pause between tries would only take time.
 """
 
 

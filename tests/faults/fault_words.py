@@ -42,7 +42,8 @@ class Fails:
         status: The error's `status_code`.
         wait: Its `retry_after`, within a few seconds.
         later: Its `is_retryable`; None for what its class is.
-        partial: The text that a stream had handed on.
+        partial: The text that a stream had handed on; "*" for any beginning of the answer.
+        says: What its text names.
     """
 
     error: type
@@ -51,6 +52,7 @@ class Fails:
     wait: float | None = None
     later: bool | None = None
     partial: str = ""
+    says: str = ""
 
     @property
     def is_retryable(self):
