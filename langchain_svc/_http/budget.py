@@ -125,6 +125,8 @@ class Circuit:
             self._failures, self._pause, self._probe = 0, 0.0, None
 
     def succeeded(self) -> None:
+        # The service's answers count at both ends: on a busy event loop all heads may come first.
+        self.answered()
         with self._lock:
             self._tokens = min(STORE, self._tokens + REFILL)
 

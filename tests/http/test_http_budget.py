@@ -243,6 +243,19 @@ def test_tries_from_before_it_opened_do_not_lengthen_the_pause():
     assert not isinstance(circuit.ask(0.5, retry=False), Hold)
 
 
+def test_a_whole_answer_counts_when_it_ends_too():
+    circuit = Circuit(lambda: 0.0)
+    permits = [circuit.ask(0.0, retry=False) for _ in range(2 * FAILURES)]
+    good, *bad = permits  # as when a busy event loop reads all heads before any body
+    good.answered()
+    opened = []
+    for number, permit in enumerate(bad):
+        if number == FAILURES - 1:
+            good.succeeded()
+        opened.append(permit.failed(0.0))
+    assert opened.index(True) == len(opened) - 1 == 2 * FAILURES - 2
+
+
 def test_a_left_conversation_makes_room_for_another_probe():
     world = World(lambda *_: REFUSED, circuit=opened())
     world.now = 2.0

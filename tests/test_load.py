@@ -1,0 +1,23 @@
+"""The load of `benchmarks/load.py` in small: nothing lost, nothing swapped, nothing left behind."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from benchmarks import load
+
+
+def test_many_calls_and_streams_at_once(capsys):
+    small = ["--calls", "250", "--threaded", "150", "--streams", "40", "--at-once", "24"]
+    assert load.main(small) == 0, capsys.readouterr().out
+    report = capsys.readouterr().out
+    assert report.count("right") == 5
+    assert "WRONG" not in report
+
+
+def test_what_is_not_as_planned_is_reported(capsys, monkeypatch):
+    monkeypatch.setattr(load, "right_answer", lambda prompt: prompt)
+    assert load.main(["--calls", "8", "--threaded", "8", "--streams", "8", "--at-once", "4"]) == 1
+    assert capsys.readouterr().out.count("WRONG") == 5
