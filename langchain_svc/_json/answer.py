@@ -20,8 +20,8 @@ from .lenient import Attempt, Value, attempt, read
 from .reasoning import is_all_reasoning, without_reasoning
 from .schema import Misfit, fields, fit, wants
 
-_READINGS = 8  # the text is looked at this often at most
-_ALWAYS = 20_000
+_READINGS = 6  # the text is looked at this often at most
+_ALWAYS = 8_000
 _LEAST = 20  # what a reading counts at least
 _MOST_REPAIRS = 30
 

@@ -15,8 +15,10 @@ from pydantic_core import from_json
 
 from .. import errors
 from .limits import retry_after
+from .spelling import spelled_out, without_key
 
 _LONGEST_MESSAGE = 1_000
+_LONGEST_QUOTED = 16_000  # with its escapes
 _BY_STATUS: dict[int, type[errors.SvcAPIError]] = {
     400: errors.SvcBadRequestError,
     401: errors.SvcAuthenticationError,
@@ -174,9 +176,9 @@ def safe_text(text: str, *, secrets: Iterable[str] = (), private: Iterable[str] 
 
 
 def _without_words(text: str, secrets: Iterable[str], sent: str) -> str:
+    text = spelled_out(text[:_LONGEST_QUOTED])
     for secret in secrets:
-        if secret:
-            text = text.replace(secret, "[key]")
+        text = without_key(text, secret)
     text = " ".join(text[: 4 * _LONGEST_MESSAGE].split())
     if sent:
         words = frozenset(re.split(r"[\W_]+", sent))

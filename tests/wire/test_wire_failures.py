@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import pickle
+import re
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given
@@ -116,6 +119,40 @@ def test_a_key_in_the_message_is_masked():
 )  # fmt: skip
 def test_words_that_were_sent_do_not_come_back(said, sent, shown):
     assert safe_text(said, private=[sent]) == shown
+
+
+WAYS = {
+    "in capitals": str.upper,
+    "for a URL": quote,
+    "for a URL, twice": lambda text: quote(quote(text)),
+    "each letter for a URL": lambda text: "".join(f"%{ord(one):02X}" for one in text),
+    "for a form": lambda text: text.replace(" ", "+"),
+    "for HTML": lambda text: "".join(f"&#{ord(one)};" for one in text),
+    "for JSON": lambda text: "".join(f"\\u{ord(one):04x}" for one in text),
+    "for JSON, twice": lambda text: "".join(f"\\\\u{ord(one):04x}" for one in text),
+    "with line ends as JSON": lambda text: text.replace(" ", "\\n"),
+    "with slashes as JSON": lambda text: text.replace("/", "\\/"),
+    "with control characters": lambda text: text.replace(" ", "\x1b[31m"),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_was_sent_does_not_come_back_in_another_spelling(way):
+    quoted = WAYS[way]("sk-Zq9/Kw+Xv77 Ann Meyerling")
+    error = failure(
+        400,
+        json.dumps({"error": {"message": f"no route for <{quoted}> here"}}).encode(),
+        secrets=["sk-Zq9/Kw+Xv77"],
+        private=["Ann Meyerling"],
+    )
+    assert not re.search("zq9|xv77|ann|meyer", str(error), re.IGNORECASE)
+    assert "no route for <" in str(error)
+    assert str(error).isprintable()
+
+
+def test_a_part_of_a_key_is_masked_too():
+    shown = safe_text("bad key sk-Marked-7Z, ends in 5678", secrets=["sk-Marked-7Zq-345678"])
+    assert shown == "bad key [key], ends in 5678"
 
 
 @given(st.text(max_size=200), st.text(min_size=5, max_size=60))

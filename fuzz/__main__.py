@@ -1,0 +1,108 @@
+"""Looks for inputs that break a property: `python -m fuzz --seconds 60 [TARGET ...]`.
+
+What breaks one is made as small as it gets and kept in `fuzz/crashers/`; then the exit status is 1.
+Needs the extra `fuzz`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from .targets import CRASHERS, TARGETS
+
+_ROOT = Path(__file__).parents[1]
+_SLOWEST = 20  # seconds for one input
+_MOST_TRIES = 2_000  # to make a crasher smaller
+
+
+def main() -> int:
+    """Fuzz the targets one after another, and say what came of it."""
+    options = argparse.ArgumentParser(prog="python -m fuzz", description=__doc__)
+    options.add_argument("targets", nargs="*", metavar="TARGET", help=", ".join(TARGETS))
+    options.add_argument("--seconds", type=int, default=10, help="for each target (10)")
+    options.add_argument("--corpus", type=Path, help="a folder that keeps what was reached")
+    given = options.parse_args()
+    unknown = set(given.targets) - set(TARGETS)
+    if unknown:
+        options.error(
+            f"no such target: {', '.join(sorted(unknown))}; known are {', '.join(TARGETS)}"
+        )
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = given.corpus or Path(temporary)
+        found = sum(_fuzz(name, folder, given.seconds) for name in given.targets or TARGETS)
+    return 1 if found else 0
+
+
+def _fuzz(name: str, folder: Path, seconds: int) -> int:
+    """Fuzz one target; how many crashers that found."""
+    corpus, crashes = folder / name, folder / f"{name}-crashes"
+    for made in (corpus, crashes):
+        made.mkdir(parents=True, exist_ok=True)
+    for number, seed in enumerate(TARGETS[name].seeds()):
+        (corpus / f"seed-{number:03}").write_bytes(seed)
+    begin = time.monotonic()
+    command = [sys.executable, "-m", "fuzz.guided", name, str(corpus), f"-max_total_time={seconds}"]
+    command += [f"-artifact_prefix={crashes}/", f"-timeout={_SLOWEST}", "-max_len=420"]
+    ran = subprocess.run(  # noqa: S603 - our own module
+        command, cwd=_ROOT, capture_output=True, text=True, errors="replace", check=False
+    )
+    said = ran.stdout + ran.stderr
+    runs = re.findall(r"^#(\d+)\s", said, re.MULTILINE) or ["0"]
+    kept = [_keep(name, crash.read_bytes()) for crash in sorted(crashes.iterdir())]
+    print(
+        f"{name:16} {int(runs[-1]):>9,} runs  {time.monotonic() - begin:6.1f} s  {len(kept)} found"
+    )
+    for crasher in kept:
+        print(f"  {crasher}: {_what_breaks(TARGETS[name].holds, crasher.read_bytes())}")
+    if ran.returncode and not kept:
+        print(said[-2_000:])
+        return 1
+    return len(kept)
+
+
+def _keep(name: str, crash: bytes) -> Path:
+    """Where an input that breaks a property is kept, as small as it gets."""
+    small = shrunk(TARGETS[name].holds, crash)
+    kept = CRASHERS / name / hashlib.sha256(small).hexdigest()[:12]
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    kept.write_bytes(small)
+    return kept
+
+
+def shrunk(holds: Callable[[bytes], None], data: bytes) -> bytes:
+    """A part of the data that breaks the property in the same way."""
+    wanted = _what_breaks(holds, data).partition(":")[0]
+    size = len(data)
+    tries = 0
+    while wanted and size and tries < _MOST_TRIES:
+        size = max(1, size // 2)
+        at = 0
+        while at < len(data) and tries < _MOST_TRIES:
+            tries += 1
+            smaller = data[:at] + data[at + size :]
+            if _what_breaks(holds, smaller).partition(":")[0] == wanted:
+                data = smaller
+            else:
+                at += size
+        size = 0 if size == 1 else size
+    return data
+
+
+def _what_breaks(holds: Callable[[bytes], None], data: bytes) -> str:
+    try:
+        holds(data)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is what was looked for
+        return f"{type(error).__name__}: {error}"[:300]
+    return ""
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,97 @@
+"""What the readers of tool calls hold to: any cut says the same, and only good calls are calls."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from langchain_svc._json.schema import problems
+from langchain_svc._toolcalls.formats import ENDINGS, NOISE, READERS, REASONING, REASONING_ENDS
+from langchain_svc._toolcalls.parse import BadCall, Call, Tool, parse
+from langchain_svc._toolcalls.render import FENCED, TAGS, PastCall, calls_text
+from langchain_svc._toolcalls.stream import Arguments, CallStart, Content, Reasoning, StreamParser
+
+from .draw import Draw, cut
+
+_PARAMETERS = {"city": {"type": "string"}, "days": {"type": "integer"}}
+TOOLS = (
+    Tool("weather", {"type": "object", "properties": _PARAMETERS, "required": ["city"]}),
+    Tool("now", {"type": "object", "properties": {}}),
+    Tool("write_file", {"type": "object", "properties": {"path": {"type": "string"}, "text": {"type": "string"}}, "required": ["path", "text"]}),
+    Tool("python", {"type": "object", "properties": {"code": {"type": "string"}}, "required": ["code"]}),
+)  # fmt: skip
+_BY_NAME = {tool.name: tool for tool in TOOLS}
+CALL_PIECES = (
+    '{"name": "weather", "arguments": {"city": "Rome"}}', '{"name": "now", "arguments": {}}', '{"name": "weather", "arguments": {"city": "Pa',
+    '{"name": "weather", "arguments": {', '{"name": "', '"arguments": ', '"city": "Oslo"', "weather", "now", "write_file", "(city='Oslo')", "(", ")",
+    '[weather(city="Oslo")]', "{", "}", "[", "]", '"', "'", ":", ",", "\n", "\n\n", " ", "\\", "`", "```", "```json\n", "```tool_call\n", "```xml\n",
+    "\n```\n", "<", ">", "</", "tool_c", "all>", "Hello there. ", "and", "é🇧", "“", "”", "1", "true", "null", "<weather>", "<city>", "</city>", "</weather>",
+    "<parameter=city>", "<parameter name=\"city\">", "Rome", "Action Input: ", "Observation: x", "<arg_key>city</arg_key>", "<arg_value>", "</arg_value>",
+    "<tool_name>", "<｜tool▁sep｜>", "[ARGS]", "[CALL_ID]", " to=weather", "<|message|>", "call:weather", '<|"|>', "print(", "<b>", "//", "/*", "weather\n{",
+    *sorted({*READERS, *NOISE, *REASONING, *REASONING_ENDS, *ENDINGS}),
+)  # fmt: skip
+Found = tuple[str, str, list[Call | BadCall]]
+
+
+def whole(text: str) -> Found:
+    """What the parser makes of a whole answer."""
+    parsed = parse(text, TOOLS)
+    return parsed.content.strip(), parsed.reasoning.strip(), list(parsed.calls)
+
+
+def streamed(parts: Iterable[str]) -> Found:
+    """What the parser makes of an answer in pieces, and that its events are sound."""
+    parser = StreamParser(TOOLS)
+    events = [event for part in parts for event in parser.feed(part)] + parser.finish()
+    calls: list[Call | BadCall] = []
+    for at, event in enumerate(events):
+        if isinstance(event, CallStart):
+            assert event.index == sum(isinstance(one, Call) for one in calls)
+            arguments = events[at + 1]
+            assert isinstance(arguments, Arguments)
+            assert arguments.index == event.index
+            calls.append(Call(event.name, json.loads(arguments.text)))
+        elif isinstance(event, BadCall):
+            calls.append(event)
+    content = "".join(event.text for event in events if isinstance(event, Content))
+    thoughts = "".join(event.text for event in events if isinstance(event, Reasoning))
+    return content.strip(), thoughts.strip(), calls
+
+
+def any_text(data: bytes) -> None:
+    """Any answer gives the same for every cut; its calls are of offered tools and fit them."""
+    draw = Draw(data)
+    how = draw.byte()
+    text = draw.text(CALL_PIECES)
+    wanted = whole(text)
+    for call in wanted[2]:
+        if isinstance(call, Call):
+            assert problems(call.arguments, _BY_NAME[call.name].parameters) == []
+            json.dumps(call.arguments, allow_nan=False)
+        else:
+            assert call.reason
+            assert call.text in text
+    assert streamed([text]) == wanted
+    assert streamed(cut(text, 1)) == wanted
+    assert streamed(["", *cut(text, how + 2), ""]) == wanted
+
+
+def rendered(data: bytes) -> None:
+    """What we write as calls is read as these calls, with no markup left, whatever they hold."""
+    draw = Draw(data)
+    form, how = draw.one_of((TAGS, FENCED)), draw.byte()
+    calls: list[tuple[str, dict[str, Any]]] = []
+    for _ in range(1 + draw.below(3)):
+        kind = draw.below(3)
+        if kind == 0:
+            calls.append(("weather", {"city": draw.short(CALL_PIECES), "days": draw.byte() - 50}))
+        elif kind == 1:
+            calls.append(("write_file", {"path": "a", "text": draw.short(CALL_PIECES, 12)}))
+        else:
+            calls.append(("now", {}))
+    text = calls_text("Let me do that.", [PastCall(*call) for call in calls], form)
+    wanted = ("Let me do that.", "", [Call(*call) for call in calls])
+    assert whole(text) == wanted
+    assert streamed(cut(text, 1)) == wanted
+    assert streamed(cut(text, how + 2)) == wanted

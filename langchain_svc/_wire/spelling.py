@@ -1,0 +1,38 @@
+"""Undoes the ways in which a server may write a text that it quotes."""
+
+from __future__ import annotations
+
+import html
+import re
+from urllib.parse import unquote
+
+_LAYERS = 2  # a text may be escaped for JSON and then for a URL
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|([nrt])|([\"'/]))")
+_CONTROLS = re.compile(r"(?:\x1b\[[\d;]*[A-Za-z]?|[\x00-\x1f\x7f-\x9f\u2028\u2029])+")
+_SHORTEST_PART = 8  # of a key; a service may show its first and last four letters
+
+
+def spelled_out(text: str) -> str:
+    """A text without escapes of JSON, of URLs and of HTML, and without control characters."""
+    for _ in range(_LAYERS):
+        if "\\" in text:
+            text = _ESCAPE.sub(_letter, text)
+            text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        text = unquote(html.unescape(text))
+    return _CONTROLS.sub(" ", text)
+
+
+def _letter(found: re.Match[str]) -> str:
+    code, space, itself = found[1] or found[2], found[3], found[4]
+    return chr(int(code, 16)) if code else " " if space else itself
+
+
+def without_key(text: str, key: str) -> str:
+    """A text with `[key]` for a key and for every longer part of it, in any case."""
+    least = min(len(key), _SHORTEST_PART)
+    if not least:
+        return text
+    starts = "|".join(re.escape(key[at : at + least]) for at in range(len(key) - least + 1))
+    # Every place where a part begins, and what is left of the last of them.
+    parts = re.compile(rf"(?:(?={starts}).)+.{{{least - 1}}}", re.IGNORECASE | re.DOTALL)
+    return parts.sub("[key]", text)
