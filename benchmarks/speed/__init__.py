@@ -1,0 +1,1 @@
+"""Measures ChatSvc against its peers and its floor: `python -m benchmarks.speed`."""
