@@ -22,3 +22,13 @@ def service(*, general: bool = False, **options: Any) -> Iterator[dict[str, Any]
     print(f"(On the sandbox: rules, not AI. Set {needed} to use the service.)")
     with Sandbox(**options) as sandbox:
         yield {**sandbox.v1, **(sandbox.general if general else {})}
+
+
+@contextmanager
+def clinic() -> Iterator[dict[str, Any]]:
+    """Yield the keyword arguments for the medical tools, which have a key of their own."""
+    if os.environ.get("SVC_MEDICAL_API_KEY") and os.environ.get("SVC_MEDICAL_BASE_URL"):
+        yield {}  # the tools read the environment themselves
+        return
+    with Sandbox() as sandbox:
+        yield dict(sandbox.medical)

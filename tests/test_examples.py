@@ -124,3 +124,14 @@ def test_images(tmp_path):
     assert re.search(r"^img_4: .*256x256 pixels", out, re.MULTILINE)
     assert "4 images on contact-sheet.png" in out
     assert (tmp_path / "contact-sheet.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_medical():
+    pytest.importorskip("langchain", reason="create_agent is part of the package langchain")
+    pytest.importorskip("fhir.resources", reason="the extra fhir is not installed")
+    out = output_of("11_medical.py")
+    assert "vital_signs.temperature: Observation entry[4], 8310-5, [degF] to Cel" in out
+    assert "Sent: symptoms, specialty, vitalSigns.systolic, vitalSigns.diastolic" in out
+    assert "does not replace" in out
+    for value in ("152", "99.5", "37.5", "0.021", "hypertension", "Body"):
+        assert value not in out
