@@ -5,8 +5,8 @@ sent once through POST /api/vision, and what a vision model says of it stands in
 tags that name its handle and say whose words these are. The descriptions are kept with the images,
 in the model's store, so that the next turn of the conversation asks about new images only.
 
-`Gallery` is pure: it finds the images, says which are still to be described, and puts the words
-in. The two short methods of `ImageInputs` run the calls.
+`Gallery` calls nobody: it finds the images, says which are still to be described, and puts the
+words in. The two short methods of `ImageInputs` run the calls.
 """
 
 from __future__ import annotations
@@ -80,7 +80,8 @@ class Gallery:
             found = self._images.setdefault(number, {})
             for index, block in enumerate(_blocks(message)):
                 standard = _standard(block)
-                if "image" in str(standard.get("type")):
+                kind = standard.get("type")
+                if isinstance(kind, str) and "image" in kind:
                     place = Place(number + 1, len(found) + 1)
                     found[index] = _kept(standard, store, place)
                     self._places.setdefault(found[index].handle, place)
@@ -185,17 +186,22 @@ def _blocks(message: BaseMessage) -> Sequence[Any]:
     return () if isinstance(message.content, str) else message.content
 
 
-def _standard(block: Any) -> Mapping[str, Any]:
+def _standard(given: Any) -> Mapping[str, Any]:
     """A block as LangChain's standard has it, by LangChain's own converters."""
-    if not isinstance(block, dict) or block.get("type") == "text":
+    if not isinstance(given, dict) or given.get("type") == "text":
         return {}
-    if block.get("type") in {"image_url", "input_image"}:
+    block: dict[str, Any] = given
+    if block.get("type") in ("image_url", "input_image"):
         # They know this form with an object and no further words; a bare address is usual too.
         url = block.get("image_url")
         url = url.get("url") if isinstance(url, Mapping) else url
         block = {"type": "image_url", "image_url": {"url": url}}
-    (made,) = HumanMessage([block]).content_blocks
-    return made["value"] if made["type"] == "non_standard" else made
+    try:
+        (made,) = HumanMessage([block]).content_blocks
+    except (AttributeError, KeyError, TypeError, ValueError):  # they trust what they read
+        return block
+    inner = made.get("value") if made["type"] == "non_standard" else made
+    return inner if isinstance(inner, dict) else block
 
 
 def _kept(block: Mapping[str, Any], store: ImageStore, place: Place) -> StoredImage:

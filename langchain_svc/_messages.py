@@ -161,12 +161,12 @@ def _block_texts(content: Iterable[str | dict[str, Any]]) -> Iterator[str]:
         text = block.get("text")
         if isinstance(text, str):
             yield text
-        elif kind not in _SILENT_BLOCKS:
-            raise _unsendable(kind)
+        elif not isinstance(kind, str) or kind not in _SILENT_BLOCKS:
+            raise _unsendable(kind if isinstance(kind, str) else type(kind).__name__)
 
 
-def _unsendable(kind: object) -> SvcRequestError:
-    if isinstance(kind, str) and "image" in kind:
+def _unsendable(kind: str) -> SvcRequestError:
+    if "image" in kind:
         return SvcRequestError(
             f"A message holds an image (a block of type {kind!r}), and the chat endpoint takes "
             'text only. Have the image described first: ChatSvc(image_inputs="describe") does it '

@@ -261,6 +261,31 @@ def test_other_media_are_refused_before_an_image_is_sent(sandbox, seeing, kind):
     assert sandbox.requests == []
 
 
+MALFORMED = [
+    {"type": {"an": "object"}},
+    {"type": ["image"]},
+    {"type": "audio", "source_type": "url"},
+    {"type": "file", "source_type": "base64"},
+    {"type": "non_standard"},
+    {"type": "non_standard", "value": "text"},
+]
+
+
+@pytest.mark.parametrize("off", [True, False])
+@pytest.mark.parametrize("block", MALFORMED, ids=str)
+def test_a_malformed_block_is_refused_like_any_other(sandbox, chat, seeing, block, off):
+    model = chat if off else seeing
+    with pytest.raises(SvcRequestError, match="content block of type"):
+        model.get_num_tokens_from_messages([HumanMessage([block])])
+
+
+@pytest.mark.parametrize("source", ["url", "base64", "id"])
+def test_an_image_without_its_content_is_refused_by_its_place(seeing, source):
+    block = {"type": "image", "source_type": source}
+    with pytest.raises(SvcRequestError, match=r"^Image 1 of message 1 is not sent: its block"):
+        seeing.get_num_tokens_from_messages([HumanMessage([block])])
+
+
 def test_a_wrong_word_of_a_call_is_told_before_an_image_is_sent(sandbox, seeing):
     with pytest.raises(SvcRequestError, match="temperature"):
         seeing.invoke([HumanMessage([image(RED)])], temperature=7)
