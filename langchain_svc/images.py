@@ -217,22 +217,27 @@ class ImageStore:
         path.write_bytes(image.data)
         return path
 
-    def sheet(self, path: str | Path | None = None) -> Sheet:
-        """A contact sheet of all images as a PNG, also written to `path` if one is given.
+    def sheet(self, path: str | Path | None = None, *handles: str) -> Sheet:
+        """A contact sheet as a PNG, also written to `path` if one is given.
+
+        Args:
+            path: Where to write it.
+            handles: The images to show; all where none is named.
 
         Raises:
+            SvcRequestError: There is no image of such a handle.
             ImportError: Pillow is not installed.
         """
         from ._sheet import draw_sheet  # noqa: PLC0415  # Pillow is optional
 
-        made = draw_sheet(list(self))
+        made = draw_sheet([self.get(handle) for handle in handles] or list(self))
         if path is not None:
             Path(path).write_bytes(made.png)
         return made
 
-    def show(self) -> Sheet:
-        """The contact sheet, which a notebook displays."""
-        return self.sheet()
+    def show(self, *handles: str) -> Sheet:
+        """The contact sheet, or one of some images only, which a notebook displays."""
+        return self.sheet(None, *handles)
 
     def __iter__(self) -> Iterator[StoredImage]:
         with self._lock:

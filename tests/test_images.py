@@ -281,6 +281,9 @@ def test_the_contact_sheet(tmp_path):
     with Image.open(BytesIO(sheet.png)) as opened:
         assert opened.size == (4 * 262 + 18, 2 * 310 + 18)
     assert store.show().png == sheet.png
+    assert store.show("img_2", "img_1").images == 2
+    with pytest.raises(svc.SvcRequestError, match="no image 'img_9'"):
+        store.show("img_9")
     assert len(svc.ImageStore().show().png) > 0
     assert "png" not in repr(sheet)
 
