@@ -24,6 +24,7 @@ import pytest
 import yaml
 from langchain_core.runnables.config import set_config_context
 from langchain_tests.conftest import base_vcr_config
+from peers import MARKED_KEY
 from vcr.cassette import Cassette
 
 from langchain_svc import ChatSvc, __version__
@@ -92,6 +93,20 @@ def sandbox(one_sandbox):
     one_sandbox.clear()
     one_sandbox.faults = ()
     return one_sandbox
+
+
+@pytest.fixture(scope="session")
+def one_strict_sandbox():
+    with Sandbox(strict=True, api_key=MARKED_KEY) as s:
+        yield s
+
+
+@pytest.fixture
+def box(one_strict_sandbox):
+    """Such a sandbox that refuses what no document lists, with a marked key."""
+    one_strict_sandbox.clear()
+    one_strict_sandbox.faults = ()
+    return one_strict_sandbox
 
 
 @pytest.fixture

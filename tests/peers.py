@@ -11,6 +11,8 @@ import httpx
 
 from langchain_svc import ChatSvc
 
+MARKED_KEY = "sk-MARKED-KEY-93417"  # which is looked for where no key may be
+
 
 class RawServer:
     """Accepts connections on loopback and lets `handle(connection)` answer each request.

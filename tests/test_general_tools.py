@@ -14,13 +14,14 @@ from langchain.agents import create_agent
 from langchain_core.load import dumps
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import ToolException
+from peers import MARKED_KEY as KEY
 from PIL import Image
 from pydantic import ValidationError
 
 import langchain_svc as svc
 from langchain_svc._wire import general, images
 from langchain_svc._wire.v1 import UnreadableError
-from langchain_svc.sandbox import Fault, Sandbox
+from langchain_svc.sandbox import Fault
 
 
 def png(size=(2, 2), colour="red"):
@@ -32,20 +33,6 @@ def png(size=(2, 2), colour="red"):
 PNG = png()
 B64 = base64.b64encode(PNG).decode()
 URI = "data:image/png;base64," + B64
-KEY = "sk-MARKED-KEY-93417"
-
-
-@pytest.fixture(scope="module")
-def strict_box():
-    with Sandbox(strict=True, api_key=KEY) as box:
-        yield box
-
-
-@pytest.fixture
-def box(strict_box):
-    strict_box.clear()
-    strict_box.faults = ()
-    return strict_box
 
 
 @pytest.fixture
@@ -390,6 +377,14 @@ def test_tools_share_connections_and_close_with_the_toolkit(box, kit):
     assert len({r.client_port for r in box.requests}) == 1
     kit.close()
     call(translate, text="x", target="es")
+    assert len({r.client_port for r in box.requests}) == 2
+
+
+def test_a_copy_of_a_tool_has_connections_of_its_own(box, kit):
+    (translate, *_) = kit.get_tools()
+    call(translate, text="x", target="es")
+    with translate.model_copy() as other:
+        call(other, text="x", target="es")
     assert len({r.client_port for r in box.requests}) == 2
 
 

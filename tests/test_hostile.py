@@ -13,6 +13,7 @@ import sys
 from io import BytesIO
 
 import pytest
+from peers import MARKED_KEY as KEY
 from PIL import Image
 
 import langchain_svc as svc
@@ -28,7 +29,6 @@ def png():
 PNG = png()
 B64 = base64.b64encode(PNG).decode()
 HUGE = base64.b64encode(bytes(9_000_000)).decode()
-KEY = "sk-MARKED-KEY-93417"
 
 
 # -- what is watched -------------------------------------------------------------------------------
@@ -169,7 +169,7 @@ IMAGES = [
     "https://example.com@127.0.0.1/", "https://127.0.0.1\\@example.com/", "http://exa mple.com/", "https://example.com/a\x00.png", "http://127%2e0.0.1/", "http://①27.0.0.1/", "http://example.com:99999/",
     "http://", "https:///a.png", "https://example.com/" + "a" * 3000, "ftp://example.com/a.png", "gopher://example.com/", "javascript:alert(1)", "//example.com/a.png", "data:text/html,<script>", "data:image/png;base64,", "data:image/png;base64,AAAA",
     "data:image/png,abc", "A" * 3_000_000, B64 + "A" * 2_000_000, "data:image/png;base64," + "iVBORw0KGgo" * 300_000, "%%%", "<img src=x>", base64.b64encode(b"%PDF-1.7 not an image").decode(), base64.b64encode(b"<svg onload=x>").decode(),
-    base64.b64encode(PNG[:16] + b"\x00\x01\x00\x00\x00\x01\x00\x00" + PNG[24:]).decode(), base64.b64encode(PNG[:18]).decode(),
+    base64.b64encode(PNG[:16] + b"\x00\x01\x00\x00\x00\x01\x00\x00" + PNG[24:]).decode(), base64.b64encode(PNG[:18]).decode(), base64.b64encode(bytes(128) + b"DICM" + bytes(64)).decode(),
 ]  # fmt: skip
 
 # fmt: off

@@ -25,19 +25,6 @@ from langchain_svc.sandbox import Fault, Sandbox
 HELLO = "Good morning! This is the sandbox; rules answer here, not a model. How can I help?"
 
 
-@pytest.fixture(scope="module")
-def strict_box():
-    with Sandbox(strict=True) as box:
-        yield box
-
-
-@pytest.fixture
-def box(strict_box):
-    strict_box.clear()
-    strict_box.faults = ()
-    return strict_box
-
-
 @pytest.fixture
 def llm(box):
     with svc.SvcLLM(**box.general) as model:

@@ -46,19 +46,6 @@ IMAGE = base64.b64encode(PNG).decode()
 PATIENT = svc.PatientContext(**MARKED, images=[PNG])
 
 
-@pytest.fixture(scope="module")
-def strict_box():
-    with Sandbox(strict=True) as sandbox:
-        yield sandbox
-
-
-@pytest.fixture
-def box(strict_box):
-    strict_box.clear()
-    strict_box.faults = ()
-    return strict_box
-
-
 def called(tool, arguments, config=None):
     call = {"name": tool.name, "args": arguments, "id": "c1", "type": "tool_call"}
     return tool.invoke(call, config)
