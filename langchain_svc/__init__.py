@@ -13,6 +13,7 @@ from ._version import __version__
 if TYPE_CHECKING:
     from ._fhir.report import FhirReport
     from ._medical import ClinicalResult
+    from ._private_callbacks import PrivateCallbacks
     from .callbacks import SvcUsageCallbackHandler
     from .chat_models import ChatSvc
     from .dicom import DicomImage
@@ -55,6 +56,7 @@ __all__ = [
     "FhirReport",
     "ImageStore",
     "PatientContext",
+    "PrivateCallbacks",
     "SvcAPIError",
     "SvcAnalyzeImage",
     "SvcAuthenticationError",
@@ -93,6 +95,7 @@ _HOMES = {
     "FhirReport": "_fhir.report",
     "ImageStore": "images",
     "PatientContext": "patient",
+    "PrivateCallbacks": "_private_callbacks",
     "SvcAnalyzeImage": "tools",
     "SvcCancerRisk": "medical",
     "SvcDecisionSupport": "medical",

@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal
 
-from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.runnables import Runnable, RunnableMap, RunnablePassthrough
 
 from ._options import answer_words
+from ._privacy import PrivateChatModel
+from ._private_callbacks import PrivateCallbacks
 from ._settings import shown
 from ._structured import StructuredParser, format_for
 from ._tools import ToolLike, ToolList
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import AIMessage
 
 
-class Binding(BaseChatModel):
+class Binding(PrivateChatModel):
     """A chat model that takes tools and schemas as one that knows them natively."""
 
     def bind_tools(
@@ -111,12 +112,18 @@ class Binding(BaseChatModel):
             parser = StructuredParser(response_format=form, tool=tools.names[0])
             kwargs |= {"tools": tools, "tool_choice": tools.names[0]}
         model = self.bind(response_format=form, **kwargs)
-        if not include_raw:
-            return model | parser
-        parsed = RunnablePassthrough.assign(
-            parsed=itemgetter("raw") | parser, parsing_error=lambda _: None
-        )
-        unparsed = RunnablePassthrough.assign(parsed=lambda _: None)
-        return RunnableMap(raw=model) | parsed.with_fallbacks(
-            [unparsed], exception_key="parsing_error"
-        )
+        chain = _parsed(model, parser, include_raw=include_raw)
+        return chain if self.privacy is None else chain.with_config(callbacks=PrivateCallbacks())
+
+
+def _parsed(
+    model: Runnable[LanguageModelInput, AIMessage], parser: StructuredParser, *, include_raw: bool
+) -> Runnable[LanguageModelInput, Any]:
+    """A model's answers as objects, or as the raw message beside them."""
+    if not include_raw:
+        return model | parser
+    parsed = RunnablePassthrough.assign(
+        parsed=itemgetter("raw") | parser, parsing_error=lambda _: None
+    )
+    unparsed = RunnablePassthrough.assign(parsed=lambda _: None)
+    return RunnableMap(raw=model) | parsed.with_fallbacks([unparsed], exception_key="parsing_error")

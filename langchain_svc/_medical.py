@@ -17,7 +17,7 @@ from ._http.exchange import Call
 from ._http.readers import WholeReader
 from ._service_tool import Job, ServiceTool, moment, request_id
 from ._settings import Secret, ServiceSettings
-from ._wire.medical import Answer, hidden, names_sent, values_sent
+from ._wire.medical import Answer, all_hidden, hidden, names_sent, values_sent
 from ._wire.v1 import dump
 from .config import ENV_MEDICAL_API_KEY, ENV_MEDICAL_BASE_URL, MEDICAL, check_url
 from .patient import PatientContext, Record, on_wire
@@ -67,7 +67,8 @@ class ClinicalResult:
         request_id: The service's id of the request, if it sent one.
         sent: The names of the fields that were sent; never their values.
         text: What was read of the answer, as the model sees it.
-        raw: The whole answer as it came. It may repeat patient data.
+        raw: The whole answer as it came, which may repeat patient data; with `privacy="phi"` it
+            is masked as `text` is, since an agent's state and its checkpoints hold it.
         notice: That it supports and does not replace a clinician.
     """
 
@@ -113,6 +114,7 @@ class _Turn:
     endpoint: str
     sent: tuple[str, ...]
     hidden: tuple[str, ...] = field(repr=False)
+    private: bool
 
     def result(self, answer: Answer) -> tuple[str, ClinicalResult]:
         """Content and artifact."""
@@ -125,7 +127,7 @@ class _Turn:
             request_id=request_id(self.call),
             sent=self.sent,
             text=text,
-            raw=answer.raw,
+            raw=all_hidden(answer.raw, self.hidden) if self.private else answer.raw,
         )
         return f"{text}\n\n{NOTICE}", made
 
@@ -186,7 +188,13 @@ class MedicalTool(MedicalSettings, ServiceTool):
             body=None if body is None else dump(body),
             private=(*values_sent(body or {}), *known),
         )
-        turn = _Turn(call, str(end), names_sent(body or {}), known if patient else ())
+        turn = _Turn(
+            call,
+            str(end),
+            names_sent(body or {}),
+            known if patient else (),
+            self.privacy is not None,
+        )
         return Job(call, turn.result)
 
     def _patient_of(self, config: RunnableConfig | None) -> PatientContext | None:

@@ -17,10 +17,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from langchain_core.runnables import RunnableConfig
-from langchain_core.tools import BaseTool, BaseToolkit, ToolException
+from langchain_core.tools import BaseToolkit, ToolException
 from pydantic import BeforeValidator, PrivateAttr, ValidationError, model_validator
 
 from ._http.exchange import Call
+from ._privacy import PrivateTool
 from ._settings import ServiceSettings, did_you_mean, shown
 from ._wire.failures import safe_label
 from .errors import SvcError, SvcRequestError
@@ -42,7 +43,7 @@ class Job:
     process: Callable[[Any], Told] = field(repr=False)
 
 
-class ServiceTool(BaseTool, ServiceSettings):
+class ServiceTool(PrivateTool, ServiceSettings):
     """A tool on the service, with the constructor words that every class of this package has.
 
     Failures are told to the model (`handle_tool_error`, `handle_validation_error`) unless these

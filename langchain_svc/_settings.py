@@ -25,6 +25,7 @@ from pydantic import (
 
 from ._http.budget import ALONE, Kept, shared_circuit
 from ._http.exchange import Call, Limits, Request, origin
+from ._privacy import Privacy
 from ._version import __version__
 from ._wire.body import ACCEPT_ENCODING
 from .config import (
@@ -146,6 +147,9 @@ class ServiceSettings(BaseModel):
 
     http_async_client: Any = Field(default=None, exclude=True, repr=False)
     """The same for asynchronous calls: an `httpx.AsyncClient`."""
+
+    privacy: Privacy = None
+    """"phi" keeps what is sent and answered out of callbacks, traces, errors and caches."""
 
     # By origin, since an interface may be spoken to over TLS or through a proxy and another not.
     _connections: dict[str, Connections] = PrivateAttr(default_factory=dict)

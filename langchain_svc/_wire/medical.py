@@ -207,6 +207,18 @@ def hidden(text: str, values: Iterable[str]) -> str:
     return "\n".join(" ".join(safe_text(piece, private=private) for piece in row) for row in lines)
 
 
+def all_hidden(value: Any, values: tuple[str, ...]) -> Any:
+    """An answer's JSON with `values` hidden in every text, number and name of a field."""
+    if not values or value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, dict):
+        return {hidden(k, values): all_hidden(held, values) for k, held in value.items()}
+    if isinstance(value, list):
+        return [all_hidden(held, values) for held in value]
+    shown = hidden(str(value), values)
+    return value if shown == str(value) else shown
+
+
 _PIECE = 300  # safe_text is made for short messages
 
 

@@ -1,0 +1,412 @@
+"""With privacy="phi" whoever records runs is told lengths and hashes; the caller gets the answer."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import pickle
+import traceback
+
+import pytest
+from langchain.agents import create_agent
+from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
+from langchain_core.globals import set_debug
+from langchain_core.load import dumps
+from langchain_core.messages import HumanMessage, ToolMessage
+from langchain_core.output_parsers import StrOutputParser
+from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.runnables import RunnableLambda
+from langchain_core.tracers.base import BaseTracer
+from langchain_core.tracers.context import collect_runs, tracing_v2_enabled
+from langchain_core.tracers.langchain import LangChainTracer
+from langsmith import Client
+from peers import Scripted
+from pydantic import BaseModel
+from rich.console import Console
+from rich.traceback import Traceback
+
+import langchain_svc as svc
+from langchain_svc import PrivateCallbacks
+from langchain_svc.sandbox import Sandbox
+
+ASKED = "Zebulon-Quux, 61, takes warfarin and coughs blood"
+ANSWER = "Zebulon-Quux should see a pulmonologist at once"
+# No mark can stand in a hash, an id or a time.
+MARKS = ("Zebulon", "Quux", "warfarin", "pulmonologist", "Xerxes", "8.1472639", "VX93417", "granuloma")  # fmt: skip
+PATIENT = svc.PatientContext(
+    age=61,
+    sex="female",
+    medical_history=["granuloma of Xerxes", "code VX93417"],
+    lab_results={"troponin": 8.1472639},
+)
+CALL = json.dumps(
+    {
+        "name": "svc_decision_support",
+        "arguments": {"symptoms": ["Zebulon-Quux coughs"], "specialty": "pneumology"},
+    }
+)
+ANSWERS = (f"<tool_call>{CALL}</tool_call>", ANSWER)
+
+
+class Tracer(BaseTracer):
+    """A tracer that keeps its runs, as most do."""
+
+    def __init__(self):
+        super().__init__()
+        self.runs = []
+
+    def _persist_run(self, run):
+        self.runs.append(run)
+
+    def recorded(self):
+        flat = list(self.runs)
+        for run in flat:
+            flat += run.child_runs
+        return [f"{vars(run)}{run.model_dump_json()}{pickled(run)}" for run in flat]
+
+    def kinds(self):
+        flat = list(self.runs)
+        for run in flat:
+            flat += run.child_runs
+        return {run.run_type for run in flat}
+
+
+def pickled(thing):
+    try:
+        return pickle.dumps(thing)
+    except Exception:
+        return b""
+
+
+def seen(args, kwargs):
+    """All that an event's arguments tell, by any way of looking at them."""
+    found = [repr(args), repr(kwargs), str(pickled(args)), str(pickled(kwargs))]
+    for value in (*args, *kwargs.values()):
+        found += [str(value), dumps(value), repr(getattr(value, "__dict__", ""))]
+        if isinstance(value, BaseException):
+            found += ["".join(traceback.format_exception(value)), with_locals(value)]
+    return "\n".join(found)
+
+
+def with_locals(error):
+    screen = io.StringIO()
+    shown = Traceback.from_exception(type(error), error, error.__traceback__, show_locals=True)
+    Console(file=screen, width=400).print(shown)
+    captured = traceback.TracebackException.from_exception(error, capture_locals=True)
+    return screen.getvalue() + "".join(captured.format())
+
+
+EVENTS = [name for name in dir(BaseCallbackHandler) if name.startswith("on_")]
+
+
+def recorder_class(base, *, asynchronous):
+    class Recorder(base):
+        def __init__(self):
+            self.told, self.names = [], []
+
+        def recorded(self):
+            return self.told
+
+        def kinds(self):
+            return {name.split("_")[1] for name in self.names}
+
+    def hearing(name):
+        def hear(self, *args, **kwargs):
+            self.names.append(name)
+            self.told.append(f"{name}: {seen(args, kwargs)}")
+
+        async def ahear(self, *args, **kwargs):
+            hear(self, *args, **kwargs)
+
+        return ahear if asynchronous else hear
+
+    for name in EVENTS:
+        setattr(Recorder, name, hearing(name))
+    return Recorder
+
+
+class Sent:
+    """An HTTP session that keeps what LangSmith's client would send."""
+
+    def __init__(self):
+        self.bodies = []
+
+    def mount(self, *_):
+        pass
+
+    def close(self):
+        pass
+
+    def request(self, method, url, **words):
+        self.bodies.append(f"{method} {url} {words.get('data')!r} {words.get('params')!r}")
+        answer = type("Answer", (), {})()
+        answer.status_code, answer.text, answer.headers = 200, "{}", {}
+        answer.json, answer.raise_for_status, answer.content = dict, (lambda: None), b"{}"
+        return answer
+
+
+def langsmith_client(session):
+    return Client(
+        api_url="http://127.0.0.1:1",
+        api_key="k",
+        session=session,
+        auto_batch_tracing=False,
+        info={},
+    )
+
+
+class LangSmith(LangChainTracer):
+    """LangSmith's own tracer with a client that sends nothing."""
+
+    def __init__(self, **words):  # LangChain makes further ones of it
+        self.sent = words["client"].session if "client" in words else Sent()
+        super().__init__(**{"client": langsmith_client(self.sent), "project_name": "p"} | words)
+
+    def recorded(self):
+        return self.sent.bodies
+
+    def kinds(self):
+        return {
+            kind for kind in ("chain", "llm", "tool") for b in self.sent.bodies if f'"{kind}"' in b
+        } | ({"llm"} if any("chat_model" in b for b in self.sent.bodies) else set())
+
+
+RECORDERS = {
+    "tracer": Tracer,
+    "handler": recorder_class(BaseCallbackHandler, asynchronous=False),
+    "async handler": recorder_class(AsyncCallbackHandler, asynchronous=True),
+    "langsmith": LangSmith,
+}
+
+
+def clean(*texts):
+    for text in texts:
+        found = [mark for mark in MARKS if mark in text]
+        assert not found, f"{found} in: ...{text[max(0, text.index(found[0]) - 300) :][:900]}"
+
+
+@pytest.fixture(scope="module")
+def box():
+    with Sandbox() as sandbox:
+        yield sandbox
+
+
+def make_agent(box, *answers, privacy="phi", **words):
+    scripted = Scripted(*(answers or ANSWERS))
+    toolkit = svc.SvcMedicalToolkit(**box.medical, patient=PATIENT, privacy=privacy)
+    agent = create_agent(scripted.model(privacy=privacy, **words), toolkit.get_tools())
+    return agent, scripted
+
+
+def question():
+    return {"messages": [HumanMessage(ASKED)]}
+
+
+def invoked(agent, config):
+    return agent.invoke(question(), config)["messages"][-1].text
+
+
+def ainvoked(agent, config):
+    return asyncio.run(agent.ainvoke(question(), config))["messages"][-1].text
+
+
+def streamed(agent, config):
+    return list(agent.stream(question(), config, stream_mode="values"))[-1]["messages"][-1].text
+
+
+def streamed_messages(agent, config):
+    parts = agent.stream(question(), config, stream_mode="messages")
+    return "".join(part.text for part, about in parts if about["langgraph_node"] == "model")[
+        -len(ANSWER) :
+    ]
+
+
+async def _events(agent, config):
+    texts = []
+    async for event in agent.astream_events(question(), config, version="v2"):
+        if event["event"] == "on_chat_model_stream":
+            texts.append(event["data"]["chunk"].text)
+    return "".join(texts)[-len(ANSWER) :]
+
+
+def evented(agent, config):
+    return asyncio.run(_events(agent, config))
+
+
+def batched(agent, config):
+    return agent.batch([question()], config)[0]["messages"][-1].text
+
+
+WAYS = [invoked, ainvoked, streamed, streamed_messages, evented, batched]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("make", RECORDERS.values(), ids=RECORDERS)
+def test_an_agent_under_private_callbacks_is_recorded_without_a_text(box, make, way):
+    recorder = make()
+    agent, scripted = make_agent(box)
+    answer = way(agent.with_config(callbacks=PrivateCallbacks()), {"callbacks": [recorder]})
+    assert answer == ANSWER  # the caller's is real
+    assert ASKED in str(scripted.asked)  # and so is what is sent
+    assert "granuloma" in str(box.requests[-1].body)
+    assert {"chain", "tool"} < recorder.kinds()
+    assert recorder.recorded()
+    clean(*recorder.recorded())
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_without_private_callbacks_the_runs_of_model_and_tools_are_masked_all_the_same(box, way):
+    tracer, handler = Tracer(), RECORDERS["handler"]()
+    agent, _ = make_agent(box)
+    assert way(agent, {"callbacks": [tracer, handler]}) == ANSWER
+    runs = list(tracer.runs)
+    for run in runs:
+        runs += run.child_runs
+    own = [run for run in runs if run.run_type in {"llm", "tool"}]
+    assert len(own) == 3
+    clean(*(f"{vars(run)}{run.model_dump_json()}" for run in own))
+    clean(*(told for told in handler.told if told.startswith(("on_llm", "on_chat", "on_tool"))))
+    # A graph's own runs hold its state: without PrivateCallbacks they do, and the docs say so.
+    assert any("Zebulon" in run.model_dump_json() for run in runs if run.run_type == "chain")
+    # The patient's own record never enters the graph, masked or not.
+    assert not any("granuloma" in run.model_dump_json() for run in runs if run.run_type != "tool")
+
+
+def test_handlers_that_the_surroundings_add_are_masked_too(box, capsys):
+    sent = Sent()
+    agent, _ = make_agent(box, *ANSWERS, *ANSWERS)
+    agent = agent.with_config(callbacks=PrivateCallbacks())
+    set_debug(True)
+    try:
+        with tracing_v2_enabled(client=langsmith_client(sent)), collect_runs() as collected:
+            assert invoked(agent, {}) == ANSWER
+            assert ainvoked(agent, {}) == ANSWER
+    finally:
+        set_debug(False)
+    printed = capsys.readouterr().out
+    assert "[llm/start]" in printed and sent.bodies and collected.traced_runs
+    clean(printed, *sent.bodies, *(run.model_dump_json() for run in collected.traced_runs))
+
+
+def test_a_private_chain_inside_a_recorded_one_is_masked(box):
+    tracer = Tracer()
+    prompt = ChatPromptTemplate.from_messages([("user", ASKED)])
+    inner = prompt | Scripted(ANSWER).model() | StrOutputParser()
+    inner = inner.with_config(callbacks=PrivateCallbacks())
+    outer = RunnableLambda(lambda _, config: len(inner.invoke({}, config)))
+    assert outer.invoke({}, {"callbacks": [tracer]}) == len(ANSWER)
+    assert len(tracer.recorded()) == 5
+    clean(*tracer.recorded())
+
+
+MODELS = {
+    "chat": lambda box, **words: svc.ChatSvc(**box.v1, **words),
+    "text": lambda box, **words: svc.SvcLLM(**box.general, **words),
+}
+CALLS = {
+    "invoke": lambda m, c: m.invoke(ASKED, c),
+    "stream": lambda m, c: list(m.stream(ASKED, c)),
+    "batch": lambda m, c: m.batch([ASKED, ASKED], c),
+    "generate": lambda m, c: m.generate(
+        [[HumanMessage(ASKED)]] if isinstance(m, svc.ChatSvc) else [ASKED],
+        callbacks=c["callbacks"],
+    ),
+    "ainvoke": lambda m, c: asyncio.run(m.ainvoke(ASKED, c)),
+    "abatch": lambda m, c: asyncio.run(m.abatch([ASKED, ASKED], c)),
+    "astream": lambda m, c: asyncio.run(_listed(m.astream(ASKED, c))),
+}
+
+
+async def _listed(pieces):
+    return [piece async for piece in pieces]
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+@pytest.mark.parametrize("make_model", MODELS.values(), ids=MODELS)
+@pytest.mark.parametrize("make", RECORDERS.values(), ids=RECORDERS)
+def test_a_model_tells_recorders_no_text(box, make, make_model, call):
+    recorder = make()
+    with make_model(box, privacy="phi") as model:
+        answer = call(model, {"callbacks": [recorder]})
+    assert "Zebulon" in text_of(answer)
+    assert recorder.recorded()
+    clean(*recorder.recorded())
+
+
+def text_of(answer):
+    parts = answer if isinstance(answer, list) else [answer]
+    return "".join(
+        part if isinstance(part, str) else getattr(part, "text", str(part)) for part in parts
+    )
+
+
+@pytest.mark.parametrize("make", [Tracer, RECORDERS["handler"]])
+def test_the_newer_stream_of_events_is_the_callers_and_its_record_is_not(box, make):
+    recorder = make()
+    with svc.ChatSvc(**box.v1, privacy="phi") as model:
+        stream = model.stream_events(ASKED, {"callbacks": [recorder]}, version="v3")
+        assert "Zebulon" in str(stream.text)
+    clean(*recorder.recorded())
+
+    async def ask():
+        async with svc.ChatSvc(**box.v1, privacy="phi") as model:
+            stream = await model.astream_events(ASKED, {"callbacks": [recorder]}, version="v3")
+            return await stream.text
+
+    assert "Zebulon" in asyncio.run(ask())
+    assert recorder.recorded()
+    clean(*recorder.recorded())
+
+
+def test_a_chain_with_an_object_for_an_answer_is_private_as_a_whole(box):
+    class Finding(BaseModel):
+        name: str
+
+    tracer = Tracer()
+    text = json.dumps({"name": "Zebulon-Quux"})
+    model = Scripted(text, text).model(privacy="phi")
+    chain = model.with_structured_output(Finding)
+    assert chain.invoke(ASKED, {"callbacks": [tracer]}) == Finding(name="Zebulon-Quux")
+    raw = model.with_structured_output(Finding, include_raw=True)
+    assert raw.invoke(ASKED, {"callbacks": [tracer]})["parsed"] == Finding(name="Zebulon-Quux")
+    assert {"llm", "chain", "parser"} & tracer.kinds()
+    clean(*tracer.recorded())
+
+
+def test_what_is_counted_is_counted_all_the_same(box):
+    with svc.SvcUsageCallbackHandler() as usage, svc.ChatSvc(**box.v1, privacy="phi") as model:
+        answer = model.invoke(ASKED)
+        list(model.stream(ASKED))
+    counted = usage.models["svc-turbo"]
+    assert (counted.calls, counted.streams) == (2, 1)
+    assert counted.total_tokens == 2 * answer.usage_metadata["total_tokens"]
+
+
+TOOLS = {
+    "consult": (svc.SvcMedicalConsult, {"message": ASKED}),
+    "decision": (svc.SvcDecisionSupport, {"symptoms": [ASKED], "specialty": "oncology"}),
+    "cancer": (svc.SvcCancerRisk, {"symptoms": ASKED}),
+    "status": (svc.SvcMedicalStatus, {}),
+    "translate": (svc.SvcTranslate, {"text": ASKED, "target": "de"}),
+    "generate": (svc.SvcGenerateImage, {"prompt": ASKED}),
+}
+
+
+@pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
+@pytest.mark.parametrize("name", TOOLS)
+@pytest.mark.parametrize("make", RECORDERS.values(), ids=RECORDERS)
+def test_a_tool_tells_recorders_no_text(box, make, name, asynchronous):
+    recorder = make()
+    kind, arguments = TOOLS[name]
+    medical = name in {"consult", "decision", "cancer", "status"}
+    words = {**box.medical, "patient": PATIENT} if medical else {**box.general, "base_url_v1": box.v1["base_url_v1"]}  # fmt: skip
+    if name == "translate":
+        words.pop("base_url_v1")
+    tool = kind(**words, privacy="phi")
+    call = {"name": tool.name, "args": arguments, "id": "call-1", "type": "tool_call"}
+    config = {"callbacks": [recorder]}
+    made = asyncio.run(tool.ainvoke(call, config)) if asynchronous else tool.invoke(call, config)
+    assert isinstance(made, ToolMessage) and made.content and made.status == "success"
+    assert recorder.recorded()
+    clean(*recorder.recorded())
