@@ -19,6 +19,7 @@ from langchain_core.language_models.llms import BaseLLM
 from langchain_core.tools import BaseTool
 from pydantic import model_validator
 
+from ._construct import Constructed
 from ._masks import masked_error
 from ._private_callbacks import PrivateCallbacks, private_config
 from .errors import SvcError, SvcRequestError
@@ -168,7 +169,7 @@ def refuse_cache(model: Any) -> None:
     stream_events=_Run.begun,
     astream_events=_Run.begun,
 )
-class PrivateChatModel(BaseChatModel):
+class PrivateChatModel(Constructed, BaseChatModel):
     """A chat model whose runs are private where `privacy` says so."""
 
     privacy: Privacy = None
@@ -189,7 +190,7 @@ class PrivateChatModel(BaseChatModel):
     generate=_Run.now,
     agenerate=_Run.later,
 )
-class PrivateLLM(BaseLLM):
+class PrivateLLM(Constructed, BaseLLM):
     """A text model whose runs are private where `privacy` says so."""
 
     privacy: Privacy = None
@@ -208,7 +209,7 @@ class PrivateLLM(BaseLLM):
     run=_Run.now,
     arun=_Run.later,
 )
-class PrivateTool(BaseTool):
+class PrivateTool(Constructed, BaseTool):
     """A tool whose runs are private where `privacy` says so."""
 
     privacy: Privacy = None

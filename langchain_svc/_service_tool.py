@@ -20,6 +20,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseToolkit, ToolException
 from pydantic import BeforeValidator, PrivateAttr, ValidationError, model_validator
 
+from ._construct import Constructed
 from ._http.exchange import Call
 from ._privacy import PrivateTool
 from ._settings import ServiceSettings, did_you_mean, shown
@@ -111,7 +112,7 @@ class ServiceTool(PrivateTool, ServiceSettings):
             raise ToolException(
                 f"{self.name} gave no answer: {str(error).rstrip('.')}. "
                 f"Nothing is known from this call.{later}"
-            ) from error
+            ) from error.with_traceback(None)  # its frames have the patient's record
 
     def share(self, toolkit: ServiceToolkit) -> None:
         """Use this toolkit's connections from now on; it closes them."""
@@ -146,7 +147,7 @@ def _bounded(value: Any, depth: int = _DEEPEST) -> Any:
     return math.inf if large else value
 
 
-class ServiceToolkit(BaseToolkit, ServiceSettings):
+class ServiceToolkit(Constructed, BaseToolkit, ServiceSettings):
     """Tools over one set of connections, with the settings of the toolkit."""
 
     def _make(self, kind: Callable[..., ServiceTool], **own: Any) -> ServiceTool:

@@ -26,6 +26,7 @@ from pydantic import (
 from ._http.budget import ALONE, Kept, shared_circuit
 from ._http.exchange import Call, Limits, Request, origin
 from ._privacy import Privacy
+from ._sealing import seal, unseal
 from ._version import __version__
 from ._wire.body import ACCEPT_ENCODING
 from .config import (
@@ -104,6 +105,29 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"did you mean {near[0]!r}?" if near else "known are: " + ", ".join(names)
 
 
+_SECRETS = ("api_key", "proxy", "default_headers")
+
+
+def _sealed(value: Any) -> Any:
+    """A secret as a pickle may hold it."""
+    if isinstance(value, Mapping):
+        return {name: seal(header) for name, header in value.items()}
+    bare = _revealed(value)
+    return None if bare is None else seal(bare)
+
+
+def _unseal(held: dict[str, Any], name: str) -> bool:
+    """Opens a secret in place; False where this process may not, and it is then left out."""
+    value = held[name]
+    if isinstance(value, Mapping):
+        opened = {header: unseal(sealed) for header, sealed in value.items()}
+        held[name] = {} if None in opened.values() else opened
+        return None not in opened.values()
+    bare = None if value is None else unseal(value)
+    held[name] = None if bare is None else SecretStr(bare)
+    return value is None or bare is not None
+
+
 class ServiceSettings(BaseModel):
     """How to reach the service, how long to wait and how often to try."""
 
@@ -150,6 +174,8 @@ class ServiceSettings(BaseModel):
 
     privacy: Privacy = None
     """"phi" keeps what is sent and answered out of callbacks, traces, errors and caches."""
+
+    _lost: tuple[str, ...] = PrivateAttr(default=())
 
     # By origin, since an interface may be spoken to over TLS or through a proxy and another not.
     _connections: dict[str, Connections] = PrivateAttr(default_factory=dict)
@@ -235,8 +261,11 @@ class ServiceSettings(BaseModel):
         private: tuple[str, ...] = (),
     ) -> Call[Any]:
         """One call of an interface: a key goes only to the interface it was given for."""
-        key = require_key(interface, _revealed(self.api_key))
+        self._refuse_lost()
+        require_key(interface, _revealed(self.api_key))
         base_url = require_url(interface, getattr(self, interface.url_word))
+        # Only now, so that no frame of an error has it among its variables.
+        key = require_key(interface, _revealed(self.api_key))
         request = Request(
             method=method,
             url=base_url + path,
@@ -295,7 +324,37 @@ class ServiceSettings(BaseModel):
                 f"This {type(self).__name__} cannot be pickled: it uses an http_client of yours. "
                 "Make it without one, or make it anew in the other process"
             )
-        return super().__getstate__()
+        state = super().__getstate__()
+        held = dict(state["__dict__"])
+        for name in _SECRETS:
+            held[name] = _sealed(held.get(name))
+        return {**state, "__dict__": held, "__pydantic_private__": self._without_connections()}
+
+    def _without_connections(self) -> dict[str, Any]:
+        return {**(self.__pydantic_private__ or {}), "_connections": {}}
+
+    def __setstate__(self, state: dict[Any, Any]) -> None:
+        held = dict(state["__dict__"])
+        lost = [name for name in _SECRETS if not _unseal(held, name)]
+        if "api_key" in lost:
+            held["api_key"] = self._key_of_environment()
+        super().__setstate__({**state, "__dict__": held})
+        self._lost = tuple(lost)
+
+    @classmethod
+    def _key_of_environment(cls) -> SecretStr | None:
+        return cls._check_key(cls.model_fields["api_key"].get_default(call_default_factory=True))
+
+    def _refuse_lost(self) -> None:
+        """Says so where a pickle came to a process that may not open its secrets."""
+        names = [name for name in self._lost if not getattr(self, name)]
+        if names:
+            raise SvcRequestError(
+                f"This {type(self).__name__} was pickled in another process and came without its "
+                f"{' and '.join(names)}, which a pickle holds for that process and its children "
+                "only. Set the key's environment variable here, or give them again: "
+                f"model_copy(update={{{names[0]!r}: ...}})"
+            )
 
     def close(self) -> None:
         """Close all connections. The object stays usable: the next call opens new ones."""

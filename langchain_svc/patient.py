@@ -29,6 +29,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from ._clinical_images import ClinicalImages
+from ._construct import Constructed
 from ._fhir.report import FhirReport
 from .errors import SvcRequestError
 
@@ -140,7 +141,7 @@ class _Count(int):
         return f"<{int(self)} value{'' if self == 1 else 's'}>"
 
 
-class Record(BaseModel):
+class Record(Constructed, BaseModel):
     """Values that are sent and never shown. Fields may be named as in the documents too."""
 
     model_config = ConfigDict(

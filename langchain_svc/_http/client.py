@@ -23,6 +23,7 @@ import httpx
 from .backend import retire_if_surplus
 from .connections import Connections
 from .exchange import Call, Close, Head, Lost, Open, Read, Reply, Sleep, converse
+from .quiet import quietly
 
 _TIMEOUTS = (httpx.ConnectTimeout, httpx.ReadTimeout, httpx.WriteTimeout, httpx.PoolTimeout)
 
@@ -141,7 +142,8 @@ def run(
                 yield step
                 reply = None
             else:
-                reply = perform(link, step)
+                with quietly():
+                    reply = perform(link, step)
     finally:
         steps.close()  # also where a traceback keeps this frame
         link.close()
@@ -218,7 +220,8 @@ async def arun(
                 yield step
                 reply = None
             else:
-                reply = await perform(link, step)
+                with quietly():
+                    reply = await perform(link, step)
     finally:
         steps.close()  # also where a traceback keeps this frame
         await link.close()

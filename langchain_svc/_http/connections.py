@@ -21,7 +21,7 @@ import ssl
 import threading
 import weakref
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
@@ -97,7 +97,7 @@ class Route:
     """What a pool is made for: where it leads, and by which proxy."""
 
     url: str
-    proxy: str | None = None
+    proxy: str | None = field(default=None, repr=False)
 
 
 class Connections:

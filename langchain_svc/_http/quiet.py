@@ -1,0 +1,48 @@
+"""Keeps what an answer says out of the logs of the libraries below.
+
+At the level DEBUG, httpcore writes the headers of every answer and the first bytes of one that is
+no HTTP; at INFO, httpx writes the reason phrase. A service that repeats the key or the prompt
+there would put it into the log. So while a call of ours runs, their records keep the name of what
+happened and lose the rest. The records of anybody else's calls stay as they are.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextvars import ContextVar, Token
+
+_OURS: ContextVar[bool] = ContextVar("svc_call", default=False)
+_LOGGERS = tuple(f"httpcore.{name}" for name in ("connection", "http11", "http2", "proxy", "socks"))
+
+
+class quietly:  # noqa: N801  # used as a statement
+    """The block in which records are cut."""
+
+    __slots__ = ("_token",)
+    _token: Token[bool]
+
+    def __enter__(self) -> None:
+        self._token = _OURS.set(True)
+
+    def __exit__(self, *_: object) -> None:
+        _OURS.reset(self._token)
+
+
+def _cut(record: logging.LogRecord) -> bool:
+    """Leaves the event's name, such as receive_response_headers.complete."""
+    if _OURS.get():
+        record.msg, record.args = record.getMessage().partition(" ")[0], ()
+    return True
+
+
+def _without_reason(record: logging.LogRecord) -> bool:
+    """Leaves method, address, version and status."""
+    if _OURS.get() and isinstance(record.args, tuple) and len(record.args) == _REASON + 1:
+        record.args = (*record.args[:_REASON], "")
+    return True
+
+
+_REASON = 4  # HTTP Request: METHOD URL "VERSION STATUS REASON"
+for _name in _LOGGERS:
+    logging.getLogger(_name).addFilter(_cut)
+logging.getLogger("httpx").addFilter(_without_reason)
