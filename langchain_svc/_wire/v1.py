@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -196,4 +197,9 @@ def _load(body: bytes) -> Any:
     try:
         return from_json(body)
     except ValueError:
+        pass
+    try:
+        # Half of a surrogate pair is an error there, but an ordinary cut for some servers.
+        return _without_surrogates(json.loads(body.decode()))
+    except (ValueError, RecursionError):
         raise UnreadableError("it is no valid JSON") from None

@@ -52,6 +52,7 @@ class Column:
         acall: The same on an event loop.
         answer: What the good body means.
         label: The Content-Type of its answers.
+        reads_all: Whether `call` gives the whole answer and not only what it stands for.
         bodies: The bodies it may get, by name.
     """
 
@@ -63,6 +64,7 @@ class Column:
     bodies: Mapping[str, bytes] = field(repr=False)
     answer: str = TEXT
     label: str = "application/json"
+    reads_all: bool = True
 
     @property
     def good(self):
@@ -277,7 +279,7 @@ def _tool(name, kind, arguments, bodies, *, read=str, url_word="base_url", path=
     async def acall(tool):
         return read(await tool.ainvoke(arguments))
 
-    return Column(name, "whole", make, call, acall, bodies)
+    return Column(name, "whole", make, call, acall, bodies, reads_all=read is str)
 
 
 def _made(text):

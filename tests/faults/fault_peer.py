@@ -63,6 +63,7 @@ class Cell:
     healthy: bool = False
     requests: list = field(default_factory=list)
     connections: int = 0  # open ones
+    busy: int = 0  # those that are not waiting for a request
     sent: int = 0  # bytes
 
     def script(self):
@@ -114,7 +115,7 @@ class Peer:
         task = asyncio.current_task()
         self._tasks.add(task)
         self.accepted += 1
-        cell = None
+        cell = busy = None
         try:
             while True:
                 first = await reader.readexactly(1)
@@ -126,8 +127,11 @@ class Peer:
                     cell = self.cells[name]
                     cell.connections += 1
                 cell.requests.append(request)
+                busy = cell
+                cell.busy += 1
                 if await _play(cell, reader, writer) is CLOSE:
                     break
+                cell.busy, busy = cell.busy - 1, None
         except (OSError, EOFError, KeyError, asyncio.LimitOverrunError, asyncio.CancelledError):
             pass  # the other side left, or sent what is no request of a cell
         finally:
@@ -137,6 +141,8 @@ class Peer:
             self._tasks.discard(task)
             if cell is not None:
                 cell.connections -= 1
+            if busy is not None:
+                cell.busy -= 1
 
 
 async def _read_request(first, reader):

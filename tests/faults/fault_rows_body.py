@@ -7,7 +7,7 @@ import zlib
 from dataclasses import replace
 from functools import lru_cache
 
-from fault_columns import FIRST
+from fault_columns import FIRST, LARGE, SECOND
 from fault_peer import CHUNKED, CLOSE, HOLD, LAST_CHUNK, RESET, Flood, chunk, head, response
 from fault_words import (
     BROKEN,
@@ -56,6 +56,7 @@ for name, words in {"missing": "the field is missing", "null": "the field is nul
 row(GROUP, "empty choices or object", body("empty"), whole=UNREADABLE, stream=NO_TEXT)
 row(GROUP, "odd usage", body("odd usage"), whole=Answer())
 row(GROUP, "a byte order mark first", lambda c: raw(b"\xef\xbb\xbf" + c.good)(c), whole=Answer())
+row(GROUP, "half an emoji, as an escape", lambda c: raw(c.good.replace(SECOND.encode(), SECOND.encode() + rb"\ud83d"))(c), whole=Answer(), more="\ufffd")
 row(GROUP, "an error object under 200", raw(b'{"error": {"message": "the engine broke", "code": "engine_failed"}}', "application/json"), whole=UNREADABLE, stream=NO_TEXT)
 row(GROUP, "no Content-Type", lambda c: [response(c.good)], whole=Answer())
 row(GROUP, "another Content-Type", lambda c: raw(c.good, "text/plain")(c), whole=Answer())
@@ -77,7 +78,7 @@ def bomb():
     return gzip.compress(b" " * (30 * MB))
 
 
-row(GROUP, "one event of 5 MB, below the limit", body("large"), whole=None, stream=Answer(), settings={"max_response_bytes": 6 * MB})
+row(GROUP, "one event of 5 MB, below the limit", body("large"), whole=None, stream=Answer(), settings={"max_response_bytes": 6 * MB}, more="x" * LARGE)
 row(GROUP, "1 MB, below the limit", body("large"), whole=Answer(), stream=NOT, settings={"max_response_bytes": 2 * MB})
 row(GROUP, "100 MB of a declared length", lambda c: [head("200 OK", typed(c), f"Content-Length: {100 * MB}"), Flood(100 * MB)],
     whole=TOO_LARGE, stream=TOO_LARGE_STREAM, settings=SMALL, limit=20 * MB)
@@ -167,6 +168,7 @@ row(GROUP, "a length below zero", framed("Content-Length: -5"), whole=LOST, sett
 row(GROUP, "a length too long, then the end", lambda c: [response(c.good, "200 OK", typed(c), length=len(c.good) + 9), CLOSE], whole=LOST, stream=Answer(), settings=NO_RETRY)
 row(GROUP, "a length too short", lambda c: [response(c.good, "200 OK", typed(c), length=len(c.good) // 2)], whole=UNREADABLE, stream=Fails(svc.SvcStreamError, partial="*"))
 row(GROUP, "a second answer that nobody asked for", lambda c: [good(c)[0] + response(b'{"data": "smuggled"}')], whole=Answer())
+row(GROUP, "a second answer, a moment after the first", lambda c: [*good(c), 0.05, response(b'{"data": "smuggled"}')], whole=Answer(), waits=True)
 row(GROUP, "a chunk size that is no number", framed(CHUNKED, wrap=lambda d: b"zz\r\n" + d), whole=LOST, stream=Fails(svc.SvcStreamError), settings=NO_RETRY)
 row(GROUP, "chunks that break off", framed(CHUNKED, wrap=lambda d: in_chunks(d)[:-20], then=(CLOSE,)), **BROKEN_FRAME)
 row(GROUP, "a last chunk that is missing", framed(CHUNKED, wrap=in_chunks, then=(CLOSE,)), whole=LOST, stream=Answer(), settings=NO_RETRY)

@@ -187,8 +187,8 @@ row(GROUP, "reset before the body, once", before_body(RESET), good, whole=Answer
 row(GROUP, "reset inside the body", in_part(RESET), whole=LOST, stream=BROKEN, settings=NO_RETRY)
 row(GROUP, "closed inside the body", in_part(CLOSE), whole=LOST_TWICE, stream=BROKEN)
 row(GROUP, "closed inside the body, once", in_part(CLOSE), good, whole=Answer(2), stream=BROKEN)
-row(GROUP, "closed after the answer, without a word", lambda c: [*good(c), CLOSE], whole=Answer(), leaves=True)
-row(GROUP, "reset after the answer", lambda c: [*good(c), 0.05, RESET], whole=Answer(), leaves=True)
+row(GROUP, "closed after the answer, without a word", lambda c: [*good(c), CLOSE], whole=Answer(), waits=True)
+row(GROUP, "reset after the answer", lambda c: [*good(c), 0.05, RESET], whole=Answer(), waits=True)
 
 # -- time -----------------------------------------------------------------------------------------
 

@@ -72,7 +72,8 @@ class Row:
         settings: The object's settings.
         limit: The most bytes that the peer may have got rid of, where that is to be bounded.
         route: What is done with the peer's URL.
-        leaves: Whether the peer ends the connection after a whole answer; it is waited for.
+        waits: Whether the next call waits until the peer has done all that it does.
+        more: What the good answer ends with in this row.
     """
 
     group: str
@@ -83,7 +84,8 @@ class Row:
     settings: Mapping = field(default_factory=dict)
     limit: int | None = None
     route: Callable = str
-    leaves: bool = False
+    waits: bool = False
+    more: str = ""
 
     def expected(self, column):
         return self.whole if column.kind == "whole" else self.stream
