@@ -184,6 +184,8 @@ row(GROUP, "a status that is no number", says(b"HTTP/1.1 abc\r\n\r\n", CLOSE), w
 GROUP = "Streams"
 row(GROUP, "no end mark", body("no end"), whole=None, stream=replace(BROKEN, partial="*"))
 row(GROUP, "an error object", body("error"), whole=None, stream=BROKEN)
+row(GROUP, "a broken chunk after the first event", lambda c: [head("200 OK", typed(c), CHUNKED) + chunk(first_event(c)) + b"zz\r\n"], whole=None, stream=BROKEN)
+row(GROUP, "a reset inside the second event", lambda c: [head("200 OK", typed(c), CHUNKED) + chunk(first_event(c)) + chunk(c.good[len(first_event(c)) :])[:20], 0.05, RESET], whole=None, stream=BROKEN)
 row(GROUP, "an end mark, and the connection stays open", framed(CHUNKED, wrap=chunk, then=(HOLD,)), whole=None, stream=Answer())
 row(GROUP, "a reset after the end mark", framed(CHUNKED, wrap=chunk, then=(0.05, RESET)), whole=None, stream=Answer())
 row(GROUP, "text after the end mark", framed(CHUNKED, wrap=lambda d: chunk(d) + chunk(b"and more\n\n") + LAST_CHUNK), whole=None, stream=Answer())
