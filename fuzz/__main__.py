@@ -50,12 +50,17 @@ def _fuzz(name: str, folder: Path, seconds: int) -> int:
         (corpus / f"seed-{number:03}").write_bytes(seed)
     begin = time.monotonic()
     command = [sys.executable, "-m", "fuzz.guided", name, str(corpus), f"-max_total_time={seconds}"]
-    command += [f"-artifact_prefix={crashes}/", f"-timeout={_SLOWEST}", "-max_len=420"]
+    command += [
+        f"-artifact_prefix={crashes}/",
+        f"-timeout={_SLOWEST}",
+        "-max_len=160",
+        "-print_final_stats=1",
+    ]
     ran = subprocess.run(  # noqa: S603 - our own module
         command, cwd=_ROOT, capture_output=True, text=True, errors="replace", check=False
     )
     said = ran.stdout + ran.stderr
-    runs = re.findall(r"^#(\d+)\s", said, re.MULTILINE) or ["0"]
+    runs = re.findall(r"(?:^#|number_of_executed_units: )(\d+)", said, re.MULTILINE) or ["0"]
     kept = [_keep(name, crash.read_bytes()) for crash in sorted(crashes.iterdir())]
     print(
         f"{name:16} {int(runs[-1]):>9,} runs  {time.monotonic() - begin:6.1f} s  {len(kept)} found"

@@ -6,8 +6,7 @@ yet stays in the buffer, and the look is repeated when more has come (`hold`). S
 rests on text that was seen, and none on where a piece ended, all ways of cutting a text give the
 same.
 
-What is quoted is no call: in a code span of one line, in a fence that does not begin with a call,
-or between quotation marks that enclose nothing but a tag.
+What is quoted is no call: in a fence that does not begin with a call, and as `line` has it.
 
 A reader that finds no call after much reading costs time. What is read in vain is counted, and a
 text that makes it grow out of proportion is no longer asked for calls for a while (`_weary`).
@@ -24,9 +23,10 @@ from .calls import BadCall, Call, Tool
 from .cursor import Cursor
 from .formats import NOISE, OBSERVATION, READERS, REASONING, REASONING_ENDS
 from .formats.named import first_line
-from .formats.tags import Reader
+from .formats.tags import Reader, own
 from .formats.xml import own_element
 from .hold import Hold, More
+from .line import Line, pair, string_goes_on
 from .offer import Offer, Raw
 from .openers import code_ends, openers, thought_end
 
@@ -56,7 +56,7 @@ _LOOK_BACK = 80  # characters kept before the position, for what a line begins w
 _GAP = re.compile(r"[\s;,}\]]*")  # what models write between calls
 _RESIDUE = str.maketrans("", "", "}]")
 _FENCE_LINE = re.compile(r"[^`\n]*\n")
-_PAIRS = {'"': '"', "'": "'", "“": "”", "‘": "’", "«": "»"}
+_WHOLE = (bare, own)  # where they find no call, what they passed over is prose
 _FREE_WASTE = 30_000
 _WASTE = 4  # characters read in vain for each one read for good
 
@@ -75,7 +75,7 @@ class Scanner:
         self._hold: Hold = Hold()
         self._holding = False
         self._final = False
-        self._line = _Line()
+        self._line = Line()
         self._gap: list[str] | None = []  # text after a call, or before all, that may be no prose
         self._fence = ""  # the backticks of the fence that the position is inside of
         self._closer = ""  # what ends the reasoning that the position is inside of
@@ -229,7 +229,9 @@ class Scanner:
         raws = reader(c)
         self._wasted += max(0, c.cost - (c.at - begin))
         if raws is None:
-            yield from self._say(max(otherwise, c.at) if reader is bare else otherwise)
+            yield from self._say(max(otherwise, c.at) if reader in _WHOLE else otherwise)
+        elif raws and self._is_in_marks(c.at):
+            yield from self._say(c.at)
         else:
             yield from self._accept(raws, c.at, echo=reader is bare)
 
@@ -254,12 +256,27 @@ class Scanner:
         """Where the quotation ends that the opener stands in; 0 if it stands in none."""
         if self._line.ticks:
             return self._span_end(found.start())
-        before = self._text[found.start() - 1 : found.start()]
-        if before not in _PAIRS or found["json"]:
+        end = found.end()
+        if self._line.is_quotation:
+            return end
+        if found["json"]:
             return 0
-        if found.end() == len(self._text) and not self._final:
+        if self._line.in_string and string_goes_on(self._text, end, final=self._final):
+            return end
+        closer = pair(self._text, found.start())[1]
+        alone = closer and not found[0].endswith("=") and self._follows(closer, end)
+        return end if alone else 0
+
+    def _follows(self, mark: str, at: int) -> bool:
+        rest = self._text[at : at + len(mark)]
+        if rest != mark and mark.startswith(rest) and not self._final:
             raise More
-        return found.end() * self._text.startswith(_PAIRS[before], found.end())
+        return rest == mark
+
+    def _is_in_marks(self, end: int) -> bool:
+        """Whether the call from here to `end` stands between quotation marks, and amid words."""
+        opening, closer = pair(self._text, self._at)
+        return self._line.has_before(opening) and bool(closer) and self._follows(closer, end)
 
     def _span_end(self, at: int) -> int:
         line_end = self._text.find("\n", at)
@@ -349,18 +366,3 @@ class Scanner:
             self._mode = self._prose
         elif end < len(self._text):
             raise More
-
-
-class _Line:
-    """What is known of the line that the position is in."""
-
-    def __init__(self) -> None:
-        self.ticks = ""  # the backticks that opened a code span
-        self.begun = False  # whether it holds more than white space
-
-    def pass_over(self, text: str) -> None:
-        """The position moves over this text."""
-        line = text.rfind("\n")
-        if line >= 0:
-            self.ticks, self.begun = "", False
-        self.begun = self.begun or bool(text[line + 1 :].strip())

@@ -21,6 +21,7 @@ _FENCE_END = re.compile(r"\s*`{3,}")
 _DOUBLED = re.compile(r"\{\s*(?=\{)")
 _SPILL = re.compile(r"[\s}\])]*")  # closers too many
 _PREAMBLE = re.compile(r"[^{}<>\n]{1,60}\s*(?=\{)")  # a few words that should not be there
+_SPOKEN = re.compile(r"[^\n{}\[\]()<>=:\"]{1,60}")  # as in: <tool_call> and </tool_call>
 _OWN_END = re.compile(r"</?tool_call>|\n[ \t]*\n|<tool_response")
 
 # Calls that begin with a word, in the order in which they are tried.
@@ -50,11 +51,13 @@ def own(c: Cursor) -> list[Raw] | None:
     return found
 
 
-def _unreadable(c: Cursor) -> list[Raw]:
-    """What is no call in any format, if it is in tags; a tag alone was only spoken of."""
+def _unreadable(c: Cursor) -> list[Raw] | None:
+    """What is no call in any format, if it is in tags; a tag alone, or two, were only spoken of."""
     begin = c.at
-    _, end = c.until(_OWN_END, ">\n")
+    text, end = c.until(_OWN_END, ">\n")
     if end and end[0] == "</tool_call>":
+        if _SPOKEN.fullmatch(text) and not any(name in text for name in c.offer.names):
+            return None
         return [Raw(None, fault="this is no JSON object with a name and arguments")]
     c.at = begin
     return []
