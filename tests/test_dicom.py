@@ -304,6 +304,20 @@ def test_jpeg(mode):
     assert abs(shown.astype(int) - np.asarray(picture)).max() <= 8
 
 
+def test_jpeg_ls():
+    # The example of ITU-T T.87, annex H.3.
+    frame = bytes.fromhex(
+        "ffd8fff7000b080004000401011100ffda0008010100000000c000006c80208e01c000005740"
+        "00006ee6000001bc18000005d800009160ffd9"
+    )
+    ds = dataset(np.zeros((4, 4), int), bits=8, WindowCenter=128, WindowWidth=256)
+    ds.PixelData = encapsulate([frame])
+    ds["PixelData"].is_undefined_length = True
+    ds.file_meta.TransferSyntaxUID = JPEGLSLossless
+    expected = [[0, 0, 90, 74], [68, 50, 43, 205], [64, 145, 145, 145], [100, 145, 145, 145]]
+    assert drawn(saved(ds)).tolist() == expected
+
+
 # -- what is refused -------------------------------------------------------------------------------
 
 

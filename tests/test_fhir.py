@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import sys
 import traceback
 from datetime import date, datetime, timezone
 from decimal import Decimal
@@ -221,9 +222,9 @@ def test_the_report_says_what_was_done_and_no_value():
     assert by_field["lab_results.creatinine"].converted_from == "umol/L"
     assert by_field["vital_signs.heart_rate"].converted_from == ""
     assert [one.entry for one in report.taken if one.field == "medical_history"] == [2, 3, 6]
-    assert report.not_read == {"Encounter": 1, "Claim": 2}
+    assert report.not_read == {"Encounter": 1, "Claim": 2, "Observation": 1}
     assert [(one.entry, one.resource) for one in report.left_out] == [
-        (4, "Condition"), (5, "Condition"), (9, "MedicationRequest"), (19, "Observation"),
+        (4, "Condition"), (5, "Condition"), (9, "MedicationRequest"),
     ]  # fmt: skip
     for view in (str(report), repr(report)):
         for value in ("hypertension", "lisinopril", "153", "100.4", "1963", "2025", ID, "61"):
@@ -865,3 +866,35 @@ def test_a_bundle_changed_anywhere_is_read_or_refused_without_its_values(data):
         said = str(record.fhir_report)
     for mark in ("Quuxberg", "Zebulonia", "MRN-88231", "1963"):
         assert mark not in said
+
+
+# -- what is there and what is not -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("missing", ["fhir.resources.R4B.patient", "ucumvert"])
+def test_without_the_extra_the_error_says_how_to_get_it(monkeypatch, missing):
+    from langchain_svc._fhir import bundle as reading
+    from langchain_svc._fhir import units as measuring
+
+    reading._model.cache_clear()
+    measuring._registry.cache_clear()
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(ImportError, match=r"langchain-svc\[fhir\]"):
+        taken(observation("8310-5", quantity(98.6, "[degF]")))
+
+
+def test_units_that_are_right_already_need_no_library(monkeypatch):
+    from langchain_svc._fhir import units as measuring
+
+    measuring._registry.cache_clear()
+    monkeypatch.setitem(sys.modules, "ucumvert", None)
+    assert readings(pressure(120, 80, unit="mmHg")) == {"systolic": 120, "diastolic": 80}
+
+
+def test_observations_of_other_codes_are_counted_but_not_another_patients():
+    other = observation("8302-2", {"not": "a quantity"})
+    record = taken(other, other)
+    assert record.fhir_report.not_read == {"Observation": 2}
+    assert record.fhir_report.left_out == ()
+    with pytest.raises(svc.SvcRequestError, match="another patient"):
+        taken({**other, "subject": {"reference": STRANGERS[0]}})

@@ -30,8 +30,7 @@ _NEEDED = """
 _TAGS = [tag for name in _NEEDED if (tag := tag_for_keyword(name)) is not None]
 
 _DEFLATED = b"1.2.840.10008.1.2.1.99"
-_META_AT = 132  # the file's own header: its length stands in its first element, of 12 bytes
-_ENTRY = 12
+_META_BYTES = 8192  # enough for the file's own header, which says so
 
 
 def read_header(source: bytes | Dataset) -> Dataset:
@@ -59,8 +58,7 @@ def read_header(source: bytes | Dataset) -> Dataset:
 
 def _read(data: bytes) -> Dataset:
     # Such a file is inflated as a whole before anything of it can be looked at.
-    size = int.from_bytes(data[_META_AT + 8 : _META_AT + _ENTRY], "little")
-    if _DEFLATED in data[_META_AT : _META_AT + _ENTRY + min(size, 10_000)]:
+    if _DEFLATED in data[:_META_BYTES]:
         raise PictureError("it is deflated as a whole; save it with another transfer syntax")
     try:
         read: Dataset = dcmread(BytesIO(data), specific_tags=_TAGS)

@@ -63,14 +63,19 @@ class Resource:
     raw: Mapping[str, Any] = field(repr=False)
 
     @property
-    def used(self) -> bool:
-        """Whether resources of its type are read at all."""
-        return self.kind in _USED
-
-    @property
     def modified(self) -> bool:
         """Whether it says that its elements mean something else for those who know."""
         return "modifierExtension" in self.raw or "implicitRules" in self.raw
+
+    def codes(self) -> set[str] | None:
+        """The codes of an Observation and its components as they came; None if they are odd."""
+        if self.kind != "Observation":
+            return None
+        try:
+            parts = [self.raw, *self.raw.get("component", ())]
+            return {coding.get("code") for part in parts for coding in part["code"]["coding"]}
+        except (AttributeError, KeyError, TypeError):
+            return None
 
     def read(self) -> Any:
         """The resource as an object of fhir.resources, with the used elements only.

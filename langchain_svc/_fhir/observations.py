@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import date, datetime, time, timezone
+from datetime import datetime
 from typing import Any
 
 from ..errors import SvcRequestError
 from .bundle import Resource
 from .concepts import LOINC, codes_of
 from .report import FhirLeftOut, FhirTaken
+from .times import OLDEST, instant
 from .units import UnitError, converted, unit_of
 
 
@@ -60,7 +61,6 @@ FIELDS: tuple[tuple[Field, str], ...] = (
 _FINAL = frozenset({"final", "amended", "corrected"})
 _PRESSURES = ("vital_signs.systolic", "vital_signs.diastolic")
 _CODE = re.compile(r"[0-9]{1,7}-[0-9]")
-OLDEST = datetime.min.replace(tzinfo=timezone.utc)
 
 Codes = Mapping[str, Field]
 
@@ -137,23 +137,6 @@ def time_of(observation: Any) -> datetime | None:
         if told:
             return instant(told)
     return None
-
-
-def instant(told: Any) -> datetime:
-    """A FHIR date or time as a moment; one without a time is its beginning, in UTC."""
-    if isinstance(told, datetime):
-        return told if told.tzinfo else told.replace(tzinfo=timezone.utc)
-    return datetime.combine(day(told), time.min, timezone.utc)
-
-
-def day(told: Any) -> date:
-    """A FHIR date as a day; a year or month is its first one."""
-    if isinstance(told, datetime):
-        return told.date()
-    if isinstance(told, date):
-        return told
-    year, _, month = str(told).partition("-")
-    return date(int(year), int(month or 1), 1)
 
 
 def measurements(resource: Resource, observation: Any, table: Codes) -> Iterator[Measurement]:

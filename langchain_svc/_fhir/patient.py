@@ -7,38 +7,18 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..errors import SvcRequestError
 from .bundle import Resource, checked, read_bundle
 from .concepts import Words, codes_of, masked, words_of
-from .observations import (
-    OLDEST,
-    Codes,
-    Measurement,
-    codes,
-    day,
-    instant,
-    is_final,
-    measurements,
-    newest,
-    time_of,
-)
+from .observations import Codes, Measurement, codes, is_final, measurements, newest, time_of
 from .report import FhirLeftOut, FhirReport, FhirTaken
+from .smoking import SMOKING, Smoking, read_smoking
 from .subject import Subject, identifying
+from .times import age, day, instant
 
 _HISTORY, _MEDICATIONS, _RISKS = "medical_history", "current_medications", "risk_factors"
-
-# LOINC 72166-2, tobacco smoking status: the answers of SNOMED CT and of LOINC's own list.
-_SMOKING = "72166-2"
-_SMOKERS: Mapping[str, str] = {
-    "449868002": "daily smoker", "LA18976-3": "daily smoker",
-    "428041000124106": "occasional smoker", "LA18977-1": "occasional smoker",
-    "428071000124103": "heavy smoker", "LA18981-3": "heavy smoker",
-    "428061000124105": "light smoker", "LA18982-1": "light smoker",
-    "77176002": "smoker", "LA18979-7": "smoker", "65568007": "smoker",
-    "8517006": "former smoker", "LA15920-4": "former smoker",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -86,19 +66,6 @@ def read_patient(
     return importing.finish(further_pages=read.further_pages)
 
 
-@dataclass(frozen=True, order=True)
-class _Smoking:
-    """An answer about smoking; the greatest is the newest."""
-
-    at: datetime
-    issued: datetime
-    entry: int
-    text: str  # empty where it is no risk factor, or no answer that is known
-
-    def left_out(self, reason: str) -> FhirLeftOut:
-        return FhirLeftOut(self.entry, "Observation", reason, _SMOKING)
-
-
 @dataclass
 class _Import:
     """One reading of a bundle, entry by entry."""
@@ -109,7 +76,7 @@ class _Import:
     person: dict[str, Any] = field(default_factory=dict)
     texts: dict[str, dict[str, str]] = field(default_factory=dict)  # by field, then in lower case
     measured: list[Measurement] = field(default_factory=list)
-    smoking: list[_Smoking] = field(default_factory=list)
+    smoking: list[Smoking] = field(default_factory=list)
     taken: list[FhirTaken] = field(default_factory=list)
     left_out: list[FhirLeftOut] = field(default_factory=list)
     not_read: Counter[str] = field(default_factory=Counter)
@@ -131,16 +98,26 @@ class _Import:
         reader = _READERS.get(resource.kind)
         if resource.kind == "Medication":
             return  # read where a statement or request refers to it
-        if reader is None:
+        if reader is None or self._has_other_codes(resource):
             self.not_read[resource.kind] += 1
         elif resource.modified:
             self.leave(resource, "it has a modifierExtension or implicitRules, which may change it")
-        else:
-            read = resource.read()
-            if resource.kind != "Patient" and not self.subject.owns(resource):
-                self.leave(resource, "its subject is not the patient, or cannot be told")
-            elif reason := reader(self, resource, read):
-                self.leave(resource, reason)
+        elif reason := self._read(reader, resource):
+            self.leave(resource, reason)
+
+    def _read(self, reader: _Reader, resource: Resource) -> str | None:
+        read = resource.read()
+        if resource.kind != "Patient" and not self.subject.owns(resource):
+            return "its subject is not the patient, or cannot be told"
+        return reader(self, resource, read)
+
+    def _has_other_codes(self, resource: Resource) -> bool:
+        """Whether it is an Observation that is not read: most are, and checking them takes long."""
+        found = resource.codes()
+        if found is None or found & self.options.codes.keys() or SMOKING in found:
+            return False
+        self.subject.owns(resource)  # another patient's is an error all the same
+        return True
 
     def leave(self, resource: Resource, reason: str) -> None:
         """Say why a resource was not taken."""
@@ -192,7 +169,7 @@ class _Import:
             self.left_out.append(last.left_out("it is no risk factor, or no answer that is known"))
         else:
             self.texts.setdefault(_RISKS, {})[last.text] = last.text
-            self.taken.append(FhirTaken(_RISKS, last.entry, "Observation", _SMOKING))
+            self.taken.append(FhirTaken(_RISKS, last.entry, "Observation", SMOKING))
 
 
 # -- one reader for each type; each returns why it took nothing -----------------------------------
@@ -203,7 +180,13 @@ def _patient(importing: _Import, resource: Resource, patient: Any) -> str | None
         end = importing.options.today
         if patient.deceasedDateTime:
             end = min(end, day(patient.deceasedDateTime))
-        importing.person["age"] = _age(patient.birthDate, end, resource)
+        born = day(patient.birthDate)
+        if born > end:
+            raise SvcRequestError(
+                f"Bundle.entry[{resource.entry}].resource (Patient): birthDate is after "
+                "the day for which the age is wanted (today, or the day of death)"
+            )
+        importing.person["age"] = age(born, end)
         exact = isinstance(patient.birthDate, date)
         note = "" if exact else "from a date of birth without a day, so up to a year too high"
         importing.taken.append(FhirTaken("age", resource.entry, "Patient", unit="a", note=note))
@@ -211,23 +194,6 @@ def _patient(importing: _Import, resource: Resource, patient: Any) -> str | None
         importing.person["sex"] = patient.gender
         importing.taken.append(FhirTaken("sex", resource.entry, "Patient"))
     return None if importing.person else "it has neither birthDate nor gender"
-
-
-_MONTHS = 12
-_TODDLER = 2
-
-
-def _age(born: Any, end: date, resource: Resource) -> float:
-    """Whole years; below two years whole months as a part of a year."""
-    birth = day(born)
-    if birth > end:
-        raise SvcRequestError(
-            f"Bundle.entry[{resource.entry}].resource (Patient): birthDate is after "
-            "the day for which the age is wanted (today, or the day of death)"
-        )
-    months = (end.year - birth.year) * _MONTHS + end.month - birth.month - (end.day < birth.day)
-    years = months // _MONTHS
-    return years if years >= _TODDLER else round(months / _MONTHS, 2)
 
 
 _OVER = frozenset({"inactive", "remission", "resolved"})
@@ -325,8 +291,8 @@ def _observation(importing: _Import, resource: Resource, observation: Any) -> st
             return "it was made before `since`, or does not say when"
     if any("modifierExtension" in part for part in _components(resource)):
         return "a component has a modifierExtension, which may change it"
-    if _SMOKING in codes_of(observation.code):
-        importing.smoking.append(_smoking(resource, observation))
+    if SMOKING in codes_of(observation.code):
+        importing.smoking.append(read_smoking(resource, observation))
         return None
     found = list(measurements(resource, observation, importing.options.codes))
     importing.measured += found
@@ -340,15 +306,8 @@ def _components(resource: Resource) -> Iterator[Mapping[str, Any]]:
             yield one
 
 
-def _smoking(resource: Resource, observation: Any) -> _Smoking:
-    answers = codes_of(observation.valueCodeableConcept)
-    text = next((_SMOKERS[code] for code in answers if code in _SMOKERS), "")
-    made = time_of(observation) or OLDEST
-    issued = instant(observation.issued) if observation.issued else OLDEST
-    return _Smoking(made, issued, resource.entry, text)
-
-
-_READERS: Mapping[str, Callable[[_Import, Resource, Any], str | None]] = {
+_Reader: TypeAlias = Callable[[_Import, Resource, Any], "str | None"]
+_READERS: Mapping[str, _Reader] = {
     "Patient": _patient,
     "Condition": _condition,
     "MedicationStatement": _medication,

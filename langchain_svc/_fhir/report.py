@@ -63,7 +63,8 @@ class FhirReport:
     Attributes:
         taken: What was taken, in the order of the fields.
         left_out: What was not taken though it is of a type that is read.
-        not_read: How many resources there were of each type that is not read.
+        not_read: How many resources there were of each type that is not read, and how many
+            Observations of codes that are not.
         further_pages: Whether the bundle names a next page, whose resources are not here.
     """  # noqa: D205  # one sentence over two lines
 

@@ -63,6 +63,7 @@ def converted(value: Decimal, unit: str, to: str, molar_mass: float | None) -> i
     if unit == to:
         whole = value == value.to_integral_value() and value.as_tuple().exponent == 0
         return int(value) if whole else float(value)
+    _registry()
     try:
         source, target = _quantity(unit), _quantity(to)
         measured = type(source)(float(value) * source.magnitude, source.units)
