@@ -61,7 +61,9 @@ class DicomImage:
     longest_side: int | None = 2048
 
     def __post_init__(self) -> None:
+        file = isinstance(self.source, (bytes, bytearray, Path)) or _is_dataset(self.source)
         for name, wrong, wanted in (
+            ("source", not file, "a file's bytes, a pathlib.Path or a pydicom dataset"),
             ("frame", not _counts(self.frame), "a number from 1, or None for the middle one"),
             ("longest_side", not _counts(self.longest_side), "a number of pixels, or None"),
             ("burned_in", self.burned_in not in {"refuse", "accept"}, '"refuse" or "accept"'),
@@ -138,9 +140,11 @@ def as_dicom(value: Any) -> DicomImage | None:
         return value
     if isinstance(value, (bytes, bytearray)):
         return DicomImage(value) if is_dicom(bytes(value[:MARKED])) else None
-    if any(kind.__module__ == "pydicom.dataset" for kind in type(value).__mro__):
-        return DicomImage(value)
-    return None
+    return DicomImage(value) if _is_dataset(value) else None
+
+
+def _is_dataset(value: Any) -> bool:
+    return any(kind.__module__ == "pydicom.dataset" for kind in type(value).__mro__)
 
 
 def _counts(value: Any) -> bool:

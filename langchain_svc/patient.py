@@ -342,8 +342,13 @@ def _doubted(error: ValidationError, report: FhirReport) -> str:
     for part in first["loc"]:
         if isinstance(part, int):
             entries = entries[part : part + 1]
-    origin = f" (Bundle.entry {', '.join(map(str, entries))})" if entries else ""
+    origin = f" (Bundle.entry {_listed(entries)})" if entries else ""
     return f"{'.'.join(map(str, first['loc']))}{origin}: {first['msg']}"
+
+
+def _listed(entries: list[int], most: int = 10) -> str:
+    more = f" and {len(entries) - most} more" if len(entries) > most else ""
+    return ", ".join(map(str, entries[:most])) + more
 
 
 def on_wire(record: BaseModel) -> dict[str, Any]:

@@ -551,3 +551,13 @@ def test_elements_that_name_a_patient_are_never_read(recwarn):
         json.dumps(repr(svc.DicomImage(data)))
         == "\"DicomImage(frame=None, window=None, blank=(), burned_in='refuse', longest_side=2048)\""
     )
+
+
+def test_what_is_drawn_in_unused_bits_is_not_shown():
+    ds = dataset(RAMP | 0x8000, bits=12)
+    assert (drawn(ds) == drawn(dataset(RAMP, bits=12))).all()
+
+
+def test_a_source_is_a_file_or_its_bytes_and_no_text():
+    with pytest.raises(svc.SvcRequestError, match=r"source must be .*Path"):
+        svc.DicomImage("ct.dcm")

@@ -898,3 +898,49 @@ def test_observations_of_other_codes_are_counted_but_not_another_patients():
     assert record.fhir_report.left_out == ()
     with pytest.raises(svc.SvcRequestError, match="another patient"):
         taken({**other, "subject": {"reference": STRANGERS[0]}})
+
+
+def test_a_display_is_not_another_medication():
+    held = {
+        "resourceType": "Medication",
+        "code": concept("1", "warfarin 5 MG", "http://www.whocc.no/atc"),
+    }
+    made = bundle(
+        held,
+        *(
+            medication(medicationCodeableConcept=None, medicationReference=reference)
+            for reference in (
+                {"display": "aspirin"},
+                {"reference": "Medication/None", "display": "digoxin"},
+            )
+        ),
+    )
+    for entry in made["entry"]:
+        del entry["fullUrl"]
+    assert svc.PatientContext.from_fhir(made).current_medications == ("aspirin", "digoxin")
+
+
+def nested(depth):
+    held = {"url": "http://x.example", "valueString": "x"}
+    for _ in range(depth):
+        held = {"url": "http://x.example", "extension": [held]}
+    return held
+
+
+@pytest.mark.parametrize("depth", [3, 2000])
+def test_depth_is_bounded(depth):
+    assert svc.PatientContext.from_fhir(bundle(first=patient(name=[nested(depth)])))
+    made = condition(code={"text": "x", "extension": [nested(depth)]})
+    if depth == 3:
+        assert taken(made).medical_history == ("x",)
+    else:
+        with pytest.raises(svc.SvcRequestError, match=r"entry\[1\].*\(Condition\): .*nested"):
+            taken(made, made)
+
+
+def test_an_error_about_many_entries_names_a_few():
+    with pytest.raises(
+        svc.SvcRequestError, match=r"medical_history \(Bundle\.entry 1, 2, .* and 220 more\)"
+    ) as raised:
+        taken(*[condition(display=f"c{n}") for n in range(230)])
+    assert len(str(raised.value)) < 200

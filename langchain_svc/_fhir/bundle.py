@@ -63,6 +63,12 @@ class Resource:
     raw: Mapping[str, Any] = field(repr=False)
 
     @property
+    def id(self) -> str:
+        """Its id; empty where it has none."""
+        held = self.raw.get("id")
+        return held if isinstance(held, str) else ""
+
+    @property
     def modified(self) -> bool:
         """Whether it says that its elements mean something else for those who know."""
         return "modifierExtension" in self.raw or "implicitRules" in self.raw
@@ -168,6 +174,8 @@ def checked(kind: str, raw: Mapping[str, Any], place: str) -> Any:
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         raise SvcRequestError(f"Bundle.{place} ({kind}): {_said(first)}") from None
+    except RecursionError:
+        raise SvcRequestError(f"Bundle.{place} ({kind}): it is nested too deeply") from None
 
 
 def _pruned(name: str, value: Any) -> Any:

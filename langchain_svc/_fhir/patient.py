@@ -86,12 +86,11 @@ class _Import:
         self.identifying: re.Pattern[str] | None = (
             identifying(resource.raw) if resource is not None else None
         )
-        self.medications = {
-            key: one
-            for one in self.resources
-            if one.kind == "Medication"
-            for key in (one.url, f"Medication/{one.raw.get('id')}")
-        }
+        self.medications: dict[str, Resource] = {}
+        for one in self.resources:
+            if one.kind == "Medication":
+                names = (one.url, f"Medication/{one.id}" if one.id else "")
+                self.medications |= {name: one for name in names if name}
 
     def add(self, resource: Resource) -> None:
         """Take what a resource holds, or say why not."""

@@ -36,9 +36,8 @@ class Subject:
         self.resource = patients[0] if patients else None
         self._url, self._id = "", ""
         if self.resource is not None:
-            given = self.resource.raw.get("id")
             self._url = _without_version(self.resource.url)
-            self._id = given if isinstance(given, str) else _id_of(self._url)
+            self._id = self.resource.id or _id_of(self._url)
 
     def owns(self, resource: Resource) -> bool:
         """Whether a resource is this patient's; false where it is about something else or unclear.
@@ -108,13 +107,17 @@ _SHORTEST = 3  # initials and particles of names are parts of too many words
 _IDENTIFYING = frozenset({"family", "given", "text", "value", "line", "postalCode"})
 
 
-def _texts(value: Any, *, taken: bool = False) -> set[str]:
+_DEEPEST = 8  # names and addresses are flatter; what is deeper are extensions of extensions
+
+
+def _texts(value: Any, *, taken: bool = False, depth: int = 0) -> set[str]:
     """The texts under the names that identify somebody."""
     if isinstance(value, str):
         return {value.strip()} if taken else set()
-    if isinstance(value, Mapping):
-        parts = [_texts(held, taken=name in _IDENTIFYING) for name, held in value.items()]
-        return set().union(*parts)
-    if isinstance(value, (list, tuple)):
-        return set().union(*[_texts(one, taken=taken) for one in value])
-    return set()
+    parts: list[set[str]] = []
+    if isinstance(value, Mapping) and depth < _DEEPEST:
+        for name, held in value.items():
+            parts.append(_texts(held, taken=name in _IDENTIFYING, depth=depth + 1))
+    elif isinstance(value, (list, tuple)) and depth < _DEEPEST:
+        parts = [_texts(one, taken=taken, depth=depth + 1) for one in value]
+    return set().union(*parts)
