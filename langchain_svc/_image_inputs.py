@@ -11,6 +11,7 @@ words in. The two short methods of `ImageInputs` run the calls.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -138,9 +139,7 @@ class ImageInputs(VisionSettings):
             return messages
         gallery = Gallery(messages, self.images)
         for handle, place, call in self._calls(gallery, limits):
-            with place.named():
-                (reading,) = self._pieces(call)
-            gallery.words[handle] = self.images.describe(handle, reading.text)
+            gallery.words[handle] = self._described(handle, place, call)
         return gallery.in_words()
 
     async def _ain_words(
@@ -151,14 +150,47 @@ class ImageInputs(VisionSettings):
             return messages
         gallery = Gallery(messages, self.images)
 
-        async def look(handle: str, place: Place, call: Call[Any]) -> None:
-            with place.named():
-                (reading,) = [reading async for reading in self._apieces(call)]
-            gallery.words[handle] = self.images.describe(handle, reading.text)
+        async def describe(handle: str, place: Place, call: Call[Any]) -> None:
+            gallery.words[handle] = await self._adescribed(handle, place, call)
 
-        asks = [look(*ask) for ask in self._calls(gallery, limits)]
+        asks = [describe(*ask) for ask in self._calls(gallery, limits)]
         await gather(asks, at_once=_AT_ONCE)
         return gallery.in_words()
+
+    def _described(self, handle: str, place: Place, call: Call[Any]) -> str:
+        """What a vision model says of an image, also where another call is asking already."""
+        claim, mine = self.images.claims.take(handle)
+        while not mine and claim.wait(_left(call)):
+            if known := self.images.description(handle):
+                return known
+            claim, mine = self.images.claims.take(handle)  # the other has failed
+        with self._released(handle, mine=mine), place.named():
+            if known := self.images.description(handle):
+                return known
+            (reading,) = self._pieces(call)
+            return self.images.describe(handle, reading.text)
+
+    async def _adescribed(self, handle: str, place: Place, call: Call[Any]) -> str:
+        """The asynchronous twin of `_described`."""
+        claim, mine = self.images.claims.take(handle)
+        while not mine and await claim.await_(_left(call)):
+            if known := self.images.description(handle):
+                return known
+            claim, mine = self.images.claims.take(handle)  # the other has failed
+        with self._released(handle, mine=mine), place.named():
+            if known := self.images.description(handle):
+                return known
+            (reading,) = [reading async for reading in self._apieces(call)]
+            return self.images.describe(handle, reading.text)
+
+    @contextmanager
+    def _released(self, handle: str, *, mine: bool) -> Iterator[None]:
+        """Lets those go on that wait for a claim of ours, whatever came of it."""
+        try:
+            yield
+        finally:
+            if mine:
+                self.images.claims.release(handle)
 
     def _known_words(self, messages: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
         """The same with what is known already; nothing is asked."""
@@ -175,6 +207,11 @@ class ImageInputs(VisionSettings):
             (image.handle, place, self._vision_call(image.sendable, "describe", limits))
             for image, place in unseen
         ]
+
+
+def _left(call: Call[Any]) -> float | None:
+    """Seconds until the call's deadline; the call itself says when that has passed."""
+    return None if call.until == math.inf else max(0.0, call.until - call.clock())
 
 
 def _safe(description: str) -> str:

@@ -15,6 +15,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ._claims import Claims
 from ._settings import shown
 from ._wire.addresses import check_address
 from ._wire.metadata import without_metadata
@@ -111,6 +112,7 @@ class ImageStore:
         self._images: dict[str, StoredImage] = {}
         self._count = 0
         self._lock = threading.Lock()
+        self.claims = Claims()  # on images that are being described
 
     def add(
         self,
@@ -178,6 +180,11 @@ class ImageStore:
             if image is not None:
                 self._images[handle] = replace(image, description=description)
         return description
+
+    def description(self, handle: str) -> str:
+        """What a vision model said of an image; empty where none did, or the image is gone."""
+        image = self._images.get(handle)
+        return image.description if image is not None else ""
 
     def get(self, handle: str) -> StoredImage:
         """The image of a handle.
