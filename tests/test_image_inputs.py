@@ -10,12 +10,14 @@ from io import BytesIO
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.tracers.base import BaseTracer
 from PIL import Image
 
 from langchain_svc import (
     ChatSvc,
     ImageStore,
     SvcAnalyzeImage,
+    SvcBadRequestError,
     SvcRequestError,
     SvcResponseError,
     SvcServerError,
@@ -504,3 +506,39 @@ def test_no_view_of_the_model_shows_an_image(seeing):
     seeing.invoke([HumanMessage([image(RED)])])
     assert RED not in repr(seeing) + str(seeing.to_json()) + str(seeing.model_dump())
     assert "vision model" not in repr(seeing.images.get("img_1"))
+
+
+class Recorded(BaseTracer):
+    """All that a tracer is told, as text."""
+
+    def __init__(self):
+        super().__init__()
+        self.told = []
+
+    def _persist_run(self, run):
+        self.told.append(run.model_dump_json() + repr(vars(run)))
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_private_model_keeps_images_and_their_descriptions_out_of_traces(
+    sandbox, words, way
+):
+    written = "Zebulon Quux, ward 3"
+    recorded = Recorded()
+    model = ChatSvc(**words, privacy="phi", max_retries=0, callbacks=[recorded])
+    messages = [HumanMessage([text("Who is this?"), image(RED)])]
+    with model:
+        sandbox.faults = [Fault(path="/vision", body={"description": written})]
+        await ask(model, messages, way)
+        sandbox.faults = [Fault(path="/vision", status=400, body={"error": f"{written} {RED}"})]
+        model.images.remove("img_1")
+        with pytest.raises(
+            SvcBadRequestError, match=r"^Image 1 of message 1 .* answered 400"
+        ) as bad:
+            await ask(model, messages, way)
+    assert written in prompts(sandbox)[0][0]["content"]
+    assert len(recorded.told) == 2
+    for told in (*recorded.told, str(bad.value)):
+        assert RED[:60] not in told
+        assert "Who is this" not in told
+    assert "Quux" not in recorded.told[0]
