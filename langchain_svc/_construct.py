@@ -35,7 +35,7 @@ class Constructed:
 
     if not TYPE_CHECKING:  # a type checker reads the words of a constructor from the fields
 
-        def __init__(self, **words: Any) -> None:
+        def __init__(self, /, **words: Any) -> None:  # a model may name an argument "self"
             construct(super().__init__, words)
 
 
