@@ -21,6 +21,7 @@ from ._stop import StopCutter
 from ._tokens import count_tokens
 from ._turns import PROVIDER
 from ._wire import general
+from ._wire.failures import own_label
 from ._wire.limits import read_rate_limit
 from .errors import SvcRequestError
 
@@ -89,7 +90,7 @@ class Prompt:
         found = {
             "model_name": model or self._options.model,
             **known,
-            "request_id": headers.get("x-request-id"),
+            "request_id": own_label(headers.get("x-request-id"), self.call.request.secrets),
             "rate_limit": read_rate_limit(headers, time.time()),
             "retries": self.call.retries,
             "waited": round(self.call.waited, 3),

@@ -33,6 +33,7 @@ from ._messages import Turns
 from ._stop import StopCutter
 from ._structured import CHECKED
 from ._tokens import TOKENS_A_TURN, count_tokens
+from ._wire.failures import own_label
 from ._wire.limits import read_rate_limit
 from ._wire.v1 import Completion
 from .errors import SvcOutputError
@@ -237,7 +238,7 @@ class Turn:
         known = {
             "id": id_,
             "created": created,
-            "request_id": headers.get("x-request-id"),
+            "request_id": own_label(headers.get("x-request-id"), self._running.request.secrets),
             "rate_limit": read_rate_limit(headers, time.time()),
             "retries": self._retries,
             "waited": round(self._waited, 3),

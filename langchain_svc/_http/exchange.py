@@ -119,6 +119,7 @@ Conversation = Generator[Any, Reply, None]
 class Reader(Protocol, Generic[T]):
     """Turns the body of one good answer into pieces for the caller."""
 
+    secrets: tuple[str, ...]  # keys, which a service may repeat and nobody may see
     fault: str | None  # why the answer cannot be taken
     error: Any  # an error object that stood in the answer
     delivered: bool  # a piece has been handed on
@@ -249,6 +250,7 @@ def _attempt(
         permit.answered()
     if not 200 <= head.status < 300:  # noqa: PLR2004
         return (yield from _refusal(call, head, patience))
+    reader.secrets = call.request.secrets
     reader.begin(head)
     try:
         body = BodyReader(head.headers.get("content-encoding", ""), call.limits.max_bytes)

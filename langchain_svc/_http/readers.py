@@ -15,6 +15,13 @@ T = TypeVar("T")
 _EMPTY_REASONS = frozenset({"content_filter"})
 
 
+def _without(secrets: tuple[str, ...], data: bytes) -> bytes:
+    """The bytes of an answer without the keys that a service repeats in it."""
+    for secret in secrets:
+        data = data.replace(secret.encode(), b"[key]")
+    return data
+
+
 class TextReader:
     """Reads a streamed answer: every piece is a text.
 
@@ -25,6 +32,7 @@ class TextReader:
     """
 
     def __init__(self, *, merge: bool = True, strict_end: bool = True) -> None:
+        self.secrets: tuple[str, ...] = ()
         self.delivered = False
         self.whole = False
         self._merge = merge
@@ -38,7 +46,7 @@ class TextReader:
         self.decoder = StreamDecoder(label, strict_end=self._strict_end)
 
     def feed(self, data: bytes) -> list[str]:
-        return self._hand_on(self.decoder.feed(data))
+        return self._hand_on(self.decoder.feed(_without(self.secrets, data)))
 
     def finish(self) -> list[str]:
         texts = self._hand_on(self.decoder.finish())
@@ -84,6 +92,7 @@ class WholeReader(Generic[T]):
     """Reads a whole answer: its one piece is what `parse` makes of the body."""
 
     def __init__(self, parse: Callable[[bytes], T]) -> None:
+        self.secrets: tuple[str, ...] = ()
         self.delivered = False
         self.fault: str | None = None
         self.error: Any = None
@@ -103,7 +112,7 @@ class WholeReader(Generic[T]):
 
     def finish(self) -> list[T]:
         try:
-            return [self._parse(b"".join(self._parts))]
+            return [self._parse(_without(self.secrets, b"".join(self._parts)))]
         except UnreadableError as error:
             self.fault, self.error = str(error), error.said
             return []

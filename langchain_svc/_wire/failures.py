@@ -124,13 +124,21 @@ def safe_label(
     """A short machine word of the server's, or None for anything else and for what was sent."""
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value)
-    if not isinstance(value, str) or not re.fullmatch(r"[\w.:/-]{1,80}", value, re.ASCII):
+    if not isinstance(value, str) or not _LABEL.fullmatch(value):
         return None
     # Whole words only: a single digit of a prompt stands in nearly every id of letters and digits.
     safe = _without_words(value, secrets, "\n".join(private).casefold()) == value
     return value if safe else None
 
 
+def own_label(value: str | None, secrets: Iterable[str]) -> str | None:
+    """A short machine word of the server's, such as the id of a request; None for a key."""
+    if value is None or not _LABEL.fullmatch(value):
+        return None
+    return None if any(secret in value for secret in secrets) else value
+
+
+_LABEL = re.compile(r"[\w.:/-]{1,80}", re.ASCII)
 _MESSAGE_KEYS = ("message", "detail", "description", "msg", "title")
 _QUOTED = 4  # letters from which on a part of a word counts as quoted
 _WORD = re.compile(r"[^\W_]+(?:[-'_.@:/][^\W_]+)*")
