@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +27,10 @@ _BROKEN_UTF8 = "a character of the stream was cut in half or is no UTF-8"
 _BROKEN_JSON = "a piece of the stream is malformed JSON"
 _HALF_EVENT = "the stream ended inside an event"
 _SURE_KEYS = frozenset({"choices", "usage", "success", "done", "finish_reason", "error", "tokens"})
+_BEGINS_ANSWER = re.compile(
+    rb'\A\s*\{\s*"(?:choices|success|usage|object|done)"|'
+    rb'"object"\s*:\s*"chat\.completion|"choices"\s*:\s*\[\s*\{'
+)
 _END_EVENTS = frozenset({b"done", b"end", b"complete", b"finish"})
 
 
@@ -154,10 +159,11 @@ class Events:
             self._field(rest)
         if not self._data:
             return texts
-        if self._plain and b"".join(self._data) != b"[DONE]":
+        if not self._plain or self._data == [b"[DONE]"]:
+            self._dispatch(texts)
+        if self._plain and not self._seen.ended:
             self._seen.fault = _HALF_EVENT  # nothing tells a whole piece from a cut one
-            return texts
-        self._dispatch(texts)
+            return []
         if self._seen.fault == _BROKEN_JSON:
             self._seen.fault = _HALF_EVENT
         return texts
@@ -297,7 +303,7 @@ class Either:
         try:
             whole = is_answer(load(body), sure=True)
         except ValueError:
-            whole = False
+            whole = begins_answer(body)
         decoder = Objects(self._seen) if whole else Text(self._seen)
         return decoder.feed(body) + decoder.finish()
 
@@ -307,6 +313,11 @@ def is_answer(value: Any, *, sure: bool) -> bool:
     if not isinstance(value, dict) or read_object(value) is None:
         return False
     return not sure or bool(_SURE_KEYS & value.keys())
+
+
+def begins_answer(data: bytes) -> bool:
+    """Whether broken JSON is surely the beginning of an answer, and no text of a model."""
+    return bool(_BEGINS_ANSWER.search(data))
 
 
 def quick_text(data: bytes) -> str | None:

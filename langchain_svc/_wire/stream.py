@@ -18,6 +18,7 @@ from .formats import Seen
 _BOM = b"\xef\xbb\xbf"
 _FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
 _EVENT_BLOCK = re.compile(rb"(?:(?:data|event|id|retry)?:[^\n]*\n)+\n+")
+_CUT_EVENT = re.compile(rb"^data: ?\{", re.MULTILINE)
 _FIRST_KEY = re.compile(rb'\{\s*"([^"\\]*)"')
 # Keys that an answer of the service may begin with, and those that only such an answer has.
 _KEYS = frozenset(
@@ -155,7 +156,8 @@ def _recognise(head: bytes, label: str, *, final: bool) -> str | None:
     if body.startswith(_FIELDS):
         return _recognise_events(body, label, final=final)
     if any(field.startswith(body) for field in _FIELDS):
-        return "text" if final else None
+        # Cut this short, an event is no text where events were announced.
+        return ("events" if label == "events" else "text") if final else None
     if label == "objects" and body[:1] == b'"':
         return "objects"
     if label in {"html", "objects", "events"} and body[:1] == b"<":
@@ -180,6 +182,8 @@ def _recognise_json(body: bytes, label: str, *, final: bool) -> str | None:
     try:
         value = formats.load(line)
     except ValueError:
+        if final and formats.begins_answer(body):
+            return "objects"
         return "either" if newline else "text"
     # Model text can be JSON too; under a label that says text, only sure signs overrule it.
     return "objects" if formats.is_answer(value, sure=bool(label)) else "text"
@@ -192,6 +196,8 @@ def _recognise_events(body: bytes, label: str, *, final: bool) -> str | None:
     lines = body.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     block = _EVENT_BLOCK.match(lines)
     if block is None:
+        if final and _CUT_EVENT.search(lines):
+            return "events"
         whole = lines.split(b"\n")[:-1]
         prose = any(line and not line.startswith(_FIELDS) for line in whole)
         return "text" if prose or final else None

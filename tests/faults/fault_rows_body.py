@@ -183,6 +183,7 @@ row(GROUP, "a status that is no number", says(b"HTTP/1.1 abc\r\n\r\n", CLOSE), w
 
 GROUP = "Streams"
 row(GROUP, "no end mark", body("no end"), whole=None, stream=replace(BROKEN, partial="*"))
+row(GROUP, "cut inside the first event, where only the connection's end shows it", lambda c: [head("200 OK", typed(c)) + c.good[:20], CLOSE], whole=None, stream=NO_TEXT)
 row(GROUP, "an error object", body("error"), whole=None, stream=BROKEN)
 row(GROUP, "a broken chunk after the first event", lambda c: [head("200 OK", typed(c), CHUNKED) + chunk(first_event(c)) + b"zz\r\n"], whole=None, stream=BROKEN)
 row(GROUP, "a reset inside the second event", lambda c: [head("200 OK", typed(c), CHUNKED) + chunk(first_event(c)) + chunk(c.good[len(first_event(c)) :])[:20], 0.05, RESET], whole=None, stream=BROKEN)

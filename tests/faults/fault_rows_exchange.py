@@ -193,15 +193,15 @@ row(GROUP, "reset after the answer", lambda c: [*good(c), 0.05, RESET], whole=An
 # -- time -----------------------------------------------------------------------------------------
 
 GROUP = "Time"
-IDLE = Fails(svc.SvcTimeoutError, says="0.25 s")
-LATE = Fails(svc.SvcTimeoutError, says="deadline of 0.6 s")
-LATE_STREAM = Fails(svc.SvcStreamError, says="deadline of 0.6 s")
-STALLED = Fails(svc.SvcStreamError, partial=FIRST, says="0.25 s")
-row(GROUP, "never answers", says(HOLD), whole=replace(IDLE, requests=2), settings={"timeout": 0.25})
-row(GROUP, "never answers, once", says(HOLD), good, whole=Answer(2), settings={"timeout": 1.0})
-row(GROUP, "stops inside the body, once", in_part(HOLD), good, whole=Answer(2), stream=NOT, settings={"timeout": 1.0})
+IDLE = Fails(svc.SvcTimeoutError, says="0.75 s")
+LATE = Fails(svc.SvcTimeoutError, says="deadline of 0.8 s")
+LATE_STREAM = Fails(svc.SvcStreamError, says="deadline of 0.8 s")
+STALLED = Fails(svc.SvcStreamError, partial=FIRST, says="0.75 s")
+row(GROUP, "never answers", says(HOLD), whole=replace(IDLE, requests=2), settings={"timeout": 0.75})
+row(GROUP, "never answers, once", says(HOLD), good, whole=Answer(2), settings={"timeout": 1.5})
+row(GROUP, "stops inside the body, once", in_part(HOLD), good, whole=Answer(2), stream=NOT, settings={"timeout": 1.5})
 row(GROUP, "stops inside the head", says(b"HTTP/1.1 200 OK\r\nContent-", HOLD), whole=IDLE, settings=SHORT)
-row(GROUP, "stops before the body", before_body(HOLD), whole=replace(IDLE, requests=2), stream=BROKEN_TWICE, settings={"timeout": 0.25})
+row(GROUP, "stops before the body", before_body(HOLD), whole=replace(IDLE, requests=2), stream=BROKEN_TWICE, settings={"timeout": 0.75})
 row(GROUP, "stops inside the body", in_part(HOLD), whole=IDLE, stream=STALLED, settings=SHORT)
 row(GROUP, "a head that trickles", says(Drip(head("200 OK", "X-Slow: " + "x" * 500))), whole=LATE, settings=HURRIED)
 row(GROUP, "a head that never ends", says(b"HTTP/1.1 200 OK\r\n", Drip(b"X-Slow: x\r\n", 0.01, step=11)), whole=LATE, settings=HURRIED)

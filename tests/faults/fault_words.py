@@ -104,8 +104,8 @@ class Rows(list):
         self.append(Row(group, name, scripts, whole, owed, given, **more))
 
 
-SHORT = {"timeout": 0.25, "max_retries": 0}
-HURRIED = {"deadline": 0.6, "max_retries": 0}
+SHORT = {"timeout": 0.75, "max_retries": 0}
+HURRIED = {"deadline": 0.8, "max_retries": 0}
 SMALL = {"max_response_bytes": MB}
 NO_RETRY = {"max_retries": 0}
 

@@ -100,6 +100,38 @@ def test_one_byte_at_a_time(name, label):
     assert (text, seen.fault) == (TEXT, None)
 
 
+OWN_LABEL = {"sse": "text/event-stream", "ndj": "application/x-ndjson", "jso": "application/json"}
+# Whole pieces of plain text with no end mark are no different from the first of them.
+ENDED = [name for name in BODIES if name[:3] in OWN_LABEL and not name.startswith("sse plain")]
+
+
+@pytest.mark.parametrize("name", ENDED)
+def test_the_beginning_of_an_answer_is_no_answer(name):
+    for at in range(len(BODIES[name])):
+        text, seen = decode(OWN_LABEL[name[:3]], BODIES[name][:at])
+        assert seen.fault or text in {"", TEXT}, f"cut at {at}: {text!r}"
+
+
+@pytest.mark.parametrize("label", LABELS)
+@pytest.mark.parametrize(
+    "body",
+    [b'data: {"id": "c1", "mod', b'data:{"cho', b'id: 7\ndata: {"choices": [{', b'{"choices": [{"ind', b'{"success": true, "resp',
+     b'{"id": "c1", "object": "chat.completion.chunk", "mo', b'{\n  "id": "c1",\n  "choices": [\n    {\n'],
+)  # fmt: skip
+def test_what_surely_begins_an_answer_is_no_text(body, label):
+    text, seen = decode(label, body)
+    assert (text, bool(seen.fault)) == ("", True)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"d", b"e", b"data", b"id", b'{"name": "Bo', b'{"answer": "a', b"{", b"data: a plain line"],
+)
+def test_short_texts_of_a_model_are_text(body):
+    text, seen = decode("text/plain", body)
+    assert (text, seen.fault) == (body.decode(), None)
+
+
 def test_what_a_stream_says_besides_its_text():
     _, seen = decode("text/event-stream", BODIES["sse"])
     assert (seen.model, seen.id, seen.finish_reason, seen.usage) == ("svc-pro", "c1", "stop", USAGE)
