@@ -27,7 +27,7 @@ ROWS = [*fault_rows_exchange.ROWS, *fault_rows_body.ROWS]
 WAYS = ("sync", "async")
 # Peers hold a connection for 20 s, so what ends earlier was ended by us.
 LONGEST_CELL = 15.0
-_KEYS = itertools.count(1)
+NEW_KEYS = itertools.count(1)  # a key for each cell: those of one key spare a service together
 _AT_ONCE = 14
 
 
@@ -73,7 +73,7 @@ class _Trial:
         scripts = [partial(self._script, places, script) for script in row.scripts]
         good = response(column.good, "200 OK", f"Content-Type: {column.label}")
         self.cell = Cell(scripts, lambda: [good])
-        self.key = f"secret-key-{next(_KEYS)}"
+        self.key = f"secret-key-{next(NEW_KEYS)}"
         url = row.route(places.peer.add(self.cell)).format(closed=places.closed_port)
         self.made = column.make(url, api_key=self.key, **row.settings)
         self.problems = []

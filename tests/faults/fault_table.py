@@ -1,8 +1,9 @@
 """Runs the whole fault matrix and writes what was found as docs/faults.md.
 
-    python tests/faults/fault_table.py             # run every cell; write the table if all are right
-    python tests/faults/fault_table.py --memory    # measure what large bodies take of the memory
-    python tests/faults/fault_table.py --write     # only write the table
+    python tests/faults/fault_table.py               # run every cell; write the table if all are right
+    python tests/faults/fault_table.py --memory      # measure what large bodies take of the memory
+    python tests/faults/fault_table.py --damage 100  # cut at every byte, and 100 random damages
+    python tests/faults/fault_table.py --write       # only write the table
 
 The table shows the declarations; it is written only when every cell was as declared.
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import random
 import sys
 import time
 import tracemalloc
@@ -18,6 +20,7 @@ from itertools import groupby
 from pathlib import Path
 
 from fault_columns import COLUMNS
+from fault_damage import all_wrong, cuts, damages
 from fault_matrix import ROWS, WAYS, Places, cells_of, new_pool, run_row, told
 from fault_peer import CHUNKED, Cell, Flood, chunk, head
 from fault_words import Answer
@@ -67,7 +70,9 @@ event loop: {rows} faults, {columns} classes, {cells} cells. A cell is right whe
 - the same object then gets a right answer without another try, and leaves no connection open.
 
 `python tests/faults/fault_table.py` runs them all and writes this file; the tests run them too.
-With `--memory` it measures what bodies beyond the limit take.
+With `--memory` it measures what bodies beyond the limit take; with `--damage 100` it cuts every good
+answer at every byte, in four frames, and damages it 100 times at random: the beginning of an answer
+must be no answer, and every error must be one of this package.
 
 Whole answers are those of
 
@@ -136,15 +141,31 @@ def measure():
                 print(f"{name}, {column.name}: {said}, peak {peak / MIB:.1f} MiB, limit {limit / MIB:.0f} MiB")  # fmt: skip
 
 
+def damage(times):
+    """Cuts and damages every good answer; gives the exit code."""
+    seed = random.randrange(2**32)
+    cases = {"cuts": cuts(), f"damages, seed {seed}": damages(random.Random(seed), times)}
+    wrong = 0
+    with Places() as places, new_pool() as pool:
+        for name, some in cases.items():
+            problems, count = all_wrong(places, pool, some, cut=name == "cuts")
+            print(f"{count:,} {name}: {len(problems)} wrong", *problems[:20], sep="\n")
+            wrong += len(problems)
+    return 1 if wrong else 0
+
+
 def main():
     """Runs the command; gives its exit code."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--memory", action="store_true", help="measure large bodies")
+    parser.add_argument("--damage", type=int, help="cut answers everywhere, and damage them")
     parser.add_argument("--write", action="store_true", help="only write the table")
     options = parser.parse_args()
     if options.memory:
         measure()
         return 0
+    if options.damage is not None:
+        return damage(options.damage)
     if not options.write and run():
         return 1
     DOCUMENT.write_text(render(), encoding="utf-8")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
+from fault_damage import all_wrong, cuts, damages
 from fault_matrix import ROWS, Places, new_pool, run_row, told
 from fault_table import DOCUMENT, render
 
@@ -22,6 +25,14 @@ def pool():
 @pytest.mark.parametrize("row", ROWS, ids=[f"{row.group}-{row.name}"[:90] for row in ROWS])
 def test_every_class_in_this_fault(places, pool, row):
     assert told(run_row(places, row, pool)) == ""
+
+
+def test_the_beginning_of_an_answer_is_no_answer(places, pool):
+    assert all_wrong(places, pool, cuts(step=31), cut=True)[0] == []
+
+
+def test_no_damage_brings_out_a_foreign_error(places, pool):
+    assert all_wrong(places, pool, damages(random.Random(7), 6), cut=False)[0] == []
 
 
 def test_the_table_in_the_docs_is_this_matrix():
