@@ -70,7 +70,11 @@ class Stream(httpcore.NetworkStream):
         timeout: float | None = None,
     ) -> httpcore.NetworkStream:
         wait = _timeout(timeout, httpcore.ConnectTimeout)
-        return Stream(self._stream.start_tls(ssl_context, server_hostname, wait))
+        try:
+            return Stream(self._stream.start_tls(ssl_context, server_hostname, wait))
+        except BaseException:  # httpcore leaves the socket open where it is interrupted
+            self._stream.close()
+            raise
 
     def get_extra_info(self, info: str) -> Any:
         # Of an idle connection httpcore asks this, and drops one that has something to say.
@@ -121,7 +125,11 @@ class AsyncStream(httpcore.AsyncNetworkStream):
         timeout: float | None = None,
     ) -> httpcore.AsyncNetworkStream:
         wait = _timeout(timeout, httpcore.ConnectTimeout)
-        return AsyncStream(await self._stream.start_tls(ssl_context, server_hostname, wait))
+        try:
+            return AsyncStream(await self._stream.start_tls(ssl_context, server_hostname, wait))
+        except BaseException:  # httpcore leaves the socket open where it is cancelled
+            await self._stream.aclose()
+            raise
 
     def get_extra_info(self, info: str) -> Any:
         # Of an idle connection httpcore asks this, and drops one that has something to say.

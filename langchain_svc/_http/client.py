@@ -24,6 +24,7 @@ from .backend import retire_if_surplus
 from .connections import Connections
 from .exchange import Call, Close, Head, Lost, Open, Read, Reply, Sleep, converse
 from .quiet import quietly
+from .undivided import undivided
 
 _TIMEOUTS = (httpx.ConnectTimeout, httpx.ReadTimeout, httpx.WriteTimeout, httpx.PoolTimeout)
 
@@ -186,7 +187,7 @@ class AsyncLink:
         response, self._response = self._response, None
         if response is not None:
             retire_if_surplus(response)
-            await response.aclose()
+            await undivided(response.aclose())
         return None
 
     async def sleep(self, step: Sleep) -> Reply:

@@ -32,6 +32,7 @@ import httpx
 from ..config import check_proxy, is_loopback
 from ..errors import SvcRequestError
 from .backend import AsyncBackend, Backend
+from .undivided import undivided
 
 _LIMITS = httpx.Limits(max_connections=256, max_keepalive_connections=64, keepalive_expiry=15.0)
 
@@ -53,6 +54,9 @@ class AsyncTransport(httpx.AsyncHTTPTransport):
     def __init__(self, url: str, proxy: str | None) -> None:
         super().__init__(verify=_tls(url, proxy), limits=_LIMITS, proxy=proxy)
         self._pool._network_backend = AsyncBackend(self._pool._network_backend)  # noqa: SLF001
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        return await undivided(super().handle_async_request(request))
 
 
 def _tls(url: str, proxy: str | None) -> ssl.SSLContext:

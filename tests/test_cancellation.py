@@ -1,0 +1,288 @@
+"""Deadlines and cancellation reach every wait of a call, and leave nothing behind."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import socket
+import threading
+import time
+import types
+
+import pytest
+from peers import RawServer, chunked_head, http_chunk
+from pydantic import BaseModel
+
+import langchain_svc as svc
+from langchain_svc._http import connections
+from langchain_svc._http.budget import FAILURES
+from langchain_svc.sandbox import Fault, Sandbox
+
+pytestmark = pytest.mark.filterwarnings("error::ResourceWarning")
+EVENT = b'data: {"choices":[{"index":0,"delta":{"content":"Hi"},"finish_reason":null}]}\n\n'
+
+
+class City(BaseModel):
+    name: str
+
+
+def settled(read, wanted, seconds=2.0):
+    until = time.monotonic() + seconds
+    while read() != wanted and time.monotonic() < until:
+        time.sleep(0.01)
+    return read()
+
+
+# -- places where a call can get stuck ------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def full_backlog():
+    """A port that answers no attempt to connect: its queue is full."""
+    with (
+        socket.create_server(("127.0.0.1", 0), backlog=0) as server,
+        contextlib.ExitStack() as stack,
+    ):
+        address = server.getsockname()
+        for _ in range(4):
+            filler = stack.enter_context(socket.socket())
+            filler.setblocking(False)
+            filler.connect_ex(address)
+        yield {"api_key": "k", "base_url_v1": f"http://127.0.0.1:{address[1]}"}
+
+
+@contextlib.contextmanager
+def endless_handshake():
+    """A port that takes connections and says nothing in TLS."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield {"api_key": "k", "base_url_v1": f"https://127.0.0.1:{server.getsockname()[1]}"}
+
+
+@contextlib.contextmanager
+def behaving(*faults):
+    with Sandbox(faults=faults) as box:
+        yield box.v1
+
+
+@contextlib.contextmanager
+def stalling_stream():
+    def handle(connection):
+        connection.sendall(chunked_head() + http_chunk(EVENT))
+        connection.recv(1)
+
+    with RawServer(handle) as server:
+        yield server.v1
+
+
+@contextlib.contextmanager
+def full_pool():
+    """A service that never answers, while the only connection waits for it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(connections, "_LIMITS", connections.httpx.Limits(max_connections=1))
+        with Sandbox(faults=[Fault(hang=True)]) as box:
+            yield box.v1
+
+
+STUCK = {
+    "connect": full_backlog,
+    "handshake": endless_handshake,
+    "head": lambda: behaving(Fault(hang=True)),
+    "body": lambda: behaving(Fault(stall=True)),
+    "pause": lambda: behaving(Fault(status=503, headers={"Retry-After": "30"})),
+    "pool": full_pool,
+    "stream": stalling_stream,
+}
+
+
+async def consume(model, place):
+    if place == "pool":
+        first = asyncio.create_task(model.ainvoke("hi"))
+        await asyncio.sleep(0.05)
+        try:
+            return await model.ainvoke("hi")
+        finally:
+            first.cancel()
+            await asyncio.gather(first, return_exceptions=True)
+    if place == "stream":
+        return [chunk async for chunk in model.astream("hi")]
+    return await model.ainvoke("hi")
+
+
+def block(model, place):
+    if place == "pool":
+        first = threading.Thread(target=_quiet, args=[model])
+        first.start()
+        time.sleep(0.05)
+        try:
+            return model.invoke("hi", deadline=0.3)
+        finally:
+            first.join()
+    return list(model.stream("hi")) if place == "stream" else model.invoke("hi")
+
+
+def _quiet(model):
+    with contextlib.suppress(svc.SvcError):
+        model.invoke("hi")
+
+
+@pytest.mark.parametrize("place", STUCK)
+def test_a_deadline_reaches(place):
+    with STUCK[place]() as words, svc.ChatSvc(**words, deadline=0.6) as model:
+        started = time.monotonic()
+        with pytest.raises(svc.SvcError) as raised:
+            block(model, place)
+        assert time.monotonic() - started < 1.5
+    told = (svc.SvcServerError,) if place == "pause" else (svc.SvcTimeoutError, svc.SvcStreamError)
+    assert isinstance(raised.value, told)
+    assert place == "pause" or "deadline" in str(raised.value)
+
+
+@pytest.mark.parametrize("place", STUCK)
+async def test_a_deadline_reaches_on_a_loop(place):
+    with STUCK[place]() as words:
+        async with svc.ChatSvc(**words, deadline=0.6) as model:
+            started = time.monotonic()
+            with pytest.raises(svc.SvcError) as raised:
+                await consume(model, place)
+            assert time.monotonic() - started < 1.5
+    told = (svc.SvcServerError,) if place == "pause" else (svc.SvcTimeoutError, svc.SvcStreamError)
+    assert isinstance(raised.value, told)
+
+
+@pytest.mark.parametrize("place", ["connect", "handshake", "head", "body", "stream"])
+def test_a_timeout_reaches(place):
+    with STUCK[place]() as words, svc.ChatSvc(**words, timeout=0.3, max_retries=0) as model:
+        started = time.monotonic()
+        with pytest.raises((svc.SvcTimeoutError, svc.SvcStreamError), match=r"0\.3 s"):
+            block(model, place)
+        assert time.monotonic() - started < 1.5
+
+
+@pytest.mark.parametrize("place", STUCK)
+async def test_a_cancellation_reaches(place):
+    with STUCK[place]() as words:
+        async with svc.ChatSvc(**words) as model:
+            tasks = asyncio.all_tasks()
+            task = asyncio.create_task(consume(model, place))
+            await asyncio.sleep(0.3)
+            assert not task.done()
+            started = time.monotonic()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert time.monotonic() - started < 0.5
+            assert asyncio.all_tasks() == tasks
+        gc.collect()  # an open socket would be told of here
+
+
+async def test_a_cancellation_reaches_who_waits_for_a_failing_service():
+    with Sandbox(faults=[Fault(status=503)]) as box:
+        async with svc.ChatSvc(**box.v1) as model:
+            calls = asyncio.gather(
+                *(model.ainvoke("hi") for _ in range(FAILURES)), return_exceptions=True
+            )
+            with pytest.raises(asyncio.TimeoutError):
+                await asyncio.wait_for(calls, 0.9)
+            sent = len(box.requests)
+            assert sent <= 2 * FAILURES
+        assert len(asyncio.all_tasks()) == 1
+
+
+# -- at every single step -------------------------------------------------------------------------
+
+
+@types.coroutine
+def counted(coroutine, at_step):
+    """Runs a coroutine, and calls `at_step` at each of its suspensions."""
+    advance, sent = coroutine.send, None
+    while True:
+        try:
+            waited_for = advance(sent)
+        except StopIteration as end:
+            return end.value
+        at_step()
+        try:
+            advance, sent = coroutine.send, (yield waited_for)
+        except BaseException as error:
+            advance, sent = coroutine.throw, error
+
+
+async def whole(model):
+    return (await model.ainvoke("Say exactly: whole")).content
+
+
+async def pieces(model):
+    return "".join([chunk.content async for chunk in model.astream("Say exactly: whole")])
+
+
+async def structured(model):
+    return await model.with_structured_output(City).ainvoke("Oslo")
+
+
+RETRIED = Fault(status=503, headers={"Retry-After": "0"}, times=1)
+SCENES = {
+    "answer": (whole, []),
+    "retried": (whole, [RETRIED]),
+    "lost": (whole, [Fault(reset="before", times=1)]),
+    "stream": (pieces, []),
+    "stream retried": (pieces, [RETRIED]),
+    "structured": (structured, []),
+}
+
+
+def run_until_step(box, scene, step, *, warm):
+    """Cancels one run at its n-th suspension; returns whether it got that far."""
+    work, faults = SCENES[scene]
+    box.faults = []
+    seen = {"steps": 0}
+
+    async def main():
+        async with svc.ChatSvc(**box.v1, circuit_breaker=False) as model:
+            if warm:
+                await model.ainvoke("warm")
+            box.faults = faults
+            loop = asyncio.get_running_loop()
+            before = asyncio.all_tasks()
+            outer = None
+
+            def at_step():
+                seen["steps"] += 1
+                if seen["steps"] == step:
+                    outer.cancel()
+
+            def new_task(loop, coroutine, **words):
+                task = asyncio.Task(counted(coroutine, at_step), loop=loop, **words)
+                task.add_done_callback(lambda _: coroutine.close())  # it may not have begun
+                return task
+
+            loop.set_task_factory(new_task)
+            outer = asyncio.create_task(work(model))
+            (end,) = await asyncio.gather(outer, return_exceptions=True)
+            loop.set_task_factory(None)
+            assert asyncio.all_tasks() == before
+            box.faults = []
+            assert "after" in (await model.ainvoke("Say exactly: after")).content
+            one = await asyncio.to_thread(settled, lambda: box.open_connections <= 1, True)
+            assert one, f"step {step}: {box.open_connections} connections"
+            return end
+
+    end = asyncio.run(main())
+    reached = seen["steps"] >= step
+    if reached:
+        assert isinstance(end, asyncio.CancelledError), f"step {step}: {end!r}"
+    else:
+        assert not isinstance(end, BaseException), f"step {step}: {end!r}"
+    assert settled(lambda: box.open_connections, 0) == 0
+    return reached
+
+
+@pytest.mark.parametrize("warm", [True, False])
+@pytest.mark.parametrize("scene", SCENES)
+def test_a_cancellation_at_any_step_leaves_nothing(scene, warm):
+    with Sandbox() as box:
+        step = 1
+        while run_until_step(box, scene, step, warm=warm):
+            step += 1
+            gc.collect(0)
+        assert 2 < step < 100
