@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import json
+import signal
 import socket
 import threading
 import time
 import types
 
 import pytest
-from peers import RawServer, chunked_head, http_chunk
+from peers import RawServer, chunked_head, http_chunk, response
 from pydantic import BaseModel
 
 import langchain_svc as svc
@@ -286,3 +288,89 @@ def test_a_cancellation_at_any_step_leaves_nothing(scene, warm):
             step += 1
             gc.collect(0)
         assert 2 < step < 100
+
+
+# -- what several requests share, and streams that are left -----------------------------------------
+
+
+def slow_nonsense(connection):
+    time.sleep(0.4)
+    answer = {"choices": [{"message": {"content": "no idea"}, "finish_reason": "stop"}]}
+    connection.sendall(response(json.dumps(answer).encode()))
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_the_tries_of_one_structured_answer_share_the_deadline(stream):
+    with (
+        RawServer(slow_nonsense) as server,
+        svc.ChatSvc(**server.v1, deadline=0.6, max_repairs=9) as model,
+    ):
+        asked = model.with_structured_output(City)
+        started = time.monotonic()
+        with pytest.raises(svc.SvcTimeoutError):
+            list(asked.stream("Oslo")) if stream else asked.invoke("Oslo")
+        assert time.monotonic() - started < 1.2
+        assert len(server.requests) == 2
+
+
+class StopReadingError(Exception):
+    pass
+
+
+def left_by_close(chunks):
+    next(chunks)
+    chunks.close()
+
+
+def left_by_break(chunks):
+    for _ in chunks:
+        break
+
+
+def left_by_error(chunks):
+    for _ in chunks:
+        raise StopReadingError
+
+
+def left_by_interrupt(chunks):
+    next(chunks)
+    with ctrl_c_after(0.2):
+        list(chunks)
+
+
+@contextlib.contextmanager
+def ctrl_c_after(seconds):
+    main = threading.main_thread().ident
+    timer = threading.Timer(seconds, signal.pthread_kill, [main, signal.SIGINT])
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+
+
+@pytest.mark.parametrize("leave", [left_by_close, left_by_break, left_by_error, left_by_interrupt])
+def test_a_stream_that_is_left_closes_its_connection_at_once(leave):
+    with Sandbox(faults=[Fault(stall=True, after=2)]) as box, svc.ChatSvc(**box.v1) as model:
+        with contextlib.suppress(StopReadingError, KeyboardInterrupt):
+            leave(model.stream("Count from 1 to 20"))
+        assert settled(lambda: box.open_connections, 0, 1.0) == 0
+        assert settled(lambda: box.requests[-1].disconnected, True, 1.0)
+        box.faults = []
+        assert "again" in model.invoke("Say exactly: again").content
+
+
+@pytest.mark.parametrize(
+    "fault", [Fault(hang=True), Fault(stall=True), Fault(status=503, headers={"Retry-After": "30"})]
+)
+def test_ctrl_c_ends_a_blocking_call(fault):
+    with Sandbox(faults=[fault]) as box, svc.ChatSvc(**box.v1) as model:
+        started = time.monotonic()
+        with pytest.raises(KeyboardInterrupt), ctrl_c_after(0.3):
+            model.invoke("hi")
+        assert time.monotonic() - started < 1.3
+        assert settled(lambda: box.open_connections <= 1, True)
+        box.faults = []
+        assert "again" in model.invoke("Say exactly: again").content
+        assert box.open_connections == 1
