@@ -10,7 +10,7 @@ from pathlib import Path
 from . import calls, cost, json_text, wire
 
 CRASHERS = Path(__file__).parent / "crashers"
-_SEEDS = 300
+_SEEDS = 120
 
 
 @dataclass(frozen=True)

@@ -163,7 +163,7 @@ class PartialReader:
             self._comment_end = _COMMENTS[text[at : at + 2]]
             self._mode = self._comment
             return at + 2
-        elif text[at:] == "/":
+        elif char == "/" and at + 1 == len(text):
             return -1
         else:
             self._mode = self._word

@@ -51,6 +51,7 @@ class Spots:
         self._inside = 0  # up to here, a repaired reading has been through
         self._nested = False
         self._barred = False
+        self._fence_end = -1  # of the last spot that was asked for
         self._first = len(text) - len(text.lstrip())
 
     def __iter__(self) -> Iterator[Spot]:
@@ -64,8 +65,10 @@ class Spots:
 
     def fence_end(self, spot: Spot) -> int:
         """Where the fence around a spot closes; the end of the text if it does not."""
-        close = _FENCE_AFTER.search(self._text, spot.at)
-        return close.start() if close else len(self._text)
+        if self._fence_end < spot.at:
+            close = _FENCE_AFTER.search(self._text, spot.at)
+            self._fence_end = close.start() if close else len(self._text)
+        return self._fence_end
 
     def was_tried(self, tried: Attempt) -> None:
         """Say that nothing was read at the last spot."""

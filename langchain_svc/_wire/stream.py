@@ -27,6 +27,8 @@ _KEYS = frozenset(
 )
 _OPEN_KEY = re.compile(rb'\{\s*("[^"\\]*)?')
 _SHORT_HEAD = 256
+_LONG_HEAD = 1024
+_BLANK_LINE = re.compile(rb"\n\r?\n|\r\r")
 _HTML = re.compile(rb"<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE)
 
 
@@ -72,7 +74,8 @@ class StreamDecoder:
             if not self._size and data.isspace():
                 return []  # nothing to look at yet, however much of it comes
             self._size += len(data)
-            if self._size < self._look_at and b"\n" not in data:
+            news = _BLANK_LINE.search(data) if self._size > _LONG_HEAD else b"\n" in data
+            if not news and self._size < self._look_at:
                 return []
             return self._mend(self._begin(final=False))
         return self._mend(self._decoder.feed(data))
@@ -111,7 +114,8 @@ class StreamDecoder:
             return []  # white space keeps a connection alive; it is no text
         kind = _recognise(body, self._label, final=final)
         if kind is None:
-            # Looking again at every byte of a long first line would cost its square.
+            # Looking again at every byte of a long first line, or at every line of a long event,
+            # would cost its square.
             self._look_at = 2 * self._size if self._size > _SHORT_HEAD else 0
             return []
         if kind == "html":

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from langchain_svc._wire import stream
 from langchain_svc._wire.stream import StreamDecoder
 
 LABELS = [
@@ -276,6 +277,25 @@ def test_a_five_megabyte_event_in_small_reads():
     parts = [body[i : i + 997] for i in range(0, len(body), 997)]
     text, seen = decode("text/event-stream", *parts)
     assert (len(text), seen.fault) == (5_000_000, None)
+
+
+@pytest.mark.parametrize("line", [b"data: x\n", b":\n", b"id: 1\r\n", b'{"id":\n', b'{"id": 1,'])
+def test_a_head_that_stays_undecided_is_not_looked_at_for_every_line(line, monkeypatch):
+    looked_at = []
+    recognise = stream._recognise
+    monkeypatch.setattr(
+        stream, "_recognise", lambda head, *a, **k: looked_at.append(len(head)) or recognise(head, *a, **k)
+    )  # fmt: skip
+    size = 100_000
+    decode("", *[line] * (size // len(line)))
+    assert sum(looked_at) <= 20 * size
+
+
+@pytest.mark.parametrize("filler", [10, 5_000, 50_000])
+def test_an_event_is_handed_on_with_its_blank_line_however_long_it_was(filler):
+    decoder = StreamDecoder("")
+    parts = [b": " + b"x" * 90 + b"\n"] * (filler // 90) + [sse(chunk("Hi"))]
+    assert [text for part in parts for text in decoder.feed(part)] == ["Hi"]
 
 
 def test_nothing_after_the_end_mark_is_read():
