@@ -16,7 +16,7 @@ def output_of(name, environment=None):
         [sys.executable, "-W", "error::ResourceWarning", str(FOLDER / name)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
         env={**os.environ, **(environment or {})},
     )
