@@ -30,5 +30,7 @@ async def gather(asks: Iterable[Coroutine[Any, Any, T]], *, at_once: int | None 
 
 
 async def _through(gate: asyncio.Semaphore, ask: Coroutine[Any, Any, T]) -> T:
-    async with gate:
-        return await ask
+    await gate.acquire()
+    answer = await ask
+    gate.release()  # not after a failure: nothing more is to begin
+    return answer
