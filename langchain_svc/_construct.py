@@ -7,36 +7,37 @@ for `errors()`, and the frames of its traceback have them as variables, which so
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-T = TypeVar("T")
 
-
-def construct(make: Callable[..., T], words: dict[str, Any]) -> T:
-    """What `make(**words)` makes; afterwards `words` is empty, also where it fails.
+class Constructed:
+    """A mixin that stands first, for classes of pydantic's.
 
     Raises:
         ValidationError: Pydantic's, with every problem but without inputs and inner frames.
     """
-    try:
-        return make(**words)
-    except ValidationError as error:
-        failed = _without_inputs(error)
-    finally:
-        words.clear()
-    raise failed
-
-
-class Constructed:
-    """A mixin that stands first, for classes of pydantic's."""
 
     if not TYPE_CHECKING:  # a type checker reads the words of a constructor from the fields
 
         def __init__(self, /, **words: Any) -> None:  # a model may name an argument "self"
-            construct(super().__init__, words)
+            failed = _failure(super().__init__, words)
+            if failed is not None:
+                del self  # half made, it would be shown with what is wrong about it
+                raise failed
+
+
+def _failure(make: Callable[..., None], words: dict[str, Any]) -> ValidationError | None:
+    """What went wrong with `make(**words)`; afterwards `words` is empty."""
+    try:
+        make(**words)
+    except ValidationError as error:
+        return _without_inputs(error)
+    finally:
+        words.clear()
+    return None
 
 
 def _without_inputs(error: ValidationError) -> ValidationError:

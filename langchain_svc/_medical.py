@@ -39,6 +39,8 @@ NOTICE = "This supports and does not replace the judgement of a clinician."
 class MedicalSettings(ServiceSettings):
     """`ServiceSettings` with the address and the key of the medical interface."""
 
+    _sealed: ClassVar[tuple[str, ...]] = (*ServiceSettings._sealed, "patient")  # noqa: SLF001  # our own
+
     # Never filled from SVC_API_KEY: a key goes only to the interface it was given for.
     api_key: Secret = Field(
         default_factory=secret_from_env(ENV_MEDICAL_API_KEY, default=None), repr=False

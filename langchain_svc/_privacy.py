@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Privacy = Literal["phi"] | None
 
 
-class _Run:
+class Run:
     """What is to be done, kept where no frame of a traceback shows it.
 
     Whoever renders a traceback with its local variables prints the prompt of every frame that has
@@ -77,6 +77,7 @@ class _Run:
             async with aclosing(self.begun()) as pieces:
                 async for piece in pieces:
                     yield piece
+                    del piece  # it would stand in this frame when the next one fails
         except BaseException as error:  # noqa: BLE001  # raised again, without its frames
             failed = without_texts(error)
         else:
@@ -93,12 +94,12 @@ def without_texts(error: BaseException) -> BaseException:
     return failed.with_traceback(None)
 
 
-Way = Callable[[_Run], Any]
+Way = Callable[[Run], Any]
 """How a run is run: all at once, or piece by piece; blocking, or on an event loop."""
 Kind = TypeVar("Kind", bound="type[Any]")
 
 
-def _private(*, callbacks: tuple[str, ...] = (), **ways: Way) -> Callable[[Kind], Kind]:
+def private_runs(*, callbacks: tuple[str, ...] = (), **ways: Way) -> Callable[[Kind], Kind]:
     """Gives a class private twins of the methods by which LangChain begins runs.
 
     Args:
@@ -129,7 +130,7 @@ def _twin(method: Callable[..., Any], way: Way, word: str) -> Callable[..., Any]
         refuse_cache(self)
         bound = signature.bind(self, *args, **kwargs)
         bound.arguments[word] = mask_callbacks(bound.arguments.get(word))
-        run = _Run(method, bound.args, bound.kwargs)
+        run = Run(method, bound.args, bound.kwargs)
         del args, kwargs, bound
         return way(run)
 
@@ -156,18 +157,18 @@ def refuse_cache(model: Any) -> None:
         )
 
 
-@_private(
+@private_runs(
     callbacks=("generate", "agenerate"),
-    invoke=_Run.now,
-    ainvoke=_Run.later,
-    stream=_Run.pieces,
-    astream=_Run.apieces,
-    batch=_Run.now,
-    abatch=_Run.later,
-    generate=_Run.now,
-    agenerate=_Run.later,
-    stream_events=_Run.begun,
-    astream_events=_Run.begun,
+    invoke=Run.now,
+    ainvoke=Run.later,
+    stream=Run.pieces,
+    astream=Run.apieces,
+    batch=Run.now,
+    abatch=Run.later,
+    generate=Run.now,
+    agenerate=Run.later,
+    stream_events=Run.begun,
+    astream_events=Run.begun,
 )
 class PrivateChatModel(Constructed, BaseChatModel):
     """A chat model whose runs are private where `privacy` says so."""
@@ -181,14 +182,14 @@ class PrivateChatModel(Constructed, BaseChatModel):
         return self
 
 
-@_private(
+@private_runs(
     callbacks=("generate", "agenerate"),
-    invoke=_Run.now,
-    ainvoke=_Run.later,
-    stream=_Run.pieces,
-    astream=_Run.apieces,
-    generate=_Run.now,
-    agenerate=_Run.later,
+    invoke=Run.now,
+    ainvoke=Run.later,
+    stream=Run.pieces,
+    astream=Run.apieces,
+    generate=Run.now,
+    agenerate=Run.later,
 )
 class PrivateLLM(Constructed, BaseLLM):
     """A text model whose runs are private where `privacy` says so."""
@@ -202,12 +203,12 @@ class PrivateLLM(Constructed, BaseLLM):
         return self
 
 
-@_private(
+@private_runs(
     callbacks=("run", "arun"),
-    invoke=_Run.now,
-    ainvoke=_Run.later,
-    run=_Run.now,
-    arun=_Run.later,
+    invoke=Run.now,
+    ainvoke=Run.later,
+    run=Run.now,
+    arun=Run.later,
 )
 class PrivateTool(Constructed, BaseTool):
     """A tool whose runs are private where `privacy` says so."""

@@ -9,7 +9,7 @@ import difflib
 import math
 import time
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
 from langchain_core.utils import secret_from_env
 from pydantic import (
@@ -26,7 +26,7 @@ from pydantic import (
 from ._http.budget import ALONE, Kept, shared_circuit
 from ._http.exchange import Call, Limits, Request, origin
 from ._privacy import Privacy
-from ._sealing import seal, unseal
+from ._sealing import Sealed, SealedError, seal, unseal
 from ._version import __version__
 from ._wire.body import ACCEPT_ENCODING
 from .config import (
@@ -105,27 +105,15 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"did you mean {near[0]!r}?" if near else "known are: " + ", ".join(names)
 
 
-_SECRETS = ("api_key", "proxy", "default_headers")
-
-
-def _sealed(value: Any) -> Any:
-    """A secret as a pickle may hold it."""
-    if isinstance(value, Mapping):
-        return {name: seal(header) for name, header in value.items()}
-    bare = _revealed(value)
-    return None if bare is None else seal(bare)
-
-
-def _unseal(held: dict[str, Any], name: str) -> bool:
-    """Opens a secret in place; False where this process may not, and it is then left out."""
-    value = held[name]
-    if isinstance(value, Mapping):
-        opened = {header: unseal(sealed) for header, sealed in value.items()}
-        held[name] = {} if None in opened.values() else opened
-        return None not in opened.values()
-    bare = None if value is None else unseal(value)
-    held[name] = None if bare is None else SecretStr(bare)
-    return value is None or bare is not None
+def _opened(held: dict[str, Any], name: str) -> bool:
+    """Opens what is sealed, in place; False where this process may not, and it is then left out."""
+    if isinstance(held[name], Sealed):
+        try:
+            held[name] = unseal(held[name])
+        except SealedError:
+            held[name] = None
+            return False
+    return True
 
 
 class ServiceSettings(BaseModel):
@@ -175,6 +163,7 @@ class ServiceSettings(BaseModel):
     privacy: Privacy = None
     """"phi" keeps what is sent and answered out of callbacks, traces, errors and caches."""
 
+    _sealed: ClassVar[tuple[str, ...]] = ("api_key", "proxy", "default_headers")
     _lost: tuple[str, ...] = PrivateAttr(default=())
 
     # By origin, since an interface may be spoken to over TLS or through a proxy and another not.
@@ -326,16 +315,14 @@ class ServiceSettings(BaseModel):
             )
         state = super().__getstate__()
         held = dict(state["__dict__"])
-        for name in _SECRETS:
-            held[name] = _sealed(held.get(name))
-        return {**state, "__dict__": held, "__pydantic_private__": self._without_connections()}
-
-    def _without_connections(self) -> dict[str, Any]:
-        return {**(self.__pydantic_private__ or {}), "_connections": {}}
+        for name in self._sealed:
+            held[name] = seal(held[name]) if held.get(name) else held.get(name)
+        private = {**(state["__pydantic_private__"] or {}), "_connections": {}}
+        return {**state, "__dict__": held, "__pydantic_private__": private}
 
     def __setstate__(self, state: dict[Any, Any]) -> None:
         held = dict(state["__dict__"])
-        lost = [name for name in _SECRETS if not _unseal(held, name)]
+        lost = [name for name in self._sealed if not _opened(held, name)]
         if "api_key" in lost:
             held["api_key"] = self._key_of_environment()
         super().__setstate__({**state, "__dict__": held})

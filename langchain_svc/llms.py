@@ -17,7 +17,7 @@ from ._general import GeneralSettings
 from ._http.exchange import Call
 from ._http.readers import TextReader, WholeReader
 from ._options import ModelId, Stop
-from ._privacy import PrivateLLM
+from ._privacy import PrivateLLM, Run, private_runs
 from ._prompts import Prompt, PromptOptions, Temperature, checked_words
 from ._turns import PROVIDER
 from ._version import __version__
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
+@private_runs(batch=Run.now, abatch=Run.later)
 class SvcLLM(TokenCounts, PrivateLLM, GeneralSettings):
     """A text model on the service's general interface: a text in, a text out.
 

@@ -14,7 +14,6 @@ from langchain_core.tools import BaseTool
 from pydantic import Field
 
 from ._clinical_images import Images
-from ._construct import construct
 from ._medical import ClinicalResult, Endpoint, MedicalSettings, MedicalTool, Patient
 from ._service_tool import ServiceToolkit, selection
 from ._wire import medical as wire
@@ -259,7 +258,10 @@ class SvcMedicalToolkit(MedicalSettings, ServiceToolkit):
         Raises:
             SvcRequestError: SVC_MEDICAL_API_KEY or SVC_MEDICAL_BASE_URL is missing.
         """
-        toolkit = construct(cls, words)
+        try:
+            toolkit = cls(**words)
+        finally:
+            words.clear()  # a traceback may show variables, and these hold the key
         require_url(MEDICAL, toolkit.medical_base_url)
         key = toolkit.api_key
         require_key(MEDICAL, key if key is None or isinstance(key, str) else key.get_secret_value())

@@ -9,7 +9,6 @@ from langchain_core.tools import BaseTool
 from langchain_core.utils import from_env
 from pydantic import Field
 
-from ._construct import construct
 from ._general import GeneralSettings
 from ._service_tool import ServiceTool, ServiceToolkit, selection
 from .config import ENV_BASE_URL_V1, GENERAL, V1, require_key, require_url
@@ -58,7 +57,10 @@ class SvcToolkit(GeneralSettings, ServiceToolkit):
         Raises:
             SvcRequestError: A variable is not set. (Without from_env the first use says so.)
         """
-        toolkit = construct(cls, words)
+        try:
+            toolkit = cls(**words)
+        finally:
+            words.clear()  # a traceback may show variables, and these hold the key
         key = None if toolkit.api_key is None else "set"
         for tool in toolkit.get_tools():
             on_v1 = isinstance(tool, SvcGenerateImage) and tool.api == "v1"

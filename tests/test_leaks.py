@@ -10,24 +10,34 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import copy
+import dataclasses
 import gzip
 import io
 import json
 import logging
+import multiprocessing
+import os
 import pickle
 import socket
+import subprocess
+import sys
 import traceback
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
+import httpx
 import pytest
 from langchain_core.load import dumps
-from langchain_core.tools import ToolException
+from langchain_core.tools import BaseTool, ToolException
 from langchain_core.tracers.base import BaseTracer
 from peers import RawServer, chunked_head, http_chunk, response
+from pydantic import ValidationError
 from rich.console import Console
 from rich.traceback import Traceback
 
 import langchain_svc as svc
+from langchain_svc._sealing import SealedError, seal, unseal
+from langchain_svc.sandbox import Sandbox
 
 KEY = "sk-MARKEDKEY-9aQ"
 ASKED = "Zebulon-Quux takes warfarin and coughs blood"
@@ -58,24 +68,17 @@ def words_of(value):
     return [str(value)]
 
 
-class Echo:
+class Echo(RawServer):
     """A service that repeats the key and all that it was sent, wherever an answer has room."""
 
-    def __init__(self, kind):
-        self.kind = kind
-        self.request = b""
+    def __init__(self):
+        super().__init__(self.answer)
+        self.kind = "400"
 
-    def __call__(self, connection):
-        body = self.server.requests[-1].partition(b"\r\n\r\n")[2]
+    def answer(self, connection):
+        body = self.requests[-1].partition(b"\r\n\r\n")[2]
         sent = "; ".join(words_of(json.loads(body or b"{}")))
         ANSWERS[self.kind](connection, f"Cannot do {sent} with {KEY}")
-
-    def __enter__(self):
-        self.server = RawServer(self)
-        return self.server.__enter__()
-
-    def __exit__(self, *_):
-        self.server.__exit__()
 
 
 def echo(told):
@@ -195,7 +198,10 @@ def _of(kind, toolkit, number, **arguments):
         kit = toolkit(**{name: word for name, word in words.items() if name in names})
         return kit.get_tools()[number]
 
-    return {f"{toolkit.__name__}.{number}": (make, lambda t, c: t.invoke(arguments, c))}
+    call = {"name": "", "args": arguments, "id": "c1", "type": "tool_call"}
+    return {
+        f"{toolkit.__name__}.{number}": (make, lambda t, c: t.invoke({**call, "name": t.name}, c))
+    }
 
 
 def _model(kind):
@@ -239,7 +245,7 @@ DOORS = {
 
 def settings(url, **more):
     words = {"api_key": KEY, "base_url_v1": url + "/v1", "base_url": url, "medical_base_url": url}
-    own = {"timeout": 0.4, "max_retries": 0, "patient": PATIENT, "default_headers": {"X-K": KEY}}
+    own = {"timeout": 0.1, "max_retries": 0, "patient": PATIENT, "default_headers": {"X-K": KEY}}
     return {**words, **own, **more}
 
 
@@ -258,40 +264,41 @@ class Tracer(BaseTracer):
         return "".join(f"{vars(run)}{run.model_dump_json()}" for run in self.runs)
 
 
-def ours(error):
-    """The frames of a traceback that are not the test's."""
-    frames = error.__traceback__
-    while frames is not None and Path(frames.tb_frame.f_code.co_filename).parent == HERE:
-        frames = frames.tb_next
-    return frames
-
-
-def with_locals(error):
-    """The traceback as Python and rich show it with local variables."""
-    shown = error.with_traceback(ours(error))
-    captured = traceback.TracebackException.from_exception(shown, capture_locals=True)
-    screen = io.StringIO()
+def with_locals(error, *, drawn=True):
+    """The traceback as Python and (which takes its time) rich show it with local variables."""
+    captured = traceback.TracebackException.from_exception(error, capture_locals=True)
+    captured.stack[:] = [frame for frame in captured.stack if Path(frame.filename).parent != HERE]
+    if not drawn:
+        return "".join(captured.format())
     rendered = Traceback.from_exception(
         type(error),
         error,
-        ours(error),
+        error.__traceback__,
         show_locals=True,
         locals_max_length=None,
         locals_max_string=None,
     )
+    for stack in rendered.trace.stacks:
+        stack.frames[:] = [one for one in stack.frames if Path(one.filename).parent != HERE]
+    screen = io.StringIO()
     Console(file=screen, width=300).print(rendered)
     return "".join(captured.format()) + screen.getvalue()
 
 
-def told(error):
+WORDS_OF_THE_MODEL = ("partial", "raw", "problems", "llm_output")
+
+
+def told(error, without=()):
     """What an error tells without its traceback."""
+    error = copy.copy(error)
+    for name in without:
+        vars(error).pop(name, None)
     parts = [str(error), repr(error), repr(vars(error)), repr(error.args), dumps(error)]
     parts += ["".join(traceback.format_exception(error))]
     if isinstance(error, svc.SvcError):
-        again = pickle.loads(pickle.dumps(error))
-        parts += [str(pickle.dumps(error)), str(again), repr(vars(again))]
+        parts += [str(pickle.dumps(error)), repr(vars(pickle.loads(pickle.dumps(error))))]
     cause = error.__cause__ or error.__context__
-    return "".join(parts) + (told(cause) if cause is not None else "")
+    return "".join(parts) + (told(cause, without) if cause is not None else "")
 
 
 def views(thing):
@@ -299,7 +306,7 @@ def views(thing):
     parts = [repr(thing), str(thing), dumps(thing), str(pickle.dumps(thing))]
     copies = (copy.copy(thing), copy.deepcopy(thing), thing.model_copy(), pickle.loads(pickle.dumps(thing)))  # fmt: skip
     parts += [repr(one) + str(one) for one in copies]
-    parts += [str(thing.model_dump()), thing.model_dump_json(exclude={"args_schema", "metadata"})]
+    parts += [str(thing.model_dump()), str(thing.model_dump(mode="json", fallback=str))]
     for name in ("_get_invocation_params", "_get_ls_params", "_get_llm_string", "asdict"):
         parts.append(str(getattr(thing, name, str)()))
     return "".join(parts)
@@ -317,37 +324,189 @@ def everything_is_logged(caplog):
     return caplog
 
 
+def attempt(use, thing, tracer):
+    """The error of a use, and what it gave back where it failed without one."""
+    try:
+        result = use(thing, {"callbacks": [tracer]})
+    except (svc.SvcError, ToolException) as error:
+        return error, None
+    return None, result if getattr(result, "status", "") == "error" else None
+
+
 @pytest.mark.parametrize("privacy", [None, "phi"])
 @pytest.mark.parametrize("door", DOORS)
 def test_no_error_leaks(everything_is_logged, door, privacy):
     make, use = DOORS[door]
-    failed, rendered = [], set()
-    for name in ANSWERS:
-        tracer = Tracer()
-        with Echo(name) as server:
+    failed = 0
+    with Echo() as server:
+        for number, server.kind in enumerate(ANSWERS):
+            tracer = Tracer()
             thing = make(settings(server.url, privacy=privacy))
-            if not isinstance(thing, (svc.ChatSvc, svc.SvcLLM)):
-                thing.handle_tool_error = len(failed) % 2 == 0
-            try:
-                result = use(thing, {"callbacks": [tracer]})
-            except (svc.SvcError, ToolException) as error:
-                failed.append(name)
-                clean(ALL if privacy else RECORDS, repr(vars(error)))
-                hidden = {"partial", "raw", "problems", "llm_output"} & vars(error).keys()
-                if not privacy:  # the model's own words, which str and repr leave out
-                    for attribute in hidden:
-                        setattr(error, attribute, "")
-                clean(ALL, told(error))
-                # Without phi the frames of LangChain hold the prompt, and never key or record.
-                if type(error) not in rendered:
-                    rendered.add(type(error))
-                    clean(ALL if privacy else RECORDS, with_locals(error))
-            else:
-                if getattr(result, "status", "") == "error":
-                    failed.append(name)
-                    clean(ALL, repr(result))
+            if isinstance(thing, BaseTool):
+                thing.handle_tool_error = number % 2 == 0
+            error, result = attempt(use, thing, tracer)
+            if error is not None:
+                # Without phi an error has the model's words as `partial` and `raw`, and the
+                # frames of LangChain have the prompt; nothing has the key or the record.
+                shown = ALL if privacy else RECORDS
+                clean(shown, with_locals(error, drawn=not failed))
+                clean(ALL, told(error, without=() if privacy else WORDS_OF_THE_MODEL))
+            clean(ALL, repr(result))
+            failed += bool(error or result)
             thing.close()
-        clean(ALL if privacy else KEYS, tracer.recorded())
-    assert len(failed) >= 20
+            clean(ALL if privacy else KEYS, tracer.recorded())
+    assert failed >= 20
     assert any("httpcore" in record.name for record in everything_is_logged.records)
+    clean(ALL, logged(everything_is_logged))
+
+
+# -- what is refused before anything is sent ------------------------------------------------------------
+
+URL = "https://svc.example"
+BAD = {
+    "key with a line break": (svc.ChatSvc, {"api_key": KEY + "\n\x00"}),
+    "key that is no text": (svc.ChatSvc, {"api_key": [KEY]}),
+    "key in the address": (svc.ChatSvc, {"base_url_v1": f"https://u:{KEY}@svc.example/v1"}),
+    "key in a query": (svc.SvcLLM, {"base_url": f"{URL}?key={KEY}"}),
+    "key as a header": (svc.SvcTranslate, {"default_headers": {"Authorization": KEY}}),
+    "header with a line break": (svc.ChatSvc, {"default_headers": {"X-Key": KEY + "\r\n"}}),
+    "unknown setting": (svc.SvcMedicalConsult, {"key": KEY, "patient": PATIENT}),
+    "wrong number": (svc.ChatSvc, {"api_key": KEY, "temperature": 7}),
+    "wrong type": (svc.SvcMedicalToolkit, {"api_key": KEY, "patient": {"name": ASKED}}),
+    "wrong selection": (svc.SvcToolkit, {"api_key": KEY, "selected": 5}),
+    "proxy of no kind": (svc.ChatSvc, {"proxy": f"gopher://u:{KEY}@proxy.example"}),
+    "proxy without a host": (svc.SvcLLM, {"proxy": f"{KEY}:{KEY}"}),
+    "patient in another unit": (svc.PatientContext, {"age": 300, "medical_history": [ASKED, KEY]}),
+    "patient with a further field": (svc.PatientContext, {"name": ASKED, "key": KEY}),
+    "cached": (svc.ChatSvc, {"api_key": KEY, "privacy": "phi", "cache": True}),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_refused_setting_leaks_nothing(name):
+    kind, words = BAD[name]
+    with pytest.raises(ValidationError) as caught:
+        kind(**words)
+    error = caught.value
+    clean(ALL, with_locals(error), str(error), repr(error), repr(error.errors()), error.json())
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+@pytest.mark.parametrize("door", [name for name in DOORS if name.endswith(".invoke")])
+def test_a_setting_that_is_missed_at_the_call_leaks_nothing(door, asynchronous):
+    make, use = DOORS[door.replace(".invoke", ".ainvoke") if asynchronous else door]
+    words = settings("", api_key=KEY)
+    for name in ("base_url_v1", "base_url", "medical_base_url"):
+        words[name] = None
+    thing = make(words)
+    if isinstance(thing, BaseTool):
+        thing.handle_tool_error = False
+    error, _ = attempt(use, thing, Tracer())
+    assert "No base URL" in str(error)
+    clean(RECORDS, with_locals(error))
+    clean(ALL, told(error))
+
+
+@pytest.mark.parametrize("privacy", [None, "phi"])
+@pytest.mark.parametrize("kind", [svc.ChatSvc, svc.SvcLLM, svc.SvcDecisionSupport])
+def test_a_call_that_is_cancelled_leaks_nothing(everything_is_logged, kind, privacy):
+    make, _ = DOORS[f"{kind.__name__}.invoke"]
+    given = {"symptoms": [ASKED], "specialty": "oncology"} if kind is svc.SvcDecisionSupport else ASKED  # fmt: skip
+
+    async def cancelled():
+        with Echo() as server:
+            server.kind = "hang"
+            async with make(settings(server.url, privacy=privacy, timeout=20)) as thing:
+                task = asyncio.ensure_future(thing.ainvoke(given))
+                for _ in range(500):
+                    await asyncio.sleep(0.01)
+                    if server.requests:
+                        break
+                task.cancel()
+                with pytest.raises(asyncio.CancelledError) as caught:
+                    await task
+                return caught.value
+
+    clean(ALL if privacy else RECORDS, with_locals(asyncio.run(cancelled())))
+    clean(ALL, logged(everything_is_logged))
+
+
+# -- objects at rest ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("door", [name for name in DOORS if name.endswith("invoke")])
+def test_no_view_of_an_object_tells_its_key_or_its_patient(door):
+    proxy = f"http://user:{KEY}@127.0.0.1:1"
+    thing = DOORS[door][0](settings("http://127.0.0.1:1", proxy=proxy))
+    thing._connected("http://127.0.0.1:1")  # so that there is something to leave behind
+    clean(RECORDS, views(thing))
+    again = pickle.loads(pickle.dumps(thing))
+    assert again.api_key.get_secret_value() == KEY
+    assert getattr(again, "patient", None) == getattr(thing, "patient", None)
+
+
+def test_a_pickle_works_in_children_and_says_what_it_lacks_elsewhere(tmp_path):
+    with Sandbox() as box:
+        model = svc.ChatSvc(**box.v1, default_headers={"X-Team": KEY})
+        (tmp_path / "model").write_bytes(pickle.dumps(model))
+        with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+            assert pool.submit(svc.ChatSvc.invoke, model, "Hello").result(60).text
+        code = (
+            "import pickle, sys\n"
+            "from langchain_svc import SvcRequestError\n"
+            f"model = pickle.load(open({str(tmp_path / 'model')!r}, 'rb'))\n"
+            "try: model.invoke('Hello')\n"
+            "except SvcRequestError as error: print(error)\n"
+            "print(model.model_copy(update={'default_headers': {'X-Team': 'x'}}).invoke('Hello').text)"
+        )
+        for key in ("", box.v1["api_key"]):
+            done = subprocess.run(  # noqa: PLW1510  # it fails where it has no key
+                [sys.executable, "-c", code],
+                env={**os.environ, "SVC_API_KEY": key},
+                capture_output=True,
+                text=True,
+            )
+            lacks = "api_key and default_headers" if not key else "its default_headers"
+            assert lacks in done.stdout
+            assert (done.returncode == 0) is bool(key)
+            assert ("This is the sandbox" in done.stdout) is bool(key)
+
+
+def test_what_is_sealed_is_opened_by_this_process_only(monkeypatch):
+    sealed = [seal(KEY * n) for n in (1, 9, 1)]
+    clean(KEYS, *map(repr, sealed), str(pickle.dumps(sealed)))
+    assert sealed[0].hidden != sealed[2].hidden
+    assert [unseal(one) for one in sealed] == [KEY, KEY * 9, KEY]
+    broken = dataclasses.replace(sealed[0], hidden=bytes(16))
+    monkeypatch.setattr(multiprocessing.current_process(), "authkey", b"another")
+    for one in (broken, sealed[0]):
+        with pytest.raises(SealedError):
+            unseal(one)
+
+
+# -- the logs of others -------------------------------------------------------------------------------
+
+
+def test_the_logs_of_other_calls_keep_what_they_say(everything_is_logged):
+    with Echo() as server:
+        server.kind = "error in 200"
+        with httpx.Client(trust_env=False) as client:
+            client.post(server.url, json={"a": "b"})
+    assert "x-request-id" in everything_is_logged.text
+
+
+@pytest.mark.parametrize("proxied", [False, True])
+def test_a_client_or_proxy_of_the_callers_logs_nothing_of_an_answer(everything_is_logged, proxied):
+    with Echo() as server, httpx.Client(trust_env=False) as client:
+        server.kind = "error in 200"
+        words = settings(server.url)
+        if proxied:
+            words |= {"proxy": server.url.replace("//", f"//u:{KEY}@"), "base_url_v1": "http://svc.example/v1", "insecure_hosts": ["svc.example"]}  # fmt: skip
+        else:
+            words["http_client"] = client
+        model = DOORS["ChatSvc.invoke"][0](words)
+        with pytest.raises(svc.SvcError):
+            model.invoke(ASKED)
+        model.close()
+    assert any(record.name.startswith("httpcore") for record in everything_is_logged.records)
     clean(ALL, logged(everything_is_logged))

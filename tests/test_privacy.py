@@ -6,15 +6,21 @@ import asyncio
 import io
 import json
 import pickle
+import re
+import subprocess
+import sys
 import traceback
 
 import pytest
 from langchain.agents import create_agent
+from langchain_core.caches import InMemoryCache
 from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
-from langchain_core.globals import set_debug
+from langchain_core.documents import Document
+from langchain_core.globals import set_debug, set_llm_cache
 from langchain_core.load import dumps
-from langchain_core.messages import HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, ChatMessage, HumanMessage, ToolMessage
 from langchain_core.output_parsers import StrOutputParser
+from langchain_core.prompt_values import StringPromptValue
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tracers.base import BaseTracer
@@ -22,13 +28,14 @@ from langchain_core.tracers.context import collect_runs, tracing_v2_enabled
 from langchain_core.tracers.langchain import LangChainTracer
 from langsmith import Client
 from peers import Scripted
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 from rich.console import Console
 from rich.traceback import Traceback
 
 import langchain_svc as svc
 from langchain_svc import PrivateCallbacks
-from langchain_svc.sandbox import Sandbox
+from langchain_svc._masks import mask, masked
+from langchain_svc.sandbox import Fault, Sandbox
 
 ASKED = "Zebulon-Quux, 61, takes warfarin and coughs blood"
 ANSWER = "Zebulon-Quux should see a pulmonologist at once"
@@ -410,3 +417,131 @@ def test_a_tool_tells_recorders_no_text(box, make, name, asynchronous):
     assert isinstance(made, ToolMessage) and made.content and made.status == "success"
     assert recorder.recorded()
     clean(*recorder.recorded())
+
+
+# -- masks --------------------------------------------------------------------------------------------
+
+
+def test_a_mask_tells_length_and_a_hash_of_this_process_only():
+    assert mask("61") == mask("61") != mask("62")
+    assert re.fullmatch(r"\[2 characters, hash [0-9a-f]{12}\]", mask("61"))
+    assert mask("x" * 1234).startswith("[1,234 characters, ")
+    assert mask("") == ""
+    assert mask(mask("61")) == mask("61")
+    code = "from langchain_svc._masks import mask; print(mask('61'))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("[2 characters, hash ")
+    assert done.stdout.strip() != mask("61")
+
+
+class Odd:
+    def __repr__(self):
+        return ASKED
+
+
+VALUES = [
+    {"messages": [HumanMessage(ASKED, name="Zebulon Quux")], ASKED: {"name": ASKED}},
+    {"age": 8.1472639, "input_tokens": ASKED, "model": ASKED, "usage": {"Zebulon": 3}},
+    [ToolMessage(ASKED, tool_call_id="c1", artifact={"Zebulon": Odd()}), (ASKED,), {ASKED}],
+    ChatMessage(ASKED, role="Zebulon Quux"),
+    AIMessage(
+        [{"type": "text", "text": ASKED}, {"type": "image", "base64": "Zebulon"}],
+        tool_calls=[{"name": "f", "args": {"Zebulon": ASKED}, "id": "1"}],
+        invalid_tool_calls=[{"name": ASKED, "args": ASKED, "id": "2", "error": ASKED}],
+        additional_kwargs={"Zebulon": ASKED, "reasoning_content": ASKED},
+        response_metadata={"model_name": ASKED, "id": "Zebulon", "Zebulon": 3},
+    ),
+    Document(ASKED, metadata={"source": ASKED}),
+    [Odd(), PATIENT, ValueError(ASKED), svc.SvcStreamError("broken", partial=ASKED)],
+    ChatPromptTemplate.from_messages([("user", ASKED)]).invoke({}),
+    StringPromptValue(text=ASKED),
+]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=range(len(VALUES)))
+def test_no_value_keeps_a_text(value):
+    made = masked(value)
+    clean(repr(made), str(made), dumps(made), str(pickle.dumps(made)))
+    assert "characters, hash" in repr(made) or "[a " in repr(made)
+
+
+def test_a_value_that_holds_itself_or_very_much_ends():
+    endless = {}
+    endless["input"] = endless
+    assert "[...]" in repr(masked(endless))
+    assert len(masked(list(range(100_000)))) == 200
+
+
+def test_what_tells_how_a_run_went_stays():
+    message = AIMessage(
+        ASKED,
+        id="run-1",
+        tool_calls=[{"name": "svc_decision_support", "args": {}, "id": "call_1"}],
+        usage_metadata={"input_tokens": 1, "output_tokens": 2, "total_tokens": 3},
+        response_metadata={"model_name": "svc-pro", "finish_reason": "stop", "retries": 1},
+    )
+    made = masked(message)
+    assert (made.id, made.usage_metadata) == (message.id, message.usage_metadata)
+    assert made.response_metadata == message.response_metadata
+    assert made.tool_calls[0]["name"] == "svc_decision_support"
+
+
+# -- caches -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make_model", MODELS.values(), ids=MODELS)
+def test_nothing_private_is_cached(box, make_model):
+    cache = InMemoryCache()
+    set_llm_cache(cache)
+    try:
+        with make_model(box, privacy="phi") as model:
+            for _ in range(2):
+                model.invoke(ASKED)
+                asyncio.run(model.ainvoke(ASKED))
+        assert not cache._cache
+        for given in (True, cache):
+            with pytest.raises(ValidationError, match="cache=False"):
+                make_model(box, privacy="phi", cache=given)
+        open_model = make_model(box)
+        with pytest.raises(svc.SvcRequestError, match="cache=False"):
+            open_model.model_copy(update={"privacy": "phi"}).invoke(ASKED)
+        copied = open_model.model_copy(update={"privacy": "phi", "cache": False})
+        assert "Zebulon" in text_of(copied.invoke(ASKED))
+        assert not cache._cache
+        open_model.close()
+    finally:
+        set_llm_cache(None)
+
+
+# -- errors -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [Tracer, RECORDERS["handler"], RECORDERS["async handler"]])
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_an_error_reaches_caller_and_recorders_without_a_text(box, make, call):
+    recorder = make()
+    box.faults = [Fault(cut=True)]
+    try:
+        model = svc.ChatSvc(**box.v1, privacy="phi", max_retries=0)
+        with model, pytest.raises(svc.SvcError) as caught:
+            call(model, {"callbacks": [recorder]})
+    finally:
+        box.faults = ()
+    error = caught.value
+    assert error.is_retryable
+    clean(repr(vars(error)), str(pickle.dumps(error)), *recorder.recorded())
+    if isinstance(error, svc.SvcStreamError):
+        assert re.fullmatch(r"\[[\d,]+ characters, hash \w{12}\]", error.partial)
+
+
+def test_an_error_of_a_chain_tells_its_kind_only(box):
+    tracer = Tracer()
+
+    def fail(_):
+        raise KeyError(ASKED)
+
+    chain = RunnableLambda(fail).with_config(callbacks=PrivateCallbacks())
+    with pytest.raises(KeyError, match="Zebulon"):
+        chain.invoke({"question": ASKED}, {"callbacks": [tracer]})
+    assert "KeyError" in tracer.runs[0].error
+    clean(*tracer.recorded())

@@ -1,9 +1,12 @@
-"""Keeps what an answer says out of the logs of the libraries below.
+"""Keeps what is sent and answered out of the logs and tracebacks of the libraries below.
 
 At the level DEBUG, httpcore writes the headers of every answer and the first bytes of one that is
 no HTTP; at INFO, httpx writes the reason phrase. A service that repeats the key or the prompt
 there would put it into the log. So while a call of ours runs, their records keep the name of what
 happened and lose the rest. The records of anybody else's calls stay as they are.
+
+What ends such a step from outside (a cancelled task, Ctrl-C) would take the frames of these
+libraries along, among whose variables are the key and the body. It leaves without them.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ _LOGGERS = tuple(f"httpcore.{name}" for name in ("connection", "http11", "http2"
 
 
 class quietly:  # noqa: N801  # used as a statement
-    """The block in which records are cut."""
+    """The block in which records are cut, and out of which no frames come."""
 
     __slots__ = ("_token",)
     _token: Token[bool]
@@ -24,8 +27,11 @@ class quietly:  # noqa: N801  # used as a statement
     def __enter__(self) -> None:
         self._token = _OURS.set(True)
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         _OURS.reset(self._token)
+        if error is not None:
+            error.__context__ = None
+            raise error.with_traceback(None)
 
 
 def _cut(record: logging.LogRecord) -> bool:
