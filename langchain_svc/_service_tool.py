@@ -102,17 +102,20 @@ class ServiceTool(PrivateTool, ServiceSettings):
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """Makes of an error of this package a text that a model can act on."""
+        """Makes of an error of this package a text that a model can act on.
+
+        The error leaves its frames behind, since they have the patient's record.
+        """
         try:
             yield
         except SvcRequestError as error:
-            raise ToolException(f"Nothing was sent: {error}") from error
+            raise ToolException(f"Nothing was sent: {error}") from error.with_traceback(None)
         except SvcError as error:
             later = " It may work later." if error.is_retryable else ""
             raise ToolException(
                 f"{self.name} gave no answer: {str(error).rstrip('.')}. "
                 f"Nothing is known from this call.{later}"
-            ) from error.with_traceback(None)  # its frames have the patient's record
+            ) from error.with_traceback(None)
 
     def share(self, toolkit: ServiceToolkit) -> None:
         """Use this toolkit's connections from now on; it closes them."""
