@@ -65,7 +65,7 @@ def lenient(data: bytes) -> None:
 
 def _check_value(found: Value, text: str) -> None:
     assert 0 < found.end <= len(text)
-    json.dumps(found.value).encode()
+    json.dumps(found.value, allow_nan=False).encode()
     lowered = text.casefold()
     for leaf in leaves(found.value):
         if isinstance(leaf, bool):
@@ -203,7 +203,7 @@ def partial(data: bytes) -> None:
         for part in parts:
             reader.push(part)
         assert reader.value == whole or not parts
-    json.dumps(whole)
+    json.dumps(whole, allow_nan=False)
 
 
 def answer(data: bytes) -> None:

@@ -205,7 +205,8 @@ class Reader:
         """A key that no value follows: perhaps the item of a set, as Python writes it."""
         item = key if quoted else literal(key)[0]
         frame.prose = frame.prose or (item == key and not quoted)
-        frame.words.append(item)
+        if item is not ABSENT:
+            frame.words.append(item)
 
     def _bare_key(self, frame: Frame) -> str | None:
         found = BARE_KEY.match(self.text, self.at)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from typing import Any, Final
@@ -54,6 +55,8 @@ def literal(word: str) -> tuple[Any, int]:
     value = number(word)
     if value is None:
         return word, 1
+    if isinstance(value, float) and not math.isfinite(value):  # 1e999
+        return None, 1
     return value, int(not _STRICT.fullmatch(word))
 
 

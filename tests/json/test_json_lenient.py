@@ -294,6 +294,20 @@ def test_a_key_cut_off_takes_nothing_into_the_value_before_it(value, comma, cut)
     assert read(f'{{"in": [{text}').value == {"in": [{"s": value}]}
 
 
+@pytest.mark.parametrize("text", ['{"n": 1e999}', '{"n": -1e999}', "{'n': 1e400,}"])
+def test_a_number_too_large_for_any_is_no_value(text):
+    found = read(text)
+    assert found.value == {"n": None}
+    assert found.repairs
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("{undefined}", {}), ("{1, undefined}", [1]), ("[undefined]", [])]
+)
+def test_what_javascript_calls_undefined_is_no_item_of_a_set_either(text, value):
+    assert read(text).value == value
+
+
 def test_half_an_escape_after_an_escaped_backslash_is_dropped():
     assert read('{"s": "\\\\ud83c\\').value == {"s": "\\ud83c"}
 
