@@ -95,3 +95,37 @@ def rendered(data: bytes) -> None:
     assert whole(text) == wanted
     assert streamed(cut(text, 1)) == wanted
     assert streamed(cut(text, how + 2)) == wanted
+
+
+_PROSE = (
+    "Let me look. ", "I'll check it. ", "3 < 4 > 2; ", "(see 5) ", "It said \"yes\". ", "Zürich, naïve — ok! ", "A `weather` tool. ",
+    "\n", "\n\n", "- one\n- two\n", "1. ", "**Note** ", "f(x) = y. ", "50% & more. ", "Use a < b. ", "[1] ", "{x} ", "a/b ", "",
+)  # fmt: skip
+_WRAPPERS = (
+    ("<tool_call>", "</tool_call>"),
+    ("<tool_call>\n", "\n</tool_call>\n"),
+    ("<tool_calls>[", "]</tool_calls>"),
+    ("<function_call>", "</function_call>"),
+    ("[TOOL_CALLS][", "]"),
+    ("<|tool_call|>", "<|/tool_call|>"),
+    ("<|tool_call_start|>", "<|tool_call_end|>"),
+)
+
+
+def planted(data: bytes) -> None:
+    """Calls between prose are all read, whatever their arguments hold, and leave no markup."""
+    draw = Draw(data)
+    how = draw.byte()
+    text, calls, prose = "", [], ""
+    for _ in range(1 + draw.below(3)):
+        words = draw.one_of(_PROSE)
+        wrapper = draw.one_of(_WRAPPERS)
+        arguments = {"path": f"p{len(calls)}", "text": draw.short(CALL_PIECES, 5)}
+        call = json.dumps({"name": "write_file", "arguments": arguments}, ensure_ascii=False)
+        text += words + wrapper[0] + call + wrapper[1]
+        prose += words
+        calls.append(Call("write_file", arguments))
+    content, thoughts, found = whole(text)
+    assert (thoughts, found) == ("", calls)
+    assert content.split() == prose.split()
+    assert streamed(cut(text, how + 2)) == (content, thoughts, found)

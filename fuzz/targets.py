@@ -59,6 +59,7 @@ TARGETS: dict[str, Target] = {
     "json_fitting": Target(json_text.fitting),
     "calls_any_text": Target(calls.any_text, calls.CALL_PIECES, head=1),
     "calls_rendered": Target(calls.rendered),
+    "calls_planted": Target(calls.planted),
     "cost_json": Target(cost.of_json),
     "cost_calls": Target(cost.of_calls),
     "cost_stream": Target(cost.of_streams),
