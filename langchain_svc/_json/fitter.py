@@ -29,6 +29,7 @@ from .shapes import (
     arrays_of,
     as_rows,
     is_strange,
+    is_wrapped,
     objects_of,
     options_of,
     renamed,
@@ -165,7 +166,7 @@ class Fitter:
             found = scalars.choose(value, options)
         else:
             found = scalars.coerce(value, name, schema)
-        if found is None and isinstance(value, list) and len(value) == 1:
+        if found is None and is_wrapped(value):
             inner, penalty = self.fit(value[0], schema, path)
             return inner, penalty + SHAPED
         if found is None:

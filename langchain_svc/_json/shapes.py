@@ -161,3 +161,18 @@ def as_rows(value: list[Any], schema: Schema) -> list[Any]:
         items = list(run)
         rows += [items] if single else items
     return rows
+
+
+_MOST_WRAPPINGS = 3
+
+
+def is_wrapped(value: Any) -> bool:
+    """Whether a value is a list of one value, and that perhaps in a list again.
+
+    Deeper nesting is a text of brackets: nobody means its middle.
+    """
+    wrappings = 0
+    while isinstance(value, list) and len(value) == 1 and wrappings <= _MOST_WRAPPINGS:
+        value = value[0]
+        wrappings += 1
+    return 0 < wrappings <= _MOST_WRAPPINGS

@@ -94,6 +94,19 @@ def test_twice_the_text_takes_about_twice_the_calls(kind, function):
     assert two <= 2.6 * one + 2_000
 
 
+@pytest.mark.parametrize("wanted", ["integer", "string", "boolean"])
+def test_brackets_around_nothing_are_not_tried_as_wrappings_one_by_one(wanted):
+    def scalar(text):
+        with pytest.raises(NoAnswer):
+            read_answer(text, {"type": wanted})
+
+    assert calls(scalar, "[" * 120) <= 4_000 * 120
+
+
+def test_a_value_in_two_lists_is_still_meant():
+    assert read_answer("[[5]]", {"type": "integer"}) == 5
+
+
 def seconds(function, text):
     best = float("inf")
     for _ in range(2):
