@@ -19,7 +19,7 @@ import random
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, closing, suppress
 from dataclasses import dataclass, field
@@ -53,6 +53,7 @@ class Outcome:
             print(f"    {name:32} {value}")
         for line in self.wrong[:20]:
             print(f"    ! {line}")
+        sys.stdout.flush()
 
 
 @dataclass(frozen=True)
@@ -263,16 +264,31 @@ def many_generators(server: Server, streams: int, seed: int) -> Outcome:
     return outcome
 
 
-def run(calls: int, threaded: int, streams: int, at_once: int, seed: int) -> list[Outcome]:
+def many_loops(server: Server, loops: int) -> Outcome:
+    """One model on one event loop after the other, as scripts do with `asyncio.run`."""
+    outcome = Outcome(f"{loops} event loops, one after the other")
+    prompts = prompts_named("l", loops)
+    with ChatSvc(**server.v1) as model:
+        asyncio.run(model.ainvoke("w2: hello"))
+        before = Held.now()
+        answers = [asyncio.run(model.ainvoke(prompt)) for prompt in prompts]
+        judge(outcome, server, prompts, answers, model.max_retries)
+        Held.now().compare(before, outcome)
+        outcome.check("connections that the server still sees", settled_open(server), 0)
+    return outcome
+
+
+def run(
+    *, calls: int, threaded: int, streams: int, pace: float, loops: int, at_once: int, seed: int
+) -> Iterator[Outcome]:
     """All phases, one after the other."""
-    with served(0.1, seed) as tenth, served(0.3, seed) as third, served(0.0, seed) as sound:
-        return [
-            asyncio.run(many_tasks(tenth, calls, at_once)),
-            many_threads(tenth, threaded, min(at_once, 32)),
-            asyncio.run(many_tasks(third, calls // 2, at_once)),
-            asyncio.run(many_streams(sound, streams, seed)),
-            many_generators(sound, streams // 4, seed),
-        ]
+    with served(0.1, seed) as tenth, served(0.3, seed) as third, served(0.0, seed, pace) as sound:
+        yield asyncio.run(many_tasks(tenth, calls, at_once))
+        yield many_threads(tenth, threaded, min(at_once, 32))
+        yield asyncio.run(many_streams(sound, streams, seed))
+        yield many_generators(sound, streams // 4, seed)
+        yield many_loops(sound, loops)
+        yield asyncio.run(many_tasks(third, calls // 2, at_once))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -283,13 +299,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--calls", type=int, default=10_000, help="calls of abatch")
     parser.add_argument("--threaded", type=int, default=2_000, help="calls of batch")
     parser.add_argument("--streams", type=int, default=200, help="streams at once")
+    parser.add_argument("--pace", type=float, default=0.4, help="seconds between two pieces")
+    parser.add_argument("--loops", type=int, default=2_000, help="event loops")
     parser.add_argument("--at-once", type=int, default=128, help="calls at once")
     parser.add_argument("--seed", type=int, default=1, help="of the faults and the cancellations")
     given = parser.parse_args(arguments)
-    outcomes = run(given.calls, given.threaded, given.streams, given.at_once, given.seed)
-    for outcome in outcomes:
+    wrong = 0
+    for outcome in run(**vars(given)):
         outcome.show()
-    return 1 if any(outcome.wrong for outcome in outcomes) else 0
+        wrong += len(outcome.wrong)
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":

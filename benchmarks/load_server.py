@@ -26,7 +26,7 @@ from typing import Any
 FAILING = ("500", "502", "503", "429", "reset", "inside")
 FAULTS = (*FAILING, "slow")
 SLOW = 0.3  # seconds
-PIECES, PACE = 40, 0.02  # of a stream, and seconds between two of them
+PIECES = 40  # of a stream
 _NAME = re.compile(r"^(\w+):")
 _LINGER_ZERO = struct.pack("ii", 1, 0)  # closing sends RST
 
@@ -45,8 +45,8 @@ def right_answer(prompt: str) -> str:
 class Service:
     """What all connections share: the plan and the record."""
 
-    def __init__(self, rate: float, seed: int) -> None:
-        self.rate, self.seed = rate, seed
+    def __init__(self, rate: float, seed: int, pace: float) -> None:
+        self.rate, self.seed, self.pace = rate, seed, pace
         self.tries: dict[str, list[str]] = {}
         self.left: dict[str, float] = {}  # when the client of an unfinished stream had gone
         self.open = 0
@@ -142,7 +142,7 @@ class Connection(asyncio.Protocol):
         delta = {"choices": [{"index": 0, "delta": {"content": f"{text}{number} "}}]}
         event = b"data: " + json.dumps(delta).encode() + b"\n\n"
         self.transport.write(b"%x\r\n%s\r\n" % (len(event), event))
-        asyncio.get_running_loop().call_later(PACE, self.piece, text, number + 1)
+        asyncio.get_running_loop().call_later(self.service.pace, self.piece, text, number + 1)
 
     def whole(self, body: bytes, status: str = "200 OK", more: str = "") -> None:
         """A whole response."""
@@ -190,9 +190,9 @@ class Server:
 
 
 @contextmanager
-def served(rate: float, seed: int) -> Iterator[Server]:
-    """A server in another process, which ends with the block."""
-    command = [sys.executable, __file__, str(rate), str(seed)]
+def served(rate: float, seed: int, pace: float = 0.0) -> Iterator[Server]:
+    """A server in another process, which ends with the block; `pace` is seconds between pieces."""
+    command = [sys.executable, __file__, str(rate), str(seed), str(pace)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:  # noqa: S603  # our own file
         try:
             assert process.stdout is not None  # noqa: S101  # a pipe was asked for
@@ -214,5 +214,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("rate", type=float)
     parser.add_argument("seed", type=int)
+    parser.add_argument("pace", type=float)
     given = parser.parse_args()
-    asyncio.run(_serve(Service(given.rate, given.seed)))
+    asyncio.run(_serve(Service(given.rate, given.seed, given.pace)))

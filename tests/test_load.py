@@ -10,14 +10,15 @@ from benchmarks import load
 
 
 def test_many_calls_and_streams_at_once(capsys):
-    small = ["--calls", "250", "--threaded", "150", "--streams", "40", "--at-once", "24"]
-    assert load.main(small) == 0, capsys.readouterr().out
+    small = ["--calls", "250", "--threaded", "150", "--streams", "40", "--loops", "20"]
+    assert load.main([*small, "--at-once", "24", "--pace", "0.05"]) == 0, capsys.readouterr().out
     report = capsys.readouterr().out
-    assert report.count("right") == 5
+    assert report.count("right") == 6
     assert "WRONG" not in report
 
 
 def test_what_is_not_as_planned_is_reported(capsys, monkeypatch):
     monkeypatch.setattr(load, "right_answer", lambda prompt: prompt)
-    assert load.main(["--calls", "8", "--threaded", "8", "--streams", "8", "--at-once", "4"]) == 1
-    assert capsys.readouterr().out.count("WRONG") == 5
+    tiny = ["--calls", "8", "--threaded", "8", "--streams", "8", "--loops", "2", "--at-once", "4"]
+    assert load.main([*tiny, "--pace", "0.01"]) == 1
+    assert capsys.readouterr().out.count("WRONG") == 6

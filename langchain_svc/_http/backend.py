@@ -39,6 +39,15 @@ def retire_if_surplus(response: httpx.Response) -> None:
         stream.retired = True
 
 
+def outlives_its_pool(response: httpx.Response) -> bool:
+    """Whether nobody else will close the connection of an answer.
+
+    httpcore forgets its connections when it is closed, also one that is still being made.
+    """
+    stream = response.extensions.get("network_stream")
+    return isinstance(stream, (Stream, AsyncStream)) and stream.home.closed
+
+
 def _has_surplus(response: httpx.Response) -> bool:
     """Whether the parser holds bytes beyond the answer; httpcore sees those still on the socket."""
     part: Any = response.stream
@@ -50,8 +59,9 @@ def _has_surplus(response: httpx.Response) -> bool:
 class Stream(httpcore.NetworkStream):
     """A network stream under a deadline."""
 
-    def __init__(self, stream: httpcore.NetworkStream) -> None:
+    def __init__(self, stream: httpcore.NetworkStream, home: Backend) -> None:
         self._stream = stream
+        self.home = home
         self.retired = False
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
@@ -71,7 +81,7 @@ class Stream(httpcore.NetworkStream):
     ) -> httpcore.NetworkStream:
         wait = _timeout(timeout, httpcore.ConnectTimeout)
         try:
-            return Stream(self._stream.start_tls(ssl_context, server_hostname, wait))
+            return Stream(self._stream.start_tls(ssl_context, server_hostname, wait), self.home)
         except BaseException:  # httpcore leaves the socket open where it is interrupted
             self._stream.close()
             raise
@@ -83,6 +93,8 @@ class Stream(httpcore.NetworkStream):
 
 class Backend(httpcore.NetworkBackend):
     """Opens network streams under a deadline."""
+
+    closed = False  # with its pool
 
     def __init__(self, backend: httpcore.NetworkBackend) -> None:
         self._backend = backend
@@ -96,7 +108,8 @@ class Backend(httpcore.NetworkBackend):
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
         wait = _timeout(timeout, httpcore.ConnectTimeout)
-        return Stream(self._backend.connect_tcp(host, port, wait, local_address, socket_options))
+        stream = self._backend.connect_tcp(host, port, wait, local_address, socket_options)
+        return Stream(stream, self)
 
     def sleep(self, seconds: float) -> None:
         self._backend.sleep(seconds)
@@ -105,8 +118,9 @@ class Backend(httpcore.NetworkBackend):
 class AsyncStream(httpcore.AsyncNetworkStream):
     """The asynchronous twin of `Stream`."""
 
-    def __init__(self, stream: httpcore.AsyncNetworkStream) -> None:
+    def __init__(self, stream: httpcore.AsyncNetworkStream, home: AsyncBackend) -> None:
         self._stream = stream
+        self.home = home
         self.retired = False
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
@@ -126,10 +140,11 @@ class AsyncStream(httpcore.AsyncNetworkStream):
     ) -> httpcore.AsyncNetworkStream:
         wait = _timeout(timeout, httpcore.ConnectTimeout)
         try:
-            return AsyncStream(await self._stream.start_tls(ssl_context, server_hostname, wait))
+            stream = await self._stream.start_tls(ssl_context, server_hostname, wait)
         except BaseException:  # httpcore leaves the socket open where it is cancelled
             await self._stream.aclose()
             raise
+        return AsyncStream(stream, self.home)
 
     def get_extra_info(self, info: str) -> Any:
         # Of an idle connection httpcore asks this, and drops one that has something to say.
@@ -138,6 +153,8 @@ class AsyncStream(httpcore.AsyncNetworkStream):
 
 class AsyncBackend(httpcore.AsyncNetworkBackend):
     """The asynchronous twin of `Backend`."""
+
+    closed = False
 
     def __init__(self, backend: httpcore.AsyncNetworkBackend) -> None:
         self._backend = backend
@@ -152,7 +169,7 @@ class AsyncBackend(httpcore.AsyncNetworkBackend):
     ) -> httpcore.AsyncNetworkStream:
         wait = _timeout(timeout, httpcore.ConnectTimeout)
         stream = await self._backend.connect_tcp(host, port, wait, local_address, socket_options)
-        return AsyncStream(stream)
+        return AsyncStream(stream, self)
 
     async def sleep(self, seconds: float) -> None:
         await self._backend.sleep(seconds)

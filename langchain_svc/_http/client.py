@@ -20,7 +20,7 @@ from typing import Any
 
 import httpx
 
-from .backend import retire_if_surplus
+from .backend import outlives_its_pool, retire_if_surplus
 from .connections import Connections
 from .exchange import Call, Close, Head, Lost, Open, Read, Reply, Sleep, converse
 from .quiet import quietly
@@ -109,6 +109,8 @@ class Link:
         if response is not None:
             retire_if_surplus(response)
             response.close()
+            if outlives_its_pool(response):
+                response.extensions["network_stream"].close()
         return None
 
     def sleep(self, step: Sleep) -> Reply:
@@ -188,6 +190,8 @@ class AsyncLink:
         if response is not None:
             retire_if_surplus(response)
             await undivided(response.aclose())
+            if outlives_its_pool(response):
+                await response.extensions["network_stream"].aclose()
         return None
 
     async def sleep(self, step: Sleep) -> Reply:

@@ -45,7 +45,12 @@ class Transport(httpx.HTTPTransport):
 
     def __init__(self, url: str, proxy: str | None) -> None:
         super().__init__(verify=_tls(url, proxy), limits=_LIMITS, proxy=proxy)
-        self._pool._network_backend = Backend(self._pool._network_backend)  # noqa: SLF001
+        self._backend = Backend(self._pool._network_backend)  # noqa: SLF001
+        self._pool._network_backend = self._backend  # noqa: SLF001
+
+    def close(self) -> None:
+        self._backend.closed = True
+        super().close()
 
 
 class AsyncTransport(httpx.AsyncHTTPTransport):
@@ -53,10 +58,15 @@ class AsyncTransport(httpx.AsyncHTTPTransport):
 
     def __init__(self, url: str, proxy: str | None) -> None:
         super().__init__(verify=_tls(url, proxy), limits=_LIMITS, proxy=proxy)
-        self._pool._network_backend = AsyncBackend(self._pool._network_backend)  # noqa: SLF001
+        self._backend = AsyncBackend(self._pool._network_backend)  # noqa: SLF001
+        self._pool._network_backend = self._backend  # noqa: SLF001
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         return await undivided(super().handle_async_request(request))
+
+    async def aclose(self) -> None:
+        self._backend.closed = True
+        await super().aclose()
 
 
 def _tls(url: str, proxy: str | None) -> ssl.SSLContext:
