@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from pydantic import BeforeValidator, Field
@@ -78,12 +79,11 @@ def _decoded(text: str) -> bytes:
         raise ValueError(_NO_IMAGE) from None
 
 
-if TYPE_CHECKING:
-    Image: TypeAlias = str | bytes
-    ClinicalImage: TypeAlias = str | bytes | DicomImage | Dataset
-else:
-    Image = Annotated[str, BeforeValidator(_base64_image)]
-    ClinicalImage = Annotated[str, BeforeValidator(_clinical_image)]
 # What a model may write, and what an application may give: decoders of DICOM are not for a model.
-Images = Annotated[tuple[Image, ...], Field(max_length=MOST_IMAGES)]
-ClinicalImages = Annotated[tuple[ClinicalImage, ...], Field(max_length=MOST_IMAGES)]
+if TYPE_CHECKING:
+    Images: TypeAlias = Sequence[str | bytes]
+    ClinicalImages: TypeAlias = Sequence[str | bytes | DicomImage | Dataset]
+else:
+    _MOST = Field(max_length=MOST_IMAGES)
+    Images = Annotated[tuple[Annotated[str, BeforeValidator(_base64_image)], ...], _MOST]
+    ClinicalImages = Annotated[tuple[Annotated[str, BeforeValidator(_clinical_image)], ...], _MOST]

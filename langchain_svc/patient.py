@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -126,9 +126,10 @@ def line(most: int = LONGEST_LINE, pattern: str = "", wanted: str = "") -> Any:
 if TYPE_CHECKING:
     Line: TypeAlias = str
     Sex: TypeAlias = str
+    Lines: TypeAlias = Sequence[str]
 else:
     Line, Sex = line(), line(40)
-Lines = Annotated[tuple[Line, ...], Field(max_length=MOST_ENTRIES)]
+    Lines = Annotated[tuple[Line, ...], Field(max_length=MOST_ENTRIES)]
 
 
 # -- records --------------------------------------------------------------------------------------
@@ -207,11 +208,11 @@ class _Readings(Record):
 class VitalSigns(_Readings):
     """Readings as numbers: pressures in mmHg, temperature in degrees Celsius, rates a minute."""
 
-    systolic: Systolic | None = Field(None, description="Systolic pressure in mmHg.")
-    diastolic: Diastolic | None = Field(None, description="Diastolic pressure in mmHg.")
-    heart_rate: HeartRate | None = Field(None, description="Beats a minute.")
-    temperature: Temperature | None = Field(None, description="Degrees Celsius.")
-    respiratory_rate: RespiratoryRate | None = Field(None, description="Breaths a minute.")
+    systolic: Systolic | None = Field(default=None, description="Systolic pressure in mmHg.")
+    diastolic: Diastolic | None = Field(default=None, description="Diastolic pressure in mmHg.")
+    heart_rate: HeartRate | None = Field(default=None, description="Beats a minute.")
+    temperature: Temperature | None = Field(default=None, description="Degrees Celsius.")
+    respiratory_rate: RespiratoryRate | None = Field(default=None, description="Breaths a minute.")
 
     @model_validator(mode="after")
     def _check_pressures(self) -> Self:
@@ -226,18 +227,18 @@ class VitalSigns(_Readings):
 class LabResults(_Readings):
     """Laboratory results as numbers."""
 
-    troponin: Level | None = Field(None, description="Troponin.")
-    bnp: Level | None = Field(None, description="B-type natriuretic peptide.")
-    creatinine: Level | None = Field(None, description="Creatinine.")
+    troponin: Level | None = Field(default=None, description="Troponin.")
+    bnp: Level | None = Field(default=None, description="B-type natriuretic peptide.")
+    creatinine: Level | None = Field(default=None, description="Creatinine.")
 
 
 class Demographics(Record):
     """Who the patient is, what they have had and what they take."""
 
-    age: Age | None = Field(None, description="Age in years.")
-    sex: Sex | None = Field(None, description="Sex, such as female or male.")
-    medical_history: Lines = Field((), description="Earlier and present conditions.")
-    current_medications: Lines = Field((), description="What the patient takes now.")
+    age: Age | None = Field(default=None, description="Age in years.")
+    sex: Sex | None = Field(default=None, description="Sex, such as female or male.")
+    medical_history: Lines = Field(default=(), description="Earlier and present conditions.")
+    current_medications: Lines = Field(default=(), description="What the patient takes now.")
 
 
 class PatientContext(Demographics):
@@ -271,7 +272,7 @@ class PatientContext(Demographics):
     risk_factors: Lines = ()
     """Such as smoking or a family history."""
 
-    images: ClinicalImages = Field((), repr=False)
+    images: ClinicalImages = Field(default=(), repr=False)
     """PNG or JPEG as bytes, base64 or data URIs; DICOM as bytes, `DicomImage` or a pydicom dataset.
     At most 8 of 8 MB. Only the pixels are kept."""
 

@@ -12,6 +12,9 @@ from langchain_core.runnables import RunnableSerializable
 
 from langchain_svc import (
     ChatSvc,
+    DicomImage,
+    FhirReport,
+    PatientContext,
     SvcError,
     SvcRateLimitError,
     SvcStreamError,
@@ -37,6 +40,12 @@ with Sandbox(plan="pro", faults=[Fault(status=503, times=1)]) as sandbox:
 with SvcUsageCallbackHandler() as usage:
     tokens: int = usage.models["svc-pro"].total_tokens
     counts: dict[str, dict[str, Any]] = usage.to_dict()
+
+
+patient: PatientContext = PatientContext.from_fhir(b"{}", units={"troponin": "ng/L"})
+report: FhirReport | None = patient.fhir_report
+png: bytes = DicomImage(b"", frame=1, window=(40, 400), blank=[(0, 0, 9, 9)]).png()
+PatientContext(age=61, medical_history=["asthma"], images=[DicomImage(b""), png])
 
 
 async def asynchronous() -> None:
