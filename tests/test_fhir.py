@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import re
 import sys
 import traceback
 from datetime import date, datetime, timezone
@@ -544,6 +545,35 @@ def test_units_as_people_write_them(words, expected):
     assert readings(observation("8480-6", {"value": 120, "unit": "mmHg"})) == {"systolic": 120}
 
 
+@pytest.mark.parametrize(
+    ("unit", "to", "expected"),
+    [
+        ("10*9/L", "10*3/uL", 7), ("10^9/L", "10*6/L", 7000), ("m[IU]/L", "u[iU]/mL", 7), ("U/L", "nkat/L", 116.667), ("mL/min/{1.73_m2}", "L/h", 0.42), ("mg/g{creat}", "ug/mg", 7), ("mg/24.h", "mg.h", 0.291667), ("[lb_av]", "kg", 3.17515),
+        ("[in_i]", "cm", 17.78), ("kg.m-2", "kg/m2", 7), ("meq/L", "mmol/L", 7), ("{INR}", "1", 7), ("fL", "um3", 7), ("cm[H2O]", "mm[Hg]", 5.14893), ("wk", "d", None), ("B", "1", None), ("mg/(24.h)", "mg/h", None),
+        ("mg//dL", "mg/dL", None), ("mg/", "mg", None), ("mg dL", "mg", None), ("dL.", "dL", None), ("kmin", "h", None), ("m" * 61, "m", None), ("mCel", "Cel", None), ("Cel/min", "K/min", None), ("10", "%", 7000), ("mg/L", "g", None),
+    ],
+)  # fmt: skip
+def test_units_of_laboratory_results(unit, to, expected):
+    made = observation("99998-1", quantity(7, unit))
+    options = {"lab_codes": {"99998-1": "it"}, "units": {"it": to}}
+    if expected is None:
+        with pytest.raises(svc.SvcRequestError, match="cannot be converted to"):
+            taken(made, **options)
+    else:
+        assert sent(made, **options)["labResults"] == {"it": expected}
+
+
+@given(st.text() | st.text("mgdLU[]{}10*^/.-+%k"))
+def test_any_text_as_a_unit_is_read_or_refused(text):
+    for unit in (text, f"mg/{text}"):
+        try:
+            taken(observation("2160-0", quantity(1, unit)))
+        except svc.SvcRequestError as error:
+            assert re.search(
+                "no unit|cannot be converted|FHIR R4|bounds|number|negative", str(error)
+            )
+
+
 def test_numbers_in_the_right_unit_stay_as_they_are():
     found = readings(
         pressure(120, Decimal("80.0")), observation("2160-0", quantity(0.8999999, "mg/dL"))
@@ -871,24 +901,13 @@ def test_a_bundle_changed_anywhere_is_read_or_refused_without_its_values(data):
 # -- what is there and what is not -----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("missing", ["fhir.resources.R4B.patient", "ucumvert"])
-def test_without_the_extra_the_error_says_how_to_get_it(monkeypatch, missing):
+def test_without_the_extra_the_error_says_how_to_get_it(monkeypatch):
     from langchain_svc._fhir import bundle as reading
-    from langchain_svc._fhir import units as measuring
 
     reading._model.cache_clear()
-    measuring._registry.cache_clear()
-    monkeypatch.setitem(sys.modules, missing, None)
+    monkeypatch.setitem(sys.modules, "fhir.resources.R4B.patient", None)
     with pytest.raises(ImportError, match=r"langchain-svc\[fhir\]"):
-        taken(observation("8310-5", quantity(98.6, "[degF]")))
-
-
-def test_units_that_are_right_already_need_no_library(monkeypatch):
-    from langchain_svc._fhir import units as measuring
-
-    measuring._registry.cache_clear()
-    monkeypatch.setitem(sys.modules, "ucumvert", None)
-    assert readings(pressure(120, 80, unit="mmHg")) == {"systolic": 120, "diastolic": 80}
+        taken()
 
 
 def test_observations_of_other_codes_are_counted_but_not_another_patients():

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal
-from functools import lru_cache
 from typing import Any
+
+from .ucum import UnknownUnitError, read_unit
 
 UCUM = "http://unitsofmeasure.org"
 
@@ -21,10 +22,6 @@ _SPELLINGS: Mapping[str, str] = {
 }  # fmt: skip
 # In UCUM C is coulomb and F is farad; as words beside a temperature they are not.
 _WORDS: Mapping[str, str] = {"C": "Cel", "F": "[degF]"}
-
-# By UCUM's own definitions. ucumvert 0.2, the last for Python 3.10, reads mm[Hg] as metres times
-# millimercury, and 1 as no unit at all.
-_DEFINED: Mapping[str, tuple[float, str]] = {"mm[Hg]": (0.133322, "kPa"), "1": (100, "%")}
 
 _DIGITS = 6  # significant ones of what was converted
 
@@ -63,35 +60,13 @@ def converted(value: Decimal, unit: str, to: str, molar_mass: float | None) -> i
     if unit == to:
         whole = value == value.to_integral_value() and value.as_tuple().exponent == 0
         return int(value) if whole else float(value)
-    _registry()
     try:
-        source, target = _quantity(unit), _quantity(to)
-        measured = type(source)(float(value) * source.magnitude, source.units)
-        moles = _moles(measured) - _moles(target)
-        if molar_mass is not None and moles:
-            measured = measured * (molar_mass * _quantity("g/mol")) ** moles
-        found = measured.to(target.units).magnitude / target.magnitude
-    except Exception:  # noqa: BLE001  # two libraries raise of many kinds, and repeat the unit
+        source, target = read_unit(unit), read_unit(to)
+    except UnknownUnitError:
         raise UnitError(f"its unit cannot be converted to {to}") from None
+    if molar_mass is not None:
+        source = source.by_mass(source.moles - target.moles, molar_mass)
+    if source.powers != target.powers:
+        raise UnitError(f"its unit cannot be converted to {to}")
+    found = (float(value) * source.factor + source.offset - target.offset) / target.factor
     return float(f"{found:.{_DIGITS}g}")
-
-
-def _quantity(unit: str) -> Any:
-    factor, name = _DEFINED.get(unit, (1, unit))
-    found = _registry().from_ucum(name)
-    return type(found)(found.magnitude * factor, found.units)
-
-
-def _moles(quantity: Any) -> Any:
-    return quantity.dimensionality.get("[substance]", 0)
-
-
-@lru_cache
-def _registry() -> Any:
-    try:
-        from ucumvert import PintUcumRegistry  # noqa: PLC0415  # an extra, and slow to import
-    except ImportError:
-        raise ImportError(
-            "Converting units needs ucumvert: pip install 'langchain-svc[fhir]'"
-        ) from None
-    return PintUcumRegistry()
