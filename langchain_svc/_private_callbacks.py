@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
+from copy import deepcopy
 from typing import Any, SupportsIndex
 from uuid import UUID
 
@@ -131,6 +132,12 @@ class _Masking:
 
     def __hash__(self) -> int:
         return hash(self._handler)
+
+    def __reduce__(self) -> tuple[type[_Masking], tuple[Any]]:
+        return _Masking, (self._handler,)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> _Masking:
+        return _Masking(deepcopy(self._handler, memo))
 
     def __repr__(self) -> str:
         return f"<masked {type(self._handler).__name__}>"

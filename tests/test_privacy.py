@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import io
 import json
 import pickle
@@ -417,6 +418,44 @@ def test_a_tool_tells_recorders_no_text(box, make, name, asynchronous):
     assert isinstance(made, ToolMessage) and made.content and made.status == "success"
     assert recorder.recorded()
     clean(*recorder.recorded())
+
+
+WAYS_TO_COPY = [copy.copy, copy.deepcopy, lambda made: pickle.loads(pickle.dumps(made))]
+
+
+@pytest.mark.parametrize("again", WAYS_TO_COPY)
+def test_a_copy_of_private_callbacks_is_private(box, again):
+    recorder = Shared()
+    callbacks = again(PrivateCallbacks([recorder]))
+    callbacks.set_handlers([*callbacks.handlers, recorder])
+    prompt = ChatPromptTemplate.from_messages([("user", ASKED)])
+    prompt.invoke({}, {"callbacks": callbacks})
+    prompt.invoke({}, {"callbacks": again(callbacks.handlers[0:1])})
+    assert isinstance(callbacks.handlers[0], Shared)
+    assert len(TOLD) == 4
+    clean(*TOLD)
+    TOLD.clear()
+
+
+TOLD = []
+
+
+class Shared(BaseCallbackHandler):
+    """A handler whose copies record to one place, as some do."""
+
+    def on_chain_start(self, *args, **kwargs):
+        TOLD.append(seen(args, kwargs))
+
+    on_chain_end = on_chain_start
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __eq__(self, other):
+        return isinstance(other, Shared)
+
+    def __hash__(self):
+        return 1
 
 
 # -- masks --------------------------------------------------------------------------------------------
