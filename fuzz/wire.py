@@ -289,7 +289,8 @@ def _hosts(url: str) -> list[str]:
 def _is_outside(host: str) -> bool:
     """Whether a host is no address, or one of the public internet; no name is looked up."""
     host = host.rstrip(".").lower()
-    if host.endswith(("localhost", "localdomain", ".local", ".internal")) or "%" in host:
+    last = host.rpartition(".")[2]
+    if last in {"localhost", "localdomain", "local", "internal"} or "%" in host:
         return False
     try:
         found = socket.getaddrinfo(host, 80, flags=socket.AI_NUMERICHOST)[0][4][0]
