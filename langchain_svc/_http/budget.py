@@ -6,8 +6,8 @@ origin therefore share a `Circuit`, which is asked before every try and told wha
 - The budget. A retry takes a token, a success puts half a one back, and time a few. So, beyond a
   first store, retries stay below half of the successes (1.5 requests for each), whatever
   `max_retries` says. A try that follows a 429 takes none: the wait it was told is its brake.
-- The circuit. After `FAILURES` failures without a single answer between them it opens: nothing is
-  sent until a pause is over. Then one call goes ahead as a probe while the others wait. If it
+- The circuit. After `FAILURES` failures in a rush, without a single answer between them, it opens:
+  nothing is sent until a pause is over. Then one call goes ahead as a probe while the others wait. If it
   fails, the next pause is twice as long; an answer that shows the service alive closes the circuit.
 
 Failures are lost connections, timeouts and the statuses 408, 500, 502, 503 and 504. Every other
@@ -24,6 +24,7 @@ from __future__ import annotations
 import os
 import random
 import threading
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 FAILURES = 20
+# Seconds for as many: one caller, with the pauses between its tries, hammers nobody and is slower.
+RUSH = 3.0
 # The longest is short beside the minute that calls wait by default: the last probes fall into it.
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 10.0
 STORE = 100.0
@@ -86,6 +89,7 @@ class Circuit:
         self._tokens = STORE
         self._counted = 0.0  # when time last gave tokens
         self._failures = 0  # without an answer between them
+        self._times: deque[float] = deque(maxlen=FAILURES)  # when the last of these were
         self._pause = 0.0  # seconds; 0 while closed
         self._until = 0.0  # when the pause is over
         self._probe: _Try | None = None
@@ -123,6 +127,7 @@ class Circuit:
     def answered(self) -> None:
         with self._lock:
             self._failures, self._pause, self._probe = 0, 0.0, None
+            self._times.clear()
 
     def succeeded(self) -> None:
         # The service's answers count at both ends: on a busy event loop all heads may come first.
@@ -133,8 +138,9 @@ class Circuit:
     def failed(self, this: _Try, now: float) -> bool:
         with self._lock:
             self._failures += 1
+            self._times.append(now)
             closed = not self._pause
-            if closed and self._failures >= FAILURES:
+            if closed and len(self._times) == FAILURES and now - self._times[0] <= RUSH:
                 self._open(now, FIRST_PAUSE)
                 return True
             if this is self._probe:

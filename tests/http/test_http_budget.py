@@ -23,6 +23,7 @@ from langchain_svc._http.budget import (
     FIRST_PAUSE,
     LONGEST_PAUSE,
     REFILL,
+    RUSH,
     STORE,
     TOKENS_A_SECOND,
     Circuit,
@@ -327,7 +328,14 @@ def broken(connection):
     connection.sendall(response(status="503 Service Unavailable", retry_after="0"))
 
 
-def test_models_and_tools_with_one_key_spare_the_service_together(caplog):
+def test_failures_that_take_their_time_hammer_nobody():
+    world = World(lambda *_: DOWN, max_retries=0, takes=RUSH / (FAILURES - 2)).run(5 * FAILURES)
+    assert len(world.sent) == 5 * FAILURES
+
+
+def test_models_and_tools_with_one_key_spare_the_service_together(caplog, monkeypatch):
+    monkeypatch.setattr(budget, "FIRST_PAUSE", 600.0)  # a busy machine is slow
+    monkeypatch.setattr(budget, "RUSH", 600.0)
     caplog.set_level(logging.INFO, logger="langchain_svc")
     with RawServer(broken) as server:
         words = {"api_key": "marked-key", "max_retries": 0}
@@ -357,7 +365,8 @@ def test_models_and_tools_with_one_key_spare_the_service_together(caplog):
     assert "marked-key" not in caplog.text
 
 
-async def test_a_call_waits_for_the_service_to_come_back():
+async def test_a_call_waits_for_the_service_to_come_back(monkeypatch):
+    monkeypatch.setattr(budget, "RUSH", 600.0)
     with Sandbox() as box:
         box.faults = [Fault(status=503, times=FAILURES)]
         async with svc.ChatSvc(**box.v1) as model:
