@@ -18,6 +18,7 @@ import httpcore
 import httpx
 
 from .patience import Patience, seconds
+from .received import Received
 
 # Below this a socket would be asked not to block at all, which httpcore reads as a broken one.
 _SHORTEST = 0.001
@@ -32,10 +33,10 @@ def _timeout(timeout: float | None, late: type[Exception]) -> float | None:
     return wait
 
 
-def retire_if_surplus(response: httpx.Response) -> None:
+def retire_if_surplus(response: httpx.Response, received: Received) -> None:
     """Called before an answer is closed: its connection is not used again if more had come."""
     stream = response.extensions.get("network_stream")
-    if isinstance(stream, (Stream, AsyncStream)) and _has_surplus(response):
+    if isinstance(stream, (Stream, AsyncStream)) and received.has_surplus():
         stream.retired = True
 
 
@@ -48,12 +49,26 @@ def outlives_its_pool(response: httpx.Response) -> bool:
     return isinstance(stream, (Stream, AsyncStream)) and stream.home.closed
 
 
-def _has_surplus(response: httpx.Response) -> bool:
-    """Whether the parser holds bytes beyond the answer; httpcore sees those still on the socket."""
-    part: Any = response.stream
-    for name in ("_httpcore_stream", "_stream", "_connection", "_h11_state"):
-        part = getattr(part, name, None)
-    return part is not None and bool(part.trailing_data[0])
+class Outgoing:
+    """Keeps a request's head until its body comes: one packet, and one system call for both."""
+
+    def __init__(self) -> None:
+        self._head = b""
+
+    def take(self, data: bytes) -> bytes:
+        """What is to be sent now."""
+        if not self._head and data.endswith(_END_OF_HEAD):
+            self._head = data
+            return b""
+        return self.rest() + data
+
+    def rest(self) -> bytes:
+        """What was kept."""
+        head, self._head = self._head, b""
+        return head
+
+
+_END_OF_HEAD = b"\r\n\r\n"
 
 
 class Stream(httpcore.NetworkStream):
@@ -62,13 +77,19 @@ class Stream(httpcore.NetworkStream):
     def __init__(self, stream: httpcore.NetworkStream, home: Backend) -> None:
         self._stream = stream
         self.home = home
+        self._outgoing = Outgoing()
         self.retired = False
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        self._send(self._outgoing.rest(), timeout)
         return self._stream.read(max_bytes, _timeout(timeout, httpcore.ReadTimeout))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._stream.write(buffer, _timeout(timeout, httpcore.WriteTimeout))
+        self._send(self._outgoing.take(buffer), timeout)
+
+    def _send(self, data: bytes, timeout: float | None) -> None:
+        if data:
+            self._stream.write(data, _timeout(timeout, httpcore.WriteTimeout))
 
     def close(self) -> None:
         self._stream.close()
@@ -121,13 +142,19 @@ class AsyncStream(httpcore.AsyncNetworkStream):
     def __init__(self, stream: httpcore.AsyncNetworkStream, home: AsyncBackend) -> None:
         self._stream = stream
         self.home = home
+        self._outgoing = Outgoing()
         self.retired = False
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        await self._send(self._outgoing.rest(), timeout)
         return await self._stream.read(max_bytes, _timeout(timeout, httpcore.ReadTimeout))
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        await self._stream.write(buffer, _timeout(timeout, httpcore.WriteTimeout))
+        await self._send(self._outgoing.take(buffer), timeout)
+
+    async def _send(self, data: bytes, timeout: float | None) -> None:
+        if data:
+            await self._stream.write(data, _timeout(timeout, httpcore.WriteTimeout))
 
     async def aclose(self) -> None:
         await self._stream.aclose()

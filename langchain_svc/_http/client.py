@@ -16,14 +16,16 @@ from collections.abc import (
     Generator,
     Iterator,
 )
+from functools import lru_cache
 from typing import Any
 
 import httpx
 
 from .backend import outlives_its_pool, retire_if_surplus
-from .connections import Connections
+from .connections import AsyncTransport, Connections, Shards
 from .exchange import Call, Close, Head, Lost, Open, Read, Reply, Sleep, converse
 from .quiet import quietly
+from .received import Received
 from .undivided import undivided
 
 _TIMEOUTS = (httpx.ConnectTimeout, httpx.ReadTimeout, httpx.WriteTimeout, httpx.PoolTimeout)
@@ -42,13 +44,23 @@ def _lost(error: Exception) -> Lost:
 
 def _prepare(step: Open) -> httpx.Request:
     request = step.request
+    url, host = _parsed(request.url)
+    size = (("Content-Length", str(len(request.body))),) if request.body is not None else ()
+    # With a stream httpx adds no headers and encodes nothing: that is a seventh of a call's time.
     return httpx.Request(
         request.method,
-        request.url,
-        headers=request.headers,
-        content=request.body,
+        url,
+        headers=(("Host", host), *request.headers, *size),
+        stream=httpx.ByteStream(request.body or b""),
         extensions={"timeout": _timeouts(step)},
     )
+
+
+@lru_cache(maxsize=64)
+def _parsed(url: str) -> tuple[httpx.URL, str]:
+    """A URL and its Host header: an object asks the same few again and again."""
+    parsed = httpx.URL(url)
+    return parsed, parsed.netloc.decode("ascii")
 
 
 def _timeouts(step: Open) -> dict[str, Any]:
@@ -93,21 +105,27 @@ class Link:
                 response = self._client.send(request, stream=True, follow_redirects=False)
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
             return _lost(error)
-        self._response = response
+        self._response, self._received = response, Received(response)
         assert isinstance(response.stream, httpx.SyncByteStream)  # noqa: S101
         self._body = iter(response.stream)
         return _head(response)
 
     def read(self, _: Read) -> Reply:
         try:
-            return next(self._body, b"")
+            data = next(self._body, b"")
+            if not self._received.has_chunk():
+                return data
+            parts = [data]
+            while self._received.has_chunk():
+                parts.append(next(self._body))
+            return b"".join(parts)
         except (httpx.HTTPError, httpx.StreamError, OSError) as error:
             return _lost(error)
 
     def close(self, _: Close | None = None) -> Reply:
         response, self._response = self._response, None
         if response is not None:
-            retire_if_surplus(response)
+            retire_if_surplus(response, self._received)
             response.close()
             if outlives_its_pool(response):
                 response.extensions["network_stream"].close()
@@ -160,18 +178,18 @@ class AsyncLink:
         self._client = client
         self._response: httpx.Response | None = None
         self._body: AsyncIterator[bytes] | None = None
+        self._place: tuple[Shards, AsyncTransport] | None = None
 
     async def open(self, step: Open) -> Reply:
         try:
             if self._client is None:
-                transport = await self._connections.async_transport()
-                response = await transport.handle_async_request(_prepare(step))
+                response = await self._open(_prepare(step))
             else:
                 request = _prepared_by(self._client, step)
                 response = await self._client.send(request, stream=True, follow_redirects=False)
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
             return _lost(error)
-        self._response = response
+        self._response, self._received = response, Received(response)
         assert isinstance(response.stream, httpx.AsyncByteStream)  # noqa: S101
         self._body = response.stream.__aiter__()
         return _head(response)
@@ -179,19 +197,41 @@ class AsyncLink:
     async def read(self, _: Read) -> Reply:
         assert self._body is not None  # noqa: S101  # READ follows Open
         try:
-            return await self._body.__anext__()
+            data = await self._body.__anext__()
+            if not self._received.has_chunk():
+                return data
+            parts = [data]
+            while self._received.has_chunk():
+                parts.append(await self._body.__anext__())
+            return b"".join(parts)
         except StopAsyncIteration:
             return b""
         except (httpx.HTTPError, httpx.StreamError, OSError) as error:
             return _lost(error)
 
+    async def _open(self, request: httpx.Request) -> httpx.Response:
+        self._leave()  # where the try before this one failed
+        shards = await self._connections.shards()
+        shard = await shards.enter(request.extensions["timeout"]["pool"])
+        self._place = shards, shard
+        return await shard.handle_async_request(request)
+
+    def _leave(self) -> None:
+        place, self._place = self._place, None
+        if place is not None:
+            shards, shard = place
+            shards.leave(shard)
+
     async def close(self, _: Close | None = None) -> Reply:
         response, self._response = self._response, None
-        if response is not None:
-            retire_if_surplus(response)
-            await undivided(response.aclose())
-            if outlives_its_pool(response):
-                await response.extensions["network_stream"].aclose()
+        try:
+            if response is not None:
+                retire_if_surplus(response, self._received)
+                await undivided(response.aclose())
+                if outlives_its_pool(response):
+                    await response.extensions["network_stream"].aclose()
+        finally:
+            self._leave()
         return None
 
     async def sleep(self, step: Sleep) -> Reply:

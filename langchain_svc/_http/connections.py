@@ -1,10 +1,10 @@
-"""Owns the connections of one object: a pool for threads and one for each event loop.
+"""Owns the connections of one object: a pool for threads, and several for each event loop.
 
 A pool must not outlive what it belongs to, and three things may end without telling us:
 
-- An event loop. Each loop's pool is held by an asynchronous generator that was started on it.
+- An event loop. Each loop's pools are held by an asynchronous generator that was started on it.
   When `asyncio.run` ends it closes such generators, and when the owner is collected the loop's own
-  hook does; either way the generator's `finally` closes the pool on the right loop. A loop that is
+  hook does; either way the generator's `finally` closes the pools on the right loop. A loop that is
   closed by hand without that courtesy is noticed at the next use.
 - The process. After a fork the child must not touch what it shares with the parent, not even to
   close it, so it puts the inherited pools aside and begins anew.
@@ -23,6 +23,7 @@ import weakref
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -34,7 +35,14 @@ from ..errors import SvcRequestError
 from .backend import AsyncBackend, Backend
 from .undivided import undivided
 
-_LIMITS = httpx.Limits(max_connections=256, max_keepalive_connections=64, keepalive_expiry=15.0)
+_CONNECTIONS, _IDLE, _IDLE_SECONDS = 256, 64, 15.0
+_LIMITS = httpx.Limits(
+    max_connections=_CONNECTIONS, max_keepalive_connections=_IDLE, keepalive_expiry=_IDLE_SECONDS
+)
+# For every call httpcore looks through all connections and all calls of a pool, so that many at
+# once cost their square: on an event loop 64 of them take 0.3 of the time in 16 pools of 4.
+_SHARDS = 16
+_CALLS_A_SHARD = 4
 
 # What a forked child inherited. Collecting it would close sockets that the parent still uses.
 _INHERITED: list[Any] = []
@@ -54,12 +62,17 @@ class Transport(httpx.HTTPTransport):
 
 
 class AsyncTransport(httpx.AsyncHTTPTransport):
-    """The asynchronous twin of `Transport`."""
+    """The asynchronous twin of `Transport`; one of several that share the calls of a loop."""
 
     def __init__(self, url: str, proxy: str | None) -> None:
-        super().__init__(verify=_tls(url, proxy), limits=_LIMITS, proxy=proxy)
+        # `Shards` lets no more calls in than there may be connections.
+        limits = httpx.Limits(
+            max_keepalive_connections=_IDLE // _SHARDS, keepalive_expiry=_IDLE_SECONDS
+        )
+        super().__init__(verify=_tls(url, proxy), limits=limits, proxy=proxy)
         self._backend = AsyncBackend(self._pool._network_backend)  # noqa: SLF001
         self._pool._network_backend = self._backend  # noqa: SLF001
+        self.calls = 0  # that are under way
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         return await undivided(super().handle_async_request(request))
@@ -67,6 +80,54 @@ class AsyncTransport(httpx.AsyncHTTPTransport):
     async def aclose(self) -> None:
         self._backend.closed = True
         await super().aclose()
+
+
+class Shards:
+    """The pools of one event loop: `enter` for each call, `leave` when it is over."""
+
+    def __init__(self, url: str, proxy: str | None) -> None:
+        self._route = (url, proxy)
+        self._places = asyncio.Semaphore(_CONNECTIONS)
+        self._closed = False
+        self.all: list[AsyncTransport] = []
+
+    async def enter(self, timeout: float | None) -> AsyncTransport:
+        """The pool for one call, once there is room for it.
+
+        Raises:
+            httpx.PoolTimeout: There was none within `timeout` seconds.
+        """
+        if self._places.locked():
+            try:
+                await asyncio.wait_for(self._places.acquire(), timeout)
+            except (asyncio.TimeoutError, TimeoutError):
+                raise httpx.PoolTimeout("no connection became free") from None
+        else:
+            await self._places.acquire()
+        shard = self._least_busy()
+        shard.calls += 1
+        return shard
+
+    def leave(self, shard: AsyncTransport) -> None:
+        """The call is over."""
+        shard.calls -= 1
+        self._places.release()
+
+    def _least_busy(self) -> AsyncTransport:
+        """One with room, the first of them: few calls are to share few connections."""
+        for shard in self.all:
+            if shard.calls < _CALLS_A_SHARD:
+                return shard
+        if len(self.all) < _SHARDS and not (self._closed and self.all):
+            self.all.append(AsyncTransport(*self._route))
+            return self.all[-1]
+        return min(self.all, key=attrgetter("calls"))
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        self._closed = True
+        for shard in self.all:
+            await shard.aclose()
 
 
 def _tls(url: str, proxy: str | None) -> ssl.SSLContext:
@@ -147,16 +208,16 @@ class Connections:
                     pools.transport = Transport(self.route.url, self._proxy())
         return pools.transport
 
-    async def async_transport(self) -> httpx.AsyncBaseTransport:
-        """The pool of the running event loop."""
+    async def shards(self) -> Shards:
+        """The pools of the running event loop."""
         pools = self._here()
         loop = asyncio.get_running_loop()
         held = pools.loops.get(loop)
         if held is None:
-            transport = AsyncTransport(self.route.url, self._proxy())
-            keeper = _keep(transport, weakref.ref(loop), weakref.ref(pools))
+            shards = Shards(self.route.url, self._proxy())
+            keeper = _keep(shards, weakref.ref(loop), weakref.ref(pools))
             await keeper.__anext__()  # from here on the loop knows the generator
-            held = pools.loops[loop] = (transport, keeper)
+            held = pools.loops[loop] = (shards, keeper)
             with self._lock:
                 pools.drop_closed_loops()
         return held[0]
@@ -177,7 +238,7 @@ class Connections:
         pools.close()
 
 
-Held = tuple[AsyncTransport, "AsyncGenerator[None, None]"]
+Held = tuple[Shards, "AsyncGenerator[None, None]"]
 
 
 class _Pools:
@@ -204,8 +265,9 @@ class _Pools:
 
     def drop_closed_loops(self) -> None:
         for loop in [loop for loop in list(self.loops) if loop.is_closed()]:
-            transport, _ = self.loops.pop(loop)
-            _close_sockets(transport)
+            shards, _ = self.loops.pop(loop)
+            for transport in shards.all:
+                _close_sockets(transport)
 
 
 def _close_keeper(keeper: AsyncGenerator[None, None]) -> None:
@@ -222,7 +284,7 @@ async def _aclose(keeper: AsyncGenerator[None, None]) -> None:
 
 
 async def _keep(
-    transport: AsyncTransport,
+    shards: Shards,
     loop: weakref.ref[asyncio.AbstractEventLoop],
     pools: weakref.ref[_Pools],
 ) -> AsyncGenerator[None, None]:
@@ -233,7 +295,7 @@ async def _keep(
         owner, home = pools(), loop()
         if owner is not None and home is not None:
             owner.loops.pop(home, None)
-        await transport.aclose()
+        await shards.aclose()
 
 
 def _close_sockets(transport: AsyncTransport) -> None:
