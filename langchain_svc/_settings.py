@@ -174,14 +174,11 @@ class ServiceSettings(BaseModel):
     @classmethod
     def _refuse_unknown_words(cls, values: Any) -> Any:
         if isinstance(values, Mapping):
-            known = {
-                name
-                for field, info in cls.model_fields.items()
-                for name in (field, info.alias)
-                if name is not None
-            }
+            fields = cls.model_fields
+            aliases = {field.alias for field in fields.values()} if values.keys() - fields else ()
             for name in values:
-                if name not in known:
+                if name not in fields and name not in aliases:
+                    known = {*fields, *aliases} - {None}
                     raise ValueError(
                         f"{cls.__name__} has no setting {name!r}; {did_you_mean(str(name), known)}"
                     )

@@ -10,6 +10,7 @@ import ipaddress
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.util import find_spec
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
@@ -105,6 +106,11 @@ def check_url(url: str, insecure_hosts: Collection[str] = ()) -> str:
     Plain http is accepted for loopback, and for hosts that `insecure_hosts` names: over any
     other network it would show keys and prompts to whoever listens.
     """
+    return _checked_url(url, frozenset(name.lower() for name in insecure_hosts))
+
+
+@lru_cache(maxsize=64)  # objects are made for the same few URLs, and this is a third of making one
+def _checked_url(url: str, named: frozenset[str]) -> str:
     if any(c.isspace() or not c.isprintable() for c in url):
         raise ValueError("the base URL holds white space or a control character")
     if _NO_URL & set(url):
@@ -123,7 +129,6 @@ def check_url(url: str, insecure_hosts: Collection[str] = ()) -> str:
         raise ValueError("the base URL must look like https://host/path")
     if parts.query or parts.fragment:
         raise ValueError("the base URL must have no query and no fragment")
-    named = {name.lower() for name in insecure_hosts}
     if parts.scheme == "http" and not is_loopback(host) and host not in named:
         raise ValueError(
             f"plain http to {host!r} would send the key readably: use https, or name the host "
