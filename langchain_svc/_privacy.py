@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from langchain_core.callbacks import BaseCallbackManager
 from langchain_core.language_models import BaseChatModel
-from langchain_core.language_models.llms import BaseLLM
 from langchain_core.tools import BaseTool
 from pydantic import model_validator
 
@@ -178,28 +177,7 @@ class PrivateChatModel(Constructed, BaseChatModel):
 
     @model_validator(mode="after")
     def _keep_from_cache(self) -> Self:
-        _set_uncached(self)
-        return self
-
-
-@private_runs(
-    callbacks=("generate", "agenerate"),
-    invoke=Run.now,
-    ainvoke=Run.later,
-    stream=Run.pieces,
-    astream=Run.apieces,
-    generate=Run.now,
-    agenerate=Run.later,
-)
-class PrivateLLM(Constructed, BaseLLM):
-    """A text model whose runs are private where `privacy` says so."""
-
-    privacy: Privacy = None
-    """"phi" keeps the texts of prompts and answers out of callbacks, traces, errors and caches."""
-
-    @model_validator(mode="after")
-    def _keep_from_cache(self) -> Self:
-        _set_uncached(self)
+        set_uncached(self)
         return self
 
 
@@ -217,7 +195,8 @@ class PrivateTool(Constructed, BaseTool):
     """"phi" keeps the texts of arguments and results out of callbacks, traces and errors."""
 
 
-def _set_uncached(model: PrivateChatModel | PrivateLLM) -> None:
+def set_uncached(model: Any) -> None:
+    """Keep a private model out of caches, whatever is set for the process."""
     if model.privacy is not None:
         if model.cache:
             raise ValueError(

@@ -19,8 +19,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.v1 import BaseModel as BaseModelV1
 from pydantic.v1 import ValidationError as ValidationErrorV1
 
-from ._json.answer import NoAnswer, read_answer
-from ._json.partial import PartialReader
+from ._json.no_answer import NoAnswer
 from ._settings import shown
 from .errors import SvcOutputError, SvcRequestError
 
@@ -73,6 +72,8 @@ class ResponseFormat(dict[str, Any]):
         Raises:
             NoAnswer: There is none; it lists what is wrong.
         """
+        from ._json.answer import read_answer  # noqa: PLC0415  # it takes 30 ms to import
+
         value = read_answer(text, self.schema)
         self.make(value)
         return value
@@ -214,6 +215,8 @@ class _Growing:
     """The object of a stream as far as it has come, each stage once; then the checked one."""
 
     def __init__(self, parser: StructuredParser) -> None:
+        from ._json.partial import PartialReader  # noqa: PLC0415  # the same
+
         self._parser = parser
         self._whole: Any = None
         self._reader = PartialReader()

@@ -15,7 +15,7 @@ from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from ._settings import did_you_mean, shown
-from ._toolcalls.parse import Tool
+from ._toolcalls.calls import Tool
 from ._toolcalls.render import FORMATS, ToolFormat, choice_line, tools_block
 from .errors import SvcRequestError
 

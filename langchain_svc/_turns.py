@@ -26,10 +26,10 @@ from langchain_core.messages.tool import tool_call, tool_call_chunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from pydantic_core import from_json
 
-from ._expect import Expectation, Part
 from ._http.exchange import Call
 from ._http.readers import TextReader
 from ._messages import Turns
+from ._parts import Expectation, Part
 from ._stop import StopCutter
 from ._structured import CHECKED
 from ._tokens import TOKENS_A_TURN, count_tokens

@@ -17,7 +17,8 @@ from ._general import GeneralSettings
 from ._http.exchange import Call
 from ._http.readers import TextReader, WholeReader
 from ._options import ModelId, Stop
-from ._privacy import PrivateLLM, Run, private_runs
+from ._privacy import Run, private_runs
+from ._private_llm import PrivateLLM
 from ._prompts import Prompt, PromptOptions, Temperature, checked_words
 from ._turns import PROVIDER
 from ._version import __version__

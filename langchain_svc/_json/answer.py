@@ -17,6 +17,7 @@ from typing import Any
 from . import places
 from .check import Schema
 from .lenient import Attempt, Value, attempt, read
+from .no_answer import NoAnswer
 from .reasoning import is_all_reasoning, without_reasoning
 from .schema import Misfit, fields, fit, wants
 
@@ -34,18 +35,6 @@ _SEVERAL = 1
 _BARE = 4
 
 _SCALARS = ("string", "number", "integer", "boolean", "null")
-
-
-class NoAnswer(ValueError):  # noqa: N818 - it says what there is: no answer
-    """The text holds nothing that follows the schema.
-
-    Attributes:
-        problems: Why, one line for each; safe to hand back to the model, whose words they quote.
-    """
-
-    def __init__(self, problems: list[str]) -> None:
-        super().__init__("; ".join(problems))
-        self.problems = problems
 
 
 def read_answer(text: str, schema: Schema) -> Any:

@@ -1,0 +1,35 @@
+"""`privacy="phi"` for text models; apart, since LangChain's class of them is slow to import."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from langchain_core.language_models.llms import BaseLLM
+from pydantic import model_validator
+
+from ._construct import Constructed
+from ._privacy import Privacy, Run, private_runs, set_uncached
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+@private_runs(
+    callbacks=("generate", "agenerate"),
+    invoke=Run.now,
+    ainvoke=Run.later,
+    stream=Run.pieces,
+    astream=Run.apieces,
+    generate=Run.now,
+    agenerate=Run.later,
+)
+class PrivateLLM(Constructed, BaseLLM):
+    """A text model whose runs are private where `privacy` says so."""
+
+    privacy: Privacy = None
+    """"phi" keeps the texts of prompts and answers out of callbacks, traces, errors and caches."""
+
+    @model_validator(mode="after")
+    def _keep_from_cache(self) -> Self:
+        set_uncached(self)
+        return self
