@@ -16,10 +16,17 @@ _EMPTY_REASONS = frozenset({"content_filter"})
 
 
 def _without(secrets: tuple[str, ...], data: bytes) -> bytes:
-    """The bytes of an answer without the keys that a service repeats in it."""
+    """The bytes of an answer without the keys that a service repeats in it.
+
+    What is shorter than any real key, such as the "k" of a test, stands in ordinary words too.
+    """
     for secret in secrets:
-        data = data.replace(secret.encode(), b"[key]")
+        if len(secret) >= _SHORTEST_KEY:
+            data = data.replace(secret.encode(), b"[key]")
     return data
+
+
+_SHORTEST_KEY = 8
 
 
 class TextReader:
