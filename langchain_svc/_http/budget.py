@@ -7,8 +7,9 @@ origin therefore share a `Circuit`, which is asked before every try and told wha
   first store, retries stay below half of the successes (1.5 requests for each), whatever
   `max_retries` says. A try that follows a 429 takes none: the wait it was told is its brake.
 - The circuit. After `FAILURES` failures in a rush, without a single answer between them, it opens:
-  nothing is sent until a pause is over. Then one call goes ahead as a probe while the others wait. If it
-  fails, the next pause is twice as long; an answer that shows the service alive closes the circuit.
+  nothing is sent until a pause is over. Then one call goes ahead as a probe while the others wait.
+  If it fails, the next pause is twice as long; an answer that shows the service alive closes the
+  circuit.
 
 Failures are lost connections, timeouts and the statuses 408, 500, 502, 503 and 504. Every other
 status (400, 401, 429, ...) comes from a service that lives. A caller's own deadline and a try that
