@@ -294,6 +294,11 @@ def test_a_key_cut_off_takes_nothing_into_the_value_before_it(value, comma, cut)
     assert read(f'{{"in": [{text}').value == {"in": [{"s": value}]}
 
 
+@pytest.mark.parametrize("cut", ["t", "fals", "nu", "-"])
+def test_a_word_cut_off_takes_nothing_into_the_item_before_it(cut):
+    assert read(f'["x", {cut}').value[0] == "x"
+
+
 @pytest.mark.parametrize("text", ['{"n": 1e999}', '{"n": -1e999}', "{'n': 1e400,}"])
 def test_a_number_too_large_for_any_is_no_value(text):
     found = read(text)
