@@ -21,6 +21,7 @@ import ssl
 import threading
 import weakref
 from collections.abc import AsyncGenerator
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import lru_cache
 from operator import attrgetter
@@ -28,6 +29,7 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
+import anyio  # httpx brings it
 import httpx
 
 from ..config import check_proxy, is_loopback
@@ -91,19 +93,18 @@ class Shards:
         self._closed = False
         self.all: list[AsyncTransport] = []
 
-    async def enter(self, timeout: float | None) -> AsyncTransport:
+    async def enter(self, seconds: float | None) -> AsyncTransport:
         """The pool for one call, once there is room for it.
 
         Raises:
-            httpx.PoolTimeout: There was none within `timeout` seconds.
+            httpx.PoolTimeout: There was none within so many seconds.
         """
-        if self._places.locked():
-            try:
-                await asyncio.wait_for(self._places.acquire(), timeout)
-            except (asyncio.TimeoutError, TimeoutError):
-                raise httpx.PoolTimeout("no connection became free") from None
-        else:
-            await self._places.acquire()
+        try:
+            # Not asyncio.wait_for, which swallows some cancellations before Python 3.12.
+            with anyio.fail_after(seconds) if self._places.locked() else nullcontext():
+                await self._places.acquire()
+        except TimeoutError:
+            raise httpx.PoolTimeout("no connection became free") from None
         shard = self._least_busy()
         shard.calls += 1
         return shard
