@@ -1,4 +1,4 @@
-"""The benchmark of tool formats, on a few cases of our own and the sandbox."""
+"""The benchmarks: that of tool formats, on a few cases of our own; what the others report."""
 
 from __future__ import annotations
 
@@ -8,8 +8,13 @@ from pathlib import Path
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 import tool_calling
+
+from benchmarks import counts
+from benchmarks.speed import report
+from benchmarks.speed.rows import Row
 
 WEATHER = {
     "name": "weather",
@@ -80,3 +85,21 @@ def test_what_counts_as_right(given, right):
     assert (
         tool_calling.right(CASES[0], [{"name": "weather", "args": args} for args in given]) is right
     )
+
+
+def test_what_grew_is_told_with_its_module():
+    before = {"invoke": {"a.py": 100, "b.py": 50}, "stream": {"a.py": 5.0}}
+    now = {"invoke": {"a.py": 100, "b.py": 70}, "stream": {"a.py": 5.1}}
+    assert counts.check(now, before) == ["invoke: 170 calls, and 150 before: b.py +20"]
+    assert counts.check(before, now) == []
+    assert len(counts.check({"invoke": before["invoke"]}, before)) == 1
+
+
+def test_the_table_says_whether_a_target_is_met():
+    row = Row("`invoke`", "invoke", of_peer=0.6, of_floor=0.9)
+    figures = {"ChatSvc": [50.0, 40.0, 60.0], "ChatGroq": [200.0], "ChatOpenAI": [100.0]}
+    figures |= {"httpx": [30.0], "core": [20.0]}
+    line = report.table([(row, figures)]).splitlines()[-1]
+    assert "**50** (45 to 55)" in line
+    assert "0.5 (at most 0.6: met)" in line
+    assert "1 (at most 0.9: missed)" in line

@@ -8,7 +8,7 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -59,8 +59,14 @@ class Bench:
         return process
 
     def run(self, rows: Sequence[Row], rounds: int) -> Results:
-        """Measure every row, in rounds in which all contestants take turns."""
+        """Measure every row; what is there when somebody presses Ctrl-C counts."""
         results: Results = [(row, {}) for row in rows]
+        with suppress(KeyboardInterrupt):
+            self._run(results, rounds)
+        return [(row, figures) for row, figures in results if figures]
+
+    def _run(self, results: Results, rounds: int) -> None:
+        """In rounds, in which all contestants take turns."""
         cold = [(row, figures) for row, figures in results if row.way in _COLD]
         if cold:
             self._run_cold(cold, rounds)
@@ -78,7 +84,6 @@ class Bench:
                         value = found["cpu"] / row.calls / row.per * _SCALE[row.unit]
                         figures.setdefault(name, []).append(value)
             _tell_row(row, figures)
-        return results
 
     def _run_cold(self, rows: Results, rounds: int) -> None:
         names = dict.fromkeys(chain.from_iterable(row.who for row, _ in rows))
