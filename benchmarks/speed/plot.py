@@ -48,11 +48,13 @@ def _panel(panel: Any, row: Row, figures: Figures) -> None:
     names = [name for name in _NAMES if figures.get(name)]
     for at, name in enumerate(names):
         value = statistics.median(figures[name])
-        panel.barh(at, value, color=_COLOURS.get(name, _OTHERS), xerr=_whiskers(figures[name]),
+        whiskers = _whiskers(figures[name])
+        above = whiskers[1][0] if whiskers else 0
+        panel.barh(at, value, color=_COLOURS.get(name, _OTHERS), xerr=whiskers,
                    error_kw={"elinewidth": 1, "ecolor": "#404040"})  # fmt: skip
         panel.annotate(
-            f"{value:,.0f}" if value >= 100 else f"{value:.3g}", (value, at), xytext=(4, 0),
-            textcoords="offset points", va="center", fontsize=8,
+            f"{value:,.0f}" if value >= 100 else f"{value:.3g}", (value + above, at),
+            xytext=(4, 0), textcoords="offset points", va="center", fontsize=8,
         )  # fmt: skip
     low = floor(row, figures)
     if low is not None:
