@@ -15,6 +15,7 @@ import ipaddress
 import json
 import os
 import re
+import signal
 import socket
 from datetime import datetime, timezone
 from pathlib import Path
@@ -34,6 +35,10 @@ from langchain_svc.sandbox import Sandbox
 # -- the environment ------------------------------------------------------------------------------
 
 _MEDDLING = re.compile(r"SVC_\w+|LANG(CHAIN|SMITH)_\w+|(https?|all|no)_proxy", re.IGNORECASE)
+
+# A shell starts background jobs with Ctrl-C ignored, and what the tests start would ignore it too.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
