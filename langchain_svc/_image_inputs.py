@@ -33,7 +33,7 @@ from .images import ImageStore, StoredImage
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from ._http.exchange import Call, Limits
+    from ._http.call import Call, Limits
 
 _AT_ONCE = 4
 _JOINT = "\n\n"

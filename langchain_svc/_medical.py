@@ -13,7 +13,7 @@ from langchain_core.tools import ToolException
 from langchain_core.utils import from_env, secret_from_env
 from pydantic import Field, model_validator
 
-from ._http.exchange import Call
+from ._http.call import Call
 from ._http.readers import WholeReader
 from ._service_tool import Job, ServiceTool, moment, request_id
 from ._settings import Secret, ServiceSettings

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, TypeAdapter, ValidationError
 
-from ._http.exchange import Limits
+from ._http.call import Limits
 from ._settings import Retries, Seconds, did_you_mean, number
 from ._structured import ResponseFormat, read_response_format
 from ._tools import Offer, offer

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from langchain_core.outputs import Generation, GenerationChunk
 from pydantic import TypeAdapter, ValidationError
 
-from ._http.exchange import Call, Limits
+from ._http.call import Call, Limits
 from ._options import checked
 from ._settings import did_you_mean, number
 from ._stop import StopCutter

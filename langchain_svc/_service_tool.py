@@ -21,7 +21,7 @@ from langchain_core.tools import BaseToolkit, ToolException
 from pydantic import BeforeValidator, PrivateAttr, ValidationError, model_validator
 
 from ._construct import Constructed
-from ._http.exchange import Call
+from ._http.call import Call
 from ._privacy import PrivateTool
 from ._settings import ServiceSettings, did_you_mean, shown
 from ._wire.failures import safe_label

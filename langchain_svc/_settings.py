@@ -24,7 +24,7 @@ from pydantic import (
 )
 
 from ._http.budget import ALONE, Kept, shared_circuit
-from ._http.exchange import Call, Limits, Request, origin
+from ._http.call import Call, Limits, Request, origin
 from ._privacy import Privacy
 from ._sealing import Sealed, SealedError, seal, unseal
 from ._version import __version__

@@ -26,7 +26,7 @@ from langchain_core.messages.tool import tool_call, tool_call_chunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from pydantic_core import from_json
 
-from ._http.exchange import Call
+from ._http.call import Call
 from ._http.readers import TextReader
 from ._messages import Turns
 from ._parts import Expectation, Part

@@ -14,7 +14,7 @@ from .config import GENERAL
 from .images import ImageStore
 
 if TYPE_CHECKING:
-    from ._http.exchange import Call, Limits
+    from ._http.call import Call, Limits
 
 # A service that quotes an image which it cannot read quotes its beginning.
 _QUOTABLE = 4096

@@ -25,7 +25,7 @@ from ._binding import Binding
 from ._counting import TokenCounts
 from ._events import REASK, atell, tell
 from ._expect import expectation
-from ._http.exchange import Call
+from ._http.call import Call
 from ._http.readers import TextReader, WholeReader
 from ._image_inputs import ImageInputs
 from ._messages import SystemRole, Turns, to_wire

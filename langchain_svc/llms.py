@@ -14,7 +14,7 @@ from pydantic import model_validator
 from ._counting import TokenCounts
 from ._gather import gather
 from ._general import GeneralSettings
-from ._http.exchange import Call
+from ._http.call import Call
 from ._http.readers import TextReader, WholeReader
 from ._options import ModelId, Stop
 from ._privacy import Run, private_runs

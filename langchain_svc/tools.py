@@ -16,7 +16,7 @@ from langchain_core.utils import from_env
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from ._general import GeneralSettings
-from ._http.exchange import Call
+from ._http.call import Call
 from ._http.readers import WholeReader
 from ._service_tool import Job, ServiceTool, Told, moment, request_id
 from ._settings import number

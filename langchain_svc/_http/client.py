@@ -22,8 +22,9 @@ from typing import Any
 import httpx
 
 from .backend import outlives_its_pool, retire_if_surplus
+from .call import Call, Close, Head, Lost, Open, Read, Reply, Sleep
 from .connections import AsyncTransport, Connections, Shards
-from .exchange import Call, Close, Head, Lost, Open, Read, Reply, Sleep, converse
+from .exchange import converse
 from .quiet import quietly
 from .received import Received
 from .undivided import undivided

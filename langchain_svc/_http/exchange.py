@@ -18,17 +18,17 @@ Rules:
 from __future__ import annotations
 
 import logging
-import random
-import time
-from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any
 
 from .. import errors
 from .._wire.body import BodyError, BodyReader, TooLargeError
-from .._wire.failures import TRANSIENT, TROUBLE, read_failure, read_safely, safe_text
-from .budget import ALONE, Hold, Permit, Policy
-from .patience import FOREVER, Patience
+from .._wire.failures import TRANSIENT, TROUBLE, read_failure
+from .budget import Hold, Permit
+from .call import CLOSE, READ, Call, Conversation, Head, Lost, Open, Reader, Reply, Sleep, origin
+from .patience import Patience
+from .wording import how_lost, late, said, spared, unreached
 
 logger = logging.getLogger("langchain_svc")
 
@@ -40,123 +40,6 @@ _ERROR_BODY_SECONDS = 5.0
 _LINGER_AFTER_END, _LINGER_AFTER_REASON = 0.2, 2.0
 # Heartbeats show that the service lives, but no longer than this many timeouts.
 _TIMEOUTS_WITHOUT_CONTENT = 3
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Request:
-    """What is sent. `private` and `secrets` are what no error may repeat."""
-
-    method: str
-    url: str
-    headers: tuple[tuple[str, str], ...] = field(repr=False)
-    body: bytes | None = field(default=None, repr=False)
-    private: tuple[str, ...] = field(default=(), repr=False)
-    secrets: tuple[str, ...] = field(default=(), repr=False)
-
-
-@dataclass(frozen=True)
-class Limits:
-    """How long and how often to try, in seconds, tries and bytes.
-
-    `begun` is the moment from which the deadline counts, where several calls share one; each
-    counts from its own beginning where it is None.
-    """
-
-    timeout: float | None = 120.0
-    deadline: float | None = 600.0
-    max_retries: int = 2
-    max_retry_wait: float = 60.0
-    max_bytes: int = 64 * 1024 * 1024
-    begun: float | None = None
-
-
-@dataclass(frozen=True)
-class Head:
-    """The beginning of an answer; header names are in lower case."""
-
-    status: int
-    headers: Mapping[str, str] = field(repr=False)
-
-
-@dataclass(frozen=True)
-class Lost:
-    """What was to be done could not be: `kind` is connect, timeout, silence or read."""
-
-    kind: str
-    detail: str = ""
-
-
-@dataclass(frozen=True)
-class Open:
-    """Send the request and wait for the head of its answer."""
-
-    request: Request
-    patience: Patience
-
-
-@dataclass(frozen=True)
-class Sleep:
-    """Wait before the next try."""
-
-    seconds: float
-
-
-class Read:
-    """Read the next bytes of the body; none at its end."""
-
-
-class Close:
-    """Give the connection back, or close it if the body was not read to its end."""
-
-
-READ, CLOSE = Read(), Close()
-Reply = Head | Lost | bytes | None
-Conversation = Generator[Any, Reply, None]
-
-
-class Reader(Protocol, Generic[T]):
-    """Turns the body of one good answer into pieces for the caller."""
-
-    secrets: tuple[str, ...]  # keys, which a service may repeat and nobody may see
-    fault: str | None  # why the answer cannot be taken
-    error: Any  # an error object that stood in the answer
-    delivered: bool  # a piece has been handed on
-    complete: bool  # the whole answer is here, whatever may follow
-    ended: bool  # nothing can follow
-    whole: bool  # there is one piece, at the end, so that every byte counts as content
-
-    def begin(self, head: Head) -> None: ...
-
-    def feed(self, data: bytes) -> list[T]: ...
-
-    def finish(self) -> list[T]: ...
-
-    def failure(self, message: str, lost: Lost | None) -> errors.SvcError: ...
-
-
-@dataclass
-class Call(Generic[T]):
-    """One call of the service: what to send, how to read the answer and what became of it."""
-
-    request: Request
-    limits: Limits
-    new_reader: Callable[[], Reader[T]]
-    policy: Policy = ALONE
-    clock: Callable[[], float] = time.monotonic
-    wall: Callable[[], float] = time.time
-    jitter: Callable[[], float] = random.random
-    reader: Reader[T] | None = None
-    head: Head | None = None
-    retries: int = 0
-    waited: float = 0.0
-    held: float = 0.0
-
-    def __post_init__(self) -> None:
-        limit, begun = self.limits.deadline, self.limits.begun
-        begun = self.clock() if begun is None else begun
-        self.until = FOREVER if limit is None else begun + limit
 
 
 @dataclass(frozen=True)
@@ -173,7 +56,7 @@ def converse(call: Call[Any]) -> Conversation:
         while True:
             permit = yield from _admitted(call, retry=failure is not None and failure.of_service)
             if isinstance(permit, Hold):
-                raise _last(call, failure.error if failure is not None else _spared(call, permit))
+                raise _last(call, failure.error if failure is not None else spared(call, permit))
             with permit:
                 call.reader = reader = call.new_reader()
                 failure = yield from _attempt(call, reader, permit)
@@ -217,7 +100,9 @@ def _tell(call: Call[Any], permit: Permit, failure: _Failure | None) -> None:
     if failure is None:
         permit.succeeded()
     elif failure.of_service and permit.failed(call.clock()):
-        logger.warning("%s keeps failing: calls wait until it answers again", _place(call))
+        logger.warning(
+            "%s keeps failing: calls wait until it answers again", origin(call.request.url)
+        )
 
 
 def _pause(call: Call[Any], failure: _Failure) -> float | None:
@@ -240,10 +125,10 @@ def _attempt(
 ) -> Generator[Any, Reply, _Failure | None]:
     patience = Patience(call.limits.timeout, call.until)
     if call.clock() >= call.until:
-        return _Failure(_late(call), again=False)
+        return _Failure(late(call), again=False)
     head = yield Open(call.request, patience)
     if isinstance(head, Lost):
-        return _Failure(_unreached(call, head), again=True, of_service=call.clock() < call.until)
+        return _Failure(unreached(call, head), again=True, of_service=call.clock() < call.until)
     assert isinstance(head, Head)  # noqa: S101  # what Open is answered with
     call.head = head
     if head.status not in TROUBLE:
@@ -299,9 +184,9 @@ def _receive(
 
 def _verdict(call: Call[Any], reader: Reader[Any], lost: Lost | None) -> _Failure | None:
     if lost is not None:
-        message = _how_lost(call, lost)
+        message = how_lost(call, lost)
     elif reader.fault is not None:
-        message = f"The answer cannot be used: {reader.fault}{_said(call, reader)}"
+        message = f"The answer cannot be used: {reader.fault}{said(call, reader)}"
     else:
         return None
     return _Failure(
@@ -309,16 +194,6 @@ def _verdict(call: Call[Any], reader: Reader[Any], lost: Lost | None) -> _Failur
         again=lost is not None and not reader.delivered,
         of_service=lost is not None and call.clock() < call.until,
     )
-
-
-def _said(call: Call[Any], reader: Reader[Any]) -> str:
-    """What an error object inside the answer says, made safe."""
-    if reader.error is None:
-        return ""
-    text, _, code = read_safely(
-        reader.error, secrets=call.request.secrets, private=call.request.private
-    )
-    return (f": {text}" if text else "") + (f" (code {code})" if code else "")
 
 
 def _refusal(
@@ -343,58 +218,3 @@ def _refusal(
         private=call.request.private,
     )
     return _Failure(error, again=head.status in TRANSIENT, of_service=head.status in TROUBLE)
-
-
-def _spared(call: Call[Any], hold: Hold) -> errors.SvcUnavailableError:
-    return errors.SvcUnavailableError(
-        f"The service at {_place(call)} failed {hold.failures} times in a row, so nothing was "
-        f"sent; come back in {hold.seconds:.3g} s. A call waits that long by itself where "
-        "max_retries, max_retry_wait and deadline allow it; circuit_breaker=False always sends",
-        retry_after=hold.seconds,
-    )
-
-
-def _place(call: Call[Any]) -> str:
-    return origin(call.request.url)
-
-
-def origin(url: str) -> str:
-    """The scheme, host and port of a URL."""
-    return "/".join(url.split("/", 3)[:3])
-
-
-def _late(call: Call[Any]) -> errors.SvcTimeoutError:
-    return errors.SvcTimeoutError(
-        f"No answer within the deadline of {call.limits.deadline:g} s; a larger one waits longer"
-    )
-
-
-def _unreached(call: Call[Any], lost: Lost) -> errors.SvcError:
-    if lost.kind == "timeout":
-        if call.clock() >= call.until:
-            return _late(call)
-        return errors.SvcTimeoutError(
-            f"No answer within {_timeout(call)}; raise timeout to wait longer"
-        )
-    detail = safe_text(lost.detail, secrets=call.request.secrets)
-    place = _place(call)
-    what = (
-        f"The service at {place} could not be reached"
-        if lost.kind == "connect"
-        else f"The connection to {place} was lost before an answer came"
-    )
-    return errors.SvcConnectionError(f"{what}: {detail}" if detail else what)
-
-
-def _how_lost(call: Call[Any], lost: Lost) -> str:
-    if lost.kind not in {"timeout", "silence"}:
-        return "The connection was lost inside the answer"
-    if call.clock() >= call.until:
-        return f"The answer was not complete within the deadline of {call.limits.deadline:g} s"
-    if lost.kind == "silence":
-        return "The answer stalled: the service kept the connection alive but sent no content"
-    return f"The answer stalled: nothing came for {_timeout(call)}"
-
-
-def _timeout(call: Call[Any]) -> str:
-    return f"{call.limits.timeout:g} s" if call.limits.timeout is not None else "the time allowed"

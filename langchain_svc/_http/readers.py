@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 from .. import errors
 from .._wire.stream import StreamDecoder
 from .._wire.v1 import UnreadableError
-from .exchange import Head, Lost
+from .call import Head, Lost
 
 T = TypeVar("T")
 # The reasons for which an answer may rightly be without any text.

@@ -31,7 +31,7 @@ from langchain_svc._http.budget import (
     Kept,
     shared_circuit,
 )
-from langchain_svc._http.exchange import (
+from langchain_svc._http.call import (
     READ,
     Call,
     Head,
@@ -40,8 +40,8 @@ from langchain_svc._http.exchange import (
     Open,
     Request,
     Sleep,
-    converse,
 )
+from langchain_svc._http.exchange import converse
 from langchain_svc._http.readers import WholeReader
 from langchain_svc._wire.v1 import read_completion
 from langchain_svc.sandbox import Fault, Sandbox

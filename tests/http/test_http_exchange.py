@@ -8,7 +8,7 @@ import json
 import pytest
 
 from langchain_svc import errors
-from langchain_svc._http.exchange import (
+from langchain_svc._http.call import (
     CLOSE,
     READ,
     Call,
@@ -18,8 +18,8 @@ from langchain_svc._http.exchange import (
     Open,
     Request,
     Sleep,
-    converse,
 )
+from langchain_svc._http.exchange import converse
 from langchain_svc._http.readers import TextReader, WholeReader
 from langchain_svc._wire.v1 import read_completion
 
