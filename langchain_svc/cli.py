@@ -11,8 +11,11 @@ import errno
 import io
 import os
 import shlex
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pydantic_core import ValidationError
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
 
 _FAILED, _MISUSED, _INTERRUPTED = 1, 2, 130
 _HIGHEST_PORT = 65_535
+_GRACE = 3.0  # seconds for an interrupted demo to clear up
 _LONGEST_WAIT = 5.0  # seconds; who sits at a terminal would rather be told to come back
 
 # The next step, for the errors whose own text names none.
@@ -92,8 +96,41 @@ def _demo(args: argparse.Namespace) -> int:
     del args
     from ._demo import run  # noqa: PLC0415  # its libraries are extras
 
-    run()
+    with _ended_by_ctrl_c():
+        run()
     return 0
+
+
+@contextmanager
+def _ended_by_ctrl_c() -> Iterator[None]:
+    """A block that Ctrl-C ends at whatever moment it comes.
+
+    `concurrent.futures` takes and gives back its locks in Python code. An interruption between the
+    two leaves one taken, and LangChain's pool of threads then waits for itself for ever.
+    """
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield  # somebody else's program, or a background job that is not to be interrupted
+        return
+    leave = threading.Timer(_GRACE, _leave)
+    leave.daemon = True
+
+    def interrupt(*_: object) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        leave.start()
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        leave.cancel()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _leave() -> None:
+    if sys.stdout.isatty():
+        _print("\x1b[?25h")  # the cursor, which the live display hides
+    os._exit(_fail("interrupted", _INTERRUPTED))
 
 
 def _sandbox(args: argparse.Namespace) -> int:

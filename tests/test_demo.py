@@ -20,7 +20,7 @@ DEMO = [
     "from langchain_svc.cli import main; raise SystemExit(main(['demo']))",
 ]
 HASTY = DEMO[2].replace(
-    "raise", "from langchain_svc._demo import tour; tour.PACE = tour.DELAY = 0; raise"
+    "raise", "from langchain_svc._demo import tour; tour.PACE, tour.DELAY = 0.01, 0; raise"
 )
 FOLDER = Path(langchain_svc.__file__).parent / "_demo"
 # The demo must ask nobody but its sandbox, so it gets the address of nobody.
@@ -125,7 +125,7 @@ pty = pytest.importorskip("pty", reason="terminals of this kind are a matter of 
 
 
 def on_terminal(**environment):
-    """What a terminal is sent, as the demo runs there without its pauses."""
+    """What a terminal is sent, as the demo runs there with shorter pauses."""
     child, terminal = pty.fork()
     if child == 0:
         kept = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
@@ -148,7 +148,8 @@ def test_a_terminal_gets_colours_and_live_tokens():
     sent = on_terminal(TERM="xterm-256color")
     assert "\x1b[1;36m1. One answer" in sent
     story = sent[sent.index("about Ada") : sent.index("3. From")]
-    assert story.count("\x1b[2K") > 20, "the story is drawn again for each of its pieces"
+    # Pieces that arrive together are one: a busy machine draws less often.
+    assert story.count("\x1b[2K") > 5, "the story is drawn again as its pieces arrive"
 
 
 @pytest.mark.parametrize("plain", [{"TERM": "xterm", "NO_COLOR": "1"}, {"TERM": "dumb"}])
@@ -170,6 +171,30 @@ def test_ctrl_c_ends_it_cleanly(step):
         _, err = demo.communicate(timeout=10)
     assert demo.returncode == 130
     assert err == "langchain-svc: interrupted\n"
+
+
+WAITS_FOR_EVER = (
+    DEMO[2]
+    .replace(
+        "raise",
+        "import langchain_svc._demo as demo, time; cli._GRACE = 0.1\n"
+        "def run():\n"
+        "    print('begun', flush=True)\n"
+        "    try: time.sleep(60)\n"
+        "    finally: time.sleep(60)\n"
+        "demo.run = run; raise",
+    )
+    .replace("from langchain_svc.cli import main", "from langchain_svc import cli; main = cli.main")
+)
+
+
+def test_ctrl_c_ends_what_waits_for_ever():
+    command = [*DEMO[:2], WAITS_FOR_EVER]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as it:
+        assert it.stdout.readline() == "begun\n"
+        it.send_signal(signal.SIGINT)
+        _, err = it.communicate(timeout=30)
+    assert (it.returncode, err) == (130, "langchain-svc: interrupted\n")
 
 
 # -- documents --------------------------------------------------------------------------------------
