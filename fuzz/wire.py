@@ -281,7 +281,7 @@ def _hosts(url: str) -> list[str]:
     plain = authority.rpartition("@")[2]
     host = plain.rpartition("]")[0].lstrip("[") if "]" in plain else plain.partition(":")[0]
     try:
-        return [host, unquote(host), httpx.URL(url).host]
+        return [host, unquote(host), httpx.URL(url).raw_host.decode()]
     except httpx.InvalidURL:
         return [host, unquote(host)]
 

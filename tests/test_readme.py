@@ -67,7 +67,7 @@ def test_quick_start_is_two_blocks_to_paste():
     assert [block.language for block in blocks] == ["sh", "sh"]
     demo, tests = (block.code.splitlines() for block in blocks)
     assert demo[-1] == "langchain-svc demo"
-    assert tests[-1] == "pytest"
+    assert tests[-1] == "pytest -n 2"
     for lines in (demo, tests):
         assert any(line.endswith("python3 -m venv .venv") for line in lines), "each stands alone"
         assert not any(re.search(r"\bcd\b|~|\s/", line) for line in lines)
