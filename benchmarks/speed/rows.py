@@ -54,7 +54,7 @@ ROWS = (
         floor=(CORE,),
     ),
     Row(
-        "construct the next object", "construct", calls=200, of_peer=0.10, of_floor=2.5,
+        "construct the next object", "construct", calls=40, of_peer=0.10, of_floor=2.5,
         floor=(CORE,),
     ),
     Row("`invoke`", "invoke", calls=150, of_peer=0.60, of_floor=0.90),
