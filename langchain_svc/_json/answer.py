@@ -4,9 +4,11 @@ Every place where JSON may begin is read, with its repairs, and fitted to the sc
 that needed the least wins. Of equals, the one that fills more of the schema, then one in a fence,
 then the first. What a model writes while it thinks does not count, unless it wrote nothing else.
 
-Three rules keep a wrong value from being found: what lies inside sound JSON is no answer of its
+Four rules keep a wrong value from being found: what lies inside sound JSON is no answer of its
 own; what lies inside repaired JSON is one only where prose precedes it (the bracket before it was
-a stray one); and all readings together may look at no more than a fixed multiple of the text.
+a stray one); a value that the text ends inside of is none, and of a text that is known to be cut
+off, only a value counts whose last bracket came; and all readings together may look at no more
+than a fixed multiple of the text.
 """
 
 from __future__ import annotations
@@ -28,25 +30,32 @@ _MOST_REPAIRS = 30
 
 # Penalties beside those of fitting and the number of repairs.
 _INCOMPLETE = 1
-_CUT = 2
 _NESTED = 4
 _ASTRAY = 5
 _SEVERAL = 1
 _BARE = 4
 
+_ENDS_EARLY = "answer: the JSON ends before it is complete"
 _SCALARS = ("string", "number", "integer", "boolean", "null")
 
 
-def read_answer(text: str, schema: Schema) -> Any:
-    """The value in the text that follows the schema; raises NoAnswer."""
-    search = _Search(text, schema)
+def read_answer(text: str, schema: Schema, *, cut: bool = False) -> Any:
+    """The value in the text that follows the schema; raises NoAnswer.
+
+    Args:
+        text: The model's answer.
+        schema: A JSON Schema.
+        cut: Whether the text is known to be cut off, as by max_tokens.
+    """
+    search = _Search(text, schema, cut=cut)
     search.whole()
     if not search.settled:
         search.scan(places.Spots(text))
-        search.several()
+        if not cut:
+            search.several()
     if not search.found and is_all_reasoning(text):
         search.scan(places.Spots(text, reasoning=True))
-    if not search.found:
+    if not search.found and not cut:
         search.plain(without_reasoning(text))
     return search.best()
 
@@ -68,8 +77,10 @@ class _Missed:
 
 
 class _Search:
-    def __init__(self, text: str, schema: Schema) -> None:
+    def __init__(self, text: str, schema: Schema, *, cut: bool) -> None:
         self.text = text
+        self._is_cut = cut
+        self._end = len(text.rstrip())
         self.schema = schema
         self.found: list[_Found] = []
         self._missed: list[_Missed] = []
@@ -109,10 +120,16 @@ class _Search:
             if value is None:
                 spots.was_tried(tried)
                 continue
+            if self._is_cut and not value.complete:
+                self._missed.append(_Missed([_ENDS_EARLY], value.end - spot.at))
+                break  # nor does what lies inside it count
             if value.repairs and spot.fenced:
                 self._clipped(spot, spots.fence_end(spot), value)
             penalty = _NESTED * spot.nested + _ASTRAY * (spot.astray and value.repairs > 0)
-            fits = self._offer(value, value.end - spot.at, penalty=penalty, fenced=spot.fenced)
+            ended = value.end >= self._end
+            fits = self._offer(
+                value, value.end - spot.at, penalty=penalty, fenced=spot.fenced, ended=ended
+            )
             if not spot.nested and isinstance(value.value, dict):
                 self._objects.append(value.value)
             spots.was_read(value, fits=fits)
@@ -123,7 +140,8 @@ class _Search:
         if whole.end > end:
             value = self._read(self.text[:end], spot.at)
             if value:
-                self._offer(value, end - spot.at, penalty=_NESTED * spot.nested, fenced=True)
+                penalty = _NESTED * spot.nested
+                self._offer(value, end - spot.at, penalty=penalty, fenced=True, ended=False)
 
     def _forget(self, turn: int) -> None:
         """Drop what was found before the end of a reasoning whose beginning is missing."""
@@ -167,14 +185,26 @@ class _Search:
         self._left -= max(tried.cost, _LEAST)
         return tried
 
-    def _offer(self, value: Value, size: int, *, penalty: int = 0, fenced: bool = False) -> bool:
-        """Fit one reading; whether it does."""
+    def _offer(
+        self,
+        value: Value,
+        size: int,
+        *,
+        penalty: int = 0,
+        fenced: bool = False,
+        ended: bool = True,
+    ) -> bool:
+        """Fit one reading; whether it does. `ended` says that the text ends with it."""
         penalty += min(value.repairs, _MOST_REPAIRS)
-        penalty += _INCOMPLETE * (not value.complete) + _CUT * value.cut_in_value
+        penalty += _INCOMPLETE * (not value.complete)
+        goes_on = not isinstance(value.value, (dict, list, str)) or not value.complete
+        if ended and goes_on and (self._is_cut or value.cut_in_value):
+            self._missed.append(_Missed([_ENDS_EARLY], size))
+            return False
         try:
             fitted, more = fit(value.value, self.schema, tidy=True)
         except Misfit as misfit:
-            cut = [] if value.complete else ["answer: the JSON ends before it is complete"]
+            cut = [] if value.complete else [_ENDS_EARLY]
             self._missed.append(_Missed([*cut, *misfit.problems], size))
             return False
         self.found.append(_Found(fitted, (penalty + more, -self._filled(fitted), not fenced)))

@@ -48,6 +48,11 @@ def unescape(raw: str, *, cut: bool = False) -> tuple[str, int]:
     return whole, odd + ("\ufffd" in whole and "\ufffd" not in text)
 
 
+def has_surrogates(text: str) -> bool:
+    """Whether a text holds halves of characters."""
+    return _SURROGATE.search(text) is not None
+
+
 def whole_characters(value: Any) -> Any:
     """The value with halves of characters joined, or replaced where the other half is missing."""
     if isinstance(value, str):

@@ -30,6 +30,7 @@ class Value:
     complete: bool  # False: the text ended inside it
     cut_in_value: bool  # the text ended inside a string, number or word, which may be wrong
     repairs: int  # how much had to be repaired; 0 is strict JSON
+    words: bool = False  # a container held words and no value, which are lost
 
 
 @dataclass(frozen=True)
@@ -168,7 +169,7 @@ def _read_container(text: str, at: int) -> Attempt:
     cost = reader.at - at + reader.lost_ends * (len(text) - at)
     if reader.prose:
         return Attempt(None, cost)
-    value = Value(reader.root, reader.at, complete, reader.cut, reader.repairs)
+    value = Value(reader.root, reader.at, complete, reader.cut, reader.repairs, reader.words)
     return Attempt(value, cost)
 
 

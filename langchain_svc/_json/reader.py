@@ -84,6 +84,7 @@ class Reader:
         self.at = at
         self.root: Any = None
         self.prose = False  # the root holds no JSON but words
+        self.words = False  # so does a container in it
         self.repairs = 0
         self.cut = False
         self._stack: list[Frame] = []
@@ -100,6 +101,8 @@ class Reader:
                 break
             self._step(self._stack[-1])
         closed = not self._stack
+        if not closed and self.at >= len(self.text) and self._stack[-1].commas:
+            self.cut = True  # it was about to go on
         while self._stack:
             self.repairs += 1
             self._pop()
@@ -183,11 +186,13 @@ class Reader:
             self.repairs += 1
             if lost == self.lost_ends:
                 self._no_field(frame, key, quoted=quoted)
+            self.cut = self.cut or self.at >= len(self.text)
             return
         frame.key = key
         frame.bare = self._around.words = frame.bare or not quoted
         if not self._value(frame, Place.FIELD):
             self.repairs += 1
+            self.cut = self.cut or self.at >= len(self.text)
 
     def _arrow(self, *, quoted: bool) -> bool:
         """Pass the colon, or what stands for it; whether a value may follow."""
@@ -318,8 +323,9 @@ class Reader:
         frame = self._stack.pop()
         self._around.count(frame.closer, -1)
         self.repairs += max(0, frame.commas - (not frame.value))
-        if not self._stack:
-            self.prose = frame.prose and not frame.value
+        if frame.prose and not frame.value:
+            self.words = True
+            self.prose = not self._stack
 
     def _settle(self) -> None:
         """See what the innermost container was, now that its own bracket closes it."""

@@ -131,7 +131,7 @@ def types(value):
         ('{"s": "x"}', True, False),
         ('{"s": "x",}', True, False),
         ('{"s": "x"', False, False),
-        ('{"s": "x", ', False, False),
+        ('{"s": "x", ', False, True),
         ('{"s": "x"\n```\nDone.', False, False),
         ('{"s": "x"\n</answer>', False, False),
         ('{"s": "x', False, True),
@@ -140,11 +140,11 @@ def types(value):
         ('{"b": tru', False, True),
         ('{"s": "x", "', False, True),
         ('{"s": "x", "t', False, True),
-        ('{"s": "x", "t"', False, False),
+        ('{"s": "x", "t"', False, True),
         ('{"s": "x}', True, False),
         ("[1, 2", False, True),
         ("[1, 2 ", False, True),
-        ("[1, 2,", False, False),
+        ("[1, 2,", False, True),
     ],
 )
 def test_where_the_text_ended(text, complete, cut):
