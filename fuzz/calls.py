@@ -6,11 +6,13 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from langchain_svc._json.reasoning import NATIVE, NATIVE_ENDS, SPOKEN
 from langchain_svc._json.schema import problems
-from langchain_svc._toolcalls.formats import ENDINGS, NOISE, READERS, REASONING, REASONING_ENDS
+from langchain_svc._toolcalls.formats import ENDINGS, NOISE, READERS
 from langchain_svc._toolcalls.parse import BadCall, Call, Tool, parse
 from langchain_svc._toolcalls.render import FENCED, TAGS, PastCall, calls_text
-from langchain_svc._toolcalls.stream import Arguments, CallStart, Content, Reasoning, StreamParser
+from langchain_svc._toolcalls.scanner import Prose, Thought
+from langchain_svc._toolcalls.stream import StreamParser
 
 from .draw import Draw, cut
 
@@ -29,7 +31,8 @@ CALL_PIECES = (
     "\n```\n", "<", ">", "</", "tool_c", "all>", "Hello there. ", "and", "é🇧", "“", "”", "1", "true", "null", "<weather>", "<city>", "</city>", "</weather>",
     "<parameter=city>", "<parameter name=\"city\">", "Rome", "Action Input: ", "Observation: x", "<arg_key>city</arg_key>", "<arg_value>", "</arg_value>",
     "<tool_name>", "<｜tool▁sep｜>", "[ARGS]", "[CALL_ID]", " to=weather", "<|message|>", "call:weather", '<|"|>', "print(", "<b>", "//", "/*", "weather\n{",
-    *sorted({*READERS, *NOISE, *REASONING, *REASONING_ENDS, *ENDINGS}),
+    "<function=", "<invoke name=", "<tool_calls>", "[TOOL_CALLS]", "<｜tool▁call▁begin｜>", "<|tool_call_begin|>", "<|tool_call|>", "</function>", "</tool_calls>", "]<]mm[>[",
+    *sorted({*READERS, *NOISE, *NATIVE, *NATIVE_ENDS, *SPOKEN, *ENDINGS}),
 )  # fmt: skip
 Found = tuple[str, str, list[Call | BadCall]]
 
@@ -41,37 +44,30 @@ def whole(text: str) -> Found:
 
 
 def streamed(parts: Iterable[str]) -> Found:
-    """What the parser makes of an answer in pieces, and that its events are sound."""
+    """What the parser makes of an answer in pieces."""
     parser = StreamParser(TOOLS)
-    events = [event for part in parts for event in parser.feed(part)] + parser.finish()
-    calls: list[Call | BadCall] = []
-    for at, event in enumerate(events):
-        if isinstance(event, CallStart):
-            assert event.index == sum(isinstance(one, Call) for one in calls)
-            arguments = events[at + 1]
-            assert isinstance(arguments, Arguments)
-            assert arguments.index == event.index
-            calls.append(Call(event.name, json.loads(arguments.text)))
-        elif isinstance(event, BadCall):
-            calls.append(event)
-    content = "".join(event.text for event in events if isinstance(event, Content))
-    thoughts = "".join(event.text for event in events if isinstance(event, Reasoning))
+    pieces = [piece for part in parts for piece in parser.feed(part)] + [*parser.finish()]
+    content = "".join(piece.text for piece in pieces if isinstance(piece, Prose))
+    thoughts = "".join(piece.text for piece in pieces if isinstance(piece, Thought))
+    calls = [piece for piece in pieces if isinstance(piece, (Call, BadCall))]
     return content.strip(), thoughts.strip(), calls
 
 
 def any_text(data: bytes) -> None:
-    """Any answer gives the same for every cut; its calls are of offered tools and fit them."""
+    """Any answer gives the same for every cut; its calls are JSON objects, and none is cut off."""
     draw = Draw(data)
     how = draw.byte()
     text = draw.text(CALL_PIECES)
     wanted = whole(text)
     for call in wanted[2]:
         if isinstance(call, Call):
-            assert problems(call.arguments, _BY_NAME[call.name].parameters) == []
+            known = _BY_NAME.get(call.name)
+            wrong = problems(call.arguments, known.parameters) if known else []
+            assert bool(wrong) == bool(call.problems)
             json.dumps(call.arguments, allow_nan=False)
         else:
             assert call.reason
-            assert call.text in text
+            assert call.source in text
     assert streamed([text]) == wanted
     assert streamed(cut(text, 1)) == wanted
     assert streamed(["", *cut(text, how + 2), ""]) == wanted
@@ -117,9 +113,9 @@ def planted(data: bytes) -> None:
     draw = Draw(data)
     how = draw.byte()
     text, calls, prose = "", [], ""
+    wrapper = draw.one_of(_WRAPPERS)  # a model keeps to one
     for _ in range(1 + draw.below(3)):
         words = draw.one_of(_PROSE)
-        wrapper = draw.one_of(_WRAPPERS)
         arguments = {"path": f"p{len(calls)}", "text": draw.short(CALL_PIECES, 5)}
         call = json.dumps({"name": "write_file", "arguments": arguments}, ensure_ascii=False)
         text += words + wrapper[0] + call + wrapper[1]

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+# At run time, too: RunnableWithFallbacks works out the type hints of what it passes on.
+from langchain_core.language_models import LanguageModelInput
+from langchain_core.messages import AIMessage
 from langchain_core.runnables import Runnable, RunnableMap, RunnablePassthrough
 
 from ._options import answer_words
@@ -19,10 +22,6 @@ from ._settings import shown
 from ._structured import StructuredParser, format_for
 from ._tools import ToolLike, ToolList
 from .errors import SvcRequestError
-
-if TYPE_CHECKING:
-    from langchain_core.language_models import LanguageModelInput
-    from langchain_core.messages import AIMessage
 
 
 class Binding(PrivateChatModel):
@@ -108,7 +107,7 @@ class Binding(PrivateChatModel):
             }
         parser = StructuredParser(response_format=form)
         if method == "function_calling":
-            tools = ToolList([schema])  # type: ignore[list-item]  # checked above
+            tools = ToolList([schema]).with_object_arguments()  # type: ignore[list-item]  # checked above
             parser = StructuredParser(response_format=form, tool=tools.names[0])
             kwargs |= {"tools": tools, "tool_choice": tools.names[0]}
         model = self.bind(response_format=form, **kwargs)

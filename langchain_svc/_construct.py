@@ -22,7 +22,11 @@ class Constructed:
 
     if not TYPE_CHECKING:  # a type checker reads the words of a constructor from the fields
 
-        def __init__(self, /, **words: Any) -> None:  # a model may name an argument "self"
+        def __init__(self, /, *args: Any, **words: Any) -> None:  # an argument may be named "self"
+            if args:
+                name = type(self).__name__
+                word = "model" if "model" in type(self).model_fields else "api_key"
+                raise TypeError(f"{name} takes its settings by name, as in {name}({word}=...)")
             failed = _failure(super().__init__, words)
             if failed is not None:
                 del self  # half made, it would be shown with what is wrong about it

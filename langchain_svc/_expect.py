@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from ._parts import Expectation, TextExpected
-from ._structured import ResponseFormat
+from ._parts import Expectation, TextExpected, Wanted
 from ._tools import Offer
 
 
-def expectation(
-    offer: Offer | None,
-    form: ResponseFormat | None,
-    new_id: Callable[[int], str],
-    *,
-    streaming: bool,
-) -> Expectation:
-    """A reader for one answer to a call that offers tools, asks for JSON, both or neither."""
-    if offer is None and form is None:
-        return TextExpected()
-    # Here and not above: these 45 modules are two thirds of what importing ChatSvc takes.
+def expectation(wanted: Wanted) -> Expectation:
+    """A reader of the answers of one turn."""
+    offer, form = wanted.offer, wanted.form
+    if offer is None and form is None and not wanted.calls_before:
+        return TextExpected(split=wanted.split)
+    # Here and not above: these modules are two thirds of what importing ChatSvc takes.
     from ._answers import CallExpected, CallsExpected, JsonExpected  # noqa: PLC0415
 
     if offer is not None and form is not None and offer.required:
-        return CallExpected(offer, new_id, form)
-    answer = JsonExpected(form, streaming=streaming) if form is not None else None
-    if offer is not None:
-        return CallsExpected(offer, new_id, answer)
-    assert answer is not None  # noqa: S101  # there is an offer or a form
+        return CallExpected(offer, form)
+    answer = JsonExpected(form, streaming=wanted.streaming) if form is not None else None
+    if offer is not None or answer is None:
+        return CallsExpected(offer or Offer([]), wanted, answer)
     return answer

@@ -12,7 +12,6 @@ words in. The two short methods of `ImageInputs` run the calls.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from pydantic import model_validator
 
 from ._gather import gather
-from ._messages import to_wire
+from ._messages import DESCRIBED_IMAGE, to_wire
 from ._settings import shown
 from ._vision import VisionSettings
 from ._wire.addresses import check_address
@@ -36,8 +35,6 @@ if TYPE_CHECKING:
     from ._http.call import Call, Limits
 
 _AT_ONCE = 4
-_JOINT = "\n\n"
-_TAGS = '<image handle="{}" described_by="vision model">\n{}\n</image>'
 _NOT_YET = "(not described yet)"
 
 
@@ -105,37 +102,30 @@ class Gallery:
 
     def _worded(self, message: BaseMessage, found: Mapping[int, StoredImage]) -> BaseMessage:
         blocks: list[Any] = list(_blocks(message))
-        last = len(blocks) - 1
         for index, image in found.items():
-            text = _TAGS.format(image.handle, _safe(self.words[image.handle]) or _NOT_YET)
-            before = _JOINT if index and index - 1 not in found else ""
-            after = _JOINT if index < last else ""
-            blocks[index] = {"type": "text", "text": before + text + after}
+            text = self.words[image.handle] or _NOT_YET
+            blocks[index] = {"type": DESCRIBED_IMAGE, "handle": image.handle, "text": text}
         return message.model_copy(update={"content": blocks})
 
 
 class ImageInputs(VisionSettings):
     """What a chat model does with the images of its messages."""
 
-    image_inputs: Literal["refuse", "describe"] = "refuse"
+    image_inputs: Literal["refuse", "describe", "omit"] = "refuse"
     """"describe" has each image described once by the service's vision model (POST /api/vision,
-    which needs `base_url`), and puts the description and a handle of `images` in its place."""
+    which needs `base_url`), and puts the description and a handle of `images` in its place.
+    "omit" leaves images out, and says so in their place."""
 
     @model_validator(mode="after")
     def _take_an_address_only_for_images(self) -> Self:
         """Another host than the chat's may be told the key only where that is asked for."""
-        if self.image_inputs == "refuse":
-            if self.base_url and "base_url" in self.model_fields_set:
-                raise ValueError(
-                    "did you mean 'base_url_v1'? base_url is only where image_inputs=\"describe\" "
-                    "has images described"
-                )
+        if self.image_inputs != "describe":
             self.__dict__["base_url"] = None
         return self
 
     def _in_words(self, messages: Sequence[BaseMessage], limits: Limits) -> Sequence[BaseMessage]:
         """The conversation in text alone; what has not been described yet is described now."""
-        if self.image_inputs == "refuse":
+        if self.image_inputs != "describe":
             return messages
         gallery = Gallery(messages, self.images)
         for handle, place, call in self._calls(gallery, limits):
@@ -146,7 +136,7 @@ class ImageInputs(VisionSettings):
         self, messages: Sequence[BaseMessage], limits: Limits
     ) -> Sequence[BaseMessage]:
         """The asynchronous twin of `_in_words`; several images are described at once."""
-        if self.image_inputs == "refuse":
+        if self.image_inputs != "describe":
             return messages
         gallery = Gallery(messages, self.images)
 
@@ -194,7 +184,7 @@ class ImageInputs(VisionSettings):
 
     def _known_words(self, messages: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
         """The same with what is known already; nothing is asked."""
-        if self.image_inputs == "refuse":
+        if self.image_inputs != "describe":
             return messages
         return Gallery(messages, self.images).in_words()
 
@@ -212,11 +202,6 @@ class ImageInputs(VisionSettings):
 def _left(call: Call[Any]) -> float | None:
     """Seconds until the call's deadline; the call itself says when that has passed."""
     return None if call.until == math.inf else max(0.0, call.until - call.clock())
-
-
-def _safe(description: str) -> str:
-    """A description that cannot end its own tags: a picture may have any text in it."""
-    return re.sub(r"<(?=/?image\b)", "&lt;", description, flags=re.IGNORECASE)
 
 
 def _blocks(message: BaseMessage) -> Sequence[Any]:

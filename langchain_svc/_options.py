@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BeforeValidator, TypeAdapter, ValidationError
 
 from ._http.call import Limits
-from ._settings import Retries, Seconds, did_you_mean, number
+from ._settings import Retries, Seconds, hint, number, renamed
 from ._structured import ResponseFormat, read_response_format
 from ._tools import Offer, offer
 from ._wire import v1
+from .config import check_headers
 from .errors import SvcRequestError
 
 
@@ -24,17 +26,31 @@ def _check_model(value: Any) -> str:
 
 def _check_stop(value: Any) -> list[str] | None:
     stops = [value] if isinstance(value, str) else value
-    if stops is None:
+    if stops is None or value == "":
         return None
     if not isinstance(stops, (list, tuple)) or not all(isinstance(s, str) and s for s in stops):
         raise ValueError("must be a list of texts, none of them empty")
     return list(stops)
 
 
+def _check_extra_body(value: Any) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ValueError("must be an object of fields to send, such as {'top_p': 0.9}")  # noqa: TRY004
+    taken = v1.CHAT_FIELDS & value.keys()
+    if taken:
+        raise ValueError(f"must not hold {sorted(taken)}: these are parameters of their own")
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError):
+        raise ValueError("must hold nothing but what JSON can say") from None
+    return dict(value)
+
+
 ModelId = Annotated[str, BeforeValidator(_check_model)]
-Temperature = Annotated[float, number(v1.LOWEST_TEMPERATURE, v1.HIGHEST_TEMPERATURE)]
-MaxTokens = Annotated[int, number(1, whole=True)]
+Temperature = Annotated[float, number(v1.LOWEST_TEMPERATURE, v1.HIGHEST_TEMPERATURE, text=True)]
+MaxTokens = Annotated[int, number(1, whole=True, text=True)]
 Stop = Annotated[list[str], BeforeValidator(_check_stop)]
+ExtraBody = Annotated[dict[str, Any], BeforeValidator(_check_extra_body)]
 
 # What one call may set differently, with the same checks as the constructor's.
 _OVERRIDES: dict[str, TypeAdapter[Any]] = {
@@ -46,9 +62,12 @@ _OVERRIDES: dict[str, TypeAdapter[Any]] = {
     "max_retries": TypeAdapter(Retries),
     "max_repairs": TypeAdapter(Retries),
     "stop": TypeAdapter(Stop | None),
+    "extra_body": TypeAdapter(ExtraBody),
+    "extra_headers": TypeAdapter(Annotated[dict[str, str], AfterValidator(check_headers)]),
 }
 # Words that say what an answer is to be. They are read where they are used.
 _ANSWER_WORDS = ("tools", "tool_choice", "parallel_tool_calls", "response_format")
+_KNOWN = frozenset((*_OVERRIDES, *_ANSWER_WORDS))
 # LangChain's own words, which have done their work before a call reaches us.
 _LANGCHAIN_WORDS = frozenset({"stream", "strict"})
 
@@ -65,6 +84,8 @@ class Options:
     limits: Limits
     offer: Offer | None
     response_format: ResponseFormat | None
+    extra_body: Mapping[str, Any]
+    extra_headers: Mapping[str, str] | None
 
 
 def checked(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -73,6 +94,11 @@ def checked(given: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         SvcRequestError: A name is unknown or a value out of its bounds.
     """
+    if given.keys() - _KNOWN:
+        try:
+            given = renamed(given, _KNOWN, "a call of ChatSvc")
+        except ValueError as error:
+            raise SvcRequestError(str(error)) from None
     return {name: _checked(name, value) for name, value in given.items()}
 
 
@@ -95,8 +121,7 @@ def _checked(name: str, value: Any) -> Any:
         return value
     check = _OVERRIDES.get(name)
     if check is None:
-        known = [*_OVERRIDES, *_ANSWER_WORDS]
-        raise SvcRequestError(f"A call of ChatSvc takes no {name!r}; {did_you_mean(name, known)}")
+        raise SvcRequestError(f"A call of ChatSvc does not take {name!r}; {hint(name, _KNOWN)}")
     try:
         return check.validate_python(value)
     except ValidationError as error:

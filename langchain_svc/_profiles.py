@@ -45,7 +45,7 @@ def text_profile(name: str, window: int | None) -> ModelProfile:
         reasoning_output=False,
         tool_calling=True,
         tool_choice=True,
-        tool_call_streaming=True,
+        tool_call_streaming=False,
         structured_output=True,
         attachment=False,
         temperature=True,

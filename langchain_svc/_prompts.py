@@ -25,7 +25,9 @@ from ._wire.failures import own_label
 from ._wire.limits import read_rate_limit
 from .errors import SvcRequestError
 
-Temperature = Annotated[float, number(general.LOWEST_TEMPERATURE, general.HIGHEST_TEMPERATURE)]
+Temperature = Annotated[
+    float, number(general.LOWEST_TEMPERATURE, general.HIGHEST_TEMPERATURE, text=True)
+]
 _TEMPERATURE: TypeAdapter[Any] = TypeAdapter(Temperature | None)
 # What one call may set differently from the constructor.
 _CALL_WORDS = ("model", "temperature", "stop", "timeout", "deadline", "max_retries")
@@ -125,7 +127,7 @@ def checked_words(given: Mapping[str, Any]) -> dict[str, Any]:
     for name in given:
         if name not in _CALL_WORDS:
             raise SvcRequestError(
-                f"A call of SvcLLM takes no {name!r}; {did_you_mean(name, _CALL_WORDS)}"
+                f"A call of SvcLLM does not take {name!r}; {did_you_mean(name, _CALL_WORDS)}"
             )
     left_out = {"model": None} if given.get("model", "") is None else {}
     own = {"temperature", *left_out}

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseToolkit, ToolException
@@ -23,7 +23,7 @@ from pydantic import BeforeValidator, PrivateAttr, ValidationError, model_valida
 from ._construct import Constructed
 from ._http.call import Call
 from ._privacy import PrivateTool
-from ._settings import ServiceSettings, did_you_mean, shown
+from ._settings import ServiceSettings, did_you_mean, number, shown
 from ._wire.failures import safe_label
 from .errors import SvcError, SvcRequestError
 
@@ -54,6 +54,9 @@ class ServiceTool(PrivateTool, ServiceSettings):
     response_format: Literal["content", "content_and_artifact"] = "content_and_artifact"
     handle_tool_error: Any = True
 
+    max_result_chars: Annotated[int, number(1, whole=True, text=True)] = 100_000
+    """The most characters of a result that a model is given; the artifact is whole."""
+
     _shared: ServiceToolkit | None = PrivateAttr(default=None)
 
     @model_validator(mode="after")
@@ -80,17 +83,27 @@ class ServiceTool(PrivateTool, ServiceSettings):
         """As of every LangChain tool."""
         return await super().arun(_bounded(tool_input), *args, **kwargs)
 
-    def _run(self, *texts: str, config: RunnableConfig, **given: Any) -> Told:
+    # LangChain looks at the annotation, which must be this; adapters to others leave config out.
+    def _run(self, *texts: str, config: RunnableConfig = None, **given: Any) -> Told:  # type: ignore[assignment]
         with self._told():
-            job = self._job(config, **self._named(texts, given))
+            job = self._job(config or {}, **self._named(texts, given))
             (answer,) = self._pieces(job.call)
-            return job.process(answer)
+            return self._within_bound(job.process(answer))
 
-    async def _arun(self, *texts: str, config: RunnableConfig, **given: Any) -> Told:
+    async def _arun(self, *texts: str, config: RunnableConfig = None, **given: Any) -> Told:  # type: ignore[assignment]
         with self._told():
-            job = self._job(config, **self._named(texts, given))
+            job = self._job(config or {}, **self._named(texts, given))
             (answer,) = [answer async for answer in self._apieces(job.call)]
-            return job.process(answer)
+            return self._within_bound(job.process(answer))
+
+    def _within_bound(self, told: Told) -> Told:
+        text, artifact = told
+        if len(text) <= self.max_result_chars:
+            return told
+        end = text.rfind("\n", 0, self.max_result_chars)  # a line is told whole or not at all
+        end = self.max_result_chars if end <= 0 else end
+        note = f"[{len(text) - end:,} more characters of this result are left out here]"
+        return f"{text[:end]}\n{note}", artifact
 
     def _named(self, texts: tuple[str, ...], given: dict[str, Any]) -> dict[str, Any]:
         """The arguments by name: LangChain hands on an input that is one text as it came."""

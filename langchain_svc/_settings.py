@@ -8,7 +8,15 @@ from __future__ import annotations
 import difflib
 import math
 import time
-from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    Callable,
+    Collection,
+    Generator,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
 from langchain_core.utils import secret_from_env
@@ -47,7 +55,12 @@ if TYPE_CHECKING:
 
 
 def number(
-    low: float = 0, high: float = math.inf, *, above: bool = False, whole: bool = False
+    low: float = 0,
+    high: float = math.inf,
+    *,
+    above: bool = False,
+    whole: bool = False,
+    text: bool = False,
 ) -> BeforeValidator:
     """Accepts a finite number from `low` to `high`; the error names the value and the bounds.
 
@@ -56,6 +69,8 @@ def number(
         high: The highest value allowed.
         above: Whether `low` itself is too low.
         whole: Whether it must be an int.
+        text: Whether it may be written as text, as environment variables and configurations have
+            it, and 10.0 is 10.
     """
     kind = "a whole number" if whole else "a number"
     start = f"above {low:g}" if above else f"from {low:g}"
@@ -64,13 +79,24 @@ def number(
     def check(value: Any) -> Any:
         if value is None:
             return None
-        # True is no number, and a text is a mistake to be told of, not to be guessed at.
+        if text and isinstance(value, (str, float)):
+            value = _as_number(value)
+        # True is not a number, and half a token is not one token.
         known = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
         if not known or not low <= value <= high or (above and value == low) or value == math.inf:
             raise ValueError(f"must be {allowed}, not {shown(value)}")
         return value
 
     return BeforeValidator(check)
+
+
+def _as_number(value: Any) -> Any:
+    if isinstance(value, str):
+        try:
+            value = float(value)
+        except ValueError:
+            return value
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def shown(value: object) -> str:
@@ -83,15 +109,15 @@ def shown(value: object) -> str:
 
 
 _SHOWN = 40
-Seconds = Annotated[float, number(above=True)]
-Retries = Annotated[int, number(whole=True)]
+Seconds = Annotated[float, number(above=True, text=True)]
+Retries = Annotated[int, number(whole=True, text=True)]
 if TYPE_CHECKING:  # what may be given; what is kept is always a SecretStr
     Secret: TypeAlias = SecretStr | str | None
 else:
     Secret = SecretStr | None
 
 
-def _revealed(secret: Secret) -> str | None:
+def revealed(secret: Secret) -> str | None:
     return secret.get_secret_value() if isinstance(secret, SecretStr) else secret
 
 
@@ -103,6 +129,51 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     near += sorted((one for one in names if one in name), key=len)[-1:]
     near += difflib.get_close_matches(name, [one for one in names if one[:1] == name[:1]], n=1)
     return f"did you mean {near[0]!r}?" if near else "known are: " + ", ".join(names)
+
+
+# Names of other integrations for what we have, too.
+_ALIASES = {
+    "model_name": "model",
+    "request_timeout": "timeout",
+    "stop_sequences": "stop",
+    "max_completion_tokens": "max_tokens",
+}
+_FROM_ENVIRONMENT = ("api_key", "base_url_v1", "base_url", "medical_base_url")
+_PASSED_ON = "the service documents have no {0!r}; extra_body={{{0!r}: ...}} sends it all the same"
+_OTHERS = """
+    top_p top_k seed user logprobs top_logprobs logit_bias presence_penalty frequency_penalty
+    reasoning_effort service_tier prompt_cache_key store metadata verbosity modalities prediction
+    web_search_options
+"""
+# What users of other integrations write, and what to write here instead.
+_HINTS = {
+    **{name: _PASSED_ON.format(name) for name in _OTHERS.split()},
+    **dict.fromkeys(("api_base", "openai_api_base", "endpoint"), "did you mean 'base_url_v1'?"),
+    **dict.fromkeys(("openai_api_key", "svc_api_key"), "did you mean 'api_key'?"),
+    **dict.fromkeys(("functions", "function_call"), "did you mean bind_tools?"),
+    **dict.fromkeys(
+        ("stream_usage", "stream_options"), "leave it out: usage comes with every answer"
+    ),
+    "model_kwargs": "did you mean 'extra_body'?",
+    "n": "the service answers once; use batch with the same messages",
+}
+
+
+def renamed(given: Mapping[str, Any], known: Collection[str], owner: str) -> dict[str, Any]:
+    """The same with the names that other integrations use replaced by ours."""
+    words = dict(given)
+    for theirs in _ALIASES.keys() & given.keys() - set(known):
+        ours = _ALIASES[theirs]
+        if ours in known:
+            if ours in words:
+                raise ValueError(f"{owner} takes {theirs!r} or {ours!r}, which mean the same")
+            words[ours] = words.pop(theirs)
+    return words
+
+
+def hint(name: str, known: Iterable[str]) -> str:
+    """What to write instead of a name that is not known."""
+    return _HINTS.get(name) or did_you_mean(name, known)
 
 
 def _opened(held: dict[str, Any], name: str) -> bool:
@@ -135,14 +206,14 @@ class ServiceSettings(BaseModel):
     max_retries: Retries = 2
     """How many times a call is tried again after the first try."""
 
-    max_retry_wait: Annotated[float, number()] = 60.0
+    max_retry_wait: Annotated[float, number(text=True)] = 60.0
     """Seconds: when the service asks to wait longer, the call fails at once and says so."""
 
     circuit_breaker: bool = True
     """Whether the objects that share a key spare a failing service together: by a common budget of
     retries, and by waiting while it does not answer at all."""
 
-    max_response_bytes: Annotated[int, number(above=True, whole=True)] = 64 * 1024 * 1024
+    max_response_bytes: Annotated[int, number(above=True, whole=True, text=True)] = 64 * 1024 * 1024
     """The largest answer that is read, after decompression."""
 
     default_headers: Mapping[str, str] = Field(default_factory=dict, exclude=True, repr=False)
@@ -172,17 +243,22 @@ class ServiceSettings(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _refuse_unknown_words(cls, values: Any) -> Any:
-        if isinstance(values, Mapping):
-            fields = cls.model_fields
-            aliases = {field.alias for field in fields.values()} if values.keys() - fields else ()
-            for name in values:
-                if name not in fields and name not in aliases:
-                    known = {*fields, *aliases} - {None}
-                    raise ValueError(
-                        f"{cls.__name__} has no setting {name!r}; {did_you_mean(str(name), known)}"
-                    )
-        return values
+    def _read_names(cls, values: Any) -> Any:
+        """Takes the names that other integrations use, and refuses those that nobody knows."""
+        if not isinstance(values, Mapping):
+            return values
+        fields = cls.model_fields
+        if values.keys() - fields:
+            values = renamed(values, fields, cls.__name__)
+            aliases = {field.alias for field in fields.values() if field.alias}
+            for name in values.keys() - fields - aliases:
+                raise ValueError(
+                    f"{cls.__name__} has no setting {name!r}; "
+                    + hint(str(name), {*fields, *aliases})
+                )
+        # None is what a configuration says that does not set it: the environment may.
+        unset = [name for name in _FROM_ENVIRONMENT if name in values and values[name] is None]
+        return {k: v for k, v in values.items() if k not in unset} if unset else values
 
     @field_validator("api_key")
     @classmethod
@@ -226,14 +302,17 @@ class ServiceSettings(BaseModel):
             begun=time.monotonic(),
         )
 
-    def _headers(self, *, typed: bool) -> tuple[tuple[str, str], ...]:
+    def _headers(
+        self, more: Mapping[str, str] | None, *, typed: bool
+    ) -> tuple[tuple[str, str], ...]:
         """Every header of a request but the key's; `typed` says that it is about JSON."""
         content = (("Content-Type", "application/json"),) if typed else ()
-        if not self.default_headers:
+        own = {**self.default_headers, **more} if more else self.default_headers
+        if not own:
             return (*content, *_FIXED_HEADERS)
-        own = {name.lower() for name in self.default_headers}
-        fixed = (header for header in _FIXED_HEADERS if header[0].lower() not in own)
-        return (*content, *fixed, *self.default_headers.items())
+        names = {name.lower() for name in own}
+        fixed = (header for header in _FIXED_HEADERS if header[0].lower() not in names)
+        return (*content, *fixed, *own.items())
 
     def _new_call(
         self,
@@ -245,19 +324,20 @@ class ServiceSettings(BaseModel):
         *,
         body: bytes | None = None,
         private: tuple[str, ...] = (),
+        headers: Mapping[str, str] | None = None,
     ) -> Call[Any]:
         """One call of an interface: a key goes only to the interface it was given for."""
         self._refuse_lost()
-        require_key(interface, _revealed(self.api_key))
+        require_key(interface, revealed(self.api_key))
         base_url = require_url(interface, getattr(self, interface.url_word))
         # Only now, so that no frame of an error has it among its variables.
-        key = require_key(interface, _revealed(self.api_key))
+        key = require_key(interface, revealed(self.api_key))
         request = Request(
             method=method,
             url=base_url + path,
             headers=(
                 *interface.key_headers(key),
-                *self._headers(typed=body is not None or interface.always_json),
+                *self._headers(headers, typed=body is not None or interface.always_json),
             ),
             body=body,
             private=private,
@@ -288,7 +368,7 @@ class ServiceSettings(BaseModel):
             # Here and not above: httpx is imported at the first call.
             from ._http.connections import Connections, Route  # noqa: PLC0415
 
-            made = Connections(Route(place, _revealed(self.proxy)))
+            made = Connections(Route(place, revealed(self.proxy)))
             found = self._connections.setdefault(place, made)
         return found
 

@@ -20,7 +20,10 @@ from pydantic.v1 import BaseModel as BaseModelV1
 from pydantic.v1 import ValidationError as ValidationErrorV1
 
 from ._json.no_answer import NoAnswer
+from ._messages import unguarded
 from ._settings import shown
+from ._toolcalls.render import dump
+from ._wire.v1 import is_cut
 from .errors import SvcOutputError, SvcRequestError
 
 # Where a stream's last chunk carries the checked answer, if what had been handed on differs.
@@ -60,21 +63,25 @@ class ResponseFormat(dict[str, Any]):
         when = "When you call no function, answer" if among_tools else "Answer"
         if self.schema == _ANY_OBJECT:
             return f"{when} with one JSON object and nothing else: no prose around it, no fence."
-        schema = json.dumps(self.schema, ensure_ascii=False, default=str)
+        schema = dump(self.schema)
         return (
             f"{when} with JSON that matches this JSON Schema and with nothing else: no prose "
             f"around it, no fence, no copy of the schema.\n<schema>\n{schema}\n</schema>"
         )
 
-    def check(self, text: str) -> Any:
+    def check(self, text: str, *, cut: bool = False) -> Any:
         """The answer in the text, fitted to the schema, as plain JSON.
+
+        Args:
+            text: What the model wrote.
+            cut: Whether that is known to be cut off.
 
         Raises:
             NoAnswer: There is none; it lists what is wrong.
         """
         from ._json.answer import read_answer  # noqa: PLC0415  # it takes 30 ms to import
 
-        value = read_answer(text, self.schema)
+        value = read_answer(text, self.schema, cut=cut)
         self.make(value)
         return value
 
@@ -112,8 +119,9 @@ def format_for(schema: Any, *, json_mode: bool = False) -> ResponseFormat:
     """
     is_class = isinstance(schema, type) and issubclass(schema, (BaseModel, BaseModelV1))
     model = schema if is_class else None
-    if schema is None:
-        return ResponseFormat(_ANY_OBJECT, partial=True)
+    if schema is None or (json_mode and isinstance(schema, Mapping)):
+        name = str((schema or {}).get("title") or "answer")
+        return ResponseFormat(_ANY_OBJECT, name=name, partial=True)
     try:
         found = convert_to_json_schema(schema)
     except (ValueError, TypeError, KeyError) as error:
@@ -180,17 +188,21 @@ class StructuredParser(BaseTransformOutputParser[Any]):
         for call in message.tool_calls:
             if call["name"] == self.tool:
                 return json.dumps(call["args"], ensure_ascii=False)
-        return "".join(bad.get("args") or "" for bad in message.invalid_tool_calls) or message.text
+        bad = [unguarded(bad.get("args") or "") for bad in message.invalid_tool_calls]
+        return "".join(bad) or message.text
 
     def _made(self, text: str, message: BaseMessage) -> Any:
         form: ResponseFormat = self.response_format
+        reason = message.response_metadata.get("finish_reason")
         try:
-            return form.make(form.check(text))
+            return form.make(form.check(text, cut=is_cut(reason)))
         except NoAnswer as error:
             usage = message.usage_metadata if isinstance(message, AIMessage) else None
+            what = f"does not fit the schema {form.name!r}"
+            if is_cut(reason):
+                what = f"was cut off (finish_reason {reason!r}; max_tokens sets its length)"
             raise SvcOutputError(
-                f"The answer does not fit the schema {form.name!r} (.problems says why, .raw has "
-                "the answer)",
+                f"The answer {what} (.problems says why, .raw has the answer)",
                 problems=error.problems,
                 raw=text,
                 usage=usage,

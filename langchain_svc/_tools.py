@@ -16,7 +16,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from ._settings import did_you_mean, shown
 from ._toolcalls.calls import Tool
-from ._toolcalls.render import FORMATS, ToolFormat, choice_line, tools_block
+from ._toolcalls.render import FORMATS, ToolFormat, choice_line, marks_line, tools_block
 from .errors import SvcRequestError
 
 ToolLike = Mapping[str, Any] | type | Callable[..., Any] | BaseTool
@@ -44,6 +44,20 @@ class ToolList(list[dict[str, Any]]):
             for tool in self
         )
 
+    def with_object_arguments(self) -> ToolList:
+        """The same, where what is no object (a list, a number) is an argument of its own."""
+        for tool in self:
+            schema = tool["function"].get("parameters") or {}
+            if schema.get("type", "object") != "object":
+                defs = {key: schema[key] for key in ("$defs", "definitions") if key in schema}
+                wrapped = {
+                    "type": "object",
+                    "properties": {"answer": schema},
+                    "required": ["answer"],
+                }
+                tool["function"] = {**tool["function"], "parameters": wrapped | defs}
+        return self
+
     @cached_property
     def _blocks(self) -> dict[ToolFormat, str]:
         return {}
@@ -57,13 +71,23 @@ class ToolList(list[dict[str, Any]]):
 
 
 def _format(tool: ToolLike) -> dict[str, Any]:
-    if isinstance(tool, dict) and tool.get("type") == "function" and "function" in tool:
-        return tool
+    if isinstance(tool, dict) and isinstance(tool.get("type"), str):
+        if tool["type"] == "function" and "function" in tool:
+            return tool
+        if "name" in tool and tool.keys() & {"parameters", "input_schema"}:
+            # The flat forms of OpenAI's newer interface and of Anthropic's.
+            tool = {key: value for key, value in tool.items() if key not in {"type", "strict"}}
+        elif tool["type"] != "object":
+            raise SvcRequestError(
+                f"bind_tools cannot offer {shown(tool['type'])}: it is a tool that runs on the "
+                "server of another provider, and this service has none. Pass a function or a "
+                "BaseTool that does the same"
+            )
     try:
         made = convert_to_openai_tool(tool)
     except (ValueError, TypeError, KeyError) as error:
         raise SvcRequestError(
-            f"{shown(tool)} is no tool: pass a function with a docstring, a Pydantic class, a "
+            f"{shown(tool)} is not a tool: pass a function with a docstring, a Pydantic class, a "
             "TypedDict, a BaseTool, or a dict with name, description and parameters"
         ) from error
     # Python 3.13 unindents docstrings and older ones do not: the prompt is to be the same.
@@ -93,10 +117,10 @@ class Offer:
         """The one function that must be called, if one is named."""
         return self.choice if self.required and self.choice != "any" else None
 
-    def preamble(self, tool_format: ToolFormat) -> str:
-        """The instructions that stand before the conversation."""
+    def preamble(self, tool_format: ToolFormat, mark: str) -> str:
+        """The instructions that stand before the conversation, whose results carry the mark."""
         line = choice_line(self.choice, parallel=self.parallel)
-        return f"{self.tools.block(tool_format)}\n{line}"
+        return f"{self.tools.block(tool_format)}\n{line}\n{marks_line(mark)}"
 
 
 def read_choice(choice: Any, names: Sequence[str]) -> str:
@@ -115,7 +139,9 @@ def read_choice(choice: Any, names: Sequence[str]) -> str:
         if choice in _CHOICES:
             return _CHOICES[choice]
     suggestion = did_you_mean(str(choice), ["auto", "any", "none", *names])
-    raise SvcRequestError(f"tool_choice {shown(choice)} is no choice and no tool; {suggestion}")
+    raise SvcRequestError(
+        f"tool_choice {shown(choice)} is neither a choice nor a tool; {suggestion}"
+    )
 
 
 def offer(tools: Any, choice: Any, *, parallel: bool | None) -> Offer | None:

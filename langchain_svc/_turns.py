@@ -8,10 +8,9 @@ model is told why; otherwise it is None and the turn is over.
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from langchain_core.messages import (
@@ -21,24 +20,31 @@ from langchain_core.messages import (
     ToolCall,
     ToolCallChunk,
 )
-from langchain_core.messages.ai import UsageMetadata, add_usage
+from langchain_core.messages.ai import (
+    InputTokenDetails,
+    OutputTokenDetails,
+    UsageMetadata,
+    add_usage,
+)
 from langchain_core.messages.tool import tool_call, tool_call_chunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from pydantic_core import from_json
 
 from ._http.call import Call
 from ._http.readers import TextReader
-from ._messages import Turns
+from ._messages import THINKS_AHEAD, Turns
 from ._parts import Expectation, Part
 from ._stop import StopCutter
 from ._structured import CHECKED
 from ._tokens import TOKENS_A_TURN, count_tokens
 from ._wire.failures import own_label
 from ._wire.limits import read_rate_limit
-from ._wire.v1 import Completion
+from ._wire.v1 import Completion, is_cut
 from .errors import SvcOutputError
 
 PROVIDER = "svc"
+CALL_ERRORS = "invalid_tool_call_errors"
+"""In `additional_kwargs`: why calls are invalid, by their ids."""
 logger = logging.getLogger("langchain_svc")
 
 
@@ -50,7 +56,7 @@ class Turn:
         turns: The conversation, as the wire has it.
         model: The model's id.
         stops: Texts at which an answer ends.
-        expect: Makes a reader of one answer, given the maker of call ids.
+        expected: Reads the answers.
         reasks: How often the model may be told why its answer will not do.
     """
 
@@ -61,20 +67,19 @@ class Turn:
         *,
         model: str,
         stops: tuple[str, ...],
-        expect: Callable[[Callable[[int], str]], Expectation],
+        expected: Expectation,
         reasks: int = 0,
     ) -> None:
         self._ask = ask
         self._turns = turns
         self._model = model
         self._stops = stops
-        self._expect = expect
+        self._expected = expected
         self._reasks = reasks
         self._usage: UsageMetadata | None = None
         self._estimated = False
         self._retries, self._waited = 0, 0.0
         self._named = False
-        self._seed = _digest(turns)
         self._parts: list[Part] = []
         self.why: dict[str, str] = {}  # what the model is told, where it is asked once more
         self._begin()
@@ -83,22 +88,12 @@ class Turn:
         self.call: Call[Any] | None = self._ask(self._turns)
         self._running = self.call
         self._cutter = StopCutter(self._stops)
-        self._expected = self._expect(self._new_id)
         self._read: list[str] = []
 
-    def _new_id(self, index: int) -> str:
-        """The same for the same conversation, and different in every other."""
-        return f"call_{_digest([{'seed': self._seed, 'index': str(index)}])}"
-
-    def refuse_missing_call(self) -> None:
-        """Raise where a function had to be called, and asking again did not help."""
-        if self._expected.complaint is not None and self._expected.once:
-            raise SvcOutputError(
-                "The model called no function although one had to be called, also when it was "
-                "asked again (.raw has its answer)",
-                raw="".join(self._read),
-                usage=self._usage,
-            )
+    def _refuse_failure(self) -> None:
+        """Raise where something had to come that did not, and the model is not asked again."""
+        if self._expected.failure is not None:
+            raise SvcOutputError(self._expected.failure, raw="".join(self._read), usage=self._usage)
 
     @property
     def stopped(self) -> bool:
@@ -109,48 +104,71 @@ class Turn:
 
     def take(self, answer: Completion) -> None:
         """Read a whole answer; afterwards `call` is None, or the next call to run."""
-        self._parts = [*self._texts(answer.text), *self._finish(answer.finish_reason)]
+        parts = [*self._texts(answer.text), *self._finish(answer.finish_reason)]
+        self._parts += _settled(parts)
         self._account(answer.usage)
         self._answer = answer
         self._next(answer.finish_reason)
 
     def result(self) -> ChatResult:
         """The answer that was taken as LangChain's result."""
-        self.refuse_missing_call()
+        self._refuse_failure()
         answer = self._answer
         message = AIMessage(
             content=_content(self._parts),
             tool_calls=_tool_calls(self._parts),
             invalid_tool_calls=[part.invalid for part in self._parts if part.invalid],
-            additional_kwargs=_reasoning(self._parts),
+            additional_kwargs=_beside(self._parts),
             usage_metadata=self._usage,
             response_metadata=self._names(answer.model)
             | self._metadata(answer.finish_reason, answer.id, answer.created),
         )
-        return ChatResult(generations=[ChatGeneration(message=message)])
+        # Older handlers look for these two here and nowhere else.
+        info = {"finish_reason": message.response_metadata["finish_reason"]}
+        output = {
+            "token_usage": _token_usage(self._usage),
+            "model_name": answer.model or self._model,
+        }
+        generation = ChatGeneration(message=message, generation_info=info)
+        return ChatResult(generations=[generation], llm_output=output)
 
     # -- streams --------------------------------------------------------------------------------
 
-    def chunks(self, text: str) -> Iterator[ChatGenerationChunk]:
+    def chunks(self, text: str) -> Iterable[ChatGenerationChunk]:
         """A piece of a stream as LangChain's chunks; none while it is held back."""
         parts = list(self._texts(text))
-        if parts:
-            yield self._chunk(parts)
+        return self._chunks(parts) if parts else ()
 
     def end(self) -> Iterator[ChatGenerationChunk]:
         """The end of a stream; afterwards `call` is None, or the next call to run."""
         seen = self._reader.decoder.seen
-        parts = list(self._finish(seen.finish_reason))
+        parts = self._finish(seen.finish_reason)
         self._account(seen.usage)
         self._next(seen.finish_reason)
         if self.call is None:
-            self.refuse_missing_call()
-            if parts:
-                yield self._chunk(parts)
+            self._refuse_failure()
+        if parts:
+            yield from self._chunks(parts)
+        if self.call is None:
             yield self._last_chunk(seen.finish_reason, seen.id, seen.created)
 
+    def _chunks(self, parts: list[Part]) -> Iterable[ChatGenerationChunk]:
+        """What one read brought: the text as one chunk, and each piece of a call as its own.
+
+        LangChain's cost grows with the number of chunks; but front ends take a chunk for one call,
+        and its name for a beginning.
+        """
+        if len(parts) == 1:
+            return (self._chunk(parts),)
+        groups: list[list[Part]] = []
+        for part in parts:
+            of_a_call = part.call is not None or part.invalid is not None
+            if of_a_call or not groups or groups[-1][-1].call or groups[-1][-1].invalid:
+                groups.append([])
+            groups[-1].append(part)
+        return [self._chunk(group) for group in groups]
+
     def _chunk(self, parts: list[Part]) -> ChatGenerationChunk:
-        """What one read brought, as one chunk: LangChain's cost grows with their number."""
         # All in one go: to set a field afterwards costs as much as half of a message.
         words: dict[str, Any] = {}
         if calls := _call_chunks(parts):
@@ -168,13 +186,15 @@ class Turn:
         self, reason: str | None, id_: str | None, created: int | None
     ) -> ChatGenerationChunk:
         names = {} if self._named else self._names(self._reader.decoder.seen.model)
+        metadata = names | self._metadata(reason, id_, created)
         return ChatGenerationChunk(
             message=AIMessageChunk(
                 content="",
                 usage_metadata=self._usage,
-                response_metadata=names | self._metadata(reason, id_, created),
+                response_metadata=metadata,
                 chunk_position="last",
-            )
+            ),
+            generation_info={"finish_reason": metadata["finish_reason"]},
         )
 
     @property
@@ -184,18 +204,20 @@ class Turn:
 
     # -- both -----------------------------------------------------------------------------------
 
-    def _texts(self, text: str) -> Iterator[Part]:
+    def _texts(self, text: str) -> Iterable[Part]:
         text = self._cutter.feed(text)
-        if text:
-            self._read.append(text)
-            yield from self._expected.feed(text)
+        if not text:
+            return ()
+        self._read.append(text)
+        return self._expected.feed(text)
 
-    def _finish(self, reason: str | None) -> Iterator[Part]:
-        rest = self._cutter.finish()
-        if rest:
+    def _finish(self, reason: str | None) -> list[Part]:
+        parts: list[Part] = []
+        if rest := self._cutter.finish():
             self._read.append(rest)
-            yield from self._expected.feed(rest)
-        yield from self._expected.finish(cut=reason == "length")
+            parts += self._expected.feed(rest)
+        parts += self._expected.finish(cut=is_cut(reason), last=not self._reasks)
+        return parts
 
     def _account(self, counts: dict[str, int] | None) -> None:
         """Add what this try took to what the turn took."""
@@ -215,9 +237,9 @@ class Turn:
         """Ask once more, if the answer will not do and the model may be told."""
         complaint = self._expected.complaint
         self.call = None
-        if complaint is None or not self._reasks or reason == "length":
+        if complaint is None or not self._reasks or is_cut(reason):
             return
-        self._reasks = 0 if self._expected.once else self._reasks - 1
+        self._reasks -= 1
         logger.info("the answer will not do: the model is asked once more")
         said = "".join(self._read)
         self.why = {"reason": complaint}
@@ -226,6 +248,7 @@ class Turn:
             *([{"role": "assistant", "content": said}] if said else []),
             {"role": "user", "content": complaint},
         ]
+        self._expected.begin()
         self._begin()
 
     def _names(self, model: str | None) -> dict[str, Any]:
@@ -243,17 +266,28 @@ class Turn:
             "waited": round(self._waited, 3),
         }
         return {
-            "finish_reason": "stop" if self.stopped else reason,
+            "finish_reason": self._reason(reason),
             "usage_source": "estimated" if self._estimated else "service",
         } | {name: value for name, value in known.items() if value}
 
+    def _reason(self, said: str | None) -> str | None:
+        """Why the answer ended, in the words of a model that knows tools."""
+        if self._expected.called:
+            return "tool_calls"
+        if is_cut(said):
+            return said
+        if self._expected.malformed:
+            return "malformed_tool_call"
+        return "stop" if self.stopped else said
 
-def _digest(turns: Turns) -> str:
-    state = hashlib.blake2b(digest_size=9)
-    for turn in turns:
-        for text in turn.values():
-            state.update(text.encode("utf-8", "surrogatepass") + b"\0")
-    return state.hexdigest()
+
+def _settled(parts: list[Part]) -> list[Part]:
+    """The parts of a whole answer, where what looked like an answer may turn out to be thought."""
+    ends = [at for at, part in enumerate(parts) if part.all_was_reasoning]
+    if not ends:
+        return parts
+    thought = "".join(part.content + part.reasoning for part in parts[: ends[-1]])
+    return [Part(reasoning=thought), *parts[ends[-1] + 1 :]]
 
 
 def _content(parts: list[Part]) -> str:
@@ -261,18 +295,24 @@ def _content(parts: list[Part]) -> str:
     return checked[-1] if checked else "".join(part.content for part in parts)
 
 
-def _reasoning(parts: list[Part]) -> dict[str, Any]:
-    """What the model thought, where LangChain looks for it: it makes a content block of it."""
-    text = "".join([part.reasoning for part in parts])
-    return {"reasoning_content": text} if text else {}
-
-
 def _beside(parts: list[Part]) -> dict[str, Any]:
-    """What a chunk carries beside its content: what was thought, and an answer that was checked."""
-    beside = _reasoning(parts)
+    """What a message carries beside its content, where LangChain looks for it.
+
+    What was thought (LangChain makes a content block of it), an answer that was checked, and why a
+    call is invalid: chunks have no other place for that.
+    """
+    beside: dict[str, Any] = {}
+    if thought := "".join([part.reasoning for part in parts]):
+        beside["reasoning_content"] = thought
     for part in parts:
         if part.checked is not None:
             beside[CHECKED] = part.checked
+        if part.invalid is not None:
+            beside.setdefault(CALL_ERRORS, {})[part.invalid["id"]] = part.invalid["error"]
+        if part.failed is not None:
+            beside.setdefault(CALL_ERRORS, {})[part.failed[0]] = part.failed[1]
+        if part.all_was_reasoning:
+            beside[THINKS_AHEAD] = True
     return beside
 
 
@@ -291,27 +331,22 @@ def _tool_calls(parts: list[Part]) -> list[ToolCall]:
 
 
 def _call_chunks(parts: list[Part]) -> list[ToolCallChunk]:
-    """The calls of one chunk: pieces of one call that came together are one piece."""
-    chunks: list[ToolCallChunk] = []
-    for part in parts:
-        if part.invalid is not None:
-            chunks.append(_unreadable(part.invalid))
-        elif part.call is not None:
-            last = chunks[-1] if chunks else None
-            if last is not None and last["index"] == part.call["index"] and not part.call["name"]:
-                last["args"] = (last["args"] or "") + (part.call["args"] or "")
-            else:
-                chunks.append(part.call.copy())
-    return chunks
+    calls = [part.call for part in parts if part.call is not None]
+    return calls + [_invalid_chunk(part.invalid) for part in parts if part.invalid is not None]
 
 
-def _unreadable(bad: InvalidToolCall) -> ToolCallChunk:
-    """A bad call as a chunk: LangChain reads chunks leniently and would complete what was cut.
+def _invalid_chunk(bad: InvalidToolCall) -> ToolCallChunk:
+    return tool_call_chunk(name=bad["name"], args=bad["args"], id=bad["id"], index=None)
 
-    The reason stands before the text, which also keeps it from being read as JSON.
-    """
-    args = f"{bad['error']}: {bad['args']}"
-    return tool_call_chunk(name=bad["name"], args=args, id=bad["id"], index=None)
+
+def _token_usage(usage: UsageMetadata | None) -> dict[str, int]:
+    if usage is None:
+        return {}
+    return {
+        "prompt_tokens": usage["input_tokens"],
+        "completion_tokens": usage["output_tokens"],
+        "total_tokens": usage["total_tokens"],
+    }
 
 
 def _whole_usage(counts: dict[str, int]) -> UsageMetadata | None:
@@ -325,4 +360,9 @@ def _whole_usage(counts: dict[str, int]) -> UsageMetadata | None:
     if asked is None or answered is None or asked < 0 or answered < 0:
         return None
     total = asked + answered if total is None else total
-    return UsageMetadata(input_tokens=asked, output_tokens=answered, total_tokens=total)
+    usage = UsageMetadata(input_tokens=asked, output_tokens=answered, total_tokens=total)
+    if "cached_tokens" in counts:
+        usage["input_token_details"] = InputTokenDetails(cache_read=counts["cached_tokens"])
+    if "reasoning_tokens" in counts:
+        usage["output_token_details"] = OutputTokenDetails(reasoning=counts["reasoning_tokens"])
+    return usage

@@ -13,13 +13,16 @@ from contextlib import aclosing, closing, suppress
 from functools import partial
 from importlib import import_module
 from inspect import signature
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models import LangSmithParams, ModelProfile
+from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_core.utils import from_env
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import Field, model_validator
+from typing_extensions import Self
 
 from ._binding import Binding
 from ._counting import TokenCounts
@@ -28,22 +31,35 @@ from ._expect import expectation
 from ._http.call import Call
 from ._http.readers import TextReader, WholeReader
 from ._image_inputs import ImageInputs
-from ._messages import SystemRole, Turns, to_wire
-from ._options import MaxTokens, ModelId, Options, Stop, Temperature, answer_words, checked
+from ._messages import (
+    SystemRole,
+    Turns,
+    answers_at_once,
+    conversation_mark,
+    has_calls,
+    texts_read,
+    to_wire,
+)
+from ._options import (
+    ExtraBody,
+    MaxTokens,
+    ModelId,
+    Options,
+    Stop,
+    Temperature,
+    answer_words,
+    checked,
+)
+from ._parts import Wanted
 from ._profiles import DEFAULT_MODEL, IMAGES_DESCRIBED, documented_profile, listed_profile
-from ._settings import Retries
+from ._settings import Retries, revealed
 from ._tokens import TOKENS_A_TURN, surely_too_long
-from ._toolcalls.render import FORMATS, ToolFormat
+from ._toolcalls.render import FORMATS, ToolFormat, no_tools_block
 from ._turns import PROVIDER, Turn
 from ._version import __version__
 from ._wire import v1
 from .config import ENV_BASE_URL_V1, V1
 from .errors import SvcContextOverflowError
-
-if TYPE_CHECKING:
-    from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
-    from langchain_core.messages import BaseMessage
-    from typing_extensions import Self
 
 
 class ListedModel(v1.ModelRecord):
@@ -104,13 +120,42 @@ class ChatSvc(TokenCounts, Binding, ImageInputs):
     """How the model is asked to write calls of tools: "tags" or "fenced" (JSON in a fence)."""
 
     max_repairs: Retries = 2
-    """How often, within one run, an answer that does not fit its schema is asked for again."""
+    """How often, within one run, the model is told what is wrong with its answer: JSON that does
+    not fit, a call that cannot be read or that repeats what it read, a required call that is not
+    there."""
+
+    reasoning: Literal["split", "keep"] = "split"
+    """"split" takes what a model thinks aloud (`<think>` and the like) out of the content, into a
+    content block of its own; "keep" leaves it there."""
+
+    stream_tool_args: bool = False
+    """Whether a stream yields the arguments of a call while they are written, as models with native
+    tools do. Otherwise it yields a call when it is whole and known to be one."""
+
+    extra_body: ExtraBody = Field(default_factory=dict)
+    """Further fields of every request, which the documents do not show."""
 
     merge_events: bool = True
     """Whether the events that arrive in one network read become one chunk."""
 
     require_stream_end: bool = True
     """Whether a stream that just ends, with neither [DONE] nor a finish_reason, is an error."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_base_url(cls, values: Any) -> Any:
+        """Takes `base_url`, as other integrations name it, where it can mean one thing only."""
+        if not isinstance(values, Mapping) or not values.get("base_url"):
+            return values
+        if values.get("image_inputs") == "describe":
+            return values
+        if values.get("base_url_v1"):
+            raise ValueError(
+                'base_url is the general interface, which only image_inputs="describe" needs; '
+                "base_url_v1 is set already"
+            )
+        others = {name: value for name, value in values.items() if name != "base_url"}
+        return others | {"base_url_v1": values["base_url"]}
 
     @model_validator(mode="after")
     def _set_langchain_svc_version(self) -> Self:
@@ -150,6 +195,8 @@ class ChatSvc(TokenCounts, Binding, ImageInputs):
         profile = documented_profile(self.model)
         if profile is not None and self.image_inputs == "describe":
             profile |= IMAGES_DESCRIBED
+        if profile is not None and self.stream_tool_args:
+            profile["tool_call_streaming"] = True
         return profile
 
     @property
@@ -160,6 +207,7 @@ class ChatSvc(TokenCounts, Binding, ImageInputs):
             "max_tokens": self.max_tokens,
             "stop": self.stop,
             "system_role": self.system_role,
+            "extra_body": self.extra_body,
         }
 
     def _get_invocation_params(
@@ -198,7 +246,11 @@ class ChatSvc(TokenCounts, Binding, ImageInputs):
 
         Nothing is asked for it: an image counts with its description once it has one.
         """
-        turns = to_wire(self._known_words(messages), system_role=self.system_role)
+        turns = to_wire(
+            self._known_words(messages),
+            system_role=self.system_role,
+            omit_images=self.image_inputs == "omit",
+        )
         count = sum(self.get_num_tokens(turn["content"]) + TOKENS_A_TURN for turn in turns)
         if tools:
             schemas = (json.dumps(convert_to_openai_tool(tool)) for tool in tools)
@@ -297,26 +349,44 @@ class ChatSvc(TokenCounts, Binding, ImageInputs):
 
     def _turn(self, messages: Sequence[BaseMessage], options: Options, *, stream: bool) -> Turn:
         """Prepares one turn: everything that can go wrong before sending goes wrong here."""
+        calls_before = options.offer is None and has_calls(messages)
+        marked = options.offer is not None or calls_before
+        mark = conversation_mark(messages, revealed(self.api_key) or "") if marked else ""
         turns = to_wire(
             messages,
             system_role=self.system_role,
-            preamble=self._preamble(options),
+            preamble=self._preamble(options, mark, calls_before=calls_before),
             tool_format=FORMATS[self.tool_format],
+            mark=mark,
+            omit_images=self.image_inputs == "omit",
         )
         self._refuse_too_long(options.model, [turn["content"] for turn in turns])
+        wanted = Wanted(
+            options.offer,
+            options.response_format,
+            calls_before=calls_before,
+            fences=self.tool_format == "fenced",
+            streaming=stream,
+            stream_tool_args=stream and self.stream_tool_args,
+            split=self.reasoning == "split",
+            thinks=not answers_at_once(messages, options.model),
+            read=partial(texts_read, messages),
+        )
         return Turn(
             partial(self._ask, options, stream),
             turns,
             model=options.model,
             stops=tuple(options.stop or ()),
-            expect=partial(expectation, options.offer, options.response_format, streaming=stream),
+            expected=expectation(wanted),
             reasks=options.max_repairs,
         )
 
-    def _preamble(self, options: Options) -> str:
+    def _preamble(self, options: Options, mark: str, *, calls_before: bool) -> str:
         """The instructions for tools and JSON, which stand before the conversation."""
         offered, form = options.offer, options.response_format
-        parts = [offered.preamble(self.tool_format)] if offered is not None else []
+        parts = [offered.preamble(self.tool_format, mark)] if offered is not None else []
+        if calls_before:
+            parts.append(no_tools_block(mark))
         if form is not None and not (offered is not None and offered.required):
             parts.append(form.preamble(among_tools=offered is not None))
         return "\n\n".join(parts)
@@ -329,11 +399,18 @@ class ChatSvc(TokenCounts, Binding, ImageInputs):
             temperature=options.temperature,
             max_tokens=options.max_tokens,
             stream=stream,
+            extra=options.extra_body,
         )
         reader = self._new_text_reader if stream else _new_completion_reader
-        private = tuple(turn["content"] for turn in turns)
         return self._new_call(
-            V1, "POST", v1.CHAT_PATH, reader, options.limits, body=body, private=private
+            V1,
+            "POST",
+            v1.CHAT_PATH,
+            reader,
+            options.limits,
+            body=body,
+            private=tuple(turn["content"] for turn in turns),
+            headers=options.extra_headers,
         )
 
     def _options(self, stop: list[str] | None, overrides: Mapping[str, Any]) -> Options:
@@ -349,6 +426,8 @@ class ChatSvc(TokenCounts, Binding, ImageInputs):
             limits=self._limits(given),
             offer=offered,
             response_format=response_format,
+            extra_body=self.extra_body | given.get("extra_body", {}),
+            extra_headers=given.get("extra_headers"),
         )
 
     def _refuse_too_long(self, model: str, prompt: list[str]) -> None:

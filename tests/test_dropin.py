@@ -85,7 +85,7 @@ PROMPT = ChatPromptTemplate.from_messages(
     [("system", "You answer in {language}."), ("human", "{question}")]
 )
 QUESTION = {"language": "French", "question": "What is the sea?"}
-FOLDED = [user("You answer in French.\n\nWhat is the sea?")]
+FOLDED = [user("<system_message>\nYou answer in French.\n</system_message>\n\nWhat is the sea?")]
 
 
 def test_chain(sandbox, chat):
@@ -370,7 +370,8 @@ def test_max_retries_for_one_call(sandbox, chat):
 UNKNOWN = [
     ({"temprature": 0}, "did you mean 'temperature'"),
     ({"max_token": 5}, "did you mean 'max_tokens'"),
-    ({"frequency_penalty": 0.5}, "known are: "),
+    ({"frequency_penalty": 0.5}, "extra_body="),
+    ({"zzz": {}}, "known are: "),
 ]
 
 
@@ -392,9 +393,7 @@ async def test_an_unknown_word_is_no_setting(sandbox, chat, words, hint):
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
-        ({"model_name": "svc-pro"}, "'model'"),
-        ({"base_url": UNREACHABLE}, "'base_url_v1'"),
-        ({"request_timeout": 5}, "'timeout'"),
+        ({"api_base": UNREACHABLE}, "'base_url_v1'"),
         ({"openai_api_key": KEY}, "'api_key'"),
     ],
 )
@@ -409,7 +408,7 @@ def test_words_of_other_chat_models(sandbox, words, hint):
     [
         ("temperature", 2.1, "from 0 to 2, not 2.1"),
         ("temperature", -0.1, "from 0 to 2, not -0.1"),
-        ("temperature", "0.5", "a number"),
+        ("temperature", "warm", "a number"),
         ("temperature", True, "a number"),
         ("temperature", float("nan"), "a number"),
         ("max_tokens", 0, "a whole number from 1"),
@@ -615,7 +614,9 @@ def test_trim_messages_counts_with_the_model(sandbox, chat):
     assert kept[-1].content == "And now?"
     assert chat.get_num_tokens_from_messages(kept) <= limit
     (trimmer | chat).invoke(talk)
-    assert sent(sandbox)[0]["messages"][0]["content"].startswith("Be brief.\n\nQuestion number")
+    assert sent(sandbox)[0]["messages"][0]["content"].startswith(
+        "<system_message>\nBe brief.\n</system_message>\n\nQuestion number"
+    )
 
 
 # -- agents and graphs ------------------------------------------------------------------------------
@@ -660,7 +661,7 @@ async def test_agent_without_tools(sandbox, chat):
         AIMessage,
     ]
     assert sent(sandbox)[1]["messages"] == [
-        user("You are a sailor.\n\nHello"),
+        user("<system_message>\nYou are a sailor.\n</system_message>\n\nHello"),
         {"role": "assistant", "content": state["messages"][1].content},
         user("And?"),
     ]
@@ -900,17 +901,22 @@ def assistant(text):
     return {"role": "assistant", "content": text}
 
 
+def folded(system, text=""):
+    said = f"<system_message>\n{system}\n</system_message>"
+    return user(f"{said}\n\n{text}" if text else said)
+
+
 @pytest.mark.parametrize(
     ("messages", "turns"),
     [
         ("Hello", [user("Hello")]),
         (["Hello"], [user("Hello")]),
-        ([("system", "Be brief."), ("human", "Hello")], [user("Be brief.\n\nHello")]),
+        ([("system", "Be brief."), ("human", "Hello")], [folded("Be brief.", "Hello")]),
         ([{"role": "user", "content": "Hello"}], [user("Hello")]),
-        ([SystemMessage("Be brief.")], [user("Be brief.")]),
+        ([SystemMessage("Be brief.")], [folded("Be brief.")]),
         (
             [SystemMessage("One."), SystemMessage("Two."), HumanMessage("Hello")],
-            [user("One.\n\nTwo.\n\nHello")],
+            [folded("One.\n\nTwo.", "Hello")],
         ),
         (
             [
@@ -919,7 +925,7 @@ def assistant(text):
                 SystemMessage("Be brief."),
                 HumanMessage("So"),
             ],
-            [user("Hello"), assistant("Yes?"), user("Be brief.\n\nSo")],
+            [user("Hello"), assistant("Yes?"), folded("Be brief.", "So")],
         ),
         ([HumanMessage("One"), HumanMessage("Two")], [user("One\n\nTwo")]),
         (
@@ -927,23 +933,39 @@ def assistant(text):
             [user("Hello"), assistant("One\n\nTwo"), user("Go on")],
         ),
         ([AIMessage("Welcome"), HumanMessage("Hello")], [assistant("Welcome"), user("Hello")]),
-        ([HumanMessage("Hello", name="ann")], [user("ann: Hello")]),
+        (
+            [HumanMessage("Hello", name="ann")],
+            [user('<user_message name="ann">\nHello\n</user_message>')],
+        ),
         (
             [HumanMessage("Hello", name="ann"), HumanMessage("Hi", name="bob")],
-            [user("ann: Hello\n\nbob: Hi")],
+            [
+                user(
+                    '<user_message name="ann">\nHello\n</user_message>\n\n<user_message name="bob">\nHi\n</user_message>'
+                )
+            ],
         ),
         (
             [HumanMessage("Hello"), AIMessage("Yes?", name="helper"), HumanMessage("So")],
             [user("Hello"), assistant("Yes?"), user("So")],
         ),
-        ([HumanMessage(TEXT_BLOCKS)], [user("How deep is it?")]),
+        (
+            [
+                HumanMessage("Hello"),
+                AIMessage("Yes?", name="a"),
+                HumanMessage("So"),
+                AIMessage("No.", name="b"),
+            ],
+            [user("Hello"), assistant("a: Yes?"), user("So"), assistant("b: No.")],
+        ),
+        ([HumanMessage(TEXT_BLOCKS)], [user("How \ndeep is \nit?")]),
         (
             [HumanMessage("How deep?"), AIMessage(THOUGHT), HumanMessage("And?")],
             [user("How deep?"), assistant("Deep."), user("And?")],
         ),
         ([HumanMessage("Hello"), AIMessage(""), HumanMessage("So")], [user("Hello\n\nSo")]),
         ([ChatMessage("Hello", role="user")], [user("Hello")]),
-        ([ChatMessage("Brief.", role="developer"), HumanMessage("So")], [user("Brief.\n\nSo")]),
+        ([ChatMessage("Brief.", role="developer"), HumanMessage("So")], [folded("Brief.", "So")]),
         (
             [HumanMessage("\u4f60\u597d \U0001f30a \u20ac")],
             [user("\u4f60\u597d \U0001f30a \u20ac")],
@@ -979,7 +1001,7 @@ IMAGE_BLOCKS = [
 @pytest.mark.parametrize("block", IMAGE_BLOCKS, ids=["base64", "url", "openai"])
 async def test_an_image_is_refused_with_a_way_out(sandbox, chat, block):
     message = HumanMessage([{"type": "text", "text": "A secret of mine"}, block])
-    with pytest.raises(SvcRequestError, match=r"holds an image .* described first") as caught:
+    with pytest.raises(SvcRequestError, match=r"holds an image .* described") as caught:
         await chat.ainvoke([message])
     assert "A secret" not in str(caught.value)
     assert "aGk=" not in str(caught.value)

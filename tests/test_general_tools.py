@@ -448,3 +448,28 @@ def test_an_agent_passes_only_handles(box, image_api):
         chats = [r for r in box.requests if r.path == "/v1/chat/completions"]
         assert chats
         assert all(image[:200].encode() not in r.body for r in chats)
+
+
+def test_a_result_for_the_model_is_bounded_and_the_artifact_is_whole():
+    text = "\n".join(f"line {n}" for n in range(30_000))
+    tool = answering(svc.SvcTranslate, {"translation": text})
+    message = call(tool, text="x", target="de")
+    assert len(message.content) < 100_100
+    assert "more characters of this result are left out" in message.content[-80:]
+    assert message.content.splitlines()[-2].startswith("line ")
+    assert text in str(message.artifact).replace("\\n", "\n")
+    assert (
+        len(
+            call(
+                answering(svc.SvcTranslate, {"translation": text}, max_result_chars=1000),
+                text="x",
+                target="de",
+            ).content
+        )
+        < 1100
+    )
+
+
+def test_adapters_to_other_libraries_run_a_tool_by_its_arguments_alone():
+    text, _ = answering(svc.SvcTranslate, {"translation": "Hallo"})._run(text="Hello", target="de")
+    assert "Hallo" in text

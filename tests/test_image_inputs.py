@@ -8,6 +8,7 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 
+import httpx
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tracers.base import BaseTracer
@@ -113,7 +114,7 @@ async def test_an_image_is_sent_once_and_its_description_takes_its_place(
     assert looked(sandbox) == [wanted]
     said = seeing.images.get("img_1").description
     first, second = prompts(sandbox)
-    assert first[0]["content"] == (f"What is this?\n\n{in_tags('img_1', said)}\n\nBe brief.")
+    assert first[0]["content"] == (f"What is this?\n{in_tags('img_1', said)}\nBe brief.")
     assert second[0] == first[0]
     assert messages == before
     if wanted == RED:
@@ -136,9 +137,9 @@ def test_the_same_image_is_one_image_wherever_it_stands(sandbox, seeing):
     (turns,) = prompts(sandbox)
     red, blue = (in_tags(h, seeing.images.get(h).description) for h in ("img_2", "img_1"))
     assert [turn["content"] for turn in turns] == [
-        f"Look at\n\n{red}\n\n{blue}\n\n{red}",
-        f"I made this: \n\n{red}",
-        f"Ada: {blue}",
+        f"<system_message>\nLook at\n{red}\n</system_message>\n\n{blue}\n{red}",
+        f"I made this: \n{red}",
+        f'<user_message name="Ada">\n{blue}\n</user_message>',
     ]
 
 
@@ -153,7 +154,7 @@ async def test_images_of_tool_results(sandbox, seeing, way):
     await ask(seeing, messages, way)
     assert looked(sandbox) == [RED]
     said = in_tags("img_1", seeing.images.get("img_1").description)
-    assert f"Taken.\n\n{said}" in prompts(sandbox)[0][-1]["content"]
+    assert f"Taken.\n{said}" in prompts(sandbox)[0][-1]["content"]
 
 
 def test_what_an_image_file_holds_beside_the_picture_is_not_sent(sandbox, seeing):
@@ -203,8 +204,9 @@ def test_a_profile_says_what_is_on(seeing):
 def test_settings_are_checked():
     with pytest.raises(ValueError, match="refuse"):
         ChatSvc(image_inputs="yes")
-    with pytest.raises(ValueError, match="did you mean 'base_url_v1'"):
-        ChatSvc(base_url="https://svc.example/v1")
+    assert ChatSvc(base_url="https://svc.example/v1").base_url_v1 == "https://svc.example/v1"
+    with pytest.raises(ValueError, match="base_url_v1 is set already"):
+        ChatSvc(base_url="https://svc.example", base_url_v1="https://svc.example/v1")
     with pytest.raises(ValueError, match="use https"):
         ChatSvc(image_inputs="describe", base_url="http://svc.example")
 
@@ -498,8 +500,14 @@ def test_tokens_are_counted_without_asking(sandbox, seeing):
 
 def test_usage_is_that_of_the_chat(sandbox, seeing):
     answer = seeing.invoke([HumanMessage([image(RED)])])
-    told = prompts(sandbox)[0]
-    assert answer.usage_metadata == seeing.invoke([HumanMessage(told[0]["content"])]).usage_metadata
+    sent = sandbox.requests[-1]
+    headers = {
+        "Authorization": f"Bearer {sandbox.v1['api_key']}",
+        "Content-Type": "application/json",
+    }
+    again = httpx.post(sandbox.url + sent.path, content=sent.body, headers=headers).json()["usage"]
+    assert answer.usage_metadata["input_tokens"] == again["prompt_tokens"]
+    assert answer.usage_metadata["output_tokens"] == again["completion_tokens"]
 
 
 def test_no_view_of_the_model_shows_an_image(seeing):

@@ -293,7 +293,7 @@ def test_stop_closes_the_stream():
         ({"temperature": 1.5}, "must be a number from 0 to 1, not 1.5"),
         ({"temperature": True}, "must be a number from 0 to 1, not True"),
         ({"temperature": float("nan")}, "must be a number from 0 to 1, not nan"),
-        ({"temperature": "0"}, "must be a number from 0 to 1"),
+        ({"temperature": "hot"}, "must be a number from 0 to 1"),
         ({"model": ""}, "must be a model id"),
         ({"stop": [""]}, "none of them empty"),
         ({"temprature": 1}, "did you mean 'temperature'"),
@@ -316,7 +316,7 @@ def test_settings_are_checked(words, message):
         ({"max_retries": -1}, "max_retries must be a whole number from 0"),
         ({"timeout": 0}, "timeout must be a number above 0"),
         ({"temprature": 1}, "did you mean 'temperature'"),
-        ({"max_tokens": 5}, "takes no 'max_tokens'"),
+        ({"max_tokens": 5}, "does not take 'max_tokens'"),
     ],
 )
 def test_what_a_call_sets_is_checked_before_sending(box, llm, words, message):

@@ -507,7 +507,7 @@ def test_settings_are_checked_and_secrets_masked():
     with pytest.raises(ValidationError, match="plain http"):
         svc.SvcMedicalToolkit(medical_base_url="http://m.example")
     with pytest.raises(ValidationError, match="timeout"):
-        svc.SvcMedicalConsult(timeout="5")
+        svc.SvcMedicalConsult(timeout="soon")
     with pytest.raises(ValidationError, match="did you mean 'medical_base_url'"):
         svc.SvcMedicalConsult(medical_base_ur="https://m.example")
     with pytest.raises(ValidationError) as raised:

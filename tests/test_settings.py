@@ -28,10 +28,13 @@ BAD = [
     ("max_tokens", True, "not True"),
     ("timeout", 0, "a number above 0, not 0"),
     ("timeout", math.inf, "not inf"),
-    ("timeout", "60", "not '60'"),
+    ("timeout", "soon", "not 'soon'"),
+    ("max_tokens", "1.5", "not 1.5"),
     ("deadline", -1, "not -1"),
     ("max_retries", -1, "a whole number from 0, not -1"),
-    ("max_retries", 1.0, "not 1.0"),
+    ("max_retries", 1.5, "not 1.5"),
+    ("extra_body", {"messages": []}, "must not hold ['messages']"),
+    ("extra_body", {"a": math.nan}, "what JSON can say"),
     ("model", "", "must be a model id"),
     ("model", "a\nb", "must be a model id"),
     ("model", 5, "must be a model id"),
@@ -60,7 +63,7 @@ def test_a_call_is_as_strict_as_the_constructor(word, value, said):
 @pytest.mark.parametrize(
     ("word", "value"),
     [("temperature", 0), ("temperature", 2), ("temperature", 0.5), ("temperature", None), ("max_tokens", 1), ("timeout", None),
-     ("timeout", 0.01), ("deadline", None), ("max_retries", 0), ("stop", []), ("stop", "x"), ("stop", ("a", "b"))],
+     ("timeout", 0.01), ("timeout", "60"), ("temperature", "0.3"), ("max_tokens", "10"), ("max_tokens", 10.0), ("deadline", None), ("max_retries", 0), ("stop", []), ("stop", "x"), ("stop", ("a", "b"))],
 )  # fmt: skip
 def test_good_values(word, value):
     assert make(**{word: value}) is not None
@@ -81,8 +84,62 @@ def test_an_unknown_word_is_refused(word, said):
 def test_an_unknown_word_of_a_call_is_refused():
     with pytest.raises(svc.SvcRequestError, match="did you mean 'temperature'"):
         make().invoke("hi", temprature=1)
-    with pytest.raises(svc.SvcRequestError, match="takes no 'cache_control'"):
+    with pytest.raises(svc.SvcRequestError, match="does not take 'cache_control'"):
         make().invoke("hi", cache_control={})
+
+
+OPENAI = [("api_base", "did you mean 'base_url_v1'"), ("openai_api_key", "did you mean 'api_key'"), ("n", "use batch"), ("model_kwargs", "did you mean 'extra_body'"),
+          ("top_p", "no 'top_p'; extra_body={'top_p': ...} sends it"), ("seed", "extra_body"), ("stream_usage", "usage comes with every answer"), ("functions", "bind_tools")]  # fmt: skip
+
+
+@pytest.mark.parametrize(("word", "said"), OPENAI)
+def test_words_of_other_models_are_refused_with_what_to_write_instead(word, said):
+    with pytest.raises(ValidationError) as raised:
+        make(**{word: 1})
+    assert said in str(raised.value)
+    with pytest.raises(svc.SvcRequestError) as refused:
+        make().invoke("hi", **{word: 1})
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(("word", "value", "ours"), [("model_name", "svc-pro", "model"), ("request_timeout", 5, "timeout"), ("stop_sequences", ["x"], "stop"),
+                                                     ("max_completion_tokens", 5, "max_tokens"), ("base_url", URL + "/other", "base_url_v1")])  # fmt: skip
+def test_words_of_other_models_that_mean_the_same(word, value, ours):
+    given = {"api_key": "k", "base_url_v1": URL} if ours != "base_url_v1" else {"api_key": "k"}
+    assert getattr(svc.ChatSvc(**given, **{word: value}), ours) == value
+    with pytest.raises(ValidationError, match=r"mean the same|is set already"):
+        svc.ChatSvc(**given, **{word: value, ours: value})
+
+
+def test_a_model_is_named_by_keyword():
+    with pytest.raises(
+        TypeError, match=r"ChatSvc takes its settings by name, as in ChatSvc\(model="
+    ):
+        svc.ChatSvc("svc-pro")
+
+
+def test_none_is_what_the_environment_says(monkeypatch):
+    monkeypatch.setenv("SVC_API_KEY", "from-env")
+    monkeypatch.setenv("SVC_BASE_URL_V1", URL)
+    monkeypatch.setenv("SVC_BASE_URL", "https://general.example")
+    model = svc.ChatSvc(api_key=None, base_url_v1=None)
+    assert model.api_key.get_secret_value() == "from-env"
+    assert model.base_url_v1 == URL
+    assert svc.SvcLLM(api_key=None, base_url=None).base_url == "https://general.example"
+    monkeypatch.setenv("SVC_MEDICAL_API_KEY", "medical")
+    assert svc.SvcMedicalConsult(api_key=None).api_key.get_secret_value() == "medical"
+
+
+def test_fields_beside_the_documented_ones_are_sent_where_that_is_asked_for():
+    with Sandbox() as box, svc.ChatSvc(**box.v1, extra_body={"top_p": 0.9, "seed": 1}) as model:
+        model.invoke("hi", extra_body={"seed": 2}, extra_headers={"X-Trace": "t-1"})
+        list(model.bind(extra_body={"seed": 3}).stream("hi"))
+        first, second = box.requests
+        assert (first.json["top_p"], first.json["seed"], second.json["seed"]) == (0.9, 2, 3)
+        assert first.headers["x-trace"] == "t-1"
+        assert "x-trace" not in second.headers
+        with pytest.raises(svc.SvcRequestError, match="give the key as api_key"):
+            model.invoke("hi", extra_headers={"Authorization": "Bearer other"})
 
 
 def test_only_documented_fields_are_sent():

@@ -11,7 +11,7 @@ import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.exceptions import OutputParserException
 from peers import Scripted
-from pydantic import BaseModel, Field, field_validator
+from pydantic import BaseModel, Field, RootModel, field_validator
 from typing_extensions import TypedDict
 
 import langchain_svc as svc
@@ -177,9 +177,80 @@ def test_the_raw_message_survives_a_failure():
 
 def test_an_answer_cut_by_max_tokens_is_not_asked_for_again():
     service = Scripted('{"name": "Ann", "a', GOOD, finish_reason="length")
-    with pytest.raises(svc.SvcOutputError):
+    with pytest.raises(svc.SvcOutputError, match=r"cut off .*max_tokens"):
         service.model().with_structured_output(Person).invoke("?")
     assert len(service.asked) == 1
+
+
+class Dose(BaseModel):
+    """A dose."""
+
+    dose_mg: float
+    allergies: list[str] = []
+
+
+WHOLE = '{"dose_mg": 12.75, "allergies": ["latex", "penicillin"]}'
+
+
+@METHODS
+@pytest.mark.parametrize("reason", ["length", "content_filter", "stop"])
+def test_half_an_answer_is_never_an_object(method, reason):
+    """Wherever it is cut, streamed or not; only a bracket that was forgotten may be missing."""
+    written = in_method(method, WHOLE).replace("Person", "Dose")
+    whole = Dose.model_validate_json(WHOLE)
+    schema = Dose if method != "json_mode" else {"title": "Dose", **Dose.model_json_schema()}
+    for end in range(1, len(written)):
+        text = written[:end]
+        service = Scripted(text, text, finish_reason=reason)
+        chain = service.model(max_repairs=0).with_structured_output(schema, method=method)
+        for way in ("invoke", "stream"):
+            try:
+                made = chain.invoke("?") if way == "invoke" else [*chain.stream("?")][-1]
+            except svc.SvcOutputError:
+                continue
+            made = Dose.model_validate(made)
+            forgotten = reason == "stop" and text.rstrip().endswith(('"', "]"))
+            assert made == whole or (forgotten and made.dose_mg == 12.75)
+
+
+def test_the_text_of_an_answer_that_was_cut_off_stays_as_it_was_written():
+    service = Scripted('{"dose_mg": 1', finish_reason="length")
+    result = service.model().with_structured_output(Dose, include_raw=True).invoke("?")
+    assert result["raw"].content == '{"dose_mg": 1'
+    assert "cut off" in str(result["parsing_error"])
+
+
+@METHODS
+def test_a_list_is_an_answer_too(method):
+    class Numbers(RootModel[list[int]]):
+        """Some numbers."""
+
+    text = (
+        "[1, 2]"
+        if method != "function_calling"
+        else '<tool_call>{"name": "Numbers", "arguments": [1, 2]}</tool_call>'
+    )
+    model = Scripted(text, text).model()
+    chain = model.with_structured_output(Numbers, method=method)
+    assert chain.invoke("?") == Numbers([1, 2])
+    assert [*chain.stream("?")][-1] == Numbers([1, 2])
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [{"type": "object", "properties": {"name": {"type": "string"}}}, {"type": "json_object"}],
+)
+def test_json_mode_needs_no_title(schema):
+    chain = Scripted(GOOD).model().with_structured_output(schema, method="json_mode")
+    assert chain.invoke("?") == json.loads(GOOD)
+
+
+@pytest.mark.parametrize("tag", ["think", "thought", "reasoning"])
+def test_a_stream_of_objects_shows_nothing_that_was_only_thought(tag):
+    service = Scripted(f'<{tag}>perhaps {{"name": "Bob"}}</{tag}>{GOOD}', step=4)
+    values = list(service.model().with_structured_output(SCHEMA).stream("?"))
+    assert all("Bob" not in str(value) for value in values)
+    assert values[-1] == json.loads(GOOD)
 
 
 class Colour(enum.Enum):

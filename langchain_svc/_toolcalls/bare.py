@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 
 from .cursor import Cursor
-from .formats import READERS
 from .formats.python import python_call, pythonic_list
-from .formats.tags import json_calls
+from .formats.tags import json_calls, opened
 from .hold import More
 from .offer import Raw
 from .values import ARGUMENT_KEYS, CONTAINER_KEYS, NAME_KEYS, SIDE_KEYS
@@ -90,39 +89,37 @@ def _wait(c: Cursor, half: object) -> bool:
     return False
 
 
-_TICKS = re.compile(r"`{3,}")
+_TICKS = re.compile(r"`{3,}|~{3,}")
 _CODE_LABELS = frozenset({"tool_code", "tool_call", "tool_calls"})
-_LABELS = _CODE_LABELS.union(
-    ("json", "jsonc", "json5", "javascript", "python"),
-    ("tool", "tool_use", "function_call", "xml", "text", "plaintext"),
+_SURE_LABELS = _CODE_LABELS.union(
+    ("json", "jsonc", "json5", "javascript", "python", "tool", "tool_use", "function_call")
 )
-_TAGS = tuple(opening for opening in READERS if opening[0] in "<[")
+_LABELS = _SURE_LABELS.union(("", "xml", "text", "plaintext"))
 _MAX_NESTED = 3
 
 
-def fenced(c: Cursor) -> list[Raw] | None:
+def fenced(c: Cursor, *, after_prose: bool = False) -> list[Raw] | None:
     """A fence whose text begins with a call in any format; the cursor is left inside of it.
 
-    Fences show examples, too: without an offered name in it, a fence holds no call.
+    Fences show examples, too: without an offered name in it, a fence holds no call, and nor does
+    one that stands after prose, unless its label is one for calls or data.
     """
-    raws = _in_fence(c)
+    raws = _in_fence(c, _SURE_LABELS if after_prose else _LABELS)
     return raws if raws and any(c.offer.find(raw.name) for raw in raws) else None
 
 
-def _in_fence(c: Cursor) -> list[Raw] | None:
+def _in_fence(c: Cursor, labels: frozenset[str]) -> list[Raw] | None:
     c.at = _TICKS.match(c.text, c.at).end()  # type: ignore[union-attr]
     label = _label(c)
-    if label is None:
+    if label not in labels:
         return None
     for _ in range(_MAX_NESTED):
         c.space()
-        if not c.sees(*_TAGS):
-            break
-        opening = next(tag for tag in _TAGS if c.text.startswith(tag, c.at))
-        c.at += len(opening)
-        found = READERS[opening](c)
+        found = opened(c) if c.char() in ("<", "[") else None
         if found or found is None:
-            return found
+            break
+    if found:
+        return found
     if c.char() in ("{", "["):
         return bare(c)
     return python_call(c) if label in _CODE_LABELS else None
@@ -139,5 +136,4 @@ def _label(c: Cursor) -> str | None:
     c.at = end
     while c.char() in (" ", "\t"):
         c.at += 1
-    known = not label or label in _LABELS
-    return label if known and c.char() in ("\n", "\r", "{", "[") else None
+    return label if c.char() in ("\n", "\r", "{", "[") else None

@@ -90,3 +90,13 @@ def _string_end(text: str, at: int, quote: str) -> int:
             return found.end()
         at = found.end() + 1
     return len(text)
+
+
+def is_closed(text: str) -> bool:
+    """Whether the string or bracket that begins the text ends within it."""
+    if text[0] in _IN_STRING:
+        found = _IN_STRING[text[0]].search(text, 1)
+        while found and found[0] == "\\":
+            found = _IN_STRING[text[0]].search(text, found.end() + 1)
+        return found is not None
+    return bracket_end(text, 0) is not None

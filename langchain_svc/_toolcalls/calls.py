@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -17,19 +17,44 @@ class Tool:
 
 @dataclass(frozen=True)
 class Call:
-    """A call of an offered tool, with arguments that fit its schema."""
+    """A call that can be read: a name, and arguments that are a JSON object.
+
+    Attributes:
+        name: The tool's name; inside call tags it may be one that is not on offer.
+        arguments: As the tool's schema wants them, where it is plain what was meant.
+        problems: What is wrong with them by the schema. The tool that checks them says it better.
+        source: What was written.
+        asked: Whether it is in the form that the instructions ask for.
+        loose: Whether nothing marked it as a call but its own JSON.
+    """
 
     name: str
     arguments: dict[str, Any]
+    problems: str = field(default="", compare=False)
+    source: str = field(default="", compare=False)
+    asked: bool = field(default=False, compare=False)
+    loose: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True)
 class BadCall:
-    """A call that must not run, with the text that was meant as one and what is wrong with it."""
+    """A call that cannot be read, or is cut off.
+
+    Attributes:
+        name: The tool's name, where it can be told.
+        source: What was written.
+        reason: What is wrong with it.
+        cut: Whether the text ended inside of it.
+        asked: Whether it is in the form that the instructions ask for.
+        loose: Whether nothing marked it as a call but its own JSON.
+    """
 
     name: str | None
-    text: str
+    source: str
     reason: str
+    cut: bool = False
+    asked: bool = field(default=False, compare=False)
+    loose: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -38,7 +63,7 @@ class Parsed:
 
     Attributes:
         content: The prose around the calls, without any markup of theirs.
-        calls: The calls in order of appearance, those that must not run among them.
+        calls: The calls in order of appearance, those that cannot be read among them.
         reasoning: What stood in `<think>` blocks and the like; it is no part of the content.
     """
 

@@ -87,6 +87,13 @@ class Cursor:
             raise More
         return None
 
+    def looks_at(self, pattern: re.Pattern[str], limit: int = 300) -> bool:
+        """Whether the pattern matches here, by the rules of `match`; the position stays."""
+        begin = self.at
+        found = self.match(pattern, limit) is not None
+        self.at = begin
+        return found
+
     def until(self, pattern: re.Pattern[str], need: str = ">") -> tuple[str, re.Match[str] | None]:
         """The text up to the pattern, and its match; at the end of everything there is none."""
         begin = self.at

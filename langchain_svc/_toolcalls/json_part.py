@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from .._json.lenient import Value, attempt
-from .brackets import bracket_end
+from .brackets import Brackets
 from .hold import More
 from .offer import CUT_OFF, MISSING
 
@@ -30,12 +31,14 @@ class Json:
         cost: How many characters were looked at, each as often as it was. The same for every cut
             of the text, as what comes after it must not depend on cuts either.
         fault: Why the value may not be used, if it may not.
+        whole: Whether its last bracket came.
     """
 
     value: Any
     end: int
     cost: int
     fault: str = ""
+    whole: bool = False
 
 
 # Where broken JSON may end: no call goes on after these, save in a string.
@@ -43,11 +46,14 @@ _SIGN = re.compile(
     r"</?tool_calls?>|<tool_response|\n[ \t]*```|\n[ \t]*Observation:|</?function|\[TOOL_CALLS\]"
     r"|<\|[\w/]{1,40}\|>|<｜|</?[a-z]{1,20}:tool|</longcat|</?TOOLCALL"
 )
-_MAX_SIGNS = 4  # every one tried costs a reading of all that stands before it
+_LONGEST_SIGN = 60
+_MAX_SIGNS = 4
+_WINDOW = 256
 _NEED = "}])>`:"  # a sign or a value is complete with one of these
 # A sign that the next call begins, whatever was left open before.
 _NEXT = re.compile(r"<tool_call>\s*[{\[]|\n[ \t]*```json\s*[{\[]")
 _NEXT_LINE = re.compile(r"\n[ \t]*(?=\{\s*[\"']?(?:name|tool|function|action)\b)")
+_WORDS = "it holds words where JSON has values"
 _OPEN_STRING = "Unterminated string"
 _HALF_WORD = 8  # `fals`, `\u00e`: what may become a part of JSON is shorter
 
@@ -78,7 +84,7 @@ def json_at(text: str, begin: int, *, final: bool, lines: bool) -> Json:
         if not final and _may_go_on(text, error):
             raise More("}]", begin) from None
     else:
-        return Json(value, end, end - begin)
+        return Json(value, end, end - begin, whole=True)
     return _Broken(text, begin).value(final=final, lines=lines)
 
 
@@ -96,45 +102,68 @@ class _Broken:
         self._text = text
         self._begin = begin
         self._cost = 0
+        self._signs: list[int] = []
+        self._must_end = False  # at the last of the signs
 
     def value(self, *, final: bool, lines: bool) -> Json:
         """The value up to the first place that can be its end."""
-        signs, ends = self._signs()
-        limit = signs[-1] if ends else len(self._text)
-        closing = bracket_end(self._text, self._begin, limit)
-        for end in sorted([*signs, *([closing] if closing else [])]):
+        for end, closing in self._ends():
             found = None if self._in_string(end) else self._read(end)
-            if found and (found.complete or not (end == closing or found.cut_in_value)):
-                return Json(found.value, self._begin + found.end, self._cost + end - self._begin)
-        if not ends and not final:
+            if found and (found.complete or not (closing or found.cut_in_value)):
+                cost = self._cost + end - self._begin
+                fault = _WORDS if found.words else ""
+                return Json(found.value, self._begin + found.end, cost, fault, found.complete)
+        if not self._must_end and not final:
             raise More(_NEED, self._begin)
-        return self._cut_off(limit, signs, lines=lines)
+        limit = self._signs[-1] if self._must_end else len(self._text)
+        return self._cut_off(limit, lines=lines)
 
-    def _signs(self) -> tuple[list[int], bool]:
-        """Where the value may end, and whether it must end at the last of these places."""
+    def _ends(self) -> Iterator[tuple[int, bool]]:
+        """The places where the value may end, and whether the bracket that closes it is there.
+
+        They are looked for from left to right and no farther than they are asked for, so that a
+        text full of openers costs what its length does.
+        """
+        brackets = Brackets()
+        at, size = self._begin, _WINDOW
+        while at < len(self._text) and not self._must_end:
+            end, size = min(len(self._text), at + size), 2 * size
+            signs = self._signs_between(at, end)
+            limit = self._signs[-1] if self._must_end else end
+            length = None if brackets.closed else brackets.feed(self._text, at, limit)
+            closing = [(self._begin + length, True)] if length else []
+            yield from sorted([(sign, False) for sign in signs] + closing)
+            at = end
+
+    def _signs_between(self, at: int, end: int) -> list[int]:
+        """The signs that begin in this part of the text."""
         found: list[int] = []
-        at = self._begin
-        while sign := _SIGN.search(self._text, at):
+        for sign in _SIGN.finditer(self._text, at, end + _LONGEST_SIGN):
+            if sign.start() >= end:
+                break
             found.append(sign.start())
-            if len(found) == _MAX_SIGNS or _NEXT.match(self._text, sign.start()):
-                return found, True
-            at = sign.end()
-        return found, False
+            self._signs.append(sign.start())
+            # Every one tried costs a reading of all that stands before it.
+            if len(self._signs) == _MAX_SIGNS or _NEXT.match(self._text, sign.start()):
+                self._must_end = True
+                break
+        return found
 
-    def _cut_off(self, limit: int, signs: list[int], *, lines: bool) -> Json:
+    def _cut_off(self, limit: int, *, lines: bool) -> Json:
         """What can be had of a value that nothing ends properly."""
         self._cost += limit - self._begin
         line = _NEXT_LINE.search(self._text, self._begin, limit) if lines else None
         end = line.start() if line else limit
-        if signs and not self._in_string(limit):
-            end = signs[0]  # else the sign belongs to the string that was cut off
+        if self._signs and not self._in_string(limit):
+            end = self._signs[0]  # else the sign belongs to the string that was cut off
             line = None
         found = self._read(end)
         if found is None:
             return Json(MISSING, self._begin, self._cost)
         if found.cut_in_value and not found.complete:
             return Json(found.value, end, self._cost, CUT_OFF)
-        return Json(found.value, self._begin + found.end, self._cost, CUT_OFF if line else "")
+        fault = CUT_OFF if line else ""
+        return Json(found.value, self._begin + found.end, self._cost, fault, found.complete)
 
     def _read(self, end: int) -> Value | None:
         tried = attempt(self._text[self._begin : end], 0)

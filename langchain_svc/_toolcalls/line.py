@@ -1,14 +1,16 @@
 """What is known of the line that the parser is in: whether what stands here is quoted.
 
-Models explain tool calls, and hand on texts that hold some. What is quoted is no call: in a code
-span, in a line that begins with the `>` of a quotation, in a string of JSON, or between quotation
-marks (also around nothing but a tag).
+Models explain tool calls, and repeat texts that hold some. What is quoted is not a call: in a code
+span, in a line that begins with the `>` of a quotation, in a string of JSON, between quotation
+marks (also around nothing but a tag, and with other words beside the call), in brackets or in an
+element.
 """
 
 from __future__ import annotations
 
 import re
 
+from .formats.marks import CALL_MARK
 from .hold import More
 
 _PAIRS = {
@@ -19,12 +21,19 @@ _PAIRS = {
     "‘": "’",
     "«": "»",
     "「": "」",
-    "<code>": "</code>",
+    "`": "`",
+    "(": ")",
+    "|": "|",
+    "<!--": "-->",
 }
+_ELEMENT = re.compile(r"<([A-Za-z][\w-]{0,30})(?:\s[^<>\n]{0,60})?>\Z")
+_DIRECTED = {"“": "”", "«": "»", "「": "」"}
+_EMPHASIS = re.compile(r"(?:\A|\s)\*{1,3}\Z")
+_CALL = re.compile(CALL_MARK)
 _HEAD = 120  # characters that tell what a line is
 _QUOTATION = re.compile(r"\s*>(?!>>)")
 _JSON = re.compile(r"\s*(?:[{\[]|\"[^\"\n]*\"\s*:)")
-_QUOTE = re.compile(r"\\.?|\"", re.DOTALL)
+_QUOTE = re.compile(r"\\.?|[\"“”«»「」]", re.DOTALL)
 
 
 class Line:
@@ -34,23 +43,29 @@ class Line:
         self.ticks = ""  # the backticks that opened a code span
         self._head = ""
         self._in_quotes = False
+        self._closer = ""  # of the quotation mark that is open, if its kind has two forms
         self._escaped = False  # a backslash stands before the position
 
-    def pass_over(self, text: str) -> None:
-        """The position moves over this text."""
+    def pass_over(self, text: str, *, markup: bool = False) -> None:
+        """The position moves over this text; in markup, quotation marks quote nothing."""
         line = text.rfind("\n")
         if line >= 0:
             self.ticks = self._head = ""
             self._in_quotes = self._escaped = False
+            self._closer = ""
             text = text[line + 1 :]
         if not self._head.strip():
             text = text.lstrip()
         self._head += text[: _HEAD - len(self._head)]
+        if markup:
+            return
         begin = int(self._escaped)
         self._escaped = self._escaped and not text
         for mark in _QUOTE.findall(text, begin):
             self._in_quotes ^= mark == '"'
             self._escaped = mark == "\\"
+            if mark in _DIRECTED or mark == self._closer:
+                self._closer = _DIRECTED.get(mark, "")
 
     @property
     def begun(self) -> bool:
@@ -67,14 +82,33 @@ class Line:
         """Whether it is a line of JSON, and the position in a string of it."""
         return self._in_quotes and _JSON.match(self._head) is not None
 
+    @property
+    def closer(self) -> str:
+        """The quotation mark that would close the one that is open amid words; "" if none is."""
+        return (self._closer or ('"' if self._in_quotes else "")) if self.has_before('"') else ""
+
     def has_before(self, mark: str) -> bool:
         """Whether other words stand before a quotation mark at its end."""
         return len(self._head.strip()) > len(mark)
 
 
 def pair(text: str, at: int) -> tuple[str, str]:
-    """The quotation mark that stands before `at`, and the one that closes it; else two times ""."""
-    return next((pair for pair in _PAIRS.items() if text.endswith(pair[0], 0, at)), ("", ""))
+    """What stands around a quotation: the mark right before `at`, and the one that closes it.
+
+    What closes an element or a table's cell may stand behind white space, and is then returned
+    with a space before it. Two times "" where there is no mark.
+    """
+    before = text[max(0, at - 100) : at]
+    element = _ELEMENT.search(before.rstrip())
+    if element and not _CALL.fullmatch(f"<{element[1]}>"):
+        return element[0], f" </{element[1]}>"
+    if _EMPHASIS.search(before):
+        return "*", "*"
+    for mark, closer in _PAIRS.items():
+        apart = mark in {"|", "<!--"}
+        if (before.rstrip(" ") if apart else before).endswith(mark):
+            return mark, " " * apart + closer
+    return "", ""
 
 
 def string_goes_on(text: str, at: int, *, final: bool) -> bool:

@@ -1,17 +1,19 @@
-"""The tools on offer, and the judgement whether something written as a call may run.
+"""The tools on offer, and the judgement whether something written as a call can be read as one.
 
-Readers of formats only say what stands there (`Raw`). Here it is asked whether the name is on
-offer and the arguments fit the tool's schema. Syntax is repaired, values are never made up.
+Readers of formats only say what stands there (`Raw`). A call is readable if it has a name and its
+arguments are a JSON object. They are coerced where the tool's schema makes the intent plain; where
+they do not fit, they stay as they were written, so that the tool itself can say what is wrong.
+Syntax is repaired, values are never made up.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from .._json.escapes import has_surrogates, whole_characters
 from .._json.lenient import read
 from .._json.schema import Misfit, fit
 from .calls import BadCall, Call, Tool
@@ -21,7 +23,6 @@ CUT_OFF: Final = "the call is cut off inside a value"
 
 _NAMESPACES = ("functions.", "functions:", "function.", "tools.", "tool.", "default_api.")
 _EDGES = " \t\r\n\"'`*"
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _ENCODINGS = 2  # how many times over arguments may be encoded as JSON
 
 
@@ -35,6 +36,7 @@ class Raw:
         fault: Why the call must not run, if that is known already.
         texts: Whether the format knows only text, so that the schema decides the types.
         loose: Whether a text is a fair argument: it becomes the only argument of the tool.
+        whole: Whether its own end was seen: the last bracket, or the closing tag.
     """
 
     name: str | None
@@ -42,6 +44,7 @@ class Raw:
     fault: str = ""
     texts: bool = False
     loose: bool = False
+    whole: bool = False
 
 
 class Offer:
@@ -76,34 +79,46 @@ class Offer:
         start = start.rstrip(_EDGES)
         return any(name.startswith(start) for name in self._tools)
 
-    def judge(self, raw: Raw, source: str) -> Call | BadCall:
-        """The call, if it may run; else what is wrong with it, and the text it came from."""
-        tool = self.find(raw.name)
-        if tool is None:
-            return BadCall(raw.name, source, raw.fault or self._unknown(raw.name))
-        if raw.fault:
-            return BadCall(tool.name, source, raw.fault)
-        try:
-            fitted, _ = fit(_arguments(raw, tool), tool.parameters)
-            arguments_json(fitted)
-        except Misfit as misfit:
-            return BadCall(tool.name, source, "; ".join(misfit.problems) or "arguments do not fit")
-        except ValueError as error:
-            return BadCall(tool.name, source, f"the arguments are no JSON: {error}")
-        return Call(tool.name, fitted)
+    def fits(self, raw: Raw) -> bool:
+        """Whether a call is one of an offered tool, with arguments that fit."""
+        call = self.judge(raw, "")
+        return isinstance(call, Call) and not call.problems and call.name in self._tools
 
-    def _unknown(self, name: str | None) -> str:
-        offered = ", ".join(self._tools)
-        if name is None:
-            return f"no tool is named; offered are: {offered}"
-        return f"no tool is named {name!r}; offered are: {offered}"
+    def judge(
+        self, raw: Raw, source: str, *, asked: bool = False, loose: bool = False
+    ) -> Call | BadCall:
+        """The call, or what makes it unreadable; `asked` and `loose` as they say of it."""
+        tool = self.find(raw.name)
+        name = tool.name if tool else raw.name
+        fault = raw.fault or ("" if name else "the call has no name")
+        if not fault:
+            assert name is not None  # noqa: S101  # that would be a fault
+            known = tool or Tool(name, {})
+            try:
+                fitted, problems = _fitted(_arguments(raw, known), known)
+                if has_surrogates(arguments_json(fitted)):
+                    fitted = whole_characters(fitted)
+            except Misfit as misfit:
+                fault = "; ".join(misfit.problems)
+            except ValueError as error:
+                fault = f"the arguments are not JSON: {error}"
+            else:
+                return Call(name, fitted, problems, source, asked, loose)
+        return BadCall(name, source, fault, fault == CUT_OFF, asked, loose)
+
+
+def _fitted(given: dict[str, Any], tool: Tool) -> tuple[dict[str, Any], str]:
+    """The arguments as the schema wants them; or, with what is wrong, as they are."""
+    try:
+        fitted, _ = fit(given, tool.parameters)
+    except Misfit as misfit:
+        return given, "; ".join(misfit.problems) or "arguments do not fit"
+    return fitted, ""
 
 
 def arguments_json(arguments: Mapping[str, Any]) -> str:
     """The arguments as JSON; ValueError where JSON cannot hold them."""
-    text = json.dumps(arguments, ensure_ascii=False, allow_nan=False)
-    # Half of a surrogate pair cannot be encoded as UTF-8, but JSON can name it.
-    return json.dumps(arguments) if _SURROGATE.search(text) else text
+    return json.dumps(arguments, ensure_ascii=False, allow_nan=False)
 
 
 def _arguments(raw: Raw, tool: Tool) -> dict[str, Any]:
@@ -117,8 +132,21 @@ def _arguments(raw: Raw, tool: Tool) -> dict[str, Any]:
         given = given[0]
     if given is MISSING or given is None or given == []:
         return {}
+    if isinstance(given, list):
+        given = _as_only_argument(given, tool)
     if not isinstance(given, dict):
-        raise Misfit([f"the arguments are no object but {_shown(given)}"])
+        raise Misfit([f"the arguments are not an object but {_shown(given)}"])
+    return given
+
+
+def _as_only_argument(given: list[Any], tool: Tool) -> Any:
+    """A list as the one argument of a tool that has no other."""
+    properties = list(tool.parameters.get("properties") or {})
+    if len(properties) == 1:
+        try:
+            return fit({properties[0]: given}, tool.parameters)[0]
+        except Misfit:
+            pass
     return given
 
 
@@ -130,12 +158,12 @@ def _decoded(text: str, tool: Tool, *, loose: bool) -> Any:
     if text[0] in "{[\"“'":
         found = read(text)
         if found is not None and found.cut_in_value:
-            raise Misfit(["the arguments are cut off inside a value"])
+            raise Misfit([CUT_OFF])
         if found is not None and isinstance(found.value, (dict, list, str)):
             return found.value
     only = _only_text(tool) if loose else None
     if only is None:
-        raise Misfit([f"the arguments are no object but {_shown(text)}"])
+        raise Misfit([f"the arguments are not an object but {_shown(text)}"])
     return {only: text}
 
 

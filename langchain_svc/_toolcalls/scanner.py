@@ -6,7 +6,8 @@ yet stays in the buffer, and the look is repeated when more has come (`hold`). S
 rests on text that was seen, and none on where a piece ended, all ways of cutting a text give the
 same.
 
-What is quoted is no call: in a fence that does not begin with a call, and as `line` has it.
+What is quoted is not a call: in a fence that does not begin with a call, in a fence without a label
+of code that stands after prose, and as `line` has it.
 
 A reader that finds no call after much reading costs time. What is read in vain is counted, and a
 text that makes it grow out of proportion is no longer asked for calls for a while (`_weary`).
@@ -16,18 +17,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from .._json.reasoning import NATIVE, NATIVE_ENDS, SPOKEN
 from .bare import bare, fenced
 from .calls import BadCall, Call, Tool
 from .cursor import Cursor
-from .formats import NOISE, OBSERVATION, READERS, REASONING, REASONING_ENDS
-from .formats.named import first_line
-from .formats.tags import Reader, own
-from .formats.xml import own_element
+from .formats import NOISE, OBSERVATION, READERS
+from .formats.marks import NAMESPACE, begins_result, closes
+from .formats.named import unmarked
+from .formats.tags import Reader, marked, own
+from .formats.xml import named_element, own_element
 from .hold import Hold, More
 from .line import Line, pair, string_goes_on
-from .offer import Offer, Raw
+from .offer import CUT_OFF, MISSING, Offer, Raw
 from .openers import code_ends, openers, thought_end
 
 
@@ -53,19 +56,33 @@ class ThoughtEnd:
 Piece = Prose | Thought | ThoughtEnd | Call | BadCall
 
 _LOOK_BACK = 80  # characters kept before the position, for what a line begins with
+_SPACE = re.compile(r"\s*")
+_LETTER = re.compile(r"[^\W\d_]")
 _GAP = re.compile(r"[\s;,}\]]*")  # what models write between calls
 _RESIDUE = str.maketrans("", "", "}]")
-_FENCE_LINE = re.compile(r"[^`\n]*\n")
+_FENCE_LINE = re.compile(r"[^`~\n]*\n")
 _WHOLE = (bare, own)  # where they find no call, what they passed over is prose
 _FREE_WASTE = 30_000
 _WASTE = 4  # characters read in vain for each one read for good
+_MOST_CALLS = 200
+_TOO_MANY = f"an answer may hold {_MOST_CALLS} calls; this one and all after it are left out"
+_HALF_TAG = re.compile(r"\s*(<[^<>]*)?")
+_THOUGHT = "Thought:"  # what an answer begins with whose format has this for prose
+_TOKEN = re.compile(rf"{NAMESPACE}\Z")
+_WRAPPER = re.compile(r"\s*(?:<tool_call>|`{3,}\w*)\s*")
 
 
 class Scanner:
-    """Reads one answer: `feed` its pieces, then `finish`."""
+    """Reads one answer: `feed` its pieces, then `finish`.
 
-    def __init__(self, tools: Sequence[Tool]) -> None:
+    Args:
+        tools: The tools on offer.
+        fences: Whether the instructions ask for calls in fences, and not in tags.
+    """
+
+    def __init__(self, tools: Sequence[Tool], *, fences: bool = False) -> None:
         self.ended = False
+        self._asked = fenced if fences else own
         self._offer = Offer(tools)
         self._mode: Callable[[], Iterator[Piece]] = self._beginning
         self._text = ""
@@ -75,7 +92,12 @@ class Scanner:
         self._hold: Hold = Hold()
         self._holding = False
         self._final = False
+        self._cut = False
+        self._count = 0
         self._line = Line()
+        self._has_words = False  # whether there was prose beside elements
+        self._token = ""
+        self._first = ""  # the first few characters
         self._gap: list[str] | None = []  # text after a call, or before all, that may be no prose
         self._fence = ""  # the backticks of the fence that the position is inside of
         self._closer = ""  # what ends the reasoning that the position is inside of
@@ -89,22 +111,35 @@ class Scanner:
             return
         self._pieces.append(text)
         self._size += len(text)
+        if len(self._first) < len(_THOUGHT):
+            self._first = (self._first + text).lstrip()[: len(_THOUGHT)]
         if not self._holding or self._hold.due(text, self._size):
             yield from self._run()
 
-    def finish(self) -> Iterator[Piece]:
-        """What is left, now that nothing more will come."""
+    def finish(self, *, cut: bool = False) -> Iterator[Piece]:
+        """What is left, now that nothing more will come; `cut` says that the text was cut off."""
         self._final = True
+        self._cut = cut
         if not self.ended:
             yield from self._run()
+
+    @property
+    def held(self) -> str:
+        """The text of a call, in the form asked for, whose end is waited for; "" if none is."""
+        opens_line = self._holding and not self._line.begun
+        if not opens_line or not self._text.startswith("<tool_call>", self._at):
+            return ""
+        return self._text[self._at :] + "".join(self._pieces)
 
     # -- the buffer -------------------------------------------------------------------------------
 
     def _run(self) -> Iterator[Piece]:
         self._text += "".join(self._pieces)
+        self._pieces = []
+        if self._token:
+            self._leave_out_token()
         if not self._done and not self._at:
             self._text = self._text.lstrip()  # so that the answer's first word stands first
-        self._pieces = []
         self._holding = False
         try:
             while self._at < len(self._text) and not self.ended:
@@ -118,17 +153,26 @@ class Scanner:
         self._done += keep
         self._text = self._text[keep:]
         self._at -= keep
-        self._size = len(self._text) - self._at
+        self._size = len(self._text) - self._at + sum(map(len, self._pieces))
+
+    def _leave_out_token(self) -> None:
+        """Of a token that stands before every tag, only the tags are read."""
+        text = self._text[self._at :].replace(self._token + "<", "<")
+        ends = range(len(self._token), 0, -1) if not self._final else ()
+        half = next((end for end in ends if text.endswith(self._token[:end])), 0)
+        end = len(text) - half
+        self._text, self._pieces = self._text[: self._at] + text[:end], [text[end:]]
 
     def _cursor(self, at: int) -> Cursor:
         return Cursor(self._text, at, self._offer, final=self._final)
 
-    def _say(self, end: int) -> Iterator[Piece]:
+    def _say(self, end: int, *, element: bool = False) -> Iterator[Piece]:
         """The text up to `end` is prose."""
         text = self._text[self._at : end]
         self._at = end
         if not text:
             return
+        self._has_words = self._has_words or (not element and _LETTER.search(text) is not None)
         self._line.pass_over(text)
         if self._gap is not None:
             text = self._after_gap(text, self._gap)
@@ -147,17 +191,19 @@ class Scanner:
     # -- prose ------------------------------------------------------------------------------------
 
     def _beginning(self) -> Iterator[Piece]:
-        """The answer's first line may be a tool's name, with JSON on the next."""
+        """The answer may begin with a call in a family's own format that has lost its marks."""
         c = self._cursor(self._at)
-        named = self._offer.find(c.word()) is not None and c.take("\n")
-        if named:
-            yield from self._try(first_line, c.at, c.at)
+        raws = unmarked(c)
         self._mode = self._prose
+        if raws:
+            yield from self._accept(raws, c.at, unmarked)
 
     def _prose(self) -> Iterator[Piece]:
         found = openers().search(self._text, self._at)
-        if found is None:
+        if found is None or self._belongs_to_a_beginning(found):
             yield from self._say_most()
+            return
+        if found["marker"] == "<tool_call>" and self._finds_token(found.start()):
             return
         yield from self._say(found.start())
         if found["ticks"]:
@@ -170,17 +216,29 @@ class Scanner:
             yield from self._try(bare, found.start(), found.start() + 1)
         elif found["marker"]:
             yield from self._marker(found["marker"])
+        elif found["mark"]:
+            yield from self._mark(found["mark"])
         else:
             yield from self._element(found)
+
+    def _belongs_to_a_beginning(self, found: re.Match[str]) -> bool:
+        """Whether an opener at the end of the text may be a part of a longer one."""
+        if self._final or found.end() < len(self._text):
+            return False
+        return openers().beginning(self._text, self._at) < found.start()
+
+    def _finds_token(self, end: int) -> bool:
+        token = _TOKEN.search(self._text, max(self._at, end - _LOOK_BACK), end)
+        if token:
+            self._token = token[0]
+            self._leave_out_token()
+        return token is not None
 
     def _say_most(self) -> Iterator[Piece]:
         """All is prose, except for the beginning of a marker at the end."""
         end = len(self._text)
         if not self._final:
             end = openers().beginning(self._text, self._at)
-            tag = self._text.rfind("<", self._at)
-            if tag >= 0 and any(f"<{x}>".startswith(self._text[tag:]) for x in self._offer.names):
-                end = min(end, tag)
             if self._text.startswith(OBSERVATION[0], end) and not self._last:
                 end = len(self._text)
         yield from self._say(end)
@@ -191,10 +249,13 @@ class Scanner:
         end = self._at + len(marker)
         if marker in READERS:
             yield from self._try(READERS[marker], end, end)
-        elif marker in REASONING:
-            self._at, self._closer, self._mode = end, REASONING[marker], self._reasoning
-        elif marker in REASONING_ENDS:
+        elif marker in NATIVE:
+            self._at, self._closer, self._mode = end, NATIVE[marker], self._reasoning
+        elif marker in SPOKEN:
+            self._closer, self._mode = SPOKEN[marker], self._spoken
+        elif marker in NATIVE_ENDS:
             self._skip(end)
+            self._gap = []
             yield ThoughtEnd()
         elif marker in NOISE:
             self._skip(end)
@@ -203,16 +264,33 @@ class Scanner:
         else:
             yield from self._say(end)
 
-    def _element(self, found: re.Match[str]) -> Iterator[Piece]:
-        name = found["element"]
-        if name in self._offer.names:
-            yield from self._try(lambda c: own_element(c, name), found.end(), found.end())
+    def _mark(self, mark: str) -> Iterator[Piece]:
+        """A mark that has one of the words of calls in it, of whatever family."""
+        end = self._at + len(mark)
+        if mark[1:-1] in self._offer.names:
+            yield from self._try(lambda c: own_element(c, mark[1:-1]), end, end)
+        elif begins_result(mark):
+            self.ended = True
+        elif not closes(mark):
+            yield from self._try(lambda c: marked(c, mark), end, end)
+        elif self._last or mark[1] in "|｜/":
+            self._skip(end)
         else:
-            yield from self._say(found.end())
+            yield from self._say(end)
+
+    def _element(self, found: re.Match[str]) -> Iterator[Piece]:
+        name, end = found["element"], found.end()
+        if found["named"]:
+            yield from self._try(named_element, end, end)
+        elif name in self._offer.names:
+            prefix = found["prefix"]
+            yield from self._try(lambda c: own_element(c, name, prefix), end, end)
+        else:
+            yield from self._say(end, element=True)
 
     def _skip(self, end: int) -> None:
         """The text up to `end` is markup."""
-        self._line.pass_over(self._text[self._at : end])
+        self._line.pass_over(self._text[self._at : end], markup=True)
         self._at = end
 
     def _try(self, reader: Reader, begin: int, otherwise: int) -> Iterator[Piece]:
@@ -233,19 +311,35 @@ class Scanner:
         elif raws and self._is_in_marks(c.at):
             yield from self._say(c.at)
         else:
-            yield from self._accept(raws, c.at, echo=reader is bare)
+            yield from self._accept(raws, c.at, reader)
 
-    def _accept(self, raws: list[Raw], end: int, *, echo: bool = False) -> Iterator[Piece]:
+    def _accept(self, raws: list[Raw], end: int, reader: Reader) -> Iterator[Piece]:
         source = self._text[self._at : end]
         self._skip(end)
-        calls = [self._offer.judge(raw, source) for raw in raws]
-        if not calls:
+        if not raws:
             return
+        if self._final and self._is_cut_off(raws[-1], end):
+            raws[-1] = replace(raws[-1], fault=CUT_OFF)
+        loose, asked = reader is bare, reader is self._asked
+        inside = _inside(source)
+        calls = [self._offer.judge(raw, inside, asked=asked, loose=loose) for raw in raws]
         self._gap = []
-        if echo and calls == self._last:
+        if loose and calls == self._last:
             return  # models write the last call once more without its tags
         self._last = calls
+        self._count += len(calls)
+        if self._count > _MOST_CALLS:
+            self.ended = True
+            del calls[_MOST_CALLS - self._count :]
+            calls.append(BadCall(None, "", _TOO_MANY, asked=True))
         yield from calls
+
+    def _is_cut_off(self, raw: Raw, end: int) -> bool:
+        """Whether a call that the text ends with has not come to its own end."""
+        half = _HALF_TAG.fullmatch(self._text, end)
+        if raw.whole or not half:
+            return False
+        return self._cut or bool(half[1]) or raw.arguments in (MISSING, "", {})
 
     def _weary(self) -> bool:
         return self._wasted > _FREE_WASTE + _WASTE * (self._done + self._at)
@@ -259,15 +353,18 @@ class Scanner:
         end = found.end()
         if self._line.is_quotation:
             return end
-        if found["json"]:
-            return 0
         if self._line.in_string and string_goes_on(self._text, end, final=self._final):
             return end
+        if found["json"]:
+            return 0
         closer = pair(self._text, found.start())[1]
         alone = closer and not found[0].endswith("=") and self._follows(closer, end)
         return end if alone else 0
 
     def _follows(self, mark: str, at: int) -> bool:
+        if mark[0] == " ":
+            at = _SPACE.match(self._text, at).end()  # type: ignore[union-attr]
+        mark = mark.lstrip()
         rest = self._text[at : at + len(mark)]
         if rest != mark and mark.startswith(rest) and not self._final:
             raise More
@@ -276,7 +373,17 @@ class Scanner:
     def _is_in_marks(self, end: int) -> bool:
         """Whether the call from here to `end` stands between quotation marks, and amid words."""
         opening, closer = pair(self._text, self._at)
-        return self._line.has_before(opening) and bool(closer) and self._follows(closer, end)
+        amid_words = self._line.has_before(opening) or self._has_words
+        if amid_words and closer and self._follows(closer, end):
+            return True
+        closer = self._line.closer
+        if not closer:
+            return False
+        line_end = self._text.find("\n", end)
+        closing = self._text.find(closer, end, line_end if line_end >= 0 else None)
+        if closing < 0 and line_end < 0 and not self._final:
+            raise More(closer + "\n")
+        return closing >= 0
 
     def _span_end(self, at: int) -> int:
         line_end = self._text.find("\n", at)
@@ -308,15 +415,19 @@ class Scanner:
 
     def _open_fence(self, ticks: str, end: int) -> Iterator[Piece]:
         c = self._cursor(self._at)
-        found = None if self._weary() else fenced(c)
+        found = (
+            None
+            if self._weary()
+            else fenced(c, after_prose=self._gap is None and self._first != _THOUGHT)
+        )
         if found:
             self._fence = ticks
-            yield from self._accept(found, c.at)
+            yield from self._accept(found, c.at, fenced)
             return
         self._wasted += c.cost
         line = _FENCE_LINE.match(self._text, end)
-        if line is None and self._text.find("`", end) < 0 and not self._final:
-            raise More("`\n")
+        if line is None and self._text.find(ticks[0], end) < 0 and not self._final:
+            raise More(ticks[0] + "\n")
         if line is None:
             yield from self._span(ticks, end)
             return
@@ -334,12 +445,16 @@ class Scanner:
             return
         yield from self._say(found.start())
         end = found.end()
-        if found[0] in REASONING_ENDS:  # the fence was left open in a thought
+        if found[0] in NATIVE_ENDS:  # the fence was left open in a thought
             self._fence, self._mode = "", self._prose
             return
         if end == len(self._text) and not self._final:
             raise More
-        if found[0][0] == "`" and len(found[0]) >= len(self._fence) and self._ends_code(end):
+        if (
+            found[0][0] == self._fence[0]
+            and len(found[0]) >= len(self._fence)
+            and self._ends_code(end)
+        ):
             self._fence, self._mode = "", self._prose
         yield from self._say(end)
 
@@ -347,6 +462,19 @@ class Scanner:
         """Whether backticks up to `end` stand alone at a line's beginning or at its end."""
         after = self._text[end : end + 1]
         return after in ("", "\n", "\r") or (not self._line.begun and not after.isalnum())
+
+    def _spoken(self) -> Iterator[Piece]:
+        """In an element of thoughts that a prompt may have asked for: everything is prose."""
+        markers = thought_end(self._closer)
+        found = markers.search(self._text, self._at)
+        if found:
+            self._mode = self._prose
+            yield from self._say(found.end())
+            return
+        end = len(self._text) if self._final else markers.beginning(self._text, self._at)
+        yield from self._say(end)
+        if end < len(self._text):
+            raise More
 
     # -- reasoning --------------------------------------------------------------------------------
 
@@ -366,3 +494,10 @@ class Scanner:
             self._mode = self._prose
         elif end < len(self._text):
             raise More
+
+
+def _inside(source: str) -> str:
+    """A call without what our own forms have around it."""
+    opening = _WRAPPER.match(source)
+    inside = source[opening.end() if opening else 0 :].rstrip()
+    return inside.removesuffix("</tool_call>").removesuffix("```").strip()

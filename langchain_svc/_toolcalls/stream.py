@@ -1,149 +1,126 @@
-"""An answer that comes in pieces -> events. The same engine serves whole answers (`parse`).
+"""An answer that comes in pieces -> its prose, thoughts and calls. Whole answers use it, too.
 
-Nothing that was handed on is ever taken back, so a call is handed on when it is known to be good:
-whole, with a name on offer and arguments that fit. To hand on arguments sooner would be a promise
-that no parser can keep. The text may be cut off in the next value, a required argument may never
-come; and whoever adds up the events would hold half of a call that looks like one.
+Nothing that was yielded is ever taken back, so a call is yielded when it is known to be one.
+Three things may come later that say it is not, and calls wait for them:
 
-A call may also turn out to have been thought, when `</think>` follows whose `<think>` the prompt
-held already. Thinking begins with prose, so calls after prose wait for the end of the text, unless
-reasoning has ended before. Calls at the beginning do not wait, and prose never does.
+- A call may turn out to have been thought, when `</think>` follows whose `<think>` the prompt
+  held already. Thinking begins with prose, so calls after prose wait for the end of the text,
+  unless reasoning has ended before, or the model is known not to think so (`thinks=False`).
+- JSON amid prose that nothing marks as a call is an example, when prose goes on after it.
+- Once an answer holds a call in the form that was asked for, calls in other forms are quoted.
+
+Calls at the beginning do not wait, and prose never does. What comes out is the same for every cut
+of the text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from .arguments import Arguments, Begun, Ended, Written
 from .calls import BadCall, Call, Tool
-from .offer import arguments_json
 from .scanner import Piece, Prose, Scanner, Thought, ThoughtEnd
 
-
-@dataclass(frozen=True)
-class Content:
-    """A piece of the prose around calls."""
-
-    text: str
-
-
-@dataclass(frozen=True)
-class Reasoning:
-    """A piece of what the model thought, which is no part of its answer."""
-
-    text: str
-
-
-@dataclass(frozen=True)
-class CallStart:
-    """A call begins; the indices count from 0."""
-
-    index: int
-    name: str
-
-
-@dataclass(frozen=True)
-class Arguments:
-    """A piece of the JSON of a call's arguments; the pieces of an index add up to it."""
-
-    index: int
-    text: str
-
-
-Event = Content | Reasoning | CallStart | Arguments | BadCall
-
-
-class Sorter:
-    """Decides which calls count, and when that is certain."""
-
-    def __init__(self, tools: Sequence[Tool]) -> None:
-        self._scanner = Scanner(tools)
-        self._waiting: list[Call | BadCall] = []
-        self._doubtful = False  # there was prose, which may have been thought
-        self._certain = False
-
-    @property
-    def ended(self) -> bool:
-        """Whether the model invented a result: nothing after it counts."""
-        return self._scanner.ended
-
-    def feed(self, text: str) -> Iterator[Prose | Thought | Call | BadCall]:
-        """What the text brings."""
-        yield from self._sort(self._scanner.feed(text))
-        if self.ended:
-            yield from self._release()
-
-    def finish(self) -> Iterator[Prose | Thought | Call | BadCall]:
-        """What is left at the end of the text."""
-        yield from self._sort(self._scanner.finish())
-        yield from self._release()
-
-    def _sort(self, pieces: Iterable[Piece]) -> Iterator[Prose | Thought | Call | BadCall]:
-        for piece in pieces:
-            if isinstance(piece, Prose):
-                self._doubtful = True
-                yield piece
-            elif isinstance(piece, Thought):
-                self._certain = True
-                yield piece
-            elif isinstance(piece, ThoughtEnd):
-                if not self._certain:
-                    self._waiting.clear()
-                self._certain = True
-            elif self._doubtful and not self._certain:
-                self._waiting.append(piece)
-            else:
-                self._certain = True
-                yield piece
-
-    def _release(self) -> Iterator[Call | BadCall]:
-        yield from self._waiting
-        self._waiting = []
+Event = Piece | Begun | Written | Ended
 
 
 class StreamParser:
-    """Turns the pieces of one answer into events: `feed(text)`, then `finish()`.
+    """Reads one answer: `feed` its pieces, then `finish`. Nothing is raised.
 
-    The contents and calls are those of `parse`, however the text was cut. Nothing is raised.
+    Args:
+        tools: The tools on offer.
+        fences: Whether calls were asked for in fences, and not in tags.
+        thinks: Whether all that comes first may turn out to have been thought.
+        holds: If arguments are wanted while they are written: whether those of a call that has
+            been written so far must be held back.
     """
 
-    def __init__(self, tools: Sequence[Tool]) -> None:
-        self._sorter = Sorter(tools)
-        self._count = 0
+    def __init__(
+        self,
+        tools: Sequence[Tool],
+        *,
+        fences: bool = False,
+        thinks: bool = True,
+        holds: Callable[[str], bool] | None = None,
+    ) -> None:
+        self._holds = holds
+        self._arguments: Arguments | None = None
+        self._scanner = Scanner(tools, fences=fences)
+        self._waiting: list[Call | BadCall] = []
+        self._after_prose = False
+        self._doubtful = thinks
+        self._asked = False  # a call in the form that was asked for has come
 
     @property
     def ended(self) -> bool:
         """Whether the model invented a result: nothing after it counts, so the stream may close."""
-        return self._sorter.ended
+        return self._scanner.ended
 
-    def feed(self, text: str) -> list[Event]:
-        """What this piece of text brings, in order."""
-        return self._events(self._sorter.feed(text))
+    def feed(self, text: str) -> Iterator[Event]:
+        """What the text brings."""
+        if self._arguments is not None and self._arguments.begun:
+            yield from self._arguments.feed(text)
+        yield from self._sort(self._scanner.feed(text))
+        if self.ended:
+            yield from self._release()
+        elif self._holds is not None:
+            yield from self._follow(self._holds)
 
-    def finish(self) -> list[Event]:
-        """What is left, once the text has ended."""
-        return self._events(self._sorter.finish())
+    def finish(self, *, cut: bool = False) -> Iterator[Event]:
+        """What is left at the end of the text; `cut` says that it was cut off."""
+        yield from self._sort(self._scanner.finish(cut=cut))
+        yield from self._release()
 
-    def _events(self, pieces: Iterable[Prose | Thought | Call | BadCall]) -> list[Event]:
-        events: list[Event] = []
-        prose: list[str] = []
+    def _follow(self, holds: Callable[[str], bool]) -> Iterator[Event]:
+        """The arguments of the call that is being written."""
+        following = self._arguments
+        if following is not None and (following.begun or following.over):
+            return
+        held = self._scanner.held
+        if held and not self._waiting and not (self._after_prose and self._doubtful):
+            following = self._arguments = following or Arguments(holds)
+            yield from following.begin(held)
+
+    def _sort(self, pieces: Iterable[Piece]) -> Iterator[Event]:
         for piece in pieces:
             if isinstance(piece, Prose):
-                prose.append(piece.text)
-                continue
-            if prose:
-                events.append(Content("".join(prose)))
-                prose = []
-            events += self._of(piece)
-        if prose:
-            events.append(Content("".join(prose)))
-        return events
+                if piece.text.strip():
+                    self._after_prose = True
+                    yield from self._quoted_if(lambda call: call.loose)
+                yield piece
+            elif isinstance(piece, Thought):
+                self._doubtful = False
+                yield piece
+            elif isinstance(piece, ThoughtEnd):
+                if self._doubtful:
+                    self._waiting.clear()
+                    yield piece
+                self._doubtful = False
+            else:
+                yield from self._call(piece)
 
-    def _of(self, piece: Thought | Call | BadCall) -> list[Event]:
-        if isinstance(piece, Thought):
-            return [Reasoning(piece.text)]
-        if isinstance(piece, BadCall):
-            return [piece]
-        index = self._count
-        self._count += 1
-        return [CallStart(index, piece.name), Arguments(index, arguments_json(piece.arguments))]
+    def _call(self, call: Call | BadCall) -> Iterator[Event]:
+        following, self._arguments = self._arguments, None
+        if following is not None and following.begun:
+            self._asked, self._doubtful = True, False
+            yield following.end(call)
+            return
+        if call.asked and not self._asked:
+            self._asked = True
+            yield from self._quoted_if(lambda other: not other.asked)
+        if self._asked and not call.asked:
+            yield Prose(call.source)
+        elif self._waiting or (self._after_prose and (self._doubtful or call.loose)):
+            self._waiting.append(call)
+        else:
+            self._doubtful = False
+            yield call
+
+    def _quoted_if(self, is_quoted: Callable[[Call | BadCall], bool]) -> Iterator[Piece]:
+        """Of the calls that wait, those that turn out to be quoted are prose after all."""
+        yield from (Prose(call.source) for call in self._waiting if is_quoted(call))
+        self._waiting = [call for call in self._waiting if not is_quoted(call)]
+
+    def _release(self) -> Iterator[Piece]:
+        yield from self._waiting
+        self._waiting = []

@@ -131,7 +131,11 @@ def read_content(content: Any) -> str | None:
 
 
 def read_usage(usage: Any) -> dict[str, int] | None:
-    """Token counts as whole numbers; odd ones are left out, and nothing readable is None."""
+    """Token counts as whole numbers; odd ones are left out, and nothing readable is None.
+
+    Those of `prompt_tokens_details` and `completion_tokens_details`, which other services send,
+    are read, too.
+    """
     if not isinstance(usage, dict):
         return None
     names = {
@@ -147,7 +151,20 @@ def read_usage(usage: Any) -> dict[str, int] | None:
         )
         is not None
     }
+    for inner, name in _DETAILS.items():
+        details = usage.get(inner)
+        count = _whole_number(details.get(name)) if isinstance(details, dict) else None
+        if count is not None:
+            counts[name] = count
     return counts or None
+
+
+_DETAILS = {
+    "prompt_tokens_details": "cached_tokens",
+    "input_tokens_details": "cached_tokens",
+    "completion_tokens_details": "reasoning_tokens",
+    "output_tokens_details": "reasoning_tokens",
+}
 
 
 def _whole_number(value: Any) -> int | None:

@@ -25,6 +25,7 @@ from .chunks import Found, read_object
 
 _BROKEN_UTF8 = "a character of the stream was cut in half or is no UTF-8"
 _BROKEN_JSON = "a piece of the stream is malformed JSON"
+_UNKNOWN_SHAPE = "the answer is JSON of an unknown shape"
 _HALF_EVENT = "the stream ended inside an event"
 _SURE_KEYS = frozenset({"choices", "usage", "success", "done", "finish_reason", "error", "tokens"})
 _BEGINS_ANSWER = re.compile(
@@ -210,6 +211,9 @@ class Events:
         if self._seen.owes_end or b'"choices"' in data:
             self._seen.fault = _BROKEN_JSON
             return None
+        if not self._plain and _is_filled_object(data):
+            self._seen.fault = _UNKNOWN_SHAPE
+            return None
         self._plain = True
         try:
             return data.decode("utf-8")
@@ -278,7 +282,7 @@ class Objects:
         if isinstance(item, str):
             found = Found(text=item, whole=True)
         if found is None:
-            self._seen.fault = "the answer is JSON of an unknown shape"
+            self._seen.fault = _UNKNOWN_SHAPE
             return
         if isinstance(item, dict) and "done" in item:
             self._seen.owes_end = True
@@ -344,6 +348,15 @@ def _find(data: bytes) -> Found | None:
     except ValueError:
         return None
     return read_object(value) if isinstance(value, dict) else None
+
+
+def _is_filled_object(data: bytes) -> bool:
+    """Whether data is a JSON object with something in it: no text that begins a plain stream."""
+    try:
+        value = load(data)
+    except ValueError:
+        return False
+    return isinstance(value, dict) and bool(value)
 
 
 def _error_value(data: bytes) -> Any:

@@ -17,6 +17,7 @@ _BOM = b"\xef\xbb\xbf"
 # v1-api.md, section 2: the bounds of a chat completion request.
 LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE = 0.0, 2.0
 DEFAULT_MAX_TOKENS = 2000
+CHAT_FIELDS = frozenset({"model", "messages", "temperature", "max_tokens", "stream"})
 
 
 @dataclass(frozen=True)
@@ -72,8 +73,11 @@ def chat_body(
     temperature: float | None,
     max_tokens: int | None,
     stream: bool,
+    extra: Mapping[str, Any] | None = None,
 ) -> bytes:
     """The bytes of a chat completion request; what is None is left out.
+
+    `extra` holds fields beside the documented ones, which the caller asked to send.
 
     Keys stand in a fixed order and letters stay letters, so that the same request is the same
     bytes on every try and in every cassette.
@@ -85,7 +89,18 @@ def chat_body(
         body["max_tokens"] = max_tokens
     if stream:
         body["stream"] = True
+    if extra:
+        body.update(extra)
     return dump(body)
+
+
+# Why an answer ended; "stop" occurs in section 2. These say that it was not let end.
+_CUTTING_REASONS = frozenset({"length", "max_tokens", "model_length", "content_filter"})
+
+
+def is_cut(reason: str | None) -> bool:
+    """Whether a finish_reason says that the answer was cut off."""
+    return reason is not None and reason.lower() in _CUTTING_REASONS
 
 
 def dump(value: Any) -> bytes:

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from langchain_svc._toolcalls.parse import BadCall, Call, Tool, parse
 from langchain_svc._toolcalls.render import FENCED, TAGS, PastCall, calls_text
-from langchain_svc._toolcalls.stream import Arguments, CallStart, Content, StreamParser
+from langchain_svc._toolcalls.scanner import Prose
+from langchain_svc._toolcalls.stream import StreamParser
 
 TOOLS = [
     Tool("weather", {"type": "object", "properties": {"city": {"type": "string"}, "days": {"type": "integer"}}, "required": ["city"]}),
@@ -36,16 +37,10 @@ def whole(text):
 
 def streamed(parts):
     parser = StreamParser(TOOLS)
-    events = [event for part in parts for event in parser.feed(part)] + parser.finish()
-    content = "".join(event.text for event in events if isinstance(event, Content))
-    starts = [event for event in events if isinstance(event, CallStart)]
-    assert [start.index for start in starts] == list(range(len(starts)))
-    arguments = {start.index: "" for start in starts}
-    for event in events:
-        if isinstance(event, Arguments):
-            arguments[event.index] += event.text
-    good = [(start.name, json.loads(arguments[start.index])) for start in starts]
-    return content.strip(), good, [event for event in events if isinstance(event, BadCall)]
+    pieces = [piece for part in parts for piece in parser.feed(part)] + [*parser.finish()]
+    content = "".join(piece.text for piece in pieces if isinstance(piece, Prose))
+    good = [(piece.name, piece.arguments) for piece in pieces if isinstance(piece, Call)]
+    return content.strip(), good, [piece for piece in pieces if isinstance(piece, BadCall)]
 
 
 def cut(text, places):
@@ -124,9 +119,9 @@ def test_prose_is_never_held_back():
     text = "The weather, as 3 < 4 tells (see [1]), is fine. {Really}"
     out = ""
     for n, letter in enumerate(text, 1):
-        out += "".join(e.text for e in parser.feed(letter) if isinstance(e, Content))
+        out += "".join(e.text for e in parser.feed(letter) if isinstance(e, Prose))
         assert n - len(out) <= 12
-    out += "".join(e.text for e in parser.finish() if isinstance(e, Content))
+    out += "".join(e.text for e in parser.finish() if isinstance(e, Prose))
     assert out == text
 
 
@@ -143,8 +138,8 @@ def work(text, step):
     sys.setprofile(lambda *_: next(count))
     try:
         for i in range(0, len(text), step):
-            parser.feed(text[i : i + step])
-        parser.finish()
+            [*parser.feed(text[i : i + step])]
+        [*parser.finish()]
     finally:
         sys.setprofile(None)
     return next(count)
@@ -177,3 +172,90 @@ def test_the_work_grows_with_the_length_alone(kind, step):
 def test_what_only_begins_like_calls_costs_what_its_length_does(unit, step):
     text = unit * (16_000 // len(unit))
     assert work(text, step) <= 120 * len(text)
+
+
+# -- cut off ------------------------------------------------------------------------------------------
+
+ARGUMENTS = '{"path": "/home/ann/old", "size": 12.75}'
+CALLED = '{"name": "f", "arguments": ' + ARGUMENTS + "}"
+SIZED = Tool(
+    "f",
+    {
+        "type": "object",
+        "properties": {"path": {"type": "string"}, "size": {"type": "number"}},
+        "required": ["path"],
+    },
+)
+FORMATS = {
+    "tags": f"<tool_call>{CALLED}</tool_call>", "fence": f"```json\n{CALLED}\n```", "bare": CALLED, "list": f"[{CALLED}]",
+    "python": '[f(path="/home/ann/old", size=12.75)]', "python, single quotes": "[f(size=12.75, path='/home/ann/old')]",
+    "function": "<function=f><parameter=path>/home/ann/old</parameter><parameter=size>12.75</parameter></function>", "function with json": f"<function=f>{ARGUMENTS}</function>",
+    "invoke": '<invoke name="f"><parameter name="path">/home/ann/old</parameter><parameter name="size">12.75</parameter></invoke>',
+    "mistral": f"[TOOL_CALLS][{CALLED}]", "mistral by name": f"[TOOL_CALLS]f[ARGS]{ARGUMENTS}", "granite": f"<|tool_call|>[{CALLED}]",
+    "kimi": f"<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{ARGUMENTS}<|tool_call_end|>",
+    "deepseek": f"<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n{ARGUMENTS}\n```<｜tool▁call▁end｜>",
+    "react": f"Action: f\nAction Input: {ARGUMENTS}\nObservation:", "own element": "<f><path>/home/ann/old</path><size>12.75</size></f>", "own element with json": f"<f>{ARGUMENTS}</f>",
+    "glm": "<tool_call>f\n<arg_key>path</arg_key>\n<arg_value>/home/ann/old</arg_value>\n<arg_key>size</arg_key>\n<arg_value>12.75</arg_value>\n</tool_call>",
+    "gemma": '<|tool_call>call:f{path:<|"|>/home/ann/old<|"|>,size:12.75}<tool_call|>', "python tag": '<|python_tag|>f.call(path="/home/ann/old", size=12.75)',
+    "python in tags": '<tool_call>f(path="/home/ann/old", size=12.75)</tool_call>', "harmony": f"<|channel|>commentary to=functions.f <|constrain|>json<|message|>{ARGUMENTS}<|call|>",
+    "without marks": f"f{ARGUMENTS}", "arrows": f">>>f\n{ARGUMENTS}", "tool code": '```tool_code\nf(path="/home/ann/old", size=12.75)\n```', "a family not known yet": f"[ACTION_REQUEST]f: {ARGUMENTS}[/ACTION_REQUEST]",
+    "arguments as text": "<tool_call>" + json.dumps({"name": "f", "arguments": ARGUMENTS}) + "</tool_call>",
+}  # fmt: skip
+WHOLE = {"path": "/home/ann/old", "size": 12.75}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("step", [None, 1, 7])
+def test_nothing_that_is_cut_off_runs(name, step):
+    """Of a text that max_tokens cut, a call counts only when it came to its own end."""
+    text = FORMATS[name]
+
+    def called(text, *, cut):
+        if step is None:
+            calls = parse(text, [SIZED], cut=cut).calls
+        else:
+            parser = StreamParser([SIZED])
+            pieces = [
+                piece
+                for at in range(0, len(text), step)
+                for piece in parser.feed(text[at : at + step])
+            ]
+            calls = [
+                piece
+                for piece in [*pieces, *parser.finish(cut=cut)]
+                if isinstance(piece, (Call, BadCall))
+            ]
+        return [call.arguments for call in calls if isinstance(call, Call)]
+
+    assert called(text, cut=False) == [WHOLE]
+    values_end = [
+        at
+        for at in range(len(text))
+        if text[:at].endswith(
+            ("old", 'old"', "old'", "/arg_value>", "/parameter>", '|"|>', "/path>")
+        )
+    ]
+    for end in range(len(text)):
+        assert called(text[:end], cut=True) in ([], [WHOLE])
+        by_itself = called(text[:end], cut=False)
+        forgotten = by_itself == [{"path": "/home/ann/old"}] and any(
+            text[at:end].strip() == "" for at in values_end
+        )
+        assert by_itself in ([], [WHOLE]) or forgotten
+
+
+# -- cost -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        '}]}\n{"tool_calls":[',
+        "<tool_call>{",
+        '{"tool_calls":[{"a": <tool_call>',
+        '[TOOL_CALLS]{"a": ',
+    ],
+)
+def test_openers_that_lead_nowhere_cost_what_their_length_does(unit):
+    small, large = (work(unit * (size // len(unit)), 100_000) for size in (15_000, 120_000))
+    assert large < 12 * small

@@ -216,6 +216,11 @@ DAMAGED = {
     "half a letter": ("Hié".encode()[:-1], "Hi", "cut in half"),
     "no utf-8": (b"Hi\xff there", "Hi", "no UTF-8"),
     "unknown json": (b'{"object": "x"}', "", "unknown shape"),
+    "an unknown object in an event": (
+        b'data: {"foo": {"bar": "Hi"}}\n\ndata: [DONE]\n\n',
+        "",
+        "unknown shape",
+    ),
 }
 
 

@@ -19,7 +19,7 @@ def gemma(c: Cursor) -> list[Raw] | None:
     head = c.match(_HEAD)
     if not head:
         return None
-    text, _ = c.until(_END)
+    text, end = c.until(_END)
     parts = _QUOTE.split(text)
     # Every second part stood between two marks.
     quoted = [json.dumps(part) if at % 2 else part for at, part in enumerate(parts)]
@@ -27,4 +27,5 @@ def gemma(c: Cursor) -> list[Raw] | None:
     if found is None:
         return [Raw(head["name"], fault="unreadable arguments")]
     cut = len(parts) % 2 == 0 or (found.cut_in_value and not found.complete)
-    return [Raw(head["name"], found.value, CUT_OFF if cut else "")]
+    whole = found.complete or end is not None
+    return [Raw(head["name"], found.value, CUT_OFF if cut else "", whole=whole)]

@@ -7,129 +7,95 @@ import re
 from ..cursor import Cursor
 from ..hold import More
 from ..offer import MISSING, Raw
-from .python import python_calls
+from .marks import ANY_MARK
+from .python import python_call, python_calls
 
-_N = r"(?P<name>[\w.:/-]+)"
+_N = r"(?P<name>[A-Za-z_][\w./-]*)"
+_WORDS = (
+    *(
+        "function",
+        "functions",
+        "assistant",
+        "commentary",
+        "code",
+        "json",
+        "call",
+        "to",
+        "recipient",
+    ),
+    *("name", "tool", "tool_code", "print("),
+)
+_PLAIN = rf"\s|[:：(\[\].]|\d+\b|(?:{'|'.join(_WORDS[:-1])})\b"
+_FILL = rf"(?:{_PLAIN}|{ANY_MARK})"
+_FILLS = re.compile(rf"(?:{_PLAIN}|=)*")
+_WORD = re.compile(r"(?:print\()?[\w./-]*")
+_HEAD = re.compile(rf"(?:{_FILL}|=)*?{_N}(?:{_FILL}|`{{3,}}\w*)*(?=\{{)")
+_LONGEST_HEAD = 200
 
 
-def _head(c: Cursor, head: re.Pattern[str], *tails: str) -> list[Raw] | None:
-    """A call whose name stands in `head`, and JSON right after it; `tails` may close it."""
-    found = c.match(head)
-    if not found:
+def headed(c: Cursor, *, offered: bool = True) -> list[Raw] | None:
+    """A name and JSON, whatever marks stand around the name: most families' own formats.
+
+    Args:
+        c: Where the marks before the name begin.
+        offered: Whether the name must be on offer.
+    """
+    head = c.match(_HEAD, _LONGEST_HEAD)
+    if not head or (offered and not c.offer.find(head["name"])):
         return None
     json = c.json()
     if json is None:
-        return [Raw(found["name"], fault="unreadable arguments")]
-    if tails:
-        c.space()
-        c.take(*tails)
-    return [Raw(found["name"], json.value, json.fault)]
+        return [Raw(head["name"], fault="unreadable arguments")]
+    c.space()
+    c.take("```", ")")
+    return [Raw(head["name"], json.value, json.fault, whole=json.whole)]
 
 
-_MISTRAL = re.compile(rf"\s*{_N}\s*(?:\[CALL_ID\]\s*\w+\s*)?(?:\[ARGS\]\s*)?(?=\{{)")
-
-
-def mistral(c: Cursor) -> list[Raw] | None:
-    """`[TOOL_CALLS]name[CALL_ID]123[ARGS]{…}`, from Mistral's eleventh tokenizer on."""
-    return _head(c, _MISTRAL)
-
-
-_DEEPSEEK = re.compile(
-    rf"(?:\s|<｜tool▁call▁begin｜>)*(?:\w+\s*<｜tool▁sep｜>)?\s*{_N}"
-    r"\s*(?:<｜tool▁sep｜>)?\s*(?:```\w*\s*)?(?=\{)"
-)
-
-
-def deepseek(c: Cursor) -> list[Raw] | None:
-    """`<｜tool▁call▁begin｜>function<｜tool▁sep｜>name`, then a fence (V3) or plain JSON (V3.1)."""
-    found = _head(c, _DEEPSEEK, "```")
-    if found:
-        c.space()
-        c.take("<｜tool▁call▁end｜>")
-    return found
-
-
-_KIMI = re.compile(r"\s*(?P<name>[\w./-]+)(?::\d+)?\s*<\|tool_call_argument_begin\|>\s*(?=\{)")
-
-
-def kimi(c: Cursor) -> list[Raw] | None:
-    """`<|tool_call_begin|>functions.name:0<|tool_call_argument_begin|>{…}<|tool_call_end|>`."""
-    return _head(c, _KIMI, "<|tool_call_end|>")
-
-
-_HARMONY = re.compile(rf"[^{{}}\n]{{0,60}}?\bto={_N}[^{{}}]{{0,80}}?(?=\{{)")
-
-
-def harmony(c: Cursor) -> list[Raw] | None:
-    """`assistant to=functions.name json`, then JSON; with `<|message|>` and the like: gpt-oss."""
-    return _head(c, _HARMONY, "<|call|>", "</tool_call>")
-
-
-def harmony_start(c: Cursor) -> list[Raw]:
-    """`<|start|>assistant`, which begins a call only if it is addressed to a function."""
+def after_mark(c: Cursor) -> list[Raw]:
+    """The same after a mark that is dropped where no call follows."""
     begin = c.at
-    found = harmony(c) if c.sees(" to=") else None
+    found = headed(c)
     c.at = c.at if found else begin
     return found or []
 
 
-_ARROWS = re.compile(rf"{_N}[ \t]*\n\s*(?=\{{)")
-
-
 def arrows(c: Cursor) -> list[Raw] | None:
     """`>>>name`, then JSON on the next line, or `>>>all` before prose: Functionary 3.2."""
-    if c.take("all\n"):
-        return []
+    return [] if c.take("all\n") else headed(c)
+
+
+_ASSIGNED = re.compile(r"(?:tool_code|call)\s*[:=]\s*(?=\S)")
+
+
+def unmarked(c: Cursor) -> list[Raw] | None:
+    """A call at the very beginning of an answer, whose marks a server has taken away.
+
+    Only what fits the tool's schema is one: prose may begin with the name of a tool, too.
+    """
     begin = c.at
-    if not c.offer.find(c.word()):
+    if not _may_begin(c):
         return None
-    c.at = begin
-    return _head(c, _ARROWS)
+    found = headed(c)
+    if found is None:
+        c.at = begin
+        c.match(_ASSIGNED, 20)
+        found = python_call(c)
+        if found and c.char() not in ("", "\n"):
+            return None
+    return found if found and all(c.offer.fits(raw) for raw in found) else None
 
 
-_GLYPHS = re.compile(rf"[:：]\s*{_N}\s*✿ARGS✿\s*[:：]\s*(?=\{{)")
-
-
-def glyphs(c: Cursor) -> list[Raw] | None:
-    """`✿FUNCTION✿: name`, `✿ARGS✿: {…}`: the first Qwen agents."""
-    return _head(c, _GLYPHS)
-
-
-_RECIPIENT = re.compile(rf"\s*{_N}\s*<\|content\|>\s*(?=\{{)")
-
-
-def recipient(c: Cursor) -> list[Raw] | None:
-    """`<|recipient|>name<|content|>{…}`: Functionary 2."""
-    return _head(c, _RECIPIENT)
-
-
-_NAME_AND_KEYS = re.compile(
-    rf"(?:name|function|tool)\s*[:=]\s*[\"'`]?{_N}[\"'`]?\s*,?\s*"
-    r"(?:arguments|parameters|args|input)\s*[:=]\s*(?=\{)"
-)
-_NAME_THEN_JSON = re.compile(rf"{_N}\s*[:=(]?\s*(?:```\w*\s*)?(?=\{{)")
-
-
-def first_line(c: Cursor) -> list[Raw] | None:
-    """A name on the first line of the answer, JSON on the next: Functionary 3.2 without `>>>`."""
-    name = c.text[: c.at].strip()
-    c.space()
-    json = c.json() if c.char() == "{" else None
-    return [Raw(name, json.value, json.fault)] if json and isinstance(json.value, dict) else None
-
-
-def name_lines(c: Cursor) -> list[Raw] | None:
-    """`name: get_weather`, `arguments: {…}`: a call whose braces were left out."""
-    return _head(c, _NAME_AND_KEYS)
-
-
-def name_then_json(c: Cursor) -> list[Raw] | None:
-    """`get_weather {…}`, the JSON perhaps in a fence."""
-    begin = c.at
-    if not c.offer.find(c.word()):
-        return None
-    c.at = begin
-    return _head(c, _NAME_THEN_JSON, "```", ")")
+def _may_begin(c: Cursor) -> bool:
+    """Whether the text begins with the name of a tool, and nothing but marks before it."""
+    fill = _FILLS.match(c.text, c.at)
+    at = fill.end() if fill else c.at
+    word = _WORD.match(c.text, at)
+    name = word[0].removeprefix("print(") if word else ""
+    if word and word.end() < len(c.text):
+        return c.offer.find(name) is not None
+    if not c.final and (c.offer.may_begin(name) or any(w.startswith(name) for w in _WORDS)):
+        raise More
+    return c.offer.find(name) is not None
 
 
 _INPUT = re.compile(r"\**Action Input\s*\**:?[ \t*]*", re.IGNORECASE)
@@ -141,9 +107,13 @@ _STRAY = "*`'\" \t\r"
 
 def react(c: Cursor) -> list[Raw] | None:
     """`Action: name`, `Action Input: …`: the input is JSON or, for one text argument, plain."""
+    begin = c.at
     name = _line(c)
     if name is None or not c.offer.find(name):
-        return _with_brackets(c, name or "")
+        found = _with_brackets(c, name or "")
+        if found is None:
+            c.at = begin
+        return found or headed(c)
     c.space()
     if not c.sees(*_INPUT_WORDS):
         ends = not c.char() or c.sees("Observation:")
@@ -174,7 +144,7 @@ def _input(c: Cursor, name: str) -> Raw:
     if fence:
         c.space()
         c.take("```")
-    return Raw(name, json.value, json.fault, loose=True)
+    return Raw(name, json.value, json.fault, loose=True, whole=json.whole)
 
 
 def _line(c: Cursor) -> str | None:

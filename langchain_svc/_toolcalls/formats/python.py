@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from ..._json.lenient import read
-from ..brackets import bracket_end, split_commas
+from ..brackets import bracket_end, is_closed, split_commas
 from ..cursor import Cursor
 from ..offer import CUT_OFF, Offer, Raw
 
@@ -65,17 +65,19 @@ def _call(name: str, body: str, offer: Offer, *, closed: bool) -> Raw | None:
     tool = offer.find(name)
     order = list(tool.parameters.get("properties") or {}) if tool else []
     arguments: dict[str, Any] = {}
-    whole = True
+    whole = not body.rstrip().endswith(",")
     for place, part in enumerate(split_commas(body)):
         keyword = _KEYWORD.match(part)
-        value, literal, whole = _value(part[keyword.end() :] if keyword else part)
-        if keyword:
+        text = part[keyword.end() :] if keyword else part
+        value, literal, ends = _value(text)
+        whole = whole and ends
+        if keyword and (literal or "(" not in text):
             arguments[keyword[1]] = value
         elif literal and place < len(order):
             arguments[order[place]] = value
         else:
             return None  # a call of code that has variables, not of a tool
-    return Raw(name, arguments, "" if closed or whole else CUT_OFF)
+    return Raw(name, arguments, "" if closed or whole else CUT_OFF, whole=closed)
 
 
 def _value(text: str) -> tuple[Any, bool, bool]:
@@ -85,7 +87,7 @@ def _value(text: str) -> tuple[Any, bool, bool]:
     if found is None or not isinstance(found.value, list) or len(found.value) != 1:
         return text, False, False
     quoted = text[0] in _QUOTED
-    return found.value[0], quoted or found.value[0] != text, quoted and found.complete
+    return found.value[0], quoted or found.value[0] != text, quoted and is_closed(text)
 
 
 _QUOTED = frozenset("\"'{[(")

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 from ..cursor import Cursor
-from ..offer import Raw
+from ..offer import CUT_OFF, Raw
 from ..values import calls_in
 from . import named, python, xml
+from .marks import CALL_MARK, NAMED, closes, holds_calls
 
 Reader = Callable[[Cursor], list[Raw] | None]
 
@@ -21,16 +23,17 @@ _FENCE_END = re.compile(r"\s*`{3,}")
 _DOUBLED = re.compile(r"\{\s*(?=\{)")
 _SPILL = re.compile(r"[\s}\])]*")  # closers too many
 _PREAMBLE = re.compile(r"[^{}<>\n]{1,60}\s*(?=\{)")  # a few words that should not be there
-_SPOKEN = re.compile(r"[^\n{}\[\]()<>=:\"]{1,60}")  # as in: <tool_call> and </tool_call>
+_SPOKEN = re.compile(r"[^\n{}\[\]()<>=:\"]+(?:\Z|[;.,])")  # as in: <tool_call> and </tool_call>
+_MARK_FOLLOWS = re.compile(f"{CALL_MARK}|{NAMED}")
+_MARK = re.compile(CALL_MARK)
+_NAMED = re.compile(NAMED)
 _OWN_END = re.compile(r"</?tool_call>|\n[ \t]*\n|<tool_response")
 
 # Calls that begin with a word, in the order in which they are tried.
 WORDED: tuple[Reader, ...] = (
     xml.arg_keys,
     python.python_call,
-    named.name_then_json,
-    named.name_lines,
-    named.harmony,
+    named.headed,
 )
 
 
@@ -39,7 +42,7 @@ def own(c: Cursor) -> list[Raw] | None:
     c.space()
     begin = c.at
     if c.take("</tool_call>"):
-        return [Raw(None, fault="the block is empty")]
+        return [Raw(None, fault="the block is empty", whole=True)]
     found = _inside(c, tagged=True)
     if found is None:
         c.at = begin
@@ -52,38 +55,61 @@ def own(c: Cursor) -> list[Raw] | None:
 
 
 def _unreadable(c: Cursor) -> list[Raw] | None:
-    """What is no call in any format, if it is in tags; a tag alone, or two, were only spoken of."""
+    """What is not a call in any format, if it is in tags; tags alone were only spoken of."""
     begin = c.at
     text, end = c.until(_OWN_END, ">\n")
-    if end and end[0] == "</tool_call>":
-        if _SPOKEN.fullmatch(text) and not any(name in text for name in c.offer.names):
-            return None
-        return [Raw(None, fault="this is no JSON object with a name and arguments")]
+    closed = end is not None and end[0] == "</tool_call>"
+    if _SPOKEN.match(text) and not any(name in text for name in c.offer.names):
+        return None
+    if closed:
+        fault = "this is not a JSON object with a name and arguments"
+        return [Raw(None, fault=fault, whole=True)]
     c.at = begin
-    return []
+    return [] if text.strip() or end else [Raw(None, fault=CUT_OFF)]
 
 
-def wrapper(*closers: str, tagged: bool = True) -> Reader:
-    """A reader of what stands between some opening and one of the closers.
-
-    Without a call in it the opening is dropped and what follows is read as if it stood alone.
-
-    Args:
-        closers: The closing tags.
-        tagged: Whether nothing but calls stands in this wrapper; else it may be part of the prose.
-    """
-
-    def read_wrapped(c: Cursor) -> list[Raw] | None:
-        begin = c.at
+def marked(c: Cursor, mark: str) -> list[Raw] | None:
+    """What stands after the mark of any family; the mark alone is dropped before another one."""
+    begin = c.at
+    c.space()
+    found = _inside(c, tagged=holds_calls(mark)) or None
+    if found is None:
+        c.at = begin
+        found = named.headed(c, offered=not holds_calls(mark))
+    if found is None:
+        c.at = begin
         c.space()
-        found = _inside(c, tagged=tagged)
-        if not found:
-            c.at = begin
-            return [] if tagged else None
-        _close(c, *closers)
+        dropped = mark[1] in "|｜" or c.looks_at(_MARK_FOLLOWS, 80)
+        c.at = begin
+        return [] if dropped else None
+    end = c.at
+    c.at = _end_of(_SPILL, c)
+    closing = c.match(_MARK, 80) if c.char() == "<" else None
+    if not closing or not closes(closing[0]):
+        c.at = end
+    return found
+
+
+def opened(c: Cursor) -> list[Raw] | None:
+    """The call whose mark begins here."""
+    if c.take("<tool_call>"):
+        return own(c)
+    if mark := c.match(_MARK, 80):
+        return marked(c, mark[0])
+    return xml.named_element(c) if c.match(_NAMED, 80) else None
+
+
+def element(closer: str) -> Reader:
+    """A reader of a call in an element that documents have, too."""
+
+    def read_element(c: Cursor) -> list[Raw] | None:
+        c.space()
+        found = _inside(c, tagged=False) or None
+        if found:
+            _close(c, closer)
         return found
 
-    return read_wrapped
+    return read_element
 
 
 def _inside(c: Cursor, *, tagged: bool) -> list[Raw] | None:
@@ -125,17 +151,13 @@ def json_calls(c: Cursor, *, tagged: bool) -> list[Raw] | None:
         c.space()
         c.take("}")
     if json is None:
-        return [Raw(None, fault="this is no JSON")] if tagged else None
+        return [Raw(None, fault="this is not JSON")] if tagged else None
     raws = calls_in(json.value, c.offer, tagged=tagged)
     if raws is None and json.fault:
         c.at = begin  # other calls may stand in what was left open
-    if raws and json.fault:
-        raws[-1] = _faulty(raws[-1], json.fault)
+    if raws:
+        raws[-1] = replace(raws[-1], fault=raws[-1].fault or json.fault, whole=json.whole)
     return raws
-
-
-def _faulty(raw: Raw, fault: str) -> Raw:
-    return Raw(raw.name, raw.arguments, raw.fault or fault)
 
 
 def _close(c: Cursor, *closers: str) -> None:
@@ -148,16 +170,6 @@ def _close(c: Cursor, *closers: str) -> None:
 
 def _end_of(pattern: re.Pattern[str], c: Cursor) -> int:
     return pattern.match(c.text, c.at).end()  # type: ignore[union-attr]
-
-
-def mistral(c: Cursor) -> list[Raw] | None:
-    """`[TOOL_CALLS]` before a list of calls, or before names with JSON."""
-    begin = c.at
-    c.space()
-    found = json_calls(c, tagged=True) if c.char() in ("{", "[") else named.mistral(c)
-    if not found:
-        c.at = begin
-    return found or []
 
 
 def functools(c: Cursor) -> list[Raw] | None:
@@ -174,7 +186,7 @@ def python_tag(c: Cursor) -> list[Raw] | None:
     begin = c.at
     c.space()
     if c.char() in ("{", "["):
-        return wrapper("<|eom_id|>")(c)
+        return marked(c, "<|python_tag|>")
     c.at = begin
     text, _ = c.until(_TURN_END, ">")
     calls = python.python_calls(text.strip(), c.offer)

@@ -12,7 +12,7 @@ from ..cursor import Cursor
 from ..offer import CUT_OFF, MISSING, Raw
 
 _PREFIX = r"(?:[a-z]{1,20}:|｜DSML｜)?"
-_NAME = re.compile(r"\s*[\"']?(?P<name>[\w.:/-]+)[\"']?[^<>\n]{0,80}>")
+_NAME = re.compile(r"\s*[\"']?(?P<name>\w[\w.:/-]*)[\"']?[^<>\n]{0,80}>")
 _TAG = re.compile(
     rf"<(?P<end>/)?{_PREFIX}(?:(?P<call>function|invoke|tool_call)|parameter|param)\b"
     r"(?:\s+name)?\s*=?\s*(?:\"(?P<a>[^\"<>\n]*)\"|'(?P<b>[^'<>\n]*)'|(?P<c>[^\"'<>\s]*))[^<>\n]*>"
@@ -26,20 +26,14 @@ _VALUE_END_AT_LAST = re.compile(rf"</{_PREFIX}param(?:eter)?>|(?=</{_PREFIX}(?:f
 _TAG_LENGTH = 200
 
 
-def function(c: Cursor) -> list[Raw] | None:
-    """`<function=name>` with JSON (Functionary, Llama 3) or `<parameter=key>` (Qwen Coder)."""
-    return _element(c)
+def named_element(c: Cursor) -> list[Raw] | None:
+    """`<function=name>`, `<invoke name="…">` and their like, with JSON or elements inside.
 
-
-def named_function(c: Cursor) -> list[Raw] | None:
-    """`<function name="…"><param name="…">` (MiniCPM); other documents have such tags, too."""
+    Other documents have such elements, too: without a call in it, it must name an offered tool.
+    """
     found = _element(c)
-    return found if found and c.offer.find(found[0].name) else None
-
-
-def invoke(c: Cursor) -> list[Raw] | None:
-    """`<invoke name="…"><parameter name="…">`: Anthropic, MiniMax, Step-3, DeepSeek's DSML."""
-    return _element(c)
+    known = found and (found[0].arguments or c.offer.find(found[0].name))
+    return found if known else None
 
 
 def _element(c: Cursor) -> list[Raw] | None:
@@ -57,23 +51,45 @@ def _element(c: Cursor) -> list[Raw] | None:
 
 def _with_json(c: Cursor, name: str) -> Raw:
     json = c.json()
-    return Raw(name, json.value, json.fault) if json else Raw(name, fault="unreadable arguments")
+    if json is None:
+        return Raw(name, fault="unreadable arguments")
+    return Raw(name, json.value, json.fault, whole=json.whole)
 
 
 def _with_elements(c: Cursor, name: str) -> Raw:
     arguments: dict[str, str] = {}
     fault = ""
+    tag: re.Match[str] | None = None
     while not fault:
         c.space()
         begin = c.at
         tag = c.match(_TAG, _TAG_LENGTH) if c.char() == "<" else None
-        if not tag or tag["end"] or tag["call"]:
+        if tag and not (tag["end"] or tag["call"]):
+            key = tag["a"] or tag["b"] or tag["c"] or ""
+            arguments[key], fault = _value(c)
+        elif not tag and c.char() == "<" and (key := _own_key(c, name)):
+            arguments[key], fault = _until_closed(c, key)
+        else:
             if tag and tag["call"] and not tag["end"]:
                 c.at = begin  # the next call; the end of this one was forgotten
             break
-        key = tag["a"] or tag["b"] or tag["c"] or ""
-        arguments[key], fault = _value(c)
-    return Raw(name, arguments, fault, texts=True)
+    return Raw(name, arguments, fault, texts=True, whole=bool(tag and tag["end"]))
+
+
+def _own_key(c: Cursor, name: str) -> str | None:
+    """The argument whose element of its own name begins here."""
+    begin = c.at
+    tool = c.offer.find(name)
+    key = c.match(_KEY, 80)
+    if key and tool and key["key"] in (tool.parameters.get("properties") or {}):
+        return key["key"]
+    c.at = begin
+    return None
+
+
+def _until_closed(c: Cursor, key: str) -> tuple[str, str]:
+    text, found = c.until(re.compile(f"</{re.escape(key)}>"))
+    return without_edges(text), "" if found else CUT_OFF
 
 
 def _value(c: Cursor) -> tuple[str, str]:
@@ -106,48 +122,47 @@ def old_invoke(c: Cursor) -> list[Raw] | None:
     head = c.match(_OLD_HEAD)
     if not head:
         return None
-    arguments, fault = _children(c, "parameters")
+    arguments, fault, whole = _children(c, "parameters")
     c.space()
     c.take("</invoke>")
-    return [Raw(head["name"], arguments, fault, texts=True)]
+    return [Raw(head["name"], arguments, fault, texts=True, whole=whole)]
 
 
-def own_element(c: Cursor, name: str) -> list[Raw] | None:
-    """`<get_weather><city>…</city></get_weather>`, or with JSON inside: Cline and its kin."""
-    tool = c.offer.find(name)
+def own_element(c: Cursor, name: str, prefix: str = "") -> list[Raw] | None:
+    """`<get_weather><city>…</city></get_weather>`, or with JSON inside."""
+    closing = prefix + name
     c.space()
     if c.char() == "{":
         json = c.json()
         c.space()
-        ended = c.take(f"</{name}>")
-        return [Raw(name, json.value, json.fault)] if json and ended else None
+        ended = c.take(f"</{closing}>")
+        return [Raw(name, json.value, json.fault, whole=True)] if json and ended else None
     begin = c.at
-    key = c.match(_KEY, 80) if c.char() == "<" else None
-    known = (tool.parameters.get("properties") or {}) if tool else {}
-    if not key or key["key"] not in known:
+    if c.char() != "<" or not _own_key(c, name):
         return None
     c.at = begin
-    arguments, fault = _children(c, name)
-    return [Raw(name, arguments, fault, texts=True)]
+    arguments, fault, whole = _children(c, closing)
+    return [Raw(name, arguments, fault, texts=True, whole=whole)]
 
 
-def _children(c: Cursor, parent: str) -> tuple[dict[str, str], str]:
+def _children(c: Cursor, parent: str) -> tuple[dict[str, str], str, bool]:
+    """The arguments, what is wrong with them, and whether the closing tag came."""
     arguments: dict[str, str] = {}
     while True:
         c.space()
-        if c.take(f"</{parent}>") or c.char() != "<":
-            return arguments, ""
+        if c.take(f"</{parent}>"):
+            return arguments, "", True
         begin = c.at
-        key = c.match(_KEY, 80)
+        key = c.match(_KEY, 80) if c.char() == "<" else None
         if not key:
             c.at = begin
-            return arguments, ""
-        text, found = c.until(re.compile(f"</{re.escape(key['key'])}>"))
-        arguments[key["key"]] = without_edges(text)
-        if not found:
-            return arguments, CUT_OFF
+            return arguments, "", False
+        arguments[key["key"]], fault = _until_closed(c, key["key"])
+        if fault:
+            return arguments, fault, False
 
 
+_STRAY_END = re.compile(r"</arg_(?:key|value)>")
 _ARGUMENT_KEY = re.compile(r"\s*<arg_key>\s*(?P<key>[^<]{1,120}?)\s*</arg_key>\s*<arg_value>")
 _ARGUMENT_END = re.compile(r"</arg_value>(?=\s*(?:<arg_key>|</))|(?=\n<arg_key>)")
 _ARGUMENT_END_AT_LAST = re.compile(r"</arg_value>|(?=</tool_call>)")
@@ -157,8 +172,9 @@ def arg_keys(c: Cursor) -> list[Raw] | None:
     """`name`, then `<arg_key>…</arg_key><arg_value>…</arg_value>` for each argument: GLM."""
     name = c.word()
     c.space()
-    if c.offer.find(name) and c.sees("</tool_call>"):
-        return [Raw(name)]
+    if c.offer.find(name) and c.sees("</"):
+        c.match(_STRAY_END, 40)
+        return [Raw(name, whole=True)]
     if not name or not c.sees("<arg_key>"):
         return None
     arguments: dict[str, str] = {}
@@ -175,4 +191,5 @@ def arg_keys(c: Cursor) -> list[Raw] | None:
             text, found = c.until(_ARGUMENT_END_AT_LAST)
         arguments[key["key"]], fault = without_edges(text), "" if found else CUT_OFF
         c.space()
-    return [Raw(name, arguments or MISSING, fault, texts=True)]
+    whole = c.sees("</tool_call>")
+    return [Raw(name, arguments or MISSING, fault, texts=True, whole=whole)]

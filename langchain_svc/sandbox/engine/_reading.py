@@ -96,11 +96,20 @@ def _transcript(text: str) -> list[tuple[str, str]]:
     return turns if turns[-1][1] else turns[:-1]
 
 
+_SYSTEM = re.compile(r"<system_message>\n(.*?)\n</system_message>\s*", re.DOTALL)
+_SPEAKER = re.compile(r'<user_message name="([^"]*)">\n(.*?)\n</user_message>', re.DOTALL)
+
+
 def _turns(messages: Sequence[Mapping[str, str]]) -> list[tuple[str, str]]:
     turns: list[tuple[str, str]] = []
     for message in messages:
         role = _ROLES.get(str(message.get("role", "user")).lower(), "user")
         text = str(message.get("content") or "")
+        if role == "user":  # elements that tell who speaks in a turn of the user
+            turns += [("system", found[1]) for found in _SYSTEM.finditer(text)]
+            text = _SPEAKER.sub(r"\1: \2", _SYSTEM.sub("", text))
+            if not text:
+                continue
         turns += _transcript(text) if role == "user" and len(messages) == 1 else [(role, text)]
     return turns
 

@@ -1,0 +1,122 @@
+"""The arguments of a call while they are written, for those who want them before the call is known.
+
+Only a call in our own form is followed: the name stands before the arguments there, and their JSON
+is yielded as the model writes it. What the whole call turns out to be is still the parser's to say.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from .brackets import Brackets
+from .calls import BadCall, Call
+
+_HEAD = re.compile(
+    r'<tool_call>\s*\{\s*"name"\s*:\s*"(?P<name>[^"\\]{1,100})"\s*,\s*'
+    r'"(?:arguments|parameters)"\s*:\s*(?=\{)'
+)
+_LONGEST_HEAD = 300
+_CLOSERS = {"{": "}", "[": "]"}
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A call begins."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Written:
+    """A piece of the JSON of its arguments."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The call is whole, and known: what was written of it is its arguments, or it is bad.
+
+    Attributes:
+        call: What it turned out to be.
+        rest: What has to follow what was written. Where the call is bad, it is a bracket that
+            closes nothing, so that nobody completes the arguments.
+    """
+
+    call: Call | BadCall
+    rest: str
+
+
+class Arguments:
+    """Follows the arguments of one call.
+
+    Args:
+        holds: Whether what has been written so far must be held back.
+    """
+
+    def __init__(self, holds: Callable[[str], bool]) -> None:
+        self._holds = holds
+        self._brackets = Brackets()
+        self._written: list[str] = []
+        self._size = 0
+        self.begun = False
+        self.over = False  # this is not a call that can be followed
+
+    def begin(self, held: str) -> list[Begun | Written]:
+        """See whether the text that is held back begins a call, and shows its arguments."""
+        head = _HEAD.match(held)
+        if head is None:
+            self.over = len(held) > _LONGEST_HEAD
+        elif not self._holds(held):
+            self.begun = True
+            return [Begun(head["name"]), *self.feed(held[head.end() :])]
+        return []
+
+    def feed(self, text: str) -> list[Begun | Written]:
+        """The next piece of the text."""
+        if self._brackets.closed:
+            return []
+        size = self._brackets.feed(text)
+        piece = text if size is None else text[: size - self._size]
+        self._size += len(piece)
+        if piece:
+            self._written.append(piece)
+        return [Written(piece)] if piece else []
+
+    def end(self, call: Call | BadCall) -> Ended:
+        """The parser has read the call."""
+        written = "".join(self._written)
+        closers, in_string = _open(written)
+        if isinstance(call, BadCall):
+            return Ended(call, _poison(closers, in_string=in_string))
+        try:
+            arguments = json.loads(written + closers)
+        except ValueError:
+            reason = "the arguments are not JSON as they were written"
+            bad = BadCall(call.name, call.source, reason, asked=True)
+            return Ended(bad, _poison(closers, in_string=in_string))
+        return Ended(Call(call.name, arguments, call.problems, call.source, asked=True), closers)
+
+
+def _open(text: str) -> tuple[str, bool]:
+    """What closes the brackets that are open in a piece of JSON, and whether a string is open."""
+    closers: list[str] = []
+    in_string = escaped = False
+    for char in text:
+        if in_string:
+            in_string, escaped = (char != '"' or escaped), (char == "\\" and not escaped)
+        elif char == '"':
+            in_string = True
+        elif char in _CLOSERS:
+            closers.append(_CLOSERS[char])
+        elif char in "}]" and closers:
+            closers.pop()
+    return "".join(reversed(closers)), in_string
+
+
+def _poison(closers: str, *, in_string: bool) -> str:
+    wrong = "]" if closers[:1] != "]" else "}"
+    return '"' * in_string + wrong
