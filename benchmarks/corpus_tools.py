@@ -6,12 +6,12 @@ python <corpora>/score.py stream benchmarks.corpus_tools:parse_chunks -vv
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from typing import Any
 
 from langchain_svc._toolcalls import parse as parser
-from langchain_svc._toolcalls.stream import Arguments, CallStart, Content, StreamParser
+from langchain_svc._toolcalls.scanner import Prose
+from langchain_svc._toolcalls.stream import StreamParser
 
 Found = tuple[str, list[dict[str, Any]]]
 
@@ -31,11 +31,7 @@ def parse(text: str, tools: list[dict[str, Any]]) -> Found:
 def parse_chunks(chunks: Iterable[str], tools: list[dict[str, Any]]) -> Found:
     """The same, of an answer that comes in pieces."""
     stream = StreamParser(tools_of(tools))
-    events = [event for chunk in chunks for event in stream.feed(chunk)] + stream.finish()
-    names = {event.index: event.name for event in events if isinstance(event, CallStart)}
-    texts = dict.fromkeys(names, "")
-    for event in events:
-        if isinstance(event, Arguments):
-            texts[event.index] += event.text
-    content = "".join(event.text for event in events if isinstance(event, Content))
-    return content, [{"name": names[at], "args": json.loads(texts[at])} for at in names]
+    pieces = [piece for chunk in chunks for piece in stream.feed(chunk)] + [*stream.finish()]
+    content = "".join(piece.text for piece in pieces if isinstance(piece, Prose))
+    calls = [piece for piece in pieces if isinstance(piece, parser.Call)]
+    return content, [{"name": call.name, "args": call.arguments} for call in calls]
