@@ -62,6 +62,7 @@ class Play:
         self._ids = itertools.count(1)
         self._lock = threading.Lock()
         self.requests: list[dict[str, Any]] = []
+        self.other: list[dict[str, Any]] = []  # what came to other addresses
 
     def __enter__(self) -> Play:
         play = self
@@ -71,12 +72,18 @@ class Play:
 
             def do_POST(self):
                 body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-                status, kind, data = play._reply(body, native="/openai/" in self.path)
+                if self.path.endswith("/chat/completions"):
+                    status, kind, data = play._reply(body, native="/openai/" in self.path)
+                else:
+                    play.other.append(body)
+                    status, kind, data = 200, "application/json", b"{}"
                 self.send_response(status)
                 self.send_header("content-type", kind)
                 self.send_header("content-length", str(len(data)))
                 self.end_headers()
                 self.wfile.write(data)
+
+            do_PATCH = do_POST  # noqa: N815
 
             def log_message(self, *_):
                 pass

@@ -117,9 +117,12 @@ def environment(needs: tuple[str, ...]) -> str:
     if not (place / "done").exists():
         uv = find_uv_bin()
         env = {**os.environ, **QUIET}
+        install = [uv, "pip", "install", "--quiet", "--python", python]
+        alone = needs[0] == "--no-deps"  # what it needs cannot be had beside LangChain 1
         for command in (
             [uv, "venv", "--clear", "--quiet", "--python", sys.executable, str(place)],
-            [uv, "pip", "install", "--quiet", "--python", python, *ALWAYS, *needs],
+            [*install, *ALWAYS] if alone else [*install, *ALWAYS, *needs],
+            *([[*install, *needs]] if alone else []),
         ):
             subprocess.run(command, check=True, capture_output=True, text=True, env=env)
         (place / "done").touch()
