@@ -22,6 +22,8 @@ class Program:
     """What to install beyond the extra `dropin`; such a program gets an environment of its own."""
     third_party: str
     """Why the program does not take the model, where that is the program's own doing."""
+    python: tuple[int, int]
+    """The oldest Python that the program runs on."""
     check: Callable[[], None]
 
     @property
@@ -33,14 +35,18 @@ PROGRAMS: dict[str, Program] = {}
 
 
 def program(
-    name: str, of: str, *needs: str, third_party: str = ""
+    name: str,
+    of: str,
+    *needs: str,
+    third_party: str = "",
+    python: tuple[int, int] = (3, 10),
 ) -> Callable[[Callable[[], None]], Callable[[], None]]:
     """Enter a script, which raises where something is not as it should be."""
 
     def enter(check: Callable[[], None]) -> Callable[[], None]:
         if name in PROGRAMS:
             raise ValueError(f"two programs are named {name}")
-        PROGRAMS[name] = Program(name, of, needs, third_party, check)
+        PROGRAMS[name] = Program(name, of, needs, third_party, python, check)
         return check
 
     return enter

@@ -15,6 +15,7 @@ import platform
 import signal
 import subprocess
 import sys
+import time
 import traceback
 from collections import defaultdict
 from datetime import datetime, timezone
@@ -57,6 +58,7 @@ def main() -> int:
         for one in chosen:
             print(json.dumps(outcome(one)), flush=True)
         return 0
+    chosen = [one for one in chosen if sys.version_info >= one.python]
     results = run([one for one in chosen if not (args.quick and one.needs)])
     if args.write:
         table(known, results)
@@ -73,7 +75,7 @@ def outcome(one: Program) -> dict[str, str]:
 
     signal.signal(signal.SIGALRM, out_of_time)
     signal.alarm(SECONDS)
-    error = ""
+    error, began = "", time.monotonic()
     try:
         one.check()
     except BaseException:  # a program may exit, too
@@ -84,7 +86,8 @@ def outcome(one: Program) -> dict[str, str]:
         found = version(one.of)
     except PackageNotFoundError:
         found = ""
-    return {"name": one.name, "version": found, "error": error}
+    seconds = f"{time.monotonic() - began:.1f} s"
+    return {"name": one.name, "version": found, "error": error, "seconds": seconds}
 
 
 def run(chosen: list[Program]) -> dict[str, dict[str, str]]:
@@ -103,7 +106,9 @@ def run(chosen: list[Program]) -> dict[str, dict[str, str]]:
             lost = {"name": name, "version": "", "error": "did not run: see above"}
             results[name] = came.get(name, lost)
             error = results[name]["error"]
-            print(f"{'FAILS' if error else 'works'}  {name}  {error and chr(10) + error}", flush=True)
+            print(
+                f"{'FAILS' if error else 'works'}  {name}  {error and chr(10) + error}", flush=True
+            )
     return results
 
 

@@ -13,7 +13,9 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from player import Play, calls, on_both, same
 from registry import program
 
-PROMPT = ChatPromptTemplate.from_messages([("human", "{input}"), ("placeholder", "{agent_scratchpad}")])
+PROMPT = ChatPromptTemplate.from_messages(
+    [("human", "{input}"), ("placeholder", "{agent_scratchpad}")]
+)
 DOCS = [Document("The sea is blue.", metadata={"n": 1}), Document("Grass is green.")]
 BROKEN = "<tool_call>\nadd one and two\n</tool_call>"
 
@@ -90,7 +92,11 @@ def text_agents():
         [("system", "{tools} {tool_names}"), ("human", "{input}\n{agent_scratchpad}")]
     )
     json_chat = ChatPromptTemplate.from_messages(
-        [("system", "{tools} {tool_names}"), ("human", "{input}"), ("placeholder", "{agent_scratchpad}")]
+        [
+            ("system", "{tools} {tool_names}"),
+            ("human", "{input}"),
+            ("placeholder", "{agent_scratchpad}"),
+        ]
     )
     xml = PromptTemplate.from_template("{tools} {input} {agent_scratchpad}")
     for make, prompt, script in (
@@ -160,11 +166,15 @@ def retrieval():
     )
     on_both(
         ["The sea."],
-        lambda m: RetrievalQA.from_chain_type(m, retriever=store().as_retriever()).invoke("x")["result"],
+        lambda m: RetrievalQA.from_chain_type(m, retriever=store().as_retriever()).invoke("x")[
+            "result"
+        ],
     )
 
     def chain(model):
-        ask = ChatPromptTemplate.from_messages([("placeholder", "{chat_history}"), ("human", "{input}")])
+        ask = ChatPromptTemplate.from_messages(
+            [("placeholder", "{chat_history}"), ("human", "{input}")]
+        )
         answer = ChatPromptTemplate.from_template("{context}\n{input}")
         retriever = create_history_aware_retriever(model, store().as_retriever(), ask)
         made = create_retrieval_chain(retriever, create_stuff_documents_chain(model, answer))

@@ -9,7 +9,13 @@ import pickle
 from typing import Annotated, Any
 
 from common import ASK, GOOD, ONE_TWO, Meeting, add, shape
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage, trim_messages
+from langchain_core.messages import (
+    AIMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+    trim_messages,
+)
 from langchain_core.tools import InjectedToolCallId, tool
 from langgraph.prebuilt import InjectedState
 from player import Play, calls, on_both, same
@@ -267,6 +273,7 @@ def parsers():
 def injected():
     """InjectedState and InjectedToolCallId, which the model never sees."""
     from langchain.agents import create_agent
+
     @tool
     def count(
         what: str,
@@ -277,7 +284,7 @@ def injected():
         return f"{what}: {len(state['messages'])}, {bool(call)}"
 
     script = [calls(("count", {"what": "all"})), "done"]
-    came, play = on_both(script, lambda m: shape(create_agent(m, [count]).invoke(ASK)))
+    came, _ = on_both(script, lambda m: shape(create_agent(m, [count]).invoke(ASK)))
     same(came[2][1], "all: 2, True")
 
 
@@ -312,7 +319,9 @@ def threads():
             ]
             same(play.svc().bind_tools([add]).invoke(history).text, "on we go")
             assert '{"name": "add", "arguments": {"a": 1, "b": 2}}' in play.asked[0], play.asked
-    refusal = AIMessage([{"type": "refusal", "refusal": "no"}, {"type": "non_standard", "value": {}}])
+    refusal = AIMessage(
+        [{"type": "refusal", "refusal": "no"}, {"type": "non_standard", "value": {}}]
+    )
     with Play(["on we go"]) as play:
         same(play.svc().invoke([HumanMessage("x"), refusal, HumanMessage("y")]).text, "on we go")
 

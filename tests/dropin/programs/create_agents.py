@@ -42,7 +42,7 @@ def wrong_calls():
         for script in ([calls(wrong), "recovered"], [calls(wrong, text="I will."), "recovered"]):
             _, play = on_both(script, lambda m: shape(create_agent(m, [add]).invoke(ASK)))
             same(len(play.requests), 2)
-            assert "status=\"error\"" in play.asked[-1]
+            assert 'status="error"' in play.asked[-1]
 
 
 @program("create_agent: an unreadable call", "langchain")
@@ -64,7 +64,10 @@ def stream_modes():
 
     script = [calls(ONE_TWO), "It is three."]
     for mode in ("values", "updates", "debug", "tasks"):
-        on_both(script, lambda m, mode=mode: len(list(create_agent(m, [add]).stream(ASK, stream_mode=mode))))
+        on_both(
+            script,
+            lambda m, mode=mode: len(list(create_agent(m, [add]).stream(ASK, stream_mode=mode))),
+        )
 
     def told(chunks):
         ai = [c for c, _ in chunks if c.type == "AIMessageChunk"]
@@ -100,7 +103,11 @@ def events_v3():
 
     def kinds(model):
         events = list(model.bind_tools([add]).stream_events("x", version="v3"))
-        return [e["event"] for i, e in enumerate(events) if not i or e["event"] != events[i - 1]["event"]]
+        return [
+            e["event"]
+            for i, e in enumerate(events)
+            if not i or e["event"] != events[i - 1]["event"]
+        ]
 
     ours, _ = on_both(script, kinds)
     same((ours[0], ours[-1]), ("message-start", "message-finish"))
@@ -113,10 +120,13 @@ def tool_strategy():
     from langchain.agents.structured_output import ToolStrategy
 
     bad = calls(("Meeting", {"city": "Rome", "people": "many"}))
+
+    def run(model):
+        agent = create_agent(model, [], response_format=ToolStrategy(Meeting))
+        return agent.invoke(ASK)["structured_response"]
+
     for times in range(4):
-        script = [bad] * times + [calls(("Meeting", GOOD))]
-        agent = lambda m: create_agent(m, [], response_format=ToolStrategy(Meeting))  # noqa: E731
-        came, play = on_both(script, lambda m: agent(m).invoke(ASK)["structured_response"])
+        came, play = on_both([bad] * times + [calls(("Meeting", GOOD))], run)
         same((came, len(play.requests)), (Meeting(**GOOD), times + 1))
 
 
@@ -147,4 +157,38 @@ def provider_strategy():
         ):
             made = lambda m: create_agent(m, tools, response_format=ProviderStrategy(form))  # noqa: B023, E731
             came, _ = on_both(script, lambda m: made(m).invoke(ASK)["structured_response"])  # noqa: B023
-            same(came if isinstance(came, dict) else {"city": came.city, "people": came.people}, GOOD)
+            same(
+                came if isinstance(came, dict) else {"city": came.city, "people": came.people}, GOOD
+            )
+
+
+@program("create_agent: stream_events v3", "langchain")
+def agent_events_v3():
+    """The typed events of a whole run: messages and tools."""
+    from langchain.agents import create_agent
+
+    def methods(model):
+        events = create_agent(model, [add]).stream_events(ASK, version="v3")
+        return sorted({event["method"] for event in events})
+
+    came, _ = on_both([calls(ONE_TWO), "3"], methods)
+    assert "messages" in came, came
+
+
+@program(
+    "output_version v1, streamed",
+    "langchain-core",
+    third_party="LangChain merges a call into the text block before it, for every model; `tool_calls` is right",
+)
+def output_version():
+    """Text, then a call, as v1 content blocks."""
+
+    def run(model):
+        chunks = list(model.bind_tools([add]).stream("x"))
+        whole = sum(chunks[1:], chunks[0])
+        same([block["type"] for block in whole.content_blocks], ["text"])  # if not: change the note
+        return [(c["name"], c["args"]) for c in whole.tool_calls]
+
+    for make in (Play.svc, Play.openai):
+        with Play([calls(ONE_TWO, text="I add.")]) as play:
+            same(run(make(play, output_version="v1")), [ONE_TWO])

@@ -172,7 +172,9 @@ def tools():
     on_both(['{"tools": ["add"]}', calls(ONE_TWO), '{"tools": ["add"]}', "3"], select)
 
     def emulate(model):
-        return shape(create_agent(model, [add], middleware=[LLMToolEmulator(model=model)]).invoke(ASK))
+        return shape(
+            create_agent(model, [add], middleware=[LLMToolEmulator(model=model)]).invoke(ASK)
+        )
 
     on_both([calls(ONE_TWO), "about 3", "done"], emulate)
     shell = [calls(("shell", {"command": "echo hello"})), "done"]
@@ -223,7 +225,10 @@ def words():
         model = play.svc()
         same(model.invoke("x", max_tokens=10.0, stop=None).text, "ok")
         same(play.requests[0]["max_tokens"], 10)
-        for word, hint in ({"seed": 1}, "extra_body"), ({"functions": [{"name": "f"}]}, "bind_tools"):
+        for word, hint in (
+            ({"seed": 1}, "extra_body"),
+            ({"functions": [{"name": "f"}]}, "bind_tools"),
+        ):
             try:
                 model.invoke("x", **word)
             except (SvcRequestError, TypeError) as error:

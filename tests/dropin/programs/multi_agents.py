@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import warnings
 
 from common import ASK, GOOD, ONE_TWO, Meeting, add, shape
 from player import Play, calls, on_both, same
@@ -60,7 +59,7 @@ def swarm():
         same((came[-1][1], len(play.requests)), ("Bob says 3.", len(script)))
 
 
-@program("deepagents", "deepagents")
+@program("deepagents", "deepagents", python=(3, 11))
 def deepagents():
     """Files, a subagent, a tool that is not there (`write_todo`), by instance and by "svc:..."."""
     from deepagents import create_deep_agent
@@ -100,7 +99,9 @@ def trustcall():
     def answer(text):
         if "many" not in text:
             return calls(("Meeting", {"city": "Rome", "people": "many"}))
-        return calls(("PatchFunctionErrors", {"json_doc_id": "", "planned_edits": "", "patches": fix}))
+        return calls(
+            ("PatchFunctionErrors", {"json_doc_id": "", "planned_edits": "", "patches": fix})
+        )
 
     came, play = on_both(answer, extract)
     same((came, len(play.requests)), ([Meeting(**GOOD)], 2))
@@ -108,7 +109,9 @@ def trustcall():
     def update(model):
         extractor = create_extractor(model, tools=[Meeting], tool_choice="Meeting")
         existing = {"Meeting": {"city": "Rome", "people": 2}}
-        return extractor.invoke({"messages": [("user", "one more")], "existing": existing})["responses"]
+        return extractor.invoke({"messages": [("user", "one more")], "existing": existing})[
+            "responses"
+        ]
 
     patch_doc = {
         "json_doc_id": "Meeting",
@@ -130,7 +133,9 @@ def langmem():
 
     def remember(model):
         manager = create_memory_manager(model, enable_inserts=True)
-        return [m.content.content for m in manager.invoke({"messages": talk}, {"recursion_limit": 9})]
+        return [
+            m.content.content for m in manager.invoke({"messages": talk}, {"recursion_limit": 9})
+        ]
 
     came, _ = on_both([calls(("Memory", {"content": "Lives in Rome."})), "Done."], remember)
     same(came, ["Lives in Rome."])

@@ -107,7 +107,9 @@ def schemas():
     """Recursive, discriminated, dates, enums, sets, aliases, validators, $defs: each with three methods; include_raw."""
     for schema, data in CASES:
         for method in METHODS:
-            answer = calls((schema.__name__, data)) if method == "function_calling" else json.dumps(data)
+            answer = (
+                calls((schema.__name__, data)) if method == "function_calling" else json.dumps(data)
+            )
             with Play([answer, answer]) as play:
                 model = play.svc()
                 structured = model.with_structured_output(schema, method=method)
@@ -142,7 +144,10 @@ def lists():
 def streams():
     """Partial objects of a dict schema; the last is the whole one."""
     schema = {**Meeting.model_json_schema(), "title": "Meeting"}
-    for method, answer in (("json_schema", json.dumps(GOOD)), ("function_calling", calls(("Meeting", GOOD)))):
+    for method, answer in (
+        ("json_schema", json.dumps(GOOD)),
+        ("function_calling", calls(("Meeting", GOOD))),
+    ):
         with Play([answer]) as play:
             pieces = list(play.svc().with_structured_output(schema, method=method).stream("x"))
             same(pieces[-1], GOOD)
@@ -159,7 +164,11 @@ class Point:
 @program("bind_tools: forms of tools and choices", "langchain-core")
 def forms():
     """Functions, classes, dataclass, TypedDict, OpenAI's (also flat) and Anthropic's dicts; 8 choices; no tools; twice."""
-    openai = {"name": "add", "description": "Add.", "parameters": add.args_schema.model_json_schema()}
+    openai = {
+        "name": "add",
+        "description": "Add.",
+        "parameters": add.args_schema.model_json_schema(),
+    }
     anthropic = {"name": "add", "description": "Add.", "input_schema": openai["parameters"]}
     nested = {"type": "function", "function": openai}
     flat = {"type": "function", **openai}
@@ -168,7 +177,16 @@ def forms():
             message = play.svc().bind_tools([form]).invoke("x")
             same(message.tool_calls[0]["args"], {"a": 1, "b": 2})
     named = {"type": "function", "function": {"name": "add"}}
-    for choice in (None, "auto", "any", "required", True, "add", named, {"type": "tool", "name": "add"}):
+    for choice in (
+        None,
+        "auto",
+        "any",
+        "required",
+        True,
+        "add",
+        named,
+        {"type": "tool", "name": "add"},
+    ):
         with Play([calls(("add", {"a": 1, "b": 2}))]) as play:
             message = play.svc().bind_tools([add], tool_choice=choice).invoke("x")
             same(len(message.tool_calls), 1)

@@ -57,7 +57,11 @@ def chatbot():
 
     def run(model):
         def talk(state):
-            return {"messages": [model.invoke([("system", state.get("summary", "")), *state["messages"]])]}
+            return {
+                "messages": [
+                    model.invoke([("system", state.get("summary", "")), *state["messages"]])
+                ]
+            }
 
         def summarize(state):
             summary = model.invoke([*state["messages"], HumanMessage("Sum up.")]).text
@@ -68,7 +72,9 @@ def chatbot():
         graph.add_node(talk)
         graph.add_node(summarize)
         graph.add_edge(START, "talk")
-        graph.add_conditional_edges("talk", lambda s: "summarize" if len(s["messages"]) > 2 else END)
+        graph.add_conditional_edges(
+            "talk", lambda s: "summarize" if len(s["messages"]) > 2 else END
+        )
         app = graph.compile(checkpointer=InMemorySaver())
         config = {"configurable": {"thread_id": "1"}}
         app.invoke({"messages": [("user", "one")]}, config)
@@ -100,9 +106,15 @@ def extraction():
     history = tool_example_to_messages("3 people in Rome", [found], ai_response="Found.")
     answer = {"meetings": [GOOD, {"city": "Oslo", "people": 2}]}
     ask = [*history, HumanMessage("x")]
-    for method, script in (("function_calling", [calls(("Meetings", answer))]), ("json_schema", [json.dumps(answer)])):
+    for method, script in (
+        ("function_calling", [calls(("Meetings", answer))]),
+        ("json_schema", [json.dumps(answer)]),
+    ):
         came, _ = on_both(
-            script, lambda m, method=method: m.with_structured_output(Meetings, method=method).invoke(ask).model_dump()
+            script,
+            lambda m, method=method: (
+                m.with_structured_output(Meetings, method=method).invoke(ask).model_dump()
+            ),
         )
         same(came, answer)
     on_both(['{"mood": "sad"}'], lambda m: m.with_structured_output(Tag).invoke("x").mood)
@@ -114,7 +126,9 @@ def database():
     from sqlalchemy import create_engine, text
     from sqlalchemy.pool import StaticPool
 
-    engine = create_engine("sqlite://", poolclass=StaticPool, connect_args={"check_same_thread": False})
+    engine = create_engine(
+        "sqlite://", poolclass=StaticPool, connect_args={"check_same_thread": False}
+    )
     with engine.begin() as connection:
         connection.execute(text("create table people (name text)"))
         connection.execute(text("insert into people values ('Ann'), ('Bob')"))
@@ -138,11 +152,18 @@ def sql():
     same(came[2][1], "[(2,)]")
     on_both(
         script,
-        lambda m: create_sql_agent(m, db=database(), agent_type="tool-calling").invoke("x")["output"],
+        lambda m: create_sql_agent(m, db=database(), agent_type="tool-calling").invoke("x")[
+            "output"
+        ],
     )
-    react = [f"Thought: ask\nAction: sql_db_query\nAction Input: {query}\nObservation: 9", "Final Answer: Two."]
+    react = [
+        f"Thought: ask\nAction: sql_db_query\nAction Input: {query}\nObservation: 9",
+        "Final Answer: Two.",
+    ]
     with Play(react) as play:
-        agent = create_sql_agent(play.svc(), db=database(), agent_type="zero-shot-react-description")
+        agent = create_sql_agent(
+            play.svc(), db=database(), agent_type="zero-shot-react-description"
+        )
         same(agent.invoke("x")["output"], "Two.")
 
 
@@ -167,7 +188,9 @@ def graph_documents():
     for make in (Play.svc, Play.openai):
         for answer in (calls(("DynamicGraph", found)), json.dumps(found)):
             with Play([answer]) as play:
-                made = LLMGraphTransformer(llm=make(play)).convert_to_graph_documents([Document("x")])
+                made = LLMGraphTransformer(llm=make(play)).convert_to_graph_documents(
+                    [Document("x")]
+                )
                 if made[0].nodes:
                     break
         same((len(made[0].nodes), len(made[0].relationships)), (2, 1))
@@ -178,14 +201,19 @@ def community():
     """A structured query out of a question; a cache in a file."""
     import tempfile
 
-    from langchain_classic.chains.query_constructor.base import AttributeInfo, load_query_constructor_runnable
+    from langchain_classic.chains.query_constructor.base import (
+        AttributeInfo,
+        load_query_constructor_runnable,
+    )
     from langchain_community.cache import SQLiteCache
 
     attributes = [AttributeInfo(name="year", description="The year", type="integer")]
     answer = '```json\n{"query": "sea", "filter": "gt(\\"year\\", 1990)"}\n```'
     on_both(
         [answer],
-        lambda m: str(load_query_constructor_runnable(m, "Films", attributes).invoke({"query": "x"})),
+        lambda m: str(
+            load_query_constructor_runnable(m, "Films", attributes).invoke({"query": "x"})
+        ),
     )
     with tempfile.TemporaryDirectory() as folder, Play(["hi"]) as play:
         model = play.svc(cache=SQLiteCache(f"{folder}/cache.db"))
