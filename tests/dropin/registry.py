@@ -23,7 +23,7 @@ class Program:
     third_party: str
     """Why the program does not take the model, where that is the program's own doing."""
     python: tuple[int, int]
-    """The oldest Python that the program runs on."""
+    """The oldest Python on which it runs, or on which LangGraph streams what is awaited."""
     check: Callable[[], None]
 
     @property

@@ -36,7 +36,6 @@ QUIET = {
     "RAGAS_DO_NOT_TRACK": "true",
     "MEM0_TELEMETRY": "false",
     "CREWAI_DISABLE_TELEMETRY": "true",
-    "OTEL_SDK_DISABLED": "false",
     "ANONYMIZED_TELEMETRY": "false",
     "LANGSMITH_TRACING": "false",
 }
@@ -103,12 +102,10 @@ def run(chosen: list[Program]) -> dict[str, dict[str, str]]:
             came = {}
             print(error.stderr)
         for name in names:
-            lost = {"name": name, "version": "", "error": "did not run: see above"}
-            results[name] = came.get(name, lost)
-            error = results[name]["error"]
-            print(
-                f"{'FAILS' if error else 'works'}  {name}  {error and chr(10) + error}", flush=True
-            )
+            lost = {"name": name, "version": "", "error": "it did not run\n", "seconds": ""}
+            one = results[name] = came.get(name, lost)
+            verdict = "FAILS" if one["error"] else "works"
+            print(f"{verdict} {one['seconds']:>7}  {name}\n{one['error']}", end="", flush=True)
     return results
 
 

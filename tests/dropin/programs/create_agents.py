@@ -81,7 +81,7 @@ def stream_modes():
     on_both(script, lambda m: told(asyncio.run(alist(create_agent(m, [add])))))
 
 
-@program("create_agent: astream_events v2", "langchain")
+@program("create_agent: astream_events v2", "langchain", python=(3, 11))
 def events_v2():
     """Every event's name; the end of each model run carries its usage."""
     from langchain.agents import create_agent

@@ -223,7 +223,7 @@ def words():
 
     with Play(["ok"]) as play:
         model = play.svc()
-        same(model.invoke("x", max_tokens=10.0, stop=None).text, "ok")
+        same(model.invoke("x", max_tokens=10.0, stop="").text, "ok")
         same(play.requests[0]["max_tokens"], 10)
         for word, hint in (
             ({"seed": 1}, "extra_body"),

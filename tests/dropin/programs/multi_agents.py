@@ -122,7 +122,7 @@ def trustcall():
     same(came, [Meeting(**GOOD)])
 
 
-@program("langmem", "langmem")
+@program("langmem", "langmem", python=(3, 11))
 def langmem():
     """Memories out of a conversation, and a running summary of a long one."""
     from langchain_core.messages import AIMessage, HumanMessage
@@ -175,7 +175,7 @@ def mcp():
             assert wanted in play.asked[-1], play.asked[-1]
 
 
-@program("ag-ui-langgraph (CopilotKit)", "ag-ui-langgraph")
+@program("ag-ui-langgraph (CopilotKit)", "ag-ui-langgraph", python=(3, 11))
 def ag_ui():
     """The events of two calls come in order: start, arguments and end of one, then of the other."""
     from ag_ui.core import RunAgentInput, UserMessage
