@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from langchain_core.utils import from_env
 from pydantic import Field, model_validator
+from typing_extensions import Self
 
 from ._settings import ServiceSettings
 from .config import ENV_BASE_URL, check_url
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 
 class GeneralSettings(ServiceSettings):

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from langchain_core.messages import BaseMessage, HumanMessage
 from pydantic import model_validator
+from typing_extensions import Self
 
 from ._gather import gather
 from ._messages import DESCRIBED_IMAGE, to_wire
@@ -30,8 +31,6 @@ from .errors import SvcError, SvcRequestError
 from .images import ImageStore, StoredImage
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
     from ._http.call import Call, Limits
 
 _AT_ONCE = 4

@@ -12,6 +12,7 @@ from langchain_core.runnables.config import ensure_config
 from langchain_core.tools import ToolException
 from langchain_core.utils import from_env, secret_from_env
 from pydantic import Field, model_validator
+from typing_extensions import Self
 
 from ._http.call import Call
 from ._http.readers import WholeReader
@@ -24,7 +25,6 @@ from .patient import PatientContext, Record, on_wire
 
 if TYPE_CHECKING:
     from langchain_core.tools.base import ArgsSchema
-    from typing_extensions import Self
 
 PATIENT_KEY = "svc_patient"
 """The key of `config["configurable"]` that holds a run's `PatientContext`."""

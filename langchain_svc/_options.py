@@ -25,12 +25,13 @@ def _check_model(value: Any) -> str:
 
 
 def _check_stop(value: Any) -> list[str] | None:
-    stops = [value] if isinstance(value, str) else value
-    if stops is None or value == "":
+    if value is None:
         return None
-    if not isinstance(stops, (list, tuple)) or not all(isinstance(s, str) and s for s in stops):
+    if isinstance(value, str):  # other integrations take one text, and "" for none
+        return [value] if value else []
+    if not isinstance(value, (list, tuple)) or not all(isinstance(s, str) and s for s in value):
         raise ValueError("must be a list of texts, none of them empty")
-    return list(stops)
+    return list(value)
 
 
 def _check_extra_body(value: Any) -> dict[str, Any]:

@@ -11,20 +11,18 @@ import inspect
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from langchain_core.callbacks import BaseCallbackManager
 from langchain_core.language_models import BaseChatModel
 from langchain_core.tools import BaseTool
 from pydantic import model_validator
+from typing_extensions import Self
 
 from ._construct import Constructed
 from ._masks import masked_error
 from ._private_callbacks import PrivateCallbacks, private_config
 from .errors import SvcError, SvcRequestError
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 Privacy = Literal["phi"] | None
 

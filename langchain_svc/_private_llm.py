@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from langchain_core.language_models.llms import BaseLLM
 from pydantic import model_validator
+from typing_extensions import Self
 
 from ._construct import Constructed
 from ._privacy import Privacy, Run, private_runs, set_uncached
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 
 @private_runs(

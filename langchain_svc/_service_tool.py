@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseToolkit, ToolException
 from pydantic import BeforeValidator, PrivateAttr, ValidationError, model_validator
+from typing_extensions import Self
 
 from ._construct import Constructed
 from ._http.call import Call
@@ -28,8 +29,6 @@ from ._wire.failures import safe_label
 from .errors import SvcError, SvcRequestError
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
     from ._http.connections import Connections
 
 Told = tuple[str, Any]

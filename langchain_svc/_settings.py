@@ -30,6 +30,7 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+from typing_extensions import Self
 
 from ._http.budget import ALONE, Kept, shared_circuit
 from ._http.call import Call, Limits, Request, origin
@@ -49,8 +50,6 @@ from .config import (
 from .errors import SvcRequestError
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
     from ._http.connections import Connections
 
 

@@ -22,13 +22,15 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import LLMResult
 from langchain_core.tracers.context import register_configure_hook
+from typing_extensions import Self
 
 from ._tokens import TOKENS_A_TURN, count_tokens
 from .errors import SvcContextOverflowError, SvcRequestError
 
 if TYPE_CHECKING:
     from rich.table import Table
-    from typing_extensions import Self
+else:
+    Table = Any  # hints are read at run time too, and rich may not be installed
 
 _ACTIVE: ContextVar[SvcUsageCallbackHandler | None] = ContextVar("svc_usage", default=None)
 register_configure_hook(_ACTIVE, inheritable=True)

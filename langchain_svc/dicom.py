@@ -17,6 +17,8 @@ from .errors import SvcRequestError
 
 if TYPE_CHECKING:
     from pydicom import Dataset
+else:
+    Dataset = Any  # hints are read at run time too, and pydicom may not be installed
 
 MOST_PIXELS = 50_000_000
 MOST_FILE_BYTES = 512 * 1024 * 1024

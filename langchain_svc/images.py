@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from pydicom import Dataset
 
     from ._sheet import Sheet
+else:
+    Image = Dataset = Sheet = Any  # hints are read at run time too, and Pillow may not be installed
 
 HANDLE = re.compile(r"img_[1-9][0-9]{0,8}", re.ASCII)
 _LONGEST_PATH = 4096

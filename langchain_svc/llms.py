@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, closing
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
+from langchain_core.language_models import LangSmithParams, LanguageModelInput
 from langchain_core.language_models.llms import BaseLLM
 from langchain_core.outputs import Generation, GenerationChunk, LLMResult
+from langchain_core.runnables import RunnableConfig
 from pydantic import model_validator
+from typing_extensions import Self
 
 from ._counting import TokenCounts
 from ._gather import gather
@@ -24,12 +28,6 @@ from ._turns import PROVIDER
 from ._version import __version__
 from ._wire import general
 from .config import GENERAL
-
-if TYPE_CHECKING:
-    from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
-    from langchain_core.language_models import LangSmithParams, LanguageModelInput
-    from langchain_core.runnables import RunnableConfig
-    from typing_extensions import Self
 
 
 @private_runs(batch=Run.now, abatch=Run.later)

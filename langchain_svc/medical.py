@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
 from langchain_core.tools import BaseTool
 from pydantic import Field
+from typing_extensions import Self
 
 from ._clinical_images import Images
 from ._medical import ClinicalResult, Endpoint, MedicalSettings, MedicalTool, Patient
@@ -30,9 +31,6 @@ from .patient import (
     VitalSigns,
     line,
 )
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 __all__ = [
     "ClinicalResult",

@@ -27,14 +27,12 @@ from pydantic import (
     model_validator,
 )
 from pydantic.alias_generators import to_camel
+from typing_extensions import Self
 
 from ._clinical_images import ClinicalImages
 from ._construct import Constructed
 from ._fhir.report import FhirReport
 from .errors import SvcRequestError
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 MOST_ENTRIES = 200
 LONGEST_LINE = 2_000

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from langchain_core.tools import BaseTool
 from langchain_core.utils import from_env
 from pydantic import Field
+from typing_extensions import Self
 
 from ._general import GeneralSettings
 from ._service_tool import ServiceTool, ServiceToolkit, selection
 from .config import ENV_BASE_URL_V1, GENERAL, V1, require_key, require_url
 from .images import ImageStore
 from .tools import SvcAnalyzeImage, SvcGenerateImage, SvcTranslate
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 _TOOLS: dict[str, type[ServiceTool]] = {
     "svc_translate": SvcTranslate,

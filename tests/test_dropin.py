@@ -345,6 +345,8 @@ async def test_stop_for_one_call(sandbox, chat):
     strict = chat.model_copy(update={"stop": [stop]})
     assert await every_way(strict, "Hello") == [before] * 4
     assert await every_way(strict, "Hello", stop=[]) == [whole] * 4
+    assert await every_way(strict, "Hello", stop="") == [whole] * 4
+    assert ChatSvc(**sandbox.v1, stop="").invoke("Hello").content == whole
     assert not any("stop" in body for body in sent(sandbox))
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import json
 import subprocess
 import sys
 import textwrap
+import typing
 
 import pytest
 
@@ -53,3 +55,26 @@ def test_importing_and_constructing_loads_no_http_library():
     core = loaded_by("import langchain_core.language_models.chat_models, langchain_core.outputs")
     ours = loaded_by("from langchain_svc import ChatSvc; ChatSvc()") - core
     assert not {"httpx", "httpcore", "tiktoken", "rich", "uvicorn", "PIL"} & ours
+
+
+def methods_that_others_call():
+    """Methods of ours that are public, special, or hooks of LangChain's."""
+    classes = {
+        n: c for n in langchain_svc.__all__ if inspect.isclass(c := getattr(langchain_svc, n))
+    }
+    for name, cls in classes.items():
+        theirs = {
+            m for c in cls.__mro__ if c.__module__.startswith("langchain_core") for m in vars(c)
+        }
+        for method, found in inspect.getmembers(cls):
+            function = inspect.unwrap(getattr(found, "__func__", found))
+            ours = inspect.isfunction(function) and function.__module__.startswith("langchain_svc")
+            private = method.startswith("_") and not method.endswith("__")
+            if ours and (method in theirs or not private):
+                yield pytest.param(function, id=f"{name}.{method}")
+
+
+@pytest.mark.parametrize("method", list(methods_that_others_call()))
+def test_type_hints_can_be_read_at_run_time(method):
+    # LangChain reads those of bind_tools, others those of whatever they wrap.
+    assert set(typing.get_type_hints(method)) <= {*inspect.signature(method).parameters, "return"}

@@ -1,0 +1,240 @@
+"""The tutorials of LangChain's documentation, with a small corpus."""
+
+from __future__ import annotations
+
+import json
+
+from common import GOOD, Meeting, shape
+from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.messages import HumanMessage, RemoveMessage
+from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.tools import tool
+from langchain_core.vectorstores import InMemoryVectorStore
+from player import Play, calls, on_both, same
+from registry import program
+
+SQL = ("langchain-community==0.4.2", "langchain-experimental==0.4.2", "lark==1.3.1")
+
+
+@program("tutorial: RAG as an agent and as a chain", "langchain-text-splitters")
+def rag():
+    """Split, index, a retrieval tool with artifacts; the chain with the same documents."""
+    from langchain.agents import create_agent
+    from langchain_core.output_parsers import StrOutputParser
+    from langchain_text_splitters import RecursiveCharacterTextSplitter
+
+    splitter = RecursiveCharacterTextSplitter(chunk_size=40, chunk_overlap=5)
+    parts = splitter.split_documents([Document("The sea is blue and deep. " * 4)])
+    store = InMemoryVectorStore.from_documents(parts, DeterministicFakeEmbedding(size=8))
+
+    @tool(response_format="content_and_artifact")
+    def retrieve(query: str):
+        """Find documents."""
+        found = store.similarity_search(query, k=2)
+        return "\n".join(d.page_content for d in found), found
+
+    def agent(model):
+        state = create_agent(model, [retrieve]).invoke({"messages": [("user", "Blue?")]})
+        same(len(state["messages"][2].artifact), 2)
+        return shape(state)
+
+    _, play = on_both([calls(("retrieve", {"query": "blue"})), "The sea."], agent)
+    assert "sea is blue" in play.asked[1]
+    prompt = ChatPromptTemplate.from_template("{context}\n{question}")
+    given = {"context": parts[0].page_content, "question": "Blue?"}
+    on_both(["The sea."], lambda m: (prompt | m | StrOutputParser()).invoke(given))
+
+
+@program("tutorial: chatbot with a summary", "langgraph")
+def chatbot():
+    """A graph that summarizes and removes old messages."""
+    from langgraph.checkpoint.memory import InMemorySaver
+    from langgraph.graph import END, START, MessagesState, StateGraph
+
+    class State(MessagesState):
+        summary: str
+
+    def run(model):
+        def talk(state):
+            return {
+                "messages": [
+                    model.invoke([("system", state.get("summary", "")), *state["messages"]])
+                ]
+            }
+
+        def summarize(state):
+            summary = model.invoke([*state["messages"], HumanMessage("Sum up.")]).text
+            old = [RemoveMessage(id=m.id) for m in state["messages"][:-2]]
+            return {"summary": summary, "messages": old}
+
+        graph = StateGraph(State)
+        graph.add_node(talk)
+        graph.add_node(summarize)
+        graph.add_edge(START, "talk")
+        graph.add_conditional_edges(
+            "talk", lambda s: "summarize" if len(s["messages"]) > 2 else END
+        )
+        app = graph.compile(checkpointer=InMemorySaver())
+        config = {"configurable": {"thread_id": "1"}}
+        app.invoke({"messages": [("user", "one")]}, config)
+        state = app.invoke({"messages": [("user", "two")]}, config)
+        return state["summary"], shape(state)
+
+    on_both(["first", "second", "They counted."], run)
+
+
+@program("tutorial: extraction and tagging", "langchain-core")
+def extraction():
+    """Examples by tool_example_to_messages; several objects of a text; an enumeration."""
+    from typing import Literal
+
+    from langchain_core.utils.function_calling import tool_example_to_messages
+    from pydantic import BaseModel
+
+    class Meetings(BaseModel):
+        """All meetings."""
+
+        meetings: list[Meeting]
+
+    class Tag(BaseModel):
+        """Tag a text."""
+
+        mood: Literal["glad", "sad"]
+
+    found = Meetings(meetings=[Meeting(**GOOD)])
+    history = tool_example_to_messages("3 people in Rome", [found], ai_response="Found.")
+    answer = {"meetings": [GOOD, {"city": "Oslo", "people": 2}]}
+    ask = [*history, HumanMessage("x")]
+    for method, script in (
+        ("function_calling", [calls(("Meetings", answer))]),
+        ("json_schema", [json.dumps(answer)]),
+    ):
+        came, _ = on_both(
+            script,
+            lambda m, method=method: (
+                m.with_structured_output(Meetings, method=method).invoke(ask).model_dump()
+            ),
+        )
+        same(came, answer)
+    on_both(['{"mood": "sad"}'], lambda m: m.with_structured_output(Tag).invoke("x").mood)
+
+
+def database():
+    """A small SQLite database."""
+    from langchain_community.utilities import SQLDatabase
+    from sqlalchemy import create_engine, text
+    from sqlalchemy.pool import StaticPool
+
+    engine = create_engine(
+        "sqlite://", poolclass=StaticPool, connect_args={"check_same_thread": False}
+    )
+    with engine.begin() as connection:
+        connection.execute(text("create table people (name text)"))
+        connection.execute(text("insert into people values ('Ann'), ('Bob')"))
+    return SQLDatabase(engine)
+
+
+@program("tutorial: SQL agents", "langchain-community", *SQL)
+def sql():
+    """SQLDatabaseToolkit with create_agent; create_sql_agent in its tool-calling and ReAct forms."""
+    from langchain.agents import create_agent
+    from langchain_community.agent_toolkits import SQLDatabaseToolkit, create_sql_agent
+
+    query = "select count(*) from people"
+    script = [calls(("sql_db_query", {"query": query})), "Two."]
+
+    def run(model):
+        tools = SQLDatabaseToolkit(db=database(), llm=model).get_tools()
+        return shape(create_agent(model, tools).invoke({"messages": [("user", "How many?")]}))
+
+    came, _ = on_both(script, run)
+    same(came[2][1], "[(2,)]")
+    on_both(
+        script,
+        lambda m: create_sql_agent(m, db=database(), agent_type="tool-calling").invoke("x")[
+            "output"
+        ],
+    )
+    react = [
+        f"Thought: ask\nAction: sql_db_query\nAction Input: {query}\nObservation: 9",
+        "Final Answer: Two.",
+    ]
+    with Play(react) as play:
+        agent = create_sql_agent(
+            play.svc(), db=database(), agent_type="zero-shot-react-description"
+        )
+        same(agent.invoke("x")["output"], "Two.")
+
+
+@program("LLMGraphTransformer", "langchain-experimental", *SQL)
+def graph_documents():
+    """Nodes and relations out of a text."""
+    from langchain_experimental.graph_transformers import LLMGraphTransformer
+
+    node = {"id": "Ann", "type": "Person"}
+    found = {
+        "nodes": [node, {"id": "Rome", "type": "City"}],
+        "relationships": [
+            {
+                "source_node_id": "Ann",
+                "source_node_type": "Person",
+                "target_node_id": "Rome",
+                "target_node_type": "City",
+                "type": "LIVES_IN",
+            }
+        ],
+    }
+    for make in (Play.svc, Play.openai):
+        for answer in (calls(("DynamicGraph", found)), json.dumps(found)):
+            with Play([answer]) as play:
+                made = LLMGraphTransformer(llm=make(play)).convert_to_graph_documents(
+                    [Document("x")]
+                )
+                if made[0].nodes:
+                    break
+        same((len(made[0].nodes), len(made[0].relationships)), (2, 1))
+
+
+@program("query constructor and SQLiteCache", "langchain-community", *SQL)
+def community():
+    """A structured query out of a question; a cache in a file."""
+    import tempfile
+
+    from langchain_classic.chains.query_constructor.base import (
+        AttributeInfo,
+        load_query_constructor_runnable,
+    )
+    from langchain_community.cache import SQLiteCache
+
+    attributes = [AttributeInfo(name="year", description="The year", type="integer")]
+    answer = '```json\n{"query": "sea", "filter": "gt(\\"year\\", 1990)"}\n```'
+    on_both(
+        [answer],
+        lambda m: str(
+            load_query_constructor_runnable(m, "Films", attributes).invoke({"query": "x"})
+        ),
+    )
+    with tempfile.TemporaryDirectory() as folder, Play(["hi"]) as play:
+        model = play.svc(cache=SQLiteCache(f"{folder}/cache.db"))
+        same([model.invoke("x").text, model.invoke("x").text], ["hi", "hi"])
+
+
+@program(
+    "get_openai_callback, get_usage_metadata_callback",
+    "langchain-community",
+    *SQL,
+    third_party="right tokens; LangChain counts hits of its cache too, for every model",
+)
+def usage_callbacks():
+    """Tokens in and out of invoke and stream."""
+    from langchain_community.callbacks import get_openai_callback
+    from langchain_core.callbacks import get_usage_metadata_callback
+
+    with Play(["hi", "hi"]) as play:
+        model = play.svc()
+        with get_openai_callback() as openai, get_usage_metadata_callback() as usage:
+            model.invoke("x")
+            list(model.stream("x"))
+        same(usage.usage_metadata["svc-pro"]["total_tokens"], 30)
+        same(openai.total_tokens, 30)

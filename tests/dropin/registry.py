@@ -1,0 +1,59 @@
+"""The programs that were tried with ChatSvc, and what each needs."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Program:
+    """A script that uses one program with ChatSvc."""
+
+    name: str
+    of: str
+    """The distribution whose version the table names."""
+    needs: tuple[str, ...]
+    """What to install beyond the extra `dropin`; such a program gets an environment of its own."""
+    third_party: str
+    """Why the program does not take the model, where that is the program's own doing."""
+    python: tuple[int, int]
+    """The oldest Python on which it runs, or on which LangGraph streams what is awaited."""
+    check: Callable[[], None]
+
+    @property
+    def does(self) -> str:
+        return " ".join((inspect.getdoc(self.check) or "").split())
+
+
+PROGRAMS: dict[str, Program] = {}
+
+
+def program(
+    name: str,
+    of: str,
+    *needs: str,
+    third_party: str = "",
+    python: tuple[int, int] = (3, 10),
+) -> Callable[[Callable[[], None]], Callable[[], None]]:
+    """Enter a script, which raises where something is not as it should be."""
+
+    def enter(check: Callable[[], None]) -> Callable[[], None]:
+        if name in PROGRAMS:
+            raise ValueError(f"two programs are named {name}")
+        PROGRAMS[name] = Program(name, of, needs, third_party, python, check)
+        return check
+
+    return enter
+
+
+def programs() -> dict[str, Program]:
+    """All programs. What they need is imported when they run."""
+    for path in sorted((HERE / "programs").glob("*.py")):
+        import_module(f"programs.{path.stem}")
+    return PROGRAMS
