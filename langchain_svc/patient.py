@@ -9,6 +9,7 @@ Rests on medical-api.md, section 2.
 
 from __future__ import annotations
 
+import asyncio
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,6 +23,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    SecretStr,
     ValidationError,
     WithJsonSchema,
     model_validator,
@@ -333,6 +335,76 @@ class PatientContext(Demographics):
             raise SvcRequestError(_doubted(error, report)) from None
         vars(record)["fhir_report"] = report
         return record
+
+    @classmethod
+    def from_server(
+        cls,
+        url: str,
+        patient_id: str,
+        *,
+        token: SecretStr | str | None = None,
+        searches: Sequence[str] = (),
+        **settings: Any,
+    ) -> Self:
+        """A record from a FHIR R4 server, by Patient/$everything or by searches.
+
+            patient = PatientContext.from_server(
+                "https://hospital.example/fhir", "pat-123", token=os.environ["FHIR_TOKEN"]
+            )
+            print(patient.fhir_report)
+
+        All pages are fetched, one after the other. It needs `pip install "langchain-svc[fhir]"`.
+
+        Args:
+            url: The server's base. Plain http is for loopback and `insecure_hosts` only.
+            patient_id: The id of the Patient resource, not a record number.
+            token: The OAuth 2.0 access token (SMART on FHIR), sent as a bearer token to the
+                scheme, host and port of `url` and to no other: redirects and links that lead
+                elsewhere are errors.
+            searches: For a server without $everything: the types to search, with parameters or
+                without, such as `["Condition", "Observation?category=laboratory"]`. What is not
+                named is not in the record.
+            **settings: `max_pages` (100 in all), `timeout`, `deadline` (for all pages together),
+                `max_retries`, `max_retry_wait`, `max_response_bytes` (64 MB in all),
+                `default_headers`, `proxy`, `insecure_hosts`, `http_client` and
+                `http_async_client`, as of every class of this package; and the keywords of
+                `from_fhir`.
+
+        Raises:
+            SvcAPIError: The server refused. The error has the status and the codes of its
+                OperationOutcome, none of its texts.
+            SvcConnectionError: It could not be reached, or the connection was lost.
+            SvcTimeoutError: No answer came within `timeout` or `deadline`.
+            SvcResponseError: The answer is no FHIR, has too many pages or bytes, leads elsewhere,
+                is only a part, or does not hold that Patient.
+            SvcRequestError: As for `from_fhir`.
+            pydantic.ValidationError: A setting is out of its bounds.
+            ImportError: The extra `fhir` is not installed.
+        """
+        from ._fhir_server import FhirServer  # noqa: PLC0415  # few records come from a server
+
+        server, reading = FhirServer.parted(url, token, settings)
+        with server:
+            bundle = server.record(patient_id, searches)
+        return cls.from_fhir(bundle, **reading)
+
+    @classmethod
+    async def afrom_server(
+        cls,
+        url: str,
+        patient_id: str,
+        *,
+        token: SecretStr | str | None = None,
+        searches: Sequence[str] = (),
+        **settings: Any,
+    ) -> Self:
+        """Async version of `from_server`."""
+        from ._fhir_server import FhirServer  # noqa: PLC0415  # the same
+
+        server, reading = FhirServer.parted(url, token, settings)
+        async with server:
+            bundle = await server.arecord(patient_id, searches)
+        return await asyncio.to_thread(cls.from_fhir, bundle, **reading)  # checking takes time
 
 
 def _doubted(error: ValidationError, report: FhirReport) -> str:
