@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Sequence
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from pydantic import BeforeValidator, Field
@@ -55,6 +56,11 @@ def _base64_image(value: Any) -> str:
 
 def _clinical_image(value: Any) -> str:
     """The same, where the application may give DICOM too: one picture of it, drawn as a PNG."""
+    if isinstance(value, PurePath):
+        raise ValueError(  # noqa: TRY004  # pydantic reports ValueErrors
+            "a path is not read here: give DicomImage(path) for DICOM, path.read_bytes() for PNG "
+            "or JPEG"
+        )
     held = as_dicom(value)
     if held is None and isinstance(value, str):
         held = as_dicom(_decoded(value))

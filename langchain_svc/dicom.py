@@ -70,7 +70,7 @@ class DicomImage:
             (
                 "window",
                 not (self.window is None or _is_window(self.window)),
-                "(centre, width), with a width of at least 1",
+                "(centre, width), with a width above 0",
             ),
             (
                 "blank",
@@ -155,7 +155,7 @@ def _is_window(window: Any) -> bool:
     if not isinstance(window, (tuple, list)) or len(window) != 2:  # noqa: PLR2004  # centre, width
         return False
     numbers = all(type(value) in {int, float} and math.isfinite(value) for value in window)
-    return numbers and window[1] >= 1
+    return bool(numbers and window[1] > 0)
 
 
 def _is_region(region: Any) -> bool:

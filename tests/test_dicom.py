@@ -173,8 +173,48 @@ def test_a_table_of_8_bits_may_be_longer_than_they_count():
     assert drawn(dataset(RAMP, VOILUTSequence=[packed])).tolist() == [[0, 25, 50], [75, 100, 250]]
 
 
-def test_a_flat_picture_is_black():
-    assert drawn(dataset(np.full((2, 2), 77))).tolist() == [[0, 0], [0, 0]]
+ONE_SHADE = [
+    (dataset(np.full((2, 2), 77)), {}),
+    (dataset(RAMP, WindowCenter=-900, WindowWidth=2), {}),
+    (dataset(RAMP), {"window": (5000, 10)}),
+    (dataset(RAMP), {"blank": [(0, 0, 3, 2)]}),
+    (dataset(np.full((2, 2, 3), 7), bits=8, kind="RGB"), {}),
+]
+
+
+@pytest.mark.parametrize(("ds", "options"), ONE_SHADE)
+def test_a_picture_on_which_nothing_can_be_seen_is_an_error_that_says_so(ds, options):
+    refused(ds, r"all of its pixels have one shade. Give another window=.*frame", **options)
+
+
+@pytest.mark.parametrize("function", [None, "LINEAR_EXACT"])
+def test_a_window_narrower_than_one_counts_in_fractions(function):
+    small = {"RescaleSlope": 0.001, "RescaleIntercept": 0}  # from 0 to 1, as SUV of PET
+    ds = dataset(RAMP, **small, WindowCenter=0.2, WindowWidth=0.4)
+    if function:
+        ds.VOILUTFunction = function
+    assert drawn(ds).tolist() == [[0, 64, 128], [191, 255, 255]]
+    ds.WindowCenter = 99
+    assert drawn(ds, window=(0.2, 0.4)).tolist() == [[0, 64, 128], [191, 255, 255]]
+
+
+@pytest.mark.parametrize(
+    ("elements", "shape"),
+    [
+        ({}, (40, 60)), ({"PixelAspectRatio": [1, 1]}, (40, 60)), ({"PixelAspectRatio": [2, 1]}, (80, 60)), ({"PixelAspectRatio": [1, 2]}, (40, 120)), ({"PixelSpacing": [1.5, 0.5]}, (120, 60)),
+        ({"ImagerPixelSpacing": [0.2, 0.2]}, (40, 60)), ({"PixelAspectRatio": [0, 1]}, (40, 60)), ({"PixelAspectRatio": [-1, 2]}, (40, 60)), ({"PixelAspectRatio": [100_000, 1]}, (2048, 1)),
+        ({"SharedFunctionalGroupsSequence": [Dataset()]}, (40, 60)),
+    ],
+)  # fmt: skip
+def test_pixels_that_are_not_square_are_drawn_in_their_shape(elements, shape):
+    ds = dataset(np.arange(40 * 60).reshape(40, 60), **elements)
+    if "SharedFunctionalGroupsSequence" in elements:
+        measures = item(PixelSpacing=[2, 1])
+        elements["SharedFunctionalGroupsSequence"][0].PixelMeasuresSequence = [measures]
+        shape = (80, 60)
+    if shape == (2048, 1):  # only as large as is asked for
+        refused(ds, "more than 50,000,000", longest_side=None)
+    assert drawn(saved(ds)).shape == shape
 
 
 def test_a_modality_lut():
@@ -253,7 +293,7 @@ def test_large_pictures_are_made_small_but_keep_their_shape():
     ds = dataset(np.arange(60 * 90).reshape(60, 90))
     assert drawn(ds).shape == (60, 90)
     assert drawn(ds, longest_side=45).shape == (30, 45)
-    big = dataset(np.zeros((10, 2100), int))
+    big = dataset(np.arange(21_000).reshape(10, 2100))
     assert drawn(big).shape[1] == 2048
     assert drawn(big, longest_side=None).shape == (10, 2100)
 
@@ -269,6 +309,7 @@ WIDE = np.arange(80 * 70).reshape(80, 70) % 251
         ImplicitVRLittleEndian,
         ExplicitVRLittleEndian,
         ExplicitVRBigEndian,
+        DeflatedExplicitVRLittleEndian,
         JPEG2000Lossless,
         RLELossless,
     ],
@@ -318,6 +359,33 @@ def test_jpeg_ls():
     assert drawn(saved(ds)).tolist() == expected
 
 
+def boxed(codestream, *, large=False):
+    """A JP2 file with more than a kilobyte before its codestream, as encoders write with notes."""
+
+    def box(kind, content):
+        return struct.pack(">I4s", 8 + len(content), kind) + content
+
+    content = struct.pack(">I4sQ", 1, b"jp2c", 16 + len(codestream)) if large else struct.pack(">I4s", 0, b"jp2c")  # fmt: skip
+    start = codestream.index(b"\xff\x4f\xff\x51")
+    original = codestream[start:]
+    head = codestream[: start - 8] if start else b""
+    return head + box(b"free", b"\xff\x4f\xff\x51" + bytes(2000)) + content + original
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_jpeg_2000_with_long_headers(large):
+    file = BytesIO()
+    Image.fromarray(WIDE.astype(np.uint8)).save(file, "JPEG2000")
+    ds = dataset(WIDE, bits=8, WindowCenter=128, WindowWidth=256, VOILUTFunction="LINEAR_EXACT")
+    expected = drawn(ds)
+    ds.PixelData = encapsulate([boxed(file.getvalue(), large=large)])
+    ds["PixelData"].is_undefined_length = True
+    ds.file_meta.TransferSyntaxUID = JPEG2000Lossless
+    assert (drawn(saved(ds)) == expected).all()
+    ds.Rows = 79
+    refused(saved(ds), "not of the size its header gives")
+
+
 # -- what is refused -------------------------------------------------------------------------------
 
 
@@ -346,6 +414,38 @@ def test_compressed_pixels_of_another_size_are_refused_before_they_unfold(syntax
     refused(saved(bomb(syntax)), "not of the size its header gives")
 
 
+def test_a_deflated_file_inflates_to_a_bound(monkeypatch):
+    data = saved(dataset(np.zeros((3000, 3000), int), DeflatedExplicitVRLittleEndian))
+    assert len(data) < 100_000
+    monkeypatch.setattr("langchain_svc._dicom.header._MOST_INFLATED", 1_000_000)
+    refused(data, "inflates to more than 1,000,000 bytes")
+    # The same where the transfer syntax stands far behind other file meta information.
+    ds = dataset(np.zeros((3000, 3000), int), DeflatedExplicitVRLittleEndian)
+    far = saved(ds).replace(
+        b"\x02\0\1\0OB\0\0\2\0\0\0\0\1",
+        b"\x02\0\1\0OB\0\0" + struct.pack("<I", 20_000) + bytes(20_000),
+    )
+    assert len(far) > len(data) + 19_000
+    refused(far, "inflates to more than 1,000,000 bytes")
+    refused(data[:-5], "inflates to more")
+    monkeypatch.undo()
+    refused(data[:-500], "damaged")
+
+
+@pytest.mark.parametrize(
+    ("elements", "name"),
+    [
+        ({"Modality": "SEG"}, "a segmentation"), ({"Modality": "OT", "SOPClassUID": "1.2.840.10008.5.1.4.1.1.66.4"}, "a segmentation"), ({"Modality": "RTDOSE"}, "a dose distribution"),
+        ({"Modality": "RTIMAGE"}, "an image of a radiation beam"), ({"SOPClassUID": "1.2.840.10008.5.1.4.1.1.481.1"}, "an image of a radiation beam"),
+    ],
+)  # fmt: skip
+def test_what_is_no_picture_is_refused_by_name(elements, name):
+    for options in ({}, {"burned_in": "accept"}, {"blank": [(0, 0, 1, 1)]}):
+        refused(
+            saved(dataset(RAMP, **elements)), f"it is {name}.*give the result as PNG", **options
+        )
+
+
 def no_pixels():
     ds = dataset(RAMP)
     del ds.PixelData
@@ -359,7 +459,7 @@ def with_elements(**elements):
 REFUSED = [
     (b"", "no DICOM file"), (b"DICM" + bytes(200), "no DICOM file"), (bytes(128) + b"DICM", "damaged|no pixels"), (bytes(128) + b"DICM" + b"Quuxberg" * 40, "damaged|no pixels|stored"), (no_pixels(), "holds no pixels"), (saved(no_pixels()), "holds no pixels"),
     (with_elements(Rows=60_000, Columns=60_000), "60000x60000 pixels, which is more than 50,000,000"), (with_elements(Rows=0), "no size of a picture"), (with_elements(NumberOfFrames=10**9), "no size of a picture"), (with_elements(NumberOfFrames=7), "damaged"),
-    (with_elements(BitsStored=99), "damaged"), (saved(dataset(RAMP, DeflatedExplicitVRLittleEndian)), "deflated as a whole"), (with_elements(PixelData=b"\0\0"), "damaged"),
+    (with_elements(BitsStored=99), "damaged"), (with_elements(PixelData=b"\0\0"), "damaged"),
 ]  # fmt: skip
 
 
@@ -426,7 +526,7 @@ SECONDARY = "1.2.840.10008.5.1.4.1.1.7.2"
     ("elements", "said"),
     [
         ({}, ""), ({"BurnedInAnnotation": "NO"}, ""), ({"BurnedInAnnotation": "YES"}, "BurnedInAnnotation YES"), ({"Modality": "US"}, "does not say"), ({"Modality": "US", "BurnedInAnnotation": "NO"}, ""),
-        ({"Modality": "MR"}, ""), ({"Modality": "CR"}, "does not say"), ({"Modality": "OT"}, "does not say"), ({"SOPClassUID": SECONDARY}, "does not say"), ({"ConversionType": "DF"}, "does not say"),
+        ({"Modality": "MR"}, ""), ({"Modality": "CR"}, ""), ({"Modality": "CR", "ImageType": ["DERIVED", "PRIMARY"]}, ""), ({"Modality": "CR", "ImageType": ["DERIVED", "SECONDARY"]}, "does not say"), ({"Modality": "OT"}, "does not say"), ({"SOPClassUID": SECONDARY}, "does not say"), ({"ConversionType": "DF"}, "does not say"),
         ({"ImageType": ["DERIVED", "SECONDARY", "SCREEN SAVE"]}, "does not say"), ({"ImageType": ["DERIVED", "SECONDARY", "MPR"]}, ""), ({"RecognizableVisualFeatures": "YES", "BurnedInAnnotation": "NO"}, "can be recognised"),
     ],
 )  # fmt: skip
@@ -521,6 +621,11 @@ def test_an_error_of_a_patients_image_names_its_place_only():
         svc.PatientContext(images=[dataset(WIDE), dataset(WIDE, BurnedInAnnotation="YES")])
     for mark in MARKS:
         assert mark not in str(raised.value)
+
+
+def test_a_path_among_a_patients_images_is_told_what_to_write(tmp_path):
+    with pytest.raises(ValueError, match=r"images\.0\n.*give DicomImage\(path\) for DICOM"):
+        svc.PatientContext(images=[tmp_path / "ct.dcm"])
 
 
 def test_a_model_cannot_hand_dicom_to_a_decoder(monkeypatch):
