@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ._private_callbacks import PrivateCallbacks
     from .callbacks import SvcUsageCallbackHandler
     from .chat_models import ChatSvc
-    from .dicom import DicomImage
+    from .dicom import DicomImage, DicomSeries
     from .errors import (
         SvcAPIError,
         SvcAuthenticationError,
@@ -53,6 +53,7 @@ __all__ = [
     "ChatSvc",
     "ClinicalResult",
     "DicomImage",
+    "DicomSeries",
     "FhirReport",
     "ImageStore",
     "PatientContext",
@@ -92,6 +93,7 @@ _HOMES = {
     "ChatSvc": "chat_models",
     "ClinicalResult": "_medical",
     "DicomImage": "dicom",
+    "DicomSeries": "dicom",
     "FhirReport": "_fhir.report",
     "ImageStore": "images",
     "PatientContext": "patient",

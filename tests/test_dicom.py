@@ -253,6 +253,124 @@ def test_palettes(bits):
     assert (drawn(ds) == RGB).all()
 
 
+# -- series -----------------------------------------------------------------------------------------
+
+
+def series(
+    folder, positions, *, axes=(1, 0, 0, 0, 1, 0), numbers=None, each=lambda _: {}, **elements
+):
+    """A folder of slices whose only shade in its middle is their number, in files of any order."""
+    for number, position in enumerate(positions):
+        pixels = np.zeros((16, 16), int)
+        pixels[4:12, 4:12] = 10 * (number + 1)
+        ds = dataset(pixels, bits=8, WindowCenter=128, WindowWidth=256, SeriesInstanceUID="1.2.3")
+        ds.VOILUTFunction = "LINEAR_EXACT"
+        if position is not None:
+            ds.ImagePositionPatient, ds.ImageOrientationPatient = position, list(axes)
+        if numbers:
+            ds.InstanceNumber = numbers[number]
+        for name, value in {**elements, **each(number)}.items():
+            setattr(ds, name, value)
+        (folder / f"{(number * 7) % 10}-{number}.dcm").write_bytes(saved(ds))
+    return folder
+
+
+def shades(png):
+    """The shade of each cell of a sheet, row by row."""
+    with Image.open(BytesIO(png)) as image:
+        assert without_metadata(png) == png
+        pixels = np.asarray(image)
+    return [[int(n) for n in row] for row in pixels[8::16, 8::16]], pixels.shape
+
+
+def test_a_series_is_seen_in_the_order_of_its_positions(tmp_path):
+    (tmp_path / "DICOMDIR.txt").write_text("no DICOM")
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "report.dcm").write_bytes(saved(no_picture()))
+    heights = [30, -20, 5, 12.5, -7]
+    folder = series(tmp_path, [[0, 0, z] for z in heights], numbers=[1, 2, 3, 4, 5])
+    cells, shape = shades(svc.DicomSeries(folder).montage(9, longest_side=48))
+    assert cells == [[20, 50, 30], [40, 10, 0]]
+    assert shape == (32, 48)
+
+
+def no_picture():
+    ds = dataset(RAMP, SeriesInstanceUID="9.9", Modality="SR")
+    del ds.PixelData, ds.Rows, ds.Columns
+    return ds
+
+
+@pytest.mark.parametrize("missing", ["position", "plane"])
+def test_else_in_the_order_of_instance_numbers(missing, tmp_path):
+    positions = [None] * 4 if missing == "position" else [[0, 0, z] for z in (3, 2, 1, 0)]
+    tilted = {"ImageOrientationPatient": [1, 0, 0, 0, 0, -1]}
+    folder = series(
+        tmp_path,
+        positions,
+        numbers=[3, 1, 4, 2],
+        each=lambda n: tilted if n == 2 and missing == "plane" else {},
+    )
+    assert shades(svc.DicomSeries(folder).montage(4, longest_side=32))[0] == [[20, 40], [10, 30]]
+
+
+def test_sagittal_slices_lie_along_their_own_normal(tmp_path):
+    folder = series(tmp_path, [[x, 0, 0] for x in (5, 1, 3)], axes=(0, 1, 0, 0, 0, 1))
+    assert shades(svc.DicomSeries(folder).montage(4, longest_side=32))[0] == [[20, 30], [10, 0]]
+
+
+@pytest.mark.parametrize(
+    ("most", "taken"),
+    [(10, range(1, 11)), (5, (1, 3, 5, 7, 9)), (4, (1, 4, 7, 10)), (3, (1, 5, 9)), (1, (5,))],
+)
+def test_every_nth_slice_is_on_the_sheet(most, taken, tmp_path):
+    folder = series(tmp_path, [[0, 0, z] for z in range(10)])
+    side = 16 * int(np.ceil(np.sqrt(len(taken))))
+    if side == 16:
+        side = 20  # the sheet of one slice is not made larger
+    cells, shape = shades(svc.DicomSeries(folder).montage(most, longest_side=side))
+    assert [n for row in cells for n in row if n] == [10 * n for n in taken]
+    assert max(shape) <= side
+
+
+def test_a_sheet_is_no_larger_than_asked_for_and_frames_are_slices(tmp_path):
+    one = dataset(np.stack([np.add.outer(np.arange(300), np.arange(500)) + n for n in range(30)]))
+    (tmp_path / "a").write_bytes(saved(one))
+    with Image.open(BytesIO(svc.DicomSeries(tmp_path).montage(30, longest_side=600))) as image:
+        assert image.size == (600, 300)
+    sheet = svc.DicomSeries(tmp_path, window=(100, 900)).montage()
+    with Image.open(BytesIO(sheet)) as image:
+        assert image.width <= 2048
+    assert svc.PatientContext(images=[sheet]).images
+
+
+SERIES_REFUSED = [
+    ({"each": lambda n: {"SeriesInstanceUID": f"1.2.{n}"}}, {}, "holds 3 series"), ({"each": lambda n: {"BurnedInAnnotation": "YES"} if n == 1 else {}}, {}, "file 3 by name: .*BurnedInAnnotation YES"),
+    ({"Modality": "US"}, {}, "does not say"), ({"Modality": "SEG"}, {"burned_in": "accept"}, "a segmentation"), ({}, {"window": (5000, 5)}, "one shade"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("elements", "options", "said"), SERIES_REFUSED)
+def test_a_series_that_is_refused(elements, options, said, tmp_path):
+    folder = series(tmp_path, [[0, 0, z] for z in range(3)], **elements)
+    with pytest.raises(svc.SvcRequestError, match=said) as raised:
+        svc.DicomSeries(folder, **options).montage()
+    assert not any(mark in str(raised.value) for mark in [*MARKS, ".dcm"])
+
+
+def test_a_folder_without_pictures_and_bad_options(tmp_path):
+    with pytest.raises(svc.SvcRequestError, match="no DICOM file with a picture"):
+        svc.DicomSeries(tmp_path).montage()
+    with pytest.raises(svc.SvcRequestError, match="cannot be read: No such file"):
+        svc.DicomSeries(tmp_path / "none").montage()
+    for options in ({"slices": 0}, {"slices": 101}, {"slices": True}, {"longest_side": 0}):
+        with pytest.raises(svc.SvcRequestError, match=f"{next(iter(options))} must be"):
+            svc.DicomSeries(tmp_path).montage(**options)
+    with pytest.raises(svc.SvcRequestError, match="folder must be"):
+        svc.DicomSeries("folder")
+    with pytest.raises(svc.SvcRequestError, match="window must be"):
+        svc.DicomSeries(tmp_path, window=(1, 0))
+
+
 # -- frames ----------------------------------------------------------------------------------------
 
 FRAMES = np.stack([np.pad([[n, 0], [0, 100]], (0, 62)) for n in range(1, 6)])
