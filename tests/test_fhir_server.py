@@ -23,9 +23,13 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import httpx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import SecretStr
 
 import langchain_svc as svc
+from langchain_svc._fhir.pages import read_page, read_refusal, record_pages
+from langchain_svc._wire.v1 import UnreadableError
 
 pytest.importorskip("fhir.resources", reason="the extra fhir is not installed")
 
@@ -426,6 +430,27 @@ def test_what_is_no_record_of_that_patient_is_refused(body, said, stub):
     with pytest.raises(svc.SvcResponseError, match=said) as raised:
         svc.PatientContext.from_server(stub.url, "pat-1", token=TOKEN)
     assert "Quuxberg" not in str(raised.value)
+
+
+NAMES = st.sampled_from(["resourceType", "entry", "resource", "link", "relation", "url", "issue", "severity", "code", "id", "fullUrl", "search"])  # fmt: skip
+TEXTS = st.sampled_from(["Bundle", "Patient", "OperationOutcome", "next", "error", "pat-1", "http://h/x?y", "http://[", "//e", ""])  # fmt: skip
+ANY = st.recursive(
+    TEXTS | st.none() | st.booleans() | st.integers() | st.floats(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=6),
+    max_leaves=20,
+)
+
+
+@given(st.dictionaries(NAMES, ANY).map(lambda held: {"resourceType": "Bundle", **held}), ANY)
+def test_whatever_a_server_sends_the_errors_are_ours(held, failed):
+    with contextlib.suppress(svc.SvcError, UnreadableError):
+        steps = record_pages("http://h", "pat-1", (), max_pages=3, max_bytes=10_000)
+        next(steps)
+        with contextlib.suppress(StopIteration):
+            while True:
+                steps.send(read_page(json.dumps(held).encode()))
+    error = read_refusal(400, {}, json.dumps(failed).encode(), now=0.0)
+    assert isinstance(error, svc.SvcBadRequestError)
 
 
 def test_a_search_that_is_refused_loses_the_record(stub):

@@ -46,7 +46,7 @@ def read_page(body: bytes) -> Page:
     kind = held.get("resourceType") if isinstance(held, dict) else None
     if kind == "OperationOutcome":
         raise UnreadableError(f"it is an OperationOutcome{_said(held)}")
-    if kind not in {"Bundle", "Patient"}:
+    if not isinstance(kind, str) or kind not in {"Bundle", "Patient"}:
         raise UnreadableError("it is no FHIR Bundle")
     return Page(held, len(body))
 
@@ -132,7 +132,7 @@ def _entries(held: Mapping[str, Any], url: str) -> Iterator[Mapping[str, Any]]:
             continue
         if resource.get("resourceType") == "OperationOutcome":
             # What a search says of itself; where it failed in part, the record is not whole.
-            if any(issue.get("severity") in {"fatal", "error"} for issue in _issues(resource)):
+            if any(str(issue.get("severity")) in {"fatal", "error"} for issue in _issues(resource)):
                 raise SvcResponseError(
                     f"The FHIR server sent only a part of the record{_said(resource)}"
                 )
