@@ -214,7 +214,7 @@ def sekmet(tmp_path_factory):
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     url = f"http://127.0.0.1:{port}/fhir"
-    settings = {"base_url": url, "port": port, "host": "127.0.0.1", "data_dir": str(home), "simulator": {"enabled": False}, "server_auth": {"types": ["bearer"], "tokens": [TOKEN]}}  # fmt: skip
+    settings = {"base_url": url, "port": port, "host": "127.0.0.1", "data_dir": str(home), "simulator": {"enabled": False}, "server_behaviour": {"absolute_references": True}, "server_auth": {"types": ["bearer"], "tokens": [TOKEN]}}  # fmt: skip
     (home / "settings.yaml").write_text(json.dumps(settings))
     with (
         (home / "log").open("w") as log,
