@@ -12,13 +12,15 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Iterator
+from string import Formatter
 from typing import Any
 
 from langchain_svc import PatientContext
 from langchain_svc._wire.echo import Echo, without_echo
 from langchain_svc.patient import on_wire
 
-CONDITIONS = """
+CONDITIONS = (
+    """
 hypertension|asthma|heart failure|type 2 diabetes|atrial fibrillation|chronic kidney disease stage 3
 COPD|hypothyroidism|osteoarthritis|depression|migraine|epilepsy|Alzheimer disease|stroke|obesity
 Essential hypertension (disorder)|Prediabetes|Hyperlipidemia|Acute bronchitis (disorder)|Anemia
@@ -27,16 +29,29 @@ Diabetes mellitus type 2 (disorder)|Chronic obstructive bronchitis (disorder)|br
 Viral sinusitis (disorder)|Rheumatoid arthritis|ulcerative colitis|hepatitis B (unconfirmed)
 Body mass index 30+ - obesity (finding)|Malignant neoplasm of colon|deep vein thrombosis|pneumonia
 Chronic intractable migraine without aura (disorder)|penicillin allergy|sleep apnea|glaucoma
-""".replace("\n", "|").strip("|").split("|")
-MEDICINES = """
+""".replace("\n", "|")
+    .strip("|")
+    .split("|")
+)
+MEDICINES = (
+    """
 aspirin 75 mg|metformin|salbutamol|amlodipine 5 mg|Ibuprofen 100 mg|warfarin|ramipril 2.5 mg daily
 Hydrochlorothiazide 25 MG Oral Tablet|Simvastatin 10 MG Oral Tablet|Donepezil 10 mg|insulin glargine
 Acetaminophen 325 MG Oral Tablet|Metoprolol succinate 50 MG|levothyroxine 100 mcg|prednisolone
 Amoxicillin 250 MG / Clavulanate 125 MG Oral Tablet|clopidogrel|bisoprolol|omeprazole 20 mg|lithium
 120 ACTUAT Fluticasone propionate 0.044 MG/ACTUAT Metered Dose Inhaler|furosemide 40 mg|adrenaline
 Naproxen sodium 220 MG Oral Tablet|paracetamol|atorvastatin 80 mg|apixaban|sertraline|methotrexate
-""".replace("\n", "|").strip("|").split("|")
-RISKS = ["smoking", "asbestos exposure", "family history: breast cancer (mother)", "alcohol", "BRCA1"]
+""".replace("\n", "|")
+    .strip("|")
+    .split("|")
+)
+RISKS = [
+    "smoking",
+    "asbestos exposure",
+    "family history: breast cancer (mother)",
+    "alcohol",
+    "BRCA1",
+]
 RISKS += ["former smoker, 20 pack-years", "family history of melanoma", "obesity"]
 
 
@@ -44,10 +59,10 @@ def records(count: int, seed: int) -> Iterator[dict[str, Any]]:
     """Records as they are sent, of patients from a few months to 95 years."""
     draw = random.Random(seed)  # noqa: S311  # no secret
     for _ in range(count):
-        child = draw.random() < 0.2  # noqa: PLR2004
         low = draw.randint(50, 100)
+        ages = round(draw.uniform(0.2, 2), 2), draw.randint(2, 15), draw.randint(16, 95)
         patient = PatientContext(
-            age=round(draw.uniform(0.2, 2), 2) if draw.random() < 0.03 else draw.randint(2, 15) if child else draw.randint(16, 95),  # noqa: PLR2004, E501
+            age=draw.choices(ages, [3, 20, 77])[0],
             sex=draw.choice(["female", "male"]),
             medical_history=draw.sample(CONDITIONS, draw.randint(0, 8)),
             current_medications=draw.sample(MEDICINES, draw.randint(0, 6)),
@@ -185,9 +200,6 @@ QUOTES = [
     "The reported temperature ({temperature} °C) suggests infection.", "Respiratory rate: {respiratoryRate}/min",
     "Blood tests show BNP {bnp} pg/mL.", "potassium = {potassium}", "Troponin came back at {troponin}.",
     "The systolic reading, {systolic} mmHg, needs a second measurement.", "Risk factor present: {risk}.",
-]  # fmt: skip
-
-HELD_OUT_QUOTES = [
     "We note a {sex} of {age} years.", "Patient: {age} yo {sex}.", "{age}-year-old {sex} with {condition} and cough.",
     "The patient, who is {age} years old, should rest.", "As you are {age} years old, screening applies.",
     "Since {condition} is known, beta blockers are avoided.", "The {condition} mentioned in your record matters here.",
@@ -237,13 +249,13 @@ def quotations(record: dict[str, Any], templates: list[str], draw: random.Random
         if record.get(field)
     }
     for template in templates:
-        try:
+        if {name for _, name, _, _ in Formatter().parse(template) if name} <= values.keys():
             yield template.format(**values)
-        except KeyError:
-            continue
 
 
-def rates(guidance: list[str], templates: list[str], drawn: list[dict[str, Any]], *, show: bool) -> None:
+def rates(
+    guidance: list[str], templates: list[str], drawn: list[dict[str, Any]], *, show: bool
+) -> None:
     """Print both rates."""
     draw = random.Random(1)  # noqa: S311  # no secret
     whole = asked = withheld = quoted = spared = 0
@@ -265,7 +277,9 @@ def rates(guidance: list[str], templates: list[str], drawn: list[dict[str, Any]]
             if show and sentence in made:
                 print("READ", sentence)
     print(f"  guidance unchanged   {whole:>6,} of {asked:,} answers ({whole / asked:.2%})")
-    print(f"  quotations withheld  {withheld:>6,} of {quoted:,} sentences ({withheld / quoted:.2%})")
+    print(
+        f"  quotations withheld  {withheld:>6,} of {quoted:,} sentences ({withheld / quoted:.2%})"
+    )
     print(f"  sentences beside them kept  {spared:,} of {quoted:,}")
 
 
@@ -278,7 +292,12 @@ def main() -> None:
     rates(GUIDANCE, QUOTES, list(records(count, 1)), show=show)
     if "--first" not in sys.argv:
         print("The set that they were not made on:")
-        rates(HELD_OUT_GUIDANCE, HELD_OUT_QUOTES, list(records(count, 2)), show="--show-all" in sys.argv)
+        rates(
+            HELD_OUT_GUIDANCE,
+            HELD_OUT_QUOTES,
+            list(records(count, 2)),
+            show="--show-all" in sys.argv,
+        )
 
 
 if __name__ == "__main__":

@@ -67,6 +67,28 @@ def _read(data: bytes) -> Dataset:
     return read
 
 
+def read_kind(source: bytes | bytearray | Dataset) -> tuple[str, str]:
+    """Modality and BodyPartExamined in capitals; "" for what the file does not say.
+
+    Raises:
+        PictureError: It cannot be read.
+    """
+    if isinstance(source, Dataset):
+        read: Dataset = source
+    else:
+        if _DEFLATED in source[:_META_BYTES]:
+            raise PictureError("it is deflated as a whole")
+        try:
+            read = dcmread(
+                BytesIO(source),
+                stop_before_pixels=True,
+                specific_tags=["Modality", "BodyPartExamined"],
+            )
+        except Exception:  # noqa: BLE001  # damaged files fail in many ways, and say what they hold
+            raise PictureError("its DICOM header is damaged or cut short") from None
+    return _text(read, "Modality"), _text(read, "BodyPartExamined")
+
+
 # -- text in the picture ---------------------------------------------------------------------------
 
 _SECONDARY_CAPTURES = "1.2.840.10008.5.1.4.1.1.7"

@@ -20,12 +20,33 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from .cues import (
+    ADVISED,
+    AGE_LIMIT,
+    AGED,
+    DURATION,
+    GENERAL,
+    IF,
+    LIMIT_AFTER,
+    LIMIT_BEFORE,
+    MONTHS_OLD,
+    NO_UNIT,
+    OF_PATIENT,
+    PERSON,
+    SEX_LABEL,
+    WHO_IS,
+    YEARS,
+    YEARS_OLD,
+    is_tied,
+)
 from .sentences import sentences
 
 WITHHELD = (
     "[a sentence that repeats the patient's record was withheld; the program's artifact has it]"
 )
-ALL_WITHHELD = "[the answer repeats the patient's record and was withheld; the program's artifact has it]"
+ALL_WITHHELD = (
+    "[the answer repeats the patient's record and was withheld; the program's artifact has it]"
+)
 
 
 def without_echo(text: str, repeats: Callable[[str, str], bool]) -> str:
@@ -51,7 +72,7 @@ def without_echo(text: str, repeats: Callable[[str, str], bool]) -> str:
             continue
         shown.append(piece)
         if body.endswith(":"):
-            lead = body
+            lead = body[-_BEFORE:]
     return "".join(shown)
 
 
@@ -245,14 +266,22 @@ class Echo:
 
     def _has_text(self, sentence: str, tokens: list[_Token], lead: str) -> bool:
         for at, token in enumerate(tokens):
-            if self._sex and token.word == self._sex[0] and _SEX_LABEL.search(sentence[: token.start][-20:]):
+            if (
+                self._sex
+                and token.word == self._sex[0]
+                and SEX_LABEL.search(sentence[max(0, token.start - 20) : token.start])
+            ):
                 return True
             for words in self._parts(tokens, at):
                 before = f"{lead} {sentence[max(0, token.start - _BEFORE) : token.start]}"
                 end = tokens[at + len(words) - 1].end
-                if _is_tied(before[-_BEFORE:], sentence[end : end + _AFTER]):
+                if is_tied(before[-_BEFORE:], sentence[end : end + _AFTER]):
                     return True
-                if self._phrases[words] and not _GENERAL.search(before) and not _ADVISED.search(before):
+                if (
+                    self._phrases[words]
+                    and not GENERAL.search(before)
+                    and not ADVISED.search(before)
+                ):
                     return True
         return False
 
@@ -262,19 +291,19 @@ class Echo:
         if value not in self._ages and value not in self._months:
             return False
         before, after = _around(sentence, token)
-        if value in self._months and _MONTHS_OLD.match(after):
-            return not _LIMIT_BEFORE.search(before)
-        if value not in self._ages or _LIMIT_AFTER.match(after):
+        if value in self._months and MONTHS_OLD.match(after):
+            return not LIMIT_BEFORE.search(before)
+        if value not in self._ages or LIMIT_AFTER.match(after):
             return False
-        if _AGED.search(before):
-            return not _AGE_LIMIT.search(before)
-        if _WHO_IS.search(before) and _NO_UNIT.match(after):
+        if AGED.search(before):
+            return not AGE_LIMIT.search(before)
+        if WHO_IS.search(before) and NO_UNIT.match(after):
             return True
-        if _YEARS_OLD.match(after):
-            return not _LIMIT_BEFORE.search(before)
-        if not _YEARS.match(after) or _DURATION.search(before):
+        if YEARS_OLD.match(after):
+            return not LIMIT_BEFORE.search(before)
+        if not YEARS.match(after) or DURATION.search(before):
             return False
-        return bool(_PERSON.search(before[-25:]) or _PERSON.search(after[:30]))
+        return bool(PERSON.search(before[-25:]) or PERSON.search(after[:30]))
 
     def _is_reading(self, sentence: str, tokens: list[_Token], at: int, value: float) -> bool:
         held = self._readings[value]
@@ -282,10 +311,10 @@ class Echo:
         if self._is_pair(before, after, value):
             return True
         before = _OTHER_HALF.sub("", before)
-        if _LIMIT_BEFORE.search(before) or _LIMIT_AFTER.match(after):
+        if LIMIT_BEFORE.search(before) or LIMIT_AFTER.match(after):
             return False
-        tied = bool(_OF_PATIENT.search(before))
-        if not tied and _IF.search(before):
+        tied = bool(OF_PATIENT.search(before))
+        if not tied and IF.search(before):
             return False
         unit = _unit(after)
         if unit in held.units:
@@ -302,7 +331,7 @@ class Echo:
         low = re.match(r"\s?/\s?(\d{2,3})\b", after)
         if not low or (value, float(low[1])) not in self._pairs:
             return False
-        return not _LIMIT_BEFORE.search(before)
+        return not LIMIT_BEFORE.search(before)
 
 
 def _whole(value: float) -> set[int]:
@@ -334,15 +363,14 @@ def _numbers(sentence: str, tokens: list[_Token]) -> Iterator[tuple[int, float]]
     for at, token in enumerate(tokens):
         if not token.word[0].isdigit():
             continue
-        around = sentence[max(0, token.start - 1) : token.start]
-        if around.isalpha() or around == "_" or _RATIO.search(sentence[: token.start][-3:]):
-            continue  # B12, 1:1000
+        if _PART_OF.search(sentence[max(0, token.start - 3) : token.start]):
+            continue
         for value in dict.fromkeys(_values(token.word)):
             yield at, value
 
 
 _OTHER_HALF = re.compile(r"\d{2,3}\s?/\s?$")  # of a blood pressure
-_RATIO = re.compile(r"\d\s?:$")
+_PART_OF = re.compile(r"[^\W\d]$|\d\s?:$")  # B12, 1:1000
 
 
 def _values(text: str) -> Iterator[float]:
@@ -391,111 +419,3 @@ _OTHER_UNITS = frozenset(
 def _unit(after: str) -> str:
     found = _UNIT.match(after)
     return "".join(found[0].split()).casefold().replace("[", "").replace("]", "") if found else ""
-
-
-# -- the words around ------------------------------------------------------------------------------
-
-
-def _any(*patterns: str) -> re.Pattern[str]:
-    return re.compile("|".join(patterns), re.IGNORECASE)
-
-
-_FILLERS = (
-    r"(?:[\s,=:]+(?:of|a|an|the|or|equal|to|is|are|about|approximately|around|rate|pressure|systolic"
-    r"|diastolic|value|level|mean|arterial|resting|age|ages|aged)){0,5}[\s=:]*$"
-)
-_LIMIT_BEFORE = _any(
-    r"[<>≤≥]\s?=?\s?$",
-    r"\b(?:under|over|below|above|than|least|most|exceed(?:s|ed|ing)?|until|reach(?:es|ing)?"
-    r"|targets?|targeting|goals?|aim|aiming|keep|maintain(?:ed|ing)?|thresholds?|limits?|cut-?off"
-    r"|maximum|max|minimum|min|between|from|within|every|normal|normally|falls?|drops?|rises?"
-    r"|up|mean|map|cvp|peep|children|infants|adults|per|each|after|before|by)\b" + _FILLERS,
-    r"\b(?:at|or)\s+(?:an?\s+)?(?:(?:systolic|diastolic|blood|heart|pressure|rate|temperature|sbp|dbp|bp|hr"
-    r"|spo2|saturation|of)[\s()]+)+$",
-    r"\d\s?(?:mmhg|bpm|%|°c|/min|years?)?\s?(?:-|–|—|\bto\b|\bbis\b|\band\b)\s?$",
-)
-_LIMIT_AFTER = _any(
-    r"\+",
-    r"\s?(?:[^\W\d_%°]+(?:/[^\W\d_]+)?|%|°\s?[cf]|/\s?min)?(?:\s+(?:of age|old))?\s*"
-    r"(?:\bor\b|\band\b)\s+(?:more|less|above|below|over|under|higher|lower|greater|older|younger|up)\b",
-    r"\s?(?:[^\W\d_%°]+|%|°\s?[cf]|/\s?min)?\s?(?:-|–|—|\bto\b|\bbis\b)\s?\d",
-    r"\s?,\s?\d",  # one of several
-)
-_AGED = _any(
-    r"\b(?:aged|age[sd]?|alter|edad|âge|età|idade|leeftijd|wiek|возраст)\s*(?:of|is|was|:|=)?\s*$",
-    r"(?:年龄|年齢|나이)[:：]?\s*$",
-)
-_WHO_IS = _any(r"\b(?:you(?:['’]re| are)|(?:s?he|patient) is)\s*$")
-_NO_UNIT = _any(r"\s*(?:[,.;:)]|$)|\s+(?:and|with|now)\b")
-_AGE_LIMIT = _any(
-    r"\b(?:from|after|before|by|until|at|over|under|above|below|since|to|than|children|patients"
-    r"|adults|people|women|men|infants|those|persons|individuals|population|anyone|every)\s+(?:the\s+)?"
-    r"age[sd]?\s*(?:of)?\s*$"
-)
-_YEARS_OLD = _any(
-    r"[\s-]*(?:years?|yrs?)[\s-]*old\b",
-    r"[\s-]*years?\s+of\s+age\b",
-    r"\s?y/?o\b",
-    r"-?j(?:ä|ae)hrig|\s*jahre\s+alt\b|-?årig|-?jarige?\b|-?letni",
-    r"\s?(?:岁|歳|세|살)",
-    r"\s*(?:ans|años|anni|anos|лет|года?|yaşında)\b",
-    r"\s?y?/?[MFWmfw]\b(?!\s*\.)(?=[\s,;)]|$)",
-)
-_MONTHS_OLD = _any(r"[\s-]*months?[\s-]*old\b", r"[\s-]*months?\s+of\s+age\b")
-_YEARS = _any(r"\s*(?:years?|yrs?|jahre|y)\b(?!\s+(?:ago|later|earlier|history|of))")
-_DURATION = _any(
-    r"\b(?:for|over|every|last|past|within|in|than|after|before|during|since|least|under|up to)"
-    r"(?:\s+(?:the|at|about|next|last))*\s*$",
-    r"\d\s?(?:-|–|to)\s?$",
-)
-_PERSON = _any(r"\b(?:female|male|woman|man|lady|gentleman|patient|sex|boy|girl)\b")
-_SEX_LABEL = _any(r"\b(?:sex|gender)\W{1,3}(?:(?:is|was)\s+)?$")
-_IF = _any(r"\b(?:if|when|unless|once|whenever|should the)\b")
-_OF_PATIENT = _any(
-    r"\b(?:your|his|her|(?:this|the) patient(?:'s|’s)?|patient'?s|measured|recorded|reported"
-    r"|observed|presenting|current(?:ly)?|today|admission|given (?:the|a|your))\b"
-)
-
-_GAP = r"(?:[\s,:(\"“]+[\w.'’-]+){0,%d}?[\s,:(\"“]*$"  # no character is in both classes
-_TIED_CLOSELY = _any(
-    r"(?:\b(?:your|his|her)|patient['’]s)\b" + _GAP % 2,
-    r"\b(?:this|the) patient (?:has|had|is on|is taking|takes|with|suffers from|on)\b" + _GAP % 4,
-    r"\byou (?:have|had|take|are on|are taking|suffer from)\b" + _GAP % 4,
-)
-_TIED = _any(
-    r"\b(?:history|hx|pmhx?|h/o|known|diagnosed|diagnosis of|record of|background|comorbid\w*"
-    r"|co-morbid\w*|underlying|pre-?existing|existing|documented|recorded|reported|noted"
-    r"|(?:medications?|medicines|medicamentos|drugs|conditions|problems?|factors?)"
-    r"(?:\s+(?:list|present|include|are|is))?\s*(?=[:(])|(?:current|regular|home|existing)\s+med\w+|current(?:ly)?|already|taking|takes"
-    r"|prescribed|maintained on|uses|using|patient (?:has|had|with|on)|given (?:the|this|that)"
-    r"|considering|in view of|because of|in light of|lives with|living with|suffers from|suffering from"
-    r"|established|long-?standing|regular|home|vorerkrankung\w*|nimmt|bekannte[rsmn]?"
-    r"|antécédents?|antecedentes?|anamnese|toma|prend)\b" + _GAP % 6,
-    r"\b(?:is|was|are) on\b" + _GAP % 3,
-    r"^\s*(?:[-*•]\s*)?(?:given|with|on|despite)\b" + _GAP % 4,
-    r"year-old\b.*$",
-)
-_TIED_AFTER = _any(
-    r"[\s,)\]\"']*(?:is|was|are|were|has been|have been)?\s*(?:also\s+|already\s+|currently\s+)?"
-    r"(?:being\s+)?(?:noted|documented|recorded|mentioned|stated|listed|on record|on file|taken\b"
-    r"|on (?:the|your|a) list|diagnosed|prescribed|\(?known\b(?!\s+(?:to|as|for)))",
-    r"(?:\s+[\w-]+){0,3}\s+(?:in|of) (?:this|the|your|his|her) (?:patient|record|history|case|chart)\b",
-)
-_GENERAL = _any(
-    r"\b(?:patients|people|persons|adults|children|infants|individuals|those|women|men|anyone"
-    r"|everyone|such as|including|e\.g|like|if|unless|whether|when|any|ask|asking|exclude|rule out|risk of|suspected"
-    r"|suspect|contraindicat\w+|cases of|every|each|all)\b"
-)
-_ADVISED = _any(
-    r"\b(?:give|start|use|add|prescribe|administer|offer|consider|load with|switch to|then|or|plus"
-    r"|initiate|begin|try|recommend(?:ed)?|with|in|for|against)\s+(?:a |an |oral |iv )?$"
-)
-
-
-def _is_tied(before: str, after: str) -> bool:
-    """Whether the words around a text say that it is the patient's."""
-    if _TIED_CLOSELY.search(before):
-        return not _IF.search(before)
-    if _TIED_AFTER.match(after):
-        return not _GENERAL.search(before)
-    return bool(_TIED.search(before)) and not _GENERAL.search(before)

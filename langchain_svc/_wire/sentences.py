@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 _BREAK = re.compile(
-    r"\s*\n\s*"  # a line is never joined with the next one
+    r"\n\s*"  # a line is never joined with the next one
     r"|(?<![.!?])[.!?]+[\"'”’)\]]{0,3}[ \t]+(?=\S)"
     r"|[。！？]"
 )
