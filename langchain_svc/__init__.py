@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
+    from ._clinical_result import ClinicalResult
     from ._fhir.report import FhirReport
-    from ._medical import ClinicalResult
     from ._private_callbacks import PrivateCallbacks
     from .callbacks import SvcUsageCallbackHandler
     from .chat_models import ChatSvc
@@ -91,7 +91,7 @@ __all__ = [
 
 _HOMES = {
     "ChatSvc": "chat_models",
-    "ClinicalResult": "_medical",
+    "ClinicalResult": "_clinical_result",
     "DicomImage": "dicom",
     "DicomSeries": "dicom",
     "FhirReport": "_fhir.report",

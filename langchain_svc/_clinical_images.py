@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from collections.abc import Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -15,7 +16,7 @@ from pydantic import BeforeValidator, Field
 
 from ._wire.metadata import without_metadata
 from ._wire.pictures import PictureError, look
-from .dicom import as_dicom, draw
+from .dicom import as_dicom, draw, kind_of
 
 if TYPE_CHECKING:
     from pydicom import Dataset
@@ -70,6 +71,40 @@ def _clinical_image(value: Any) -> str:
         return _base64_image(draw(held))
     except PictureError as error:
         raise ValueError(f"this DICOM image cannot be taken: {error}") from None
+
+
+_MODALITIES = {
+    "CT": "CT",
+    "MR": "MRI",
+    "CR": "X-ray",
+    "DX": "X-ray",
+    "MG": "mammography",
+    "US": "ultrasound",
+    "PT": "PET",
+    "NM": "nuclear medicine",
+    "XA": "angiography",
+}
+_BODY_PART = re.compile(r"[A-Z][A-Z ]{1,15}")  # a code of DICOM, and no free text
+
+
+def imaging_type(images: Sequence[Any]) -> str | None:
+    """What DICOM images are of, such as "chest CT": by Modality and BodyPartExamined.
+
+    None where none of them is DICOM or says it; an image that cannot be read says nothing here.
+    """
+    found: dict[str, None] = {}
+    for value in images[:MOST_IMAGES]:
+        try:
+            held = as_dicom(value)
+            if held is None and isinstance(value, str):
+                held = as_dicom(_decoded(value))
+            modality, part = ("", "") if held is None else kind_of(held)
+        except (ValueError, PictureError, ImportError):
+            continue
+        name = _MODALITIES.get(modality)
+        if name:
+            found[f"{part.lower()} {name}" if _BODY_PART.fullmatch(part) else name] = None
+    return ", ".join(found) or None
 
 
 def _decoded(text: str) -> bytes:

@@ -229,6 +229,19 @@ def draw(image: DicomImage, max_pixels: int = MOST_PIXELS) -> bytes:
     return made
 
 
+def kind_of(image: DicomImage) -> tuple[str, str]:
+    """The codes of Modality and BodyPartExamined, in capitals; "" for what is not said.
+
+    Raises:
+        PictureError: The file cannot be read.
+        ImportError: The extra `dicom` is not installed.
+    """
+    from ._dicom.header import read_kind  # noqa: PLC0415  # an extra
+
+    source = image.source
+    return read_kind(_read_file(source) if isinstance(source, Path) else source)
+
+
 def _read_file(path: Path) -> bytes:
     try:
         with path.open("rb") as file:

@@ -14,7 +14,8 @@ from langchain_core.tools import BaseTool
 from pydantic import Field
 
 from ._clinical_images import Images
-from ._medical import ClinicalResult, Endpoint, MedicalSettings, MedicalTool, Patient
+from ._clinical_result import ClinicalResult
+from ._medical import Endpoint, MedicalSettings, MedicalTool, Patient
 from ._service_tool import ServiceToolkit, selection
 from ._wire import medical as wire
 from .config import MEDICAL, require_key, require_url
@@ -195,6 +196,7 @@ class SvcCancerRisk(MedicalTool):
             "risk_factors": "risk_factors",
             "images": "images",
         },
+        ("imaging_type",),
     )
     name: str = "svc_cancer_risk"
     description: str = (

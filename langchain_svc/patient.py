@@ -30,7 +30,7 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
-from ._clinical_images import ClinicalImages
+from ._clinical_images import ClinicalImages, imaging_type
 from ._construct import Constructed
 from ._fhir.report import FhirReport
 from .errors import SvcRequestError
@@ -277,6 +277,19 @@ class PatientContext(Demographics):
     images: ClinicalImages = Field(default=(), repr=False)
     """PNG or JPEG as bytes, base64 or data URIs; DICOM as bytes, `DicomImage` or a pydicom dataset.
     At most 8 of 8 MB. Only the pixels are kept."""
+
+    imaging_type: Line | None = None
+    """What kind of imaging the images are, such as "chest CT"; of DICOM images their modality and
+    body part, if it is not given. It goes before what a model writes."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _name_imaging(cls, values: Any) -> Any:
+        if not isinstance(values, Mapping) or values.get("imaging_type", values.get("imagingType")):
+            return values
+        images = values.get("images")
+        found = imaging_type(images) if isinstance(images, (list, tuple)) else None
+        return {**values, "imaging_type": found} if found else values
 
     @cached_property  # beside the fields: neither sent nor compared, but copied and pickled
     def fhir_report(self) -> FhirReport | None:

@@ -99,6 +99,17 @@ def read_elements(data: bytes, tags: list[int]) -> Dataset:
     return read
 
 
+def read_kind(source: bytes | bytearray | Dataset) -> tuple[str, str]:
+    """Modality and BodyPartExamined in capitals; "" for what the file does not say.
+
+    Raises:
+        PictureError: It cannot be read.
+    """
+    if not isinstance(source, Dataset):
+        source = read_elements(bytes(source), tags_of(("Modality", "BodyPartExamined")))
+    return _text(source, "Modality"), _text(source, "BodyPartExamined")
+
+
 def _inflated(data: bytes) -> bytes:
     """A data set that is deflated as a whole (PS3.5, A.5)."""
     inflating = zlib.decompressobj(-zlib.MAX_WBITS)
