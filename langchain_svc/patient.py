@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -288,7 +288,11 @@ class PatientContext(Demographics):
         *,
         today: date | None = None,
         since: date | datetime | None = None,
+        vital_window: timedelta | None = timedelta(hours=24),
+        lab_window: timedelta | None = timedelta(days=90),
         past_conditions: bool = False,
+        deceased: bool = False,
+        restricted: bool = False,
         lab_codes: Mapping[str, str] | None = None,
         units: Mapping[str, str] | None = None,
         images: Iterable[Any] = (),
@@ -303,9 +307,17 @@ class PatientContext(Demographics):
 
         Args:
             bundle: A dict, JSON text or bytes, or a Bundle of fhir.resources.R4B.
-            today: The day for which the age is computed; by default this one.
-            since: Leave out what was observed before it.
+            today: The day of the record, by default this one. The age is that of it, and nothing
+                made after it is taken.
+            since: Leave out readings made before it.
+            vital_window: How old a vital sign may be, seen from `today` in whole days and from the
+                newest vital sign; older ones are left out. None takes any age.
+            lab_window: The same for laboratory results.
             past_conditions: Take conditions that are over as well, marked "(past)".
+            deceased: Read the record of a patient who has died, with the day of death as the day
+                of the record. Refused otherwise.
+            restricted: Take resources whose confidentiality label is restricted or very
+                restricted too. Left out otherwise.
             lab_codes: LOINC codes of further laboratory results, with the name of each.
             units: The UCUM unit of a laboratory result by its name: for those of `lab_codes`, or
                 in place of the unit of the table.
@@ -317,16 +329,22 @@ class PatientContext(Demographics):
                 bounds. The error names the entry and the element, not the value.
             ImportError: The extra `fhir` is not installed.
         """
-        from ._fhir.patient import read_patient  # noqa: PLC0415  # an extra
+        from ._fhir.observations import codes  # noqa: PLC0415  # an extra
+        from ._fhir.options import Options  # noqa: PLC0415  # the same
+        from ._fhir.patient import read_patient  # noqa: PLC0415  # the same
+        from ._fhir.times import instant  # noqa: PLC0415  # the same
 
-        words, report = read_patient(
-            bundle,
-            today=today,
-            since=since,
+        options = Options(
+            today=today or date.today(),  # noqa: DTZ011  # an age counts in the days of where one is
+            since=instant(since) if since else None,
+            vital_window=vital_window,
+            lab_window=lab_window,
             past_conditions=past_conditions,
-            lab_codes=lab_codes,
-            units=units,
+            deceased=deceased,
+            restricted=restricted,
+            codes=codes(lab_codes or {}, units or {}),
         )
+        words, report = read_patient(bundle, options)
         try:
             record = cls(**words, images=tuple(images))
         except ValidationError as error:

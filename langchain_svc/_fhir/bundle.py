@@ -24,9 +24,11 @@ _STATUS = ("clinicalStatus", "verificationStatus", "status")
 _ABATED = ("abatementDateTime", "abatementAge", "abatementPeriod", "abatementRange")
 _MEDICATION = ("medicationCodeableConcept", "medicationReference")
 _USED: Mapping[str, tuple[str, ...]] = {
-    "Patient": ("birthDate", "gender", "deceasedDateTime"),
+    "Patient": ("birthDate", "gender", "deceasedDateTime", "deceasedBoolean"),
     "Condition": (*_STATUS[:2], "code", "subject", *_ABATED, "abatementString"),
-    "MedicationStatement": ("status", *_MEDICATION, "subject"),
+    "MedicationStatement": (
+        "status", *_MEDICATION, "subject", "effectiveDateTime", "effectivePeriod",
+    ),
     "MedicationRequest": ("status", "intent", "doNotPerform", *_MEDICATION, "subject"),
     "Medication": ("code",),
     "FamilyMemberHistory": ("status", "patient", "relationship", "condition"),
@@ -43,6 +45,7 @@ _USED_WITHIN: Mapping[str, tuple[str, ...]] = {
     "component": ("code", "valueQuantity", "modifierExtension"),
     "condition": ("code",),
 }
+_RESTRICTED = ("R", "V")  # HL7 v3 Confidentiality
 _KIND = re.compile(r"[A-Z][A-Za-z]{1,39}")
 
 
@@ -55,12 +58,14 @@ class Resource:
         kind: Its resource type.
         url: The entry's `fullUrl`; empty where there is none.
         raw: Its JSON.
+        method: The HTTP method of the entry's request; empty where there is none.
     """
 
     entry: int
     kind: str
     url: str
     raw: Mapping[str, Any] = field(repr=False)
+    method: str = ""
 
     @property
     def id(self) -> str:
@@ -72,6 +77,16 @@ class Resource:
     def modified(self) -> bool:
         """Whether it says that its elements mean something else for those who know."""
         return "modifierExtension" in self.raw or "implicitRules" in self.raw
+
+    @property
+    def restricted(self) -> bool:
+        """Whether its confidentiality label is restricted (R) or very restricted (V)."""
+        meta = self.raw.get("meta")
+        labels = meta.get("security") if isinstance(meta, Mapping) else None
+        return any(
+            isinstance(label, Mapping) and label.get("code") in _RESTRICTED
+            for label in (labels if isinstance(labels, (list, tuple)) else ())
+        )
 
     def codes(self) -> set[str] | None:
         """The codes of an Observation and its components as they came; None if they are odd."""
@@ -159,7 +174,9 @@ def _resources(entries: list[Any] | tuple[Any, ...]) -> Iterator[Resource]:
             raise SvcRequestError(
                 f"Bundle.entry[{index}].resource.resourceType must be the name of a FHIR resource"
             )
-        yield Resource(index, kind, url if isinstance(url, str) else "", raw)
+        request = entry.get("request")
+        method = request.get("method") if isinstance(request, Mapping) else ""
+        yield Resource(index, kind, url if isinstance(url, str) else "", raw, str(method))
 
 
 def checked(kind: str, raw: Mapping[str, Any], place: str) -> Any:

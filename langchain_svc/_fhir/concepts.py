@@ -24,8 +24,24 @@ _PUBLISHED: Mapping[str, str] = {
     "https://dmd.nhs.uk": "dm+d",
     "http://terminology.hl7.org/CodeSystem/v3-RoleCode": "RoleCode",
 }
+# Codes that say that nothing is known, or that there is nothing.
+_NOTHING_SYSTEMS = frozenset({
+    "http://hl7.org/fhir/uv/ips/CodeSystem/absent-unknown-uv-ips",
+    "http://terminology.hl7.org/CodeSystem/data-absent-reason",
+    "http://terminology.hl7.org/CodeSystem/v3-NullFlavor",
+})  # fmt: skip
+_NOTHING_CODES = frozenset({  # SNOMED CT, those that the International Patient Summary names
+    "716186003", "409137002", "428607008", "429625007", "1003774007", "787481004", "787480003",
+    "787482006", "787483001", "160245001",
+})  # fmt: skip
+_NOTHING_WORDS = re.compile(
+    r"(?:no|nil)\s+(?:known|information|data|current|active|significant|relevant)\b.*"
+    r"|none(?:\s+(?:known|reported|recorded))?|nil|unknown|not known|not recorded|n/?a",
+    re.IGNORECASE,
+)
 LOINC = frozenset({"http://loinc.org", "urn:oid:2.16.840.1.113883.6.1"})
 MASK = "[...]"
+NOTHING = "it says that nothing is known, or that there is nothing of its kind"
 
 
 @dataclass(frozen=True)
@@ -59,6 +75,17 @@ def words_of(concept: Any, identifying: re.Pattern[str] | None) -> Words | None:
             typed = f"{_PUBLISHED[coding.system]} {coding.code}"
             break
     return masked(typed, identifying)
+
+
+def says_nothing(concept: Any) -> bool:
+    """Whether a concept says that nothing is known, or that there is nothing of its kind."""
+    if concept is None:
+        return False
+    codings = concept.coding or ()
+    if any(one.system in _NOTHING_SYSTEMS or one.code in _NOTHING_CODES for one in codings):
+        return True
+    told = [concept.text, *(one.display for one in codings)]
+    return any(_NOTHING_WORDS.fullmatch(_line(text)) for text in told if text)
 
 
 def masked(typed: str | None, identifying: re.Pattern[str] | None) -> Words | None:

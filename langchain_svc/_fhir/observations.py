@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
 from typing import Any
 
 from ..errors import SvcRequestError
 from .bundle import Resource
 from .concepts import LOINC, codes_of
 from .report import FhirLeftOut, FhirTaken
-from .times import OLDEST, instant
+from .times import OLDEST, days_before, instant
 from .units import UnitError, converted, unit_of
 
 
@@ -41,18 +41,18 @@ _LAB = "lab_results"
 FIELDS: tuple[tuple[Field, str], ...] = (
     (Field(_VITAL, "systolic", "mm[Hg]"), "8480-6 8459-0 8460-8 8461-6 76534-7"),
     (Field(_VITAL, "diastolic", "mm[Hg]"), "8462-4 8453-3 8454-1 8455-8 76535-4"),
-    (Field(_VITAL, "heart_rate", "/min"), "8867-4 8889-8"),
+    (Field(_VITAL, "heart_rate", "/min"), "8867-4 8889-8 8893-0"),
     (
         Field(_VITAL, "temperature", "Cel"),
         "8310-5 8331-1 8332-9 8333-7 8328-7 8329-5 75539-7",
     ),
     (Field(_VITAL, "respiratory_rate", "/min"), "9279-1"),
     (Field(_VITAL, "oxygenSaturation", "%"), "2708-6 59408-5"),
-    # Troponin I and T, ordinary and of high sensitivity.
-    (
-        Field(_LAB, "troponin", "ng/mL"),
-        "10839-9 42757-5 49563-0 89579-7 6598-7 48425-3 67151-1",
-    ),
+    # Assays with limits of their own: none may pass for another, or take its place.
+    (Field(_LAB, "troponin", "ng/mL"), "10839-9 42757-5 49563-0"),  # I, the usual one
+    (Field(_LAB, "troponinT", "ng/mL"), "6598-7 48425-3"),
+    (Field(_LAB, "hsTroponinI", "ng/L"), "89579-7"),
+    (Field(_LAB, "hsTroponinT", "ng/L"), "67151-1"),
     (Field(_LAB, "bnp", "pg/mL", 3464.0), "30934-4 42637-9"),
     # Several times as high as BNP in the same blood, so never sent under its name.
     (Field(_LAB, "ntProBnp", "pg/mL", 8457.0), "33762-6 33763-4 71425-3 83107-3"),
@@ -75,8 +75,8 @@ def codes(lab_codes: Mapping[str, str], units: Mapping[str, str]) -> Codes:
     Raises:
         SvcRequestError: A code is none, or a unit is missing or for something else.
     """
-    known = {field.name: field for field, _ in FIELDS}
-    table = {code: field for field, listed in FIELDS for code in listed.split()}
+    known = {one.name: one for one, _ in FIELDS}
+    table = {code: one for one, listed in FIELDS for code in listed.split()}
     for code, name in lab_codes.items():
         if not _CODE.fullmatch(code):
             raise SvcRequestError("lab_codes must have LOINC codes such as 2345-7 as its keys")
@@ -91,11 +91,11 @@ def codes(lab_codes: Mapping[str, str], units: Mapping[str, str]) -> Codes:
         if name not in known or known[name].group != _LAB:
             raise SvcRequestError(
                 f"units has {name!r}; it takes names of laboratory results: "
-                + ", ".join(field.name for field in known.values() if field.group == _LAB)
+                + ", ".join(one.name for one in known.values() if one.group == _LAB)
             )
     return {
-        code: Field(field.group, field.name, units.get(field.name, field.unit), field.molar_mass)
-        for code, field in table.items()
+        code: Field(one.group, one.name, units.get(one.name, one.unit), one.molar_mass)
+        for code, one in table.items()
     }
 
 
@@ -115,9 +115,13 @@ class Measurement:
         """The greater, the newer; of equal times the one issued later, then the later entry."""
         return (self.at or OLDEST, self.issued, self.entry)
 
-    def left_out(self, reason: str) -> FhirLeftOut:
-        """The word of the report that it was not taken."""
-        return FhirLeftOut(self.entry, "Observation", reason, self.code)
+    def days(self, today: date) -> int | None:
+        """How many days before `today` it was made; None where it does not say when."""
+        return days_before(self.at, today) if self.at else None
+
+    def left_out(self, reason: str, today: date) -> FhirLeftOut:
+        """The line of the report that it was not taken."""
+        return FhirLeftOut(self.entry, "Observation", reason, self.code, self.days(today))
 
 
 def is_final(observation: Any) -> bool:
@@ -151,59 +155,103 @@ def measurements(resource: Resource, observation: Any, table: Codes) -> Iterator
 
 
 @dataclass(frozen=True)
+class Window:
+    """How old a reading of a group may be; None for any age. `setting` names it in the report."""
+
+    setting: str
+    width: timedelta | None
+
+
+@dataclass(frozen=True)
 class Readings:
-    """The readings of a patient by group and name, and where each came from."""
+    """The readings of one point in time by group and name, and where each came from."""
 
-    values: dict[str, dict[str, int | float]]
-    taken: list[FhirTaken]
-    left_out: list[FhirLeftOut]
+    today: date
+    values: dict[str, dict[str, int | float]] = field(default_factory=dict)
+    taken: list[FhirTaken] = field(default_factory=list)
+    left_out: list[FhirLeftOut] = field(default_factory=list)
+
+    def leave(self, one: Measurement, reason: str) -> None:
+        """Say why a measurement was not taken."""
+        self.left_out.append(one.left_out(reason, self.today))
 
 
-def newest(found: Iterable[Measurement]) -> Readings:
-    """The newest measurement of each field, in the field's unit.
+def newest(found: Iterable[Measurement], today: date, windows: Mapping[str, Window]) -> Readings:
+    """The newest measurement of each field in the field's unit, if it is of the same time.
+
+    A measurement is of the same time where it lies within its group's window, seen from `today`
+    (in whole days) and from the group's newest one.
 
     Raises:
         SvcRequestError: The newest one has no unit, or one that cannot be converted.
     """
+    readings = Readings(today)
     chosen: dict[str, Measurement] = {}
-    readings = Readings({}, [], [])
     for one in sorted(found, key=lambda one: one.rank):
         if older := chosen.get(one.field.path):
-            readings.left_out.append(older.left_out("a newer one was taken"))
+            readings.leave(older, "a newer one was taken")
         chosen[one.field.path] = one
+    _keep_one_time(chosen, windows, readings)
     _keep_one_pressure(chosen, readings)
-    for field, _ in FIELDS:  # in a fixed order, whatever the order of the bundle
-        if field.path in chosen:
-            _take(chosen.pop(field.path), readings)
+    for known, _ in FIELDS:  # in a fixed order, whatever the order of the bundle
+        if known.path in chosen:
+            _take(chosen.pop(known.path), readings)
     for one in chosen.values():
         _take(one, readings)
     return readings
+
+
+def _keep_one_time(
+    chosen: dict[str, Measurement], windows: Mapping[str, Window], readings: Readings
+) -> None:
+    newest_at: dict[str, datetime] = {}
+    for one in chosen.values():
+        group = one.field.group
+        newest_at[group] = max(newest_at.get(group, OLDEST), one.at or OLDEST)
+    for path, one in list(chosen.items()):
+        window = windows[one.field.group]
+        days = one.days(readings.today)
+        if window.width is None:
+            continue
+        if one.at is None or days is None:
+            readings.leave(chosen.pop(path), "it does not say when it was made")
+        elif timedelta(days=days) > window.width:
+            readings.leave(chosen.pop(path), f"older than {window.setting} allows")
+        elif newest_at[one.field.group] - one.at > window.width:
+            reason = f"further from the newest of its kind than {window.setting} allows"
+            readings.leave(chosen.pop(path), reason)
 
 
 def _keep_one_pressure(chosen: dict[str, Measurement], readings: Readings) -> None:
     """A pressure is two numbers of one moment: without its pair, the older one says nothing."""
     pair = sorted((chosen[path] for path in _PRESSURES if path in chosen), key=lambda o: o.rank)
     if len(pair) == len(_PRESSURES) and pair[0].at != pair[1].at:
-        older = chosen.pop(pair[0].field.path)
-        readings.left_out.append(older.left_out("the other pressure was measured later"))
+        readings.leave(chosen.pop(pair[0].field.path), "the other pressure was measured later")
 
 
 def _take(one: Measurement, readings: Readings) -> None:
-    field, quantity = one.field, one.quantity
+    known, quantity = one.field, one.quantity
     if quantity.comparator:
         # An older number in its place would be a lie, and the bound is not what was measured.
-        readings.left_out.append(one.left_out("it is a bound (such as <) and no number"))
+        readings.leave(one, "it is a bound (such as <) and no number")
         return
     try:
         unit = unit_of(quantity)
-        value = converted(quantity.value, unit, field.unit, field.molar_mass)
+        value = converted(quantity.value, unit, known.unit, known.molar_mass)
     except UnitError as error:
         raise SvcRequestError(
             f"Bundle.entry[{one.entry}].resource (Observation), LOINC {one.code}, for "
-            f"{field.path}: {error}; it is sent in {field.unit}"
+            f"{known.path}: {error}; it is sent in {known.unit}"
         ) from None
-    readings.values.setdefault(field.group, {})[field.name] = value
-    origin = unit if unit != field.unit else ""
+    readings.values.setdefault(known.group, {})[known.name] = value
     readings.taken.append(
-        FhirTaken(field.path, one.entry, "Observation", one.code, field.unit, origin)
+        FhirTaken(
+            known.path,
+            one.entry,
+            "Observation",
+            one.code,
+            known.unit,
+            unit if unit != known.unit else "",
+            days=one.days(readings.today),
+        )
     )

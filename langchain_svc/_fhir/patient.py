@@ -6,62 +6,33 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import date
 from typing import Any, TypeAlias
 
 from ..errors import SvcRequestError
 from .bundle import Resource, checked, read_bundle
-from .concepts import Words, codes_of, masked, words_of
-from .observations import Codes, Measurement, codes, is_final, measurements, newest, time_of
+from .concepts import NOTHING, Words, codes_of, masked, says_nothing, words_of
+from .observations import Measurement, Window, is_final, measurements, newest, time_of
+from .options import Options
 from .report import FhirLeftOut, FhirReport, FhirTaken
 from .smoking import SMOKING, Smoking, read_smoking
 from .subject import Subject, identifying
-from .times import age, day, instant
+from .times import OLDEST, age, day, days_before, is_past
 
 _HISTORY, _MEDICATIONS, _RISKS = "medical_history", "current_medications", "risk_factors"
 
 
-@dataclass(frozen=True)
-class Options:
-    """How a bundle is read.
-
-    Attributes:
-        today: The day on which the patient has the age that is sent.
-        since: Observations made before it are left out.
-        past_conditions: Whether conditions that are over are taken too, marked as such.
-        codes: LOINC codes and their fields.
-    """
-
-    today: date
-    since: datetime | None
-    past_conditions: bool
-    codes: Codes
-
-
-def read_patient(
-    bundle: Any,
-    *,
-    today: date | None,
-    since: date | datetime | None,
-    past_conditions: bool,
-    lab_codes: Mapping[str, str] | None,
-    units: Mapping[str, str] | None,
-) -> tuple[dict[str, Any], FhirReport]:
+def read_patient(bundle: Any, options: Options) -> tuple[dict[str, Any], FhirReport]:
     """The words of a `PatientContext`, and what was taken.
 
     Raises:
         SvcRequestError: It is no bundle of one patient, an element is not what FHIR R4 allows, or
             a reading's unit cannot be converted.
     """
-    options = Options(
-        today or date.today(),  # noqa: DTZ011  # an age counts in the days of where one is
-        instant(since) if since else None,
-        past_conditions,
-        codes(lab_codes or {}, units or {}),
-    )
     read = read_bundle(bundle)
     importing = _Import(Subject(read.resources), read.resources, options)
-    for resource in read.resources:
+    # The Patient goes first: with a death, the day of the record is another one.
+    for resource in sorted(read.resources, key=lambda one: one.kind != "Patient"):
         importing.add(resource)
     return importing.finish(further_pages=read.further_pages)
 
@@ -82,6 +53,7 @@ class _Import:
     not_read: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
+        self.today = self.options.today
         resource = self.subject.resource
         self.identifying: re.Pattern[str] | None = (
             identifying(resource.raw) if resource is not None else None
@@ -99,10 +71,20 @@ class _Import:
             return  # read where a statement or request refers to it
         if reader is None or self._has_other_codes(resource):
             self.not_read[resource.kind] += 1
-        elif resource.modified:
-            self.leave(resource, "it has a modifierExtension or implicitRules, which may change it")
-        elif reason := self._read(reader, resource):
+        elif reason := self._unfit(resource) or self._read(reader, resource):
             self.leave(resource, reason)
+
+    def _unfit(self, resource: Resource) -> str:
+        """Why a resource is not read at all, whatever it says."""
+        if resource.modified:
+            return "it has a modifierExtension or implicitRules, which may change it"
+        if resource.method == "DELETE":
+            return "its entry is a request to delete it"
+        if resource.restricted and not self.options.restricted:
+            return "it is labelled as restricted (restricted=True takes it)"
+        if resource.raw.get("focus"):
+            return "it is about somebody or something other than the patient (focus)"
+        return ""
 
     def _read(self, reader: _Reader, resource: Resource) -> str | None:
         read = resource.read()
@@ -135,7 +117,12 @@ class _Import:
 
     def finish(self, *, further_pages: bool) -> tuple[dict[str, Any], FhirReport]:
         """The words of a `PatientContext`, and the report."""
-        readings = newest(self.measured)
+        options = self.options
+        windows = {
+            "vital_signs": Window("vital_window", options.vital_window),
+            "lab_results": Window("lab_window", options.lab_window),
+        }
+        readings = newest(self.measured, self.today, windows)
         self._take_smoking()
         words = {
             **self.person,
@@ -175,10 +162,22 @@ class _Import:
 
 
 def _patient(importing: _Import, resource: Resource, patient: Any) -> str | None:
+    died = patient.deceasedDateTime
+    if (died or patient.deceasedBoolean) and not importing.options.deceased:
+        raise SvcRequestError(
+            f"Bundle.entry[{resource.entry}].resource (Patient): the patient has died "
+            f"(deceased{'DateTime' if died else 'Boolean'}); from_fhir(deceased=True) reads the "
+            "record as of the day of death"
+        )
+    if died:
+        importing.today = min(importing.today, day(died))
+    if patient.gender in {"male", "female", "other"}:
+        importing.person["sex"] = patient.gender
+        importing.taken.append(FhirTaken("sex", resource.entry, "Patient"))
+    if patient.birthDate and patient.deceasedBoolean:
+        return "its age is not sent: it has died on a day that is not told"
     if patient.birthDate:
-        end = importing.options.today
-        if patient.deceasedDateTime:
-            end = min(end, day(patient.deceasedDateTime))
+        end = importing.today
         born = day(patient.birthDate)
         if born > end:
             raise SvcRequestError(
@@ -189,9 +188,6 @@ def _patient(importing: _Import, resource: Resource, patient: Any) -> str | None
         exact = isinstance(patient.birthDate, date)
         note = "" if exact else "from a date of birth without a day, so up to a year too high"
         importing.taken.append(FhirTaken("age", resource.entry, "Patient", unit="a", note=note))
-    if patient.gender in {"male", "female", "other"}:
-        importing.person["sex"] = patient.gender
-        importing.taken.append(FhirTaken("sex", resource.entry, "Patient"))
     return None if importing.person else "it has neither birthDate nor gender"
 
 
@@ -203,8 +199,10 @@ def _condition(importing: _Import, resource: Resource, condition: Any) -> str | 
     verified = set(codes_of(condition.verificationStatus))
     if wrong := verified & {"refuted", "entered-in-error"}:
         return f"it is {wrong.pop()}"
+    if says_nothing(condition.code):
+        return NOTHING
     states = set(codes_of(condition.clinicalStatus))
-    abated = any(getattr(condition, name) for name in _ABATEMENTS)
+    abated = _has_abated(condition, importing.today)
     over = bool(states & _OVER) or (not states and abated)
     if over and not importing.options.past_conditions:
         return "it is over (past_conditions=True takes it)"
@@ -215,7 +213,13 @@ def _condition(importing: _Import, resource: Resource, condition: Any) -> str | 
     return importing.take(_HISTORY, resource, words, ending + (" (past)" if over else ""))
 
 
-_ABATEMENTS = tuple(f"abatement{form}" for form in ("DateTime", "Age", "Period", "Range", "String"))
+def _has_abated(condition: Any, today: date) -> bool:
+    """Whether an abatement is told that is not in the future."""
+    period = condition.abatementPeriod
+    end = condition.abatementDateTime or (period and (period.end or period.start))
+    if end:
+        return day(end) <= today
+    return bool(condition.abatementAge or condition.abatementRange or condition.abatementString)
 
 
 def _medication(importing: _Import, resource: Resource, medication: Any) -> str | None:
@@ -226,12 +230,27 @@ def _medication(importing: _Import, resource: Resource, medication: Any) -> str 
             return "it says that the medication is not to be given (doNotPerform)"
         if medication.intent in {"proposal", "plan", "option"}:
             return "it is a proposal, a plan or an option"
+    elif reason := _not_now(medication, importing.today):
+        return reason
+    if says_nothing(medication.medicationCodeableConcept):
+        return NOTHING
     words = words_of(medication.medicationCodeableConcept, importing.identifying)
     if words is None and medication.medicationReference is not None:
         words = _referred(importing, resource, medication.medicationReference)
     if words is None:
         return "it has no text, or refers to a medication that is not in the bundle"
     return importing.take(_MEDICATIONS, resource, words)
+
+
+def _not_now(statement: Any, today: date) -> str | None:
+    """Why a statement about a medication is not about this day."""
+    period = statement.effectivePeriod
+    if period and is_past(period.end, today):
+        return "it has ended (effectivePeriod.end)"
+    begun = statement.effectiveDateTime or (period and period.start)
+    if begun and day(begun) > today:
+        return "it has not begun yet"
+    return None
 
 
 def _referred(importing: _Import, resource: Resource, reference: Any) -> Words | None:
@@ -277,22 +296,25 @@ def _family(importing: _Import, resource: Resource, family: Any) -> str | None:
 
 def _conditions_of(family: Any, pattern: re.Pattern[str] | None) -> Iterator[Words]:
     for condition in family.condition or ():
-        if words := words_of(condition.code, pattern):
+        words = None if says_nothing(condition.code) else words_of(condition.code, pattern)
+        if words:
             yield words
 
 
 def _observation(importing: _Import, resource: Resource, observation: Any) -> str | None:
     if not is_final(observation):
         return "its status is not final, amended or corrected"
-    if importing.options.since is not None:
-        made = time_of(observation)
-        if made is None or made < importing.options.since:
-            return "it was made before `since`, or does not say when"
+    made = time_of(observation)
+    if made is not None and days_before(made, importing.today) < 0:
+        return "it was made after the day of the record"
     if any("modifierExtension" in part for part in _components(resource)):
         return "a component has a modifierExtension, which may change it"
     if SMOKING in codes_of(observation.code):
         importing.smoking.append(read_smoking(resource, observation))
         return None
+    since = importing.options.since
+    if since is not None and (made or OLDEST) < since:
+        return "it was made before `since`, or does not say when"
     found = list(measurements(resource, observation, importing.options.codes))
     importing.measured += found
     return None if found else "its code is not one that is read, or it has no number"

@@ -35,7 +35,7 @@ class Smoking:
     text: str  # empty where it is no risk factor, or no answer that is known
 
     def left_out(self, reason: str) -> FhirLeftOut:
-        """The word of the report that it was not taken."""
+        """The line of the report that it was not taken."""
         return FhirLeftOut(self.entry, "Observation", reason, SMOKING)
 
 
