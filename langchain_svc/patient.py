@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import (
     AliasGenerator,
@@ -293,8 +293,9 @@ class PatientContext(Demographics):
         past_conditions: bool = False,
         deceased: bool = False,
         restricted: bool = False,
-        lab_codes: Mapping[str, str] | None = None,
+        lab_codes: Mapping[str, str] | Literal["common"] | None = None,
         units: Mapping[str, str] | None = None,
+        molar_masses: Mapping[str, float] | None = None,
         images: Iterable[Any] = (),
     ) -> Self:
         """A record from a FHIR R4 bundle of one patient; `fhir_report` says what was taken.
@@ -318,9 +319,13 @@ class PatientContext(Demographics):
                 of the record. Refused otherwise.
             restricted: Take resources whose confidentiality label is restricted or very
                 restricted too. Left out otherwise.
-            lab_codes: LOINC codes of further laboratory results, with the name of each.
+            lab_codes: LOINC codes of further laboratory results, with the name of each; or
+                "common": blood count, lipids, glucose, HbA1c, electrolytes, kidney, liver, thyroid,
+                CRP and INR, in the usual units of the United States.
             units: The UCUM unit of a laboratory result by its name: for those of `lab_codes`, or
                 in place of the unit of the table.
+            molar_masses: Grams a mole of a laboratory result by its name, for masses and amounts
+                of substance where the table does not know it.
             images: The record's images, which are not taken from the bundle.
 
         Raises:
@@ -329,7 +334,7 @@ class PatientContext(Demographics):
                 bounds. The error names the entry and the element, not the value.
             ImportError: The extra `fhir` is not installed.
         """
-        from ._fhir.observations import codes  # noqa: PLC0415  # an extra
+        from ._fhir.fields import codes  # noqa: PLC0415  # an extra
         from ._fhir.options import Options  # noqa: PLC0415  # the same
         from ._fhir.patient import read_patient  # noqa: PLC0415  # the same
         from ._fhir.times import instant  # noqa: PLC0415  # the same
@@ -342,7 +347,7 @@ class PatientContext(Demographics):
             past_conditions=past_conditions,
             deceased=deceased,
             restricted=restricted,
-            codes=codes(lab_codes or {}, units or {}),
+            codes=codes(lab_codes or {}, units or {}, molar_masses or {}),
         )
         words, report = read_patient(bundle, options)
         try:

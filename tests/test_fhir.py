@@ -387,8 +387,8 @@ def test_units_as_people_write_them(words, expected):
 @pytest.mark.parametrize(
     ("unit", "to", "expected"),
     [
-        ("10*9/L", "10*3/uL", 7), ("10^9/L", "10*6/L", 7000), ("m[IU]/L", "u[iU]/mL", 7), ("U/L", "nkat/L", 116.667), ("mL/min/{1.73_m2}", "L/h", 0.42), ("mg/g{creat}", "ug/mg", 7), ("mg/24.h", "mg.h", 0.291667), ("[lb_av]", "kg", 3.17515),
-        ("[in_i]", "cm", 17.78), ("kg.m-2", "kg/m2", 7), ("meq/L", "mmol/L", 7), ("{INR}", "1", 7), ("fL", "um3", 7), ("cm[H2O]", "mm[Hg]", 5.14893), ("wk", "d", None), ("B", "1", None), ("mg/(24.h)", "mg/h", None),
+        ("10*9/L", "10*3/uL", 7), ("10^9/L", "10*6/L", 7000), ("m[IU]/L", "u[iU]/mL", 7), ("U/L", "nkat/L", 116.667), ("mL/min/{1.73_m2}", "L/h", None), ("mL/min/{1.73_m2}", "L/h/{1.73m2}", 0.42), ("mg/g{creat}", "ug/mg", 7), ("mg/24.h", "mg.h", 0.291667), ("[lb_av]", "kg", 3.17515),
+        ("[in_i]", "cm", 17.78), ("kg.m-2", "kg/m2", 7), ("meq/L", "mmol/L", None), ("{INR}", "1", 7), ("fL", "um3", 7), ("cm[H2O]", "mm[Hg]", 5.14893), ("wk", "d", None), ("B", "1", None), ("mg/(24.h)", "mg/h", 0.291667),
         ("mg//dL", "mg/dL", None), ("mg/", "mg", None), ("mg dL", "mg", None), ("dL.", "dL", None), ("kmin", "h", None), ("m" * 61, "m", None), ("mCel", "Cel", None), ("Cel/min", "K/min", None), ("10", "%", 7000), ("mg/L", "g", None),
     ],
 )  # fmt: skip
@@ -574,7 +574,7 @@ def test_the_unit_of_a_laboratory_result_can_be_chosen():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"lab_codes": {"glucose": "glucose"}}, "LOINC codes such as"), ({"lab_codes": {"2345-7": "glucose"}}, "units must have a UCUM unit"),
+        ({"lab_codes": {"glucose": "glucose"}}, "LOINC codes such as"), ({"lab_codes": {"2345-7": "sugar"}}, "units must have a UCUM unit"),
         ({"units": {"temperature": "[degF]"}}, "names of laboratory results: troponin, .*bnp"), ({"units": {"glucose": "mg/dL"}}, "names of laboratory results"),
     ],
 )  # fmt: skip

@@ -1,13 +1,7 @@
-"""Which Observation becomes which reading: LOINC codes, the newest final one, and its unit.
-
-The units of vital signs are those of `VitalSigns`. The documents name no unit for laboratory
-results; those here are the usual ones of the United States, where the names `troponin`, `bnp` and
-`creatinine` come with ng/mL, pg/mL and mg/dL. docs/medical.md has the table for people.
-"""
+"""Which Observation becomes which reading: the newest final one, of one point in time."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
@@ -16,87 +10,13 @@ from typing import Any
 from ..errors import SvcRequestError
 from .bundle import Resource
 from .concepts import LOINC, codes_of
+from .fields import Codes, Field, order
 from .report import FhirLeftOut, FhirTaken
 from .times import OLDEST, days_before, instant
 from .units import UnitError, converted, unit_of
 
-
-@dataclass(frozen=True)
-class Field:
-    """Where a reading goes: its group, its name, its UCUM unit and grams a mole if it has any."""
-
-    group: str
-    name: str
-    unit: str
-    molar_mass: float | None = None
-
-    @property
-    def path(self) -> str:
-        """Its name within a patient, such as `vital_signs.temperature`."""
-        return f"{self.group}.{self.name}"
-
-
-_VITAL = "vital_signs"
-_LAB = "lab_results"
-FIELDS: tuple[tuple[Field, str], ...] = (
-    (Field(_VITAL, "systolic", "mm[Hg]"), "8480-6 8459-0 8460-8 8461-6 76534-7"),
-    (Field(_VITAL, "diastolic", "mm[Hg]"), "8462-4 8453-3 8454-1 8455-8 76535-4"),
-    (Field(_VITAL, "heart_rate", "/min"), "8867-4 8889-8 8893-0"),
-    (
-        Field(_VITAL, "temperature", "Cel"),
-        "8310-5 8331-1 8332-9 8333-7 8328-7 8329-5 75539-7",
-    ),
-    (Field(_VITAL, "respiratory_rate", "/min"), "9279-1"),
-    (Field(_VITAL, "oxygenSaturation", "%"), "2708-6 59408-5"),
-    # Assays with limits of their own: none may pass for another, or take its place.
-    (Field(_LAB, "troponin", "ng/mL"), "10839-9 42757-5 49563-0"),  # I, the usual one
-    (Field(_LAB, "troponinT", "ng/mL"), "6598-7 48425-3"),
-    (Field(_LAB, "hsTroponinI", "ng/L"), "89579-7"),
-    (Field(_LAB, "hsTroponinT", "ng/L"), "67151-1"),
-    (Field(_LAB, "bnp", "pg/mL", 3464.0), "30934-4 42637-9"),
-    # Several times as high as BNP in the same blood, so never sent under its name.
-    (Field(_LAB, "ntProBnp", "pg/mL", 8457.0), "33762-6 33763-4 71425-3 83107-3"),
-    (Field(_LAB, "creatinine", "mg/dL", 113.12), "2160-0 38483-4 14682-9 77140-2 59826-8"),
-)
 _FINAL = frozenset({"final", "amended", "corrected"})
 _PRESSURES = ("vital_signs.systolic", "vital_signs.diastolic")
-_CODE = re.compile(r"[0-9]{1,7}-[0-9]")
-
-Codes = Mapping[str, Field]
-
-
-def codes(lab_codes: Mapping[str, str], units: Mapping[str, str]) -> Codes:
-    """The fields of all LOINC codes, with what the application adds or changes.
-
-    Args:
-        lab_codes: Further LOINC codes and the names of their laboratory results.
-        units: Units in UCUM by name of a laboratory result.
-
-    Raises:
-        SvcRequestError: A code is none, or a unit is missing or for something else.
-    """
-    known = {one.name: one for one, _ in FIELDS}
-    table = {code: one for one, listed in FIELDS for code in listed.split()}
-    for code, name in lab_codes.items():
-        if not _CODE.fullmatch(code):
-            raise SvcRequestError("lab_codes must have LOINC codes such as 2345-7 as its keys")
-        if name not in known:
-            if name not in units:
-                raise SvcRequestError(
-                    f"lab_codes has the name {name!r}, for which units must have a UCUM unit"
-                )
-            known[name] = Field(_LAB, name, units[name])
-        table[code] = known[name]
-    for name in units:
-        if name not in known or known[name].group != _LAB:
-            raise SvcRequestError(
-                f"units has {name!r}; it takes names of laboratory results: "
-                + ", ".join(one.name for one in known.values() if one.group == _LAB)
-            )
-    return {
-        code: Field(one.group, one.name, units.get(one.name, one.unit), one.molar_mass)
-        for code, one in table.items()
-    }
 
 
 @dataclass(frozen=True)
@@ -193,9 +113,9 @@ def newest(found: Iterable[Measurement], today: date, windows: Mapping[str, Wind
         chosen[one.field.path] = one
     _keep_one_time(chosen, windows, readings)
     _keep_one_pressure(chosen, readings)
-    for known, _ in FIELDS:  # in a fixed order, whatever the order of the bundle
-        if known.path in chosen:
-            _take(chosen.pop(known.path), readings)
+    for path in order():  # in a fixed order, whatever the order of the bundle
+        if path in chosen:
+            _take(chosen.pop(path), readings)
     for one in chosen.values():
         _take(one, readings)
     return readings
@@ -237,7 +157,7 @@ def _take(one: Measurement, readings: Readings) -> None:
         return
     try:
         unit = unit_of(quantity)
-        value = converted(quantity.value, unit, known.unit, known.molar_mass)
+        value = converted(quantity.value, unit, known.unit, known.substance)
     except UnitError as error:
         raise SvcRequestError(
             f"Bundle.entry[{one.entry}].resource (Observation), LOINC {one.code}, for "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
-from .observations import Codes
+from .fields import Codes
 
 
 @dataclass(frozen=True)
