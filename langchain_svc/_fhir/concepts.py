@@ -23,6 +23,14 @@ _PUBLISHED: Mapping[str, str] = {
     "http://loinc.org": "LOINC",
     "https://dmd.nhs.uk": "dm+d",
     "http://terminology.hl7.org/CodeSystem/v3-RoleCode": "RoleCode",
+    # The same by their object identifiers.
+    "urn:oid:2.16.840.1.113883.6.96": "SNOMED CT",
+    "urn:oid:2.16.840.1.113883.6.103": "ICD-9-CM",
+    "urn:oid:2.16.840.1.113883.6.3": "ICD-10",
+    "urn:oid:2.16.840.1.113883.6.90": "ICD-10-CM",
+    "urn:oid:2.16.840.1.113883.6.88": "RxNorm",
+    "urn:oid:2.16.840.1.113883.6.73": "ATC",
+    "urn:oid:2.16.840.1.113883.6.1": "LOINC",
 }
 # Codes that say that nothing is known, or that there is nothing.
 _NOTHING_SYSTEMS = frozenset({
@@ -50,18 +58,27 @@ class Words:
 
     Attributes:
         text: The words.
-        masked: Whether something that identifies the patient was taken out of them.
+        masked: Whether something that identifies the patient, or a date, was taken out of them.
+        typed: Whether somebody typed them, and they are no published words.
     """
 
     text: str
     masked: bool = False
+    typed: bool = False
+
+    @property
+    def note(self) -> str:
+        """What the report says of them."""
+        told = ["typed"] * self.typed + ["what identifies the patient is masked"] * self.masked
+        return ", ".join(told)
 
 
-def words_of(concept: Any, identifying: re.Pattern[str] | None) -> Words | None:
+def words_of(concept: Any, identifying: re.Pattern[str]) -> Words | None:
     """A concept in words; None where it has none.
 
-    A published display goes first. Without one: the concept's text, another display, or a
-    published code. Those may have been typed by anyone, so what identifies the patient is masked.
+    A published display goes first. Without one: the concept's text, another display, a published
+    code, or any code with the last part of its system's name. All but published displays and codes
+    may have been typed by anyone, so what identifies the patient is masked.
     """
     if concept is None:
         return None
@@ -70,11 +87,16 @@ def words_of(concept: Any, identifying: re.Pattern[str] | None) -> Words | None:
         if coding.display and coding.system in _PUBLISHED:
             return Words(_line(coding.display))
     typed = concept.text or next((coding.display for coding in codings if coding.display), None)
-    for coding in codings if not typed else ():
+    if typed:
+        return typed_words(typed, identifying)
+    for coding in codings:
         if coding.code and coding.system in _PUBLISHED:
-            typed = f"{_PUBLISHED[coding.system]} {coding.code}"
-            break
-    return masked(typed, identifying)
+            return Words(f"{_PUBLISHED[coding.system]} {coding.code}")
+    for coding in codings:
+        name = re.search(r"[A-Za-z0-9.-]{1,40}$", str(coding.system or ""))
+        if coding.code and name:
+            return typed_words(f"{name[0]} {coding.code}", identifying)
+    return None
 
 
 def says_nothing(concept: Any) -> bool:
@@ -88,15 +110,13 @@ def says_nothing(concept: Any) -> bool:
     return any(_NOTHING_WORDS.fullmatch(_line(text)) for text in told if text)
 
 
-def masked(typed: str | None, identifying: re.Pattern[str] | None) -> Words | None:
+def typed_words(typed: str | None, identifying: re.Pattern[str]) -> Words | None:
     """A text that somebody typed, without what identifies the patient; None where it is empty."""
     text = _line(typed or "")
     if not text:
         return None
-    if identifying is None:
-        return Words(text)
     bare = identifying.sub(MASK, text)
-    return Words(bare, masked=bare != text)
+    return Words(bare, masked=bare != text, typed=True)
 
 
 def _line(text: str) -> str:

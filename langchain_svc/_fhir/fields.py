@@ -27,12 +27,21 @@ _IU = Substance(international=True)  # enzymes and hormones, whose U and IU are 
 
 @dataclass(frozen=True)
 class Field:
-    """Where a reading goes: its group, its name, its UCUM unit, and what is measured."""
+    """Where a reading goes: its group, its name, its UCUM unit, and what is measured.
+
+    `of_body` tells measurements of the body, which last as long as laboratory results do.
+    """
 
     group: str
     name: str
     unit: str
     substance: Substance = _ANY
+    of_body: bool = False
+
+    @property
+    def window(self) -> str:
+        """The kind of reading that it must be of one time with."""
+        return "body" if self.of_body else self.group
 
     @property
     def path(self) -> str:
@@ -53,6 +62,9 @@ _DEFAULT: _Listed = (
     ),
     (Field(_VITAL, "respiratory_rate", "/min"), "9279-1"),
     (Field(_VITAL, "oxygenSaturation", "%"), "2708-6 59408-5"),
+    (Field(_VITAL, "height", "cm", of_body=True), "8302-2 3137-7"),
+    (Field(_VITAL, "weight", "kg", of_body=True), "29463-7 3141-9"),
+    (Field(_VITAL, "bmi", "kg/m2", of_body=True), "39156-5"),
     # Assays with limits of their own: none may pass for another, or take its place.
     (Field(_LAB, "troponin", "ng/mL"), "10839-9 42757-5 49563-0"),  # I, the usual one
     (Field(_LAB, "troponinT", "ng/mL"), "6598-7 48425-3"),

@@ -8,7 +8,7 @@ from datetime import date, datetime, timedelta
 from typing import Any
 
 from ..errors import SvcRequestError
-from .bundle import Resource
+from .bundle import ElementError, Resource
 from .concepts import LOINC, codes_of
 from .fields import Codes, Field, order
 from .report import FhirLeftOut, FhirTaken
@@ -25,7 +25,7 @@ class Measurement:
 
     field: Field
     code: str
-    entry: int
+    origin: Resource
     at: datetime | None
     issued: datetime
     quantity: Any
@@ -33,7 +33,7 @@ class Measurement:
     @property
     def rank(self) -> tuple[datetime, datetime, int]:
         """The greater, the newer; of equal times the one issued later, then the later entry."""
-        return (self.at or OLDEST, self.issued, self.entry)
+        return (self.at or OLDEST, self.issued, self.origin.order)
 
     def days(self, today: date) -> int | None:
         """How many days before `today` it was made; None where it does not say when."""
@@ -41,7 +41,7 @@ class Measurement:
 
     def left_out(self, reason: str, today: date) -> FhirLeftOut:
         """The line of the report that it was not taken."""
-        return FhirLeftOut(self.entry, "Observation", reason, self.code, self.days(today))
+        return FhirLeftOut(self.origin.entry, "Observation", reason, self.code, self.days(today))
 
 
 def is_final(observation: Any) -> bool:
@@ -54,7 +54,7 @@ def time_of(observation: Any) -> datetime | None:
     period = observation.effectivePeriod
     for told in (
         observation.effectiveDateTime,
-        observation.effectiveInstant,
+        getattr(observation, "effectiveInstant", None),  # a report has none
         period and (period.end or period.start),
         observation.issued,
     ):
@@ -71,7 +71,7 @@ def measurements(resource: Resource, observation: Any, table: Codes) -> Iterator
         code = next((code for code in codes_of(part.code, LOINC) if code in table), None)
         if code is None or part.valueQuantity is None or part.valueQuantity.value is None:
             continue
-        yield Measurement(table[code], code, resource.entry, at, issued, part.valueQuantity)
+        yield Measurement(table[code], code, resource, at, issued, part.valueQuantity)
 
 
 @dataclass(frozen=True)
@@ -87,6 +87,7 @@ class Readings:
     """The readings of one point in time by group and name, and where each came from."""
 
     today: date
+    lenient: bool
     values: dict[str, dict[str, int | float]] = field(default_factory=dict)
     taken: list[FhirTaken] = field(default_factory=list)
     left_out: list[FhirLeftOut] = field(default_factory=list)
@@ -95,17 +96,26 @@ class Readings:
         """Say why a measurement was not taken."""
         self.left_out.append(one.left_out(reason, self.today))
 
+    def problem(self, one: Measurement, error: ElementError) -> None:
+        """Leave out what cannot be read, or raise."""
+        if not self.lenient:
+            raise SvcRequestError(str(error)) from None
+        self.leave(one, error.reason)
 
-def newest(found: Iterable[Measurement], today: date, windows: Mapping[str, Window]) -> Readings:
+
+def newest(
+    found: Iterable[Measurement], today: date, windows: Mapping[str, Window], *, lenient: bool
+) -> Readings:
     """The newest measurement of each field in the field's unit, if it is of the same time.
 
     A measurement is of the same time where it lies within its group's window, seen from `today`
     (in whole days) and from the group's newest one.
 
     Raises:
-        SvcRequestError: The newest one has no unit, or one that cannot be converted.
+        SvcRequestError: The newest one has no unit, or one that cannot be converted, unless
+            `lenient` leaves it out.
     """
-    readings = Readings(today)
+    readings = Readings(today, lenient)
     chosen: dict[str, Measurement] = {}
     for one in sorted(found, key=lambda one: one.rank):
         if older := chosen.get(one.field.path):
@@ -126,10 +136,10 @@ def _keep_one_time(
 ) -> None:
     newest_at: dict[str, datetime] = {}
     for one in chosen.values():
-        group = one.field.group
-        newest_at[group] = max(newest_at.get(group, OLDEST), one.at or OLDEST)
+        kind = one.field.window
+        newest_at[kind] = max(newest_at.get(kind, OLDEST), one.at or OLDEST)
     for path, one in list(chosen.items()):
-        window = windows[one.field.group]
+        window = windows[one.field.window]
         days = one.days(readings.today)
         if window.width is None:
             continue
@@ -137,7 +147,7 @@ def _keep_one_time(
             readings.leave(chosen.pop(path), "it does not say when it was made")
         elif timedelta(days=days) > window.width:
             readings.leave(chosen.pop(path), f"older than {window.setting} allows")
-        elif newest_at[one.field.group] - one.at > window.width:
+        elif newest_at[one.field.window] - one.at > window.width:
             reason = f"further from the newest of its kind than {window.setting} allows"
             readings.leave(chosen.pop(path), reason)
 
@@ -159,15 +169,14 @@ def _take(one: Measurement, readings: Readings) -> None:
         unit = unit_of(quantity)
         value = converted(quantity.value, unit, known.unit, known.substance)
     except UnitError as error:
-        raise SvcRequestError(
-            f"Bundle.entry[{one.entry}].resource (Observation), LOINC {one.code}, for "
-            f"{known.path}: {error}; it is sent in {known.unit}"
-        ) from None
+        reason = f"LOINC {one.code}, for {known.path}: {error}; it is sent in {known.unit}"
+        readings.problem(one, ElementError(one.origin.place, "Observation", reason))
+        return
     readings.values.setdefault(known.group, {})[known.name] = value
     readings.taken.append(
         FhirTaken(
             known.path,
-            one.entry,
+            one.origin.entry,
             "Observation",
             one.code,
             known.unit,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
 from .fields import Codes
+from .social import Filter
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,12 @@ class Options:
         past_conditions: Whether conditions that are over are taken too, marked as such.
         deceased: Whether the record of a patient who has died is read.
         restricted: Whether resources labelled as restricted are read.
+        lenient: Whether an element that cannot be read is left out, and not an error.
+        partial: Whether an empty record, one page of several or another version is read.
+        patient: The id or reference of the patient; others are passed over.
+        typed_texts: "mask" or "leave_out".
+        social_findings: "leave_out" or "take".
+        leave_out: Codes or categories of resources that are left out, or a function that says so.
         codes: LOINC codes and their fields.
     """
 
@@ -30,4 +37,10 @@ class Options:
     past_conditions: bool
     deceased: bool
     restricted: bool
+    lenient: bool
+    partial: bool
+    patient: str | None
+    typed_texts: str
+    social_findings: str
+    leave_out: Filter
     codes: Codes

@@ -15,7 +15,8 @@ class FhirTaken:
 
     Attributes:
         field: Where it stands now, such as `vital_signs.temperature` or `medical_history`.
-        entry: Its index in `Bundle.entry`, counted from 0.
+        entry: Its index in `Bundle.entry`, in the list or among the lines, counted from 0; of a
+            bundle within a bundle both, such as "3.0".
         resource: Its resource type.
         code: The LOINC code it was known by; empty where there is none.
         unit: The unit it is in now, in UCUM.
@@ -25,7 +26,7 @@ class FhirTaken:
     """
 
     field: str
-    entry: int
+    entry: int | str
     resource: str
     code: str = ""
     unit: str = ""
@@ -44,14 +45,15 @@ class FhirLeftOut:
     """One resource, or a part of one, that was not taken.
 
     Attributes:
-        entry: Its index in `Bundle.entry`, counted from 0.
+        entry: Its index in `Bundle.entry`, in the list or among the lines, counted from 0; of a
+            bundle within a bundle both, such as "3.0".
         resource: Its resource type.
         reason: Why.
         code: The LOINC code of the part; empty where it is about the whole resource.
         days: How many days before the day of the record a reading was made; None for others.
     """
 
-    entry: int
+    entry: int | str
     resource: str
     reason: str
     code: str = ""
