@@ -1,5 +1,6 @@
 """A patient from a FHIR bundle: an agent asks for guidance and sees nothing of the record."""
 
+from datetime import datetime, timezone
 from typing import Any
 
 from _service import clinic, service
@@ -9,6 +10,7 @@ from langchain_svc import ChatSvc, PatientContext, SvcMedicalToolkit
 
 # Nobody: made up for this example. A real one is given as PatientContext.from_fhir(file.read()).
 NOBODY = {"reference": "Patient/nobody"}
+NOW = datetime.now(timezone.utc).isoformat()
 
 
 def reading(code: str, value: float, unit: str) -> dict[str, Any]:
@@ -17,6 +19,7 @@ def reading(code: str, value: float, unit: str) -> dict[str, Any]:
         "resourceType": "Observation",
         "status": "final",
         "subject": NOBODY,
+        "effectiveDateTime": NOW,
         "code": {"coding": [{"system": "http://loinc.org", "code": code}]},
         "valueQuantity": {"value": value, "code": unit, "system": "http://unitsofmeasure.org"},
     }

@@ -12,10 +12,10 @@ from __future__ import annotations
 import asyncio
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import date, datetime
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import date, datetime, timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import (
     AliasGenerator,
@@ -24,7 +24,6 @@ from pydantic import (
     ConfigDict,
     Field,
     SecretStr,
-    ValidationError,
     WithJsonSchema,
     model_validator,
 )
@@ -299,53 +298,115 @@ class PatientContext(Demographics):
     @classmethod
     def from_fhir(
         cls,
-        bundle: Any,
+        source: Any,
         *,
+        patient: str | None = None,
         today: date | None = None,
         since: date | datetime | None = None,
-        past_conditions: bool = False,
-        lab_codes: Mapping[str, str] | None = None,
+        vital_window: timedelta | None = timedelta(hours=24),
+        lab_window: timedelta | None = timedelta(days=90),
+        lab_codes: Mapping[str, str] | Literal["common"] | None = None,
         units: Mapping[str, str] | None = None,
+        molar_masses: Mapping[str, float] | None = None,
+        past_conditions: bool = False,
+        social_findings: Literal["leave_out", "take"] = "leave_out",
+        typed_texts: Literal["mask", "leave_out"] = "mask",
+        leave_out: Collection[str] | Callable[[Mapping[str, Any]], bool] = (),
+        restricted: bool = False,
+        deceased: bool = False,
+        partial: bool = False,
+        problems: Literal["raise", "leave_out"] = "raise",
         images: Iterable[Any] = (),
     ) -> Self:
-        """A record from a FHIR R4 bundle of one patient; `fhir_report` says what was taken.
+        """A record from FHIR R4 resources of one patient; `fhir_report` says what was taken.
 
-            patient = PatientContext.from_fhir(Path("bundle.json").read_bytes())
+            patient = PatientContext.from_fhir(Path("bundle.json"))
             print(patient.fhir_report)
 
         Names, addresses and identifiers are not read into the record. docs/medical.md lists which
         elements become which field. It needs `pip install "langchain-svc[fhir]"`.
 
         Args:
-            bundle: A dict, JSON text or bytes, or a Bundle of fhir.resources.R4B.
-            today: The day for which the age is computed; by default this one.
-            since: Leave out what was observed before it.
-            past_conditions: Take conditions that are over as well, marked "(past)".
-            lab_codes: LOINC codes of further laboratory results, with the name of each.
+            source: A Bundle (also one of Bundles), one resource, or a list of either: dicts, JSON
+                text or bytes, lines of JSON (a bulk export), a `pathlib.Path` to such a file, or
+                objects of fhir.resources.R4B or fhirclient.
+            patient: The id or reference of the patient, where `source` holds several; what is
+                about others is passed over and counted.
+            today: The day of the record, by default this one. The age is that of it, and nothing
+                made after it is taken.
+            since: Leave out readings made before it.
+            vital_window: How old a vital sign may be, seen from `today` in whole days and from the
+                newest vital sign; older ones are left out. None takes any age.
+            lab_window: The same for laboratory results, for height, weight and body mass index,
+                and for conclusions of reports.
+            lab_codes: LOINC codes of further laboratory results, with the name of each; or
+                "common": blood count, lipids, glucose, HbA1c, electrolytes, kidney, liver, thyroid,
+                CRP and INR, in the usual units of the United States.
             units: The UCUM unit of a laboratory result by its name: for those of `lab_codes`, or
                 in place of the unit of the table.
-            images: The record's images, which are not taken from the bundle.
+            molar_masses: Grams a mole of a laboratory result by its name, for masses and amounts
+                of substance where the table does not know it.
+            past_conditions: Take conditions that are over as well, marked "(past)".
+            social_findings: Leave out findings about how somebody lives (education, employment,
+                housing, violence), by category and code, or take them.
+            typed_texts: Texts that somebody typed, and no terminology publishes, have names, dates
+                and numbers of the patient masked; or are left out. Those of more than 200
+                characters always are.
+            leave_out: Codes or category codes of resources to leave out, or a function that is
+                given each resource as a dict and says whether to leave it out.
+            restricted: Take resources whose confidentiality label is restricted or very
+                restricted too. Left out otherwise.
+            deceased: Read the record of a patient who has died, with the day of death as the day
+                of the record. Refused otherwise.
+            partial: Take what can be had of an empty record, of one page of several, or of another
+                version of FHIR. Refused otherwise.
+            problems: With "leave_out" an element that cannot be read, a value out of its bounds
+                and what is too many are left out with a reason, and are no error.
+            images: The record's images, which are not taken from the source.
 
         Raises:
-            SvcRequestError: It is no bundle of one patient, an element is not what FHIR R4
+            SvcRequestError: It is no record of one patient, an element is not what FHIR R4
                 allows, a reading has no unit that can be converted, or a value is out of its
                 bounds. The error names the entry and the element, not the value.
             ImportError: The extra `fhir` is not installed.
         """
-        from ._fhir.patient import read_patient  # noqa: PLC0415  # an extra
+        from ._fhir.construction import constructed  # noqa: PLC0415  # an extra
+        from ._fhir.fields import codes  # noqa: PLC0415  # the same
+        from ._fhir.options import Options  # noqa: PLC0415  # the same
+        from ._fhir.patient import read_patient  # noqa: PLC0415  # the same
+        from ._fhir.times import instant  # noqa: PLC0415  # the same
 
-        words, report = read_patient(
-            bundle,
-            today=today,
-            since=since,
+        for name, given, allowed in (
+            ("problems", problems, ("raise", "leave_out")),
+            ("typed_texts", typed_texts, ("mask", "leave_out")),
+            ("social_findings", social_findings, ("leave_out", "take")),
+        ):
+            if given not in allowed:
+                raise SvcRequestError(f"{name} is {given!r}; it takes {' or '.join(allowed)}")
+        lenient = problems == "leave_out"
+        options = Options(
+            today=today or date.today(),  # noqa: DTZ011  # an age counts in the days of where one is
+            since=instant(since) if since else None,
+            vital_window=vital_window,
+            lab_window=lab_window,
             past_conditions=past_conditions,
-            lab_codes=lab_codes,
-            units=units,
+            deceased=deceased,
+            restricted=restricted,
+            lenient=lenient,
+            partial=partial,
+            patient=patient,
+            typed_texts=typed_texts,
+            social_findings=social_findings,
+            leave_out=leave_out,
+            codes=codes(lab_codes or {}, units or {}, molar_masses or {}),
         )
-        try:
-            record = cls(**words, images=tuple(images))
-        except ValidationError as error:
-            raise SvcRequestError(_doubted(error, report)) from None
+        held = tuple(images)
+        record, report = constructed(
+            lambda words: cls(**words, images=held),
+            *read_patient(source, options),
+            most=MOST_ENTRIES,
+            lenient=lenient,
+        )
         vars(record)["fhir_report"] = report
         return record
 
@@ -399,7 +460,7 @@ class PatientContext(Demographics):
         server, reading = FhirServer.parted(url, token, settings)
         with server:
             bundle = server.record(patient_id, searches)
-        return cls.from_fhir(bundle, **reading)
+        return cls.from_fhir(bundle, **{"patient": patient_id, **reading})
 
     @classmethod
     async def afrom_server(
@@ -417,24 +478,8 @@ class PatientContext(Demographics):
         server, reading = FhirServer.parted(url, token, settings)
         async with server:
             bundle = await server.arecord(patient_id, searches)
+        reading = {"patient": patient_id, **reading}
         return await asyncio.to_thread(cls.from_fhir, bundle, **reading)  # checking takes time
-
-
-def _doubted(error: ValidationError, report: FhirReport) -> str:
-    """The first error of a record with the entry that it came from."""
-    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    names = [part for part in first["loc"] if isinstance(part, str)]
-    entries = [one.entry for one in report.taken if one.field.split(".")[: len(names)] == names]
-    for part in first["loc"]:
-        if isinstance(part, int):
-            entries = entries[part : part + 1]
-    origin = f" (Bundle.entry {_listed(entries)})" if entries else ""
-    return f"{'.'.join(map(str, first['loc']))}{origin}: {first['msg']}"
-
-
-def _listed(entries: list[int], most: int = 10) -> str:
-    more = f" and {len(entries) - most} more" if len(entries) > most else ""
-    return ", ".join(map(str, entries[:most])) + more
 
 
 def on_wire(record: BaseModel) -> dict[str, Any]:

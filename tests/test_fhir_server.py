@@ -293,6 +293,13 @@ def test_a_resource_that_comes_on_two_pages_counts_once():
     assert patient.vital_signs.systolic == 150
 
 
+def test_a_linked_patient_that_comes_along_is_not_mixed_in():
+    other = {**condition(7, "Migraine"), "subject": {"reference": "Patient/pat-2"}}
+    with Stub([*RECORD, {**PERSON, "id": "pat-2", "gender": "male"}, other]) as stub:
+        patient = svc.PatientContext.from_server(stub.url, "pat-1", token=TOKEN, today=TODAY)
+    assert read(patient) == EXPECTED
+
+
 def test_the_services_own_key_is_never_sent_to_a_hospital(stub, monkeypatch):
     for name in ("SVC_API_KEY", "SVC_MEDICAL_API_KEY"):
         monkeypatch.setenv(name, "the-services-own-key")
