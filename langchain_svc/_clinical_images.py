@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import re
 from collections.abc import Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -84,7 +83,13 @@ _MODALITIES = {
     "NM": "nuclear medicine",
     "XA": "angiography",
 }
-_BODY_PART = re.compile(r"[A-Z][A-Z ]{1,15}")  # a code of DICOM, and no free text
+# Known ones alone: somebody may have typed anything into the field.
+_BODY_PARTS = frozenset(
+    """
+    abdomen ankle arm brain breast chest elbow extremity foot hand head heart hip kidney knee leg
+    liver lung neck pelvis prostate shoulder skull spine wrist
+    """.split()  # noqa: SIM905  # a list of quoted words reads worse
+)
 
 
 def imaging_type(images: Sequence[Any]) -> str | None:
@@ -103,7 +108,8 @@ def imaging_type(images: Sequence[Any]) -> str | None:
             continue
         name = _MODALITIES.get(modality)
         if name:
-            found[f"{part.lower()} {name}" if _BODY_PART.fullmatch(part) else name] = None
+            part = part.lower()
+            found[f"{part} {name}" if part in _BODY_PARTS else name] = None
     return ", ".join(found) or None
 
 

@@ -784,3 +784,30 @@ def test_what_is_drawn_in_unused_bits_is_not_shown():
 def test_a_source_is_a_file_or_its_bytes_and_no_text():
     with pytest.raises(svc.SvcRequestError, match=r"source must be .*Path"):
         svc.DicomImage("ct.dcm")
+
+
+# -- what kind of picture -------------------------------------------------------------------------
+
+KINDS = [
+    ([{"BodyPartExamined": "CHEST"}], "chest CT"), ([{}], "CT"), ([{"Modality": "MR", "BodyPartExamined": "Quuxberg"}], "MRI"),
+    ([{"BodyPartExamined": "HEAD"}, {"BodyPartExamined": "HEAD"}, {"Modality": "PT"}], "head CT, PET"), ([{"Modality": "OT", "BurnedInAnnotation": "NO"}], None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("headers", "kind"), KINDS)
+@pytest.mark.parametrize("form", ["dataset", "bytes", "base64"])
+def test_the_imaging_type_is_that_of_the_images(headers, kind, form):
+    images = [dataset([[1, 2], [3, 4]], **header) for header in headers]
+    if form != "dataset":
+        images = [saved(one) for one in images]
+    if form == "base64":
+        images = [base64.b64encode(one).decode() for one in images]
+    assert svc.PatientContext(images=images).imaging_type == kind
+    assert svc.PatientContext(images=images, imaging_type="x").imaging_type == "x"
+
+
+def test_and_it_is_sent():
+    patient = svc.PatientContext(images=[dataset([[1, 2], [3, 4]], BodyPartExamined="CHEST")])
+    with Sandbox() as box, svc.SvcCancerRisk(**box.medical, patient=patient) as tool:
+        tool.invoke({"symptoms": "a cough", "imaging_type": "an MRI, I guess"})
+        assert box.requests[0].json["imagingType"] == "chest CT"

@@ -14,8 +14,9 @@ def _any(*patterns: str) -> re.Pattern[str]:
 
 
 _FILLERS = (
-    r"(?:[\s,=:]+(?:of|a|an|the|or|equal|to|is|are|about|approximately|around|rate|pressure|systolic"
-    r"|diastolic|value|level|mean|arterial|resting|age|ages|aged)){0,5}[\s=:]*$"
+    r"(?:[\s,=:]+(?:of|for|a|an|the|or|equal|to|is|are|about|approximately|around|rate|pressure|systolic"
+    r"|diastolic|blood|heart|respiratory|oxygen|saturation|pulse|temperature|spo2|bp|sbp|dbp|hr"
+    r"|value|level|mean|arterial|resting|age|ages|aged)){0,5}[\s=:]*$"
 )
 LIMIT_BEFORE = _any(
     r"[<>≤≥]\s?=?\s?$",

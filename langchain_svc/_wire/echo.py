@@ -222,7 +222,7 @@ class Echo:
                 self._forget(sentence)
 
     def _add(self, key: str, value: float) -> None:
-        names = {_words(name) for name in _NAMES.get(key, "").split("|")} | {_name_words(key)}
+        names = {*map(_words, _NAMES.get(key, "").split("|")), _words(key), _name_words(key)}
         for shown in _quoted_as(value) if value else ():
             held = self._readings.setdefault(shown, _Reading())
             held.names |= names - {()}
@@ -295,7 +295,7 @@ class Echo:
             return not LIMIT_BEFORE.search(before)
         if value not in self._ages or LIMIT_AFTER.match(after):
             return False
-        if AGED.search(before):
+        if AGED.search(before[-30:]):
             return not AGE_LIMIT.search(before)
         if WHO_IS.search(before) and NO_UNIT.match(after):
             return True
@@ -306,25 +306,23 @@ class Echo:
         return bool(PERSON.search(before[-25:]) or PERSON.search(after[:30]))
 
     def _is_reading(self, sentence: str, tokens: list[_Token], at: int, value: float) -> bool:
-        held = self._readings[value]
         before, after = _around(sentence, tokens[at])
         if self._is_pair(before, after, value):
             return True
+        held, unit = self._readings[value], _unit(after)
+        own = unit in held.units
+        named = _named(tokens[max(0, at - (10 if own else 6)) : at], held.names)
+        named = named or (own and _named(tokens[at + 1 : at + 7], held.names))
+        concentration = unit.partition("/")[2] in _VOLUMES
+        if not own and not concentration and unit.partition("/")[0] in _OTHER_UNITS:
+            return False
+        if not named and not own:
+            return False
         before = _OTHER_HALF.sub("", before)
         if LIMIT_BEFORE.search(before) or LIMIT_AFTER.match(after):
             return False
         tied = bool(OF_PATIENT.search(before))
-        if not tied and IF.search(before):
-            return False
-        unit = _unit(after)
-        if unit in held.units:
-            near = _named(tokens[max(0, at - 10) : at], held.names)
-            near = near or _named(tokens[at + 1 : at + 7], held.names)
-            return near or tied or not _is_round(value)
-        concentration = "/" in unit and unit.partition("/")[2] in _VOLUMES
-        if not concentration and unit.partition("/")[0] in _OTHER_UNITS:
-            return False
-        return _named(tokens[max(0, at - 6) : at], held.names)
+        return (named or tied or not _is_round(value)) and (tied or not IF.search(before))
 
     def _is_pair(self, before: str, after: str, value: float) -> bool:
         """Whether a number is the first of a blood pressure as 150/95."""
@@ -370,7 +368,7 @@ def _numbers(sentence: str, tokens: list[_Token]) -> Iterator[tuple[int, float]]
 
 
 _OTHER_HALF = re.compile(r"\d{2,3}\s?/\s?$")  # of a blood pressure
-_PART_OF = re.compile(r"[^\W\d]$|\d\s?:$")  # B12, 1:1000
+_PART_OF = re.compile(r"[A-Za-z_]$|\d\s?:$")  # B12, 1:1000
 
 
 def _values(text: str) -> Iterator[float]:
