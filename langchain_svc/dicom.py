@@ -38,8 +38,8 @@ class DicomImage:
     Bytes of a DICOM file and `pydicom` datasets are taken as they are, too, and then mean
     `DicomImage(it)`. It needs `pip install "langchain-svc[dicom]"`.
 
-    In the words of DICOM PS3.15, Annex E: what leaves the machine keeps to the Basic Application
-    Level Confidentiality Profile by construction, since it holds pixels and no attribute. The Clean
+    In the words of DICOM PS3.15, Annex E: the picture keeps to the Basic Application Level
+    Confidentiality Profile by construction, since it holds pixels and no attribute. The Clean
     Pixel Data Option is not done beyond `blank`, and the Clean Recognizable Visual Features Option
     is not done: nothing here looks at the picture.
 
