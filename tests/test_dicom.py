@@ -357,6 +357,24 @@ def test_a_series_that_is_refused(elements, options, said, tmp_path):
     assert not any(mark in str(raised.value) for mark in [*MARKS, ".dcm"])
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning:pydicom")
+@pytest.mark.filterwarnings("ignore::EncodingWarning")
+def test_damaged_files_of_a_series_are_refused_or_drawn(tmp_path):
+    folder = series(tmp_path, [[0, 0, z] for z in range(3)], numbers=[1, 2, 3])
+    path = sorted(folder.iterdir())[1]
+    data = path.read_bytes()
+    texts = [b"1.2.3", b"0\\0\\1", b"1\\0\\0\\0\\1\\0"]
+    damaged = [data.replace(text, b"x" * len(text)) for text in texts]
+    damaged += [data[:end] for end in range(0, len(data), 41)]
+    damaged.append(saved(dataset(RAMP, NumberOfFrames=-3, SeriesInstanceUID="1.2.3")))
+    for one in damaged:
+        path.write_bytes(one)
+        try:
+            assert svc.DicomSeries(folder).montage(4)
+        except svc.SvcRequestError as error:
+            assert not any(mark in str(error) for mark in MARKS)
+
+
 def test_a_folder_without_pictures_and_bad_options(tmp_path):
     with pytest.raises(svc.SvcRequestError, match="no DICOM file with a picture"):
         svc.DicomSeries(tmp_path).montage()

@@ -54,12 +54,12 @@ def ordered(files: Iterable[bytes | None]) -> list[Slice]:
         series = {str(header.get("SeriesInstanceUID")) for _, header in headers}
         keys = _keys([header for _, header in headers])
         counts = [int(header.get("NumberOfFrames") or 1) for _, header in headers]
-    except (ValueError, TypeError):
+    except Exception:  # noqa: BLE001  # damaged files fail in many ways, and say what they hold
         raise PictureError("what says how its slices are ordered is damaged") from None
     if len(series) > 1:
         raise PictureError(f"the folder holds {len(series)} series; give a folder of one")
-    if sum(counts) > _MOST_SLICES:
-        raise PictureError(f"it has more than {_MOST_SLICES:,} slices")
+    if min(counts) < 1 or sum(counts) > _MOST_SLICES:
+        raise PictureError(f"its number of frames is not from 1 to {_MOST_SLICES:,}")
     sequence = sorted(zip(keys, headers, counts, strict=True), key=lambda one: one[0])
     return [
         Slice(index, frame) for _, (index, _), count in sequence for frame in range(1, count + 1)
