@@ -1,5 +1,7 @@
-"""A patient from a FHIR bundle: an agent asks for guidance and sees nothing of the record."""
+"""A patient from a FHIR bundle: an agent asks for guidance, and a risk becomes FHIR again."""
 
+import json
+from datetime import datetime, timezone
 from typing import Any
 
 from _service import clinic, service
@@ -9,16 +11,19 @@ from langchain_svc import ChatSvc, PatientContext, SvcMedicalToolkit
 
 # Nobody: made up for this example. A real one is given as PatientContext.from_fhir(file.read()).
 NOBODY = {"reference": "Patient/nobody"}
+NOW = datetime.now(timezone.utc).isoformat()
 
 
 def reading(code: str, value: float, unit: str) -> dict[str, Any]:
     """A result by its LOINC code, in a UCUM unit."""
+    coding = [{"system": "http://loinc.org", "code": code}]
+    quantity = {"value": value, "code": unit, "system": "http://unitsofmeasure.org"}
+    about = {"resourceType": "Observation", "status": "final", "subject": NOBODY}
     return {
-        "resourceType": "Observation",
-        "status": "final",
-        "subject": NOBODY,
-        "code": {"coding": [{"system": "http://loinc.org", "code": code}]},
-        "valueQuantity": {"value": value, "code": unit, "system": "http://unitsofmeasure.org"},
+        **about,
+        "effectiveDateTime": NOW,
+        "code": {"coding": coding},
+        "valueQuantity": quantity,
     }
 
 
@@ -34,10 +39,12 @@ record = PatientContext.from_fhir(BUNDLE)
 print(record, record.fhir_report, sep="\n\n", end="\n\n")
 
 with service() as where, clinic() as there, ChatSvc(model="svc-pro", **where) as model:
-    with SvcMedicalToolkit(patient=record, selected=["svc_decision_support"], **there) as toolkit:
-        agent = create_agent(model, toolkit.get_tools())
+    with SvcMedicalToolkit(patient=record, **there) as toolkit:
+        _, guidance, risk, _ = toolkit.get_tools()
         question = 'What do protocols of the specialty "cardiovascular" say about "chest pain"?'
-        messages = agent.invoke({"messages": [("user", question)]})["messages"]
-    result = next(message.artifact for message in messages if message.type == "tool")
-    print(f"Sent: {', '.join(result.sent)}\n\n{result.text}\n\n{result.notice}")
-    messages[-1].pretty_print()
+        state = create_agent(model, [guidance]).invoke({"messages": [("user", question)]})
+        print(state["messages"][-2].content)  # what the model reads has nothing of the record
+        call = {"name": risk.name, "args": {"symptoms": "a cough"}, "id": "1", "type": "tool_call"}
+        result = risk.invoke(call).artifact
+    print(f"\nRisk: {result.risk_level}, score {result.risk_score}; urgency: {result.urgency}")
+    print(json.dumps(result.to_fhir("Patient/nobody"), indent=1))

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
+    from ._clinical_result import ClinicalResult
     from ._fhir.report import FhirReport
-    from ._medical import ClinicalResult
     from ._private_callbacks import PrivateCallbacks
     from .callbacks import SvcUsageCallbackHandler
     from .chat_models import ChatSvc
-    from .dicom import DicomImage
+    from .dicom import DicomImage, DicomSeries
     from .errors import (
         SvcAPIError,
         SvcAuthenticationError,
@@ -53,6 +53,7 @@ __all__ = [
     "ChatSvc",
     "ClinicalResult",
     "DicomImage",
+    "DicomSeries",
     "FhirReport",
     "ImageStore",
     "PatientContext",
@@ -90,8 +91,9 @@ __all__ = [
 
 _HOMES = {
     "ChatSvc": "chat_models",
-    "ClinicalResult": "_medical",
+    "ClinicalResult": "_clinical_result",
     "DicomImage": "dicom",
+    "DicomSeries": "dicom",
     "FhirReport": "_fhir.report",
     "ImageStore": "images",
     "PatientContext": "patient",

@@ -8,13 +8,14 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Sequence
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from pydantic import BeforeValidator, Field
 
 from ._wire.metadata import without_metadata
 from ._wire.pictures import PictureError, look
-from .dicom import as_dicom, draw
+from .dicom import as_dicom, draw, kind_of
 
 if TYPE_CHECKING:
     from pydicom import Dataset
@@ -55,6 +56,11 @@ def _base64_image(value: Any) -> str:
 
 def _clinical_image(value: Any) -> str:
     """The same, where the application may give DICOM too: one picture of it, drawn as a PNG."""
+    if isinstance(value, PurePath):
+        raise ValueError(  # noqa: TRY004  # pydantic reports ValueErrors
+            "a path is not read here: give DicomImage(path) for DICOM, path.read_bytes() for PNG "
+            "or JPEG"
+        )
     held = as_dicom(value)
     if held is None and isinstance(value, str):
         held = as_dicom(_decoded(value))
@@ -64,6 +70,47 @@ def _clinical_image(value: Any) -> str:
         return _base64_image(draw(held))
     except PictureError as error:
         raise ValueError(f"this DICOM image cannot be taken: {error}") from None
+
+
+_MODALITIES = {
+    "CT": "CT",
+    "MR": "MRI",
+    "CR": "X-ray",
+    "DX": "X-ray",
+    "MG": "mammography",
+    "US": "ultrasound",
+    "PT": "PET",
+    "NM": "nuclear medicine",
+    "XA": "angiography",
+}
+# Known ones alone: somebody may have typed anything into the field.
+_BODY_PARTS = frozenset(
+    """
+    abdomen ankle arm brain breast chest elbow extremity foot hand head heart hip kidney knee leg
+    liver lung neck pelvis prostate shoulder skull spine wrist
+    """.split()  # noqa: SIM905  # a list of quoted words reads worse
+)
+
+
+def imaging_type(images: Sequence[Any]) -> str | None:
+    """What DICOM images are of, such as "chest CT": by Modality and BodyPartExamined.
+
+    None where none of them is DICOM or says it; an image that cannot be read says nothing here.
+    """
+    found: dict[str, None] = {}
+    for value in images[:MOST_IMAGES]:
+        try:
+            held = as_dicom(value)
+            if held is None and isinstance(value, str):
+                held = as_dicom(_decoded(value))
+            modality, part = ("", "") if held is None else kind_of(held)
+        except (ValueError, PictureError, ImportError):
+            continue
+        name = _MODALITIES.get(modality)
+        if name:
+            part = part.lower()
+            found[f"{part} {name}" if part in _BODY_PARTS else name] = None
+    return ", ".join(found) or None
 
 
 def _decoded(text: str) -> bytes:

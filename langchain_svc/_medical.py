@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -12,16 +12,20 @@ from langchain_core.runnables.config import ensure_config
 from langchain_core.tools import ToolException
 from langchain_core.utils import from_env, secret_from_env
 from pydantic import Field, model_validator
+from pydantic.alias_generators import to_camel
 from typing_extensions import Self
 
+from ._clinical_result import ClinicalResult
 from ._http.call import Call
 from ._http.readers import WholeReader
-from ._service_tool import Job, ServiceTool, moment, request_id
+from ._service_tool import Job, ServiceTool, Told, moment, request_id
 from ._settings import Secret, ServiceSettings
-from ._wire.medical import Answer, all_hidden, hidden, names_sent, values_sent
+from ._wire.echo import ALL_WITHHELD, Echo, without_echo
+from ._wire.findings import Findings, read_findings
+from ._wire.medical import Answer, names_sent, told_of, values_sent
 from ._wire.v1 import dump
 from .config import ENV_MEDICAL_API_KEY, ENV_MEDICAL_BASE_URL, MEDICAL, check_url
-from .patient import PatientContext, Record, on_wire
+from .patient import Demographics, PatientContext, Record, on_wire
 
 if TYPE_CHECKING:
     from langchain_core.tools.base import ArgsSchema
@@ -32,8 +36,7 @@ PATIENT_KEY = "svc_patient"
 PER_RUN: Literal["per_run"] = "per_run"
 Patient = PatientContext | Literal["per_run"] | None
 
-_HIDDEN = "[...] stands for what the patient's own record holds; it is not shown here."
-NOTICE = "This supports and does not replace the judgement of a clinician."
+EchoMode = Literal["withhold_sentence", "withhold", "show"]
 
 
 class MedicalSettings(ServiceSettings):
@@ -52,35 +55,16 @@ class MedicalSettings(ServiceSettings):
     )
     """Where the medical interface is, without the /api/medical of its paths."""
 
+    echo: EchoMode = "withhold_sentence"
+    """What becomes of a sentence that repeats a bound patient's record: a note stands in its place
+    ("withhold_sentence"), or in place of the whole answer ("withhold"), or the model reads it
+    ("show"). Nothing else of an answer is ever changed; `ClinicalResult.raw` holds all of it."""
+
     @model_validator(mode="after")
     def _check_medical_base_url(self) -> Self:
         url = self.medical_base_url
         self.__dict__["medical_base_url"] = check_url(url, self.insecure_hosts) if url else None
         return self
-
-
-@dataclass(frozen=True)
-class ClinicalResult:
-    """What a medical tool leaves as its artifact, for the program and its records.
-
-    Attributes:
-        endpoint: Method and path.
-        time: When the answer came, in UTC as ISO 8601.
-        request_id: The service's id of the request, if it sent one.
-        sent: The names of the fields that were sent; never their values.
-        text: What was read of the answer, as the model sees it.
-        raw: The whole answer as it came, which may repeat patient data; with `privacy="phi"` it
-            is masked as `text` is, since an agent's state and its checkpoints hold it.
-        notice: That it supports and does not replace a clinician.
-    """
-
-    endpoint: str
-    time: str
-    request_id: str | None
-    sent: tuple[str, ...]
-    text: str = field(repr=False)
-    raw: Any = field(repr=False)
-    notice: str = NOTICE
 
 
 @dataclass(frozen=True)
@@ -95,6 +79,7 @@ class Endpoint:
         unbound: The arguments when none is, with the patient's fields.
         patient_fields: The arguments that hold the patient's fields, and `PatientContext`'s name
             for each; "" for one that holds several.
+        known_better: Further fields of a record, which go before what the model writes.
     """
 
     path: str
@@ -103,6 +88,17 @@ class Endpoint:
     unbound: type[Record]
     build: Callable[[Mapping[str, Any], Mapping[str, Any]], dict[str, Any]] | None = None
     patient_fields: Mapping[str, str] = field(default_factory=dict)
+    known_better: tuple[str, ...] = ()
+
+    @property
+    def record_fields(self) -> tuple[str, ...]:
+        """The documented names of the parts of a record that it takes."""
+        names = [
+            name
+            for part in self.patient_fields.values()
+            for name in ([part] if part else Demographics.model_fields)
+        ]
+        return tuple(map(to_camel, (*names, *self.known_better)))
 
     def __str__(self) -> str:
         return f"{'GET' if self.build is None else 'POST'} {self.path}"
@@ -110,28 +106,43 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class _Turn:
-    """One request on its way, and what its answer must not show."""
+    """One request on its way, and what becomes of its answer."""
 
     call: Call[Answer]
     endpoint: str
     sent: tuple[str, ...]
-    hidden: tuple[str, ...] = field(repr=False)
-    private: bool
+    told: str
+    echo: Echo | None = field(repr=False)
+    mode: EchoMode
 
     def result(self, answer: Answer) -> tuple[str, ClinicalResult]:
         """Content and artifact."""
-        text = hidden(answer.text, self.hidden) if self.hidden else answer.text
-        if text != answer.text:
-            text += f"\n{_HIDDEN}"
-        made = ClinicalResult(
+        made = ClinicalResult.of(
+            answer,
+            self._shown(answer.text),
+            self._shown_findings(read_findings(answer.raw)),
             endpoint=self.endpoint,
             time=moment(self.call),
             request_id=request_id(self.call),
             sent=self.sent,
-            text=text,
-            raw=all_hidden(answer.raw, self.hidden) if self.private else answer.raw,
+            of_record=self.told,
         )
-        return f"{text}\n\n{NOTICE}", made
+        return made.text, made
+
+    def _shown(self, text: str) -> str:
+        if self.echo is None or self.mode == "show":
+            return text
+        shown = without_echo(text, self.echo)
+        return ALL_WITHHELD if self.mode == "withhold" and shown != text else shown
+
+    def _shown_findings(self, found: Findings) -> Findings:
+        """The findings as traces and checkpoints may hold them."""
+        return replace(
+            found,
+            risk_level=found.risk_level and self._shown(found.risk_level),
+            urgency=found.urgency and self._shown(found.urgency),
+            recommendations=tuple(map(self._shown, found.recommendations)),
+        )
 
 
 # MedicalSettings first: pydantic takes a field from the first base that has it, and another order
@@ -181,6 +192,7 @@ class MedicalTool(MedicalSettings, ServiceTool):
         )
         body = None if end.build is None else end.build(asked, record)
         known = values_sent(record)
+        bound = patient is not None and bool(end.patient_fields)
         call = self._new_call(
             MEDICAL,
             "GET" if body is None else "POST",
@@ -194,10 +206,17 @@ class MedicalTool(MedicalSettings, ServiceTool):
             call,
             str(end),
             names_sent(body or {}),
-            known if patient else (),
-            self.privacy is not None,
+            told_of(record, end.record_fields) if bound else "",
+            Echo(record, values_sent(asked)) if bound else None,
+            self.echo,
         )
         return Job(call, turn.result)
+
+    def _within_bound(self, told: Told) -> Told:
+        """What stands under a result is told whole, whatever is left out of it."""
+        text, made = super()._within_bound(told)
+        under = "\n".join(line for line in (made.of_record, made.notice) if line)
+        return f"{text}\n\n{under}", made
 
     def _patient_of(self, config: RunnableConfig | None) -> PatientContext | None:
         """The patient of this run; the run's own goes before the tool's."""

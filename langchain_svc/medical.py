@@ -15,7 +15,8 @@ from pydantic import Field
 from typing_extensions import Self
 
 from ._clinical_images import Images
-from ._medical import ClinicalResult, Endpoint, MedicalSettings, MedicalTool, Patient
+from ._clinical_result import ClinicalResult
+from ._medical import Endpoint, MedicalSettings, MedicalTool, Patient
 from ._service_tool import ServiceToolkit, selection
 from ._wire import medical as wire
 from .config import MEDICAL, require_key, require_url
@@ -193,6 +194,7 @@ class SvcCancerRisk(MedicalTool):
             "risk_factors": "risk_factors",
             "images": "images",
         },
+        ("imaging_type",),
     )
     name: str = "svc_cancer_risk"
     description: str = (

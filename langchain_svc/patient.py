@@ -9,12 +9,13 @@ Rests on medical-api.md, section 2.
 
 from __future__ import annotations
 
+import asyncio
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import date, datetime
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import date, datetime, timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import (
     AliasGenerator,
@@ -22,14 +23,14 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    ValidationError,
+    SecretStr,
     WithJsonSchema,
     model_validator,
 )
 from pydantic.alias_generators import to_camel
 from typing_extensions import Self
 
-from ._clinical_images import ClinicalImages
+from ._clinical_images import ClinicalImages, imaging_type
 from ._construct import Constructed
 from ._fhir.report import FhirReport
 from .errors import SvcRequestError
@@ -274,6 +275,19 @@ class PatientContext(Demographics):
     """PNG or JPEG as bytes, base64 or data URIs; DICOM as bytes, `DicomImage` or a pydicom dataset.
     At most 8 of 8 MB. Only the pixels are kept."""
 
+    imaging_type: Line | None = None
+    """What kind of imaging the images are, such as "chest CT"; of DICOM images their modality and
+    body part, if it is not given. It goes before what a model writes."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _name_imaging(cls, values: Any) -> Any:
+        if not isinstance(values, Mapping) or values.get("imaging_type", values.get("imagingType")):
+            return values
+        images = values.get("images")
+        found = imaging_type(images) if isinstance(images, (list, tuple)) else None
+        return {**values, "imaging_type": found} if found else values
+
     @cached_property  # beside the fields: neither sent nor compared, but copied and pickled
     def fhir_report(self) -> FhirReport | None:
         """What `from_fhir` took and left out, without values; None for a record made otherwise."""
@@ -282,72 +296,188 @@ class PatientContext(Demographics):
     @classmethod
     def from_fhir(
         cls,
-        bundle: Any,
+        source: Any,
         *,
+        patient: str | None = None,
         today: date | None = None,
         since: date | datetime | None = None,
-        past_conditions: bool = False,
-        lab_codes: Mapping[str, str] | None = None,
+        vital_window: timedelta | None = timedelta(hours=24),
+        lab_window: timedelta | None = timedelta(days=90),
+        lab_codes: Mapping[str, str] | Literal["common"] | None = None,
         units: Mapping[str, str] | None = None,
+        molar_masses: Mapping[str, float] | None = None,
+        past_conditions: bool = False,
+        social_findings: Literal["leave_out", "take"] = "leave_out",
+        typed_texts: Literal["mask", "leave_out"] = "mask",
+        leave_out: Collection[str] | Callable[[Mapping[str, Any]], bool] = (),
+        restricted: bool = False,
+        deceased: bool = False,
+        partial: bool = False,
+        problems: Literal["raise", "leave_out"] = "raise",
         images: Iterable[Any] = (),
     ) -> Self:
-        """A record from a FHIR R4 bundle of one patient; `fhir_report` says what was taken.
+        """A record from FHIR R4 resources of one patient; `fhir_report` says what was taken.
 
-            patient = PatientContext.from_fhir(Path("bundle.json").read_bytes())
+            patient = PatientContext.from_fhir(Path("bundle.json"))
             print(patient.fhir_report)
 
         Names, addresses and identifiers are not read into the record. docs/medical.md lists which
         elements become which field. It needs `pip install "langchain-svc[fhir]"`.
 
         Args:
-            bundle: A dict, JSON text or bytes, or a Bundle of fhir.resources.R4B.
-            today: The day for which the age is computed; by default this one.
-            since: Leave out what was observed before it.
-            past_conditions: Take conditions that are over as well, marked "(past)".
-            lab_codes: LOINC codes of further laboratory results, with the name of each.
+            source: A Bundle (also one of Bundles), one resource, or a list of either: dicts, JSON
+                text or bytes, lines of JSON (a bulk export), a `pathlib.Path` to such a file, or
+                objects of fhir.resources.R4B or fhirclient.
+            patient: The id or reference of the patient, where `source` holds several; what is
+                about others is passed over and counted.
+            today: The day of the record, by default this one. The age is that of it, and nothing
+                made after it is taken.
+            since: Leave out readings made before it.
+            vital_window: How old a vital sign may be, seen from `today` in whole days and from the
+                newest vital sign; older ones are left out. None takes any age.
+            lab_window: The same for laboratory results, for height, weight and body mass index,
+                and for conclusions of reports.
+            lab_codes: LOINC codes of further laboratory results, with the name of each; or
+                "common": blood count, lipids, glucose, HbA1c, electrolytes, kidney, liver, thyroid,
+                CRP and INR, in the usual units of the United States.
             units: The UCUM unit of a laboratory result by its name: for those of `lab_codes`, or
                 in place of the unit of the table.
-            images: The record's images, which are not taken from the bundle.
+            molar_masses: Grams a mole of a laboratory result by its name, for masses and amounts
+                of substance where the table does not know it.
+            past_conditions: Take conditions that are over as well, marked "(past)".
+            social_findings: Leave out findings about how somebody lives (education, employment,
+                housing, violence), by category and code, or take them.
+            typed_texts: Texts that somebody typed, and no terminology publishes, have names, dates
+                and numbers of the patient masked; or are left out. Those of more than 200
+                characters always are.
+            leave_out: Codes or category codes of resources to leave out, or a function that is
+                given each resource as a dict and says whether to leave it out.
+            restricted: Take resources whose confidentiality label is restricted or very
+                restricted too. Left out otherwise.
+            deceased: Read the record of a patient who has died, with the day of death as the day
+                of the record. Refused otherwise.
+            partial: Take what can be had of an empty record, of one page of several, or of another
+                version of FHIR. Refused otherwise.
+            problems: With "leave_out" an element that cannot be read, a value out of its bounds
+                and what is too many are left out with a reason, and are no error.
+            images: The record's images, which are not taken from the source.
 
         Raises:
-            SvcRequestError: It is no bundle of one patient, an element is not what FHIR R4
+            SvcRequestError: It is no record of one patient, an element is not what FHIR R4
                 allows, a reading has no unit that can be converted, or a value is out of its
                 bounds. The error names the entry and the element, not the value.
             ImportError: The extra `fhir` is not installed.
         """
-        from ._fhir.patient import read_patient  # noqa: PLC0415  # an extra
+        from ._fhir.construction import constructed  # noqa: PLC0415  # an extra
+        from ._fhir.fields import codes  # noqa: PLC0415  # the same
+        from ._fhir.options import Options  # noqa: PLC0415  # the same
+        from ._fhir.patient import read_patient  # noqa: PLC0415  # the same
+        from ._fhir.times import instant  # noqa: PLC0415  # the same
 
-        words, report = read_patient(
-            bundle,
-            today=today,
-            since=since,
+        for name, given, allowed in (
+            ("problems", problems, ("raise", "leave_out")),
+            ("typed_texts", typed_texts, ("mask", "leave_out")),
+            ("social_findings", social_findings, ("leave_out", "take")),
+        ):
+            if given not in allowed:
+                raise SvcRequestError(f"{name} is {given!r}; it takes {' or '.join(allowed)}")
+        lenient = problems == "leave_out"
+        options = Options(
+            today=today or date.today(),  # noqa: DTZ011  # an age counts in the days of where one is
+            since=instant(since) if since else None,
+            vital_window=vital_window,
+            lab_window=lab_window,
             past_conditions=past_conditions,
-            lab_codes=lab_codes,
-            units=units,
+            deceased=deceased,
+            restricted=restricted,
+            lenient=lenient,
+            partial=partial,
+            patient=patient,
+            typed_texts=typed_texts,
+            social_findings=social_findings,
+            leave_out=leave_out,
+            codes=codes(lab_codes or {}, units or {}, molar_masses or {}),
         )
-        try:
-            record = cls(**words, images=tuple(images))
-        except ValidationError as error:
-            raise SvcRequestError(_doubted(error, report)) from None
+        held = tuple(images)
+        record, report = constructed(
+            lambda words: cls(**words, images=held),
+            *read_patient(source, options),
+            most=MOST_ENTRIES,
+            lenient=lenient,
+        )
         vars(record)["fhir_report"] = report
         return record
 
+    @classmethod
+    def from_server(
+        cls,
+        url: str,
+        patient_id: str,
+        *,
+        token: SecretStr | str | None = None,
+        searches: Sequence[str] = (),
+        **settings: Any,
+    ) -> Self:
+        """A record from a FHIR R4 server, by Patient/$everything or by searches.
 
-def _doubted(error: ValidationError, report: FhirReport) -> str:
-    """The first error of a record with the entry that it came from."""
-    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    names = [part for part in first["loc"] if isinstance(part, str)]
-    entries = [one.entry for one in report.taken if one.field.split(".")[: len(names)] == names]
-    for part in first["loc"]:
-        if isinstance(part, int):
-            entries = entries[part : part + 1]
-    origin = f" (Bundle.entry {_listed(entries)})" if entries else ""
-    return f"{'.'.join(map(str, first['loc']))}{origin}: {first['msg']}"
+            patient = PatientContext.from_server(
+                "https://hospital.example/fhir", "pat-123", token=os.environ["FHIR_TOKEN"]
+            )
+            print(patient.fhir_report)
 
+        All pages are fetched, one after the other. It needs `pip install "langchain-svc[fhir]"`.
 
-def _listed(entries: list[int], most: int = 10) -> str:
-    more = f" and {len(entries) - most} more" if len(entries) > most else ""
-    return ", ".join(map(str, entries[:most])) + more
+        Args:
+            url: The server's base. Plain http is for loopback and `insecure_hosts` only.
+            patient_id: The id of the Patient resource, not a record number.
+            token: The OAuth 2.0 access token (SMART on FHIR), sent as a bearer token to the
+                scheme, host and port of `url` and to no other: redirects and links that lead
+                elsewhere are errors.
+            searches: For a server without $everything: the types to search, with parameters or
+                without, such as `["Condition", "Observation?category=laboratory"]`. What is not
+                named is not in the record.
+            **settings: `max_pages` (100 in all), `timeout`, `deadline` (for all pages together),
+                `max_retries`, `max_retry_wait`, `max_response_bytes` (64 MB in all),
+                `default_headers`, `proxy`, `insecure_hosts`, `http_client` and
+                `http_async_client`, as of every class of this package; and the keywords of
+                `from_fhir`.
+
+        Raises:
+            SvcAPIError: The server refused. The error has the status and the codes of its
+                OperationOutcome, none of its texts.
+            SvcConnectionError: It could not be reached, or the connection was lost.
+            SvcTimeoutError: No answer came within `timeout` or `deadline`.
+            SvcResponseError: The answer is no FHIR, has too many pages or bytes, leads elsewhere,
+                is only a part, or does not hold that Patient.
+            SvcRequestError: As for `from_fhir`.
+            pydantic.ValidationError: A setting is out of its bounds.
+            ImportError: The extra `fhir` is not installed.
+        """
+        from ._fhir_server import FhirServer  # noqa: PLC0415  # few records come from a server
+
+        server, reading = FhirServer.parted(url, token, settings)
+        with server:
+            bundle = server.record(patient_id, searches)
+        return cls.from_fhir(bundle, **{"patient": patient_id, **reading})
+
+    @classmethod
+    async def afrom_server(
+        cls,
+        url: str,
+        patient_id: str,
+        *,
+        token: SecretStr | str | None = None,
+        searches: Sequence[str] = (),
+        **settings: Any,
+    ) -> Self:
+        """Async version of `from_server`."""
+        from ._fhir_server import FhirServer  # noqa: PLC0415  # the same
+
+        server, reading = FhirServer.parted(url, token, settings)
+        async with server:
+            bundle = await server.arecord(patient_id, searches)
+        reading = {"patient": patient_id, **reading}
+        return await asyncio.to_thread(cls.from_fhir, bundle, **reading)  # checking takes time
 
 
 def on_wire(record: BaseModel) -> dict[str, Any]:

@@ -173,8 +173,48 @@ def test_a_table_of_8_bits_may_be_longer_than_they_count():
     assert drawn(dataset(RAMP, VOILUTSequence=[packed])).tolist() == [[0, 25, 50], [75, 100, 250]]
 
 
-def test_a_flat_picture_is_black():
-    assert drawn(dataset(np.full((2, 2), 77))).tolist() == [[0, 0], [0, 0]]
+ONE_SHADE = [
+    (dataset(np.full((2, 2), 77)), {}),
+    (dataset(RAMP, WindowCenter=-900, WindowWidth=2), {}),
+    (dataset(RAMP), {"window": (5000, 10)}),
+    (dataset(RAMP), {"blank": [(0, 0, 3, 2)]}),
+    (dataset(np.full((2, 2, 3), 7), bits=8, kind="RGB"), {}),
+]
+
+
+@pytest.mark.parametrize(("ds", "options"), ONE_SHADE)
+def test_a_picture_on_which_nothing_can_be_seen_is_an_error_that_says_so(ds, options):
+    refused(ds, r"all of its pixels have one shade. Give another window=.*frame", **options)
+
+
+@pytest.mark.parametrize("function", [None, "LINEAR_EXACT"])
+def test_a_window_narrower_than_one_counts_in_fractions(function):
+    small = {"RescaleSlope": 0.001, "RescaleIntercept": 0}  # from 0 to 1, as SUV of PET
+    ds = dataset(RAMP, **small, WindowCenter=0.2, WindowWidth=0.4)
+    if function:
+        ds.VOILUTFunction = function
+    assert drawn(ds).tolist() == [[0, 64, 128], [191, 255, 255]]
+    ds.WindowCenter = 99
+    assert drawn(ds, window=(0.2, 0.4)).tolist() == [[0, 64, 128], [191, 255, 255]]
+
+
+@pytest.mark.parametrize(
+    ("elements", "shape"),
+    [
+        ({}, (40, 60)), ({"PixelAspectRatio": [1, 1]}, (40, 60)), ({"PixelAspectRatio": [2, 1]}, (80, 60)), ({"PixelAspectRatio": [1, 2]}, (40, 120)), ({"PixelSpacing": [1.5, 0.5]}, (120, 60)),
+        ({"ImagerPixelSpacing": [0.2, 0.2]}, (40, 60)), ({"PixelAspectRatio": [0, 1]}, (40, 60)), ({"PixelAspectRatio": [-1, 2]}, (40, 60)), ({"PixelAspectRatio": [100_000, 1]}, (2048, 1)),
+        ({"SharedFunctionalGroupsSequence": [Dataset()]}, (40, 60)),
+    ],
+)  # fmt: skip
+def test_pixels_that_are_not_square_are_drawn_in_their_shape(elements, shape):
+    ds = dataset(np.arange(40 * 60).reshape(40, 60), **elements)
+    if "SharedFunctionalGroupsSequence" in elements:
+        measures = item(PixelSpacing=[2, 1])
+        elements["SharedFunctionalGroupsSequence"][0].PixelMeasuresSequence = [measures]
+        shape = (80, 60)
+    if shape == (2048, 1):  # only as large as is asked for
+        refused(ds, "more than 50,000,000", longest_side=None)
+    assert drawn(saved(ds)).shape == shape
 
 
 def test_a_modality_lut():
@@ -211,6 +251,142 @@ def test_palettes(bits):
     }
     ds = dataset([[0, 1], [2, 3]], bits=8, kind="PALETTE COLOR", **palette)
     assert (drawn(ds) == RGB).all()
+
+
+# -- series -----------------------------------------------------------------------------------------
+
+
+def series(
+    folder, positions, *, axes=(1, 0, 0, 0, 1, 0), numbers=None, each=lambda _: {}, **elements
+):
+    """A folder of slices whose only shade in its middle is their number, in files of any order."""
+    for number, position in enumerate(positions):
+        pixels = np.zeros((16, 16), int)
+        pixels[4:12, 4:12] = 10 * (number + 1)
+        ds = dataset(pixels, bits=8, WindowCenter=128, WindowWidth=256, SeriesInstanceUID="1.2.3")
+        ds.VOILUTFunction = "LINEAR_EXACT"
+        if position is not None:
+            ds.ImagePositionPatient, ds.ImageOrientationPatient = position, list(axes)
+        if numbers:
+            ds.InstanceNumber = numbers[number]
+        for name, value in {**elements, **each(number)}.items():
+            setattr(ds, name, value)
+        (folder / f"{(number * 7) % 10}-{number}.dcm").write_bytes(saved(ds))
+    return folder
+
+
+def shades(png):
+    """The shade of each cell of a sheet, row by row."""
+    with Image.open(BytesIO(png)) as image:
+        assert without_metadata(png) == png
+        pixels = np.asarray(image)
+    return [[int(n) for n in row] for row in pixels[8::16, 8::16]], pixels.shape
+
+
+def test_a_series_is_seen_in_the_order_of_its_positions(tmp_path):
+    (tmp_path / "DICOMDIR.txt").write_text("no DICOM")
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "report.dcm").write_bytes(saved(no_picture()))
+    heights = [30, -20, 5, 12.5, -7]
+    folder = series(tmp_path, [[0, 0, z] for z in heights], numbers=[1, 2, 3, 4, 5])
+    cells, shape = shades(svc.DicomSeries(folder).montage(9, longest_side=48))
+    assert cells == [[20, 50, 30], [40, 10, 0]]
+    assert shape == (32, 48)
+
+
+def no_picture():
+    ds = dataset(RAMP, SeriesInstanceUID="9.9", Modality="SR")
+    del ds.PixelData, ds.Rows, ds.Columns
+    return ds
+
+
+@pytest.mark.parametrize("missing", ["position", "plane"])
+def test_else_in_the_order_of_instance_numbers(missing, tmp_path):
+    positions = [None] * 4 if missing == "position" else [[0, 0, z] for z in (3, 2, 1, 0)]
+    tilted = {"ImageOrientationPatient": [1, 0, 0, 0, 0, -1]}
+    folder = series(
+        tmp_path,
+        positions,
+        numbers=[3, 1, 4, 2],
+        each=lambda n: tilted if n == 2 and missing == "plane" else {},
+    )
+    assert shades(svc.DicomSeries(folder).montage(4, longest_side=32))[0] == [[20, 40], [10, 30]]
+
+
+def test_sagittal_slices_lie_along_their_own_normal(tmp_path):
+    folder = series(tmp_path, [[x, 0, 0] for x in (5, 1, 3)], axes=(0, 1, 0, 0, 0, 1))
+    assert shades(svc.DicomSeries(folder).montage(4, longest_side=32))[0] == [[20, 30], [10, 0]]
+
+
+@pytest.mark.parametrize(
+    ("most", "taken"),
+    [(10, range(1, 11)), (5, (1, 3, 5, 7, 9)), (4, (1, 4, 7, 10)), (3, (1, 5, 9)), (1, (5,))],
+)
+def test_every_nth_slice_is_on_the_sheet(most, taken, tmp_path):
+    folder = series(tmp_path, [[0, 0, z] for z in range(10)])
+    side = 16 * int(np.ceil(np.sqrt(len(taken))))
+    if side == 16:
+        side = 20  # the sheet of one slice is not made larger
+    cells, shape = shades(svc.DicomSeries(folder).montage(most, longest_side=side))
+    assert [n for row in cells for n in row if n] == [10 * n for n in taken]
+    assert max(shape) <= side
+
+
+def test_a_sheet_is_no_larger_than_asked_for_and_frames_are_slices(tmp_path):
+    one = dataset(np.stack([np.add.outer(np.arange(300), np.arange(500)) + n for n in range(30)]))
+    (tmp_path / "a").write_bytes(saved(one))
+    with Image.open(BytesIO(svc.DicomSeries(tmp_path).montage(30, longest_side=600))) as image:
+        assert image.size == (600, 300)
+    sheet = svc.DicomSeries(tmp_path, window=(100, 900)).montage()
+    with Image.open(BytesIO(sheet)) as image:
+        assert image.width <= 2048
+    assert svc.PatientContext(images=[sheet]).images
+
+
+SERIES_REFUSED = [
+    ({"each": lambda n: {"SeriesInstanceUID": f"1.2.{n}"}}, {}, "holds 3 series"), ({"each": lambda n: {"BurnedInAnnotation": "YES"} if n == 1 else {}}, {}, "file 3 by name: .*BurnedInAnnotation YES"),
+    ({"Modality": "US"}, {}, "does not say"), ({"Modality": "SEG"}, {"burned_in": "accept"}, "a segmentation"), ({}, {"window": (5000, 5)}, "one shade"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("elements", "options", "said"), SERIES_REFUSED)
+def test_a_series_that_is_refused(elements, options, said, tmp_path):
+    folder = series(tmp_path, [[0, 0, z] for z in range(3)], **elements)
+    with pytest.raises(svc.SvcRequestError, match=said) as raised:
+        svc.DicomSeries(folder, **options).montage()
+    assert not any(mark in str(raised.value) for mark in [*MARKS, ".dcm"])
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning:pydicom")
+@pytest.mark.filterwarnings("ignore::EncodingWarning")
+def test_damaged_files_of_a_series_are_refused_or_drawn(tmp_path):
+    folder = series(tmp_path, [[0, 0, z] for z in range(3)], numbers=[1, 2, 3])
+    path = sorted(folder.iterdir())[1]
+    data = path.read_bytes()
+    texts = [b"1.2.3", b"0\\0\\1", b"1\\0\\0\\0\\1\\0"]
+    damaged = [data.replace(text, b"x" * len(text)) for text in texts]
+    damaged += [data[:end] for end in range(0, len(data), 41)]
+    damaged.append(saved(dataset(RAMP, NumberOfFrames=-3, SeriesInstanceUID="1.2.3")))
+    for one in damaged:
+        path.write_bytes(one)
+        try:
+            assert svc.DicomSeries(folder).montage(4)
+        except svc.SvcRequestError as error:
+            assert not any(mark in str(error) for mark in MARKS)
+
+
+def test_a_folder_without_pictures_and_bad_options(tmp_path):
+    with pytest.raises(svc.SvcRequestError, match="no DICOM file with a picture"):
+        svc.DicomSeries(tmp_path).montage()
+    with pytest.raises(svc.SvcRequestError, match="cannot be read: No such file"):
+        svc.DicomSeries(tmp_path / "none").montage()
+    for options in ({"slices": 0}, {"slices": 101}, {"slices": True}, {"longest_side": 0}):
+        with pytest.raises(svc.SvcRequestError, match=f"{next(iter(options))} must be"):
+            svc.DicomSeries(tmp_path).montage(**options)
+    with pytest.raises(svc.SvcRequestError, match="folder must be"):
+        svc.DicomSeries("folder")
+    with pytest.raises(svc.SvcRequestError, match="window must be"):
+        svc.DicomSeries(tmp_path, window=(1, 0))
 
 
 # -- frames ----------------------------------------------------------------------------------------
@@ -253,7 +429,7 @@ def test_large_pictures_are_made_small_but_keep_their_shape():
     ds = dataset(np.arange(60 * 90).reshape(60, 90))
     assert drawn(ds).shape == (60, 90)
     assert drawn(ds, longest_side=45).shape == (30, 45)
-    big = dataset(np.zeros((10, 2100), int))
+    big = dataset(np.arange(21_000).reshape(10, 2100))
     assert drawn(big).shape[1] == 2048
     assert drawn(big, longest_side=None).shape == (10, 2100)
 
@@ -269,6 +445,7 @@ WIDE = np.arange(80 * 70).reshape(80, 70) % 251
         ImplicitVRLittleEndian,
         ExplicitVRLittleEndian,
         ExplicitVRBigEndian,
+        DeflatedExplicitVRLittleEndian,
         JPEG2000Lossless,
         RLELossless,
     ],
@@ -318,6 +495,33 @@ def test_jpeg_ls():
     assert drawn(saved(ds)).tolist() == expected
 
 
+def boxed(codestream, *, large=False):
+    """A JP2 file with more than a kilobyte before its codestream, as encoders write with notes."""
+
+    def box(kind, content):
+        return struct.pack(">I4s", 8 + len(content), kind) + content
+
+    content = struct.pack(">I4sQ", 1, b"jp2c", 16 + len(codestream)) if large else struct.pack(">I4s", 0, b"jp2c")  # fmt: skip
+    start = codestream.index(b"\xff\x4f\xff\x51")
+    original = codestream[start:]
+    head = codestream[: start - 8] if start else b""
+    return head + box(b"free", b"\xff\x4f\xff\x51" + bytes(2000)) + content + original
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_jpeg_2000_with_long_headers(large):
+    file = BytesIO()
+    Image.fromarray(WIDE.astype(np.uint8)).save(file, "JPEG2000")
+    ds = dataset(WIDE, bits=8, WindowCenter=128, WindowWidth=256, VOILUTFunction="LINEAR_EXACT")
+    expected = drawn(ds)
+    ds.PixelData = encapsulate([boxed(file.getvalue(), large=large)])
+    ds["PixelData"].is_undefined_length = True
+    ds.file_meta.TransferSyntaxUID = JPEG2000Lossless
+    assert (drawn(saved(ds)) == expected).all()
+    ds.Rows = 79
+    refused(saved(ds), "not of the size its header gives")
+
+
 # -- what is refused -------------------------------------------------------------------------------
 
 
@@ -346,6 +550,38 @@ def test_compressed_pixels_of_another_size_are_refused_before_they_unfold(syntax
     refused(saved(bomb(syntax)), "not of the size its header gives")
 
 
+def test_a_deflated_file_inflates_to_a_bound(monkeypatch):
+    data = saved(dataset(np.zeros((3000, 3000), int), DeflatedExplicitVRLittleEndian))
+    assert len(data) < 100_000
+    monkeypatch.setattr("langchain_svc._dicom.header._MOST_INFLATED", 1_000_000)
+    refused(data, "inflates to more than 1,000,000 bytes")
+    # The same where the transfer syntax stands far behind other file meta information.
+    ds = dataset(np.zeros((3000, 3000), int), DeflatedExplicitVRLittleEndian)
+    far = saved(ds).replace(
+        b"\x02\0\1\0OB\0\0\2\0\0\0\0\1",
+        b"\x02\0\1\0OB\0\0" + struct.pack("<I", 20_000) + bytes(20_000),
+    )
+    assert len(far) > len(data) + 19_000
+    refused(far, "inflates to more than 1,000,000 bytes")
+    refused(data[:-5], "inflates to more")
+    monkeypatch.undo()
+    refused(data[:-500], "damaged")
+
+
+@pytest.mark.parametrize(
+    ("elements", "name"),
+    [
+        ({"Modality": "SEG"}, "a segmentation"), ({"Modality": "OT", "SOPClassUID": "1.2.840.10008.5.1.4.1.1.66.4"}, "a segmentation"), ({"Modality": "RTDOSE"}, "a dose distribution"),
+        ({"Modality": "RTIMAGE"}, "an image of a radiation beam"), ({"SOPClassUID": "1.2.840.10008.5.1.4.1.1.481.1"}, "an image of a radiation beam"),
+    ],
+)  # fmt: skip
+def test_what_is_no_picture_is_refused_by_name(elements, name):
+    for options in ({}, {"burned_in": "accept"}, {"blank": [(0, 0, 1, 1)]}):
+        refused(
+            saved(dataset(RAMP, **elements)), f"it is {name}.*give the result as PNG", **options
+        )
+
+
 def no_pixels():
     ds = dataset(RAMP)
     del ds.PixelData
@@ -359,7 +595,7 @@ def with_elements(**elements):
 REFUSED = [
     (b"", "no DICOM file"), (b"DICM" + bytes(200), "no DICOM file"), (bytes(128) + b"DICM", "damaged|no pixels"), (bytes(128) + b"DICM" + b"Quuxberg" * 40, "damaged|no pixels|stored"), (no_pixels(), "holds no pixels"), (saved(no_pixels()), "holds no pixels"),
     (with_elements(Rows=60_000, Columns=60_000), "60000x60000 pixels, which is more than 50,000,000"), (with_elements(Rows=0), "no size of a picture"), (with_elements(NumberOfFrames=10**9), "no size of a picture"), (with_elements(NumberOfFrames=7), "damaged"),
-    (with_elements(BitsStored=99), "damaged"), (saved(dataset(RAMP, DeflatedExplicitVRLittleEndian)), "deflated as a whole"), (with_elements(PixelData=b"\0\0"), "damaged"),
+    (with_elements(BitsStored=99), "damaged"), (with_elements(PixelData=b"\0\0"), "damaged"),
 ]  # fmt: skip
 
 
@@ -426,7 +662,7 @@ SECONDARY = "1.2.840.10008.5.1.4.1.1.7.2"
     ("elements", "said"),
     [
         ({}, ""), ({"BurnedInAnnotation": "NO"}, ""), ({"BurnedInAnnotation": "YES"}, "BurnedInAnnotation YES"), ({"Modality": "US"}, "does not say"), ({"Modality": "US", "BurnedInAnnotation": "NO"}, ""),
-        ({"Modality": "MR"}, ""), ({"Modality": "CR"}, "does not say"), ({"Modality": "OT"}, "does not say"), ({"SOPClassUID": SECONDARY}, "does not say"), ({"ConversionType": "DF"}, "does not say"),
+        ({"Modality": "MR"}, ""), ({"Modality": "CR"}, ""), ({"Modality": "CR", "ImageType": ["DERIVED", "PRIMARY"]}, ""), ({"Modality": "CR", "ImageType": ["DERIVED", "SECONDARY"]}, "does not say"), ({"Modality": "OT"}, "does not say"), ({"SOPClassUID": SECONDARY}, "does not say"), ({"ConversionType": "DF"}, "does not say"),
         ({"ImageType": ["DERIVED", "SECONDARY", "SCREEN SAVE"]}, "does not say"), ({"ImageType": ["DERIVED", "SECONDARY", "MPR"]}, ""), ({"RecognizableVisualFeatures": "YES", "BurnedInAnnotation": "NO"}, "can be recognised"),
     ],
 )  # fmt: skip
@@ -523,6 +759,11 @@ def test_an_error_of_a_patients_image_names_its_place_only():
         assert mark not in str(raised.value)
 
 
+def test_a_path_among_a_patients_images_is_told_what_to_write(tmp_path):
+    with pytest.raises(ValueError, match=r"images\.0\n.*give DicomImage\(path\) for DICOM"):
+        svc.PatientContext(images=[tmp_path / "ct.dcm"])
+
+
 def test_a_model_cannot_hand_dicom_to_a_decoder(monkeypatch):
     monkeypatch.setattr("langchain_svc._clinical_images.draw", None)
     text = base64.b64encode(saved(dataset(WIDE))).decode()
@@ -561,3 +802,30 @@ def test_what_is_drawn_in_unused_bits_is_not_shown():
 def test_a_source_is_a_file_or_its_bytes_and_no_text():
     with pytest.raises(svc.SvcRequestError, match=r"source must be .*Path"):
         svc.DicomImage("ct.dcm")
+
+
+# -- what kind of picture -------------------------------------------------------------------------
+
+KINDS = [
+    ([{"BodyPartExamined": "CHEST"}], "chest CT"), ([{}], "CT"), ([{"Modality": "MR", "BodyPartExamined": "Quuxberg"}], "MRI"),
+    ([{"BodyPartExamined": "HEAD"}, {"BodyPartExamined": "HEAD"}, {"Modality": "PT"}], "head CT, PET"), ([{"Modality": "OT", "BurnedInAnnotation": "NO"}], None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("headers", "kind"), KINDS)
+@pytest.mark.parametrize("form", ["dataset", "bytes", "base64"])
+def test_the_imaging_type_is_that_of_the_images(headers, kind, form):
+    images = [dataset([[1, 2], [3, 4]], **header) for header in headers]
+    if form != "dataset":
+        images = [saved(one) for one in images]
+    if form == "base64":
+        images = [base64.b64encode(one).decode() for one in images]
+    assert svc.PatientContext(images=images).imaging_type == kind
+    assert svc.PatientContext(images=images, imaging_type="x").imaging_type == "x"
+
+
+def test_and_it_is_sent():
+    patient = svc.PatientContext(images=[dataset([[1, 2], [3, 4]], BodyPartExamined="CHEST")])
+    with Sandbox() as box, svc.SvcCancerRisk(**box.medical, patient=patient) as tool:
+        tool.invoke({"symptoms": "a cough", "imaging_type": "an MRI, I guess"})
+        assert box.requests[0].json["imagingType"] == "chest CT"

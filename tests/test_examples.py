@@ -1,3 +1,4 @@
+import json
 import os
 import re
 import subprocess
@@ -131,7 +132,11 @@ def test_medical():
     pytest.importorskip("fhir.resources", reason="the extra fhir is not installed")
     out = output_of("11_medical.py")
     assert "vital_signs.temperature: Observation entry[4], 8310-5, [degF] to Cel" in out
-    assert "Sent: symptoms, specialty, vitalSigns.systolic, vitalSigns.diastolic" in out
+    assert "Sent of the patient's record: vital signs (systolic, diastolic, temperature)" in out
+    assert "repeats the patient's record was withheld" in out
+    risk = json.loads(out[out.index("\n{") :])
+    assert risk["resourceType"] == "RiskAssessment"
+    assert risk["prediction"][0]["qualitativeRisk"]["text"] == "low"
     assert "does not replace" in out
     for value in ("152", "99.5", "37.5", "0.021", "hypertension", "Body"):
         assert value not in out

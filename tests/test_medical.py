@@ -11,14 +11,12 @@ import logging
 import pickle
 import re
 import traceback
-from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 import httpx
 import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import HumanInTheLoopMiddleware
-from langchain_core.messages import ToolMessage
 from langchain_core.tools import ToolException
 from langchain_core.tracers.base import BaseTracer
 from langchain_core.utils.function_calling import convert_to_openai_tool
@@ -30,8 +28,9 @@ from rich.traceback import Traceback
 from test_patient import MARKED, MARKS, PNG, clean
 
 import langchain_svc as svc
-from langchain_svc._medical import NOTICE
-from langchain_svc._wire.medical import hidden, read_answer, read_status
+from langchain_svc._clinical_result import NOTICE
+from langchain_svc._wire.echo import ALL_WITHHELD, WITHHELD
+from langchain_svc._wire.medical import read_answer, read_status
 from langchain_svc._wire.v1 import UnreadableError
 from langchain_svc.sandbox import Fault, Sandbox
 
@@ -225,7 +224,8 @@ def test_the_artifact_says_where_it_comes_from(box, kind):
     assert abs(datetime.now(timezone.utc) - moment) < timedelta(minutes=1)
     assert made.request_id.startswith("req_")
     assert made.notice == NOTICE
-    assert said.content == f"{made.text}\n\n{NOTICE}"
+    under = f"{made.of_record}\n{NOTICE}" if made.of_record else NOTICE
+    assert said.content == f"{made.text}\n\n{under}"
     assert isinstance(made.raw, dict)
     assert "raw" not in repr(made)
     with pytest.raises(AttributeError):
@@ -248,7 +248,7 @@ SHAPES = [
     ({"recommendations": ["a", "b"]}, "Recommendations:\n- a\n- b"), ({"recommendations": ["a"]}, "Recommendations: a"), ({"assessment": ["a", "b"]}, "- a\n- b"),
     ({"response": {"text": "Rest."}}, "Rest."), ({"choices": [{"message": {"role": "assistant", "content": "Rest."}}]}, "Rest."), ([{"diagnosis": "x"}], "Findings: diagnosis: x"),
     (["a", "b"], "Findings:\n- a\n- b"), ({"diagnoses": [{"name": "x", "probability": 0.3}]}, "Diagnoses: name: x, probability: 0.3"), ({"message": "ok", "foo": 1}, "ok\nFoo: 1"),
-    ({"response": "a\u0000b\u2028c  d"}, "a b c d"), ({"text": "x", "imageBase64": "A" * 500}, "x\nImage base64: [data]"), ({"response": "x", "patientContext": {"age": 4}, "status": "done"}, "x"),
+    ({"response": " a\u0000b  1.50 mg\r\n\n- c\t5.0\n"}, "a b  1.50 mg\r\n\n- c\t5.0"), ({"advice": "x", "dose": 5.0, "count": 3}, "x\nDose: 5.0\nCount: 3"), ({"text": "x", "imageBase64": "A" * 500}, "x\nImage base64: [data]"), ({"response": "x", "patientContext": {"age": 4}, "status": "done"}, "x"),
     ({"data": {"data": {"analysis": {"summary": "deep"}}}}, "summary: deep"), ({"results": [{"protocol": "p"}], "plan": "q"}, "Plan: q\nResults: protocol: p"),
     ({"urgent": True, "score": 1e300, "risk": 3, "advice": None}, "Risk: 3\nUrgent: yes"), ({"ECGFindings": "x", "findings": "y"}, "Findings: y\nECGFindings: x"),
 ]  # fmt: skip
@@ -261,19 +261,27 @@ def test_every_plausible_shape_is_read(body, text):
     assert answer.raw == body
 
 
-def test_long_answers_are_cut_and_kept_whole():
+def test_long_answers_are_whole_up_to_the_tools_bound(box):
     body = {"response": "word " * 5000, "findings": [f"f{i}" for i in range(100)]}
     answer = read_answer(json.dumps(body).encode())
-    assert len(answer.text) < 6_100
-    assert answer.text.endswith("[cut here: the artifact holds all of it]")
-    assert answer.raw == body
-    assert "and 70 more" in read_answer(json.dumps({"findings": body["findings"]}).encode()).text
+    assert answer.text.startswith(body["response"].strip() + "\nFindings:\n- f0\n")
+    assert answer.text.endswith("- f99")
+    lines = "\n".join(f"Step {i}: give 1.5 mg." for i in range(500))
+    box.faults = [Fault(status=200, body={"response": lines})]
+    with svc.SvcMedicalConsult(**box.medical, patient=CONTEXT, max_result_chars=1_000) as tool:
+        said = called(tool, {"message": "hi"})
+    shown, _, under = said.content.partition("\n\n")
+    *steps, note = shown.split("\n")
+    assert steps == lines.split("\n")[: len(steps)]
+    assert re.fullmatch(r"\[[\d,]+ more characters of this result are left out here\]", note)
+    assert under == f"{said.artifact.of_record}\n{NOTICE}"
+    assert said.artifact.full_text == lines
 
 
 UNREADABLE = [
     b"", b"  ", b"<html>zebulonic</html>", b"{", b"null", b"5", b"{}", b"[]", b'{"foo": "zebulonic"}', b'{"success": true}', b'{"response": ""}', b'{"response": null}', b'""',
     b'{"error": "zebulonic is bad"}', b'{"success": false, "message": "zebulonic"}', b'{"status": "failed", "response": "zebulonic"}', b'{"data": {"error": {"message": "zebulonic"}}}',
-    b'{"choices": []}', b"[" * 5000, b"\xff\xfe", b'{"errors": ["zebulonic"]}',
+    b'"<html><body>zebulonic</body></html>"', b'{"response": "<!DOCTYPE html><p>zebulonic</p>"}', b'{"choices": []}', b"[" * 5000, b"\xff\xfe", b'{"errors": ["zebulonic"]}',
 ]  # fmt: skip
 
 
@@ -310,13 +318,7 @@ class Recorder(BaseTracer):
         self.runs.append(run)
 
     def text(self):
-        """Everything recorded but the raw bodies of artifacts."""
-        for run in self.runs:
-            said = (run.outputs or {}).get("output")
-            if isinstance(said, ToolMessage) and said.artifact is not None:
-                run.outputs["output"] = said.model_copy(
-                    update={"artifact": replace(said.artifact, raw=None)}
-                )
+        """Everything recorded."""
         return "".join(run.model_dump_json() for run in self.runs)
 
 
@@ -441,27 +443,84 @@ def test_a_good_answer_tells_nothing(box, caplog, kind):
 
 
 @pytest.mark.parametrize("kind", TOOLS[:3])
-def test_an_answer_that_quotes_the_record_is_masked_and_kept(box, kind):
-    box.faults = [Fault(status=200, body={"response": ECHO, "recommendations": ["rest", ECHO]})]
+def test_sentences_that_repeat_the_record_are_withheld_and_kept(box, kind):
+    advice = "Rest, and take 1.5 mg/kg for 5 days."
+    body = {"response": f"{advice} {ECHO}. Come back.", "recommendations": ["rest", ECHO]}
+    box.faults = [Fault(status=200, body=body)]
     with kind(**box.medical, patient=PATIENT) as tool:
         said = called(tool, ASKED[kind])
-    assert "rest" in said.content
-    assert "[...] stands for" in said.content
-    assert said.artifact.raw["response"] == ECHO
+    made = said.artifact
+    assert made.text == (f"{advice} {WITHHELD} Come back.\nRecommendations:\n- rest\n- {WITHHELD}")
+    assert made.raw == body
+    assert made.recommendations == ("rest", ECHO)
+    assert made.findings["recommendations"] == ["rest", WITHHELD]
     no_mark(repr(said))
     assert not ROUNDED.search(said.content)
 
 
-def test_masking():
-    text = (
-        "For a 61-year-old male: heart failure, 140bpm, 38.5°C (98/60).\n- type 2 noted on day 12"
+@pytest.mark.parametrize("toolkit", [False, True])
+def test_what_becomes_of_a_repetition_can_be_set(box, toolkit):
+    body = {"response": "Give 250 mg. For a 61-year-old woman it is halved."}
+
+    def shown(**words):
+        box.faults = [Fault(status=200, body=body)]
+        words |= {**box.medical, "patient": CONTEXT}
+        if toolkit:
+            tool = svc.SvcMedicalToolkit(**words, selected="svc_medical_consult").get_tools()[0]
+        else:
+            tool = svc.SvcMedicalConsult(**words)
+        return called(tool, {"message": "dose?"}).artifact
+
+    assert shown().text == f"Give 250 mg. {WITHHELD}"
+    assert shown(echo="withhold").text == ALL_WITHHELD
+    assert shown(echo="withhold").full_text == body["response"]
+    assert shown(echo="show").text == body["response"]
+    with pytest.raises(ValidationError, match="echo"):
+        shown(echo="hide")
+
+
+def test_what_the_model_wrote_itself_it_may_read(box):
+    body = {"response": "A 61-year-old with a history of asthma needs a spirometry."}
+    box.faults = [Fault(status=200, body=body)]
+    tool = svc.SvcMedicalConsult(**box.medical, patient=CONTEXT)
+    asked = {"message": "A 61-year-old with asthma has a cough."}
+    assert called(tool, asked).artifact.text == body["response"]
+    assert called(tool, {"message": "A cough."}).artifact.text == WITHHELD
+
+
+# -- what the model is told of the record ---------------------------------------------------------
+
+TOLD = {
+    svc.SvcMedicalConsult: "Sent of the patient's record: age, sex, 1 condition, 1 medication.",
+    svc.SvcDecisionSupport: "Sent of the patient's record: vital signs (systolic, diastolic, heart rate, 1 other), laboratory results (troponin, bnp, creatinine, 1 other), 1 condition.",
+    svc.SvcCancerRisk: "Sent of the patient's record: age, sex, 1 risk factor, 1 image.",
+    svc.SvcMedicalStatus: "",
+}
+
+
+@pytest.mark.parametrize("kind", TOOLS)
+def test_the_model_is_told_what_was_sent_by_names_only(box, kind):
+    said = called(kind(**box.medical, patient=CONTEXT), ASKED[kind])
+    assert said.artifact.of_record == TOLD[kind]
+    assert said.content.endswith(f"{TOLD[kind]}\n{NOTICE}" if TOLD[kind] else f"\n\n{NOTICE}")
+    assert "Sent of" not in called(kind(**box.medical), ASKED[kind]).content
+
+
+def test_and_what_is_missing(box):
+    tool = svc.SvcDecisionSupport(**box.medical, patient=svc.PatientContext(age=5))
+    assert called(tool, ASKED[type(tool)]).artifact.of_record == (
+        "Sent of the patient's record: nothing; it has no vital signs, no laboratory results, "
+        "no conditions."
     )
-    values = ["61", "male", "heart failure", "140", "38.47", "98", "type 2"]
-    assert hidden(text, values) == (
-        "For a [...]-year-old [...], [...]bpm, [...]°C ([...]/60).\n- [...] noted on day 12"
+
+
+def test_the_records_imaging_type_goes_before_the_models(box):
+    patient = svc.PatientContext(age=61, images=[PNG], imaging_type="breast MRI")
+    said = called(svc.SvcCancerRisk(**box.medical, patient=patient), ASKED[svc.SvcCancerRisk])
+    assert arrived(box)[2]["imagingType"] == "breast MRI"
+    assert said.artifact.of_record == (
+        "Sent of the patient's record: age, 1 image, imaging type; it has no sex, no risk factors."
     )
-    assert hidden("nothing here", []) == "nothing here"
-    assert hidden("all small", ["small"]) == "all [...]"
 
 
 # -- toolkit --------------------------------------------------------------------------------------

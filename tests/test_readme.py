@@ -11,6 +11,7 @@ from langchain_core.language_models import BaseChatModel
 
 import langchain_svc
 from langchain_svc import ChatSvc, SvcRequestError
+from langchain_svc._fhir import fields
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -74,7 +75,9 @@ def test_quick_start_is_two_blocks_to_paste():
 
 
 def test_the_extras_that_are_installed_exist():
-    named = {name for block in BLOCKS for name in re.findall(r'\.?\[([\w,]+)\]"', block.code)}
+    named = {
+        name for block in BLOCKS for name in re.findall(r'(?:\.|svc)\[([\w,]+)\]"', block.code)
+    }
     project = (ROOT / "pyproject.toml").read_text("utf-8")
     known = re.findall(r"^(\w+) = \[$", project, re.MULTILINE)
     assert named
@@ -141,6 +144,17 @@ def test_every_module_of_the_assumptions_exists():
     named = {name for row in rows(text) for name in re.findall(r"`([\w/]+\.py)`", row[-1])}
     assert named
     assert all((ROOT / "langchain_svc" / name).is_file() for name in named)
+
+
+def test_the_medical_page_lists_every_code_and_its_field():
+    told = {
+        code: row[0].strip("`")
+        for row in rows((ROOT / "docs" / "medical.md").read_text("utf-8"))
+        for code in re.findall(r"\b\d{1,7}-\d\b", row[1])
+        if row[0].startswith("`")
+    }
+    read = {code: one.name for code, one in fields.codes("common", {}, {}).items()}
+    assert {code: told.get(code) for code in read} == read
 
 
 # -- links ------------------------------------------------------------------------------------------

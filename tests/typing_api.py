@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from typing import Any
 
 from langchain_core.messages import AIMessage, AIMessageChunk
@@ -13,6 +14,7 @@ from langchain_core.runnables import RunnableSerializable
 from langchain_svc import (
     ChatSvc,
     DicomImage,
+    DicomSeries,
     FhirReport,
     PatientContext,
     SvcError,
@@ -46,6 +48,7 @@ patient: PatientContext = PatientContext.from_fhir(b"{}", units={"troponin": "ng
 report: FhirReport | None = patient.fhir_report
 png: bytes = DicomImage(b"", frame=1, window=(40, 400), blank=[(0, 0, 9, 9)]).png()
 PatientContext(age=61, medical_history=["asthma"], images=[DicomImage(b""), png])
+sheet: bytes = DicomSeries(Path(), window=(40, 400)).montage(12)
 
 
 async def asynchronous() -> None:

@@ -8,6 +8,7 @@ from .._wire.pictures import JPEG_FRAMES, PictureError, jpeg_size
 
 _JPEG_LS_FRAME = 0xF7
 _CODESTREAM = b"\xff\x4f\xff\x51"  # JPEG 2000: its start and its size
+_JP2 = b"\0\0\0\x0cjP  \r\n\x87\n"  # the first box of a file around it
 
 
 def check_coded(frame: bytes, syntax: str, rows: int, columns: int, sample_bytes: int) -> None:
@@ -37,9 +38,27 @@ def check_coded(frame: bytes, syntax: str, rows: int, columns: int, sample_bytes
 def _coded_size(frame: bytes) -> tuple[int, int]:
     if frame[:2] == b"\xff\xd8":
         return jpeg_size(frame, JPEG_FRAMES | {_JPEG_LS_FRAME})
-    at = frame.index(_CODESTREAM, 0, 1024)
+    at = _codestream(frame)
+    if not frame.startswith(_CODESTREAM, at):
+        raise ValueError
     right, lower, left, upper = struct.unpack_from(">4I", frame, at + 8)
     return right - left, lower - upper
+
+
+def _codestream(frame: bytes) -> int:
+    """Where a JPEG 2000 codestream begins: at once, or in a box (ISO/IEC 15444-1, annex I.4)."""
+    at = 0
+    while frame.startswith(_JP2):
+        length, kind = struct.unpack_from(">I4s", frame, at)
+        head = 8
+        if length == 1:  # it is as long as the 8 bytes after its kind say
+            (length,), head = struct.unpack_from(">Q", frame, at + 8), 16
+        if kind == b"jp2c":
+            return at + head
+        if length < head:  # the last box
+            raise ValueError
+        at += length
+    return at
 
 
 # -- RLE -------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ Rests on DICOM PS3.3, C.11.1 (modality LUT), C.11.2 (VOI LUT and windows) and C.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from io import BytesIO
 from typing import Any, Protocol, TypeAlias
@@ -19,7 +20,7 @@ from pydicom.pixels.utils import pixel_array
 
 from .._wire.pictures import PictureError
 from .coded import check_coded
-from .header import doubt, read_header
+from .header import check_kind, doubt, read_header
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
@@ -50,20 +51,34 @@ def draw_png(source: bytes | Dataset, image: Drawing, max_pixels: int) -> bytes:
     """A frame as a PNG, drawn as `image` says.
 
     Raises:
-        PictureError: It cannot be decoded, is too large, or may have text burned in.
+        PictureError: It cannot be decoded, is too large, has one shade only, or may have text
+            burned in.
+    """
+    drawn = drawn_frame(source, image, max_pixels)
+    check_shades(drawn)
+    return as_png(drawn)
+
+
+def drawn_frame(source: bytes | Dataset, image: Drawing, max_pixels: int) -> Image.Image:
+    """A frame as a picture, drawn as `image` says.
+
+    Raises:
+        PictureError: As for `draw_png`, but for its shades.
     """
     try:
         header = read_header(source)
+        check_kind(header)
         _check_text(header, image)
         frame = _checked(header, image.frame, max_pixels)
         picture = _eight_bits(header, frame, image)
+        shape = _shape(header, frame)
     except PictureError:
         raise
     except Exception:  # noqa: BLE001  # damaged files fail in many ways, and say what they hold
         raise PictureError("its pixels, or what says how to draw them, are damaged") from None
     for left, top, width, height in image.blank:
         picture[top : top + height, left : left + width] = 0
-    return _png(picture, image.longest_side)
+    return _resized(Image.fromarray(picture), shape, image.longest_side, max_pixels)
 
 
 def _check_text(header: Dataset, image: Drawing) -> None:
@@ -74,13 +89,52 @@ def _check_text(header: Dataset, image: Drawing) -> None:
         )
 
 
-def _png(picture: Array, longest_side: int | None) -> bytes:
-    drawn = Image.fromarray(picture)
-    if longest_side is not None:
-        drawn.thumbnail((longest_side, longest_side), Image.Resampling.LANCZOS)
+def check_shades(drawn: Image.Image) -> None:
+    """Refuse a picture on which nothing can be seen.
+
+    Raises:
+        PictureError: All of its pixels are of one shade.
+    """
+    if drawn.getcolors(1):
+        raise PictureError(
+            "drawn so, all of its pixels have one shade. Give another window=(centre, width) or "
+            "another frame"
+        )
+
+
+def as_png(drawn: Image.Image) -> bytes:
+    """The file of a picture."""
     file = BytesIO()
     drawn.save(file, "PNG")
     return file.getvalue()
+
+
+def _resized(
+    drawn: Image.Image, shape: float, longest_side: int | None, max_pixels: int
+) -> Image.Image:
+    """A picture with square pixels, and no larger than it may be."""
+    width, height = drawn.width * max(1, 1 / shape), drawn.height * max(1, shape)
+    if longest_side is not None:
+        part = min(1, longest_side / max(width, height))
+        width, height = width * part, height * part
+    if width * height > max_pixels:
+        raise PictureError(f"with square pixels it has more than {max_pixels:,} of them")
+    size = max(1, round(width)), max(1, round(height))
+    return drawn if size == drawn.size else drawn.resize(size, Image.Resampling.LANCZOS)
+
+
+_SHAPES = ("PixelAspectRatio", "PixelSpacing", "ImagerPixelSpacing")
+
+
+def _shape(header: Dataset, frame: int) -> float:
+    """How many times as high as wide a pixel is (PS3.3, C.7.6.3.1.7 and 10.7.1.3)."""
+    for holder in (*_groups(header, frame, ("PixelMeasuresSequence",)), header):
+        for name in _SHAPES:
+            held = holder.get(name)
+            if isinstance(held, Sequence) and len(held) == 2:  # noqa: PLR2004  # down and across
+                shape = float(held[0]) / (float(held[1]) or 1)
+                return shape if 0 < shape < math.inf else 1.0
+    return 1.0
 
 
 # -- before anything is decoded --------------------------------------------------------------------
@@ -207,17 +261,19 @@ def _said(header: Dataset, frame: int) -> Dataset:
     return said
 
 
-def _groups(header: Dataset, frame: int) -> Iterator[Dataset]:
+_SHADING = ("PixelValueTransformationSequence", "FrameVOILUTSequence")
+
+
+def _groups(header: Dataset, frame: int, names: Sequence[str] = _SHADING) -> Iterator[Dataset]:
     each = header.get("PerFrameFunctionalGroupsSequence") or ()
     for item in (*each[frame : frame + 1], *(header.get("SharedFunctionalGroupsSequence") or ())):
-        for name in ("PixelValueTransformationSequence", "FrameVOILUTSequence"):
+        for name in names:
             yield from item.get(name) or ()
 
 
 def _window(said: Dataset) -> tuple[float, float] | None:
     centre, width = (_first(said.get(name)) for name in ("WindowCenter", "WindowWidth"))
-    least = 1 if str(said.get("VOILUTFunction") or "LINEAR") == "LINEAR" else 1e-9
-    if centre is None or width is None or width < least:
+    if centre is None or width is None or width <= 0:
         return None
     return centre, width
 
@@ -229,11 +285,15 @@ def _first(value: Any) -> float | None:
 
 
 def _windowed(values: Array, centre: float, width: float, curve: str) -> Array:
-    """Values within a window as 0 to 255 (PS3.3, C.11.2.1.2 and C.11.2.1.3)."""
+    """Values within a window as 0 to 255 (PS3.3, C.11.2.1.2 and C.11.2.1.3).
+
+    LINEAR takes no width below 1: it counts in whole stored numbers. Where a file or a caller
+    gives one, as for PET in SUV, it can only mean LINEAR_EXACT.
+    """
     if curve == "SIGMOID":
         with np.errstate(over="ignore"):  # far outside it is 0
             part = 1 / (1 + np.exp(-4 * (values - centre) / width))
-    elif curve == "LINEAR_EXACT":
+    elif curve == "LINEAR_EXACT" or width < 1:
         part = (values - centre) / width + 0.5
     else:
         part = (values - (centre - 0.5)) / max(width - 1, 1e-6) + 0.5

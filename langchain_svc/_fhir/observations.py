@@ -1,102 +1,22 @@
-"""Which Observation becomes which reading: LOINC codes, the newest final one, and its unit.
-
-The units of vital signs are those of `VitalSigns`. The documents name no unit for laboratory
-results; those here are the usual ones of the United States, where the names `troponin`, `bnp` and
-`creatinine` come with ng/mL, pg/mL and mg/dL. docs/medical.md has the table for people.
-"""
+"""Which Observation becomes which reading: the newest final one, of one point in time."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
 from typing import Any
 
 from ..errors import SvcRequestError
-from .bundle import Resource
+from .bundle import ElementError, Resource
 from .concepts import LOINC, codes_of
+from .fields import Codes, Field, order
 from .report import FhirLeftOut, FhirTaken
-from .times import OLDEST, instant
+from .times import OLDEST, days_before, instant
 from .units import UnitError, converted, unit_of
 
-
-@dataclass(frozen=True)
-class Field:
-    """Where a reading goes: its group, its name, its UCUM unit and grams a mole if it has any."""
-
-    group: str
-    name: str
-    unit: str
-    molar_mass: float | None = None
-
-    @property
-    def path(self) -> str:
-        """Its name within a patient, such as `vital_signs.temperature`."""
-        return f"{self.group}.{self.name}"
-
-
-_VITAL = "vital_signs"
-_LAB = "lab_results"
-FIELDS: tuple[tuple[Field, str], ...] = (
-    (Field(_VITAL, "systolic", "mm[Hg]"), "8480-6 8459-0 8460-8 8461-6 76534-7"),
-    (Field(_VITAL, "diastolic", "mm[Hg]"), "8462-4 8453-3 8454-1 8455-8 76535-4"),
-    (Field(_VITAL, "heart_rate", "/min"), "8867-4 8889-8"),
-    (
-        Field(_VITAL, "temperature", "Cel"),
-        "8310-5 8331-1 8332-9 8333-7 8328-7 8329-5 75539-7",
-    ),
-    (Field(_VITAL, "respiratory_rate", "/min"), "9279-1"),
-    (Field(_VITAL, "oxygenSaturation", "%"), "2708-6 59408-5"),
-    # Troponin I and T, ordinary and of high sensitivity.
-    (
-        Field(_LAB, "troponin", "ng/mL"),
-        "10839-9 42757-5 49563-0 89579-7 6598-7 48425-3 67151-1",
-    ),
-    (Field(_LAB, "bnp", "pg/mL", 3464.0), "30934-4 42637-9"),
-    # Several times as high as BNP in the same blood, so never sent under its name.
-    (Field(_LAB, "ntProBnp", "pg/mL", 8457.0), "33762-6 33763-4 71425-3 83107-3"),
-    (Field(_LAB, "creatinine", "mg/dL", 113.12), "2160-0 38483-4 14682-9 77140-2 59826-8"),
-)
 _FINAL = frozenset({"final", "amended", "corrected"})
 _PRESSURES = ("vital_signs.systolic", "vital_signs.diastolic")
-_CODE = re.compile(r"[0-9]{1,7}-[0-9]")
-
-Codes = Mapping[str, Field]
-
-
-def codes(lab_codes: Mapping[str, str], units: Mapping[str, str]) -> Codes:
-    """The fields of all LOINC codes, with what the application adds or changes.
-
-    Args:
-        lab_codes: Further LOINC codes and the names of their laboratory results.
-        units: Units in UCUM by name of a laboratory result.
-
-    Raises:
-        SvcRequestError: A code is none, or a unit is missing or for something else.
-    """
-    known = {field.name: field for field, _ in FIELDS}
-    table = {code: field for field, listed in FIELDS for code in listed.split()}
-    for code, name in lab_codes.items():
-        if not _CODE.fullmatch(code):
-            raise SvcRequestError("lab_codes must have LOINC codes such as 2345-7 as its keys")
-        if name not in known:
-            if name not in units:
-                raise SvcRequestError(
-                    f"lab_codes has the name {name!r}, for which units must have a UCUM unit"
-                )
-            known[name] = Field(_LAB, name, units[name])
-        table[code] = known[name]
-    for name in units:
-        if name not in known or known[name].group != _LAB:
-            raise SvcRequestError(
-                f"units has {name!r}; it takes names of laboratory results: "
-                + ", ".join(field.name for field in known.values() if field.group == _LAB)
-            )
-    return {
-        code: Field(field.group, field.name, units.get(field.name, field.unit), field.molar_mass)
-        for code, field in table.items()
-    }
 
 
 @dataclass(frozen=True)
@@ -105,7 +25,7 @@ class Measurement:
 
     field: Field
     code: str
-    entry: int
+    origin: Resource
     at: datetime | None
     issued: datetime
     quantity: Any
@@ -113,11 +33,15 @@ class Measurement:
     @property
     def rank(self) -> tuple[datetime, datetime, int]:
         """The greater, the newer; of equal times the one issued later, then the later entry."""
-        return (self.at or OLDEST, self.issued, self.entry)
+        return (self.at or OLDEST, self.issued, self.origin.order)
 
-    def left_out(self, reason: str) -> FhirLeftOut:
-        """The word of the report that it was not taken."""
-        return FhirLeftOut(self.entry, "Observation", reason, self.code)
+    def days(self, today: date) -> int | None:
+        """How many days before `today` it was made; None where it does not say when."""
+        return days_before(self.at, today) if self.at else None
+
+    def left_out(self, reason: str, today: date) -> FhirLeftOut:
+        """The line of the report that it was not taken."""
+        return FhirLeftOut(self.origin.entry, "Observation", reason, self.code, self.days(today))
 
 
 def is_final(observation: Any) -> bool:
@@ -130,7 +54,7 @@ def time_of(observation: Any) -> datetime | None:
     period = observation.effectivePeriod
     for told in (
         observation.effectiveDateTime,
-        observation.effectiveInstant,
+        getattr(observation, "effectiveInstant", None),  # a report has none
         period and (period.end or period.start),
         observation.issued,
     ):
@@ -147,63 +71,116 @@ def measurements(resource: Resource, observation: Any, table: Codes) -> Iterator
         code = next((code for code in codes_of(part.code, LOINC) if code in table), None)
         if code is None or part.valueQuantity is None or part.valueQuantity.value is None:
             continue
-        yield Measurement(table[code], code, resource.entry, at, issued, part.valueQuantity)
+        yield Measurement(table[code], code, resource, at, issued, part.valueQuantity)
+
+
+@dataclass(frozen=True)
+class Window:
+    """How old a reading of a group may be; None for any age. `setting` names it in the report."""
+
+    setting: str
+    width: timedelta | None
 
 
 @dataclass(frozen=True)
 class Readings:
-    """The readings of a patient by group and name, and where each came from."""
+    """The readings of one point in time by group and name, and where each came from."""
 
-    values: dict[str, dict[str, int | float]]
-    taken: list[FhirTaken]
-    left_out: list[FhirLeftOut]
+    today: date
+    lenient: bool
+    values: dict[str, dict[str, int | float]] = field(default_factory=dict)
+    taken: list[FhirTaken] = field(default_factory=list)
+    left_out: list[FhirLeftOut] = field(default_factory=list)
+
+    def leave(self, one: Measurement, reason: str) -> None:
+        """Say why a measurement was not taken."""
+        self.left_out.append(one.left_out(reason, self.today))
+
+    def problem(self, one: Measurement, error: ElementError) -> None:
+        """Leave out what cannot be read, or raise."""
+        if not self.lenient:
+            raise SvcRequestError(str(error)) from None
+        self.leave(one, error.reason)
 
 
-def newest(found: Iterable[Measurement]) -> Readings:
-    """The newest measurement of each field, in the field's unit.
+def newest(
+    found: Iterable[Measurement], today: date, windows: Mapping[str, Window], *, lenient: bool
+) -> Readings:
+    """The newest measurement of each field in the field's unit, if it is of the same time.
+
+    A measurement is of the same time where it lies within its group's window, seen from `today`
+    (in whole days) and from the group's newest one.
 
     Raises:
-        SvcRequestError: The newest one has no unit, or one that cannot be converted.
+        SvcRequestError: The newest one has no unit, or one that cannot be converted, unless
+            `lenient` leaves it out.
     """
+    readings = Readings(today, lenient)
     chosen: dict[str, Measurement] = {}
-    readings = Readings({}, [], [])
     for one in sorted(found, key=lambda one: one.rank):
         if older := chosen.get(one.field.path):
-            readings.left_out.append(older.left_out("a newer one was taken"))
+            readings.leave(older, "a newer one was taken")
         chosen[one.field.path] = one
+    _keep_one_time(chosen, windows, readings)
     _keep_one_pressure(chosen, readings)
-    for field, _ in FIELDS:  # in a fixed order, whatever the order of the bundle
-        if field.path in chosen:
-            _take(chosen.pop(field.path), readings)
+    for path in order():  # in a fixed order, whatever the order of the bundle
+        if path in chosen:
+            _take(chosen.pop(path), readings)
     for one in chosen.values():
         _take(one, readings)
     return readings
+
+
+def _keep_one_time(
+    chosen: dict[str, Measurement], windows: Mapping[str, Window], readings: Readings
+) -> None:
+    newest_at: dict[str, datetime] = {}
+    for one in chosen.values():
+        kind = one.field.window
+        newest_at[kind] = max(newest_at.get(kind, OLDEST), one.at or OLDEST)
+    for path, one in list(chosen.items()):
+        window = windows[one.field.window]
+        days = one.days(readings.today)
+        if window.width is None:
+            continue
+        if one.at is None or days is None:
+            readings.leave(chosen.pop(path), "it does not say when it was made")
+        elif timedelta(days=days) > window.width:
+            readings.leave(chosen.pop(path), f"older than {window.setting} allows")
+        elif newest_at[one.field.window] - one.at > window.width:
+            reason = f"further from the newest of its kind than {window.setting} allows"
+            readings.leave(chosen.pop(path), reason)
 
 
 def _keep_one_pressure(chosen: dict[str, Measurement], readings: Readings) -> None:
     """A pressure is two numbers of one moment: without its pair, the older one says nothing."""
     pair = sorted((chosen[path] for path in _PRESSURES if path in chosen), key=lambda o: o.rank)
     if len(pair) == len(_PRESSURES) and pair[0].at != pair[1].at:
-        older = chosen.pop(pair[0].field.path)
-        readings.left_out.append(older.left_out("the other pressure was measured later"))
+        readings.leave(chosen.pop(pair[0].field.path), "the other pressure was measured later")
 
 
 def _take(one: Measurement, readings: Readings) -> None:
-    field, quantity = one.field, one.quantity
+    known, quantity = one.field, one.quantity
     if quantity.comparator:
         # An older number in its place would be a lie, and the bound is not what was measured.
-        readings.left_out.append(one.left_out("it is a bound (such as <) and no number"))
+        readings.leave(one, "it is a bound (such as <) and no number")
         return
     try:
         unit = unit_of(quantity)
-        value = converted(quantity.value, unit, field.unit, field.molar_mass)
+        value = converted(quantity.value, unit, known.unit, known.substance)
     except UnitError as error:
-        raise SvcRequestError(
-            f"Bundle.entry[{one.entry}].resource (Observation), LOINC {one.code}, for "
-            f"{field.path}: {error}; it is sent in {field.unit}"
-        ) from None
-    readings.values.setdefault(field.group, {})[field.name] = value
-    origin = unit if unit != field.unit else ""
+        reason = f"LOINC {one.code}, for {known.path}: {error}; it is sent in {known.unit}"
+        readings.problem(one, ElementError(one.origin.place, "Observation", reason))
+        return
+    readings.values.setdefault(known.group, {})[known.name] = value
     readings.taken.append(
-        FhirTaken(field.path, one.entry, "Observation", one.code, field.unit, origin)
+        FhirTaken(
+            known.path,
+            one.origin.entry,
+            "Observation",
+            one.code,
+            known.unit,
+            unit if unit != known.unit else "",
+            days=one.days(readings.today),
+        )
     )

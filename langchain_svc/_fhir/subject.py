@@ -10,6 +10,7 @@ from ..errors import SvcRequestError
 from .bundle import Resource
 
 _PATIENT = re.compile(r"(?:.*/)?Patient/([A-Za-z0-9.-]{1,64})(?:/_history/[A-Za-z0-9.-]+)?")
+_OF_A_PATIENT = frozenset({"FamilyMemberHistory", "AllergyIntolerance"})
 _ABSOLUTE = ("http://", "https://")
 
 
@@ -18,26 +19,44 @@ def _without_version(url: str) -> str:
 
 
 class Subject:
-    """The one patient of a bundle, as far as references tell.
+    """The one patient of a record, as far as references tell.
+
+    Args:
+        resources: The record's resources.
+        wanted: The patient's id or reference, where others are to be passed over.
 
     Raises:
-        SvcRequestError: The bundle holds several Patient resources.
+        SvcRequestError: The record holds several Patient resources, and none is asked for.
     """
 
-    def __init__(self, resources: Iterable[Resource]) -> None:
+    def __init__(self, resources: Iterable[Resource], wanted: str | None = None) -> None:
         self._kinds = {one.url: one.kind for one in resources if one.url}
+        self._only = wanted is not None
+        self._url, self._id = "", ""
         patients = [one for one in resources if one.kind == "Patient"]
+        if wanted is not None:
+            reference = wanted if "/" in wanted or ":" in wanted else f"Patient/{wanted}"
+            self._url, self._id = _without_version(reference), _id_of(reference)
+            patients = [one for one in patients if self._is(one.url or f"Patient/{one.id}")]
         if len(patients) > 1:
             raise SvcRequestError(
-                f"The bundle holds {len(patients)} patients (entries "
+                f"The record holds {len(patients)} patients (entries "
                 f"{', '.join(str(one.entry) for one in patients[:10])}); a record is about one: "
-                "give one bundle for each"
+                "give one for each, or name one with patient="
             )
         self.resource = patients[0] if patients else None
-        self._url, self._id = "", ""
         if self.resource is not None:
             self._url = _without_version(self.resource.url)
             self._id = self.resource.id or _id_of(self._url)
+
+    def passes_over(self, resource: Resource) -> bool:
+        """Whether a resource is another patient's than the one who was asked for."""
+        if not self._only:
+            return False
+        if resource.kind == "Patient":
+            return resource is not self.resource
+        reference = _reference(resource)
+        return self._names_a_patient(reference) and not self._is(_without_version(reference))
 
     def owns(self, resource: Resource) -> bool:
         """Whether a resource is this patient's; false where it is about something else or unclear.
@@ -45,20 +64,19 @@ class Subject:
         Raises:
             SvcRequestError: It is another patient's.
         """
-        name = "patient" if resource.kind == "FamilyMemberHistory" else "subject"
-        held = resource.raw.get(name)
-        if held is None:
+        name = _element(resource)
+        if resource.raw.get(name) is None:
             return True
-        reference = held.get("reference") if isinstance(held, Mapping) else None
-        if not isinstance(reference, str) or not self._names_a_patient(reference):
+        reference = _reference(resource)
+        if not self._names_a_patient(reference):
             return False
         if not self._url and not self._id:  # there is no Patient: the first one named is the one
             self._url, self._id = _without_version(reference), _id_of(reference)
         if self._is(_without_version(reference)):
             return True
         raise SvcRequestError(
-            f"Bundle.entry[{resource.entry}].resource ({resource.kind}): {name} is another patient "
-            "than that of the bundle; a record is about one: give one bundle for each"
+            f"{resource.place} ({resource.kind}): {name} is another patient than that of the "
+            "record, which is about one: give one record for each, or name one with patient="
         )
 
     def _names_a_patient(self, reference: str) -> bool:
@@ -75,6 +93,17 @@ class Subject:
         return bool(self._id) and _id_of(reference) == self._id
 
 
+def _element(resource: Resource) -> str:
+    """The element that says whose a resource is."""
+    return "patient" if resource.kind in _OF_A_PATIENT else "subject"
+
+
+def _reference(resource: Resource) -> str:
+    held = resource.raw.get(_element(resource))
+    reference = held.get("reference") if isinstance(held, Mapping) else None
+    return reference if isinstance(reference, str) else ""
+
+
 def _id_of(reference: str) -> str:
     if reference.startswith("urn:"):
         return reference.rpartition(":")[2]
@@ -82,12 +111,19 @@ def _id_of(reference: str) -> str:
     return found[1] if found else ""
 
 
-def identifying(patient: Mapping[str, Any]) -> re.Pattern[str] | None:
-    """Finds a patient's names, identifiers, numbers and addresses in a text; None without any.
+def identifying(patient: Mapping[str, Any], resources: Iterable[Resource]) -> re.Pattern[str]:
+    """Finds a patient's names, identifiers, numbers and addresses, and any date, in a text.
 
-    Names are found by their words, the others as they are.
+    Names are found by their words, the others as they are. Names are those of the Patient and
+    those that references to it display.
     """
-    names = {word for text in _texts(patient.get("name")) for word in text.split()}
+    shown = {
+        display
+        for one in resources
+        for held in [one.raw.get(_element(one))]
+        if isinstance(held, Mapping) and isinstance(display := held.get("display"), str)
+    }
+    names = {word for text in _texts(patient.get("name")) | shown for word in text.split()}
     whole = _texts([patient.get(name) for name in ("identifier", "telecom", "address")])
     contacts = patient.get("contact")
     if isinstance(contacts, (list, tuple)):
@@ -95,14 +131,34 @@ def identifying(patient: Mapping[str, Any]) -> re.Pattern[str] | None:
             if isinstance(contact, Mapping):
                 names |= {word for text in _texts(contact.get("name")) for word in text.split()}
                 whole |= _texts([contact.get("telecom"), contact.get("address")])
-    sought = {word.strip(".,;") for word in names | whole}
-    sought = {word for word in sought if len(word) >= _SHORTEST}
-    if not sought:
-        return None
-    longest_first = sorted(sought, key=len, reverse=True)
-    return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first))})(?!\w)", re.IGNORECASE)
+    names = {word for word in names if word.lower().strip(".,;") not in _TITLES}
+    sought = {word.strip(".,;()") for word in names | whole | _compact(patient.get("birthDate"))}
+    longest_first = sorted((word for word in sought if len(word) >= _SHORTEST), key=len)[::-1]
+    alternatives = "|".join((*map(re.escape, longest_first), _DATE))
+    return re.compile(rf"(?<!\w)(?:{alternatives})(?!\w)", re.IGNORECASE)
 
 
+def _compact(born: Any) -> set[str]:
+    """A date of birth written without marks; with them it is found as a date."""
+    year, _, rest = str(born or "").partition("-")
+    month, _, day = rest.partition("-")
+    return {year + month + day, day + month + year, month + day + year} if day else set()
+
+
+_TITLES = frozenset({"patient", "mr", "mrs", "miss", "dr", "prof", "the", "and", "von", "van"})
+# The first letters of the months in English, German, French, Spanish, Italian, Portuguese, Dutch.
+_MONTH = (
+    r"(?:jan|feb|f[eé]v|fev|mar|m[aä]r|mrt|mai|may|mei|mag|abr|apr|avr|jui?n|jui?l|giu|lug|aug|ago"
+    r"|ao[uû]|sep|set|oct|okt|ott|out|nov|dec|d[eé]c|dez|dic|gen|ene)[a-zéûç]*"
+)
+_DATE = (
+    r"(?:19|20)[0-9]{2}-[0-9]{1,2}(?:-[0-9]{1,2}(?:[T ][0-9:.]+(?:Z|[+-][0-9:]+)?)?)?"
+    r"|[0-9]{1,2}[./-][0-9]{1,2}[./-](?:(?:19|20)[0-9]{2}|[0-9]{2})"
+    r"|(?:19|20)[0-9]{2}[./][0-9]{1,2}[./][0-9]{1,2}"
+    rf"|[0-9]{{1,2}}(?:st|nd|rd|th|er|º|\.)?\s+(?:(?:de|of)\s+)?{_MONTH}\.?,?\s+(?:de\s+)?(?:19|20)[0-9]{{2}}"
+    rf"|{_MONTH}\.?\s+[0-9]{{1,2}}(?:st|nd|rd|th)?,?\s+(?:19|20)[0-9]{{2}}"
+    rf"|{_MONTH}\.?\s+(?:de\s+)?(?:19|20)[0-9]{{2}}"
+)
 _SHORTEST = 3  # initials and particles of names are parts of too many words
 _IDENTIFYING = frozenset({"family", "given", "text", "value", "line", "postalCode"})
 

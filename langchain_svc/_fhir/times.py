@@ -25,6 +25,23 @@ def day(told: Any) -> date:
     return date(int(year), int(month or 1), 1)
 
 
+def is_past(end: Any, today: date) -> bool:
+    """Whether an end has come: before `today`, and for a year or month before its own beginning.
+
+    A year or month that `today` lies in may end tomorrow, so it is not past.
+    """
+    if end is None:
+        return False
+    shape = len(str(end)) if not isinstance(end, date) else len("2000-01-01")
+    return day(end).isoformat()[:shape] < today.isoformat()[:shape]
+
+
+def days_before(at: datetime, today: date) -> int:
+    """How many days before `today` a moment was, where it was; below 0 is after it."""
+    days = (today - at.date()).days
+    return 0 if days == -1 else days  # where the patient is, the next day may have begun
+
+
 _MONTHS = 12
 _TODDLER = 2
 

@@ -3,6 +3,7 @@
 Written here because no library does it on every Python of ours: ucumvert 0.2 (for 3.10) misreads
 mm[Hg], and 0.3 fails to load with the pint that 3.12 and later get; both take seconds to import.
 Parentheses and logarithmic units are not read; a unit that is not read is an error, not a guess.
+Equivalents are no moles, and notes in braces are kept: whoever converts must look at both.
 
 Rests on the Unified Code for Units of Measure, sections 2 (grammar) and 4 (tables).
 """
@@ -11,11 +12,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
-_DIMENSIONS = ("m", "s", "g", "K", "mol", "[iU]")
+_DIMENSIONS = ("m", "s", "g", "K", "mol", "[iU]", "eq")
 _MOLE, _GRAM = _DIMENSIONS.index("mol"), _DIMENSIONS.index("g")
+_SECOND, _INTERNATIONAL, _EQUIVALENT = map(_DIMENSIONS.index, ("s", "[iU]", "eq"))
+_ENZYME = 1e-6 / 60  # a U is a micromole a minute
 Powers = tuple[int, ...]
 
 
@@ -25,25 +28,47 @@ class Unit:
 
     Attributes:
         factor: What it is multiplied with.
-        powers: The powers of metre, second, gram, kelvin, mole and international unit.
+        powers: The powers of metre, second, gram, kelvin, mole, international unit and equivalent.
         offset: Where its zero is, for temperatures.
+        amounts: How many moles cancel in it, as one does in mmol/mol.
+        notes: Its notes in braces, in lower case without spaces and underscores.
     """
 
     factor: float
     powers: Powers
     offset: float = 0.0
+    amounts: int = 0
+    notes: frozenset[str] = frozenset()
 
     def by_mass(self, moles: int, molar_mass: float) -> Unit:
         """The same with so many moles written as grams."""
+        return self._with({_MOLE: -moles, _GRAM: moles}, molar_mass**moles)
+
+    def by_charge(self, charge: int) -> Unit:
+        """The same with its equivalents written as moles."""
+        count = self.equivalents
+        return self._with({_EQUIVALENT: -count, _MOLE: count}, float(charge) ** -count)
+
+    def with_enzyme_units(self) -> Unit:
+        """The same with its international units written as U."""
+        count = self.powers[_INTERNATIONAL]
+        return self._with({_INTERNATIONAL: -count, _MOLE: count, _SECOND: -count}, _ENZYME**count)
+
+    def _with(self, added: Mapping[int, int], factor: float) -> Unit:
         powers = list(self.powers)
-        powers[_MOLE] -= moles
-        powers[_GRAM] += moles
-        return Unit(self.factor * molar_mass**moles, tuple(powers), self.offset)
+        for at, power in added.items():
+            powers[at] += power
+        return replace(self, factor=self.factor * factor, powers=tuple(powers))
 
     @property
     def moles(self) -> int:
         """The power of mole."""
         return self.powers[_MOLE]
+
+    @property
+    def equivalents(self) -> int:
+        """The power of equivalent."""
+        return self.powers[_EQUIVALENT]
 
 
 def _unit(factor: float, offset: float = 0.0, **powers: int) -> Unit:
@@ -53,11 +78,11 @@ def _unit(factor: float, offset: float = 0.0, **powers: int) -> Unit:
 # Those that take a prefix, and those that do not.
 _METRIC: Mapping[str, Unit] = {
     "m": _unit(1, m=1), "s": _unit(1, s=1), "g": _unit(1, g=1), "K": _unit(1, K=1),
-    "mol": _unit(1, mol=1), "eq": _unit(1, mol=1), "[iU]": _unit(1, iU=1), "[IU]": _unit(1, iU=1),
+    "mol": _unit(1, mol=1), "eq": _unit(1, eq=1), "[iU]": _unit(1, iU=1), "[IU]": _unit(1, iU=1),
     "L": _unit(1e-3, m=3), "l": _unit(1e-3, m=3), "Hz": _unit(1, s=-1),
     "Pa": _unit(1e3, g=1, m=-1, s=-2), "bar": _unit(1e8, g=1, m=-1, s=-2),
     "m[Hg]": _unit(133.322e6, g=1, m=-1, s=-2), "m[H2O]": _unit(9.80665e6, g=1, m=-1, s=-2),
-    "U": _unit(1e-6 / 60, mol=1, s=-1), "kat": _unit(1, mol=1, s=-1),
+    "U": _unit(_ENZYME, mol=1, s=-1), "kat": _unit(1, mol=1, s=-1),
 }  # fmt: skip
 _OTHERS: Mapping[str, Unit] = {
     "%": _unit(0.01), "10*": _unit(10), "10^": _unit(10),
@@ -77,8 +102,8 @@ _PREFIXES: Mapping[str, float] = {
 
 _SYMBOL = r"10[*^]|%|[A-Za-z]+(?:\[[A-Za-z0-9_]+\])?|\[[A-Za-z0-9_]+\]"
 _PART = re.compile(
-    rf"(?P<divided>[./])?(?:(?:(?P<symbol>{_SYMBOL})(?P<power>[+-]?[1-9])?|(?P<number>[1-9][0-9]{{0,8}}))"
-    r"(?:\{[^{}]*\})?|(?P<note>\{[^{}]*\}))"
+    rf"(?P<divided>[./])?(?:(?:(?P<symbol>{_SYMBOL})(?P<power>[+-]?(?:1[0-9]|[1-9]))?|(?P<number>[1-9][0-9]{{0,8}}))"
+    r"(?:\{(?P<about>[^{}]*)\})?|\{(?P<note>[^{}]*)\})"
 )
 _LONGEST = 60
 
@@ -96,7 +121,8 @@ def read_unit(code: str) -> Unit:
     """
     if code in _TEMPERATURES:
         return _TEMPERATURES[code]
-    at, factor, powers = 0, 1.0, (0,) * len(_DIMENSIONS)
+    at, whole, amounts = 0, _unit(1), [0, 0]
+    notes: set[str] = set()
     if not code or len(code) > _LONGEST:
         raise UnknownUnitError
     while at < len(code):
@@ -105,10 +131,14 @@ def read_unit(code: str) -> Unit:
             raise UnknownUnitError
         unit, power = _component(part)
         power = -power if part["divided"] == "/" else power
-        factor *= unit.factor**power
-        powers = tuple(old + power * new for old, new in zip(powers, unit.powers, strict=True))
+        times = {at: power * held for at, held in enumerate(unit.powers)}
+        whole = whole._with(times, unit.factor**power)  # noqa: SLF001  # our own class
+        amounts[times[_MOLE] < 0] += abs(times[_MOLE])
+        notes |= {
+            re.sub(r"[\s_]", "", note).lower() for note in part.group("about", "note") if note
+        }
         at = part.end()
-    return Unit(factor, powers)
+    return replace(whole, amounts=min(amounts), notes=frozenset(notes))
 
 
 def _component(part: re.Match[str]) -> tuple[Unit, int]:

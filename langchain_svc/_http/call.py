@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from .. import errors
+from .._wire.failures import read_failure
 from .budget import ALONE, Policy
 from .patience import FOREVER, Patience
 
@@ -119,6 +120,7 @@ class Call(Generic[T]):
     limits: Limits
     new_reader: Callable[[], Reader[T]]
     policy: Policy = ALONE
+    read_failure: Callable[..., errors.SvcAPIError] = read_failure
     clock: Callable[[], float] = time.monotonic
     wall: Callable[[], float] = time.time
     jitter: Callable[[], float] = random.random

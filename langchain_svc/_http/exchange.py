@@ -24,7 +24,7 @@ from typing import Any
 
 from .. import errors
 from .._wire.body import BodyError, BodyReader, TooLargeError
-from .._wire.failures import TRANSIENT, TROUBLE, read_failure
+from .._wire.failures import TRANSIENT, TROUBLE
 from .budget import Hold, Permit
 from .call import CLOSE, READ, Call, Conversation, Head, Lost, Open, Reader, Reply, Sleep, origin
 from .patience import Patience
@@ -209,7 +209,7 @@ def _refusal(
     except BodyError:
         pass  # the status tells enough
     yield CLOSE
-    error = read_failure(
+    error = call.read_failure(
         head.status,
         head.headers,
         b"".join(parts),

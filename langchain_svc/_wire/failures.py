@@ -68,10 +68,25 @@ def read_failure(
         text += f": {said}"
     if code and code not in text:
         text += f" (code {code})"
+    if status in _NEXT_STEP:
+        text += f"; {_NEXT_STEP[status]}"
+    identifier = safe_label(headers.get("x-request-id"), secrets=secrets, private=private)
+    return failure(status, headers, text, now=now, type_=type_, code=code, request_id=identifier)
+
+
+def failure(
+    status: int,
+    headers: Mapping[str, str],
+    text: str,
+    *,
+    now: float,
+    type_: str | None = None,
+    code: str | None = None,
+    request_id: str | None = None,
+) -> errors.SvcAPIError:
+    """The error of a status, whose text ends with what the status and the headers say to do."""
     if 300 <= status < 400:  # noqa: PLR2004  # redirects
         text += "; redirects are not followed, as they would carry the key away: check the URL"
-    elif status in _NEXT_STEP:
-        text += f"; {_NEXT_STEP[status]}"
     wait = retry_after(status, headers, now)
     if wait is not None:
         text += f"; come back in {wait:.3g} s" if wait < 1 else f"; come back in {wait:.0f} s"
@@ -80,7 +95,7 @@ def read_failure(
         status_code=status,
         type=type_,
         code=code,
-        request_id=safe_label(headers.get("x-request-id"), secrets=secrets, private=private),
+        request_id=request_id,
         retry_after=wait,
     )
     error.is_retryable = status in TRANSIENT or (error.is_retryable and status not in _LASTING)

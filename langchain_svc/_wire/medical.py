@@ -1,19 +1,17 @@
 """The medical interface (medical-api.md): its requests and its answers.
 
-The fields of three of its answers are "not shown". `read_answer` takes every plausible shape, says
-in a short text what it found and keeps the whole; docs/medical.md lists the shapes.
+The fields of three of its answers are "not shown". `read_answer` takes every plausible shape, puts
+what it found into a text, word by word, and keeps the whole; docs/medical.md lists the shapes.
 """
 
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from .chunks import read_object
-from .failures import safe_text
 from .v1 import UnreadableError, _load
 
 CHAT_PATH = "/api/medical/chat"
@@ -46,6 +44,7 @@ def cancer_body(given: Fields, record: Fields) -> dict[str, Any]:
         "sex": "patientSex",
         "riskFactors": "riskFactors",
         "images": "images",
+        "imagingType": "imagingType",  # the record knows it, and a model guesses
     }
     return {**given, **{to: record[name] for name, to in about.items() if name in record}}
 
@@ -71,11 +70,44 @@ def names_sent(body: Fields) -> tuple[str, ...]:
     return tuple(names)
 
 
+_PARTS: Mapping[str, tuple[str, str]] = {
+    "age": ("age", "age"),
+    "sex": ("sex", "sex"),
+    "medicalHistory": ("condition", "conditions"),
+    "currentMedications": ("medication", "medications"),
+    "vitalSigns": ("vital sign", "vital signs"),
+    "labResults": ("laboratory result", "laboratory results"),
+    "riskFactors": ("risk factor", "risk factors"),
+    "images": ("image", "images"),
+    "imagingType": ("imaging type", "imaging type"),
+}
+
+
+def told_of(record: Fields, fields: Iterable[str]) -> str:
+    """What of a record is sent and what it does not have, by names and counts alone."""
+    sent = [_part(name, record[name]) for name in fields if name in record]
+    missing = [_PARTS[name][1] for name in fields if name not in record and name != "imagingType"]
+    told = f"Sent of the patient's record: {', '.join(sent) or 'nothing'}"
+    return f"{told}; it has no {', no '.join(missing)}." if missing else f"{told}."
+
+
+def _part(name: str, value: Any) -> str:
+    one, several = _PARTS[name]
+    if isinstance(value, Mapping):
+        known = [_words(key) for key in value if key in _OBJECTS[name]]
+        others = len(value) - len(known)
+        listed = [*known, *([f"{others} other{'' if others == 1 else 's'}"] if others else [])]
+        return f"{several} ({', '.join(listed)})"
+    if isinstance(value, (list, tuple)):
+        return f"{len(value)} {one if len(value) == 1 else several}"
+    return one
+
+
 _IMAGE_ENDS = 4_000
 
 
 def values_sent(body: Fields) -> tuple[str, ...]:
-    """Every value of a request as a text, for masking what the service says of it.
+    """Every value of a request as a text, for masking what an error of the service says of it.
 
     Of an image only both ends: an answer that quotes it begins or ends with them.
     """
@@ -147,9 +179,8 @@ _SILENT = frozenset(
     """.split()  # noqa: SIM905  # the same
 )
 _BAD_STATUS = frozenset({"error", "failed", "failure"})
-_LONGEST_TEXT = 6_000
-_MOST_ITEMS = 30
-_DEEPEST = 4
+_ENVELOPES_DEEP = 4
+_DEEPEST = 12
 
 
 def read_answer(body: bytes) -> Answer:
@@ -159,19 +190,21 @@ def read_answer(body: bytes) -> Answer:
         UnreadableError: The body is no JSON, carries an error, or holds nothing known.
     """
     raw = _load(body)
-    found = _opened(raw)
-    known = {_plain(name): (name, value) for name, value in found.items()}
+    found = opened(raw)
+    known = {plain(name): (name, value) for name, value in found.items()}
     main = [text for key in _MAIN if key in known and (text := _paragraph(known[key][1]))]
     rows = [
         (key in _FURTHER, row)
         for key, (name, value) in known.items()
         if key not in _SILENT and key not in _MAIN and (row := _row(name, value))
     ]
+    if any(map(_PAGE.match, main)):
+        raise UnreadableError("it is a page of HTML")
     if not main and not any(clinical for clinical, _ in rows):
         raise UnreadableError("it has none of the fields of a medical answer")
     clinical = [row for is_clinical, row in rows if is_clinical]
     others = [row for is_clinical, row in rows if not is_clinical]
-    return Answer(_bounded("\n".join([*main, *clinical, *others])), raw)
+    return Answer("\n".join([*main, *clinical, *others]), raw)
 
 
 def read_status(body: bytes) -> Answer:
@@ -181,7 +214,7 @@ def read_status(body: bytes) -> Answer:
         UnreadableError: The body is no JSON, carries an error, or has none of the four fields.
     """
     raw = _load(body)
-    found = _opened(raw, failed=frozenset())
+    found = opened(raw, failed=frozenset())
     rows = [
         row
         for name in ("status", "uptime", "latency", "capabilities")
@@ -189,40 +222,10 @@ def read_status(body: bytes) -> Answer:
     ]
     if not rows:
         raise UnreadableError("it has none of the fields of a status")
-    return Answer(_bounded("\n".join(rows)), raw)
+    return Answer("\n".join(rows), raw)
 
 
-def hidden(text: str, values: Iterable[str]) -> str:
-    """The text with `values`, and every word and number of them, as `[...]`.
-
-    An answer may quote what was sent; whoever may not see the one may not see the other. The plain
-    words that error messages are made of stay, save where the whole value is quoted.
-    """
-    private = tuple(values)
-    quoted = (r"\s+".join(map(re.escape, value.split())) for value in sorted(private, key=len))
-    whole = "|".join(pattern for pattern in reversed([*quoted]) if pattern)
-    if whole:
-        text = re.sub(rf"(?<!\w)(?:{whole})(?!\w)", "[...]", text, flags=re.IGNORECASE)
-    lines = (textwrap.wrap(row, _PIECE, break_on_hyphens=False) for row in text.splitlines())
-    return "\n".join(" ".join(safe_text(piece, private=private) for piece in row) for row in lines)
-
-
-def all_hidden(value: Any, values: tuple[str, ...]) -> Any:
-    """An answer's JSON with `values` hidden in every text, number and name of a field."""
-    if not values or value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, dict):
-        return {hidden(k, values): all_hidden(held, values) for k, held in value.items()}
-    if isinstance(value, list):
-        return [all_hidden(held, values) for held in value]
-    shown = hidden(str(value), values)
-    return value if shown == str(value) else shown
-
-
-_PIECE = 300  # safe_text is made for short messages
-
-
-def _opened(raw: Any, failed: frozenset[str] = _BAD_STATUS) -> dict[str, Any]:
+def opened(raw: Any, failed: frozenset[str] = _BAD_STATUS) -> dict[str, Any]:
     """The fields of an answer, out of whatever is around them."""
     if isinstance(raw, str):
         return {"response": raw}
@@ -231,13 +234,13 @@ def _opened(raw: Any, failed: frozenset[str] = _BAD_STATUS) -> dict[str, Any]:
     if not isinstance(raw, dict):
         raise UnreadableError("it is no JSON object")
     found = raw
-    for _ in range(_DEEPEST):
+    for _ in range(_ENVELOPES_DEEP):
         if _is_error(found, failed):
             raise UnreadableError("it carries an error under a status of success", found)
         if isinstance(found.get("choices"), list):
             read = read_object(found)
             return {"response": read.text if read else None}
-        inner = next((k for k in found if _plain(k) in _ENVELOPES and _is_object(found[k])), None)
+        inner = next((k for k in found if plain(k) in _ENVELOPES and _is_object(found[k])), None)
         if inner is None:
             break
         around = {name: value for name, value in found.items() if name != inner}
@@ -258,7 +261,7 @@ def _is_object(value: Any) -> bool:
     return isinstance(value, dict) and bool(value)
 
 
-def _plain(name: str) -> str:
+def plain(name: str) -> str:
     return re.sub(r"[\W_]+", "", name).lower()
 
 
@@ -287,37 +290,28 @@ def _row(name: str, value: Any) -> str:
 
 def _items(value: Any) -> list[str]:
     values = value if isinstance(value, list) else [value]
-    items = [text for held in values[:_MOST_ITEMS] if (text := _inline(held))]
-    if len(values) > _MOST_ITEMS:
-        items.append(f"and {len(values) - _MOST_ITEMS} more")
-    return items
+    return [text for held in values if (text := inline(held))]
 
 
-def _inline(value: Any, depth: int = 0) -> str:
-    """A value in one line; "" for what holds nothing or lies too deep."""
+def inline(value: Any, depth: int = 0) -> str:
+    """A value as a text, its words as they came; "" for what holds nothing or lies too deep."""
     if isinstance(value, str):
-        text = _UNPRINTABLE.sub(" ", value[: 2 * _LONGEST_TEXT])
-        return " ".join(_BLOB.sub("[data]", text).split())
+        return _BLOB.sub("[data]", _UNPRINTABLE.sub(" ", value)).strip()
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, (int, float)):
-        return f"{value:.15g}" if abs(value) < _LARGEST else ""
+        return repr(value) if abs(value) < _LARGEST else ""
     if depth >= _DEEPEST:
         return ""
     if isinstance(value, list):
-        return "; ".join(t for held in value[:_MOST_ITEMS] if (t := _inline(held, depth + 1)))
+        return "; ".join(text for held in value if (text := inline(held, depth + 1)))
     if isinstance(value, dict):
-        held = {k: t for k, v in list(value.items())[:_MOST_ITEMS] if (t := _inline(v, depth + 1))}
+        held = {name: text for name, v in value.items() if (text := inline(v, depth + 1))}
         return ", ".join(f"{_words(name)}: {text}" for name, text in held.items())
     return ""
 
 
-_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
-_BLOB = re.compile(r"[\w+/=-]{200,}")  # an image in base64 is nothing to a model
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]+")
+_BLOB = re.compile(r"[A-Za-z0-9+/_=-]{200,}")  # an image in base64 is nothing to a model
 _LARGEST = 1e15
-
-
-def _bounded(text: str) -> str:
-    if len(text) <= _LONGEST_TEXT:
-        return text
-    return text[:_LONGEST_TEXT].rsplit(None, 1)[0] + "\n[cut here: the artifact holds all of it]"
+_PAGE = re.compile(r"\s*<(?:!doctype\s+html|html|head|body|\?xml)\b", re.IGNORECASE)

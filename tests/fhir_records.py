@@ -1,0 +1,192 @@
+"""Patients, as FHIR tells of them: parts of bundles for the tests of `PatientContext.from_fhir`."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+
+import langchain_svc as svc
+from langchain_svc.patient import on_wire
+
+TODAY = date(2025, 6, 15)
+ID = "5cbc121b-cd71-4428-b8b7-31e53eba8184"
+OWN = {"reference": f"urn:uuid:{ID}"}
+# What identifies the patient, each in another element and none of it in a field that is sent.
+NAMES = {
+    "family": "Quuxberg482", "given": "Zebulonia", "maiden": "Frobnitz", "mrn": "MRN-88231-77", "ssn": "999-44-1123", "phone": "555-773-9012",
+    "street": "77 Wumpus Terrace Suite 4", "city": "Flurbville", "postal": "90417", "mail": "zq@flurb.example", "contact": "Grobulina", "doctor": "Dorble Hackenbush",
+}  # fmt: skip
+
+
+def quantity(value, code, unit=None, **more):
+    return {
+        "value": value,
+        "unit": unit or code,
+        "system": "http://unitsofmeasure.org",
+        "code": code,
+        **more,
+    }
+
+
+def concept(code, display, system="http://snomed.info/sct"):
+    return {"coding": [{"system": system, "code": code, "display": display}], "text": display}
+
+
+def patient(**changes):
+    return {
+        "resourceType": "Patient",
+        "id": ID,
+        "text": {"status": "generated", "div": f"<div xmlns='http://www.w3.org/1999/xhtml'>{NAMES['family']}</div>"},
+        "extension": [{"url": "http://hl7.org/fhir/StructureDefinition/patient-mothersMaidenName", "valueString": NAMES["maiden"]}],
+        "identifier": [{"type": {"text": "Medical Record Number"}, "system": "http://hospital.example", "value": NAMES["mrn"]}, {"value": NAMES["ssn"]}],
+        "name": [{"use": "official", "family": NAMES["family"], "given": [NAMES["given"]], "prefix": ["Mrs."]}],
+        "telecom": [{"system": "phone", "value": NAMES["phone"]}, {"system": "email", "value": NAMES["mail"]}],
+        "gender": "female",
+        "birthDate": "1963-06-16",
+        "address": [{"line": [NAMES["street"]], "city": NAMES["city"], "postalCode": NAMES["postal"], "country": "US"}],
+        "contact": [{"name": {"text": NAMES["contact"]}}],
+        "generalPractitioner": [{"display": NAMES["doctor"]}],
+        **changes,
+    }  # fmt: skip
+
+
+def condition(
+    snomed="59621000",
+    display="Essential hypertension (disorder)",
+    clinical="active",
+    verified="confirmed",
+    **changes,
+):
+    states = "http://terminology.hl7.org/CodeSystem/condition-"
+    made = {
+        "resourceType": "Condition",
+        "clinicalStatus": {"coding": [{"system": f"{states}clinical", "code": clinical}]},
+        "verificationStatus": {"coding": [{"system": f"{states}ver-status", "code": verified}]},
+        "code": concept(snomed, display),
+        "subject": {**OWN, "display": NAMES["family"]},
+        "recordedDate": "2019-02-01T10:00:00-05:00",
+        "recorder": {"display": NAMES["doctor"]},
+        "note": [{"text": NAMES["family"]}],
+    }
+    return {**made, **changes}
+
+
+def medication(
+    kind="MedicationRequest", display="lisinopril 10 MG Oral Tablet", status="active", **changes
+):
+    made = {
+        "resourceType": kind,
+        "status": status,
+        "medicationCodeableConcept": concept(
+            "314076", display, "http://www.nlm.nih.gov/research/umls/rxnorm"
+        ),
+        "subject": OWN,
+        **({"intent": "order"} if kind == "MedicationRequest" else {}),
+        "requester" if kind == "MedicationRequest" else "informationSource": {
+            "display": NAMES["doctor"]
+        },
+    }
+    return {k: v for k, v in {**made, **changes}.items() if v is not None}
+
+
+def observation(code, value=None, at="2025-06-15T09:00:00-05:00", status="final", **changes):
+    made = {
+        "resourceType": "Observation",
+        "status": status,
+        "category": [
+            {
+                "coding": [
+                    {
+                        "system": "http://terminology.hl7.org/CodeSystem/observation-category",
+                        "code": "vital-signs",
+                    }
+                ]
+            }
+        ],
+        "code": {
+            "coding": [{"system": "http://loinc.org", "code": code, "display": "a name"}],
+            "text": "a name",
+        },
+        "subject": OWN,
+        "effectiveDateTime": at,
+        "issued": "2025-06-15T09:00:00.123-05:00",
+        "performer": [{"display": NAMES["doctor"]}],
+        "valueQuantity": value,
+    }
+    return {k: v for k, v in {**made, **changes}.items() if v is not None}
+
+
+def pressure(high, low, unit="mm[Hg]", **changes):
+    parts = [
+        {
+            "code": concept(code, "pressure", "http://loinc.org"),
+            "valueQuantity": quantity(value, unit),
+        }
+        for code, value in (("8480-6", high), ("8462-4", low))
+        if value is not None
+    ]
+    return observation("85354-9", component=parts, **changes)
+
+
+def smoking(code, at="2025-01-01", system="http://snomed.info/sct"):
+    return observation("72166-2", at=at, valueCodeableConcept=concept(code, "a status", system))
+
+
+def bundle(*resources, first=None, **changes):
+    held = [first or patient(), *resources]
+    entries = [
+        {
+            "fullUrl": f"urn:uuid:{ID if one['resourceType'] == 'Patient' else f'00000000-0000-4000-8000-{n:012}'}",
+            "resource": one,
+            "request": {"method": "POST", "url": one["resourceType"]},
+        }
+        for n, one in enumerate(held)
+    ]
+    return {"resourceType": "Bundle", "type": "transaction", "entry": entries, **changes}
+
+
+def taken(*resources, **options):
+    return svc.PatientContext.from_fhir(bundle(*resources), today=TODAY, **options)
+
+
+def sent(*resources, **options):
+    return on_wire(taken(*resources, **options))
+
+
+WHOLE = bundle(
+    {"resourceType": "Encounter", "status": "finished", "class": {"code": "AMB"}, "subject": OWN},
+    condition(),
+    condition("44054006", "Diabetes mellitus type 2 (disorder)"),
+    condition("444814009", "Viral sinusitis (disorder)", clinical="resolved"),
+    condition("22298006", "Myocardial infarction", verified="refuted"),
+    condition("13645005", "Chronic obstructive lung disease", verified="provisional"),
+    medication(),
+    medication("MedicationStatement", "metformin 500 MG Oral Tablet"),
+    medication(display="amoxicillin 250 MG Oral Capsule", status="completed"),
+    pressure(153, 94),
+    observation("8867-4", quantity(88, "/min")),
+    observation("8310-5", quantity(Decimal("100.4"), "[degF]")),
+    observation("9279-1", quantity(18, "/min")),
+    observation("2708-6", quantity(97, "%")),
+    observation("67151-1", quantity(22, "ng/L")),
+    observation("42637-9", quantity(80, "pg/mL")),
+    observation("33762-6", quantity(300, "pg/mL")),
+    observation("14682-9", quantity(88.4, "umol/L")),
+    observation("4548-4", quantity(6.9, "%")),
+    smoking("8517006"),
+    {"resourceType": "FamilyMemberHistory", "status": "completed", "patient": OWN, "name": NAMES["contact"], "relationship": concept("MTH", "mother", "http://terminology.hl7.org/CodeSystem/v3-RoleCode"), "condition": [{"code": concept("254837009", "Breast cancer")}]},
+    {"resourceType": "Claim", "status": "active"},
+    {"resourceType": "Claim", "status": "active"},
+)  # fmt: skip
+EXPECTED = {
+    "age": 61,
+    "sex": "female",
+    "medicalHistory": ("Essential hypertension (disorder)", "Diabetes mellitus type 2 (disorder)", "Chronic obstructive lung disease (unconfirmed)"),
+    "currentMedications": ("lisinopril 10 MG Oral Tablet", "metformin 500 MG Oral Tablet"),
+    "vitalSigns": {"systolic": 153, "diastolic": 94, "heartRate": 88, "temperature": 38.0, "respiratoryRate": 18, "oxygenSaturation": 97},
+    "labResults": {"hsTroponinT": 22, "bnp": 80, "ntProBnp": 300, "creatinine": 0.999981},
+    "riskFactors": ("family history: Breast cancer (mother)", "former smoker"),
+}  # fmt: skip
+
+
+ANY_AGE = {"vital_window": None, "lab_window": None}

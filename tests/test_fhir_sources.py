@@ -1,0 +1,299 @@
+"""PatientContext.from_fhir: the forms a record comes in, and that nothing is silently missing."""
+
+from __future__ import annotations
+
+import copy
+import json
+import warnings
+
+import pytest
+from fhir_records import (
+    EXPECTED,
+    ID,
+    NAMES,
+    TODAY,
+    WHOLE,
+    bundle,
+    condition,
+    medication,
+    observation,
+    patient,
+    pressure,
+    quantity,
+    taken,
+)  # fmt: skip
+
+import langchain_svc as svc
+from langchain_svc.patient import on_wire
+
+pytest.importorskip("fhir.resources", reason="the extra fhir is not installed")
+
+
+def as_json(value):
+    return json.dumps(value, default=float)
+
+
+def read(source, **options):
+    return svc.PatientContext.from_fhir(source, today=TODAY, **options)
+
+
+def reasons(record):
+    return [one.reason for one in record.fhir_report.left_out]
+
+
+# -- forms ------------------------------------------------------------------------------------------
+
+RESOURCES = [entry["resource"] for entry in WHOLE["entry"]]
+
+
+def searchset(*resources, **changes):
+    entries = [{"resource": one, "search": {"mode": "match"}} for one in resources]
+    return {"resourceType": "Bundle", "type": "searchset", "entry": entries, **changes}
+
+
+def batch(*bundles):
+    entries = [{"resource": one, "response": {"status": "200"}} for one in bundles]
+    return {"resourceType": "Bundle", "type": "batch-response", "entry": entries}
+
+
+def test_the_answers_to_a_batch_are_read():
+    record = read(batch(searchset(*RESOURCES[:5]), searchset(*RESOURCES[5:])))
+    assert on_wire(record) == EXPECTED
+    rates = [one for one in record.fhir_report.taken if one.code == "8867-4"]
+    assert rates[0].entry == "1.6"
+    bad = {**RESOURCES[1], "resourceType": "Condition", "code": {"text": 5}}
+    with pytest.raises(
+        svc.SvcRequestError,
+        match=r"^Bundle\.entry\[1\]\.resource\.entry\[0\]\.resource \(Condition\): code\.text",
+    ):
+        read(batch(searchset(patient()), searchset(bad)))
+
+
+def test_bundles_are_not_nested_without_end():
+    made = searchset(*RESOURCES)
+    for _ in range(9):
+        made = batch(made)
+    with pytest.raises(svc.SvcRequestError, match="nested more than"):
+        read(made)
+
+
+@pytest.mark.parametrize(
+    "form",
+    ["list", "pages", "list of texts", "lines", "lines in bytes", "path", "path to lines", "paths"],
+)
+def test_other_forms_of_a_record(form, tmp_path):
+    lines = "\n".join(map(as_json, RESOURCES))
+    (tmp_path / "whole.json").write_text(as_json(WHOLE))
+    (tmp_path / "all.ndjson").write_text(lines + "\n\n")
+    (tmp_path / "first.ndjson").write_text("\n".join(map(as_json, RESOURCES[:9])))
+    (tmp_path / "second.json").write_text(as_json(searchset(*RESOURCES[9:])))
+    given = {
+        "list": RESOURCES,
+        "pages": [
+            searchset(*RESOURCES[:9], link=[{"relation": "next", "url": "x"}]),
+            searchset(*RESOURCES[9:]),
+        ],
+        "list of texts": [as_json(one) for one in RESOURCES],
+        "lines": lines,
+        "lines in bytes": b"\xef\xbb\xbf" + lines.encode(),
+        "path": tmp_path / "whole.json",
+        "path to lines": tmp_path / "all.ndjson",
+        "paths": [tmp_path / "first.ndjson", tmp_path / "second.json"],
+    }[form]
+    assert on_wire(read(given)) == EXPECTED
+
+
+def test_one_patient_alone_and_objects():
+    from fhir.resources.R4B.condition import Condition
+    from fhir.resources.R4B.patient import Patient
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        client = pytest.importorskip("fhirclient.models.bundle")
+    assert on_wire(read(patient())) == {"age": 61, "sex": "female"}
+    assert on_wire(read(Patient.model_validate(patient()))) == {"age": 61, "sex": "female"}
+    objects = [
+        Patient.model_validate(patient()),
+        Condition.model_validate_json(as_json(condition())),
+        medication(),
+    ]
+    assert read(objects).medical_history == ("Essential hypertension (disorder)",)
+    assert read(objects).current_medications == ("lisinopril 10 MG Oral Tablet",)
+    made = json.loads(as_json({**WHOLE, "entry": WHOLE["entry"][:1] + WHOLE["entry"][2:-2]}))
+    assert on_wire(read(client.Bundle(made))) == EXPECTED
+
+
+def test_a_file_or_line_that_cannot_be_read_is_told_without_its_name(tmp_path):
+    with pytest.raises(svc.SvcRequestError, match="cannot be read: No such file") as raised:
+        read(tmp_path / f"{NAMES['family']}.json")
+    assert NAMES["family"] not in str(raised.value)
+    lines = as_json(patient()) + "\n{" + NAMES["family"]
+    with pytest.raises(
+        svc.SvcRequestError, match="Line 2 of the record is no valid JSON"
+    ) as raised:
+        read(lines)
+    assert NAMES["family"] not in str(raised.value)
+
+
+OTHER = "11111111-0000-4000-8000-000000000000"
+
+
+@pytest.mark.parametrize("wanted", [ID, f"Patient/{ID}", f"https://a.example/fhir/Patient/{ID}"])
+def test_one_patient_of_a_bulk_export(wanted):
+    others = {"reference": f"Patient/{OTHER}"}
+    made = [
+        patient(id=OTHER, gender="male", birthDate="1990-01-01"), condition(display="X", subject=others), observation("8867-4", quantity(61, "/min"), subject=others),
+        patient(), condition(subject={"reference": f"Patient/{ID}"}), observation("8867-4", quantity(88, "/min"), subject={"reference": f"Patient/{ID}"}),
+    ]  # fmt: skip
+    lines = "\n".join(map(as_json, made))
+    record = read(lines, patient=wanted)
+    assert on_wire(record) == {
+        "age": 61, "sex": "female", "medicalHistory": ("Essential hypertension (disorder)",), "vitalSigns": {"heartRate": 88},
+    }  # fmt: skip
+    assert record.fhir_report.not_read == {"of other patients": 3}
+    with pytest.raises(
+        svc.SvcRequestError, match=r"2 patients \(entries 0, 3\).*name one with patient="
+    ):
+        read(lines)
+    with pytest.raises(
+        svc.SvcRequestError, match=r"nothing that is taken \(not read: 6 of other patients"
+    ):
+        read(lines, patient="nobody")
+
+
+# -- what is missing --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (searchset(), "it has no resources"),
+        (searchset({"resourceType": "Claim"}, {"resourceType": "Claim"}), "not read: 2 Claim"),
+        (
+            batch(searchset(), searchset({"resourceType": "OperationOutcome"})),
+            "not read: 1 OperationOutcome",
+        ),
+        (searchset(condition(display="X", verified="refuted")), "left out: it is refuted"),
+        (
+            searchset(condition("160245001", "No current problems or disability")),
+            "left out: it says that nothing is known",
+        ),
+    ],
+)
+def test_an_empty_record_is_refused(made, said):
+    with pytest.raises(svc.SvcRequestError, match=rf"nothing that is taken \({said}.*partial=True"):
+        read(made)
+    record = read(made, partial=True)
+    assert on_wire(record) == {}
+    assert isinstance(record.fhir_report, svc.FhirReport)
+
+
+NEXT = [{"relation": "self", "url": "http://x"}, {"relation": "next", "url": "http://y"}]
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        bundle(condition(), link=NEXT),
+        batch(bundle(condition(), link=NEXT)),
+        [searchset(patient()), bundle(condition(), first=observation("1-8"), link=NEXT)],
+    ],
+)
+def test_one_page_of_several_is_refused(made):
+    with pytest.raises(svc.SvcRequestError, match=r"one page of several.*partial=True"):
+        read(made)
+    record = read(made, partial=True)
+    assert record.fhir_report.further_pages
+    assert "one page of several" in str(record.fhir_report)
+    assert not taken().fhir_report.further_pages
+
+
+@pytest.mark.parametrize(
+    ("made", "version"),
+    [
+        ({**condition(), "clinicalStatus": "active"}, "clinicalStatus as FHIR STU3 or DSTU2"), ({**condition(), "assertedDate": "2020"}, "assertedDate as FHIR STU3"), ({"resourceType": "Condition", "patient": {}, "code": {}}, "patient as FHIR DSTU2"),
+        ({"resourceType": "MedicationOrder"}, "resourceType as FHIR DSTU2"), (observation("8867-4", context={"reference": "Encounter/1"}), "context as FHIR STU3"), ({**medication("MedicationStatement"), "taken": "y"}, "taken as FHIR STU3"),
+        ({**medication("MedicationStatement", status="recorded"), "medication": {"concept": {}}}, "medication as FHIR R5"), ({"resourceType": "Procedure", "status": "completed", "occurrenceDateTime": "2020"}, "occurrenceDateTime as FHIR R5"),
+        ({"resourceType": "AllergyIntolerance", "type": {"text": "allergy"}}, "type as FHIR R5"), (patient(animal={}), "animal as FHIR STU3 or DSTU2"),
+    ],
+)  # fmt: skip
+def test_another_version_of_fhir_is_told(made, version):
+    with pytest.raises(
+        svc.SvcRequestError,
+        match=rf"resources\[1\] \({made['resourceType']}\) has {version}.*R4.*partial=True",
+    ):
+        read([observation("1-8"), made])
+    assert (
+        read([pressure(120, 80), made], partial=True, problems="leave_out").vital_signs.systolic
+        == 120
+    )
+
+
+def test_r4_is_not_taken_for_another_version():
+    whole = copy.deepcopy(WHOLE)
+    for entry in whole["entry"]:
+        entry["resource"]["meta"] = {
+            "profile": ["http://hl7.org/fhir/us/core/StructureDefinition/x"]
+        }
+        entry["resource"]["encounter"] = {"reference": "Encounter/1"}
+    assert on_wire(read(whole)) == EXPECTED
+
+
+# -- one bad element --------------------------------------------------------------------------------
+
+BAD = [
+    (observation("9279-1", {"value": 18}), "it has no unit"), (observation("9279-1", quantity(986, "/min")), "must be 150 or less"), (observation("9279-1", quantity(18, "/min"), at="2025-06-15 10:00"), "effectiveDateTime is not what FHIR R4 allows"),
+    (pressure(80, 120), "diastolic must be below systolic"), (condition(display="a <b>c</b>"), "markup"), (condition(display="x" * 2100), "at most 2,000 characters"), ({**condition(), "code": {"text": 5}}, "must be a text"),
+    (observation("2160-0", quantity(1, "furlong")), "cannot be converted to mg/dL"), (observation("2160-0", quantity(-1, "mg/dL")), "negative"), (patient(birthDate="2999-01-01"), "birthDate is after"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("bad", "said"), BAD)
+def test_one_bad_element_loses_itself_and_not_the_record(bad, said):
+    good = [condition("1", "good"), observation("8867-4", quantity(88, "/min"))]
+    first = bad if bad["resourceType"] == "Patient" else patient()
+    made = bundle(good[0], *([] if first is bad else [bad]), good[1], first=first)
+    with pytest.raises(svc.SvcRequestError, match=said):
+        read(made)
+    record = read(made, problems="leave_out")
+    assert record.medical_history == ("good",)
+    assert record.vital_signs.heart_rate == 88
+    assert record.vital_signs.systolic is None
+    assert {one.entry for one in record.fhir_report.left_out} == {0 if first is bad else 2}
+    assert any(said in reason for reason in reasons(record))
+
+
+def test_what_is_too_many_is_left_out():
+    made = [condition(display=f"c{n}") for n in range(230)]
+    with pytest.raises(svc.SvcRequestError, match="it takes at most 200 entries"):
+        taken(*made)
+    record = taken(*made, medication(), problems="leave_out")
+    assert record.medical_history == tuple(f"c{n}" for n in range(200))
+    assert [one.entry for one in record.fhir_report.left_out] == list(range(201, 231))
+    assert (
+        "30 Condition, entries 201, 202, 203, 204, 205 and 25 more: it takes at most 200 entries"
+        in str(record.fhir_report)
+    )
+
+
+def test_another_patients_resource_is_an_error_however_lenient():
+    stranger = condition(subject={"reference": f"Patient/{OTHER}"})
+    with pytest.raises(svc.SvcRequestError, match="another patient"):
+        taken(stranger, problems="leave_out", partial=True)
+
+
+def test_an_image_that_cannot_be_used_is_an_error_however_lenient():
+    with pytest.raises(svc.SvcRequestError, match=r"images\.0: "):
+        taken(images=["/etc/passwd"], problems="leave_out")
+
+
+@pytest.mark.parametrize("option", ["problems", "typed_texts", "social_findings"])
+def test_other_words_for_an_option_are_refused(option):
+    with pytest.raises(svc.SvcRequestError, match=f"{option} is 'x'; it takes"):
+        taken(**{option: "x"})
+
+
+def test_the_words_of_errors_are_ours():
+    with pytest.raises(svc.SvcRequestError) as raised:
+        taken(pressure(1200, 80))
+    assert "Value error" not in str(raised.value)

@@ -1,0 +1,204 @@
+"""Laboratory results in the unit that was asked for: converted rightly, or refused.
+
+The factors are those that journals and laboratories publish (AMA Manual of Style, SI conversion
+calculator; the NGSP and IFCC table of HbA1c), written here independently of the package's masses.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+import pytest
+from fhir_records import observation, quantity, sent, taken
+from hypothesis import given
+from hypothesis import strategies as st
+
+import langchain_svc as svc
+
+pytest.importorskip("fhir.resources", reason="the extra fhir is not installed")
+
+
+def lab(code, value, unit, **options):
+    options.setdefault("lab_codes", "common")
+    (found,) = sent(observation(code, quantity(value, unit)), **options)["labResults"].values()
+    return found
+
+
+# (code, conventional unit, SI unit, published factor from the first to the second)
+PUBLISHED = [
+    ("2345-7", "mg/dL", "mmol/L", 0.0555), ("2093-3", "mg/dL", "mmol/L", 0.0259), ("2085-9", "mg/dL", "mmol/L", 0.0259), ("13457-7", "mg/dL", "mmol/L", 0.0259), ("2571-8", "mg/dL", "mmol/L", 0.0113),
+    ("2160-0", "mg/dL", "umol/L", 88.4), ("1975-2", "mg/dL", "umol/L", 17.1), ("17861-6", "mg/dL", "mmol/L", 0.25), ("17861-6", "meq/L", "mmol/L", 0.5), ("19123-9", "mg/dL", "mmol/L", 0.411),
+    ("19123-9", "meq/L", "mmol/L", 0.5), ("2777-1", "mg/dL", "mmol/L", 0.323), ("3094-0", "mg/dL", "mmol/L", 0.357), ("2823-3", "meq/L", "mmol/L", 1), ("2951-2", "meq/L", "mmol/L", 1),
+    ("2075-0", "meq/L", "mmol/L", 1), ("1963-8", "meq/L", "mmol/L", 1), ("3024-7", "ng/dL", "pmol/L", 12.871), ("3051-0", "pg/mL", "pmol/L", 1.536), ("718-7", "g/dL", "mmol/L", 0.6206),
+    ("718-7", "g/dL", "g/L", 10), ("1742-6", "U/L", "ukat/L", 0.0167), ("1742-6", "[IU]/L", "U/L", 1), ("3016-3", "u[IU]/mL", "m[IU]/L", 1), ("3016-3", "mU/L", "m[IU]/L", 1),
+    ("6690-2", "10*3/uL", "10*9/L", 1), ("789-8", "10*6/uL", "10*12/L", 1), ("4544-3", "%", "L/L", 0.01), ("42637-9", "pg/mL", "pmol/L", 0.289), ("33762-6", "pg/mL", "pmol/L", 0.118),
+    ("67151-1", "ng/L", "ng/mL", 0.001), ("1988-5", "mg/dL", "mg/L", 10),
+]  # fmt: skip
+NAMES = {one.code: one.field.split(".")[1] for code, unit, *_ in PUBLISHED for one in taken(observation(code, quantity(5, unit)), lab_codes="common").fhir_report.taken if one.code}  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "unit", "si", "factor"), PUBLISHED)
+def test_published_factors(code, unit, si, factor):
+    options = {"lab_codes": "common"}
+    there = lab(code, 8, unit, units={NAMES[code]: si}, **options)
+    assert there == pytest.approx(8 * factor, rel=6e-3)
+    back = lab(code, 8, si, units={NAMES[code]: unit}, **options)
+    assert back == pytest.approx(8 / factor, rel=6e-3)
+
+
+# What NGSP publishes beside each other: % and mmol/mol.
+HBA1C = [(5.0, 31), (5.5, 37), (6.0, 42), (6.5, 48), (7.0, 53), (7.5, 58), (8.0, 64), (9.0, 75), (10.0, 86), (12.0, 108)]  # fmt: skip
+
+
+@pytest.mark.parametrize(("ngsp", "ifcc"), HBA1C)
+def test_hemoglobin_a1c_in_both_scales(ngsp, ifcc):
+    assert round(lab("59261-8", ifcc, "mmol/mol"), 1) == pytest.approx(ngsp, abs=0.1)
+    assert round(lab("4548-4", ngsp, "%", units={"hba1c": "mmol/mol"})) == ifcc
+    own = {"lab_codes": {"59261-8": "a1c", "4548-4": "a1c"}, "units": {"a1c": "%"}}
+    assert round(lab("59261-8", ifcc, "mmol/mol", **own), 1) == pytest.approx(ngsp, abs=0.1)
+    assert lab("4548-4", ngsp, "%", **own) == ngsp
+    assert lab("59261-8", ifcc / 1000, "mol/mol") == pytest.approx(ngsp, abs=0.06)
+
+
+def test_the_two_worst_conversions_of_old():
+    calcium = {"lab_codes": {"17861-6": "ca"}, "units": {"ca": "mmol/L"}}
+    assert lab("17861-6", Decimal("4.8"), "meq/L", **calcium) == 2.4
+    assert lab("59261-8", 58, "mmol/mol") == pytest.approx(7.458, abs=0.001)
+
+
+@pytest.mark.parametrize(
+    ("unit", "to"),
+    [
+        ("{Log_copies}/mL", "{copies}/mL"), ("{Log_copies}/mL", "/mL"), ("ng/mL{FEU}", "ng/mL{DDU}"), ("ng/mL{FEU}", "ng/mL"), ("ug/mL{DDU}", "ng/mL"),
+        ("meq/L", "mmol/L"), ("mmol/mol", "%"), ("%", "mmol/mol"), ("mL/min/{1.73_m2}", "mL/min"), ("mg/g{creat}", "mg/g{tissue}"),
+        ("[IU]/L", "U/L"), ("mg/dL", "mmol/L"), ("10*3/uL", "mg/dL"), ("log copies/mL", "{copies}/mL"), ("mg/24.h", "mg/d"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_told_is_refused(unit, to):
+    made = observation("99998-1", quantity(4.5, unit))
+    with pytest.raises(svc.SvcRequestError, match="cannot be converted") as raised:
+        taken(made, lab_codes={"99998-1": "it"}, units={"it": to})
+    assert "4.5" not in str(raised.value)
+
+
+SPELLINGS = [
+    ("6690-2", "K/uL", 7.2), ("6690-2", "k/µL", 7.2), ("6690-2", "x10E3/uL", 7.2), ("6690-2", "X10(3)/uL", 7.2), ("6690-2", "10E3/uL", 7.2), ("6690-2", "x10^9/L", 7.2), ("6690-2", "10^3/mcL", 7.2), ("6690-2", "G/L", 7.2), ("6690-2", "Gpt/l", 7.2),
+    ("6690-2", "Thousand/uL", 7.2), ("6690-2", "K/mm3", 7.2), ("6690-2", "10*9/l", 7.2), ("6690-2", "{cells}/uL", 0.0072), ("6690-2", "cells/uL", 0.0072), ("6690-2", "/cumm", 0.0072),
+    ("789-8", "M/uL", 7.2), ("789-8", "Mill/uL", 7.2), ("789-8", "T/L", 7.2), ("789-8", "10E12/L", 7.2), ("3016-3", "mIU/L", 7.2), ("3016-3", "uIU/mL", 7.2), ("3016-3", "mU/L", 7.2), ("1742-6", "IU/L", 7.2), ("1742-6", "UI/L", 7.2), ("1742-6", "U/l", 7.2),
+    ("2823-3", "mEq/L", 7.2), ("718-7", "gm/dL", 7.2), ("718-7", "g/L", 0.72), ("98979-8", "mL/min/1.73m2", 7.2), ("98979-8", "mL/min/1.73 m²", 7.2), ("98979-8", "ml/min/1,73m2", 7.2), ("98979-8", "mL/min/{1.73m2}", 7.2), ("98979-8", "mL/min/1.73 sq m", None),
+    ("2345-7", "mg/dl", 7.2), ("2160-0", "µmol/l", 0.0814464), ("1988-5", "mcg/mL", 7.2), ("4548-4", "percent", 7.2), ("6301-6", "{INR}", 7.2), ("6301-6", "INR", 7.2), ("6301-6", "ratio", 7.2),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "unit", "expected"), SPELLINGS)
+def test_units_as_laboratories_print_them(code, unit, expected):
+    if expected is None:
+        with pytest.raises(svc.SvcRequestError, match="cannot be converted"):
+            lab(code, Decimal("7.2"), unit)
+        return
+    assert lab(code, Decimal("7.2"), unit) == pytest.approx(expected, rel=1e-5)
+    plain = observation(code, {"value": 7.2, "unit": unit})
+    (found,) = sent(plain, lab_codes="common")["labResults"].values()
+    assert found == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    "unit", ["mg/24h", "mg/24 h", "mg/24hr", "mg/(24.h)", "mg/{24h}", "mg/day", "mg/d"]
+)
+def test_a_day_of_urine(unit):
+    own = {"lab_codes": {"2889-4": "protein"}, "units": {"protein": "g/d"}}
+    assert lab("2889-4", 150, unit, **own) == 0.15
+
+
+def test_molar_masses_of_the_applications_own_codes():
+    uric = {"lab_codes": {"3084-1": "uricAcid"}, "units": {"uricAcid": "umol/L"}}
+    with pytest.raises(svc.SvcRequestError, match="cannot be converted to umol/L"):
+        lab("3084-1", 6, "mg/dL", **uric)
+    assert lab("3084-1", 6, "mg/dL", molar_masses={"uricAcid": 168.11}, **uric) == pytest.approx(
+        357, abs=0.5
+    )
+    ratio = {
+        "lab_codes": {"9318-7": "acr"},
+        "units": {"acr": "mg/mmol"},
+        "molar_masses": {"acr": 113.12},
+    }
+    assert lab("9318-7", 30, "mg/g", **ratio) == pytest.approx(3.39, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"units": {"creatinine": "percents"}}, "'percents' for 'creatinine', which is no UCUM unit.*mg/dL"), ({"units": {"creatinine": "Cel"}}, "'Cel' for 'creatinine', to which mg/dL cannot be converted"), ({"units": {"troponin": "nmol/L"}}, "molar_masses"),
+        ({"lab_codes": {"99999-9": "it"}, "units": {"it": "furlong"}}, "no UCUM unit"), ({"molar_masses": {"creatinine": 0}}, "above 0"), ({"molar_masses": {"creatinine": True}}, "above 0"), ({"molar_masses": {"creatinine": "113"}}, "above 0"),
+        ({"molar_masses": {"glucose": 180}}, "molar_masses has 'glucose'; it takes"), ({"lab_codes": "usual"}, "'usual'; it takes a mapping or 'common'"), ({"lab_codes": {"4548-4": "a1c"}, "units": {"a1c": "mg/dL"}}, "'mg/dL' for 'a1c'"),
+    ],
+)  # fmt: skip
+def test_a_wrong_unit_or_mass_is_told_when_it_is_given(options, said):
+    with pytest.raises(svc.SvcRequestError, match=said):
+        taken(**options)
+
+
+def test_what_a_code_measures_does_not_depend_on_its_name():
+    options = {"lab_codes": {"2345-7": "sugar"}, "units": {"sugar": "mmol/L"}}
+    assert lab("2345-7", 90, "mg/dL", **options) == pytest.approx(5, abs=0.01)
+
+
+# Atomic weights (IUPAC) and the formula that each molar mass stands for.
+WEIGHTS = {
+    "H": 1.008,
+    "C": 12.011,
+    "N": 14.007,
+    "O": 15.999,
+    "P": 30.974,
+    "Cl": 35.45,
+    "Na": 22.990,
+    "K": 39.098,
+    "Mg": 24.305,
+    "Ca": 40.078,
+    "I": 126.904,
+}
+FORMULAS = {
+    "creatinine": "C4H7N3O", "cholesterol": "C27H46O", "hdlCholesterol": "C27H46O", "ldlCholesterol": "C27H46O", "triglycerides": "C57H104O6", "glucose": "C6H12O6", "fastingGlucose": "C6H12O6",
+    "sodium": "Na", "potassium": "K", "chloride": "Cl", "bicarbonate": "HCO3", "calcium": "Ca", "magnesium": "Mg", "phosphate": "P", "ureaNitrogen": "N2", "bilirubin": "C33H36N4O6",
+    "freeT4": "C15H11I4NO4", "freeT3": "C15H12I3NO4",
+}  # fmt: skip
+NOT_OF_A_FORMULA = {"bnp", "ntProBnp", "hemoglobin"}
+
+
+def test_molar_masses_follow_from_formulas():
+    from langchain_svc._fhir.fields import codes
+
+    seen = {
+        one.name: one.substance.molar_mass
+        for one in codes("common", {}, {}).values()
+        if one.substance.molar_mass
+    }
+    assert seen.keys() == FORMULAS.keys() | NOT_OF_A_FORMULA
+    for name, formula in FORMULAS.items():
+        parts = re.findall(r"([A-Z][a-z]?)([0-9]*)", formula)
+        assert seen[name] == pytest.approx(
+            sum(WEIGHTS[atom] * int(count or 1) for atom, count in parts), rel=1e-4
+        ), name
+
+
+def test_no_code_stands_for_two_results():
+    from langchain_svc._fhir import fields
+
+    listed = [code for _, codes in (*fields._DEFAULT, *fields._COMMON) for code in codes.split()]
+    assert len(listed) == len(set(listed))
+    for code in listed:  # LOINC's check digit, by Luhn
+        digits = [int(digit) for digit in code.replace("-", "")][::-1]
+        total = sum(digits[::2]) + sum(sum(divmod(2 * digit, 10)) for digit in digits[1::2])
+        assert total % 10 == 0, code
+
+
+LINEAR = [(code, unit, si) for code, unit, si, _ in PUBLISHED]
+
+
+@given(st.sampled_from(LINEAR), st.decimals("0.01", 900, places=2))
+def test_there_and_back_is_the_same_number(one, value):
+    code, unit, si = one
+    there = lab(code, value, unit, units={NAMES[code]: si})
+    back = lab(code, Decimal(repr(there)), si, units={NAMES[code]: unit})
+    assert back == pytest.approx(float(value), rel=3e-5)
