@@ -66,6 +66,9 @@ class Import:
         reader = readers.get(resource.kind)
         if resource.kind == "Medication":
             return  # read where a statement or request refers to it
+        if resource.kind == "Patient" and self.person:
+            self.leave(resource, "the same is there already")
+            return
         if self.subject.passes_over(resource):
             self.not_read["of other patients"] += 1
             return
