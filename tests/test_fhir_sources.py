@@ -161,6 +161,22 @@ def test_one_patient_of_a_bulk_export(wanted):
         read(lines, patient="nobody")
 
 
+def test_pages_may_repeat_the_patient():
+    pages = [
+        searchset(observation("8867-4", quantity(88, "/min")), patient()),
+        searchset(condition(), patient()),
+    ]
+    record = read(pages)
+    assert (record.age, record.vital_signs.heart_rate) == (61, 88)
+    assert reasons(record) == ["the same is there already"]
+    for page, host in zip(pages, "ab", strict=True):
+        page["entry"][1]["fullUrl"] = f"https://{host}.example/fhir/Patient/{ID}"
+    with pytest.raises(svc.SvcRequestError, match="2 patients"):
+        read(pages)
+    with pytest.raises(svc.SvcRequestError, match="2 patients"):
+        read([patient(id=None), patient(id=None)])
+
+
 # -- what is missing --------------------------------------------------------------------------------
 
 

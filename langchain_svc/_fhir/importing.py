@@ -66,10 +66,13 @@ class Import:
         reader = readers.get(resource.kind)
         if resource.kind == "Medication":
             return  # read where a statement or request refers to it
+        if resource.kind == "Patient" and self.person:
+            self.leave(resource, "the same is there already")
+            return
         if self.subject.passes_over(resource):
             self.not_read["of other patients"] += 1
             return
-        if reader is None or self._has_other_codes(resource):
+        if reader is None or self._is_not_read(resource):
             self.not_read[resource.kind] += 1
             return
         try:
@@ -105,11 +108,18 @@ class Import:
             return "its subject is not the patient, or cannot be told"
         return reader(self, resource, read)
 
-    def _has_other_codes(self, resource: Resource) -> bool:
-        """Whether it is an Observation that is not read: most are, and checking them takes long."""
-        found = resource.codes()
-        if found is None or found & self.options.codes.keys() or found & CODES:
-            return False
+    def _is_not_read(self, resource: Resource) -> bool:
+        """Whether it is an Observation of another code, or a report without a conclusion.
+
+        Most are, and checking them takes long.
+        """
+        if resource.kind == "DiagnosticReport":
+            if "conclusion" in resource.raw or "conclusionCode" in resource.raw:
+                return False
+        else:
+            found = resource.codes()
+            if found is None or found & self.options.codes.keys() or found & CODES:
+                return False
         self.subject.owns(resource)  # another patient's is an error all the same
         return True
 
