@@ -162,8 +162,6 @@ Risk: low (score 23 of 100). Urgency: routine""",
 - Psoriasis, gout and obesity need no referral
 Cancer risk: 12 %, confidence 0.8""",
     """Type 2 diabetes: metformin 500 mg, raised weekly to 1 g twice daily; halve it at an eGFR under 45 and stop at under 30. HbA1c goal 48 mmol/mol (6.5 %), 53 mmol/mol on insulin glargine. Blood pressure goal 140/80 mmHg. Statin: atorvastatin 20 mg from 40 years, 80 mg after a myocardial infarction. Foot check every 12 months; eye check every 1-2 years from age 12.""",
-]
-HELD_OUT_GUIDANCE = [
     """Acute gout or septic arthritis? A hot joint with fever above 38.5 °C is aspirated within 6 hours. Flucloxacillin 2 g every 6 hours. CRP over 100 mg/L and a white count over 12 are suggestive. Colchicine 0.5 mg, two to four times daily, for 3 to 5 days. Obesity and furosemide promote gout.""",
     """Bradycardia: atropine 0.5 mg IV, repeated every 3-5 minutes to 3 mg. Adrenaline 2-10 mcg/min or pacing if the rate stays under 40/min with a systolic pressure under 90 mmHg. Common causes are bisoprolol, diltiazem, hypothyroidism and potassium above 6.5 mmol/L.""",
     """Bowel cancer screening runs from 50 to 74 years, every 2 years; a FIT of 10 µg/g or more leads to colonoscopy. Iron deficiency anemia at 60 years and over, rectal bleeding at 50 years and over, or a change of habit at 60 and over: refer within 2 weeks. Aspirin 75 mg lowers the risk in Lynch syndrome. Smoking, alcohol and ulcerative colitis raise it.
@@ -171,6 +169,13 @@ riskLevel: low""",
     """Paracetamol overdose: acetylcysteine 150 mg/kg over 1 hour, 50 mg/kg over 4 hours and 100 mg/kg over 16 hours. Treat above the line at 100 mg/L at 4 h. Repeat INR, creatinine and ALT at 24 h. Children under 6 years rarely need it. Depression should be assessed.""",
     """Hypoglycaemia under 4.0 mmol/L: 15-20 g glucose, again after 15 minutes; glucagon 1 mg (0.5 mg under 25 kg or 8 years). Then a meal. Insulin glargine is reduced by 10-20 %. Check every 2 hours until it is above 5 mmol/L on 2 occasions. Driving: 5 to drive.""",
     """Chronic kidney disease: ACR of 30 mg/mmol or more with a pressure target of 130/80 mmHg: ramipril 10 mg. Do not start above a potassium of 5.0 mmol/L; stop at 6.0 mmol/L or more. A creatinine rise of up to 30 % is accepted. Haemoglobin 10-12 g/dL. Metformin is stopped under 30 ml/min. Naproxen and lithium are avoided.""",
+]
+HELD_OUT_GUIDANCE = [
+    """Sit the patient up and give salbutamol 5 mg with oxygen. Reassure the patient. Reassess every 15 minutes; the patient may go home when the peak flow exceeds 75 %. Asthma is rarely fatal if treated early. You should not stop prednisolone before 5 days. Ask your pharmacist about paracetamol.""",
+    """Explain to the patient that hypertension needs lifelong treatment. Check the blood pressure after 4 weeks. Ramipril 2.5 mg is doubled every 2 weeks to 10 mg. Drink 1.5 to 2 litres. Call your doctor if your temperature rises above 38.5 °C or your pulse exceeds 120.""",
+    """Call 112 if you have chest pain for more than 15 minutes. Chew aspirin 300 mg unless you are allergic. Your doctor may order troponin at 0 and 3 hours. Stop smoking; it halves the risk in 1 year. Lose 5-10 % of your weight.""",
+    """Elderly patient with a fall: measure pressure lying and standing (a drop of 20 mmHg systolic or 10 mmHg diastolic counts). Review furosemide, sertraline and amlodipine. Vitamin D 800 units. The patient should use a frame. Osteoarthritis, glaucoma and stroke are contributors.""",
+    """Refer the patient within 2 weeks if the lump is larger than 5 cm. The record of the examination should name size and site. Obesity, alcohol and a family history raise her risk only slightly. At 50 to 70 years, mammography every 3 years. MRI for BRCA1 carriers from 30 years.""",
 ]
 
 # -- sentences that repeat a record ----------------------------------------------------------------
@@ -221,8 +226,6 @@ QUOTES = [
     "Your potassium level is {potassium} mmol/L.", "Laboratory: creatinine {creatinine}, BNP {bnp}, troponin {troponin}.",
     "With glucose at {glucose} mg/dL, insulin may be needed.", "A systolic value of {systolic} is concerning.",
     "The exposure ({risk}) matters.", "You reported {risk}.",
-]  # fmt: skip
-HELD_OUT_QUOTES = [
     "A {sex} aged {age} years should have this checked.", "This concerns a {sex} patient, {age} years old.", "Age {age} is a risk factor.",
     "He is {age} now.", "Your age ({age}) matters.", "The chart lists {condition}.", "{condition}: noted.",
     "Being known to have {condition}, caution applies.", "You live with {condition}.", "Current problems: {condition}.",
@@ -233,6 +236,16 @@ HELD_OUT_QUOTES = [
     "A heart rate as high as {heartRate} bpm is unusual.", "{temperature} °C was measured.", "O2 saturation: {oxygenSaturation}%",
     "creatinine ({creatinine} mg/dL) is out of range", "Your glucose was {glucose}.", "Potassium of {potassium} mmol/L is to be repeated.",
     "Contributing factor: {risk}", "History of {risk} adds to it.",
+]  # fmt: skip
+HELD_OUT_QUOTES = [
+    "I see that you are a {age}-year-old {sex}.", "Patient ({sex}, {age}): stable.", "{age} years old and {sex}, so a low dose.",
+    "Note the {condition}.", "{condition} was mentioned.", "The file shows {condition}.", "You have had {condition} for years.",
+    "This patient's main problem is {condition}.", "Active diagnoses: {condition}.", "Her long-standing {condition} is under control.",
+    "The person has {condition} and should be seen.", "Patient with {condition}.", "Keep taking the {medicine} you are on.",
+    "The patient's list contains {medicine}.", "He uses {medicine}.", "{medicine} has already been started.", "You reported taking {medicine}.",
+    "{systolic}/{diastolic} mmHg was measured.", "The heart beats {heartRate} times a minute.", "With {temperature} °C there is fever.",
+    "Sat {oxygenSaturation}%, RR {respiratoryRate}.", "creatinine: {creatinine}; potassium: {potassium}", "The glucose reading was {glucose} mg/dL.",
+    "NB: {risk}.", "{risk} increases your risk.",
 ]  # fmt: skip
 
 

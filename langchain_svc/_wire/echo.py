@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 from .cues import (
     ADVISED,
+    AGE_AND_SEX,
     AGE_LIMIT,
     AGED,
     DURATION,
@@ -297,7 +298,7 @@ class Echo:
             return False
         if AGED.search(before[-30:]):
             return not AGE_LIMIT.search(before)
-        if WHO_IS.search(before) and NO_UNIT.match(after):
+        if (WHO_IS.search(before) or AGE_AND_SEX.search(before)) and NO_UNIT.match(after):
             return True
         if YEARS_OLD.match(after):
             return not LIMIT_BEFORE.search(before)
@@ -321,7 +322,7 @@ class Echo:
         before = _OTHER_HALF.sub("", before)
         if LIMIT_BEFORE.search(before) or LIMIT_AFTER.match(after):
             return False
-        tied = bool(OF_PATIENT.search(before))
+        tied = bool(OF_PATIENT.search(before) or OF_PATIENT.search(after[:25]))
         return (named or tied or not _is_round(value)) and (tied or not IF.search(before))
 
     def _is_pair(self, before: str, after: str, value: float) -> bool:
