@@ -3,8 +3,9 @@
     python benchmarks/clinical_echo.py [RECORDS] [--show]
 
 Records are drawn at random; guidance and quotations are made up for this file, and worthless as
-medicine. The rules of `langchain_svc/_wire/echo.py` were made on the first set of each. The
-second was written before it was ever run, and no rule was changed for it.
+medicine. Their words were written in six parts, each before it was ever run, and after each the
+rules of `langchain_svc/_wire/echo.py` were changed; docs/assumptions.md has what each showed at
+its first run, which is what new words will show.
 """
 
 from __future__ import annotations
@@ -169,8 +170,6 @@ riskLevel: low""",
     """Paracetamol overdose: acetylcysteine 150 mg/kg over 1 hour, 50 mg/kg over 4 hours and 100 mg/kg over 16 hours. Treat above the line at 100 mg/L at 4 h. Repeat INR, creatinine and ALT at 24 h. Children under 6 years rarely need it. Depression should be assessed.""",
     """Hypoglycaemia under 4.0 mmol/L: 15-20 g glucose, again after 15 minutes; glucagon 1 mg (0.5 mg under 25 kg or 8 years). Then a meal. Insulin glargine is reduced by 10-20 %. Check every 2 hours until it is above 5 mmol/L on 2 occasions. Driving: 5 to drive.""",
     """Chronic kidney disease: ACR of 30 mg/mmol or more with a pressure target of 130/80 mmHg: ramipril 10 mg. Do not start above a potassium of 5.0 mmol/L; stop at 6.0 mmol/L or more. A creatinine rise of up to 30 % is accepted. Haemoglobin 10-12 g/dL. Metformin is stopped under 30 ml/min. Naproxen and lithium are avoided.""",
-]
-HELD_OUT_GUIDANCE = [
     """Sit the patient up and give salbutamol 5 mg with oxygen. Reassure the patient. Reassess every 15 minutes; the patient may go home when the peak flow exceeds 75 %. Asthma is rarely fatal if treated early. You should not stop prednisolone before 5 days. Ask your pharmacist about paracetamol.""",
     """Explain to the patient that hypertension needs lifelong treatment. Check the blood pressure after 4 weeks. Ramipril 2.5 mg is doubled every 2 weeks to 10 mg. Drink 1.5 to 2 litres. Call your doctor if your temperature rises above 38.5 °C or your pulse exceeds 120.""",
     """Call 112 if you have chest pain for more than 15 minutes. Chew aspirin 300 mg unless you are allergic. Your doctor may order troponin at 0 and 3 hours. Stop smoking; it halves the risk in 1 year. Lose 5-10 % of your weight.""",
@@ -236,8 +235,6 @@ QUOTES = [
     "A heart rate as high as {heartRate} bpm is unusual.", "{temperature} °C was measured.", "O2 saturation: {oxygenSaturation}%",
     "creatinine ({creatinine} mg/dL) is out of range", "Your glucose was {glucose}.", "Potassium of {potassium} mmol/L is to be repeated.",
     "Contributing factor: {risk}", "History of {risk} adds to it.",
-]  # fmt: skip
-HELD_OUT_QUOTES = [
     "I see that you are a {age}-year-old {sex}.", "Patient ({sex}, {age}): stable.", "{age} years old and {sex}, so a low dose.",
     "Note the {condition}.", "{condition} was mentioned.", "The file shows {condition}.", "You have had {condition} for years.",
     "This patient's main problem is {condition}.", "Active diagnoses: {condition}.", "Her long-standing {condition} is under control.",
@@ -249,7 +246,7 @@ HELD_OUT_QUOTES = [
 ]  # fmt: skip
 
 
-def quotations(record: dict[str, Any], templates: list[str], draw: random.Random) -> Iterator[str]:
+def quotations(record: dict[str, Any], draw: random.Random) -> Iterator[str]:
     """The templates that the record has values for, filled."""
     values = {**record, **record["vitalSigns"], **record["labResults"]}
     values |= {
@@ -261,27 +258,25 @@ def quotations(record: dict[str, Any], templates: list[str], draw: random.Random
         )
         if record.get(field)
     }
-    for template in templates:
+    for template in QUOTES:
         if {name for _, name, _, _ in Formatter().parse(template) if name} <= values.keys():
             yield template.format(**values)
 
 
-def rates(
-    guidance: list[str], templates: list[str], drawn: list[dict[str, Any]], *, show: bool
-) -> None:
+def rates(drawn: list[dict[str, Any]], *, show: bool) -> None:
     """Print both rates."""
     draw = random.Random(1)  # noqa: S311  # no secret
     whole = asked = withheld = quoted = spared = 0
     for record in drawn:
         echo = Echo(record)
-        for text in guidance:
+        for text in GUIDANCE:
             asked += 1
             made = without_echo(text, echo)
             whole += made == text
             if show and made != text:
                 lost = [s for s in text.split("\n") if s not in made]
                 print("LOST", lost, {k: v for k, v in record.items() if k != "images"})
-        for sentence in quotations(record, templates, draw):
+        for sentence in quotations(record, draw):
             quoted += 1
             before, after = "Rest and drink 1.5 litres.", "Give 250 mg every 6 hours."
             made = without_echo(f"{before} {sentence}\n{after}", echo)
@@ -297,20 +292,9 @@ def rates(
 
 
 def main() -> None:
-    """Measure both sets."""
+    """Measure."""
     given = [word for word in sys.argv[1:] if not word.startswith("-")]
-    count = int(given[0]) if given else 300
-    show = "--show" in sys.argv
-    print("The set that the rules were made on:")
-    rates(GUIDANCE, QUOTES, list(records(count, 1)), show=show)
-    if "--first" not in sys.argv:
-        print("The set that they were not made on:")
-        rates(
-            HELD_OUT_GUIDANCE,
-            HELD_OUT_QUOTES,
-            list(records(count, 2)),
-            show="--show-all" in sys.argv,
-        )
+    rates(list(records(int(given[0]) if given else 300, 1)), show="--show" in sys.argv)
 
 
 if __name__ == "__main__":

@@ -101,20 +101,33 @@ _OF_ONE_PATIENT = _any(  # what is said of one patient, and not what is to be do
 )
 _TIED_AFTER = _any(
     r"[\s,:()\]\"']*(?:is|was|are|were|has|have)?\s*(?:also\s+|already\s+|currently\s+)?"
-    r"(?:been\s+|being\s+)?(?:started|noted|documented|recorded|mentioned|stated|listed|on record|on file|taken\b"
-    r"|on (?:the|your|a) list|diagnosed|prescribed|\(?known\b(?!\s+(?:to|as|for)))",
+    r"(?:been\s+|being\s+)?(?:started|noted|documented|recorded|mentioned|stated|listed|on record"
+    r"|on file|taken\b|on (?:the|your|a) list|diagnosed|prescribed|\(?known\b(?!\s+(?:to|as|for)))",
     r"(?:\s+[\w-]+){0,3}\s+(?:in|of) (?:this|the|your|his|her)"
     r" (?:patient|record|history|case|chart)\b",
 )
 GENERAL = _any(
     r"\b(?:patients|people|persons|adults|children|infants|individuals|those|women|men|anyone"
     r"|everyone|such as|including|e\.g|like|if|unless|whether|when|any|ask|asking|exclude|rule out"
-    r"|risk of|suspected|suspect|explain|reassure|tell|inform|advise|contraindicat\w+|cases of|every|each|all)\b"
+    r"|risk of|suspected|suspect|explain|reassure|tell|inform|advise|contraindicat\w+"
+    r"|cases of|every|each|all)\b"
 )
-ADVISED = _any(
+_PRESCRIBED = _any(
     r"\b(?:give|start|use|add|prescribe|administer|offer|consider|load with|switch to|then|or|plus"
-    r"|initiate|begin|try|recommend(?:ed)?|with|in|for|against)\s+(?:a |an |oral |iv )?$"
+    r"|initiate|begin|try|recommend(?:ed)?)\s+(?:a |an |oral |iv )?$"
 )
+ADVISED = _any(_PRESCRIBED.pattern, r"\b(?:with|in|for|against)\s+(?:a |an )?$")
+
+_ENDS = _any(r"\s*(?:[.;)\]!?\"'”]|$)")
+_LED_IN = _any(r"(?:^|[,:]|\b(?:and|or|of|by|from|to|after|before|as|without|not|no))\s*$")
+_DOSE = _any(r"\d\s?(?:mg|mcg|µg|g|ml|units|iu|mmol)\b")
+
+
+def is_remark(before: str, after: str) -> bool:
+    """Whether a sentence ends with a text, and is no advice: "The chart lists heart failure."."""
+    if not _ENDS.match(after) or _LED_IN.search(before) or _DOSE.search(before):
+        return False
+    return not GENERAL.search(before) and not ADVISED.search(before)
 
 
 def is_tied(before: str, after: str) -> bool:
@@ -125,5 +138,5 @@ def is_tied(before: str, after: str) -> bool:
         return not GENERAL.search(before)
     if GENERAL.search(before):
         return False
-    said = _OF_ONE_PATIENT.search(before) and not ADVISED.search(before)
+    said = _OF_ONE_PATIENT.search(before) and not _PRESCRIBED.search(before)
     return bool(said or _TIED.search(before))
