@@ -176,9 +176,9 @@ def _receive(
             content_due = call.clock() + _TIMEOUTS_WITHOUT_CONTENT * patience
         if now > content_due or now > patience.until:
             return None if reader.complete else Lost("silence")
-        if reader.complete and patience.until == call.until:
+        if reader.complete:
             linger = _LINGER_AFTER_END if reader.ended else _LINGER_AFTER_REASON
-            patience.until = min(call.until, now + linger)
+            patience.until = min(patience.until, now + linger)
     return None
 
 
