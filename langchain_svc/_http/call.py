@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from .. import errors
-from .budget import ALONE, Policy
+from .budget import Budget
 from .patience import FOREVER, Patience
 
 T = TypeVar("T")
@@ -43,6 +43,7 @@ class Limits:
     deadline: float | None = 600.0
     max_retries: int = 2
     max_retry_wait: float = 60.0
+    outage_wait: float = 0.0
     max_bytes: int = 64 * 1024 * 1024
     begun: float | None = None
 
@@ -118,7 +119,7 @@ class Call(Generic[T]):
     request: Request
     limits: Limits
     new_reader: Callable[[], Reader[T]]
-    policy: Policy = ALONE
+    budget: Budget = field(default_factory=Budget)
     clock: Callable[[], float] = time.monotonic
     wall: Callable[[], float] = time.time
     jitter: Callable[[], float] = random.random
@@ -126,7 +127,6 @@ class Call(Generic[T]):
     head: Head | None = None
     retries: int = 0
     waited: float = 0.0
-    held: float = 0.0
 
     def __post_init__(self) -> None:
         limit, begun = self.limits.deadline, self.limits.begun
