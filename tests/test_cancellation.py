@@ -205,6 +205,10 @@ def counted(coroutine, at_step):
             advance, sent = coroutine.throw, error
 
 
+async def task_of(coroutine, at_step):
+    return await counted(coroutine, at_step)
+
+
 async def whole(model):
     return (await model.ainvoke("Say exactly: whole")).content
 
@@ -249,7 +253,7 @@ def run_until_step(box, scene, step, *, warm):
                     outer.cancel()
 
             def new_task(loop, coroutine, **words):
-                task = asyncio.Task(counted(coroutine, at_step), loop=loop, **words)
+                task = asyncio.Task(task_of(coroutine, at_step), loop=loop, **words)
                 task.add_done_callback(lambda _: coroutine.close())  # it may not have begun
                 return task
 

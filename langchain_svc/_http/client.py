@@ -34,6 +34,10 @@ _TIMEOUTS = (httpx.ConnectTimeout, httpx.ReadTimeout, httpx.WriteTimeout, httpx.
 
 def _lost(error: Exception) -> Lost:
     """What a failure of the network means, without what a URL or header could bring in."""
+    part: BaseException | None = error
+    while part is not None:  # their frames are a cycle that holds the model and its connections
+        part.__traceback__ = None
+        part = part.__cause__ or part.__context__
     if isinstance(error, _TIMEOUTS):
         return Lost("timeout")
     if isinstance(error, (httpx.ConnectError, httpx.ProxyError)):
