@@ -364,9 +364,9 @@ class ServiceSettings(BaseModel):
         found = self._connections.get(place)
         if found is None:
             # Here and not above: httpx is imported at the first call.
-            from ._http.connections import Connections, Route  # noqa: PLC0415
+            from ._http.connections import Connections, Route, account  # noqa: PLC0415
 
-            made = Connections(Route(place, revealed(self.proxy)))
+            made = Connections(Route(place, revealed(self.proxy), account(revealed(self.api_key))))
             found = self._connections.setdefault(place, made)
         return found
 
