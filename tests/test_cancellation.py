@@ -186,6 +186,40 @@ async def test_a_cancellation_reaches_who_sits_out_an_outage():
         assert len(asyncio.all_tasks()) == 1
 
 
+@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+def test_a_resolver_that_hangs_is_under_the_deadline(way, monkeypatch):
+    over = threading.Event()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: over.wait(20) and [])
+    with svc.ChatSvc(api_key="k", base_url_v1="https://svc.invalid/v1", deadline=0.3) as model:
+
+        async def on_a_loop():
+            try:
+                await model.ainvoke("hi")
+            finally:
+                over.set()  # the end of a loop waits for its threads
+
+        started = time.monotonic()
+        with pytest.raises(svc.SvcTimeoutError):
+            model.invoke("hi") if way == "invoke" else asyncio.run(on_a_loop())
+        assert time.monotonic() - started < 10
+    over.set()
+
+
+def test_an_address_that_refuses_leaves_the_next_one(monkeypatch):
+    look_up = socket.getaddrinfo
+
+    def both(host, port, *args, **words):
+        dead = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.2", port))]
+        return dead + look_up("127.0.0.1", port, *args, **words)
+
+    with Sandbox() as box:
+        url = box.v1["base_url_v1"].replace("127.0.0.1", "svc.localhost")
+        monkeypatch.setattr(socket, "getaddrinfo", both)
+        words = {**box.v1, "base_url_v1": url, "insecure_hosts": ["svc.localhost"]}
+        with svc.ChatSvc(**words, max_retries=0) as model:
+            assert model.invoke("hi").content
+
+
 # -- at every single step -------------------------------------------------------------------------
 
 
