@@ -280,6 +280,25 @@ def test_failures_of_the_service_are_told_to_the_model(box, fault, said):
     assert KEY not in message.content
 
 
+LOST_ANSWERS = [Fault(reset="before"), Fault(hang=True), Fault(cut=True), Fault(status=504)]
+
+
+@pytest.mark.parametrize("fault", LOST_ANSWERS)
+@pytest.mark.parametrize("words", [{}, {"retry_lost": True}])
+def test_a_generation_that_may_have_been_made_is_not_made_again_unasked(box, fault, words):
+    box.faults = [fault]
+    with svc.SvcGenerateImage(**box.v1, timeout=1, max_retries=1, **words) as tool:
+        assert call(tool, prompt="x").status == "error"
+    assert len(box.requests) == (2 if words else 1)
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_a_generation_that_was_refused_is_tried_again(box, status):
+    box.faults = [Fault(status=status, times=1, headers={"Retry-After": "0"})]
+    with svc.SvcGenerateImage(**box.v1) as tool:
+        assert call(tool, prompt="x").status == "success"
+
+
 def test_errors_are_raised_where_that_is_wanted(box):
     box.faults = [Fault(status=401)]
     tool = svc.SvcTranslate(**box.general, handle_tool_error=False, handle_validation_error=False)

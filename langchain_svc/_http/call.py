@@ -36,7 +36,8 @@ class Limits:
     """How long and how often to try, in seconds, tries and bytes.
 
     `begun` is the moment from which the deadline counts, where several calls share one; each
-    counts from its own beginning where it is None.
+    counts from its own beginning where it is None. Without `resend`, nothing is sent again that the
+    service may have got.
     """
 
     timeout: float | None = 120.0
@@ -46,6 +47,7 @@ class Limits:
     outage_wait: float = 0.0
     max_bytes: int = 64 * 1024 * 1024
     begun: float | None = None
+    resend: bool = True
 
 
 @dataclass(frozen=True)
@@ -58,10 +60,14 @@ class Head:
 
 @dataclass(frozen=True)
 class Lost:
-    """What was to be done could not be: `kind` is connect, timeout, silence or read."""
+    """What was to be done could not be: `kind` is connect, timeout, silence or read.
+
+    `sent` says whether the service may have got the request.
+    """
 
     kind: str
     detail: str = ""
+    sent: bool = True
 
 
 @dataclass(frozen=True)

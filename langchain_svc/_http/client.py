@@ -31,6 +31,8 @@ from .undivided import undivided
 
 _TIMEOUTS = (httpx.ConnectTimeout, httpx.ReadTimeout, httpx.WriteTimeout, httpx.PoolTimeout)
 
+_BEFORE_SENDING = (httpx.ConnectTimeout, httpx.PoolTimeout)
+
 
 def _lost(error: Exception) -> Lost:
     """What a failure of the network means, without what a URL or header could bring in."""
@@ -39,9 +41,9 @@ def _lost(error: Exception) -> Lost:
         part.__traceback__ = None
         part = part.__cause__ or part.__context__
     if isinstance(error, _TIMEOUTS):
-        return Lost("timeout")
+        return Lost("timeout", sent=not isinstance(error, _BEFORE_SENDING))
     if isinstance(error, (httpx.ConnectError, httpx.ProxyError)):
-        return Lost("connect", str(error)[:200])
+        return Lost("connect", str(error)[:200], sent=False)
     if isinstance(error, httpx.RemoteProtocolError):
         return Lost("read", "the server broke off or spoke no valid HTTP")
     return Lost("read", type(error).__name__)

@@ -38,6 +38,8 @@ _ERROR_BODY_SECONDS = 5.0
 # After the end mark only the end of the body can come, which lets the connection be used again;
 # after a finish_reason, the usage and the end mark.
 _LINGER_AFTER_END, _LINGER_AFTER_REASON = 0.2, 2.0
+# Behind a gateway that says so the service may be at work on the request.
+_OF_GATEWAYS = frozenset({502, 504})
 # Heartbeats show that the service lives, but no longer than this many timeouts.
 _TIMEOUTS_WITHOUT_CONTENT = 3
 
@@ -123,7 +125,8 @@ def _attempt(call: Call[Any], reader: Reader[Any]) -> Generator[Any, Reply, _Fai
         return _Failure(late(call), again=False)
     head = yield Open(call.request, patience)
     if isinstance(head, Lost):
-        return _Failure(unreached(call, head), again=True, of_service=call.clock() < call.until)
+        again = call.limits.resend or not head.sent
+        return _Failure(unreached(call, head), again=again, of_service=call.clock() < call.until)
     assert isinstance(head, Head)  # noqa: S101  # what Open is answered with
     call.head = head
     if head.status not in TROUBLE:
@@ -186,7 +189,7 @@ def _verdict(call: Call[Any], reader: Reader[Any], lost: Lost | None) -> _Failur
         return None
     return _Failure(
         reader.failure(message, lost),
-        again=lost is not None and not reader.delivered,
+        again=lost is not None and not reader.delivered and call.limits.resend,
         of_service=lost is not None and call.clock() < call.until,
     )
 
@@ -212,4 +215,5 @@ def _refusal(
         secrets=call.request.secrets,
         private=call.request.private,
     )
-    return _Failure(error, again=head.status in TRANSIENT, of_service=head.status in TROUBLE)
+    again = head.status in TRANSIENT and (call.limits.resend or head.status not in _OF_GATEWAYS)
+    return _Failure(error, again=again, of_service=head.status in TROUBLE)
