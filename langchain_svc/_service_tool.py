@@ -23,6 +23,7 @@ from pydantic import BeforeValidator, PrivateAttr, ValidationError, model_valida
 from ._construct import Constructed
 from ._http.call import Call
 from ._privacy import PrivateTool
+from ._reading import read
 from ._settings import ServiceSettings, did_you_mean, number, shown
 from ._wire.failures import safe_label
 from .errors import SvcError, SvcRequestError
@@ -94,7 +95,8 @@ class ServiceTool(PrivateTool, ServiceSettings):
         with self._told():
             job = self._job(config or {}, **self._named(texts, given))
             (answer,) = [answer async for answer in self._apieces(job.call)]
-            return self._within_bound(job.process(answer))
+            told = await read(job.call.received, job.call.until, job.process, answer)
+            return self._within_bound(told)
 
     def _within_bound(self, told: Told) -> Told:
         text, artifact = told

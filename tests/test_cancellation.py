@@ -251,6 +251,10 @@ async def pieces(model):
     return "".join([chunk.content async for chunk in model.astream("Say exactly: whole")])
 
 
+async def long(model):
+    return (await model.ainvoke("Say exactly: " + "long " * 12_000)).content
+
+
 async def structured(model):
     return await model.with_structured_output(City).ainvoke("Oslo")
 
@@ -259,6 +263,7 @@ RETRIED = Fault(status=503, headers={"Retry-After": "0"}, times=1)
 SCENES = {
     "answer": (whole, []),
     "retried": (whole, [RETRIED]),
+    "long": (long, []),
     "lost": (whole, [Fault(reset="before", times=1)]),
     "stream": (pieces, []),
     "stream retried": (pieces, [RETRIED]),

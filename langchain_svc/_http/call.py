@@ -131,6 +131,7 @@ class Call(Generic[T]):
     jitter: Callable[[], float] = random.random
     reader: Reader[T] | None = None
     head: Head | None = None
+    received: int = 0  # bytes of the last answer's body
     retries: int = 0
     waited: float = 0.0
 

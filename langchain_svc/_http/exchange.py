@@ -157,6 +157,7 @@ def _receive(
     call: Call[Any], reader: Reader[Any], body: BodyReader, patience: Patience
 ) -> Generator[Any, Reply, Lost | None]:
     """Hands on pieces until the body ends; returns how it was lost, if it was."""
+    call.received = 0
     content_due = call.clock() + _TIMEOUTS_WITHOUT_CONTENT * patience
     while reader.fault is None:
         data = yield READ
@@ -165,6 +166,7 @@ def _receive(
         if not data:
             return None
         assert isinstance(data, bytes)  # noqa: S101  # what READ is answered with
+        call.received += len(data)
         pieces = reader.feed(body.feed(data))
         now = call.clock()
         for piece in pieces:
