@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import calls, cost, json_text, wire
+from . import calls, cost, json_text, service, wire
 
 CRASHERS = Path(__file__).parent / "crashers"
 _SEEDS = 120
@@ -65,6 +65,7 @@ TARGETS: dict[str, Target] = {
     "cost_json": Target(cost.of_json, guided=False),
     "cost_calls": Target(cost.of_calls, guided=False),
     "cost_stream": Target(cost.of_streams, guided=False),
+    "service": Target(service.service, service.SERVICE_PIECES, head=4, guided=False),
 }
 
 

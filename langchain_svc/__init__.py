@@ -33,7 +33,6 @@ if TYPE_CHECKING:
         SvcServerError,
         SvcStreamError,
         SvcTimeoutError,
-        SvcUnavailableError,
     )
     from .images import ImageStore
     from .llms import SvcLLM
@@ -83,7 +82,6 @@ __all__ = [
     "SvcTimeoutError",
     "SvcToolkit",
     "SvcTranslate",
-    "SvcUnavailableError",
     "SvcUsageCallbackHandler",
     "__version__",
     "register",

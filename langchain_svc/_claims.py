@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from concurrent.futures import Future, wait
+
+from ._forks import new_lock
 
 
 class Claim:
@@ -42,8 +45,9 @@ class Claims:
     """The pieces of work that are going on, by name; usable from any thread."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._open: dict[str, Claim] = {}
+        self._pid = os.getpid()
 
     def __reduce__(self) -> tuple[type[Claims], tuple[()]]:
         return Claims, ()  # work that goes on elsewhere is nothing to wait for in a copy
@@ -51,6 +55,8 @@ class Claims:
     def take(self, name: str) -> tuple[Claim, bool]:
         """The claim on a piece of work, and whether it is the caller's to do."""
         with self._lock:
+            if self._pid != os.getpid():  # what a parent's threads began ends in the parent
+                self._open, self._pid = {}, os.getpid()
             found = self._open.get(name)
             if found is not None:
                 return found, False
@@ -60,5 +66,6 @@ class Claims:
     def release(self, name: str) -> None:
         """Say that the caller's work is over."""
         with self._lock:
-            claim = self._open.pop(name)
-        claim.end()
+            claim = self._open.pop(name, None)
+        if claim is not None:
+            claim.end()

@@ -24,6 +24,7 @@ from typing_extensions import Self
 from ._construct import Constructed
 from ._http.call import Call
 from ._privacy import PrivateTool
+from ._reading import read
 from ._settings import ServiceSettings, did_you_mean, number, shown
 from ._wire.failures import safe_label
 from .errors import SvcError, SvcRequestError
@@ -93,7 +94,8 @@ class ServiceTool(PrivateTool, ServiceSettings):
         with self._told():
             job = self._job(config or {}, **self._named(texts, given))
             (answer,) = [answer async for answer in self._apieces(job.call)]
-            return self._within_bound(job.process(answer))
+            told = await read(job.call.received, job.call.until, job.process, answer)
+            return self._within_bound(told)
 
     def _within_bound(self, told: Told) -> Told:
         text, artifact = told

@@ -32,7 +32,7 @@ from pydantic import (
 )
 from typing_extensions import Self
 
-from ._http.budget import ALONE, Kept, shared_circuit
+from ._http.budget import Budget
 from ._http.call import Call, Limits, Request, origin
 from ._privacy import Privacy
 from ._sealing import Sealed, SealedError, seal, unseal
@@ -208,9 +208,9 @@ class ServiceSettings(BaseModel):
     max_retry_wait: Annotated[float, number(text=True)] = 60.0
     """Seconds: when the service asks to wait longer, the call fails at once and says so."""
 
-    circuit_breaker: bool = True
-    """Whether the objects that share a key spare a failing service together: by a common budget of
-    retries, and by waiting while it does not answer at all."""
+    outage_wait: Annotated[float, number(text=True)] = 0.0
+    """Seconds that a call goes on trying after its first failure while the service is down. With 0
+    it fails when its own retries are used up."""
 
     max_response_bytes: Annotated[int, number(above=True, whole=True, text=True)] = 64 * 1024 * 1024
     """The largest answer that is read, after decompression."""
@@ -238,7 +238,7 @@ class ServiceSettings(BaseModel):
 
     # By origin, since an interface may be spoken to over TLS or through a proxy and another not.
     _connections: dict[str, Connections] = PrivateAttr(default_factory=dict)
-    _circuits: Kept = PrivateAttr(default_factory=Kept)
+    _budget: Budget = PrivateAttr(default_factory=Budget)
 
     @model_validator(mode="before")
     @classmethod
@@ -297,6 +297,7 @@ class ServiceSettings(BaseModel):
             deadline=given.get("deadline", self.deadline),
             max_retries=given.get("max_retries", self.max_retries),
             max_retry_wait=self.max_retry_wait,
+            outage_wait=self.outage_wait,
             max_bytes=self.max_response_bytes,
             begun=time.monotonic(),
         )
@@ -342,10 +343,7 @@ class ServiceSettings(BaseModel):
             private=private,
             secrets=(key,),
         )
-        policy = (
-            shared_circuit(origin(base_url), key, self._circuits) if self.circuit_breaker else ALONE
-        )
-        return Call(request, limits, reader, policy)
+        return Call(request, limits, reader, self._budget)
 
     def _pieces(self, call: Call[Any]) -> Generator[Any, None, None]:
         """The pieces of the answer, blocking."""
@@ -365,9 +363,9 @@ class ServiceSettings(BaseModel):
         found = self._connections.get(place)
         if found is None:
             # Here and not above: httpx is imported at the first call.
-            from ._http.connections import Connections, Route  # noqa: PLC0415
+            from ._http.connections import Connections, Route, account  # noqa: PLC0415
 
-            made = Connections(Route(place, revealed(self.proxy)))
+            made = Connections(Route(place, revealed(self.proxy), account(revealed(self.api_key))))
             found = self._connections.setdefault(place, made)
         return found
 

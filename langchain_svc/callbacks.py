@@ -8,7 +8,6 @@ context manager) still counts once.
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -24,6 +23,7 @@ from langchain_core.outputs import LLMResult
 from langchain_core.tracers.context import register_configure_hook
 from typing_extensions import Self
 
+from ._forks import new_lock
 from ._tokens import TOKENS_A_TURN, count_tokens
 from .errors import SvcContextOverflowError, SvcRequestError
 
@@ -124,7 +124,7 @@ class SvcUsageCallbackHandler(BaseCallbackHandler):
 
     def __init__(self) -> None:
         self.models: dict[str, ModelUsage] = {}
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._runs: dict[UUID, _Run] = {}
         self._outer: SvcUsageCallbackHandler | None = None
         self._token: Token[SvcUsageCallbackHandler | None] | None = None

@@ -52,6 +52,7 @@ from ._options import (
 )
 from ._parts import Wanted
 from ._profiles import DEFAULT_MODEL, IMAGES_DESCRIBED, documented_profile, listed_profile
+from ._reading import read
 from ._settings import Retries, revealed
 from ._tokens import TOKENS_A_TURN, surely_too_long
 from ._toolcalls.render import FORMATS, ToolFormat, no_tools_block
@@ -286,8 +287,9 @@ class ChatSvc(TokenCounts, Binding, ImageInputs):
         said = await self._ain_words(messages, options.limits)
         turn = self._turn(said, options, stream=False)
         while turn.call is not None:
-            (answer,) = [answer async for answer in self._apieces(turn.call)]
-            turn.take(answer)
+            call = turn.call
+            (answer,) = [answer async for answer in self._apieces(call)]
+            await read(call.received, call.until, turn.take, answer)
             if turn.call is not None:
                 await atell(run_manager, REASK, turn.why)
         return turn.result()
@@ -322,13 +324,14 @@ class ChatSvc(TokenCounts, Binding, ImageInputs):
         said = await self._ain_words(messages, options.limits)
         turn = self._turn(said, options, stream=True)
         while turn.call is not None:
-            async with aclosing(self._apieces(turn.call)) as texts:
+            call = turn.call
+            async with aclosing(self._apieces(call)) as texts:
                 async for text in texts:
-                    for chunk in turn.chunks(text):
+                    for chunk in await read(call.received, call.until, turn.chunks, text):
                         yield chunk
                     if turn.stopped:
                         break
-            for chunk in turn.end():
+            for chunk in await read(call.received, call.until, lambda: list(turn.end())):
                 yield chunk
             if turn.call is not None:
                 await atell(run_manager, REASK, turn.why)

@@ -14,7 +14,6 @@ LangChain, so that agents, retry and fallback middleware decide by `is_retryable
     │   ├── SvcRateLimitError          429
     │   └── SvcServerError             5xx
     ├── SvcConnectionError         the service could not be reached, or the answer was lost
-    │   └── SvcUnavailableError        it keeps failing, so nothing was sent
     ├── SvcTimeoutError            no answer in time
     ├── SvcStreamError             a stream broke, stalled or carried an error; see `.partial`
     ├── SvcResponseError           an answer that no reader understands
@@ -59,7 +58,6 @@ __all__ = [
     "SvcServerError",
     "SvcStreamError",
     "SvcTimeoutError",
-    "SvcUnavailableError",
 ]
 
 
@@ -160,18 +158,6 @@ class SvcServerError(SvcAPIError, ModelAPIError):
 
 class SvcConnectionError(SvcError, ModelConnectionError):
     """The service could not be reached, or its answer was lost on the way."""
-
-
-class SvcUnavailableError(SvcConnectionError):
-    """The service failed many times in a row, so this call sent nothing.
-
-    Attributes:
-        retry_after: Seconds after which the service is tried again.
-    """
-
-    def __init__(self, message: str, *, retry_after: float) -> None:
-        super().__init__(message)
-        self.retry_after = retry_after
 
 
 class SvcTimeoutError(SvcError, ModelTimeoutError):

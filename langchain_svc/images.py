@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import re
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from io import BytesIO
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ._claims import Claims
+from ._forks import new_lock
 from ._settings import shown
 from ._wire.addresses import check_address
 from ._wire.metadata import without_metadata
@@ -113,7 +113,7 @@ class ImageStore:
         self.max_pixels = max_pixels
         self._images: dict[str, StoredImage] = {}
         self._count = 0
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self.claims = Claims()  # on images that are being described
 
     def add(
@@ -269,7 +269,7 @@ class ImageStore:
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _lock=threading.Lock())
+        vars(self).update(state, _lock=new_lock())
 
     def look(self, data: bytes) -> Look:
         """What an image's bytes are, within this store's limits.

@@ -48,6 +48,9 @@ class SvcToolkit(GeneralSettings, ServiceToolkit):
     images: ImageStore = Field(default_factory=ImageStore, exclude=True, repr=False)
     """The images that tools take and make, by handle."""
 
+    retry_lost: bool = False
+    """Whether a generation of images is sent again that the service may have got."""
+
     @classmethod
     def from_env(cls, **words: Any) -> Self:
         """A toolkit by the environment, where all that its tools need must be set.

@@ -6,6 +6,7 @@ import base64
 import re
 import unicodedata
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -232,6 +233,10 @@ class SvcGenerateImage(GeneralSettings, ServiceTool):
     images: ImageStore = Field(default_factory=ImageStore, exclude=True, repr=False)
     """Where the images land."""
 
+    retry_lost: bool = False
+    """Whether a generation is sent again that the service may have got: after a lost answer, a
+    timeout, 502 or 504. It may then be made, and paid for, more than once."""
+
     def _arguments(self) -> type[Arguments]:
         return GenerateArguments if self.api == "v1" else GeneralGenerateArguments
 
@@ -249,7 +254,7 @@ class SvcGenerateImage(GeneralSettings, ServiceTool):
             "POST",
             pictures.GENERATE_PATH if on_v1 else pictures.GENERAL_GENERATE_PATH,
             partial(WholeReader, pictures.read_pictures),
-            self._limits({}),
+            replace(self._limits({}), resend=self.retry_lost),
             body=pictures.generate_body(prompt, size=size, quality=quality, n=n),
             private=(prompt,),
         )

@@ -29,7 +29,6 @@ from peers import MARKED_KEY
 from vcr.cassette import Cassette
 
 from langchain_svc import ChatSvc, __version__
-from langchain_svc._http import budget
 from langchain_svc.sandbox import Sandbox
 
 # -- the environment ------------------------------------------------------------------------------
@@ -47,12 +46,6 @@ def clean_environment(monkeypatch):
     for name in list(os.environ):
         if _MEDDLING.fullmatch(name):
             monkeypatch.delenv(name)
-
-
-@pytest.fixture(autouse=True)
-def closed_circuits():
-    """No test waits for a service that failed in another one, whose models are not collected yet."""
-    budget._SHARED.clear()
 
 
 @pytest.fixture(autouse=True)

@@ -18,7 +18,6 @@ from pydantic import BaseModel
 
 import langchain_svc as svc
 from langchain_svc._http import connections
-from langchain_svc._http.budget import FAILURES
 from langchain_svc.sandbox import Fault, Sandbox
 
 pytestmark = pytest.mark.filterwarnings("error::ResourceWarning")
@@ -178,17 +177,47 @@ async def test_a_cancellation_reaches(place):
         gc.collect()  # an open socket would be told of here
 
 
-async def test_a_cancellation_reaches_who_waits_for_a_failing_service():
+async def test_a_cancellation_reaches_who_sits_out_an_outage():
     with Sandbox(faults=[Fault(status=503)]) as box:
-        async with svc.ChatSvc(**box.v1) as model:
-            calls = asyncio.gather(
-                *(model.ainvoke("hi") for _ in range(FAILURES)), return_exceptions=True
-            )
+        async with svc.ChatSvc(**box.v1, max_retries=0, outage_wait=60) as model:
+            calls = asyncio.gather(*(model.ainvoke("hi") for _ in range(20)))
             with pytest.raises(asyncio.TimeoutError):
                 await asyncio.wait_for(calls, 0.9)
-            sent = len(box.requests)
-            assert sent <= 2 * FAILURES
         assert len(asyncio.all_tasks()) == 1
+
+
+@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+def test_a_resolver_that_hangs_is_under_the_deadline(way, monkeypatch):
+    over = threading.Event()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: over.wait(20) and [])
+    with svc.ChatSvc(api_key="k", base_url_v1="https://svc.invalid/v1", deadline=0.3) as model:
+
+        async def on_a_loop():
+            try:
+                await model.ainvoke("hi")
+            finally:
+                over.set()  # the end of a loop waits for its threads
+
+        started = time.monotonic()
+        with pytest.raises(svc.SvcTimeoutError):
+            model.invoke("hi") if way == "invoke" else asyncio.run(on_a_loop())
+        assert time.monotonic() - started < 10
+    over.set()
+
+
+def test_an_address_that_refuses_leaves_the_next_one(monkeypatch):
+    look_up = socket.getaddrinfo
+
+    def both(host, port, *args, **words):
+        dead = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.2", port))]
+        return dead + look_up("127.0.0.1", port, *args, **words)
+
+    with Sandbox() as box:
+        url = box.v1["base_url_v1"].replace("127.0.0.1", "svc.localhost")
+        monkeypatch.setattr(socket, "getaddrinfo", both)
+        words = {**box.v1, "base_url_v1": url, "insecure_hosts": ["svc.localhost"]}
+        with svc.ChatSvc(**words, max_retries=0) as model:
+            assert model.invoke("hi").content
 
 
 # -- at every single step -------------------------------------------------------------------------
@@ -210,12 +239,20 @@ def counted(coroutine, at_step):
             advance, sent = coroutine.throw, error
 
 
+async def task_of(coroutine, at_step):
+    return await counted(coroutine, at_step)
+
+
 async def whole(model):
     return (await model.ainvoke("Say exactly: whole")).content
 
 
 async def pieces(model):
     return "".join([chunk.content async for chunk in model.astream("Say exactly: whole")])
+
+
+async def long(model):
+    return (await model.ainvoke("Say exactly: " + "long " * 12_000)).content
 
 
 async def structured(model):
@@ -226,6 +263,7 @@ RETRIED = Fault(status=503, headers={"Retry-After": "0"}, times=1)
 SCENES = {
     "answer": (whole, []),
     "retried": (whole, [RETRIED]),
+    "long": (long, []),
     "lost": (whole, [Fault(reset="before", times=1)]),
     "stream": (pieces, []),
     "stream retried": (pieces, [RETRIED]),
@@ -240,7 +278,7 @@ def run_until_step(box, scene, step, *, warm):
     seen = {"steps": 0}
 
     async def main():
-        async with svc.ChatSvc(**box.v1, circuit_breaker=False) as model:
+        async with svc.ChatSvc(**box.v1) as model:
             if warm:
                 await model.ainvoke("warm")
             box.faults = faults
@@ -254,7 +292,7 @@ def run_until_step(box, scene, step, *, warm):
                     outer.cancel()
 
             def new_task(loop, coroutine, **words):
-                task = asyncio.Task(counted(coroutine, at_step), loop=loop, **words)
+                task = asyncio.Task(task_of(coroutine, at_step), loop=loop, **words)
                 task.add_done_callback(lambda _: coroutine.close())  # it may not have begun
                 return task
 

@@ -280,6 +280,25 @@ def test_failures_of_the_service_are_told_to_the_model(box, fault, said):
     assert KEY not in message.content
 
 
+LOST_ANSWERS = [Fault(reset="before"), Fault(hang=True), Fault(cut=True), Fault(status=504)]
+
+
+@pytest.mark.parametrize("fault", LOST_ANSWERS)
+@pytest.mark.parametrize("words", [{}, {"retry_lost": True}])
+def test_a_generation_that_may_have_been_made_is_not_made_again_unasked(box, fault, words):
+    box.faults = [fault]
+    with svc.SvcGenerateImage(**box.v1, timeout=1, max_retries=1, **words) as tool:
+        assert call(tool, prompt="x").status == "error"
+    assert len(box.requests) == (2 if words else 1)
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_a_generation_that_was_refused_is_tried_again(box, status):
+    box.faults = [Fault(status=status, times=1, headers={"Retry-After": "0"})]
+    with svc.SvcGenerateImage(**box.v1) as tool:
+        assert call(tool, prompt="x").status == "success"
+
+
 def test_errors_are_raised_where_that_is_wanted(box):
     box.faults = [Fault(status=401)]
     tool = svc.SvcTranslate(**box.general, handle_tool_error=False, handle_validation_error=False)
@@ -380,12 +399,13 @@ def test_tools_share_connections_and_close_with_the_toolkit(box, kit):
     assert len({r.client_port for r in box.requests}) == 2
 
 
-def test_a_copy_of_a_tool_has_connections_of_its_own(box, kit):
+def test_a_closed_copy_of_a_tool_leaves_the_connections_of_the_others(box, kit):
     (translate, *_) = kit.get_tools()
     call(translate, text="x", target="es")
     with translate.model_copy() as other:
         call(other, text="x", target="es")
-    assert len({r.client_port for r in box.requests}) == 2
+    call(translate, text="x", target="es")
+    assert len({r.client_port for r in box.requests}) == 1
 
 
 async def test_a_toolkit_closes_asynchronously(box):

@@ -10,6 +10,7 @@ import gc
 import multiprocessing
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import textwrap
@@ -466,3 +467,115 @@ def test_a_call_leaves_no_cycle_that_holds_its_model(box, call, fault):
         assert list(alive) == []
     finally:
         gc.enable()
+
+
+# -- objects that share ----------------------------------------------------------------------------
+
+
+def test_a_model_for_each_user_is_no_socket_for_each_user(box):
+    models = [svc.ChatSvc(**box.v1) for _ in range(50)]
+    for one in models:
+        assert one.invoke("hi").content
+    assert box.open_connections == 1
+    for one in models[1:]:
+        one.close()
+    assert models[0].invoke("hi").content
+    assert len({request.client_port for request in box.requests}) == 1
+    models[0].close()
+    assert settled(lambda: box.open_connections, 0) == 0
+
+
+async def test_the_last_one_of_a_loop_closes_what_all_share(box):
+    one, other = (svc.ChatSvc(**box.v1) for _ in range(2))
+    await asyncio.gather(one.ainvoke("hi"), other.ainvoke("hi"))
+    await one.aclose()
+    assert (await other.ainvoke("hi")).content
+    await other.aclose()
+    assert await asyncio.to_thread(settled, lambda: box.open_connections, 0) == 0
+
+
+def test_no_connection_is_shared_between_keys(box):
+    models = [svc.ChatSvc(**{**box.v1, "api_key": key}) for key in ("one-key", "another-key")]
+    for one in models:
+        with contextlib.suppress(svc.SvcAuthenticationError):
+            one.invoke("hi")
+    assert len({request.client_port for request in box.requests}) == 2
+
+
+def test_collected_models_leave_no_connection(box):
+    models = [svc.ChatSvc(**box.v1) for _ in range(3)]
+    for one in models:
+        one.invoke("hi")
+    del models, one
+    gc.collect()
+    assert settled(lambda: box.open_connections, 0) == 0
+
+
+# -- locks that another thread holds at a fork -----------------------------------------------------
+
+PIXEL = b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;"
+
+
+def child_of(work):
+    """The exit status of a child that does this work; None where it hangs."""
+    child = os.fork()
+    if not child:
+        try:
+            work()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    until = time.monotonic() + 10
+    while time.monotonic() < until:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.01)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return None
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.parametrize("name", ["images", "claims", "usage", "connections"])
+def test_a_forked_child_is_not_held_by_a_lock_of_its_parents_threads(name, box, model):
+    store, usage = svc.ImageStore(), svc.SvcUsageCallbackHandler()
+    model.invoke("hi")
+    (held_by_model,) = model._connections.values()
+    lock, work = {
+        "images": (store._lock, lambda: store.add(PIXEL)),
+        "claims": (store.claims._lock, lambda: store.claims.take("img_1")),
+        "usage": (usage._lock, usage.to_dict),
+        "connections": (held_by_model._lock, model.close),
+    }[name]
+    taken, over = threading.Event(), threading.Event()
+
+    def hold():
+        with lock:
+            taken.set()
+            over.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    taken.wait()
+    try:
+        assert child_of(work) == 0
+    finally:
+        over.set()
+        thread.join()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_child_does_itself_what_its_parents_threads_have_begun():
+    store = svc.ImageStore()
+    thread = threading.Thread(target=store.claims.take, args=["img_1"])
+    thread.start()
+    thread.join()
+
+    def take():
+        _, mine = store.claims.take("img_1")
+        assert mine
+
+    assert child_of(take) == 0

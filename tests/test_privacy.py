@@ -247,6 +247,8 @@ def batched(agent, config):
 
 
 WAYS = [invoked, ainvoked, streamed, streamed_messages, evented, batched]
+# Before Python 3.11 a task takes no context, and LangGraph tells no callback of a model in it.
+UNTOLD = {ainvoked, evented} if sys.version_info < (3, 11) else set()
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -255,10 +257,12 @@ def test_an_agent_under_private_callbacks_is_recorded_without_a_text(box, make, 
     recorder = make()
     agent, scripted = make_agent(box)
     answer = way(agent.with_config(callbacks=PrivateCallbacks()), {"callbacks": [recorder]})
-    assert answer == ANSWER  # the caller's is real
+    if way is not evented or way not in UNTOLD:
+        assert answer == ANSWER  # the caller's is real
     assert ASKED in str(scripted.asked)  # and so is what is sent
     assert "granuloma" in str(box.requests[-1].body)
-    assert {"chain", "tool"} < recorder.kinds()
+    assert {"chain", "tool"} <= recorder.kinds()
+    assert way in UNTOLD or {"chain", "tool"} < recorder.kinds()
     assert recorder.recorded()
     clean(*recorder.recorded())
 
@@ -267,12 +271,13 @@ def test_an_agent_under_private_callbacks_is_recorded_without_a_text(box, make, 
 def test_without_private_callbacks_the_runs_of_model_and_tools_are_masked_all_the_same(box, way):
     tracer, handler = Tracer(), RECORDERS["handler"]()
     agent, _ = make_agent(box)
-    assert way(agent, {"callbacks": [tracer, handler]}) == ANSWER
+    answer = way(agent, {"callbacks": [tracer, handler]})
+    assert answer == ANSWER or (way is evented and way in UNTOLD)
     runs = list(tracer.runs)
     for run in runs:
         runs += run.child_runs
     own = [run for run in runs if run.run_type in {"llm", "tool"}]
-    assert len(own) == 3
+    assert len(own) == (1 if way in UNTOLD else 3)
     clean(*(f"{vars(run)}{run.model_dump_json()}" for run in own))
     clean(*(told for told in handler.told if told.startswith(("on_llm", "on_chat", "on_tool"))))
     # A graph's own runs hold its state: without PrivateCallbacks they do, and the docs say so.

@@ -10,8 +10,14 @@ next request.
 
 from __future__ import annotations
 
+import socket
 import ssl
+import threading
 from collections.abc import Iterable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from contextlib import suppress
+from ipaddress import ip_address
 from typing import Any
 
 import httpcore
@@ -112,6 +118,30 @@ class Stream(httpcore.NetworkStream):
         return (self.retired and info == "is_readable") or self._stream.get_extra_info(info)
 
 
+def _addresses(host: str, port: int, seconds: float | None) -> list[str]:
+    """The addresses of a host. A resolver knows no timeout, so a thread asks it, and may be left.
+
+    On an event loop anyio asks it in a thread of the loop's own.
+    """
+    with suppress(ValueError):
+        return [str(ip_address(host))]
+    found: Future[list[Any]] = Future()
+
+    def look_up() -> None:
+        try:
+            found.set_result(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+        except Exception as error:  # noqa: BLE001  # it is raised below
+            found.set_exception(error)
+
+    threading.Thread(target=look_up, name="svc-look-up", daemon=True).start()
+    try:
+        return [str(info[4][0]) for info in found.result(seconds)]
+    except FutureTimeoutError:
+        raise httpcore.ConnectTimeout("the look-up of the host took too long") from None
+    except (OSError, UnicodeError) as error:
+        raise httpcore.ConnectError(str(error)) from None
+
+
 class Backend(httpcore.NetworkBackend):
     """Opens network streams under a deadline."""
 
@@ -128,9 +158,18 @@ class Backend(httpcore.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
-        wait = _timeout(timeout, httpcore.ConnectTimeout)
-        stream = self._backend.connect_tcp(host, port, wait, local_address, socket_options)
-        return Stream(stream, self)
+        lost: Exception = httpcore.ConnectError("the host has no address")
+        for address in _addresses(host, port, _timeout(timeout, httpcore.ConnectTimeout)):
+            wait = _timeout(timeout, httpcore.ConnectTimeout)
+            try:
+                stream = self._backend.connect_tcp(
+                    address, port, wait, local_address, socket_options
+                )
+            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+                lost = error
+            else:
+                return Stream(stream, self)
+        raise lost
 
     def sleep(self, seconds: float) -> None:
         self._backend.sleep(seconds)

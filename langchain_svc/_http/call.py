@@ -14,7 +14,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from .. import errors
 from .._wire.failures import read_failure
-from .budget import ALONE, Policy
+from .budget import Budget
 from .patience import FOREVER, Patience
 
 T = TypeVar("T")
@@ -37,15 +37,18 @@ class Limits:
     """How long and how often to try, in seconds, tries and bytes.
 
     `begun` is the moment from which the deadline counts, where several calls share one; each
-    counts from its own beginning where it is None.
+    counts from its own beginning where it is None. Without `resend`, nothing is sent again that the
+    service may have got.
     """
 
     timeout: float | None = 120.0
     deadline: float | None = 600.0
     max_retries: int = 2
     max_retry_wait: float = 60.0
+    outage_wait: float = 0.0
     max_bytes: int = 64 * 1024 * 1024
     begun: float | None = None
+    resend: bool = True
 
 
 @dataclass(frozen=True)
@@ -58,10 +61,14 @@ class Head:
 
 @dataclass(frozen=True)
 class Lost:
-    """What was to be done could not be: `kind` is connect, timeout, silence or read."""
+    """What was to be done could not be: `kind` is connect, timeout, silence or read.
+
+    `sent` says whether the service may have got the request.
+    """
 
     kind: str
     detail: str = ""
+    sent: bool = True
 
 
 @dataclass(frozen=True)
@@ -119,16 +126,16 @@ class Call(Generic[T]):
     request: Request
     limits: Limits
     new_reader: Callable[[], Reader[T]]
-    policy: Policy = ALONE
+    budget: Budget = field(default_factory=Budget)
     read_failure: Callable[..., errors.SvcAPIError] = read_failure
     clock: Callable[[], float] = time.monotonic
     wall: Callable[[], float] = time.time
     jitter: Callable[[], float] = random.random
     reader: Reader[T] | None = None
     head: Head | None = None
+    received: int = 0  # bytes of the last answer's body
     retries: int = 0
     waited: float = 0.0
-    held: float = 0.0
 
     def __post_init__(self) -> None:
         limit, begun = self.limits.deadline, self.limits.begun

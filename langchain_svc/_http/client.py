@@ -16,13 +16,15 @@ from collections.abc import (
     Generator,
     Iterator,
 )
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
 import httpx
 
+from .._reading import LONG
 from .backend import outlives_its_pool, retire_if_surplus
-from .call import Call, Close, Head, Lost, Open, Read, Reply, Sleep
+from .call import Call, Close, Conversation, Head, Lost, Open, Read, Reply, Sleep
 from .connections import AsyncTransport, Connections, Shards
 from .exchange import converse
 from .quiet import quietly
@@ -31,13 +33,19 @@ from .undivided import undivided
 
 _TIMEOUTS = (httpx.ConnectTimeout, httpx.ReadTimeout, httpx.WriteTimeout, httpx.PoolTimeout)
 
+_BEFORE_SENDING = (httpx.ConnectTimeout, httpx.PoolTimeout)
+
 
 def _lost(error: Exception) -> Lost:
     """What a failure of the network means, without what a URL or header could bring in."""
+    part: BaseException | None = error
+    while part is not None:  # their frames are a cycle that holds the model and its connections
+        part.__traceback__ = None
+        part = part.__cause__ or part.__context__
     if isinstance(error, _TIMEOUTS):
-        return Lost("timeout")
+        return Lost("timeout", sent=not isinstance(error, _BEFORE_SENDING))
     if isinstance(error, (httpx.ConnectError, httpx.ProxyError)):
-        return Lost("connect", str(error)[:200])
+        return Lost("connect", str(error)[:200], sent=False)
     if isinstance(error, httpx.RemoteProtocolError):
         return Lost("read", "the server broke off or spoke no valid HTTP")
     return Lost("read", type(error).__name__)
@@ -180,8 +188,10 @@ class AsyncLink:
         self._response: httpx.Response | None = None
         self._body: AsyncIterator[bytes] | None = None
         self._place: tuple[Shards, AsyncTransport] | None = None
+        self._size = 0  # of what was sent and came
 
     async def open(self, step: Open) -> Reply:
+        self._size = len(step.request.body or b"")
         try:
             if self._client is None:
                 response = await self._open(_prepare(step))
@@ -200,15 +210,19 @@ class AsyncLink:
         try:
             data = await self._body.__anext__()
             if not self._received.has_chunk():
-                return data
+                return self._counted(data)
             parts = [data]
             while self._received.has_chunk():
                 parts.append(await self._body.__anext__())
-            return b"".join(parts)
+            return self._counted(b"".join(parts))
         except StopAsyncIteration:
             return b""
         except (httpx.HTTPError, httpx.StreamError, OSError) as error:
             return _lost(error)
+
+    def _counted(self, data: bytes) -> bytes:
+        self._size += len(data)
+        return data
 
     async def _open(self, request: httpx.Request) -> httpx.Response:
         self._leave()  # where the try before this one failed
@@ -222,6 +236,16 @@ class AsyncLink:
         if place is not None:
             shards, shard = place
             shards.leave(shard)
+
+    async def advance(self, steps: Conversation, reply: Reply) -> Any:
+        """The next step of the conversation; _OVER at its end.
+
+        The end of a long answer, which is read as a whole, and of an error's to a long request,
+        whose words are looked for in it, take their time.
+        """
+        if reply != b"" or self._size <= LONG:
+            return _advance(steps, reply)
+        return await asyncio.to_thread(_advance, steps, reply)
 
     async def close(self, _: Close | None = None) -> Reply:
         response, self._response = self._response, None
@@ -240,6 +264,16 @@ class AsyncLink:
         return None
 
 
+_OVER: Any = object()
+
+
+def _advance(steps: Conversation, reply: Reply) -> Any:
+    try:
+        return steps.send(reply)
+    except StopIteration:  # no future can hold it
+        return _OVER
+
+
 _ASYNC_STEPS: dict[type[Any], Callable[[AsyncLink, Any], Awaitable[Reply]]] = {
     Open: AsyncLink.open,
     Read: AsyncLink.read,
@@ -256,11 +290,7 @@ async def arun(
     steps = converse(call)
     reply: Reply = None
     try:
-        while True:
-            try:
-                step = steps.send(reply)
-            except StopIteration:
-                return
+        while (step := await link.advance(steps, reply)) is not _OVER:
             perform = _ASYNC_STEPS.get(type(step))
             if perform is None:
                 yield step
@@ -269,5 +299,6 @@ async def arun(
                 with quietly():
                     reply = await perform(link, step)
     finally:
-        steps.close()  # also where a traceback keeps this frame
+        with suppress(ValueError):  # it is still read in a thread, which this task has left
+            steps.close()  # also where a traceback keeps this frame
         await link.close()

@@ -1,4 +1,7 @@
-"""Owns the connections of one object: a pool for threads, and several for each event loop.
+"""Owns connections: a pool for threads, and several for each event loop.
+
+Objects that use one key at one origin by one proxy share their pools, so that a model for each user
+does not mean a socket for each user. The last of them to be closed or collected closes the pools.
 
 A pool must not outlive what it belongs to, and three things may end without telling us:
 
@@ -8,7 +11,7 @@ A pool must not outlive what it belongs to, and three things may end without tel
   closed by hand without that courtesy is noticed at the next use.
 - The process. After a fork the child must not touch what it shares with the parent, not even to
   close it, so it puts the inherited pools aside and begins anew.
-- The owner. Connections that nobody refers to any more are closed by a finalizer.
+- The owners. Connections that nobody refers to any more are closed by a finalizer.
 
 Pickles and copies carry the settings and no connections.
 """
@@ -22,8 +25,9 @@ import threading
 import weakref
 from collections.abc import AsyncGenerator
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from hashlib import blake2b
 from operator import attrgetter
 from typing import Any
 from urllib.parse import urlsplit
@@ -32,12 +36,13 @@ from urllib.request import getproxies, proxy_bypass
 import anyio  # httpx brings it
 import httpx
 
+from .._forks import new_lock
 from ..config import check_proxy, is_loopback
 from ..errors import SvcRequestError
 from .backend import AsyncBackend, Backend
 from .undivided import undivided
 
-_CONNECTIONS, _IDLE, _IDLE_SECONDS = 256, 64, 15.0
+_CONNECTIONS, _IDLE, _IDLE_SECONDS = 1000, 64, 15.0
 _LIMITS = httpx.Limits(
     max_connections=_CONNECTIONS, max_keepalive_connections=_IDLE, keepalive_expiry=_IDLE_SECONDS
 )
@@ -168,25 +173,31 @@ def proxy_for(url: str, proxy: str | None = None) -> str | None:
         ) from None
 
 
+_SALT = os.urandom(16)
+
+
+def account(key: str | None) -> bytes:
+    """Tells keys apart by what means nothing outside this process."""
+    return blake2b((key or "").encode(), key=_SALT, digest_size=16).digest()
+
+
 @dataclass(frozen=True)
 class Route:
-    """What a pool is made for: where it leads, and by which proxy."""
+    """What a pool is made for: where it leads, by which proxy, and for whom."""
 
     url: str
     proxy: str | None = field(default=None, repr=False)
+    account: bytes = field(default=b"", repr=False)
 
 
 class Connections:
-    """The pools of one object; usable from any thread, event loop or forked process."""
+    """One object's share in the pools of its route; for any thread, event loop or process."""
 
     def __init__(self, route: Route) -> None:
         self.route = route
-        self._reset()
-
-    def _reset(self) -> None:
-        self._lock = threading.Lock()
-        self._pools = _Pools(os.getpid())
-        weakref.finalize(self, _Pools.close, self._pools)
+        self._lock = new_lock()
+        self._pools: _Pools | None = None
+        self._finalizer: weakref.finalize[Any, Any] | None = None
 
     def __reduce__(self) -> tuple[type[Connections], tuple[Route]]:
         return Connections, (self.route,)
@@ -195,65 +206,116 @@ class Connections:
         return Connections(self.route)
 
     def _here(self) -> _Pools:
-        if self._pools.pid != os.getpid():
-            _INHERITED.append(self._pools)
-            self._reset()
-        return self._pools
+        pools = self._pools
+        if pools is not None and pools.pid == os.getpid():
+            return pools
+        with self._lock:
+            pools = self._pools
+            if pools is None or pools.pid != os.getpid():
+                if pools is not None:
+                    _INHERITED.append(pools)
+                self._pools = pools = _joined(self.route)
+                self._finalizer = weakref.finalize(self, _Pools.leave, pools)
+            return pools
 
     def transport(self) -> httpx.BaseTransport:
         """The pool for blocking calls."""
-        pools = self._here()
-        if pools.transport is None:
-            with self._lock:
-                if pools.transport is None:
-                    pools.transport = Transport(self.route.url, self._proxy())
-        return pools.transport
+        return self._here().blocking()
 
     async def shards(self) -> Shards:
         """The pools of the running event loop."""
-        pools = self._here()
-        loop = asyncio.get_running_loop()
-        held = pools.loops.get(loop)
-        if held is None:
-            shards = Shards(self.route.url, self._proxy())
-            keeper = _keep(shards, weakref.ref(loop), weakref.ref(pools))
-            await keeper.__anext__()  # from here on the loop knows the generator
-            held = pools.loops[loop] = (shards, keeper)
-            with self._lock:
-                pools.drop_closed_loops()
-        return held[0]
-
-    def _proxy(self) -> str | None:
-        return proxy_for(self.route.url, self.route.proxy)
+        return await self._here().shards()
 
     def close(self) -> None:
-        """Close every connection. The next call opens new ones."""
-        self._here().close()
+        """Give up this share. The next call takes a new one."""
+        with self._lock:
+            finalizer, self._finalizer, self._pools = self._finalizer, None, None
+        if finalizer is not None:
+            finalizer()
 
     async def aclose(self) -> None:
-        """Close every connection, and wait for those of the running event loop."""
-        pools = self._here()
-        held = pools.loops.pop(asyncio.get_running_loop(), None)
-        if held is not None:
-            await held[1].aclose()
-        pools.close()
+        """The same, and wait until the connections of the running event loop are closed."""
+        pools = self._pools
+        if pools is not None and pools.users == 1 and pools.pid == os.getpid():
+            await pools.aclose()
+        self.close()
 
+
+# Reentrant: the collector may close one object's connections while another takes its share.
+_joining = threading.RLock()
+_SHARED: dict[Route, _Pools] = {}
+
+
+def _joined(route: Route) -> _Pools:
+    """The pools of a route, with one user more."""
+    route = replace(route, proxy=proxy_for(route.url, route.proxy))
+    with _joining:
+        found = _SHARED.get(route)
+        if found is None or found.pid != os.getpid():
+            if found is not None:
+                _INHERITED.append(found)
+            found = _SHARED[route] = _Pools(route)
+        found.users += 1
+        return found
+
+
+def _renew() -> None:
+    global _joining  # noqa: PLW0603  # another thread may have held it at the fork
+    _joining = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which has no forks
+    os.register_at_fork(after_in_child=_renew)
 
 Held = tuple[Shards, "AsyncGenerator[None, None]"]
 
 
 class _Pools:
-    """The pools of one process. Apart from their owner, so that a finalizer can close them."""
+    """The pools of one process. Apart from their owners, so that a finalizer can close them."""
 
-    def __init__(self, pid: int) -> None:
-        self.pid = pid
-        self.transport: Transport | None = None
+    def __init__(self, route: Route) -> None:
+        self.pid = os.getpid()
+        self.users = 0
+        self._route = route
+        self._lock = new_lock()
+        self._transport: Transport | None = None
         self.loops: dict[asyncio.AbstractEventLoop, Held] = {}
 
-    def close(self) -> None:
+    def leave(self) -> None:
+        """One object less; the last one closes the pools."""
         if self.pid != os.getpid():
             return
-        transport, self.transport = self.transport, None
+        with _joining:
+            self.users -= 1
+            last = self.users <= 0
+            if last and _SHARED.get(self._route) is self:
+                del _SHARED[self._route]
+        if last:
+            self._close()
+
+    def blocking(self) -> Transport:
+        """The pool for blocking calls."""
+        if self._transport is None:
+            with self._lock:
+                if self._transport is None:
+                    self._transport = Transport(self._route.url, self._route.proxy)
+        return self._transport
+
+    async def shards(self) -> Shards:
+        """The pools of the running event loop."""
+        loop = asyncio.get_running_loop()
+        held = self.loops.get(loop)
+        if held is None:
+            shards = Shards(self._route.url, self._route.proxy)
+            keeper = _keep(shards, weakref.ref(loop), weakref.ref(self))
+            held = self.loops[loop] = (shards, keeper)
+            await keeper.__anext__()  # from here on the loop knows the generator
+            with self._lock:
+                self.drop_closed_loops()
+        return held[0]
+
+    def _close(self) -> None:
+        transport, self._transport = self._transport, None
         if transport is not None:
             transport.close()
         while self.loops:
@@ -263,6 +325,12 @@ class _Pools:
                     loop.call_soon_threadsafe(_close_keeper, keeper)
                 except RuntimeError:  # it was closed in this moment, and closed the keeper
                     continue
+
+    async def aclose(self) -> None:
+        """Close those of the running event loop, and wait for it."""
+        held = self.loops.pop(asyncio.get_running_loop(), None)
+        if held is not None:
+            await held[1].aclose()
 
     def drop_closed_loops(self) -> None:
         for loop in [loop for loop in list(self.loops) if loop.is_closed()]:

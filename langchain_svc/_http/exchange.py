@@ -11,8 +11,9 @@ Rules:
 - The service's own word on when to come back goes before our backoff. A wait that would pass
   `max_retry_wait` or the deadline is not begun: the error says when to come back.
 - The same bytes are sent on every try.
-- Before every try the policy of `budget.py` is asked, and told afterwards how the service did. It
-  may hold a call that can be tried again for `max_retry_wait` seconds in all.
+- A retry after a failure of the service takes a token of `budget.py`. Without one it is left out:
+  its pause counts and nothing is sent, so that the call ends when its retries would have ended.
+- While a service is down, a call goes on for `outage_wait` seconds after its first failure.
 """
 
 from __future__ import annotations
@@ -25,10 +26,9 @@ from typing import Any
 from .. import errors
 from .._wire.body import BodyError, BodyReader, TooLargeError
 from .._wire.failures import TRANSIENT, TROUBLE
-from .budget import Hold, Permit
-from .call import CLOSE, READ, Call, Conversation, Head, Lost, Open, Reader, Reply, Sleep, origin
+from .call import CLOSE, READ, Call, Conversation, Head, Lost, Open, Reader, Reply, Sleep
 from .patience import Patience
-from .wording import how_lost, late, said, spared, unreached
+from .wording import how_lost, late, said, unreached
 
 logger = logging.getLogger("langchain_svc")
 
@@ -38,6 +38,8 @@ _ERROR_BODY_SECONDS = 5.0
 # After the end mark only the end of the body can come, which lets the connection be used again;
 # after a finish_reason, the usage and the end mark.
 _LINGER_AFTER_END, _LINGER_AFTER_REASON = 0.2, 2.0
+# Behind a gateway that says so the service may be at work on the request.
+_OF_GATEWAYS = frozenset({502, 504})
 # Heartbeats show that the service lives, but no longer than this many timeouts.
 _TIMEOUTS_WITHOUT_CONTENT = 3
 
@@ -52,23 +54,24 @@ class _Failure:
 def converse(call: Call[Any]) -> Conversation:
     """Tries until an answer has come or hope is lost; then raises the last error."""
     failure: _Failure | None = None
+    tries = _Tries(call)
     try:
         while True:
-            permit = yield from _admitted(call, retry=failure is not None and failure.of_service)
-            if isinstance(permit, Hold):
-                raise _last(call, failure.error if failure is not None else spared(call, permit))
-            with permit:
+            sent = failure is None or not failure.of_service or call.budget.take(call.clock())
+            if sent:
+                call.retries += failure is not None
                 call.reader = reader = call.new_reader()
-                failure = yield from _attempt(call, reader, permit)
-                _tell(call, permit, failure)
-            if failure is None:
-                return
-            pause = _pause(call, failure)
+                failure = yield from _attempt(call, reader)
+                if failure is None:
+                    call.budget.succeeded()
+                    return
+            assert failure is not None  # noqa: S101  # without one a try is always sent
+            pause = tries.pause(failure, sent=sent)
             if pause is None:
-                raise _last(call, failure.error)
+                failure.error.retries, failure.error.waited = call.retries, call.waited
+                raise failure.error
             name = type(failure.error).__name__
             logger.info("%s: try %d follows in %.2f s", name, call.retries + 2, pause)
-            call.retries += 1
             call.waited += pause
             yield Sleep(pause)
     finally:
@@ -77,62 +80,57 @@ def converse(call: Call[Any]) -> Conversation:
         failure = None
 
 
-def _last(call: Call[Any], error: errors.SvcError) -> errors.SvcError:
-    error.retries, error.waited = call.retries, call.waited
-    return error
+class _Tries:
+    """How often a call was tried, and when the next try is due."""
+
+    def __init__(self, call: Call[Any]) -> None:
+        self._call = call
+        self._pauses = 0  # that count against max_retries
+        self._looked = call.clock()
+        self._until = float("-inf")  # when an outage has been waited for long enough
+        self._down = False
+
+    def pause(self, failure: _Failure, *, sent: bool) -> float | None:
+        """Seconds until the next try, or None to give up."""
+        call, error = self._call, failure.error
+        asked: float | None = getattr(error, "retry_after", None)
+        if asked is not None and asked > call.limits.max_retry_wait:
+            error.is_retryable = False
+            return None
+        now = call.clock()
+        self._look(failure, now, sent=sent)
+        backoff = min(_LONGEST_BACKOFF, _FIRST_BACKOFF * 2 ** min(self._pauses, 9))
+        # A tenth of jitter keeps the callers that were told the same moment from meeting again.
+        pause = backoff * call.jitter() if asked is None else asked * (1 + 0.1 * call.jitter())
+        due = now + pause
+        patient = self._pauses < call.limits.max_retries or (self._down and due <= self._until)
+        self._pauses += 1
+        return pause if failure.again and patient and due < call.until else None
+
+    def _look(self, failure: _Failure, now: float, *, sent: bool) -> None:
+        """Notes whether the service is down: it answered nobody, or the budget is used up."""
+        call, was_down = self._call, self._down
+        if failure.of_service and self._until < 0:
+            self._until = now + call.limits.outage_wait
+        answered = call.budget.answered_at >= self._looked
+        self._down = failure.of_service and not (sent and answered)
+        self._looked = now
+        if was_down and not self._down and now < self._until:
+            self._pauses = 0  # it is back, if not quite well: the call's own retries begin now
 
 
-def _admitted(call: Call[Any], *, retry: bool) -> Generator[Any, Reply, Permit | Hold]:
-    """Waits until the policy lets a try through; a Hold where that would take too long."""
-    while isinstance(answer := call.policy.ask(call.clock(), retry=retry), Hold):
-        wait = answer.seconds
-        patient = call.limits.max_retries and call.held + wait <= call.limits.max_retry_wait
-        if not patient or call.clock() + wait >= call.until:
-            return answer
-        logger.info("the service keeps failing: a try waits for %.2f s", wait)
-        call.held += wait
-        call.waited += wait
-        yield Sleep(wait)
-    return answer
-
-
-def _tell(call: Call[Any], permit: Permit, failure: _Failure | None) -> None:
-    if failure is None:
-        permit.succeeded()
-    elif failure.of_service and permit.failed(call.clock()):
-        logger.warning(
-            "%s keeps failing: calls wait until it answers again", origin(call.request.url)
-        )
-
-
-def _pause(call: Call[Any], failure: _Failure) -> float | None:
-    """Seconds until the next try, or None to give up."""
-    limits, error = call.limits, failure.error
-    asked: float | None = getattr(error, "retry_after", None)
-    if asked is not None and asked > limits.max_retry_wait:
-        error.is_retryable = False
-        return None
-    if not failure.again or call.retries >= limits.max_retries:
-        return None
-    backoff = min(_LONGEST_BACKOFF, _FIRST_BACKOFF * 2**call.retries)
-    # A tenth of jitter keeps the callers that were told the same moment from meeting again.
-    pause = backoff * call.jitter() if asked is None else asked * (1 + 0.1 * call.jitter())
-    return pause if call.clock() + pause < call.until else None
-
-
-def _attempt(
-    call: Call[Any], reader: Reader[Any], permit: Permit
-) -> Generator[Any, Reply, _Failure | None]:
+def _attempt(call: Call[Any], reader: Reader[Any]) -> Generator[Any, Reply, _Failure | None]:
     patience = Patience(call.limits.timeout, call.until)
     if call.clock() >= call.until:
         return _Failure(late(call), again=False)
     head = yield Open(call.request, patience)
     if isinstance(head, Lost):
-        return _Failure(unreached(call, head), again=True, of_service=call.clock() < call.until)
+        again = call.limits.resend or not head.sent
+        return _Failure(unreached(call, head), again=again, of_service=call.clock() < call.until)
     assert isinstance(head, Head)  # noqa: S101  # what Open is answered with
     call.head = head
     if head.status not in TROUBLE:
-        permit.answered()
+        call.budget.answered_at = call.clock()
     if not 200 <= head.status < 300:  # noqa: PLR2004
         return (yield from _refusal(call, head, patience))
     reader.secrets = call.request.secrets
@@ -159,6 +157,7 @@ def _receive(
     call: Call[Any], reader: Reader[Any], body: BodyReader, patience: Patience
 ) -> Generator[Any, Reply, Lost | None]:
     """Hands on pieces until the body ends; returns how it was lost, if it was."""
+    call.received = 0
     content_due = call.clock() + _TIMEOUTS_WITHOUT_CONTENT * patience
     while reader.fault is None:
         data = yield READ
@@ -167,6 +166,7 @@ def _receive(
         if not data:
             return None
         assert isinstance(data, bytes)  # noqa: S101  # what READ is answered with
+        call.received += len(data)
         pieces = reader.feed(body.feed(data))
         now = call.clock()
         for piece in pieces:
@@ -176,9 +176,9 @@ def _receive(
             content_due = call.clock() + _TIMEOUTS_WITHOUT_CONTENT * patience
         if now > content_due or now > patience.until:
             return None if reader.complete else Lost("silence")
-        if reader.complete and patience.until == call.until:
+        if reader.complete:
             linger = _LINGER_AFTER_END if reader.ended else _LINGER_AFTER_REASON
-            patience.until = min(call.until, now + linger)
+            patience.until = min(patience.until, now + linger)
     return None
 
 
@@ -191,7 +191,7 @@ def _verdict(call: Call[Any], reader: Reader[Any], lost: Lost | None) -> _Failur
         return None
     return _Failure(
         reader.failure(message, lost),
-        again=lost is not None and not reader.delivered,
+        again=lost is not None and not reader.delivered and call.limits.resend,
         of_service=lost is not None and call.clock() < call.until,
     )
 
@@ -217,4 +217,5 @@ def _refusal(
         secrets=call.request.secrets,
         private=call.request.private,
     )
-    return _Failure(error, again=head.status in TRANSIENT, of_service=head.status in TROUBLE)
+    again = head.status in TRANSIENT and (call.limits.resend or head.status not in _OF_GATEWAYS)
+    return _Failure(error, again=again, of_service=head.status in TROUBLE)

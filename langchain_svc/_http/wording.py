@@ -6,7 +6,6 @@ from typing import Any
 
 from .. import errors
 from .._wire.failures import read_safely, safe_text
-from .budget import Hold
 from .call import Call, Lost, Reader, origin
 
 
@@ -18,17 +17,6 @@ def said(call: Call[Any], reader: Reader[Any]) -> str:
         reader.error, secrets=call.request.secrets, private=call.request.private
     )
     return (f": {text}" if text else "") + (f" (code {code})" if code else "")
-
-
-def spared(call: Call[Any], hold: Hold) -> errors.SvcUnavailableError:
-    """A call that was never sent."""
-    return errors.SvcUnavailableError(
-        f"The service at {origin(call.request.url)} failed {hold.failures} times in a row, so "
-        f"nothing was sent; come back in {hold.seconds:.3g} s. A call waits that long by itself "
-        "where max_retries, max_retry_wait and deadline allow it; circuit_breaker=False always "
-        "sends",
-        retry_after=hold.seconds,
-    )
 
 
 def late(call: Call[Any]) -> errors.SvcTimeoutError:

@@ -49,6 +49,7 @@ _SIGN = re.compile(
 _LONGEST_SIGN = 60
 _MAX_SIGNS = 4
 _WINDOW = 256
+_PART = 4096
 _NEED = "}])>`:"  # a sign or a value is complete with one of these
 # A sign that the next call begins, whatever was left open before.
 _NEXT = re.compile(r"<tool_call>\s*[{\[]|\n[ \t]*```json\s*[{\[]")
@@ -78,13 +79,22 @@ def json_at(text: str, begin: int, *, final: bool, lines: bool) -> Json:
     Raises:
         More: More text must come before the value is known.
     """
-    try:
-        value, end = _DECODER.raw_decode(text, begin)
-    except (ValueError, RecursionError) as error:
-        if not final and _may_go_on(text, error):
-            raise More("}]", begin) from None
-    else:
-        return Json(value, end, end - begin, whole=True)
+    # In parts, since an error of the decoder counts the lines of all that stands before it.
+    size = _PART
+    while True:
+        part = text[begin : begin + size]
+        try:
+            value, end = _DECODER.raw_decode(part)
+        except (ValueError, RecursionError) as error:
+            if not _may_go_on(part, error):
+                break
+            if begin + size >= len(text):
+                if not final:
+                    raise More("}]", begin) from None
+                break
+            size *= 4
+        else:
+            return Json(value, begin + end, end, whole=True)
     return _Broken(text, begin).value(final=final, lines=lines)
 
 

@@ -27,6 +27,7 @@ GOOD = json.dumps(
     {"choices": [{"index": 0, "message": {"content": "Hi"}, "finish_reason": "stop"}]}
 ).encode()
 STREAM = b'data: {"choices":[{"index":0,"delta":{"content":"Hi"},"finish_reason":null}]}\n\n'
+REASON = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n'
 DONE = b"data: [DONE]\n\n"
 REQUEST = Request(
     "POST",
@@ -232,13 +233,15 @@ def test_a_filtered_answer_may_be_empty():
 
 @pytest.mark.parametrize("end", [Lost("read"), Lost("timeout"), b""])
 def test_nothing_is_missing_after_a_finish_reason(end):
-    last = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n'
-    assert Script([[Head(200, {}), STREAM + last, end]], reader=texts()).run().pieces == ["Hi"]
+    assert Script([[Head(200, {}), STREAM + REASON, end]], reader=texts()).run().pieces == ["Hi"]
 
 
-def test_the_rest_of_a_finished_stream_is_awaited_only_shortly():
+@pytest.mark.parametrize(
+    "reads", [[STREAM + DONE], [STREAM + REASON, DONE], [STREAM, REASON, DONE]]
+)
+def test_the_rest_of_a_finished_stream_is_awaited_only_shortly(reads):
     patience = []
-    script = Script([ok(STREAM + DONE)], reader=texts(), deadline=100)
+    script = Script([ok(*reads)], reader=texts(), deadline=100)
     answer = script.answer
 
     def spy(step):

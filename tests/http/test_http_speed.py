@@ -145,7 +145,7 @@ async def test_many_calls_share_small_pools_and_few_calls_one():
 
 async def test_no_more_calls_enter_than_there_may_be_connections():
     shards = Shards("http://127.0.0.1:9", None)
-    entered = [await shards.enter(None) for _ in range(256)]
+    entered = [await shards.enter(None) for _ in range(1000)]
     with pytest.raises(httpx.PoolTimeout):
         await shards.enter(0.01)
     waiting = asyncio.ensure_future(shards.enter(None))
