@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import os
 import time
 from collections.abc import (
     AsyncGenerator,
@@ -18,6 +19,7 @@ from collections.abc import (
     Sequence,
 )
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
+from urllib.parse import urlsplit
 
 from langchain_core.utils import secret_from_env
 from pydantic import (
@@ -37,12 +39,14 @@ from ._privacy import Privacy
 from ._sealing import Sealed, SealedError, seal, unseal
 from ._version import __version__
 from ._wire.body import ACCEPT_ENCODING
+from ._wire.redact import secrets_of
 from .config import (
     ENV_API_KEY,
     Interface,
     check_headers,
     check_key,
     check_proxy,
+    is_loopback,
     require_key,
     require_url,
 )
@@ -341,12 +345,22 @@ class ServiceSettings(BaseModel):
             ),
             body=body,
             private=private,
-            secrets=(key,),
+            secrets=self._secrets(key, headers, base_url),
         )
         policy = (
             shared_circuit(origin(base_url), key, self._circuits) if self.circuit_breaker else ALONE
         )
         return Call(request, limits, reader, policy)
+
+    def _secrets(self, key: str, more: Mapping[str, str] | None, url: str) -> tuple[str, ...]:
+        """What neither an error nor an answer may repeat of what goes out with a call."""
+        headers = (*self.default_headers.items(), *(more or {}).items())
+        proxy = revealed(self.proxy)
+        if proxy is None and not is_loopback(urlsplit(url).hostname or ""):
+            proxies = tuple(filter(None, map(os.environ.get, _PROXY_VARIABLES)))
+        else:
+            proxies = (proxy,) if proxy else ()
+        return secrets_of(key, headers, proxies)
 
     def _pieces(self, call: Call[Any]) -> Generator[Any, None, None]:
         """The pieces of the answer, blocking."""
@@ -443,6 +457,11 @@ class ServiceSettings(BaseModel):
         await self.aclose()
 
 
+_PROXY_VARIABLES = tuple(
+    name
+    for scheme in ("http", "https", "all")
+    for name in (f"{scheme}_proxy", f"{scheme.upper()}_PROXY")
+)
 _FIXED_HEADERS = (
     ("Accept", "*/*"),
     ("Accept-Encoding", ACCEPT_ENCODING),

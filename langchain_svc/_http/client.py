@@ -7,6 +7,7 @@ closes the connection at once if the body was not read to its end.
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import (
     AsyncGenerator,
@@ -36,7 +37,12 @@ def _lost(error: Exception) -> Lost:
     """What a failure of the network means, without what a URL or header could bring in."""
     if isinstance(error, _TIMEOUTS):
         return Lost("timeout")
-    if isinstance(error, (httpx.ConnectError, httpx.ProxyError)):
+    if isinstance(error, httpx.ProxyError):
+        # Behind the status stands what the proxy says, which may be the password it was sent.
+        status = re.match(r"\d{3}(?= )", str(error))
+        said = f"answered {status[0]}" if status else "did not let it through"
+        return Lost("connect", f"the proxy {said}")
+    if isinstance(error, httpx.ConnectError):
         return Lost("connect", str(error)[:200])
     if isinstance(error, httpx.RemoteProtocolError):
         return Lost("read", "the server broke off or spoke no valid HTTP")

@@ -15,7 +15,8 @@ from pydantic_core import from_json
 
 from .. import errors
 from .limits import retry_after
-from .spelling import spelled_out, without_key
+from .redact import without_secrets
+from .spelling import spelled_out
 
 _LONGEST_MESSAGE = 1_000
 _LONGEST_QUOTED = 16_000  # with its escapes
@@ -135,7 +136,7 @@ def own_label(value: str | None, secrets: Iterable[str]) -> str | None:
     """A short machine word of the server's, such as the id of a request; None for a key."""
     if value is None or not _LABEL.fullmatch(value):
         return None
-    return None if any(secret in value for secret in secrets) else value
+    return value if without_secrets(value, secrets) == value else None
 
 
 _LABEL = re.compile(r"[\w.:/-]{1,80}", re.ASCII)
@@ -185,8 +186,7 @@ def safe_text(text: str, *, secrets: Iterable[str] = (), private: Iterable[str] 
 
 def _without_words(text: str, secrets: Iterable[str], sent: str) -> str:
     text = spelled_out(text[:_LONGEST_QUOTED])
-    for secret in secrets:
-        text = without_key(text, secret)
+    text = without_secrets(text, secrets)
     text = " ".join(text[: 4 * _LONGEST_MESSAGE].split())
     if sent:
         words = frozenset(re.split(r"[\W_]+", sent))
