@@ -8,20 +8,19 @@ from langchain_core.language_models.llms import BaseLLM
 from pydantic import model_validator
 
 from ._construct import Constructed
-from ._privacy import Privacy, Run, private_runs, set_uncached
+from ._privacy import RUNS, WRAPS, Privacy, Run, private_runs, set_uncached
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 
 @private_runs(
-    callbacks=("generate", "agenerate"),
-    invoke=Run.now,
-    ainvoke=Run.later,
-    stream=Run.pieces,
-    astream=Run.apieces,
+    wraps_=WRAPS,
+    **RUNS,
     generate=Run.now,
     agenerate=Run.later,
+    generate_prompt=Run.now,
+    agenerate_prompt=Run.later,
 )
 class PrivateLLM(Constructed, BaseLLM):
     """A text model whose runs are private where `privacy` says so."""

@@ -51,6 +51,7 @@ from ._options import (
     checked,
 )
 from ._parts import Wanted
+from ._privacy import Run, private_runs
 from ._profiles import DEFAULT_MODEL, IMAGES_DESCRIBED, documented_profile, listed_profile
 from ._settings import Retries, revealed
 from ._tokens import TOKENS_A_TURN, surely_too_long
@@ -71,6 +72,7 @@ class ListedModel(v1.ModelRecord):
         return listed_profile(self)
 
 
+@private_runs(get_num_tokens_from_messages=Run.now)
 class ChatSvc(TokenCounts, Binding, ImageInputs):
     """A chat model on the service's v1 interface.
 
