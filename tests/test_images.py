@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import pickle
+import re
 import struct
 import threading
 import zlib
@@ -204,11 +205,23 @@ def test_save_and_remove(tmp_path):
     assert store.save("img_1", tmp_path / "a.png").read_bytes() == made()
     store.remove("img_1")
     for use in (store.get, store.remove):
-        with pytest.raises(svc.SvcRequestError, match="the store is empty"):
+        with pytest.raises(svc.SvcRequestError, match="There is no image 'img_1'"):
             use("img_1")
     assert store.add(made()) == "img_2"  # never the same handle again
-    with pytest.raises(svc.SvcRequestError, match="there are: img_2"):
+    with pytest.raises(svc.SvcRequestError, match="There is no image 'img_1'") as caught:
         store.get("img_1")
+    assert "img_2" not in str(caught.value)  # it may be another user's
+
+
+@pytest.mark.usefixtures("random_handles")
+def test_handles_cannot_be_guessed():
+    stores = [svc.ImageStore() for _ in range(50)]
+    handles = [store.add(made()) for store in stores]
+    assert len(set(handles)) == 50
+    assert all(re.fullmatch(r"img_1[a-z]{8}", handle) for handle in handles)
+    assert all(handle in store for handle, store in zip(handles, stores, strict=True))
+    assert "img_1" not in stores[0] and handles[1] not in stores[0]
+    assert handles[0] not in repr(stores[0])
 
 
 def test_the_oldest_generated_images_make_room():
@@ -264,7 +277,7 @@ def test_pickles():
     again = pickle.loads(pickle.dumps(store))
     assert again.get("img_1") == store.get("img_1")
     assert again.add(made()) == "img_2"
-    assert repr(again) == "ImageStore(img_1, img_2)"
+    assert repr(again) == "ImageStore(2 images)"
 
 
 def test_the_contact_sheet(tmp_path):
