@@ -9,6 +9,7 @@ wrapped once more for the same reason. Where `privacy` is None the methods are L
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing
 from functools import wraps
@@ -140,9 +141,12 @@ def _private(method: Callable[..., Any], way: Way) -> Callable[..., Any]:
     # Some take their callbacks by themselves, some within a config, and some none.
     word = next((one for one in ("callbacks", "config") if one in signature.parameters), None)
     mask = _masked_config if word == "config" else _masked_callbacks
+    asynchronous = way in {Run.later, Run.apieces, Run.events}
 
     @wraps(method)
     def public_or_private(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if asynchronous:
+            refuse_trio()
         if self.privacy is None:
             return method(self, *args, **kwargs)
         refuse_cache(self)
@@ -154,6 +158,16 @@ def _private(method: Callable[..., Any], way: Way) -> Callable[..., Any]:
         return way(run)
 
     return public_or_private
+
+
+def refuse_trio() -> None:
+    """LangChain's asynchronous methods are asyncio's; on trio they fail in ways that say little."""
+    trio = sys.modules.get("trio")
+    if trio is not None and trio.lowlevel.in_trio_task():
+        raise SvcRequestError(
+            "Asynchronous calls run on asyncio, and this is trio. Call the blocking method in a "
+            "thread: await trio.to_thread.run_sync(model.invoke, question)"
+        )
 
 
 def _wrapping(method: Callable[..., Any]) -> Callable[..., Any]:

@@ -49,6 +49,7 @@ from ._options import (
     Temperature,
     answer_words,
     checked,
+    recorded,
 )
 from ._parts import Wanted
 from ._privacy import Run, private_runs
@@ -219,7 +220,7 @@ class ChatSvc(TokenCounts, Binding, ImageInputs):
             **self._identifying_params,
             "_type": self._llm_type,
             "stop": self.stop if stop is None else stop,
-            **kwargs,
+            **recorded(kwargs),
         }
 
     def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> LangSmithParams:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import copy
 import json
-import pickle
 from io import BytesIO
 
 import httpx
@@ -15,6 +14,7 @@ from langchain_core.load import dumps
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import ToolException
 from peers import MARKED_KEY as KEY
+from peers import thawed
 from PIL import Image
 from pydantic import ValidationError
 
@@ -376,13 +376,13 @@ def test_the_schema_is_plain_json_schema(kit):
 
 def test_copies_and_pickles_of_a_toolkit_work(kit):
     kit.images.add(PNG)
-    for other in (copy.deepcopy(kit), pickle.loads(pickle.dumps(kit))):
+    for other in (copy.deepcopy(kit), thawed(kit)):
         with other:
             assert other.images.get("img_1").data == PNG
             assert call(other.get_tools()[1], image="img_1", task="describe").status == "success"
-    tool = pickle.loads(pickle.dumps(kit.get_tools()[0]))
+    tool = thawed(kit.get_tools()[0])
     assert call(tool, text="x", target="es").status == "success"
-    tool._shared.close()
+    tool.close()
 
 
 # -- the toolkit -----------------------------------------------------------------------------------

@@ -106,7 +106,7 @@ def test_base64_in_its_forms():
 # -- addresses -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("url", ["https://example.com/a.png", "http://example.com", "https://sub.example.co.uk:8443/a%20b?c=d&e=f#g", "https://8.8.8.8/a", "https://[2606:4700::1111]/a", "https://EXAMPLE.com/a", "https://example.com./a", "https://xn--bcher-kva.example/a"])  # fmt: skip
+@pytest.mark.parametrize("url", ["https://example.com/a.png", "http://example.com", "https://sub.example.co.uk:8443/a%20b?c=d&e=f#g", "https://8.8.8.8/a", "https://[2606:4700::1111]/a", "https://EXAMPLE.com/a", "https://example.com./a", "https://xn--bcher-kva.example/a", "https://168.63.129.17/", "https://contest.net/", "https://ts.network/", "https://example.com:80/"])  # fmt: skip
 def test_public_addresses(url):
     assert check_address(url) == url
 
@@ -118,6 +118,9 @@ NEARLY_PUBLIC = [
     "https://[fec0::1]/", "https://[5f00::1]/", "https://[8000::1]/",
     "https://010.8.8.8/", "https://01.1.1.1/", "https://8.8.2056/", "https://0x08.8.8.8/", "https://134744072/",
     "https://localhost.localdomain/", "https://api.default.svc/",
+    "https://168.63.129.16/metadata", "https://192.0.0.192/", "https://192.0.0.9/", "https://192.88.99.1/", "https://[3fff::1]/", "https://[3fff:fff::1]/",
+    "https://example.com:0/", "https://[::ffff:168.63.129.16]/", "https://[2002:a83f:8110::]/",
+    *[f"https://api.{end}/" for end in ("private", "intra", "consul", "default", "test", "onion", "invalid", "example.ts.net", "TS.NET.")],
 ]  # fmt: skip
 
 
