@@ -27,6 +27,7 @@ from langchain_core.runnables import RunnableLambda
 from langchain_core.tracers.base import BaseTracer
 from langchain_core.tracers.context import collect_runs, tracing_v2_enabled
 from langchain_core.tracers.langchain import LangChainTracer
+from langgraph.checkpoint.memory import InMemorySaver
 from langsmith import Client
 from peers import Scripted
 from pydantic import BaseModel, ValidationError
@@ -456,6 +457,18 @@ class Shared(BaseCallbackHandler):
 
     def __hash__(self):
         return 1
+
+
+def test_a_checkpoint_holds_neither_the_key_nor_the_bound_record(box):
+    saver = InMemorySaver()
+    scripted = Scripted(*ANSWERS)
+    toolkit = svc.SvcMedicalToolkit(**box.medical, patient=PATIENT, privacy="phi")
+    agent = create_agent(scripted.model(api_key="sk-MARKED-1"), toolkit.get_tools(), checkpointer=saver)  # fmt: skip
+    agent.invoke(question(), {"configurable": {"thread_id": "1"}})
+    kept = "".join(map(repr, [*saver.list(None), saver.storage, saver.writes, saver.blobs]))
+    assert "warfarin" in kept  # the question is: that is what a checkpoint is for
+    for mark in ("granuloma", "Xerxes", "VX93417", "8.1472639", "MARKED", box.medical["api_key"]):
+        assert mark not in kept, mark
 
 
 # -- masks --------------------------------------------------------------------------------------------
