@@ -16,8 +16,7 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import Runnable, RunnableMap, RunnablePassthrough
 
 from ._options import answer_words
-from ._privacy import PrivateChatModel
-from ._private_callbacks import PrivateCallbacks
+from ._privacy import PrivateChatModel, private
 from ._settings import shown
 from ._structured import StructuredParser, format_for
 from ._tools import ToolLike, ToolList
@@ -112,7 +111,7 @@ class Binding(PrivateChatModel):
             kwargs |= {"tools": tools, "tool_choice": tools.names[0]}
         model = self.bind(response_format=form, **kwargs)
         chain = _parsed(model, parser, include_raw=include_raw)
-        return chain if self.privacy is None else chain.with_config(callbacks=PrivateCallbacks())
+        return chain if self.privacy is None else private(chain)
 
 
 def _parsed(
@@ -124,5 +123,15 @@ def _parsed(
     parsed = RunnablePassthrough.assign(
         parsed=itemgetter("raw") | parser, parsing_error=lambda _: None
     )
-    unparsed = RunnablePassthrough.assign(parsed=lambda _: None)
+    unparsed = RunnablePassthrough.assign(parsed=lambda _: None, parsing_error=_parsing_error)
     return RunnableMap(raw=model) | parsed.with_fallbacks([unparsed], exception_key="parsing_error")
+
+
+def _parsing_error(found: dict[str, Any]) -> BaseException:
+    """The error to give back, without frames: they would hold the conversation while it is kept."""
+    error: BaseException = found["parsing_error"]
+    behind: BaseException | None = error
+    while behind is not None:
+        behind.__traceback__ = None
+        behind = behind.__cause__ or behind.__context__
+    return error

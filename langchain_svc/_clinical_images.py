@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from ._wire.metadata import without_metadata
 from ._wire.pictures import PictureError, look
@@ -126,11 +126,17 @@ def _decoded(text: str) -> bytes:
         raise ValueError(_NO_IMAGE) from None
 
 
+def _each_once(images: tuple[str, ...]) -> tuple[str, ...]:
+    """No image twice: a finding would count as two."""
+    return tuple(dict.fromkeys(images))
+
+
 # What a model may write, and what an application may give: decoders of DICOM are not for a model.
 if TYPE_CHECKING:
     Images: TypeAlias = Sequence[str | bytes]
     ClinicalImages: TypeAlias = Sequence[str | bytes | DicomImage | Dataset]
 else:
-    _MOST = Field(max_length=MOST_IMAGES)
-    Images = Annotated[tuple[Annotated[str, BeforeValidator(_base64_image)], ...], _MOST]
-    ClinicalImages = Annotated[tuple[Annotated[str, BeforeValidator(_clinical_image)], ...], _MOST]
+    _MOST, _ONCE = Field(max_length=MOST_IMAGES), AfterValidator(_each_once)
+    _Given, _Own = BeforeValidator(_base64_image), BeforeValidator(_clinical_image)
+    Images = Annotated[tuple[Annotated[str, _Given], ...], _MOST, _ONCE]
+    ClinicalImages = Annotated[tuple[Annotated[str, _Own], ...], _MOST, _ONCE]

@@ -6,9 +6,11 @@ The hash is keyed with bytes that are drawn when the process starts and never le
 texts can be matched within one process and its forks, but nobody who reads a record can find a
 short text (an age, a name) by hashing all candidates, as they could with a plain hash.
 
-`masked` knows the values that LangChain hands to callbacks. It keeps what says how a run went
-(kinds of messages, names of tools, counts of tokens, the model, ids) and masks the rest: texts,
-numbers, and names of fields that are not LangChain's own.
+`masked` knows the values that LangChain hands to callbacks, and masks every text, number, boolean
+and every name of a field that is not LangChain's own. What says how a run went (kinds of messages,
+counts of tokens, the reason of the end) is kept only in the places that are known for it by their
+parent, such as `usage_metadata`, and of words only those of a known set: a patient's record has a
+`status` and a `temperature`, too, and a model may call a tool by any name it likes.
 """
 
 from __future__ import annotations
@@ -18,7 +20,6 @@ import secrets
 from collections.abc import Callable, Mapping
 from hashlib import blake2b
 from typing import Any
-from uuid import UUID
 
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, ToolMessage
@@ -31,6 +32,7 @@ from langchain_core.outputs import (
 )
 from langchain_core.prompt_values import ChatPromptValue, PromptValue, StringPromptValue
 
+from ._wire.v1 import WINDOWS
 from .errors import SvcError
 
 _KEY = secrets.token_bytes(32)
@@ -61,40 +63,89 @@ _NAMES = frozenset(
     documents error event generations goto graph input inputs id index intermediate_steps invalid
     jump_to kwargs lc llm_output message messages metadata model name options output outputs
     page_content parsed parsing_error prompt prompts query question raw reason reasoning_content
-    response resume role status stop structured_response text title token tool_call tool_calls
+    response resume role status stop structured_response text title token tool tool_call tool_calls
     tools type update usage masked request_id system_role own_stop timestamp tool_format
+    extra_body finish_reason model_name rate_limit response_metadata usage_metadata
     """.split()  # noqa: SIM905  # a list of quoted words reads worse
 )
-# Under these names stands a word or number of the machinery.
 _COUNTS = frozenset(
     """
-    batch_size created index input_tokens max_tokens n output_tokens remaining limit retries
-    reset_at temperature timeout total_tokens waited prompt_tokens completion_tokens audio
-    cache_read cache_creation reasoning total_cost cached
+    input_tokens output_tokens total_tokens prompt_tokens completion_tokens audio cache_read
+    cache_creation reasoning total_cost cached cached_tokens reasoning_tokens
     """.split()  # noqa: SIM905  # the same
 )
-_WORDS = frozenset(
+_TABLES_OF_COUNTS = frozenset(
     """
-    _type finish_reason lc model model_name model_provider ls_provider ls_model_name ls_model_type
-    role status type usage_source
+    token_usage usage usage_metadata input_token_details output_token_details
+    prompt_tokens_details completion_tokens_details
     """.split()  # noqa: SIM905  # the same
 )
-_NESTED = frozenset(
-    "rate_limit token_usage usage usage_metadata input_token_details output_token_details".split()  # noqa: SIM905  # the same
+# Of what stands beside an answer, and what a call was given: numbers, and words of a known set.
+_NUMBERS_OF_ANSWERS = frozenset({"created", "retries", "waited"})
+_LIMITS = frozenset({"limit", "remaining", "reset_after"})
+_NUMBERS_OF_CALLS = frozenset(
+    """
+    temperature max_tokens n timeout deadline max_retries max_repairs seed stream
+    parallel_tool_calls
+    """.split()  # noqa: SIM905  # the same
 )
+_WORDS_OF_CALLS = frozenset({"_type", "model", "model_name", "system_role", "tool_format"})
+_WORDS: Mapping[str, frozenset[str]] = {
+    "finish_reason": frozenset(
+        """
+        stop length tool_calls content_filter malformed_tool_call max_tokens model_length
+        function_call end_turn stop_sequence tool_use error
+        """.split()  # noqa: SIM905  # the same
+    ),
+    "usage_source": frozenset({"service", "estimated"}),
+    "model_provider": frozenset({"svc"}),
+    "role": frozenset({"user", "assistant", "system", "developer", "tool", "function"}),
+    "status": frozenset({"success", "error"}),
+}
 _LABEL = re.compile(r"[\w.:/-]{1,80}", re.ASCII)
 _DEEPEST = 12
 _MOST = 200
 
 
-def label(value: Any) -> Any:
-    """A word of the machinery as it is; anything else masked."""
-    return value if isinstance(value, str) and _LABEL.fullmatch(value) else masked(value)
+class _Offered:
+    """The names of models and tools that the application has given to a run of this process."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, None] = dict.fromkeys(WINDOWS)
+
+    def add(self, *names: Any) -> None:
+        for name in names:
+            if isinstance(name, str) and name not in self._names:
+                self._names[name] = None
+        while len(self._names) > _MOST_OFFERED:
+            self._names.pop(next(iter(self._names)), None)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+
+_MOST_OFFERED = 2_000
+_OFFERED = _Offered()
+
+
+def offered(event: str, serialized: Any, words: Mapping[str, Any]) -> None:
+    """Takes note of the models and tools that a run begins with: their names may be told."""
+    if event == "on_tool_start" and isinstance(serialized, Mapping):
+        _OFFERED.add(serialized.get("name"))
+    metadata = words.get("metadata") or {}
+    _OFFERED.add(metadata.get("ls_model_name"), metadata.get("ls_provider"))
+    params = words.get("invocation_params")
+    if isinstance(params, Mapping):
+        _OFFERED.add(params.get("model"), params.get("model_name"))
+        tools = params.get("tools")
+        for tool in tools if isinstance(tools, (list, tuple)) else ():
+            inner = tool.get("function", tool) if isinstance(tool, Mapping) else {}
+            _OFFERED.add(inner.get("name") if isinstance(inner, Mapping) else None)
 
 
 def masked(value: Any, depth: int = 0) -> Any:
     """A value as records may hold it."""
-    if value is None or isinstance(value, (bool, UUID)):
+    if value is None:
         return value
     if depth > _DEEPEST:
         return "[...]"
@@ -104,18 +155,60 @@ def masked(value: Any, depth: int = 0) -> Any:
     return f"[a {type(value).__name__}]"
 
 
+def call_words(params: Any) -> Any:
+    """The words of a call: its settings as they are, and the rest masked."""
+    if not isinstance(params, Mapping):
+        return masked(params)
+    kept = {
+        name: value
+        for name, value in params.items()
+        if (name in _NUMBERS_OF_CALLS and isinstance(value, (int, float)))
+        or (name in _WORDS_OF_CALLS and isinstance(value, str) and _LABEL.fullmatch(value))
+    }
+    return {**_mapping({k: v for k, v in params.items() if k not in kept}, 0), **kept}
+
+
 def _mapping(value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
-    return dict(_field(*item, depth + 1) for item in list(value.items())[:_MOST])
+    return {
+        (name if name in _NAMES else mask(str(name))): masked(held, depth + 1)
+        for name, held in list(value.items())[:_MOST]
+    }
 
 
-def _field(name: Any, value: Any, depth: int) -> tuple[str, Any]:
-    counted = isinstance(value, (int, float)) and name in _COUNTS
-    if value is None or counted or (name in _NESTED and isinstance(value, Mapping)):
-        known = name if name in _NAMES | _COUNTS | _WORDS | _NESTED else mask(str(name))
-        return known, value if not isinstance(value, Mapping) else _counts(value)
-    if name in _WORDS:
-        return name, label(value)
-    return (name if name in _NAMES else mask(str(name))), masked(value, depth)
+def _word(name: str, value: Any) -> Any:
+    """A word as it is where it is of those known under this name, or was offered."""
+    known = _WORDS.get(name, _OFFERED)
+    return value if isinstance(value, str) and value in known else masked(value)
+
+
+def _metadata(value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
+    """What stands beside an answer."""
+    made: dict[str, Any] = {}
+    for name, held in list(value.items())[:_MOST]:
+        if name in _TABLES_OF_COUNTS and isinstance(held, Mapping):
+            made[name] = _counts(held)
+        elif name == "rate_limit" and isinstance(held, Mapping):
+            made[name] = {
+                key: held[key] for key in _LIMITS & held.keys() if _is_count(key, held[key])
+            }
+        elif name in _COUNTS | _NUMBERS_OF_ANSWERS and _is_count(name, held):
+            made[name] = held
+        elif name in {"model", "model_name"}:
+            if held in _OFFERED:  # else whoever counts goes by the name that was asked for
+                made[name] = held
+        elif name in _WORDS:
+            made[name] = _word(name, held)
+        else:
+            made |= _mapping({name: held}, depth)
+    return made
+
+
+_MAY_BE_FRACTIONS = frozenset({"waited", "reset_after", "total_cost"})
+
+
+def _is_count(name: str, value: Any) -> bool:
+    kinds = (int, float) if name in _MAY_BE_FRACTIONS else int
+    return isinstance(value, kinds) and not isinstance(value, bool)
 
 
 def _counts(value: Mapping[Any, Any]) -> dict[str, Any]:
@@ -123,7 +216,8 @@ def _counts(value: Mapping[Any, Any]) -> dict[str, Any]:
     return {
         name: _counts(held) if isinstance(held, Mapping) else held
         for name, held in value.items()
-        if name in _COUNTS | _NESTED and isinstance(held, (int, float, Mapping))
+        if (name in _COUNTS and _is_count(name, held))
+        or (name in _TABLES_OF_COUNTS and isinstance(held, Mapping))
     }
 
 
@@ -136,24 +230,25 @@ def _text(content: Any) -> str:
 
 
 def _message(message: BaseMessage, depth: int = 0) -> BaseMessage:
-    """A message of the same kind, with the same id and counts, and without its texts."""
+    """A message of the same kind, with the same counts, and without its texts."""
     own: dict[str, Any] = {
         "content": _text(message.content),
-        "id": message.id,
-        "name": None if message.name is None else label(message.name),
+        "id": masked(message.id),
+        "name": _word("name", message.name),
         "additional_kwargs": _mapping(message.additional_kwargs, depth),
-        "response_metadata": _mapping(message.response_metadata, depth),
+        "response_metadata": _metadata(message.response_metadata, depth),
     }
     if isinstance(message, AIMessage):
-        own["usage_metadata"] = message.usage_metadata
+        usage = message.usage_metadata
+        own["usage_metadata"] = None if usage is None else _counts(usage)
         own["tool_calls"] = [_tool_call(call) for call in message.tool_calls]
         own["invalid_tool_calls"] = [_tool_call(call) for call in message.invalid_tool_calls]
     if isinstance(message, ToolMessage):
-        own["tool_call_id"] = message.tool_call_id
-        own["status"] = message.status
+        own["tool_call_id"] = masked(message.tool_call_id)
+        own["status"] = _word("status", message.status)
         own["artifact"] = masked(message.artifact, depth)
     if isinstance(message, ChatMessage):
-        own["role"] = label(message.role)
+        own["role"] = _word("role", message.role)
     kind = type(message)
     position = getattr(message, "chunk_position", None)
     if position is not None:
@@ -163,7 +258,9 @@ def _message(message: BaseMessage, depth: int = 0) -> BaseMessage:
 
 def _tool_call(call: Mapping[str, Any]) -> dict[str, Any]:
     args: Any = mask(call["args"]) if isinstance(call["args"], str) else _arguments(call["args"])
-    made = {"name": label(call["name"]), "args": args, "id": call["id"], "type": call.get("type")}
+    kind = "invalid_tool_call" if "error" in call else "tool_call"
+    name = _word("name", call["name"])
+    made = {"name": name, "args": args, "id": masked(call["id"]), "type": kind}
     return made | ({"error": mask(call["error"] or "")} if "error" in call else {})
 
 
@@ -173,7 +270,7 @@ def _arguments(args: Any) -> dict[str, str]:
 
 
 def _generation(made: Generation, depth: int = 0) -> Generation:
-    info = None if made.generation_info is None else _mapping(made.generation_info, depth)
+    info = None if made.generation_info is None else _metadata(made.generation_info, depth)
     if isinstance(made, ChatGeneration):
         kind: Any = ChatGenerationChunk if isinstance(made, ChatGenerationChunk) else ChatGeneration
         message = _message(made.message, depth)
@@ -187,7 +284,7 @@ def _generation(made: Generation, depth: int = 0) -> Generation:
 def _result(result: LLMResult, depth: int = 0) -> LLMResult:
     return LLMResult(
         generations=[[_generation(one, depth) for one in many] for many in result.generations],
-        llm_output=None if result.llm_output is None else _mapping(result.llm_output, depth),
+        llm_output=None if result.llm_output is None else _metadata(result.llm_output, depth),
         run=result.run,
     )
 
@@ -231,6 +328,7 @@ def masked_error(error: BaseException, _: int = 0) -> BaseException:
 
 _KINDS: tuple[tuple[Any, Callable[[Any, int], Any]], ...] = (
     (str, lambda value, _: mask(value)),
+    (bool, lambda _, __: "[a boolean]"),
     ((int, float, complex), lambda _, __: "[a number]"),
     (BaseMessage, _message),
     (Mapping, _mapping),

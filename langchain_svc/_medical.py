@@ -42,7 +42,7 @@ EchoMode = Literal["withhold_sentence", "withhold", "show"]
 class MedicalSettings(ServiceSettings):
     """`ServiceSettings` with the address and the key of the medical interface."""
 
-    _sealed: ClassVar[tuple[str, ...]] = (*ServiceSettings._sealed, "patient")  # noqa: SLF001  # our own
+    _not_pickled: ClassVar[tuple[str, ...]] = (*ServiceSettings._not_pickled, "patient")  # noqa: SLF001  # our own
 
     # Never filled from SVC_API_KEY: a key goes only to the interface it was given for.
     api_key: Secret = Field(

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, TypeAdapter, ValidationError
 
 from ._http.call import Limits
-from ._settings import Retries, Seconds, hint, number, renamed
+from ._settings import ALIASES, Retries, Seconds, hint, number, renamed
 from ._structured import ResponseFormat, read_response_format
 from ._tools import Offer, offer
 from ._wire import v1
@@ -101,6 +101,16 @@ def checked(given: Mapping[str, Any]) -> dict[str, Any]:
         except ValueError as error:
             raise SvcRequestError(str(error)) from None
     return {name: _checked(name, value) for name, value in given.items()}
+
+
+def recorded(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What callbacks may be told of the words of a call.
+
+    They are told before the words are checked. So no header is among them, and no unknown word,
+    which may be `api_key`.
+    """
+    known = (_KNOWN | _LANGCHAIN_WORDS | ALIASES.keys()) - {"extra_headers"}
+    return {name: value for name, value in given.items() if name in known}
 
 
 def answer_words(given: Mapping[str, Any]) -> tuple[Offer | None, ResponseFormat | None]:

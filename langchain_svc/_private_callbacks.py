@@ -21,14 +21,14 @@ from uuid import UUID
 from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager, Callbacks
 from langchain_core.runnables.config import RunnableConfig, ensure_config
 
-from ._masks import PIECE, masked
+from ._masks import PIECE, call_words, masked, offered
 
 # -- what one handler gets ------------------------------------------------------------------------
 
 # What says where a run stands among others; the application wrote it for this purpose.
 _PLACE = frozenset(
     """
-    run_id parent_run_id tags metadata name run_type batch_size tool_call_id color end
+    run_id parent_run_id tags metadata name run_type batch_size color end
     """.split()  # noqa: SIM905  # a list of quoted words reads worse
 )
 _KEPT_OF_SERIALIZED = ("lc", "type", "id", "name")
@@ -69,6 +69,8 @@ def _withheld(*_: Any, **__: Any) -> None:
 
 def _passed(event: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
     """The arguments of an event as a handler may see them."""
+    if event.endswith("_start"):
+        offered(event, args[0] if args else None, kwargs)
     makers = _ARGUMENTS.get(event, ())
     further = [masked] * (len(args) - len(makers))
     return (
@@ -83,6 +85,8 @@ def _passed(event: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[
 def _masked_word(name: str, value: Any) -> Any:
     if name == "chunk" and value is not None:
         return _blank_chunk(value)
+    if name == "invocation_params":
+        return call_words(value)
     return masked(value)
 
 

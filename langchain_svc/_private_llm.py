@@ -7,17 +7,16 @@ from pydantic import model_validator
 from typing_extensions import Self
 
 from ._construct import Constructed
-from ._privacy import Privacy, Run, private_runs, set_uncached
+from ._privacy import RUNS, WRAPS, Privacy, Run, private_runs, set_uncached
 
 
 @private_runs(
-    callbacks=("generate", "agenerate"),
-    invoke=Run.now,
-    ainvoke=Run.later,
-    stream=Run.pieces,
-    astream=Run.apieces,
+    wraps_=WRAPS,
+    **RUNS,
     generate=Run.now,
     agenerate=Run.later,
+    generate_prompt=Run.now,
+    agenerate_prompt=Run.later,
 )
 class PrivateLLM(Constructed, BaseLLM):
     """A text model whose runs are private where `privacy` says so."""

@@ -8,16 +8,9 @@ from __future__ import annotations
 
 from langchain_core.language_models import ModelProfile
 
-from ._wire.v1 import ModelRecord
+from ._wire.v1 import WINDOWS, ModelRecord
 
 DEFAULT_MODEL = "svc-turbo"
-
-_WINDOWS = {
-    "svc-turbo": 128_000,
-    "svc-pro": 200_000,
-    "svc-vision": 128_000,
-    "svc-code": 128_000,
-}
 
 # What changes where the images of messages are put into words.
 IMAGES_DESCRIBED = ModelProfile(image_inputs=True, image_url_inputs=True, image_tool_message=True)
@@ -57,10 +50,10 @@ def text_profile(name: str, window: int | None) -> ModelProfile:
 
 def documented_profile(model: str) -> ModelProfile | None:
     """The profile of a model that the document names; None for any other."""
-    window = _WINDOWS.get(model)
+    window = WINDOWS.get(model)
     return None if window is None else text_profile(model, window)
 
 
 def listed_profile(record: ModelRecord) -> ModelProfile:
     """The profile of a model as the service lists it."""
-    return text_profile(record.id, record.context_window or _WINDOWS.get(record.id))
+    return text_profile(record.id, record.context_window or WINDOWS.get(record.id))

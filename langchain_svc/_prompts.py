@@ -80,7 +80,7 @@ class Prompt:
         text = self._cutter.finish()
         self._read.append(text)
         reader: Any = self.call.reader  # a stream's call is read by a TextReader
-        seen = reader.decoder.seen
+        seen = reader.seen
         info = self._info(seen.model, seen.usage, id=seen.id, finish_reason=seen.finish_reason)
         return GenerationChunk(text=text, generation_info=info)
 
@@ -89,11 +89,12 @@ class Prompt:
     ) -> dict[str, Any]:
         head = self.call.head
         headers: Mapping[str, str] = head.headers if head is not None else {}
+        secrets = self.call.request.secrets
         found = {
             "model_name": model or self._options.model,
             **known,
-            "request_id": own_label(headers.get("x-request-id"), self.call.request.secrets),
-            "rate_limit": read_rate_limit(headers, time.time()),
+            "request_id": own_label(headers.get("x-request-id"), secrets),
+            "rate_limit": read_rate_limit(headers, time.time(), secrets),
             "retries": self.call.retries,
             "waited": round(self.call.waited, 3),
         }

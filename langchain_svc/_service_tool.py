@@ -77,11 +77,22 @@ class ServiceTool(PrivateTool, ServiceSettings):
 
     def run(self, tool_input: Any, *args: Any, **kwargs: Any) -> Any:
         """As of every LangChain tool."""
+        self._refuse_settings(kwargs)
         return super().run(_bounded(tool_input), *args, **kwargs)
 
     async def arun(self, tool_input: Any, *args: Any, **kwargs: Any) -> Any:
         """As of every LangChain tool."""
+        self._refuse_settings(kwargs)
         return await super().arun(_bounded(tool_input), *args, **kwargs)
+
+    def _refuse_settings(self, words: dict[str, Any]) -> None:
+        """LangChain tells callbacks all words of a call, and these may be a key or a header."""
+        taken = sorted(words.keys() & ServiceSettings.model_fields.keys())
+        if taken:
+            words.clear()  # they would stand in the frames of the error
+            raise SvcRequestError(
+                f"A call of {self.name} takes no {taken[0]!r}: it is set where the tool is made"
+            )
 
     # LangChain looks at the annotation, which must be this; adapters to others leave config out.
     def _run(self, *texts: str, config: RunnableConfig = None, **given: Any) -> Told:  # type: ignore[assignment]
@@ -169,6 +180,7 @@ class ServiceToolkit(Constructed, BaseToolkit, ServiceSettings):
 
     def _make(self, kind: Callable[..., ServiceTool], **own: Any) -> ServiceTool:
         """A tool of this kind: what both have a word for is handed on."""
+        self._refuse_lost()  # a tool without its patient would ask the model for one
         words = {
             name: getattr(self, name)
             for name in type(self).model_fields

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import os
 import time
 from collections.abc import (
     AsyncGenerator,
@@ -18,6 +19,7 @@ from collections.abc import (
     Sequence,
 )
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
+from urllib.parse import urlsplit
 
 from langchain_core.utils import secret_from_env
 from pydantic import (
@@ -34,16 +36,17 @@ from typing_extensions import Self
 
 from ._http.budget import Budget
 from ._http.call import Call, Limits, Request, origin
-from ._privacy import Privacy
-from ._sealing import Sealed, SealedError, seal, unseal
+from ._privacy import Privacy, refuse_trio
 from ._version import __version__
 from ._wire.body import ACCEPT_ENCODING
+from ._wire.redact import secrets_of
 from .config import (
     ENV_API_KEY,
     Interface,
     check_headers,
     check_key,
     check_proxy,
+    is_loopback,
     require_key,
     require_url,
 )
@@ -131,7 +134,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 # Names of other integrations for what we have, too.
-_ALIASES = {
+ALIASES = {
     "model_name": "model",
     "request_timeout": "timeout",
     "stop_sequences": "stop",
@@ -161,8 +164,8 @@ _HINTS = {
 def renamed(given: Mapping[str, Any], known: Collection[str], owner: str) -> dict[str, Any]:
     """The same with the names that other integrations use replaced by ours."""
     words = dict(given)
-    for theirs in _ALIASES.keys() & given.keys() - set(known):
-        ours = _ALIASES[theirs]
+    for theirs in ALIASES.keys() & given.keys() - set(known):
+        ours = ALIASES[theirs]
         if ours in known:
             if ours in words:
                 raise ValueError(f"{owner} takes {theirs!r} or {ours!r}, which mean the same")
@@ -173,17 +176,6 @@ def renamed(given: Mapping[str, Any], known: Collection[str], owner: str) -> dic
 def hint(name: str, known: Iterable[str]) -> str:
     """What to write instead of a name that is not known."""
     return _HINTS.get(name) or did_you_mean(name, known)
-
-
-def _opened(held: dict[str, Any], name: str) -> bool:
-    """Opens what is sealed, in place; False where this process may not, and it is then left out."""
-    if isinstance(held[name], Sealed):
-        try:
-            held[name] = unseal(held[name])
-        except SealedError:
-            held[name] = None
-            return False
-    return True
 
 
 class ServiceSettings(BaseModel):
@@ -233,7 +225,8 @@ class ServiceSettings(BaseModel):
     privacy: Privacy = None
     """"phi" keeps what is sent and answered out of callbacks, traces, errors and caches."""
 
-    _sealed: ClassVar[tuple[str, ...]] = ("api_key", "proxy", "default_headers")
+    # What no pickle carries: it may be kept in a file or sent to another machine.
+    _not_pickled: ClassVar[tuple[str, ...]] = ("api_key", "proxy", "default_headers")
     _lost: tuple[str, ...] = PrivateAttr(default=())
 
     # By origin, since an interface may be spoken to over TLS or through a proxy and another not.
@@ -341,9 +334,19 @@ class ServiceSettings(BaseModel):
             ),
             body=body,
             private=private,
-            secrets=(key,),
+            secrets=self._secrets(key, headers, base_url),
         )
         return Call(request, limits, reader, self._budget)
+
+    def _secrets(self, key: str, more: Mapping[str, str] | None, url: str) -> tuple[str, ...]:
+        """What neither an error nor an answer may repeat of what goes out with a call."""
+        headers = (*self.default_headers.items(), *(more or {}).items())
+        proxy = revealed(self.proxy)
+        if proxy is None and not is_loopback(urlsplit(url).hostname or ""):
+            proxies = tuple(filter(None, map(os.environ.get, _PROXY_VARIABLES)))
+        else:
+            proxies = (proxy,) if proxy else ()
+        return secrets_of(key, headers, proxies)
 
     def _pieces(self, call: Call[Any]) -> Generator[Any, None, None]:
         """The pieces of the answer, blocking."""
@@ -353,6 +356,7 @@ class ServiceSettings(BaseModel):
 
     def _apieces(self, call: Call[Any]) -> AsyncGenerator[Any, None]:
         """The pieces of the answer, on the running event loop."""
+        refuse_trio()
         from ._http.client import arun  # noqa: PLC0415  # httpx is imported at the first call
 
         return arun(call, self._connected(call.request.url), self.http_async_client)
@@ -389,33 +393,45 @@ class ServiceSettings(BaseModel):
             )
         state = super().__getstate__()
         held = dict(state["__dict__"])
-        for name in self._sealed:
-            held[name] = seal(held[name]) if held.get(name) else held.get(name)
-        private = {**(state["__pydantic_private__"] or {}), "_connections": {}}
+        # "per_run" stands for a patient and is none.
+        lost = tuple(n for n in self._not_pickled if held.get(n) and held[n] != "per_run")
+        for name in lost:
+            held[name] = {} if name == "default_headers" else None
+        private = {**(state["__pydantic_private__"] or {}), "_connections": {}, "_lost": lost}
         return {**state, "__dict__": held, "__pydantic_private__": private}
 
     def __setstate__(self, state: dict[Any, Any]) -> None:
-        held = dict(state["__dict__"])
-        lost = [name for name in self._sealed if not _opened(held, name)]
-        if "api_key" in lost:
-            held["api_key"] = self._key_of_environment()
-        super().__setstate__({**state, "__dict__": held})
-        self._lost = tuple(lost)
+        super().__setstate__(state)
+        self.__dict__["api_key"] = self._key_of_environment()
 
     @classmethod
     def _key_of_environment(cls) -> SecretStr | None:
         return cls._check_key(cls.model_fields["api_key"].get_default(call_default_factory=True))
 
     def _refuse_lost(self) -> None:
-        """Says so where a pickle came to a process that may not open its secrets."""
+        """Says so where something did not come out of a pickle and was not given again."""
         names = [name for name in self._lost if not getattr(self, name)]
         if names:
             raise SvcRequestError(
-                f"This {type(self).__name__} was pickled in another process and came without its "
-                f"{' and '.join(names)}, which a pickle holds for that process and its children "
-                "only. Set the key's environment variable here, or give them again: "
-                f"model_copy(update={{{names[0]!r}: ...}})"
+                f"This {type(self).__name__} comes from a pickle, which carries no "
+                f"{' and no '.join(names)}. Set the key's environment variable here, or give what "
+                f"is missing again: model_copy(update={{{names[0]!r}: ...}})"
             )
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy with other settings. Keys, headers and proxies are checked and kept as secrets.
+
+        Raises:
+            ValueError: One of these is not valid.
+        """
+        given = dict(update or {})
+        for name, check in _CHECKED_IN_COPIES.items():
+            if given.get(name) is not None:
+                value = given[name]
+                if name != "default_headers" and isinstance(value, str):
+                    value = SecretStr(value)
+                given[name] = getattr(self, check)(value)
+        return super().model_copy(update=given, deep=deep)
 
     def close(self) -> None:
         """Close all connections. The object stays usable: the next call opens new ones."""
@@ -440,6 +456,16 @@ class ServiceSettings(BaseModel):
         await self.aclose()
 
 
+_CHECKED_IN_COPIES = {
+    "api_key": "_check_key",
+    "proxy": "_check_proxy",
+    "default_headers": "_check_headers",
+}
+_PROXY_VARIABLES = tuple(
+    name
+    for scheme in ("http", "https", "all")
+    for name in (f"{scheme}_proxy", f"{scheme.upper()}_PROXY")
+)
 _FIXED_HEADERS = (
     ("Accept", "*/*"),
     ("Accept-Encoding", ACCEPT_ENCODING),

@@ -141,7 +141,7 @@ class Turn:
 
     def end(self) -> Iterator[ChatGenerationChunk]:
         """The end of a stream; afterwards `call` is None, or the next call to run."""
-        seen = self._reader.decoder.seen
+        seen = self._reader.seen
         parts = self._finish(seen.finish_reason)
         self._account(seen.usage)
         self._next(seen.finish_reason)
@@ -178,14 +178,14 @@ class Turn:
         if not self._named:
             # Once only: LangChain joins the texts of metadata when it adds chunks up.
             self._named = True
-            words["response_metadata"] = self._names(self._reader.decoder.seen.model)
+            words["response_metadata"] = self._names(self._reader.seen.model)
         content = "".join([part.content for part in parts])
         return ChatGenerationChunk(message=AIMessageChunk(content=content, **words))
 
     def _last_chunk(
         self, reason: str | None, id_: str | None, created: int | None
     ) -> ChatGenerationChunk:
-        names = {} if self._named else self._names(self._reader.decoder.seen.model)
+        names = {} if self._named else self._names(self._reader.seen.model)
         metadata = names | self._metadata(reason, id_, created)
         return ChatGenerationChunk(
             message=AIMessageChunk(
@@ -257,11 +257,12 @@ class Turn:
     def _metadata(self, reason: str | None, id_: str | None, created: int | None) -> dict[str, Any]:
         head = self._running.head
         headers: Mapping[str, str] = head.headers if head is not None else {}
+        secrets = self._running.request.secrets
         known = {
             "id": id_,
             "created": created,
-            "request_id": own_label(headers.get("x-request-id"), self._running.request.secrets),
-            "rate_limit": read_rate_limit(headers, time.time()),
+            "request_id": own_label(headers.get("x-request-id"), secrets),
+            "rate_limit": read_rate_limit(headers, time.time(), secrets),
             "retries": self._retries,
             "waited": round(self._waited, 3),
         }

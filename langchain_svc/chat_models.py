@@ -49,8 +49,10 @@ from ._options import (
     Temperature,
     answer_words,
     checked,
+    recorded,
 )
 from ._parts import Wanted
+from ._privacy import Run, private_runs
 from ._profiles import DEFAULT_MODEL, IMAGES_DESCRIBED, documented_profile, listed_profile
 from ._reading import read
 from ._settings import Retries, revealed
@@ -72,6 +74,7 @@ class ListedModel(v1.ModelRecord):
         return listed_profile(self)
 
 
+@private_runs(get_num_tokens_from_messages=Run.now)
 class ChatSvc(TokenCounts, Binding, ImageInputs):
     """A chat model on the service's v1 interface.
 
@@ -218,7 +221,7 @@ class ChatSvc(TokenCounts, Binding, ImageInputs):
             **self._identifying_params,
             "_type": self._llm_type,
             "stop": self.stop if stop is None else stop,
-            **kwargs,
+            **recorded(kwargs),
         }
 
     def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> LangSmithParams:

@@ -1,13 +1,17 @@
 """`ImageStore`: the images of a toolkit, by handles that a model can write.
 
 A model cannot write an image, and what it writes must not open files. So the application puts
-images in and gets handles (`img_1`), tools take handles, and generated images land here too.
+images in and gets handles (`img_1kfxqmzw`), tools take handles, and generated images land here too.
+
+Several users may share a store, and a model may write any handle. So the letters of a handle are
+random, nobody is told the handles of others, and who was not given an image cannot name it.
 """
 
 from __future__ import annotations
 
 import base64
 import re
+import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from io import BytesIO
@@ -31,7 +35,8 @@ if TYPE_CHECKING:
 else:
     Image = Dataset = Sheet = Any  # hints are read at run time too, and Pillow may not be installed
 
-HANDLE = re.compile(r"img_[1-9][0-9]{0,8}", re.ASCII)
+HANDLE = re.compile(r"img_[1-9][0-9]{0,8}[a-z]{0,8}", re.ASCII)
+_LETTERS = "bcdfghjkmnpqrstvwxz"  # which make no words, and none of which looks like a digit
 _LONGEST_PATH = 4096
 _PNG_MODES = frozenset({"1", "L", "LA", "P", "RGB", "RGBA"})
 
@@ -196,11 +201,12 @@ class ImageStore:
         """
         with self._lock:
             found = self._images.get(handle)
-            known = list(self._images)[-10:]
         if found is not None:
             return found
-        there = f"there are: {', '.join(known)}" if known else "the store is empty"
-        raise SvcRequestError(f"There is no image {shown(handle)}; {there}")
+        raise SvcRequestError(
+            f"There is no image {shown(handle)}: copy a handle exactly as it was given. An image "
+            "may also have been removed, or dropped to make room"
+        )
 
     def remove(self, handle: str) -> None:
         """Forget an image.
@@ -260,7 +266,8 @@ class ImageStore:
         return handle in self._images
 
     def __repr__(self) -> str:
-        return f"ImageStore({', '.join(image.handle for image in self)})"
+        # Their handles are for whoever was given them.
+        return f"ImageStore({f'{len(self)} images' if len(self) else ''})"
 
     def __getstate__(self) -> dict[str, Any]:
         with self._lock:
@@ -344,7 +351,7 @@ class ImageStore:
     def _placed(self, image: StoredImage) -> StoredImage:
         self._make_room(image.size)
         self._count += 1
-        handle = f"img_{self._count}"
+        handle = f"img_{self._count}{_random_letters()}"
         self._images[handle] = placed = replace(image, handle=handle)
         return placed
 
@@ -379,6 +386,10 @@ def _stored(
         generated=generated,
         quoted=quoted,
     )
+
+
+def _random_letters() -> str:
+    return "".join(secrets.choice(_LETTERS) for _ in range(8))
 
 
 def _is_file(text: str) -> bool:

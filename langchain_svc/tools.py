@@ -26,6 +26,7 @@ from ._wire import general
 from ._wire import images as pictures
 from ._wire.addresses import AddressError, check_address
 from ._wire.images import Quality, Size, Task
+from ._wire.metadata import without_metadata
 from ._wire.pictures import PictureError, decode
 from .config import ENV_BASE_URL_V1, GENERAL, V1
 from .errors import SvcRequestError
@@ -83,8 +84,8 @@ class AnalyzeArguments(Arguments):
     """What `svc_analyze_image` takes."""
 
     image: str = Field(
-        description="The image: a handle such as img_1, or a public http(s) address, or base64. "
-        "Prefer the handle. Paths of files are not read."
+        description="The image: its handle (img_...), copied exactly, or a public http(s) address, "
+        "or base64. Prefer the handle. Paths of files are not read."
     )
     task: Task = Field(
         description="describe: say what the image shows. ocr: read the text in it. detect: list "
@@ -157,7 +158,7 @@ class SvcTranslate(GeneralSettings, ServiceTool):
         return Job(call, process)
 
 
-_TAKEN = "The image must be a handle such as img_1, a public http(s) address or base64"
+_TAKEN = "The image must be a handle (img_... as it was given), a public http(s) address or base64"
 
 
 class SvcAnalyzeImage(VisionSettings, ServiceTool):
@@ -171,8 +172,8 @@ class SvcAnalyzeImage(VisionSettings, ServiceTool):
     name: str = "svc_analyze_image"
     description: str = (
         "Look at an image: describe it, read the text in it, find objects and faces, or judge "
-        "whether it is safe to show. Give the handle that the image has in this conversation, "
-        "such as img_1."
+        "whether it is safe to show. Give the handle (img_...) that the image has in this "
+        "conversation, copied exactly."
     )
     args_schema: Any = AnalyzeArguments
 
@@ -199,16 +200,14 @@ class SvcAnalyzeImage(VisionSettings, ServiceTool):
                 return check_address(text)
             data = decode(text, self.max_inline_bytes)
             self.images.look(data)
+            bare = without_metadata(data)
         except AddressError as error:
             raise SvcRequestError(
                 f"The image's address is not passed on: {error}. {_TAKEN}"
             ) from None
         except PictureError as error:
-            known = ", ".join(stored.handle for stored in self.images) or "none yet"
-            raise SvcRequestError(
-                f"{_TAKEN}; files are not read. As base64, {error}. Handles: {known[-200:]}"
-            ) from None
-        return base64.b64encode(data).decode()
+            raise SvcRequestError(f"{_TAKEN}; files are not read. As base64, {error}") from None
+        return base64.b64encode(bare).decode()
 
 
 class SvcGenerateImage(GeneralSettings, ServiceTool):
@@ -222,7 +221,7 @@ class SvcGenerateImage(GeneralSettings, ServiceTool):
     name: str = "svc_generate_image"
     description: str = (
         "Make a new image from a description. Use it only when an image is asked for. Gives a "
-        "handle such as img_1, by which other tools take the image."
+        "handle (img_...), by which other tools take the image."
     )
     api: Literal["v1", "general"] = "v1"
     """Which interface to ask. The general one makes one image at a time."""

@@ -28,7 +28,7 @@ from langchain_tests.conftest import base_vcr_config
 from peers import MARKED_KEY
 from vcr.cassette import Cassette
 
-from langchain_svc import ChatSvc, __version__
+from langchain_svc import ChatSvc, __version__, images
 from langchain_svc.sandbox import Sandbox
 
 # -- the environment ------------------------------------------------------------------------------
@@ -46,6 +46,20 @@ def clean_environment(monkeypatch):
     for name in list(os.environ):
         if _MEDDLING.fullmatch(name):
             monkeypatch.delenv(name)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def plain_handles():
+    """The handles of images are img_1, img_2, so that tests can name them and cassettes match."""
+    random_letters, images._random_letters = images._random_letters, str
+    yield random_letters
+    images._random_letters = random_letters
+
+
+@pytest.fixture
+def random_handles(monkeypatch, plain_handles):
+    """The handles are those that users get."""
+    monkeypatch.setattr(images, "_random_letters", plain_handles)
 
 
 @pytest.fixture(autouse=True)

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import json
+import pickle
 import socket
 import threading
 
 import httpx
 
 from langchain_svc import ChatSvc
+
+
+def thawed(thing, *further):
+    """What comes out of a pickle, with its key and further settings given again."""
+    again = pickle.loads(pickle.dumps(thing))
+    return again.model_copy(update={name: getattr(thing, name) for name in ("api_key", *further)})
+
 
 MARKED_KEY = "sk-MARKED-KEY-93417"  # which is looked for where no key may be
 

@@ -3,7 +3,6 @@
 import asyncio
 import copy
 import json
-import pickle
 import re
 
 import pytest
@@ -12,6 +11,7 @@ from langchain_core.callbacks import get_usage_metadata_callback
 from langchain_core.messages import AIMessageChunk
 from langchain_core.runnables import RunnableLambda, RunnableParallel
 from langgraph.graph import END, START, MessagesState, StateGraph
+from peers import thawed
 from rich.console import Console
 
 from langchain_svc import (
@@ -511,7 +511,7 @@ def test_table_shows_tokens_of_which_only_the_sum_is_known(sandbox, chat, usage)
     [
         copy.deepcopy,
         lambda model: model.model_copy(deep=True),
-        lambda model: pickle.loads(pickle.dumps(model)),
+        thawed,
     ],
 )
 def test_a_model_that_holds_a_handler_can_be_copied(sandbox, usage, copied):

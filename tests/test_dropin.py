@@ -43,6 +43,7 @@ from langchain_core.runnables.history import RunnableWithMessageHistory
 from langchain_core.tracers.base import BaseTracer
 from langchain_tests.utils.stream_lifecycle import assert_valid_event_stream
 from langgraph.graph import END, START, MessagesState, StateGraph
+from peers import thawed
 from pydantic import SecretStr
 
 import langchain_svc
@@ -708,7 +709,8 @@ async def test_graph_streams_tokens(sandbox, chat):
 # -- copies, other processes, saved models ----------------------------------------------------------
 
 
-def test_pickled_to_another_process(sandbox, chat):
+def test_pickled_to_another_process(sandbox, chat, monkeypatch):
+    monkeypatch.setenv("SVC_API_KEY", sandbox.v1["api_key"])  # a pickle carries no key
     here = chat.invoke("Hello")  # so that there are connections, which must stay behind
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=spawn) as pool:
@@ -738,7 +740,7 @@ def test_errors_come_back_from_another_process(sandbox):
         copy.deepcopy,
         ChatSvc.model_copy,
         lambda model: model.model_copy(deep=True),
-        lambda model: pickle.loads(pickle.dumps(model)),
+        thawed,
         lambda model: copy.deepcopy(PROMPT | model).last,
     ],
 )

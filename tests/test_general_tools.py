@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import copy
 import json
-import pickle
 from io import BytesIO
 
 import httpx
@@ -15,6 +14,7 @@ from langchain_core.load import dumps
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import ToolException
 from peers import MARKED_KEY as KEY
+from peers import thawed
 from PIL import Image
 from pydantic import ValidationError
 
@@ -81,6 +81,43 @@ def test_a_handle_sends_the_bytes_and_an_address_the_address(box, kit):
         call(tool, image=handle, task="describe").status for handle in ("img_1", " img_2 ")
     ] == ["success"] * 2
     assert [r.json["image"] for r in box.requests] == [B64, "https://example.com/a.png"]
+
+
+def test_an_image_in_the_arguments_is_sent_without_what_is_beside_the_picture(box, kit):
+    exif, file = Image.Exif(), BytesIO()
+    exif[0x010E] = "Zebulon in Xanadu"
+    Image.new("RGB", (8, 8), "red").save(file, "JPEG", exif=exif)
+    data = file.getvalue() + b"PK\x03\x04 a second file"
+    written = base64.b64encode(data).decode()
+    for image in (written, f"data:image/jpeg;base64,{written}"):
+        assert call(kit.get_tools()[1], image=image, task="describe").status == "success"
+        sent = base64.b64decode(box.requests[-1].json["image"])
+        assert b"Zebulon" in data and b"Zebulon" not in sent and b"second file" not in sent
+        kept = kit.images.get(kit.images.add(data)).data
+        assert sent == kept  # as by a handle
+        with Image.open(BytesIO(sent)) as picture:
+            assert picture.size == (8, 8)
+
+
+@pytest.mark.usefixtures("random_handles")
+def test_no_error_lists_the_images_of_others(kit):
+    handle = kit.images.add(PNG)
+    for image in ("img_1", "img_99", "/etc/passwd", "xyz", B64[:-8]):
+        made = call(kit.get_tools()[1], image=image, task="describe")
+        assert made.status == "error" and handle not in made.content
+    assert call(kit.get_tools()[1], image=handle, task="describe").status == "success"
+
+
+@pytest.mark.usefixtures("random_handles")
+def test_an_agent_finds_its_image_by_such_a_handle(box, kit):
+    create_agent = pytest.importorskip("langchain.agents").create_agent
+    with svc.ChatSvc(**box.v1) as model:
+        agent = create_agent(model, kit.get_tools()[1:])
+        asked = "Generate an image of a red circle, then describe the image."
+        said = agent.invoke({"messages": [("user", asked)]})["messages"]
+    used = [call for turn in said for call in getattr(turn, "tool_calls", ())]
+    assert [call["name"] for call in used] == ["svc_generate_image", "svc_analyze_image"]
+    assert used[1]["args"]["image"] == next(iter(kit.images)).handle
 
 
 # -- what comes back -------------------------------------------------------------------------------
@@ -358,13 +395,13 @@ def test_the_schema_is_plain_json_schema(kit):
 
 def test_copies_and_pickles_of_a_toolkit_work(kit):
     kit.images.add(PNG)
-    for other in (copy.deepcopy(kit), pickle.loads(pickle.dumps(kit))):
+    for other in (copy.deepcopy(kit), thawed(kit)):
         with other:
             assert other.images.get("img_1").data == PNG
             assert call(other.get_tools()[1], image="img_1", task="describe").status == "success"
-    tool = pickle.loads(pickle.dumps(kit.get_tools()[0]))
+    tool = thawed(kit.get_tools()[0])
     assert call(tool, text="x", target="es").status == "success"
-    tool._shared.close()
+    tool.close()
 
 
 # -- the toolkit -----------------------------------------------------------------------------------

@@ -183,7 +183,7 @@ TASKS = "'detect', 'ocr', 'moderate' or 'describe'|must be a text"
 SIZES, QUALITIES = "1024x1024|must be a text", "'standard' or 'hd'|must be a text"
 ARGUMENTS = [
     ("svc_translate", "text", [*NO_TEXT, None], TEXT), ("svc_translate", "target", [*NO_WORD, None, "Spanish", "es\n", "../es"], CODE), ("svc_translate", "source", [*NO_WORD, "english!"], CODE),
-    ("svc_analyze_image", "image", [*NO_IMAGE, None], "img_1|must be a text"), ("svc_analyze_image", "task", [*NO_ENUM, None], TASKS),
+    ("svc_analyze_image", "image", [*NO_IMAGE, None], "as it was given|must be a text"), ("svc_analyze_image", "task", [*NO_ENUM, None], TASKS),
     ("svc_generate_image", "prompt", [*NO_TEXT, None], TEXT), ("svc_generate_image", "size", NO_ENUM, SIZES), ("svc_generate_image", "quality", NO_ENUM, QUALITIES), ("svc_generate_image", "n", [*NO_NUMBER, 0, 5, 2.0], "whole number from 1 to 4"),
     ("on general", "prompt", [*NO_TEXT, None], TEXT), ("on general", "size", NO_ENUM, SIZES), ("on general", "quality", NO_ENUM, QUALITIES), ("on general", "n", [1, *NO_NUMBER], "prompt, size, quality"),
     ("svc_medical_consult", "message", [*NO_LINE, None], TEXT), ("svc_medical_consult", "specialty", NO_WORD, WORD), ("svc_medical_consult", "language", NO_WORD, WORD),
@@ -239,7 +239,7 @@ ROWS = [
     ("svc_decision_support", {"symptoms": ["x"], "specialty": "x", "vital_signs": {"temperature": 98.6}}, "Fahrenheit"), ("svc_decision_support", {"symptoms": ["x"], "specialty": "x", "vital_signs": {"systolic": 80, "diastolic": 120}}, "exchanged"),
     ("svc_medical_consult", {"message": "x" * 20_001}, "at most 20,000 characters"), ("svc_medical_consult", {"message": "x", "patient_context": {"ZAP": 1}}, "does not have"),
     ("svc_cancer_risk", {"symptoms": "x", "patient_age": 300}, "130 or less"), ("svc_cancer_risk", {"symptoms": "x", "images": [B64] * 9}, "at most 8"), ("svc_cancer_risk", {"symptoms": "x", "images": [HUGE]}, "at most 8 MB"),
-    ("svc_cancer_risk", {"symptoms": "x", "images": ["https://example.com/a.png"]}, "paths and addresses are not read"), ("svc_analyze_image", {"image": "img_9", "task": "ocr"}, "img_1"), ("svc_analyze_image", {"image": "/etc/passwd", "task": "ocr"}, "files are not read"),
+    ("svc_cancer_risk", {"symptoms": "x", "images": ["https://example.com/a.png"]}, "paths and addresses are not read"), ("svc_analyze_image", {"image": "img_9", "task": "ocr"}, "exactly as it was given"), ("svc_analyze_image", {"image": "/etc/passwd", "task": "ocr"}, "files are not read"),
 ]  # fmt: skip
 
 

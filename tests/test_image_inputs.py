@@ -12,6 +12,7 @@ import httpx
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tracers.base import BaseTracer
+from peers import thawed
 from PIL import Image
 
 from langchain_svc import (
@@ -483,9 +484,9 @@ def test_copies_share_the_images_and_deep_copies_do_not(sandbox, seeing):
     message = HumanMessage([image(RED)])
     seeing.invoke([message])
     seeing.model_copy(update={"temperature": 0.0}).invoke([message])
-    with copy.deepcopy(seeing) as apart, pickle.loads(pickle.dumps(seeing)) as thawed:
+    with copy.deepcopy(seeing) as apart, thawed(seeing) as moved:
         apart.invoke([message, HumanMessage([image(BLUE)])])
-        thawed.invoke([message])
+        moved.invoke([message])
     assert looked(sandbox) == [RED, BLUE]
     assert len(seeing.images) == 1
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import pickle
+import re
 import struct
 import threading
 import zlib
@@ -105,7 +106,7 @@ def test_base64_in_its_forms():
 # -- addresses -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("url", ["https://example.com/a.png", "http://example.com", "https://sub.example.co.uk:8443/a%20b?c=d&e=f#g", "https://8.8.8.8/a", "https://[2606:4700::1111]/a", "https://EXAMPLE.com/a", "https://example.com./a", "https://xn--bcher-kva.example/a"])  # fmt: skip
+@pytest.mark.parametrize("url", ["https://example.com/a.png", "http://example.com", "https://sub.example.co.uk:8443/a%20b?c=d&e=f#g", "https://8.8.8.8/a", "https://[2606:4700::1111]/a", "https://EXAMPLE.com/a", "https://example.com./a", "https://xn--bcher-kva.example/a", "https://168.63.129.17/", "https://contest.net/", "https://ts.network/", "https://example.com:80/"])  # fmt: skip
 def test_public_addresses(url):
     assert check_address(url) == url
 
@@ -117,6 +118,9 @@ NEARLY_PUBLIC = [
     "https://[fec0::1]/", "https://[5f00::1]/", "https://[8000::1]/",
     "https://010.8.8.8/", "https://01.1.1.1/", "https://8.8.2056/", "https://0x08.8.8.8/", "https://134744072/",
     "https://localhost.localdomain/", "https://api.default.svc/",
+    "https://168.63.129.16/metadata", "https://192.0.0.192/", "https://192.0.0.9/", "https://192.88.99.1/", "https://[3fff::1]/", "https://[3fff:fff::1]/",
+    "https://example.com:0/", "https://[::ffff:168.63.129.16]/", "https://[2002:a83f:8110::]/",
+    *[f"https://api.{end}/" for end in ("private", "intra", "consul", "default", "test", "onion", "invalid", "example.ts.net", "TS.NET.")],
 ]  # fmt: skip
 
 
@@ -204,11 +208,23 @@ def test_save_and_remove(tmp_path):
     assert store.save("img_1", tmp_path / "a.png").read_bytes() == made()
     store.remove("img_1")
     for use in (store.get, store.remove):
-        with pytest.raises(svc.SvcRequestError, match="the store is empty"):
+        with pytest.raises(svc.SvcRequestError, match="There is no image 'img_1'"):
             use("img_1")
     assert store.add(made()) == "img_2"  # never the same handle again
-    with pytest.raises(svc.SvcRequestError, match="there are: img_2"):
+    with pytest.raises(svc.SvcRequestError, match="There is no image 'img_1'") as caught:
         store.get("img_1")
+    assert "img_2" not in str(caught.value)  # it may be another user's
+
+
+@pytest.mark.usefixtures("random_handles")
+def test_handles_cannot_be_guessed():
+    stores = [svc.ImageStore() for _ in range(50)]
+    handles = [store.add(made()) for store in stores]
+    assert len(set(handles)) == 50
+    assert all(re.fullmatch(r"img_1[a-z]{8}", handle) for handle in handles)
+    assert all(handle in store for handle, store in zip(handles, stores, strict=True))
+    assert "img_1" not in stores[0] and handles[1] not in stores[0]
+    assert handles[0] not in repr(stores[0])
 
 
 def test_the_oldest_generated_images_make_room():
@@ -264,7 +280,7 @@ def test_pickles():
     again = pickle.loads(pickle.dumps(store))
     assert again.get("img_1") == store.get("img_1")
     assert again.add(made()) == "img_2"
-    assert repr(again) == "ImageStore(img_1, img_2)"
+    assert repr(again) == "ImageStore(2 images)"
 
 
 def test_the_contact_sheet(tmp_path):

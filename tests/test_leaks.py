@@ -10,23 +10,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import copy
-import dataclasses
 import gzip
 import io
 import json
 import logging
 import multiprocessing
-import os
 import pickle
 import socket
-import subprocess
-import sys
 import traceback
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import httpx
 import pytest
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.load import dumps
 from langchain_core.tools import BaseTool, ToolException
 from langchain_core.tracers.base import BaseTracer
@@ -36,7 +33,6 @@ from rich.console import Console
 from rich.traceback import Traceback
 
 import langchain_svc as svc
-from langchain_svc._sealing import SealedError, seal, unseal
 from langchain_svc.sandbox import Sandbox
 
 KEY = "sk-MARKEDKEY-9aQ"
@@ -441,47 +437,77 @@ def test_no_view_of_an_object_tells_its_key_or_its_patient(door):
     thing._connected("http://127.0.0.1:1")  # so that there is something to leave behind
     clean(RECORDS, views(thing))
     again = pickle.loads(pickle.dumps(thing))
-    assert again.api_key.get_secret_value() == KEY
-    assert getattr(again, "patient", None) == getattr(thing, "patient", None)
+    clean(RECORDS, f"{vars(again)}{again.__pydantic_private__}")
+    assert (again.api_key, again.proxy, again.default_headers) == (None, None, {})
 
 
-def test_a_pickle_works_in_children_and_says_what_it_lacks_elsewhere(tmp_path):
+def test_a_pickle_reads_the_key_from_the_environment_and_says_what_it_lacks(monkeypatch):
     with Sandbox() as box:
-        model = svc.ChatSvc(**box.v1, default_headers={"X-Team": KEY})
-        (tmp_path / "model").write_bytes(pickle.dumps(model))
-        with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        pickled = pickle.dumps(svc.ChatSvc(**box.v1, default_headers={"X-Team": KEY}))
+        with pytest.raises(svc.SvcRequestError, match="no api_key and no default_headers"):
+            pickle.loads(pickled).invoke("Hello")
+        monkeypatch.setenv("SVC_API_KEY", box.v1["api_key"])
+        again = pickle.loads(pickled)
+        with pytest.raises(svc.SvcRequestError, match="pickle, which carries no default_headers"):
+            again.invoke("Hello")
+        again = again.model_copy(update={"default_headers": {"X-Team": "x"}})
+        spawn = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(1, mp_context=spawn) as pool, svc.ChatSvc(**box.v1) as model:
             assert pool.submit(svc.ChatSvc.invoke, model, "Hello").result(60).text
-        code = (
-            "import pickle, sys\n"
-            "from langchain_svc import SvcRequestError\n"
-            f"model = pickle.load(open({str(tmp_path / 'model')!r}, 'rb'))\n"
-            "try: model.invoke('Hello')\n"
-            "except SvcRequestError as error: print(error)\n"
-            "print(model.model_copy(update={'default_headers': {'X-Team': 'x'}}).invoke('Hello').text)"
-        )
-        for key in ("", box.v1["api_key"]):
-            done = subprocess.run(  # noqa: PLW1510  # it fails where it has no key
-                [sys.executable, "-c", code],
-                env={**os.environ, "SVC_API_KEY": key},
-                capture_output=True,
-                text=True,
-            )
-            lacks = "api_key and default_headers" if not key else "its default_headers"
-            assert lacks in done.stdout
-            assert (done.returncode == 0) is bool(key)
-            assert ("This is the sandbox" in done.stdout) is bool(key)
+        assert "This is the sandbox" in again.invoke("Hello").text
+        again.close()
 
 
-def test_what_is_sealed_is_opened_by_this_process_only(monkeypatch):
-    sealed = [seal(KEY * n) for n in (1, 9, 1)]
-    clean(KEYS, *map(repr, sealed), str(pickle.dumps(sealed)))
-    assert sealed[0].hidden != sealed[2].hidden
-    assert [unseal(one) for one in sealed] == [KEY, KEY * 9, KEY]
-    broken = dataclasses.replace(sealed[0], hidden=bytes(16))
-    monkeypatch.setattr(multiprocessing.current_process(), "authkey", b"another")
-    for one in (broken, sealed[0]):
-        with pytest.raises(SealedError):
-            unseal(one)
+def test_a_toolkit_out_of_a_pickle_does_not_go_on_without_its_patient(monkeypatch):
+    monkeypatch.setenv("SVC_MEDICAL_API_KEY", KEY)
+    kit = pickle.loads(pickle.dumps(svc.SvcMedicalToolkit(patient=PATIENT, medical_base_url=URL)))
+    with pytest.raises(svc.SvcRequestError, match="carries no patient"):
+        kit.get_tools()
+    assert kit.model_copy(update={"patient": PATIENT}).get_tools()
+    per_run = svc.SvcMedicalToolkit(patient="per_run", medical_base_url=URL)
+    assert pickle.loads(pickle.dumps(per_run)).get_tools()
+
+
+def test_a_copy_with_another_key_keeps_it_as_a_secret():
+    model = svc.ChatSvc(api_key="k", base_url_v1=URL)
+    proxy = f"http://u:{KEY}@127.0.0.1:1"
+    for update in ({"api_key": KEY}, {"proxy": proxy}, {"default_headers": {"X-Team": KEY}}):
+        copied = model.model_copy(update=update)
+        clean(KEYS, views(copied))
+        clean(KEYS, str({name: held for name, held in vars(copied).items() if name != "default_headers"}))  # fmt: skip
+    assert model.model_copy(update={"api_key": f" {KEY} "}).api_key.get_secret_value() == KEY
+    with pytest.raises(ValueError, match="no HTTP header can carry") as caught:
+        model.model_copy(update={"api_key": KEY + "\n\x00"})
+    clean(KEYS, str(caught.value))
+
+
+class Told(BaseCallbackHandler):
+    def __init__(self):
+        self.told = []
+
+    def on_chat_model_start(self, *args, **words):
+        self.told.append(f"{args}{words}")
+
+    on_llm_start = on_tool_start = on_chain_start = on_chat_model_start
+
+
+@pytest.mark.parametrize("word", ["api_key", "openai_api_key", "extra_headers", "default_headers"])
+def test_a_key_among_the_words_of_a_call_reaches_no_callback(word):
+    given = {word: {"X-Team": KEY} if "headers" in word else KEY}
+    handler = Told()
+    config = {"callbacks": [handler]}
+    closed = {"api_key": "k", "max_retries": 0}
+    model = svc.ChatSvc(**closed, base_url_v1="http://127.0.0.1:1/v1")
+    text = svc.SvcLLM(**closed, base_url="http://127.0.0.1:1")
+    for one in (model, text, model.bind(temperature=0)):
+        with pytest.raises(svc.SvcError):
+            one.invoke("x", config, **given)
+    tool = svc.SvcTranslate(**closed, base_url="http://127.0.0.1:1")
+    if word in {"api_key", "default_headers"}:
+        with pytest.raises(svc.SvcRequestError, match="set where the tool is made"):
+            tool.invoke({"text": "x", "target": "de"}, config, **given)
+    assert len(handler.told) == 3
+    clean(KEYS, *handler.told)
 
 
 def test_a_placeholder_for_a_key_takes_no_letters_out_of_an_answer():

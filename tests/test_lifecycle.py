@@ -21,6 +21,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from peers import thawed
 
 import langchain_svc as svc
 from langchain_svc.sandbox import Fault, Sandbox
@@ -315,9 +316,7 @@ def test_close_while_another_thread_is_in_a_call(call):
     assert all("20" in end for end in ends if isinstance(end, str))
 
 
-@pytest.mark.parametrize(
-    "again", [lambda m: pickle.loads(pickle.dumps(m)), copy.deepcopy, copy.copy]
-)
+@pytest.mark.parametrize("again", [thawed, copy.deepcopy, copy.copy])
 def test_copies_work(box, model, again):
     model.invoke("warm")
     with again(model) as other:

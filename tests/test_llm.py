@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
-import pickle
 
 import httpx
 import pytest
@@ -14,6 +13,7 @@ from langchain_core.load import dumps, loads
 from langchain_core.outputs import Generation, GenerationChunk
 from langchain_core.prompts import PromptTemplate
 from langchain_core.tracers.base import BaseTracer
+from peers import thawed
 from pydantic import ValidationError
 from test_exports import loaded_by
 
@@ -383,7 +383,7 @@ def test_serialization_without_the_key():
 def test_copies_and_pickles_work(llm):
     for other in (
         copy.deepcopy(llm),
-        pickle.loads(pickle.dumps(llm)),
+        thawed(llm),
         llm.model_copy(update={"temperature": 0.0}),
     ):
         with other:

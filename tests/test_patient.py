@@ -177,7 +177,8 @@ def test_images_come_as_bytes_base64_or_data_uris():
     wrapped = base64.encodebytes(PNG).decode()
     forms = [PNG, bytearray(PNG), plain, wrapped, "data:image/png;base64," + plain]
     forms += ["DATA:image/jpeg;BASE64," + plain]  # a wrong label does not matter
-    assert PatientContext(images=forms).images == (plain,) * len(forms)
+    assert [PatientContext(images=[form]).images for form in forms] == [(plain,)] * len(forms)
+    assert PatientContext(images=forms).images == (plain,)  # none is sent twice
     assert PatientContext(images=[JPEG + b"\0\0"])
 
 

@@ -27,6 +27,7 @@ from langchain_core.runnables import RunnableLambda
 from langchain_core.tracers.base import BaseTracer
 from langchain_core.tracers.context import collect_runs, tracing_v2_enabled
 from langchain_core.tracers.langchain import LangChainTracer
+from langgraph.checkpoint.memory import InMemorySaver
 from langsmith import Client
 from peers import Scripted
 from pydantic import BaseModel, ValidationError
@@ -463,6 +464,18 @@ class Shared(BaseCallbackHandler):
         return 1
 
 
+def test_a_checkpoint_holds_neither_the_key_nor_the_bound_record(box):
+    saver = InMemorySaver()
+    scripted = Scripted(*ANSWERS)
+    toolkit = svc.SvcMedicalToolkit(**box.medical, patient=PATIENT, privacy="phi")
+    agent = create_agent(scripted.model(api_key="sk-MARKED-1"), toolkit.get_tools(), checkpointer=saver)  # fmt: skip
+    agent.invoke(question(), {"configurable": {"thread_id": "1"}})
+    kept = "".join(map(repr, [*saver.list(None), saver.storage, saver.writes, saver.blobs]))
+    assert "warfarin" in kept  # the question is: that is what a checkpoint is for
+    for mark in ("granuloma", "Xerxes", "VX93417", "8.1472639", "MARKED", box.medical["api_key"]):
+        assert mark not in kept, mark
+
+
 # -- masks --------------------------------------------------------------------------------------------
 
 
@@ -516,18 +529,113 @@ def test_a_value_that_holds_itself_or_very_much_ends():
     assert len(masked(list(range(100_000)))) == 200
 
 
-def test_what_tells_how_a_run_went_stays():
-    message = AIMessage(
-        ASKED,
-        id="run-1",
-        tool_calls=[{"name": "svc_decision_support", "args": {}, "id": "call_1"}],
-        usage_metadata={"input_tokens": 1, "output_tokens": 2, "total_tokens": 3},
-        response_metadata={"model_name": "svc-pro", "finish_reason": "stop", "retries": 1},
-    )
-    made = masked(message)
-    assert (made.id, made.usage_metadata) == (message.id, message.usage_metadata)
-    assert made.response_metadata == message.response_metadata
-    assert made.tool_calls[0]["name"] == "svc_decision_support"
+def test_what_tells_how_a_run_went_stays(box):
+    with svc.ChatSvc(**box.v1, privacy="phi") as model:
+        recorder = Handled()
+        answer = model.invoke(ASKED, {"callbacks": [recorder]}, temperature=0.25)
+    told = recorder.message
+    assert told.usage_metadata == answer.usage_metadata
+    kept = {"model_name", "finish_reason", "model_provider", "usage_source", "created", "token_usage"}  # fmt: skip
+    real = answer.response_metadata
+    assert {name: told.response_metadata[name] for name in kept} == {name: real[name] for name in kept}  # fmt: skip
+    limits = {name: real["rate_limit"][name] for name in ("limit", "remaining", "reset_after")}
+    assert told.response_metadata["rate_limit"] == limits
+    assert recorder.params["temperature"] == 0.25 and recorder.params["model"] == model.model
+    assert real["id"] not in repr(told) and answer.id not in repr(told)
+
+
+class Handled(BaseCallbackHandler):
+    """Keeps what begins a run of a model, and the message that ends it."""
+
+    def on_chat_model_start(self, *_, invocation_params, **__):
+        self.params = invocation_params
+
+    def on_llm_end(self, response, **_):
+        self.message = response.generations[0][0].message
+
+
+# A record of a patient has names that LangChain and this package use for other things.
+LOOKALIKES = {
+    "status": "AIDS", "type": "HIV-positive", "role": "widow", "model": "Quixote", "_type": "Quixote",
+    "model_name": "Quixote", "finish_reason": "dead", "usage_source": "Quixote", "lc": "AIDS",
+    "name": "Quixote", "temperature": 39.4242, "n": 39.4242, "limit": 39.4242, "created": 39.4242,
+    "audio": 39.4242, "reasoning": 39.4242, "input_tokens": 39.4242, "usage": {"audio": 39.4242},
+    "rate_limit": {"limit": 39.4242}, "token_usage": {"total_tokens": 39.4242}, "smoker": True,
+    "usage_metadata": {"input_tokens": 39.4242}, "id": "01a2027e-53d4-7178-ab3e-de08eb20c6d2",
+}  # fmt: skip
+TOLD_BY_THEM = ("AIDS", "HIV", "widow", "Quixote", "dead", "39.4242", "True", "01a2027e")
+
+
+def tells_nothing(*texts):
+    for text in texts:
+        assert not [mark for mark in TOLD_BY_THEM if mark in text], text
+
+
+@pytest.mark.parametrize("around", [(), ("response_metadata",), ("messages", "usage_metadata")])
+def test_no_name_of_a_field_makes_a_value_of_a_chain_readable(around):
+    value = dict.fromkeys(around, LOOKALIKES) or LOOKALIKES
+    tracer = Tracer()
+    chain = RunnableLambda(dict) | RunnableLambda(lambda found: [found])
+    chain.with_config(callbacks=PrivateCallbacks()).invoke(value, {"callbacks": [tracer]})
+    runs = [*tracer.runs, *tracer.runs[0].child_runs]
+    assert len(runs) == 3
+    tells_nothing(*(f"{run.inputs}{run.outputs}{run.serialized}" for run in runs))
+
+
+def test_no_name_of_a_reading_makes_it_readable_in_a_tools_run(box):
+    tracer = Tracer()
+    tool = svc.SvcDecisionSupport(**box.medical, privacy="phi")
+    readings = {"systolic": 39.4242, "temperature": 39.4242}
+    tool.invoke({"symptoms": ["AIDS"], "specialty": "oncology", "vital_signs": readings}, {"callbacks": [tracer]})  # fmt: skip
+    (run,) = tracer.runs
+    tells_nothing(f"{run.inputs}{run.outputs}{run.serialized}{run.extra}")
+    assert b'"temperature":39.4242' in box.requests[-1].body
+
+
+def test_names_ids_and_invented_calls_of_messages_are_masked():
+    tracer = Tracer()
+    call = {"name": "Quixote", "args": {"smoker": True}, "id": "AIDS-1"}
+    turns = [
+        HumanMessage("x", name="Quixote", id="AIDS-0"),
+        AIMessage("", tool_calls=[call], name="Quixote", id="HIV", response_metadata=LOOKALIKES),
+        ToolMessage("x", tool_call_id="AIDS-1", name="Quixote"),
+        ChatMessage("x", role="widow"),
+    ]
+    chain = RunnableLambda(list).with_config(callbacks=PrivateCallbacks())
+    chain.invoke(turns, {"callbacks": [tracer]})
+    (run,) = tracer.runs
+    told = f"{run.inputs}{run.outputs}"
+    assert "ToolMessage" in told
+    tells_nothing(told)
+
+
+def test_only_tools_that_were_offered_are_named(box):
+    tracer = Tracer()
+    calls = [f'<tool_call>{{"name": "{name}", "arguments": {{}}}}</tool_call>' for name in ("svc_medical_status", "Quixote")]  # fmt: skip
+    model = Scripted("\n".join(calls)).model(privacy="phi")
+    bound = model.bind_tools([svc.SvcMedicalStatus(**box.medical)])
+    answer = bound.invoke("x", {"callbacks": [tracer]})
+    assert {call["name"] for call in answer.tool_calls} >= {"Quixote"}
+    (run,) = tracer.runs
+    assert "svc_medical_status" in f"{run.outputs}"
+    tells_nothing(f"{run.inputs}{run.outputs}")
+
+
+def test_what_a_service_says_beside_its_answer_is_told_only_if_known():
+    tracer = Tracer()
+    model = Scripted("fine", finish_reason="dead").model(privacy="phi", model="m2")
+    model.invoke("x", {"callbacks": [tracer]})
+    (run,) = tracer.runs
+    tells_nothing(f"{run.inputs}{run.outputs}{run.extra}")
+    assert "'m'" not in f"{run.outputs}" and "'m2'" in f"{run.extra}"
+
+
+def test_a_word_of_a_call_that_nobody_knows_is_masked():
+    tracer = Tracer()
+    with pytest.raises(svc.SvcRequestError, match="does not take"):
+        Scripted().model(privacy="phi").invoke("x", {"callbacks": [tracer]}, type="Quixote")
+    (run,) = tracer.runs
+    tells_nothing(f"{run.inputs}{run.extra}")
 
 
 # -- caches -------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ closes the connection at once if the body was not read to its end.
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import (
     AsyncGenerator,
@@ -44,7 +45,12 @@ def _lost(error: Exception) -> Lost:
         part = part.__cause__ or part.__context__
     if isinstance(error, _TIMEOUTS):
         return Lost("timeout", sent=not isinstance(error, _BEFORE_SENDING))
-    if isinstance(error, (httpx.ConnectError, httpx.ProxyError)):
+    if isinstance(error, httpx.ProxyError):
+        # Behind the status stands what the proxy says, which may be the password it was sent.
+        status = re.match(r"\d{3}(?= )", str(error))
+        said = f"answered {status[0]}" if status else "did not let it through"
+        return Lost("connect", f"the proxy {said}", sent=False)
+    if isinstance(error, httpx.ConnectError):
         return Lost("connect", str(error)[:200], sent=False)
     if isinstance(error, httpx.RemoteProtocolError):
         return Lost("read", "the server broke off or spoke no valid HTTP")

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 from .. import errors
+from .._wire.formats import Seen
+from .._wire.redact import Redactor
 from .._wire.stream import StreamDecoder
 from .._wire.v1 import UnreadableError
 from .call import Head, Lost
@@ -13,20 +16,6 @@ from .call import Head, Lost
 T = TypeVar("T")
 # The reasons for which an answer may rightly be without any text.
 _EMPTY_REASONS = frozenset({"content_filter"})
-
-
-def _without(secrets: tuple[str, ...], data: bytes) -> bytes:
-    """The bytes of an answer without the keys that a service repeats in it.
-
-    What is shorter than any real key, such as the "k" of a test, stands in ordinary words too.
-    """
-    for secret in secrets:
-        if len(secret) >= _SHORTEST_KEY:
-            data = data.replace(secret.encode(), b"[key]")
-    return data
-
-
-_SHORTEST_KEY = 8
 
 
 class TextReader:
@@ -46,26 +35,41 @@ class TextReader:
         self._strict_end = strict_end
         self._texts: list[str] = []
         self._empty = False
+        self._redactor = Redactor()
         self.decoder = StreamDecoder()
 
     def begin(self, head: Head) -> None:
         label = head.headers.get("content-type", "")
+        self._redactor = Redactor(self.secrets)
         self.decoder = StreamDecoder(label, strict_end=self._strict_end)
 
     def feed(self, data: bytes) -> list[str]:
-        return self._hand_on(self.decoder.feed(_without(self.secrets, data)))
+        return self._hand_on(self.decoder.feed(data))
 
     def finish(self) -> list[str]:
-        texts = self._hand_on(self.decoder.finish())
+        texts = self._hand_on(self.decoder.finish(), last=True)
         reason = self.decoder.seen.finish_reason
         self._empty = not self._texts and reason not in _EMPTY_REASONS
         return texts
 
-    def _hand_on(self, texts: list[str]) -> list[str]:
+    def _hand_on(self, texts: list[str], *, last: bool = False) -> list[str]:
         if len(texts) > 1 and self._merge:
             texts = ["".join(texts)]
+        clean = [*map(self._redactor.feed, texts), *([self._redactor.finish()] if last else ())]
+        texts = [text for text in clean if text]
         self._texts += texts
         return texts
+
+    @property
+    def seen(self) -> Seen:
+        """What the stream said beside its text."""
+        seen, clean = self.decoder.seen, self._redactor.value
+        return replace(
+            seen,
+            model=clean(seen.model),
+            id=clean(seen.id),
+            finish_reason=clean(seen.finish_reason),
+        )
 
     @property
     def fault(self) -> str | None:
@@ -119,7 +123,7 @@ class WholeReader(Generic[T]):
 
     def finish(self) -> list[T]:
         try:
-            return [self._parse(_without(self.secrets, b"".join(self._parts)))]
+            return [self._parse(Redactor(self.secrets).body(b"".join(self._parts)))]
         except UnreadableError as error:
             self.fault, self.error = str(error), error.said
             return []

@@ -21,6 +21,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from ..errors import SvcRequestError
+
 ToolFormat = Literal["tags", "fenced"]
 
 
@@ -92,8 +94,19 @@ _NONE_NOW = "The functions that were called above cannot be called any more: ans
 
 
 def dump(value: Any) -> str:
-    """JSON as a prompt shows it: letters stay letters, and delimiters become escapes."""
-    return _DELIMITER.sub(_as_escape, json.dumps(value, ensure_ascii=False, default=str))
+    """JSON as a prompt shows it: letters stay letters, and delimiters become escapes.
+
+    Raises:
+        SvcRequestError: No JSON can say it.
+    """
+    try:
+        text = json.dumps(value, ensure_ascii=False, default=str)
+    except (ValueError, RecursionError):
+        raise SvcRequestError(
+            "A tool, a schema or the arguments of a past call cannot be written as JSON: an "
+            "integer has thousands of digits, or a value holds itself. Leave it out or shorten it"
+        ) from None
+    return _DELIMITER.sub(_as_escape, text)
 
 
 def _as_escape(found: re.Match[str]) -> str:

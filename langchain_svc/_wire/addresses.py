@@ -15,21 +15,22 @@ _LONGEST = 2048
 # The last part begins with a letter, or some resolvers would read the name as a number.
 _NAME = re.compile(r"(?!-)(?:[a-z0-9_-]{1,63}\.)+[a-z][a-z0-9-]{1,62}", re.ASCII)
 _PRIVATE_ENDS = frozenset(
-    (
-        "localhost",
-        "localdomain",
-        "local",
-        "internal",
-        "intranet",
-        "lan",
-        "home",
-        "corp",
-        "arpa",
-        "svc",
-    )
+    """
+    arpa consul corp default home internal intra intranet invalid lan local localdomain localhost
+    onion private svc test
+    """.split()  # noqa: SIM905  # a list of so many quoted words reads worse
 )
+# Names inside somebody's private network, below a public end.
+_PRIVATE_PARTS = (".ts.net",)
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")  # all that IPv6 has given away so far
+# What some releases of Python take for public: clouds' own services and documentation.
+_RESERVED = tuple(
+    map(
+        ipaddress.ip_network,
+        ("168.63.129.16/32", "192.0.0.0/24", "192.88.99.0/24", "3fff::/20"),
+    )
+)
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
@@ -54,10 +55,10 @@ def check_address(url: str) -> str:
         )
     try:
         parts = urlsplit(url)
-        host, _ = parts.hostname, parts.port
+        host, port = parts.hostname, parts.port
     except ValueError:
         raise AddressError("the address has no valid host and port") from None
-    if parts.scheme not in {"http", "https"} or not host:
+    if parts.scheme not in {"http", "https"} or not host or port == 0:
         raise AddressError("the address must look like https://host/path")
     if "@" in parts.netloc:
         raise AddressError("the address must hold no user name and no password")
@@ -73,7 +74,9 @@ def _is_public(host: str) -> bool:
     except ValueError:
         # Nor any of the old forms `127.1`, `0x7f000001` and `010.0.0.1`, which are read in
         # several ways: no name ends in a part that begins with a digit.
-        return bool(_NAME.fullmatch(host)) and host.rpartition(".")[2] not in _PRIVATE_ENDS
+        if not _NAME.fullmatch(host) or host.endswith(_PRIVATE_PARTS):
+            return False
+        return host.rpartition(".")[2] not in _PRIVATE_ENDS
 
 
 def _is_public_address(address: Address) -> bool:
@@ -85,4 +88,6 @@ def _is_public_address(address: Address) -> bool:
             return _is_public_address(inner)
         if address.teredo is not None or address not in _GLOBAL_UNICAST:
             return False
+    if any(address in network for network in _RESERVED):
+        return False
     return address.is_global and not address.is_multicast

@@ -8,6 +8,7 @@ sent, so it passes through `safe_text` before it becomes part of an error.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -15,7 +16,8 @@ from pydantic_core import from_json
 
 from .. import errors
 from .limits import retry_after
-from .spelling import spelled_out, without_key
+from .redact import without_secrets
+from .spelling import spelled_out
 
 _LONGEST_MESSAGE = 1_000
 _LONGEST_QUOTED = 16_000  # with its escapes
@@ -142,7 +144,7 @@ def safe_label(
     if not isinstance(value, str) or not _LABEL.fullmatch(value):
         return None
     # Whole words only: a single digit of a prompt stands in nearly every id of letters and digits.
-    safe = _without_words(value, secrets, "\n".join(private).casefold()) == value
+    safe = _without_words(value, secrets, folded("\n".join(private))) == value
     return value if safe else None
 
 
@@ -150,7 +152,7 @@ def own_label(value: str | None, secrets: Iterable[str]) -> str | None:
     """A short machine word of the server's, such as the id of a request; None for a key."""
     if value is None or not _LABEL.fullmatch(value):
         return None
-    return None if any(secret in value for secret in secrets) else value
+    return value if without_secrets(value, secrets) == value else None
 
 
 _LABEL = re.compile(r"[\w.:/-]{1,80}", re.ASCII)
@@ -189,8 +191,9 @@ def safe_text(text: str, *, secrets: Iterable[str] = (), private: Iterable[str] 
     words that error messages are made of; and so does a number of it that sticks to letters, as
     in 140bpm.
     """
-    text = _without_words(text, secrets, "\n".join(private).casefold())
-    numbers = frozenset(number for sent in private for number in re.findall(r"\d+", sent))
+    sent = folded("\n".join(private))
+    text = _without_words(text, secrets, sent)
+    numbers = frozenset(re.findall(r"\d+", sent))
     if numbers:
         text = _STUCK.sub(lambda found: "[...]" if found[0] in numbers else found[0], text)
     if len(text) > _LONGEST_MESSAGE:
@@ -199,22 +202,50 @@ def safe_text(text: str, *, secrets: Iterable[str] = (), private: Iterable[str] 
 
 
 def _without_words(text: str, secrets: Iterable[str], sent: str) -> str:
-    text = spelled_out(text[:_LONGEST_QUOTED])
-    for secret in secrets:
-        text = without_key(text, secret)
+    text = unicodedata.normalize("NFC", spelled_out(text[:_LONGEST_QUOTED]))
+    text = without_secrets(text, secrets)
     text = " ".join(text[: 4 * _LONGEST_MESSAGE].split())
     if sent:
         words = frozenset(re.split(r"[\W_]+", sent))
+        text = _GROUPED.sub(
+            lambda found: _ungrouped(found) if _ungrouped(found) in words else found[0], text
+        )
         text = _WORD.sub(lambda word: _masked(word[0], sent, words), text)
         text = re.sub(r"\[\.\.\.\](?:\W{0,3}\[\.\.\.\])+", "[...]", text)
     return text
 
 
+def folded(text: str) -> str:
+    """A text as its words are compared: without case and accents, numbers without separators.
+
+    A service may quote García as Garcia, Müller as Mueller and 1500 as 1,500.
+    """
+    if not text.isascii():
+        text = f"{text}\n{text.translate(_UMLAUTS)}"
+    return _GROUPED.sub(lambda found: f"{found[0]} {_ungrouped(found)}", _unmarked(text))
+
+
+def _unmarked(text: str) -> str:
+    if text.isascii():
+        return text.lower()
+    return _ACCENTS.sub("", unicodedata.normalize("NFKD", text)).casefold()
+
+
+def _ungrouped(found: re.Match[str]) -> str:
+    return re.sub(r"\D", "", found[0])
+
+
+# A thousand as 1,000 and 1.000 and 1 000 and 1'000.
+_GROUPED = re.compile(r"(?<!\d)\d{1,3}(?:[,.'\u2019 \u00a0\u202f]\d{3})+(?!\d)")
+_ACCENTS = re.compile(r"[\u0300-\u036f]")
+_UMLAUTS = str.maketrans(
+    {"ä": "ae", "ö": "oe", "ü": "ue", "Ä": "Ae", "Ö": "Oe", "Ü": "Ue", "å": "aa", "ø": "oe"}
+)
 _STUCK = re.compile(r"(?<=[^\W\d_])\d+|\d+(?=[^\W\d_])")
 
 
 def _masked(word: str, sent: str, words: frozenset[str]) -> str:
-    lowered = word.casefold()
+    lowered = _unmarked(word)
     if lowered in _PLAIN_WORDS:
         return word
     parts = [part for part in re.split(r"[\W_]+", lowered) if part not in _PLAIN_WORDS]

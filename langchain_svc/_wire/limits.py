@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 from typing import Any
+
+from .redact import without_secrets
 
 # A plain number above these is a moment, not a delay: no plan has a window of 30 years.
 _EPOCH_MILLISECONDS = 1e12
@@ -95,14 +97,16 @@ def retry_after(status: int, headers: Mapping[str, str], now: float) -> float | 
     return wait
 
 
-def read_rate_limit(headers: Mapping[str, str], now: float) -> dict[str, Any] | None:
+def read_rate_limit(
+    headers: Mapping[str, str], now: float, secrets: Iterable[str] = ()
+) -> dict[str, Any] | None:
     """What the X-RateLimit headers say (v1-api.md, section 8), or None where there are none.
 
     `limit` and `remaining` are whole numbers, `reset_after` seconds and `reset_at` an ISO 8601
-    UTC time, each only where it could be read; `raw` keeps the header texts.
+    UTC time, each only where it could be read; `raw` keeps the header texts without `secrets`.
     """
     raw = {
-        name: headers[f"x-ratelimit-{name}"]
+        name: without_secrets(headers[f"x-ratelimit-{name}"], secrets)
         for name in ("limit", "remaining", "reset")
         if f"x-ratelimit-{name}" in headers
     }

@@ -9,7 +9,6 @@ from urllib.parse import unquote
 _LAYERS = 2  # a text may be escaped for JSON and then for a URL
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|([nrt])|([\"'/]))")
 _CONTROLS = re.compile(r"(?:\x1b\[[\d;]*[A-Za-z]?|[\x00-\x1f\x7f-\x9f\u2028\u2029])+")
-_SHORTEST_PART = 8  # of a key; a service may show its first and last four letters
 
 
 def spelled_out(text: str) -> str:
@@ -25,14 +24,3 @@ def spelled_out(text: str) -> str:
 def _letter(found: re.Match[str]) -> str:
     code, space, itself = found[1] or found[2], found[3], found[4]
     return chr(int(code, 16)) if code else " " if space else itself
-
-
-def without_key(text: str, key: str) -> str:
-    """A text with `[key]` for a key and for every longer part of it, in any case."""
-    least = min(len(key), _SHORTEST_PART)
-    if not least:
-        return text
-    starts = "|".join(re.escape(key[at : at + least]) for at in range(len(key) - least + 1))
-    # Every place where a part begins, and what is left of the last of them.
-    parts = re.compile(rf"(?:(?={starts}).)+.{{{least - 1}}}", re.IGNORECASE | re.DOTALL)
-    return parts.sub("[key]", text)

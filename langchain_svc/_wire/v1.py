@@ -17,6 +17,13 @@ _BOM = b"\xef\xbb\xbf"
 # v1-api.md, section 2: the bounds of a chat completion request.
 LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE = 0.0, 2.0
 DEFAULT_MAX_TOKENS = 2000
+# Section 1: the documented models and how many tokens they take ("128K" read as 128,000).
+WINDOWS = {
+    "svc-turbo": 128_000,
+    "svc-pro": 200_000,
+    "svc-vision": 128_000,
+    "svc-code": 128_000,
+}
 CHAT_FIELDS = frozenset({"model", "messages", "temperature", "max_tokens", "stream"})
 
 

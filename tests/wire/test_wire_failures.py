@@ -115,6 +115,13 @@ def test_a_key_in_the_message_is_masked():
         ("limit is 60 requests per minute", "hello", "limit is 60 requests per minute"),
         ("pulse 140bpm and BP140 of 1400ml", "at a rate of 140", "pulse [...]bpm and BP[...] of 1400ml"),
         ("Straße ÉMILE", "in der straße von Émile", "[...]"),
+        ("no patient Garcia or GARCI\u0301A", "García", "no patient [...] or [...]"),
+        ("no patient Mueller or Muller", "Müller", "no patient [...] or [...]"),
+        ("García is unknown", "Garcia", "[...] is unknown"),
+        ("Strasse is unknown", "Straße", "[...] is unknown"),
+        ("at most 1,500 or 1.500 or 1 500 here", "1500 ml", "at most [...] or [...] or [...] here"),
+        ("at most 1500000 here", "1,500,000 cells", "at most [...] here"),
+        ("limit is 60,000 tokens", "hello", "limit is 60,000 tokens"),
     ],
 )  # fmt: skip
 def test_words_that_were_sent_do_not_come_back(said, sent, shown):

@@ -108,7 +108,7 @@ _FORMS: dict[str, re.Pattern[str]] = {
     "time": re.compile(
         r"\b(?:[01]?\d|2[0-3]):[0-5]\d(?: ?[ap]m)?\b|\b\d{1,2} ?[ap]m\b", re.IGNORECASE
     ),
-    "handle": re.compile(r"\b[a-z]{2,20}_\d{1,9}\b"),
+    "handle": re.compile(r"\b[a-z]{2,20}_\d{1,9}[a-z]{0,8}\b"),
     "code": re.compile(r"\b(?=[\w-]{0,30}\d)(?=[\w-]{0,30}[A-Za-z])[A-Za-z0-9][\w-]{1,40}\b"),
     "variable_expr": re.compile(
         r"(?<![\w.])[\d.]{0,12}[a-z](?:\^|\*\*)\d{1,3}(?:\s?[-+*/]\s?[\w^.]{1,12}){0,12}"

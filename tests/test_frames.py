@@ -1,0 +1,224 @@
+"""With privacy="phi" no frame of an error holds a prompt or an answer, by whatever way it left.
+
+The frames are those of this package and of LangChain; a caller's own variables are his own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import pickle
+import traceback
+
+import pytest
+from langchain_core.load import dumps, loads
+from langchain_core.messages import HumanMessage
+from langchain_core.prompt_values import StringPromptValue
+from langchain_core.runnables import RunnableBinding
+from peers import RawServer, Scripted, response
+from pydantic import BaseModel
+
+import langchain_svc as svc
+
+pytestmark = pytest.mark.filterwarnings("ignore:astream_events version='v1'")
+ASKED = "Zebulon-Quux takes warfarin"
+ANSWERED = "Zebulon-Quux has a granuloma"
+MARKS = ("Zebulon", "Quux", "warfarin", "granuloma")
+
+
+def frames(error):
+    """The frames behind an error with their local variables, and those of its causes."""
+    told = []
+    while error is not None:
+        found = traceback.TracebackException.from_exception(error, capture_locals=True)
+        told += [f"{frame.name}: {frame.locals}" for frame in found.stack if frame.filename != __file__]  # fmt: skip
+        error = error.__cause__ or error.__context__
+    return told
+
+
+def tells_nothing(error):
+    for frame in frames(error):
+        assert not [mark for mark in MARKS if mark in frame], frame[:2000]
+
+
+async def _listed(pieces):
+    return [piece async for piece in pieces]
+
+
+def _run(made):
+    return asyncio.run(made)
+
+
+def _later(use):
+    async def later(runnable, given):
+        return await use(runnable, given)
+
+    return lambda runnable, given: asyncio.run(later(runnable, given))
+
+
+RAISED = {
+    "invoke": lambda r, x: r.invoke(x),
+    "ainvoke": _later(lambda r, x: r.ainvoke(x)),
+    "stream": lambda r, x: list(r.stream(x)),
+    "astream": _later(lambda r, x: _listed(r.astream(x))),
+    "batch": lambda r, x: r.batch([x, x]),
+    "abatch": _later(lambda r, x: r.abatch([x, x])),
+    "batch_as_completed": lambda r, x: list(r.batch_as_completed([x, x])),
+    "abatch_as_completed": _later(lambda r, x: _listed(r.abatch_as_completed([x, x]))),
+    "events v1": _later(lambda r, x: _listed(r.astream_events(x, version="v1"))),
+    "events v2": _later(lambda r, x: _listed(r.astream_events(x, version="v2"))),
+}
+RETURNED = {
+    "batch": lambda r, x: r.batch([x, x], return_exceptions=True),
+    "abatch": _later(lambda r, x: r.abatch([x, x], return_exceptions=True)),
+    "batch_as_completed": lambda r, x: [one for _, one in r.batch_as_completed([x, x], return_exceptions=True)],
+    "abatch_as_completed": _later(lambda r, x: _listed(r.abatch_as_completed([x, x], return_exceptions=True))),
+}  # fmt: skip
+
+
+class Finding(BaseModel):
+    name: str
+
+
+def finding(name: str) -> str:
+    """Note a finding."""
+    return name
+
+
+CHAT = {
+    "model": lambda m: m,
+    "bind": lambda m: m.bind(temperature=0.5),
+    "bind_tools": lambda m: m.bind_tools([finding]),
+    "with_config": lambda m: m.with_config(tags=["t"]),
+    "with_retry": lambda m: m.with_retry(stop_after_attempt=2, wait_exponential_jitter=False),
+    "with_fallbacks": lambda m: m.with_fallbacks([m.bind(temperature=0.1)]),
+    "bind, then all others": lambda m: m.bind_tools([finding]).bind(temperature=0).with_config(tags=["t"]).with_retry(stop_after_attempt=1).with_fallbacks([m]),
+    "json_schema": lambda m: m.with_structured_output(Finding),
+    "function_calling": lambda m: m.with_structured_output(Finding, method="function_calling"),
+    "json_mode": lambda m: m.with_structured_output(Finding, method="json_mode"),
+    "include_raw": lambda m: m.with_structured_output(Finding, include_raw=True),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def refusing():
+    """A service that refuses whatever it is asked, and repeats it."""
+
+    def refuse(connection):
+        said = server.requests[-1].partition(b"\r\n\r\n")[2].decode("utf-8", "replace")
+        body = json.dumps({"error": {"message": said}}).encode()
+        connection.sendall(response(body, status="400 Bad Request"))
+
+    with RawServer(refuse) as server:
+        yield server
+
+
+@pytest.mark.parametrize("use", RAISED.values(), ids=RAISED)
+@pytest.mark.parametrize("make", CHAT.values(), ids=CHAT)
+def test_an_error_of_a_chat_model_has_no_frame_with_the_prompt(refusing, make, use):
+    model = svc.ChatSvc(**refusing.v1, privacy="phi")
+    with model, pytest.raises(svc.SvcBadRequestError) as caught:
+        use(make(model), ASKED)
+    tells_nothing(caught.value)
+
+
+@pytest.mark.parametrize("use", RETURNED.values(), ids=RETURNED)
+@pytest.mark.parametrize("make", CHAT.values(), ids=CHAT)
+def test_an_error_that_a_batch_returns_has_none(refusing, make, use):
+    with svc.ChatSvc(**refusing.v1, privacy="phi") as model:
+        found = use(make(model), ASKED)
+    assert len(found) == 2
+    for one in found:
+        error = one[1] if isinstance(one, tuple) else one
+        assert isinstance(error, svc.SvcBadRequestError)
+        tells_nothing(error)
+
+
+@pytest.mark.parametrize("use", [*RAISED.values(), *RETURNED.values()], ids=[*RAISED, *(f"{name} returned" for name in RETURNED)])  # fmt: skip
+@pytest.mark.parametrize("kind", ["text model", "tool"])
+def test_an_error_of_a_text_model_or_tool_has_none(refusing, kind, use):
+    if kind == "tool":
+        made = svc.SvcMedicalConsult(api_key="k", medical_base_url=refusing.url, privacy="phi", handle_tool_error=False)  # fmt: skip
+        given = {"message": ASKED}
+    else:
+        made, given = svc.SvcLLM(api_key="k", base_url=refusing.url, privacy="phi"), ASKED
+    try:
+        found = use(made, given)
+    except Exception as error:
+        found = [error]
+    assert found
+    for one in found:
+        error = one[1] if isinstance(one, tuple) else one
+        assert isinstance(error, Exception)
+        tells_nothing(error)
+    made.close()
+
+
+TURNS = [HumanMessage(ASKED)]
+METHODS = {
+    "generate": lambda m: m.generate([TURNS]),
+    "agenerate": lambda m: _run(m.agenerate([TURNS])),
+    "generate_prompt": lambda m: m.generate_prompt([StringPromptValue(text=ASKED)]),
+    "agenerate_prompt": lambda m: _run(m.agenerate_prompt([StringPromptValue(text=ASKED)])),
+    "get_num_tokens_from_messages": lambda m: m.get_num_tokens_from_messages(
+        [HumanMessage([{"type": "text", "text": ASKED}, {"type": "image", "url": "https://a/b.png"}])]
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("use", METHODS.values(), ids=METHODS)
+def test_an_error_of_a_further_method_has_none(refusing, use):
+    model = svc.ChatSvc(**refusing.v1, privacy="phi")
+    with model, pytest.raises(svc.SvcError) as caught:
+        use(model)
+    tells_nothing(caught.value)
+
+
+@pytest.mark.parametrize("name", ["json_schema", "function_calling", "json_mode"])
+def test_an_answer_that_does_not_fit_stands_in_no_frame(name):
+    model = Scripted(*[ANSWERED] * 3).model(privacy="phi")
+    with pytest.raises(svc.SvcOutputError) as caught:
+        CHAT[name](model).invoke(ASKED)
+    tells_nothing(caught.value)
+    assert "granuloma" not in repr(vars(caught.value))
+
+
+def test_the_error_beside_a_raw_answer_has_no_frames_either():
+    model = Scripted(*[ANSWERED] * 3).model(privacy="phi")
+    found = CHAT["include_raw"](model).invoke(ASKED)
+    assert found["raw"].text == ANSWERED and found["parsed"] is None
+    tells_nothing(found["parsing_error"])
+
+
+def test_a_private_binding_answers_and_serves_as_any_other():
+    call = '<tool_call>{"name": "finding", "arguments": {"name": "x"}}</tool_call>'
+    model = Scripted(*[call] * 5).model(privacy="phi")
+    bound = model.bind_tools([finding]).with_config(tags=["t"])
+    assert bound.kwargs["tools"] and bound.bound is model and bound.config["tags"] == ["t"]
+    assert bound.invoke(ASKED).tool_calls[0]["args"] == {"name": "x"}
+    assert [one.tool_calls[0]["name"] for one in bound.batch([ASKED, ASKED])] == ["finding"] * 2
+    assert sum(len(piece.tool_call_chunks) > 0 for piece in bound.stream(ASKED)) > 0
+    assert bound.stream_events(ASKED, version="v3").output.tool_calls[0]["name"] == "finding"
+
+
+def test_a_private_binding_can_be_pickled_and_saved(refusing):
+    with svc.ChatSvc(**refusing.v1, privacy="phi") as model:
+        bound = model.bind(temperature=0.5)
+        again = pickle.loads(pickle.dumps(bound))
+        assert type(again) is type(bound) and again.kwargs == {"temperature": 0.5}
+        loaded = loads(
+            dumps(bound),
+            allowed_objects=[RunnableBinding, svc.ChatSvc],
+            valid_namespaces=["langchain_svc"],
+            secrets_map={"SVC_API_KEY": "k"},
+        )
+        assert loaded.kwargs == {"temperature": 0.5} and loaded.bound.privacy == "phi"
+
+
+def test_frames_do_hold_the_prompt_where_nothing_is_private(refusing):
+    """Else this file would prove nothing."""
+    with svc.ChatSvc(**refusing.v1) as model:
+        for name, make in CHAT.items():
+            with pytest.raises(svc.SvcBadRequestError) as caught:
+                make(model).invoke(ASKED)
+            assert any("Zebulon" in frame for frame in frames(caught.value)), name

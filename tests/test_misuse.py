@@ -1,0 +1,56 @@
+"""What callers may do wrong is told as an error of this package, with what to do instead."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+
+import langchain_svc as svc
+
+
+def endless():
+    value = []
+    value.append(value)
+    return value
+
+
+@pytest.mark.parametrize("value", [10**5_000, [{"x": -(10**6_000)}], endless()], ids=["integer", "integer inside", "list in itself"])  # fmt: skip
+def test_arguments_of_a_past_call_that_no_json_can_hold(chat, sandbox, value):
+    call = {"name": "f", "args": {"a": value}, "id": "1"}
+    asked = [HumanMessage("x"), AIMessage("", tool_calls=[call]), ToolMessage("y", tool_call_id="1")]  # fmt: skip
+    with pytest.raises(svc.SvcRequestError, match="cannot be written as JSON"):
+        chat.invoke(asked)
+    assert not sandbox.requests
+
+
+async def _read(pieces):
+    return [piece async for piece in pieces]
+
+
+WAYS = {
+    "ainvoke": lambda one, x: one.ainvoke(x),
+    "astream": lambda one, x: _read(one.astream(x)),
+    "abatch": lambda one, x: one.abatch([x, x]),
+    "events": lambda one, x: _read(one.astream_events(x, version="v2")),
+    "alist_models": lambda one, _: one.alist_models(),
+}
+
+
+@pytest.mark.parametrize(("kind", "way"), [(kind, way) for kind in ("chat", "text", "tool") for way in WAYS if (kind, way) != ("tool", "alist_models")])  # fmt: skip
+def test_on_trio_asynchronous_calls_say_what_to_do(sandbox, kind, way):
+    one = {
+        "chat": lambda: svc.ChatSvc(**sandbox.v1),
+        "text": lambda: svc.SvcLLM(**sandbox.general),
+        "tool": lambda: svc.SvcTranslate(**sandbox.general),
+    }[kind]()
+    given = {"text": "x", "target": "de"} if kind == "tool" else "x"
+    with one, pytest.raises(svc.SvcRequestError, match="to_thread"):
+        trio.run(WAYS[way], one, given)
+
+
+def test_what_it_says_to_do_on_trio_works(chat):
+    async def ask():
+        return await trio.to_thread.run_sync(chat.invoke, "Say exactly: trio")
+
+    assert "trio" in trio.run(ask).text
