@@ -272,6 +272,7 @@ def test_long_answers_are_whole_up_to_the_tools_bound(box):
         said = called(tool, {"message": "hi"})
     shown, _, under = said.content.partition("\n\n")
     *steps, note = shown.split("\n")
+    assert len("\n".join(steps)) > 970
     assert steps == lines.split("\n")[: len(steps)]
     assert re.fullmatch(r"\[[\d,]+ more characters of this result are left out here\]", note)
     assert under == f"{said.artifact.of_record}\n{NOTICE}"

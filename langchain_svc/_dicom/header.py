@@ -86,7 +86,15 @@ def read_kind(source: bytes | bytearray | Dataset) -> tuple[str, str]:
             )
         except Exception:  # noqa: BLE001  # damaged files fail in many ways, and say what they hold
             raise PictureError("its DICOM header is damaged or cut short") from None
-    return _text(read, "Modality"), _text(read, "BodyPartExamined")
+    return _code(read, "Modality"), _code(read, "BodyPartExamined")
+
+
+def _code(header: Dataset, name: str) -> str:
+    """A short text, without the check by pydicom, which logs a value that is no code."""
+    held = header.get_item(name) if name in header else None
+    value: Any = None if held is None else held.value
+    text = value.decode("ascii", "replace") if isinstance(value, bytes) else str(value or "")
+    return text.upper().strip(" \0")
 
 
 # -- text in the picture ---------------------------------------------------------------------------
