@@ -319,8 +319,9 @@ class Recorder(BaseTracer):
         self.runs.append(run)
 
     def text(self):
-        """Everything recorded."""
-        return "".join(run.model_dump_json() for run in self.runs)
+        """Everything recorded, but for the ids of runs, which hold any five digits at times."""
+        text = "".join(run.model_dump_json() for run in self.runs)
+        return re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "", text)
 
 
 ECHO = " ".join(MARKS) + " Zebulonic. 133.71mmHg 88231mg 73bpm 134 <quuxitis> QUUXITIS MAJOR"
