@@ -3,7 +3,7 @@
     python benchmarks/clinical_echo.py [RECORDS] [--show]
 
 Records are drawn at random; guidance and quotations are made up for this file, and worthless as
-medicine. Their words were written in six parts, each before it was ever run, and after each the
+medicine. Their words were written in seven parts, each before it was ever run, and after each the
 rules of `langchain_svc/_wire/echo.py` were changed; docs/assumptions.md has what each showed at
 its first run, which is what new words will show.
 """
@@ -175,6 +175,12 @@ riskLevel: low""",
     """Call 112 if you have chest pain for more than 15 minutes. Chew aspirin 300 mg unless you are allergic. Your doctor may order troponin at 0 and 3 hours. Stop smoking; it halves the risk in 1 year. Lose 5-10 % of your weight.""",
     """Elderly patient with a fall: measure pressure lying and standing (a drop of 20 mmHg systolic or 10 mmHg diastolic counts). Review furosemide, sertraline and amlodipine. Vitamin D 800 units. The patient should use a frame. Osteoarthritis, glaucoma and stroke are contributors.""",
     """Refer the patient within 2 weeks if the lump is larger than 5 cm. The record of the examination should name size and site. Obesity, alcohol and a family history raise her risk only slightly. At 50 to 70 years, mammography every 3 years. MRI for BRCA1 carriers from 30 years.""",
+    """Delirium: look for infection, urinary retention and drugs. Haloperidol 0.5 mg, at most 5 mg in 24 hours; not in Parkinson disease. The patient needs light, sleep and familiar faces. Dementia such as Alzheimer disease is the strongest risk factor. Donepezil 10 mg is continued.""",
+    """Croup in children of 6 months to 3 years. Dexamethasone 0.15-0.6 mg/kg once. Adrenaline 5 ml of 1:1000 nebulised if stridor persists at rest. Discharge after 4 hours without stridor. Intubation is needed in 1 %. A respiratory rate over 50 or SpO2 of 92 % or less is a warning.""",
+    """Ulcerative colitis flare: mesalazine 4.8 g daily, prednisolone 40 mg reduced by 5 mg a week. Six or more stools a day with a pulse over 90, temperature over 37.8 °C or haemoglobin under 10.5 g/dL means admission and hydrocortisone 100 mg four times daily. VTE prophylaxis: enoxaparin 40 mg.""",
+    """Osteoarthritis of the knee: exercise, weight loss, topical NSAIDs. Paracetamol 1 g up to four times daily helps little. Naproxen 500 mg with omeprazole 20 mg for the shortest time. Steroid injections last 4 to 10 weeks. Replace the joint when pain limits life. Obesity doubles the risk.""",
+    """Breast cancer follow-up: mammography every 12 months for 5 years, then by age. Tamoxifen 20 mg for 5-10 years. Recurrence is most frequent in years 2 and 3. Risk level: moderate. Alcohol should be limited to 10 g a day. Depression is screened for at every visit.""",
+    """Epilepsy: levetiracetam 250 mg twice daily, up to 1.5 g. Women of child-bearing age should avoid valproate. No driving for 12 months after a seizure. If a seizure lasts more than 5 minutes, give midazolam 10 mg. Migraine and sleep apnea may mimic it.""",
 ]
 
 # -- sentences that repeat a record ----------------------------------------------------------------
@@ -243,6 +249,11 @@ QUOTES = [
     "{systolic}/{diastolic} mmHg was measured.", "The heart beats {heartRate} times a minute.", "With {temperature} °C there is fever.",
     "Sat {oxygenSaturation}%, RR {respiratoryRate}.", "creatinine: {creatinine}; potassium: {potassium}", "The glucose reading was {glucose} mg/dL.",
     "NB: {risk}.", "{risk} increases your risk.",
+    "The patient ({age}, {sex}) was assessed.", "A {sex} of {age} with a cough.", "Age is {age} years.", "Your {age} years do not matter here.", "At {age}, you are in the screening group.",
+    "{condition} makes this more likely in your case.", "There is {condition} in the history.", "As a person with {condition}, get vaccinated.", "The listed {condition} has been considered.", "{condition}, which you have, is a contraindication.",
+    "The assessment took {condition} into account.", "Background: {condition}.", "{medicine} is part of the current treatment.", "You are prescribed {medicine}.", "The patient already receives {medicine}.", "Given {medicine}, check the INR.",
+    "A blood pressure measurement of {systolic}/{diastolic} is above the goal.", "Pulse: {heartRate}.", "The temperature reached {temperature} °C.", "Oxygen saturation ({oxygenSaturation} %) is too low.", "Respirations {respiratoryRate}/min.",
+    "Creatinine is {creatinine}.", "BNP of {bnp} pg/mL suggests strain.", "K {potassium} mmol/L, glucose {glucose} mg/dL.", "Risk factors: {risk}.", "Your {risk} counts most.",
 ]  # fmt: skip
 
 

@@ -56,7 +56,7 @@ YEARS_OLD = _any(
     r"\s*(?:ans|años|anni|anos|лет|года?|yaşında)\b",
     r"\s?y?/?[MFWmfw]\b(?!\s*\.)(?=[\s,;)]|$)",
 )
-AGE_AND_SEX = _any(r"\b(?:fe)?male,?\s*$|\b(?:wo)?man,\s*$")
+SOMEBODY = _any(r"\b(?:female|male|woman|man|lady|gentleman|patient|you|your|boy|girl)\b")
 MONTHS_OLD = _any(r"[\s-]*months?[\s-]*old\b", r"[\s-]*months?\s+of\s+age\b")
 YEARS = _any(r"\s*(?:years?|yrs?|jahre|y)\b(?!\s+(?:ago|later|earlier|history|of))")
 DURATION = _any(
@@ -91,6 +91,7 @@ _TIED = _any(
     r"|established|long-?standing|regular|home|vorerkrankung\w*|nimmt|bekannte[rsmn]?"
     r"|antécédents?|antecedentes?|anamnese|toma|prend)\b" + _GAP % 6,
     r"\b(?:is|was|are) on\b" + _GAP % 3,
+    r"\bas (?:a|an) (?:person|patient|woman|man) (?:with|on|taking)\b" + _GAP % 3,
     r"^\s*(?:[-*•]\s*)?(?:given|with|on|despite)\b" + _GAP % 4,
     r"year-old\b.*$",
 )
@@ -98,6 +99,11 @@ _OF_ONE_PATIENT = _any(  # what is said of one patient, and not what is to be do
     r"\b(?:you|your|the person|(?:this|the|our) patient(?:['’]s)?|he|she|his|her"
     r"|the (?:chart|file|record))\b"
     r"(?!.*\b(?:should|must|may|can|could|doctor|pharmacist|explain|reassure)\b)"
+)
+_SAID_AFTER = _any(
+    r"^(?!\s*(?:,(?!\s*which)|and\b|or\b))(?!.*\b(?:should|must|may|can|could|doctor|pharmacist)\b)"
+    r".*\b(?:you|your|(?:this|the) patient(?:['’]s)?|his|her|the current|into account)\b",
+    r"^\s*(?:was|were|has been|have been) considered\b",
 )
 _TIED_AFTER = _any(
     r"[\s,:()\]\"']*(?:is|was|are|were|has|have)?\s*(?:also\s+|already\s+|currently\s+)?"
@@ -138,5 +144,6 @@ def is_tied(before: str, after: str) -> bool:
         return not GENERAL.search(before)
     if GENERAL.search(before):
         return False
-    said = _OF_ONE_PATIENT.search(before) and not _PRESCRIBED.search(before)
+    said = _OF_ONE_PATIENT.search(before) or (_SAID_AFTER.search(after) and not _DOSE.search(after))
+    said = said and not _PRESCRIBED.search(before)
     return bool(said or _TIED.search(before))

@@ -22,7 +22,6 @@ from typing import Any, NamedTuple
 
 from .cues import (
     ADVISED,
-    AGE_AND_SEX,
     AGE_LIMIT,
     AGED,
     DURATION,
@@ -35,6 +34,7 @@ from .cues import (
     OF_PATIENT,
     PERSON,
     SEX_LABEL,
+    SOMEBODY,
     WHO_IS,
     YEARS,
     YEARS_OLD,
@@ -299,8 +299,10 @@ class Echo:
             return False
         if AGED.search(before[-30:]):
             return not AGE_LIMIT.search(before)
-        if (WHO_IS.search(before) or AGE_AND_SEX.search(before)) and NO_UNIT.match(after):
-            return True
+        if NO_UNIT.match(after) and (
+            WHO_IS.search(before) or SOMEBODY.search(before[-15:]) or SOMEBODY.search(after[:15])
+        ):
+            return not LIMIT_BEFORE.search(before)
         if YEARS_OLD.match(after):
             return not LIMIT_BEFORE.search(before)
         if not YEARS.match(after) or DURATION.search(before):
