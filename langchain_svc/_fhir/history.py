@@ -9,14 +9,14 @@ from typing import Any
 
 from .bundle import Resource
 from .concepts import NOTHING, Words, codes_of, says_nothing, typed_words, words_of
-from .importing import HISTORY, RISKS, Import
+from .importing import HISTORY, RISKS, Conclusion, Import
 from .observations import is_final, time_of
-from .times import day, days_before
+from .times import OLDEST, day, days_before
 
 _OVER = frozenset({"inactive", "remission", "resolved"})
 _WRONG = frozenset({"refuted", "entered-in-error"})
 _DOUBTED = frozenset({"unconfirmed", "provisional", "differential"})
-_ALLERGIES_FIRST, _PROCEDURES, _CONCLUSIONS = -1, 1, 2  # ranks in the history
+_ALLERGIES_FIRST, _PROCEDURES = -1, 1  # ranks in the history
 _NO_TEXT = "it has no text"
 
 
@@ -143,12 +143,9 @@ def read_report(importing: Import, resource: Resource, report: Any) -> str | Non
         for words in told
         if words
     ]
-    reasons = [
-        importing.take(HISTORY, resource, words, "report: {}", _CONCLUSIONS) for words in found
-    ]
-    if not reasons:
-        return "it has no conclusion"
-    return None if None in reasons else reasons[0]
+    about = codes_of(report.code) or ((name.text,) if name else ())
+    importing.conclusions += [Conclusion(about, made or OLDEST, resource, words) for words in found]
+    return None if found else "it has no conclusion"
 
 
 def read_family(importing: Import, resource: Resource, family: Any) -> str | None:
