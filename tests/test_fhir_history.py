@@ -116,6 +116,16 @@ def test_conclusions_of_reports(made, expected):
     assert sum(record.fhir_report.not_read.values()) + len(reasons(record)) == (not expected)
 
 
+def test_a_bare_code_is_the_last_resort_of_a_conclusion():
+    bare = [{"coding": [{"system": "http://snomed.info/sct", "code": "263654008"}]}]
+    assert taken(report("clear", conclusionCode=bare)).medical_history == (
+        "report: CT Chest: clear",
+    )
+    assert taken(report(conclusionCode=bare)).medical_history == (
+        "report: CT Chest: SNOMED CT 263654008",
+    )
+
+
 def test_of_reports_about_the_same_the_newest_counts():
     xray = concept("36643-5", "XR Chest", "http://loinc.org")
     made = [

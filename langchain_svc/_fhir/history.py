@@ -130,8 +130,12 @@ def read_report(importing: Import, resource: Resource, report: Any) -> str | Non
         return "it was made after the day of the record"
     if window is not None and days > window.days:
         return "older than lab_window allows"
-    told = [words_of(code, importing.identifying) for code in report.conclusionCode or ()]
+    coded = report.conclusionCode or ()
+    worded = [one for one in coded if one.text or any(part.display for part in one.coding or ())]
+    told = [words_of(one, importing.identifying) for one in worded]
     told = told or [typed_words(report.conclusion, importing.identifying)]
+    if not any(told):  # codes alone say little
+        told = [words_of(one, importing.identifying) for one in coded]
     name = words_of(report.code, importing.identifying)
     # The words of a report's name are shown within the entry, so they are judged with it.
     found = [
