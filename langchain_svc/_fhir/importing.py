@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, TypeAlias
 
 from ..errors import SvcRequestError
@@ -19,6 +20,7 @@ from .social import is_social, named_by
 from .subject import Subject, identifying
 
 HISTORY, MEDICATIONS, RISKS = "medical_history", "current_medications", "risk_factors"
+_CONCLUSIONS = 2  # their rank in the history: after all else
 _LONGEST_TYPED = 200  # what is longer is a narrative, which may tell anything of anybody
 
 
@@ -27,6 +29,16 @@ class _Text:
     rank: int
     text: str
     taken: FhirTaken
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """What a report concludes; of those of one subject the newest counts."""
+
+    about: tuple[str, ...]
+    at: datetime
+    resource: Resource
+    words: Words
 
 
 @dataclass
@@ -40,6 +52,7 @@ class Import:
     texts: dict[str, dict[str, _Text]] = field(default_factory=dict)  # by field, then lower case
     measured: list[Measurement] = field(default_factory=list)
     answers: list[Answer] = field(default_factory=list)
+    conclusions: list[Conclusion] = field(default_factory=list)
     taken: list[FhirTaken] = field(default_factory=list)
     left_out: list[FhirLeftOut] = field(default_factory=list)
     not_read: Counter[str] = field(default_factory=Counter)
@@ -66,11 +79,11 @@ class Import:
         reader = readers.get(resource.kind)
         if resource.kind == "Medication":
             return  # read where a statement or request refers to it
-        if resource.kind == "Patient" and self.person:
-            self.leave(resource, "the same is there already")
-            return
         if self.subject.passes_over(resource):
             self.not_read["of other patients"] += 1
+            return
+        if resource.kind == "Patient" and self.person:
+            self.leave(resource, "the same is there already")
             return
         if reader is None or self._is_not_read(resource):
             self.not_read[resource.kind] += 1
@@ -96,7 +109,8 @@ class Import:
             return "it is about somebody or something other than the patient (focus)"
         if resource.kind == "Patient":
             return ""
-        if self.options.social_findings == "leave_out" and is_social(resource.raw):
+        finding = resource.kind in {"Condition", "Procedure"}  # habits are observations
+        if finding and self.options.social_findings == "leave_out" and is_social(resource.raw):
             return "it is a social finding (social_findings='take' takes it)"
         if named_by(self.options.leave_out, resource.raw):
             return "the application leaves it out (leave_out)"
@@ -151,9 +165,21 @@ class Import:
         held[text.lower()] = _Text(rank, text, taken)
         return None
 
+    def _take_conclusions(self) -> None:
+        newest: dict[tuple[str, ...], datetime] = {}
+        for one in self.conclusions:
+            newest[one.about] = max(one.at, newest.get(one.about, one.at))
+        for one in self.conclusions:
+            reason: str | None = "a newer one was taken"
+            if one.at == newest[one.about]:
+                reason = self.take(HISTORY, one.resource, one.words, "report: {}", _CONCLUSIONS)
+            if reason:
+                self.leave(one.resource, reason)
+
     def finish(self, *, further_pages: bool) -> tuple[dict[str, Any], FhirReport]:
         """The words of a `PatientContext`, and the report."""
         options = self.options
+        self._take_conclusions()
         windows = {
             "vital_signs": Window("vital_window", options.vital_window),
             "lab_results": Window("lab_window", options.lab_window),
