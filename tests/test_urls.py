@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import contextlib
+import shutil
+import ssl
+import subprocess
 import traceback
 
 import pytest
@@ -279,3 +284,48 @@ def test_a_proxy_that_speaks_socks_needs_its_package(monkeypatch):
 def test_a_proxy_stays_private():
     model = make(proxy="http://user:s3cret-word@proxy.example:1")
     assert "s3cret" not in repr(model) + str(model) + str(model.model_dump())
+
+
+# -- TLS --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="it makes the certificate")
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_server_whose_certificate_nobody_vouches_for_gets_nothing(tmp_path, asynchronous):
+    made = [
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-days",
+        "1",
+        "-subj",
+        "/CN=127.0.0.1",
+        "-addext",
+        "subjectAltName=IP:127.0.0.1",
+    ]
+    files = [str(tmp_path / "key.pem"), str(tmp_path / "cert.pem")]
+    subprocess.run(["openssl", *made, "-keyout", files[0], "-out", files[1]], check=True, capture_output=True)  # fmt: skip
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(files[1], files[0])
+    read = []
+
+    def answer(connection):
+        connection.settimeout(5)
+        with contextlib.suppress(OSError), context.wrap_socket(connection, server_side=True) as tls:
+            read.append(tls.recv(100))
+
+    with _Bare(answer) as server:
+        url = server.url.replace("http:", "https:")
+        model = svc.ChatSvc(api_key="k", base_url_v1=url, max_retries=0)
+        with model, pytest.raises(svc.SvcConnectionError, match=r"self.signed certificate"):
+            asyncio.run(model.ainvoke("x")) if asynchronous else model.invoke("x")
+    assert server.accepted and not any(read)
+
+
+class _Bare(RawServer):
+    """Hands over each connection before anything is read from it."""
+
+    def _serve(self, connection):
+        self.handle(connection)
