@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.load_server import PIECES, Server, right_answer, served
+from benchmarks.load_server import PIECES, POISON, Server, right_answer, served
 from langchain_svc import ChatSvc, SvcError
 
 LOST = 0.05  # of a job's calls that may fail because their retries ran out
@@ -278,8 +278,63 @@ def many_loops(server: Server, loops: int) -> Outcome:
     return outcome
 
 
+async def an_outage(
+    server: Server, calls: int, at_once: int, seconds: float, wait: float
+) -> Outcome:
+    """Calls through an outage, beside a neighbour of the same key whose prompts always fail."""
+    outcome = Outcome(f"outage of {seconds:g} s, outage_wait={wait:g}, a poisoned neighbour")
+    letter = "o" if wait else "n"
+    prompts = prompts_named(letter, calls)
+    took: list[float] = []
+    gate, over = asyncio.Semaphore(at_once), asyncio.Event()
+    async with ChatSvc(**server.v1, outage_wait=wait) as model, ChatSvc(**server.v1) as poisoned:
+
+        async def poison(number: int) -> None:
+            while not over.is_set():
+                with suppress(SvcError):
+                    await poisoned.ainvoke(f"{POISON}{number}: fail")
+
+        async def ask(prompt: str) -> Any:
+            async with gate:
+                begun = time.perf_counter()
+                try:
+                    return (await model.ainvoke(prompt)).text
+                except SvcError as error:
+                    return error
+                finally:
+                    took.append(time.perf_counter() - begun)
+
+        neighbours = [asyncio.create_task(poison(number)) for number in range(8)]
+        before = server.record()["while_down"]
+        server.plan_outage(calls // 3, seconds)
+        started = time.perf_counter()
+        answers = await asyncio.gather(*map(ask, prompts))
+        outcome.figures["seconds"] = f"{time.perf_counter() - started:.1f}"
+        over.set()
+        await asyncio.gather(*neighbours)
+    failed = sum(isinstance(answer, SvcError) for answer in answers)
+    for prompt, answer in zip(prompts, answers, strict=True):
+        if isinstance(answer, str):
+            outcome.check(f"answer to {prompt}", answer, right_answer(prompt))
+    outcome.figures["calls, failed"] = f"{calls}, {failed}"
+    outcome.figures["longest call"] = f"{max(took):.1f} s"
+    outcome.figures["requests in the outage"] = server.record()["while_down"] - before
+    if wait:
+        outcome.check("failed", failed, 0)
+    return outcome
+
+
 def run(
-    *, calls: int, threaded: int, streams: int, pace: float, loops: int, at_once: int, seed: int
+    *,
+    calls: int,
+    threaded: int,
+    streams: int,
+    pace: float,
+    loops: int,
+    at_once: int,
+    seed: int,
+    outage: float,
+    outage_calls: int,
 ) -> Iterator[Outcome]:
     """All phases, one after the other."""
     with served(0.1, seed) as tenth, served(0.3, seed) as third, served(0.0, seed, pace) as sound:
@@ -289,6 +344,9 @@ def run(
         yield many_generators(sound, streams // 4, seed)
         yield many_loops(sound, loops)
         yield asyncio.run(many_tasks(third, calls // 2, at_once))
+        for wait in (0.0, 4 * outage):
+            held = min(at_once, 32)
+            yield asyncio.run(an_outage(sound, outage_calls, held, outage, wait))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -302,6 +360,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--pace", type=float, default=0.4, help="seconds between two pieces")
     parser.add_argument("--loops", type=int, default=2_000, help="event loops")
     parser.add_argument("--at-once", type=int, default=128, help="calls at once")
+    parser.add_argument("--outage", type=float, default=30, help="seconds that the service is down")
+    parser.add_argument("--outage-calls", type=int, default=3_000, help="calls around the outage")
     parser.add_argument("--seed", type=int, default=1, help="of the faults and the cancellations")
     given = parser.parse_args(arguments)
     wrong = 0

@@ -26,6 +26,7 @@ from typing import Any
 FAILING = ("500", "502", "503", "429", "reset", "inside")
 FAULTS = (*FAILING, "slow")
 SLOW = 0.3  # seconds
+POISON = "poison"  # a prompt of this name always fails
 PIECES = 40  # of a stream
 _NAME = re.compile(r"^(\w+):")
 _LINGER_ZERO = struct.pack("ii", 1, 0)  # closing sends RST
@@ -50,6 +51,19 @@ class Service:
         self.tries: dict[str, list[str]] = {}
         self.left: dict[str, float] = {}  # when the client of an unfinished stream had gone
         self.open = 0
+        self.requests = 0
+        self.outage = (0, 0.0)  # after so many requests, for so many seconds
+        self.down_until = 0.0
+        self.while_down = 0  # requests
+
+    def is_down(self) -> bool:
+        """Whether the planned outage goes on; every request is counted."""
+        self.requests += 1
+        if self.requests == self.outage[0]:
+            self.down_until = time.monotonic() + self.outage[1]
+        down = time.monotonic() < self.down_until
+        self.while_down += down
+        return down
 
     def next_fault(self, name: str) -> str:
         """What happens to the next try of a prompt, written down."""
@@ -60,7 +74,8 @@ class Service:
 
     def record(self) -> dict[str, Any]:
         """Everything that was seen."""
-        return {"tries": self.tries, "left": self.left, "open": self.open}
+        seen = {"tries": self.tries, "left": self.left, "open": self.open}
+        return seen | {"while_down": self.while_down}
 
 
 class Connection(asyncio.Protocol):
@@ -99,6 +114,8 @@ class Connection(asyncio.Protocol):
 
     def answer(self, head: bytes, body: bytes) -> None:
         """Do what the plan says for this try."""
+        if planned := re.match(rb"GET /outage/(\d+)/([\d.]+)", head):
+            self.service.outage = (self.service.requests + int(planned[1]), float(planned[2]))
         if head.startswith(b"GET"):
             self.whole(json.dumps(self.service.record()).encode())
             return
@@ -106,7 +123,10 @@ class Connection(asyncio.Protocol):
         prompt = asked["messages"][-1]["content"]
         named = _NAME.match(prompt)
         name = named[1] if named else prompt
-        fault = self.service.next_fault(name)
+        if self.service.is_down():
+            self.reset()
+            return
+        fault = "500" if name.startswith(POISON) else self.service.next_fault(name)
         if asked.get("stream"):
             self.streaming = name
             self.send("200 OK", "transfer-encoding: chunked\r\ncontent-type: text/event-stream")
@@ -178,6 +198,10 @@ class Server:
             found: dict[str, Any] = json.load(answer)
         found["open"] -= 1  # this one
         return found
+
+    def plan_outage(self, requests: int, seconds: float) -> None:
+        """Be down for so many seconds, after so many more requests."""
+        urllib.request.urlopen(f"{self.url}/outage/{requests}/{seconds}", timeout=10).close()  # noqa: S310  # ours
 
     def expected(self, name: str, max_retries: int) -> list[str]:
         """What must become of a prompt's tries: up to the first that does not fail."""

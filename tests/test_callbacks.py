@@ -377,7 +377,7 @@ ERRORS = {
 @pytest.mark.parametrize("name", ERRORS)
 async def test_errors_by_kind(sandbox, usage, name):
     sandbox.faults = [ERRORS[name]]
-    with ChatSvc(**sandbox.v1, max_retries=0, timeout=0.2) as model:
+    with ChatSvc(**sandbox.v1, max_retries=0, timeout=1.5) as model:
         with pytest.raises(SvcError):
             model.invoke("Hello", config=watched(usage))
         with pytest.raises(SvcError):

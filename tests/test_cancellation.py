@@ -332,7 +332,7 @@ def test_a_cancellation_at_any_step_leaves_nothing(scene, warm):
 
 
 def slow_nonsense(connection):
-    time.sleep(0.4)
+    time.sleep(1.2)
     answer = {"choices": [{"message": {"content": "no idea"}, "finish_reason": "stop"}]}
     connection.sendall(response(json.dumps(answer).encode()))
 
@@ -341,13 +341,13 @@ def slow_nonsense(connection):
 def test_the_tries_of_one_structured_answer_share_the_deadline(stream):
     with (
         RawServer(slow_nonsense) as server,
-        svc.ChatSvc(**server.v1, deadline=0.6, max_repairs=9) as model,
+        svc.ChatSvc(**server.v1, deadline=2.0, max_repairs=9) as model,
     ):
         asked = model.with_structured_output(City)
         started = time.monotonic()
         with pytest.raises(svc.SvcTimeoutError):
             list(asked.stream("Oslo")) if stream else asked.invoke("Oslo")
-        assert time.monotonic() - started < 1.2
+        assert time.monotonic() - started < 10
         assert len(server.requests) == 2
 
 

@@ -77,3 +77,17 @@ async def test_a_cancellation_does_not_wait_for_the_reading(ask):
         await task
     assert asyncio.all_tasks() == {asyncio.current_task()}
     OVER.set()
+
+
+async def test_what_an_error_says_of_a_long_prompt_is_redacted_off_the_event_loop():
+    seen = set()
+    threading.setprofile(lambda frame, *_: seen.add(frame.f_code.co_name))
+    try:
+        error = response(b'{"error": {"message": "No."}}', status="400 Bad Request")
+        with RawServer(lambda connection: connection.sendall(error)) as server:
+            async with svc.ChatSvc(**server.v1) as model:
+                with pytest.raises(svc.SvcBadRequestError):
+                    await model.ainvoke(LONG)
+    finally:
+        threading.setprofile(None)
+    assert "read_failure" in seen

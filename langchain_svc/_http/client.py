@@ -249,7 +249,8 @@ class AsyncLink:
         The end of a long answer, which is read as a whole, and of an error's to a long request,
         whose words are looked for in it, take their time.
         """
-        if reply != b"" or self._size <= LONG:
+        over = reply == b"" or isinstance(reply, Lost)
+        if not over or self._size <= LONG:
             return _advance(steps, reply)
         return await asyncio.to_thread(_advance, steps, reply)
 

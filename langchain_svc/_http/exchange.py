@@ -149,8 +149,9 @@ def _attempt(call: Call[Any], reader: Reader[Any]) -> Generator[Any, Reply, _Fai
         if isinstance(error, TooLargeError):
             refused.is_retryable = False  # it would be too large again
         return _Failure(refused, again=False)
+    verdict = _verdict(call, reader, lost)
     yield CLOSE
-    return _verdict(call, reader, lost)
+    return verdict
 
 
 def _receive(
@@ -208,7 +209,6 @@ def _refusal(
             parts.append(body.feed(data))
     except BodyError:
         pass  # the status tells enough
-    yield CLOSE
     error = call.read_failure(
         head.status,
         head.headers,
@@ -217,5 +217,6 @@ def _refusal(
         secrets=call.request.secrets,
         private=call.request.private,
     )
+    yield CLOSE
     again = head.status in TRANSIENT and (call.limits.resend or head.status not in _OF_GATEWAYS)
     return _Failure(error, again=again, of_service=head.status in TROUBLE)
