@@ -383,6 +383,11 @@ class PatientContext(Demographics):
         ):
             if given not in allowed:
                 raise SvcRequestError(f"{name} is {given!r}; it takes {' or '.join(allowed)}")
+        for name, window in (("vital_window", vital_window), ("lab_window", lab_window)):
+            if window is not None and not (isinstance(window, timedelta) and window >= timedelta()):
+                raise SvcRequestError(f"{name} must be a timedelta of 0 or more, or None")
+        if isinstance(today, datetime):
+            today = today.date()
         lenient = problems == "leave_out"
         options = Options(
             today=today or date.today(),  # noqa: DTZ011  # an age counts in the days of where one is

@@ -113,7 +113,31 @@ def test_only_procedures_that_were_done_count(status):
 def test_conclusions_of_reports(made, expected):
     record = taken(made)
     assert record.medical_history == ((expected,) if expected else ())
-    assert len(reasons(record)) == (not expected)
+    assert sum(record.fhir_report.not_read.values()) + len(reasons(record)) == (not expected)
+
+
+def test_a_bare_code_is_the_last_resort_of_a_conclusion():
+    bare = [{"coding": [{"system": "http://snomed.info/sct", "code": "263654008"}]}]
+    assert taken(report("clear", conclusionCode=bare)).medical_history == (
+        "report: CT Chest: clear",
+    )
+    assert taken(report(conclusionCode=bare)).medical_history == (
+        "report: CT Chest: SNOMED CT 263654008",
+    )
+
+
+def test_of_reports_about_the_same_the_newest_counts():
+    xray = concept("36643-5", "XR Chest", "http://loinc.org")
+    made = [
+        report("Normal", at="2025-06-10"),
+        report("Abnormal", at="2025-05-01"),
+        report("Clear", at="2025-05-02", code=xray),
+    ]
+    record = taken(*made)
+    assert record.medical_history == ("report: CT Chest: Normal", "report: XR Chest: Clear")
+    assert [(one.entry, one.reason) for one in record.fhir_report.left_out] == [
+        (2, "a newer one was taken")
+    ]
 
 
 # -- cancer and its risks ---------------------------------------------------------------------------
@@ -238,6 +262,13 @@ def test_social_findings_are_left_out_unless_asked_for():
     assert [one.entry for one in record.fhir_report.left_out] == [1, 2, 3, 4, 5]
     assert "5 Condition, entries 1, 2, 3, 4, 5: it is a social finding" in str(record.fhir_report)
     assert len(taken(*SOCIAL, *MEDICAL, social_findings="take").medical_history) == 8
+
+
+def test_habits_are_of_the_category_social_history_and_taken():
+    system = "http://terminology.hl7.org/CodeSystem/observation-category"
+    social = [concept("social-history", "Social History", system)]
+    record = taken({**smoking("449868002"), "category": social})
+    assert record.risk_factors == ("daily smoker",)
 
 
 @pytest.mark.parametrize(

@@ -86,6 +86,7 @@ def test_other_forms_of_a_record(form, tmp_path):
     (tmp_path / "whole.json").write_text(as_json(WHOLE))
     (tmp_path / "all.ndjson").write_text(lines + "\n\n")
     (tmp_path / "first.ndjson").write_text("\n".join(map(as_json, RESOURCES[:9])))
+    (tmp_path / "empty.ndjson").write_text("")
     (tmp_path / "second.json").write_text(as_json(searchset(*RESOURCES[9:])))
     given = {
         "list": RESOURCES,
@@ -98,7 +99,7 @@ def test_other_forms_of_a_record(form, tmp_path):
         "lines in bytes": b"\xef\xbb\xbf" + lines.encode(),
         "path": tmp_path / "whole.json",
         "path to lines": tmp_path / "all.ndjson",
-        "paths": [tmp_path / "first.ndjson", tmp_path / "second.json"],
+        "paths": [tmp_path / "first.ndjson", tmp_path / "empty.ndjson", tmp_path / "second.json"],
     }[form]
     assert on_wire(read(given)) == EXPECTED
 
@@ -145,20 +146,37 @@ def test_one_patient_of_a_bulk_export(wanted):
         patient(id=OTHER, gender="male", birthDate="1990-01-01"), condition(display="X", subject=others), observation("8867-4", quantity(61, "/min"), subject=others),
         patient(), condition(subject={"reference": f"Patient/{ID}"}), observation("8867-4", quantity(88, "/min"), subject={"reference": f"Patient/{ID}"}),
     ]  # fmt: skip
+    made.append(patient(id="11111111-0000-4000-8000-000000000001"))
     lines = "\n".join(map(as_json, made))
     record = read(lines, patient=wanted)
     assert on_wire(record) == {
         "age": 61, "sex": "female", "medicalHistory": ("Essential hypertension (disorder)",), "vitalSigns": {"heartRate": 88},
     }  # fmt: skip
-    assert record.fhir_report.not_read == {"of other patients": 3}
+    assert record.fhir_report.not_read == {"of other patients": 4}
     with pytest.raises(
-        svc.SvcRequestError, match=r"2 patients \(entries 0, 3\).*name one with patient="
+        svc.SvcRequestError, match=r"3 patients \(entries 0, 3, 6\).*name one with patient="
     ):
         read(lines)
     with pytest.raises(
-        svc.SvcRequestError, match=r"nothing that is taken \(not read: 6 of other patients"
+        svc.SvcRequestError, match=r"nothing that is taken \(not read: 7 of other patients"
     ):
         read(lines, patient="nobody")
+
+
+def test_pages_may_repeat_the_patient():
+    pages = [
+        searchset(observation("8867-4", quantity(88, "/min")), patient()),
+        searchset(condition(), patient()),
+    ]
+    record = read(pages)
+    assert (record.age, record.vital_signs.heart_rate) == (61, 88)
+    assert reasons(record) == ["the same is there already"]
+    for page, host in zip(pages, "ab", strict=True):
+        page["entry"][1]["fullUrl"] = f"https://{host}.example/fhir/Patient/{ID}"
+    with pytest.raises(svc.SvcRequestError, match="2 patients"):
+        read(pages)
+    with pytest.raises(svc.SvcRequestError, match="2 patients"):
+        read([patient(id=None), patient(id=None)])
 
 
 # -- what is missing --------------------------------------------------------------------------------

@@ -169,6 +169,28 @@ def test_troponin_assays_are_not_one():
     assert mapped.lab_results.troponin == 0.012
 
 
+@pytest.mark.parametrize("window", [24, timedelta(-1), "1 day"])
+def test_a_window_is_a_timedelta(window):
+    for name in ("vital_window", "lab_window"):
+        with pytest.raises(svc.SvcRequestError, match=f"{name} must be a timedelta"):
+            taken(**{name: window})
+
+
+def test_today_may_be_a_moment():
+    made = bundle(rate("2025-06-15T20:00:00Z"))
+    at = datetime(2025, 6, 15, 21, tzinfo=timezone.utc)
+    assert svc.PatientContext.from_fhir(made, today=at).vital_signs.heart_rate == 88
+
+
+def test_a_medication_that_is_none_is_left_out():
+    none = {"resourceType": "Medication", "id": "m", "code": {"text": "No known medications"}}
+    refers = medication(
+        medicationCodeableConcept=None,
+        medicationReference={"reference": "Medication/m", "display": "none"},
+    )
+    assert taken(none, refers).current_medications == ()
+
+
 # -- a patient who has died ------------------------------------------------------------------------
 
 DEAD = {"deceasedDateTime": "2024-03-01T10:00:00Z"}

@@ -45,6 +45,7 @@ with SvcUsageCallbackHandler() as usage:
 
 
 patient: PatientContext = PatientContext.from_fhir(b"{}", units={"troponin": "ng/L"})
+PatientContext.from_fhir([], lab_codes="common", problems="leave_out", leave_out={"sdoh"})
 report: FhirReport | None = patient.fhir_report
 png: bytes = DicomImage(b"", frame=1, window=(40, 400), blank=[(0, 0, 9, 9)]).png()
 PatientContext(age=61, medical_history=["asthma"], images=[DicomImage(b""), png])

@@ -9,14 +9,14 @@ from typing import Any
 
 from .bundle import Resource
 from .concepts import NOTHING, Words, codes_of, says_nothing, typed_words, words_of
-from .importing import HISTORY, RISKS, Import
+from .importing import HISTORY, RISKS, Conclusion, Import
 from .observations import is_final, time_of
-from .times import day, days_before
+from .times import OLDEST, day, days_before
 
 _OVER = frozenset({"inactive", "remission", "resolved"})
 _WRONG = frozenset({"refuted", "entered-in-error"})
 _DOUBTED = frozenset({"unconfirmed", "provisional", "differential"})
-_ALLERGIES_FIRST, _PROCEDURES, _CONCLUSIONS = -1, 1, 2  # ranks in the history
+_ALLERGIES_FIRST, _PROCEDURES = -1, 1  # ranks in the history
 _NO_TEXT = "it has no text"
 
 
@@ -130,8 +130,12 @@ def read_report(importing: Import, resource: Resource, report: Any) -> str | Non
         return "it was made after the day of the record"
     if window is not None and days > window.days:
         return "older than lab_window allows"
-    told = [words_of(code, importing.identifying) for code in report.conclusionCode or ()]
+    coded = report.conclusionCode or ()
+    worded = [one for one in coded if one.text or any(part.display for part in one.coding or ())]
+    told = [words_of(one, importing.identifying) for one in worded]
     told = told or [typed_words(report.conclusion, importing.identifying)]
+    if not any(told):  # codes alone say little
+        told = [words_of(one, importing.identifying) for one in coded]
     name = words_of(report.code, importing.identifying)
     # The words of a report's name are shown within the entry, so they are judged with it.
     found = [
@@ -143,12 +147,9 @@ def read_report(importing: Import, resource: Resource, report: Any) -> str | Non
         for words in told
         if words
     ]
-    reasons = [
-        importing.take(HISTORY, resource, words, "report: {}", _CONCLUSIONS) for words in found
-    ]
-    if not reasons:
-        return "it has no conclusion"
-    return None if None in reasons else reasons[0]
+    about = codes_of(report.code) or ((name.text,) if name else ())
+    importing.conclusions += [Conclusion(about, made or OLDEST, resource, words) for words in found]
+    return None if found else "it has no conclusion"
 
 
 def read_family(importing: Import, resource: Resource, family: Any) -> str | None:

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, TypeAlias
 
 from ..errors import SvcRequestError
@@ -19,6 +20,7 @@ from .social import is_social, named_by
 from .subject import Subject, identifying
 
 HISTORY, MEDICATIONS, RISKS = "medical_history", "current_medications", "risk_factors"
+_CONCLUSIONS = 2  # their rank in the history: after all else
 _LONGEST_TYPED = 200  # what is longer is a narrative, which may tell anything of anybody
 
 
@@ -27,6 +29,16 @@ class _Text:
     rank: int
     text: str
     taken: FhirTaken
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """What a report concludes; of those of one subject the newest counts."""
+
+    about: tuple[str, ...]
+    at: datetime
+    resource: Resource
+    words: Words
 
 
 @dataclass
@@ -40,6 +52,7 @@ class Import:
     texts: dict[str, dict[str, _Text]] = field(default_factory=dict)  # by field, then lower case
     measured: list[Measurement] = field(default_factory=list)
     answers: list[Answer] = field(default_factory=list)
+    conclusions: list[Conclusion] = field(default_factory=list)
     taken: list[FhirTaken] = field(default_factory=list)
     left_out: list[FhirLeftOut] = field(default_factory=list)
     not_read: Counter[str] = field(default_factory=Counter)
@@ -69,7 +82,10 @@ class Import:
         if self.subject.passes_over(resource):
             self.not_read["of other patients"] += 1
             return
-        if reader is None or self._has_other_codes(resource):
+        if resource.kind == "Patient" and self.person:
+            self.leave(resource, "the same is there already")
+            return
+        if reader is None or self._is_not_read(resource):
             self.not_read[resource.kind] += 1
             return
         try:
@@ -93,7 +109,8 @@ class Import:
             return "it is about somebody or something other than the patient (focus)"
         if resource.kind == "Patient":
             return ""
-        if self.options.social_findings == "leave_out" and is_social(resource.raw):
+        finding = resource.kind in {"Condition", "Procedure"}  # habits are observations
+        if finding and self.options.social_findings == "leave_out" and is_social(resource.raw):
             return "it is a social finding (social_findings='take' takes it)"
         if named_by(self.options.leave_out, resource.raw):
             return "the application leaves it out (leave_out)"
@@ -105,11 +122,18 @@ class Import:
             return "its subject is not the patient, or cannot be told"
         return reader(self, resource, read)
 
-    def _has_other_codes(self, resource: Resource) -> bool:
-        """Whether it is an Observation that is not read: most are, and checking them takes long."""
-        found = resource.codes()
-        if found is None or found & self.options.codes.keys() or found & CODES:
-            return False
+    def _is_not_read(self, resource: Resource) -> bool:
+        """Whether it is an Observation of another code, or a report without a conclusion.
+
+        Most are, and checking them takes long.
+        """
+        if resource.kind == "DiagnosticReport":
+            if "conclusion" in resource.raw or "conclusionCode" in resource.raw:
+                return False
+        else:
+            found = resource.codes()
+            if found is None or found & self.options.codes.keys() or found & CODES:
+                return False
         self.subject.owns(resource)  # another patient's is an error all the same
         return True
 
@@ -141,9 +165,21 @@ class Import:
         held[text.lower()] = _Text(rank, text, taken)
         return None
 
+    def _take_conclusions(self) -> None:
+        newest: dict[tuple[str, ...], datetime] = {}
+        for one in self.conclusions:
+            newest[one.about] = max(one.at, newest.get(one.about, one.at))
+        for one in self.conclusions:
+            reason: str | None = "a newer one was taken"
+            if one.at == newest[one.about]:
+                reason = self.take(HISTORY, one.resource, one.words, "report: {}", _CONCLUSIONS)
+            if reason:
+                self.leave(one.resource, reason)
+
     def finish(self, *, further_pages: bool) -> tuple[dict[str, Any], FhirReport]:
         """The words of a `PatientContext`, and the report."""
         options = self.options
+        self._take_conclusions()
         windows = {
             "vital_signs": Window("vital_window", options.vital_window),
             "lab_results": Window("lab_window", options.lab_window),

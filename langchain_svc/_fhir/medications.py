@@ -29,7 +29,7 @@ def read_medication(importing: Import, resource: Resource, medication: Any) -> s
     if words is None and medication.medicationReference is not None:
         words = _referred(importing, resource, medication.medicationReference)
     if words is None:
-        return "it has no text, or refers to a medication that is not in the record"
+        return "it names no medication, or refers to one that is not in the record"
     return importing.take(MEDICATIONS, resource, words)
 
 
@@ -53,7 +53,10 @@ def _referred(importing: Import, resource: Resource, reference: Any) -> Words | 
         place, raw = found.place, found.raw
     words = None
     if raw is not None:
-        words = words_of(checked("Medication", raw, place).code, importing.identifying)
+        code = checked("Medication", raw, place).code
+        if says_nothing(code):
+            return None
+        words = words_of(code, importing.identifying)
     return words or typed_words(reference.display, importing.identifying)
 
 

@@ -140,8 +140,11 @@ def _grouped(held: Iterable[_T], key: Callable[[_T], Hashable]) -> Iterable[list
 
 
 def _entries(held: Sequence[FhirTaken | FhirLeftOut]) -> str:
-    shown = [
-        str(one.entry) + (f" ({_old(one.days)})" if one.days is not None else "") for one in held
-    ]
+    """The first entries of several, each once: an Observation may have two parts."""
+    shown = list(dict.fromkeys(_entry(one) for one in held))
     more = len(shown) - _MOST_NAMED
     return f"entries {', '.join(shown[:_MOST_NAMED])}" + (f" and {more} more" if more > 0 else "")
+
+
+def _entry(one: FhirTaken | FhirLeftOut) -> str:
+    return f"{one.entry} ({_old(one.days)})" if one.days is not None else str(one.entry)

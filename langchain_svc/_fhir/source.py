@@ -117,29 +117,34 @@ def _loaded(given: Any) -> Any:
     """The JSON that something stands for: a dict, or a list of what a list or lines hold."""
     if isinstance(given, Path):
         given = _file(given)
-    module = type(given).__module__
-    if module.startswith("fhir.resources"):
-        if not module.startswith("fhir.resources.R4B."):
-            raise SvcRequestError(
-                "The record is of another FHIR version; give one of fhir.resources.R4B, or its JSON"
-            )
-        given = given.model_dump_json()
-    elif module.startswith("fhirclient."):
-        given = given.as_json()
+        if not given.strip():
+            return []  # a bulk export has empty files
     if isinstance(given, (bytes, bytearray)):
         try:
             given = bytes(given).decode("utf-8-sig")
         except UnicodeDecodeError:
             raise SvcRequestError("The record is no valid JSON: it is not UTF-8") from None
-    if isinstance(given, str):
-        return _parsed(given)
     if isinstance(given, (list, tuple)):
         held: list[Any] = []
         for one in given:
             inner = _loaded(one)
             held += inner if isinstance(inner, list) else [inner]
         return held
-    return given
+    return _parsed(given) if isinstance(given, str) else _of_library(given)
+
+
+def _of_library(given: Any) -> Any:
+    """The JSON of another library's object; anything else as it is."""
+    module = type(given).__module__
+    if module.startswith("fhirclient."):
+        return given.as_json()
+    if not module.startswith("fhir.resources"):
+        return given
+    if not module.startswith("fhir.resources.R4B."):
+        raise SvcRequestError(
+            "The record is of another FHIR version; give one of fhir.resources.R4B, or its JSON"
+        )
+    return _parsed(given.model_dump_json())
 
 
 def _file(path: Path) -> bytes:

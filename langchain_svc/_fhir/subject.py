@@ -37,8 +37,8 @@ class Subject:
         if wanted is not None:
             reference = wanted if "/" in wanted or ":" in wanted else f"Patient/{wanted}"
             self._url, self._id = _without_version(reference), _id_of(reference)
-            patients = [one for one in patients if self._is(one.url or f"Patient/{one.id}")]
-        if len(patients) > 1:
+            patients = [one for one in patients if self._is(one.url) or one.id == self._id]
+        if len({_identity(one) for one in patients}) > 1:
             raise SvcRequestError(
                 f"The record holds {len(patients)} patients (entries "
                 f"{', '.join(str(one.entry) for one in patients[:10])}); a record is about one: "
@@ -54,7 +54,7 @@ class Subject:
         if not self._only:
             return False
         if resource.kind == "Patient":
-            return resource is not self.resource
+            return self.resource is None or _identity(resource) != _identity(self.resource)
         reference = _reference(resource)
         return self._names_a_patient(reference) and not self._is(_without_version(reference))
 
@@ -91,6 +91,13 @@ class Subject:
         if reference.startswith(_ABSOLUTE) and self._url.startswith(_ABSOLUTE):
             return False  # the same id on two servers is two patients
         return bool(self._id) and _id_of(reference) == self._id
+
+
+def _identity(patient: Resource) -> tuple[str, str, int]:
+    """What tells Patient resources apart: pages of one search may repeat the same."""
+    known = patient.id or patient.url
+    server = patient.url if patient.url.startswith(_ABSOLUTE) else ""
+    return (_without_version(server), known, 0 if known else patient.order)
 
 
 def _element(resource: Resource) -> str:
