@@ -3,8 +3,9 @@
     python benchmarks/clinical_echo.py [RECORDS] [--show]
 
 Records are drawn at random; guidance and quotations are made up for this file, and worthless as
-medicine. The rules of `langchain_svc/_wire/echo.py` were made on the first set of each. The
-second was written before it was ever run, and no rule was changed for it.
+medicine. Their words were written in seven parts, each before it was ever run, and after each the
+rules of `langchain_svc/_wire/echo.py` were changed; docs/assumptions.md has what each showed at
+its first run, which is what new words will show.
 """
 
 from __future__ import annotations
@@ -162,8 +163,6 @@ Risk: low (score 23 of 100). Urgency: routine""",
 - Psoriasis, gout and obesity need no referral
 Cancer risk: 12 %, confidence 0.8""",
     """Type 2 diabetes: metformin 500 mg, raised weekly to 1 g twice daily; halve it at an eGFR under 45 and stop at under 30. HbA1c goal 48 mmol/mol (6.5 %), 53 mmol/mol on insulin glargine. Blood pressure goal 140/80 mmHg. Statin: atorvastatin 20 mg from 40 years, 80 mg after a myocardial infarction. Foot check every 12 months; eye check every 1-2 years from age 12.""",
-]
-HELD_OUT_GUIDANCE = [
     """Acute gout or septic arthritis? A hot joint with fever above 38.5 °C is aspirated within 6 hours. Flucloxacillin 2 g every 6 hours. CRP over 100 mg/L and a white count over 12 are suggestive. Colchicine 0.5 mg, two to four times daily, for 3 to 5 days. Obesity and furosemide promote gout.""",
     """Bradycardia: atropine 0.5 mg IV, repeated every 3-5 minutes to 3 mg. Adrenaline 2-10 mcg/min or pacing if the rate stays under 40/min with a systolic pressure under 90 mmHg. Common causes are bisoprolol, diltiazem, hypothyroidism and potassium above 6.5 mmol/L.""",
     """Bowel cancer screening runs from 50 to 74 years, every 2 years; a FIT of 10 µg/g or more leads to colonoscopy. Iron deficiency anemia at 60 years and over, rectal bleeding at 50 years and over, or a change of habit at 60 and over: refer within 2 weeks. Aspirin 75 mg lowers the risk in Lynch syndrome. Smoking, alcohol and ulcerative colitis raise it.
@@ -171,6 +170,17 @@ riskLevel: low""",
     """Paracetamol overdose: acetylcysteine 150 mg/kg over 1 hour, 50 mg/kg over 4 hours and 100 mg/kg over 16 hours. Treat above the line at 100 mg/L at 4 h. Repeat INR, creatinine and ALT at 24 h. Children under 6 years rarely need it. Depression should be assessed.""",
     """Hypoglycaemia under 4.0 mmol/L: 15-20 g glucose, again after 15 minutes; glucagon 1 mg (0.5 mg under 25 kg or 8 years). Then a meal. Insulin glargine is reduced by 10-20 %. Check every 2 hours until it is above 5 mmol/L on 2 occasions. Driving: 5 to drive.""",
     """Chronic kidney disease: ACR of 30 mg/mmol or more with a pressure target of 130/80 mmHg: ramipril 10 mg. Do not start above a potassium of 5.0 mmol/L; stop at 6.0 mmol/L or more. A creatinine rise of up to 30 % is accepted. Haemoglobin 10-12 g/dL. Metformin is stopped under 30 ml/min. Naproxen and lithium are avoided.""",
+    """Sit the patient up and give salbutamol 5 mg with oxygen. Reassure the patient. Reassess every 15 minutes; the patient may go home when the peak flow exceeds 75 %. Asthma is rarely fatal if treated early. You should not stop prednisolone before 5 days. Ask your pharmacist about paracetamol.""",
+    """Explain to the patient that hypertension needs lifelong treatment. Check the blood pressure after 4 weeks. Ramipril 2.5 mg is doubled every 2 weeks to 10 mg. Drink 1.5 to 2 litres. Call your doctor if your temperature rises above 38.5 °C or your pulse exceeds 120.""",
+    """Call 112 if you have chest pain for more than 15 minutes. Chew aspirin 300 mg unless you are allergic. Your doctor may order troponin at 0 and 3 hours. Stop smoking; it halves the risk in 1 year. Lose 5-10 % of your weight.""",
+    """Elderly patient with a fall: measure pressure lying and standing (a drop of 20 mmHg systolic or 10 mmHg diastolic counts). Review furosemide, sertraline and amlodipine. Vitamin D 800 units. The patient should use a frame. Osteoarthritis, glaucoma and stroke are contributors.""",
+    """Refer the patient within 2 weeks if the lump is larger than 5 cm. The record of the examination should name size and site. Obesity, alcohol and a family history raise her risk only slightly. At 50 to 70 years, mammography every 3 years. MRI for BRCA1 carriers from 30 years.""",
+    """Delirium: look for infection, urinary retention and drugs. Haloperidol 0.5 mg, at most 5 mg in 24 hours; not in Parkinson disease. The patient needs light, sleep and familiar faces. Dementia such as Alzheimer disease is the strongest risk factor. Donepezil 10 mg is continued.""",
+    """Croup in children of 6 months to 3 years. Dexamethasone 0.15-0.6 mg/kg once. Adrenaline 5 ml of 1:1000 nebulised if stridor persists at rest. Discharge after 4 hours without stridor. Intubation is needed in 1 %. A respiratory rate over 50 or SpO2 of 92 % or less is a warning.""",
+    """Ulcerative colitis flare: mesalazine 4.8 g daily, prednisolone 40 mg reduced by 5 mg a week. Six or more stools a day with a pulse over 90, temperature over 37.8 °C or haemoglobin under 10.5 g/dL means admission and hydrocortisone 100 mg four times daily. VTE prophylaxis: enoxaparin 40 mg.""",
+    """Osteoarthritis of the knee: exercise, weight loss, topical NSAIDs. Paracetamol 1 g up to four times daily helps little. Naproxen 500 mg with omeprazole 20 mg for the shortest time. Steroid injections last 4 to 10 weeks. Replace the joint when pain limits life. Obesity doubles the risk.""",
+    """Breast cancer follow-up: mammography every 12 months for 5 years, then by age. Tamoxifen 20 mg for 5-10 years. Recurrence is most frequent in years 2 and 3. Risk level: moderate. Alcohol should be limited to 10 g a day. Depression is screened for at every visit.""",
+    """Epilepsy: levetiracetam 250 mg twice daily, up to 1.5 g. Women of child-bearing age should avoid valproate. No driving for 12 months after a seizure. If a seizure lasts more than 5 minutes, give midazolam 10 mg. Migraine and sleep apnea may mimic it.""",
 ]
 
 # -- sentences that repeat a record ----------------------------------------------------------------
@@ -221,8 +231,6 @@ QUOTES = [
     "Your potassium level is {potassium} mmol/L.", "Laboratory: creatinine {creatinine}, BNP {bnp}, troponin {troponin}.",
     "With glucose at {glucose} mg/dL, insulin may be needed.", "A systolic value of {systolic} is concerning.",
     "The exposure ({risk}) matters.", "You reported {risk}.",
-]  # fmt: skip
-HELD_OUT_QUOTES = [
     "A {sex} aged {age} years should have this checked.", "This concerns a {sex} patient, {age} years old.", "Age {age} is a risk factor.",
     "He is {age} now.", "Your age ({age}) matters.", "The chart lists {condition}.", "{condition}: noted.",
     "Being known to have {condition}, caution applies.", "You live with {condition}.", "Current problems: {condition}.",
@@ -233,10 +241,23 @@ HELD_OUT_QUOTES = [
     "A heart rate as high as {heartRate} bpm is unusual.", "{temperature} °C was measured.", "O2 saturation: {oxygenSaturation}%",
     "creatinine ({creatinine} mg/dL) is out of range", "Your glucose was {glucose}.", "Potassium of {potassium} mmol/L is to be repeated.",
     "Contributing factor: {risk}", "History of {risk} adds to it.",
+    "I see that you are a {age}-year-old {sex}.", "Patient ({sex}, {age}): stable.", "{age} years old and {sex}, so a low dose.",
+    "Note the {condition}.", "{condition} was mentioned.", "The file shows {condition}.", "You have had {condition} for years.",
+    "This patient's main problem is {condition}.", "Active diagnoses: {condition}.", "Her long-standing {condition} is under control.",
+    "The person has {condition} and should be seen.", "Patient with {condition}.", "Keep taking the {medicine} you are on.",
+    "The patient's list contains {medicine}.", "He uses {medicine}.", "{medicine} has already been started.", "You reported taking {medicine}.",
+    "{systolic}/{diastolic} mmHg was measured.", "The heart beats {heartRate} times a minute.", "With {temperature} °C there is fever.",
+    "Sat {oxygenSaturation}%, RR {respiratoryRate}.", "creatinine: {creatinine}; potassium: {potassium}", "The glucose reading was {glucose} mg/dL.",
+    "NB: {risk}.", "{risk} increases your risk.",
+    "The patient ({age}, {sex}) was assessed.", "A {sex} of {age} with a cough.", "Age is {age} years.", "Your {age} years do not matter here.", "At {age}, you are in the screening group.",
+    "{condition} makes this more likely in your case.", "There is {condition} in the history.", "As a person with {condition}, get vaccinated.", "The listed {condition} has been considered.", "{condition}, which you have, is a contraindication.",
+    "The assessment took {condition} into account.", "Background: {condition}.", "{medicine} is part of the current treatment.", "You are prescribed {medicine}.", "The patient already receives {medicine}.", "Given {medicine}, check the INR.",
+    "A blood pressure measurement of {systolic}/{diastolic} is above the goal.", "Pulse: {heartRate}.", "The temperature reached {temperature} °C.", "Oxygen saturation ({oxygenSaturation} %) is too low.", "Respirations {respiratoryRate}/min.",
+    "Creatinine is {creatinine}.", "BNP of {bnp} pg/mL suggests strain.", "K {potassium} mmol/L, glucose {glucose} mg/dL.", "Risk factors: {risk}.", "Your {risk} counts most.",
 ]  # fmt: skip
 
 
-def quotations(record: dict[str, Any], templates: list[str], draw: random.Random) -> Iterator[str]:
+def quotations(record: dict[str, Any], draw: random.Random) -> Iterator[str]:
     """The templates that the record has values for, filled."""
     values = {**record, **record["vitalSigns"], **record["labResults"]}
     values |= {
@@ -248,27 +269,25 @@ def quotations(record: dict[str, Any], templates: list[str], draw: random.Random
         )
         if record.get(field)
     }
-    for template in templates:
+    for template in QUOTES:
         if {name for _, name, _, _ in Formatter().parse(template) if name} <= values.keys():
             yield template.format(**values)
 
 
-def rates(
-    guidance: list[str], templates: list[str], drawn: list[dict[str, Any]], *, show: bool
-) -> None:
+def rates(drawn: list[dict[str, Any]], *, show: bool) -> None:
     """Print both rates."""
     draw = random.Random(1)  # noqa: S311  # no secret
     whole = asked = withheld = quoted = spared = 0
     for record in drawn:
         echo = Echo(record)
-        for text in guidance:
+        for text in GUIDANCE:
             asked += 1
             made = without_echo(text, echo)
             whole += made == text
             if show and made != text:
                 lost = [s for s in text.split("\n") if s not in made]
                 print("LOST", lost, {k: v for k, v in record.items() if k != "images"})
-        for sentence in quotations(record, templates, draw):
+        for sentence in quotations(record, draw):
             quoted += 1
             before, after = "Rest and drink 1.5 litres.", "Give 250 mg every 6 hours."
             made = without_echo(f"{before} {sentence}\n{after}", echo)
@@ -284,20 +303,9 @@ def rates(
 
 
 def main() -> None:
-    """Measure both sets."""
+    """Measure."""
     given = [word for word in sys.argv[1:] if not word.startswith("-")]
-    count = int(given[0]) if given else 300
-    show = "--show" in sys.argv
-    print("The set that the rules were made on:")
-    rates(GUIDANCE, QUOTES, list(records(count, 1)), show=show)
-    if "--first" not in sys.argv:
-        print("The set that they were not made on:")
-        rates(
-            HELD_OUT_GUIDANCE,
-            HELD_OUT_QUOTES,
-            list(records(count, 2)),
-            show="--show-all" in sys.argv,
-        )
+    rates(list(records(int(given[0]) if given else 300, 1)), show="--show" in sys.argv)
 
 
 if __name__ == "__main__":

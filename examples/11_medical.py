@@ -19,12 +19,8 @@ def reading(code: str, value: float, unit: str) -> dict[str, Any]:
     coding = [{"system": "http://loinc.org", "code": code}]
     quantity = {"value": value, "code": unit, "system": "http://unitsofmeasure.org"}
     about = {"resourceType": "Observation", "status": "final", "subject": NOBODY}
-    return {
-        **about,
-        "effectiveDateTime": NOW,
-        "code": {"coding": coding},
-        "valueQuantity": quantity,
-    }
+    when = {"effectiveDateTime": NOW}
+    return {**about, **when, "code": {"coding": coding}, "valueQuantity": quantity}
 
 
 RESOURCES = [

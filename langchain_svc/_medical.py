@@ -22,6 +22,7 @@ from ._settings import Secret, ServiceSettings
 from ._wire.echo import ALL_WITHHELD, Echo, without_echo
 from ._wire.findings import Findings, read_findings
 from ._wire.medical import Answer, names_sent, told_of, values_sent
+from ._wire.sentences import within
 from ._wire.v1 import dump
 from .config import ENV_MEDICAL_API_KEY, ENV_MEDICAL_BASE_URL, MEDICAL, check_url
 from .patient import Demographics, PatientContext, Record, on_wire
@@ -214,9 +215,9 @@ class MedicalTool(MedicalSettings, ServiceTool):
 
     def _within_bound(self, told: Told) -> Told:
         """What stands under a result is told whole, whatever is left out of it."""
-        text, made = super()._within_bound(told)
+        text, made = told
         under = "\n".join(line for line in (made.of_record, made.notice) if line)
-        return f"{text}\n\n{under}", made
+        return f"{within(text, self.max_result_chars)}\n\n{under}", made
 
     def _patient_of(self, config: RunnableConfig | None) -> PatientContext | None:
         """The patient of this run; the run's own goes before the tool's."""

@@ -807,7 +807,7 @@ def test_a_source_is_a_file_or_its_bytes_and_no_text():
 # -- what kind of picture -------------------------------------------------------------------------
 
 KINDS = [
-    ([{"BodyPartExamined": "CHEST"}], "chest CT"), ([{}], "CT"), ([{"Modality": "MR", "BodyPartExamined": "Quuxberg"}], "MRI"),
+    ([{"BodyPartExamined": "CHEST"}], "chest CT"), ([{}], "CT"), ([{"Modality": "MR", "BodyPartExamined": "QUUXBERG"}], "MRI"),
     ([{"BodyPartExamined": "HEAD"}, {"BodyPartExamined": "HEAD"}, {"Modality": "PT"}], "head CT, PET"), ([{"Modality": "OT", "BurnedInAnnotation": "NO"}], None),
 ]  # fmt: skip
 
@@ -829,3 +829,11 @@ def test_and_it_is_sent():
     with Sandbox() as box, svc.SvcCancerRisk(**box.medical, patient=patient) as tool:
         tool.invoke({"symptoms": "a cough", "imaging_type": "an MRI, I guess"})
         assert box.requests[0].json["imagingType"] == "chest CT"
+
+
+def test_a_body_part_that_is_no_code_is_told_to_nobody(caplog):
+    file = saved(dataset([[1, 2], [3, 4]], BodyPartExamined="QUUXBERG"))
+    file = file.replace(b"QUUXBERG", b"Quuxberg")
+    patient = svc.PatientContext(images=[file])
+    assert patient.imaging_type == "CT"
+    assert "uuxberg" not in caplog.text

@@ -26,6 +26,7 @@ LIMIT_BEFORE = _any(
     r"|up|mean|map|cvp|peep|children|infants|adults|per|each|after|before|by)\b" + _FILLERS,
     r"\b(?:at|or)\s+(?:an?\s+)?(?:(?:systolic|diastolic|blood|heart|pressure|rate|temperature|sbp|dbp|bp|hr"
     r"|spo2|saturation|of)[\s()]+)+$",
+    r"\b(?:above|below|over|under|exceed\w*|than|at)\s+(?:an?\s+|the\s+)?[\w-]+\s+(?:level\s+)?of\s*$",
     r"\d\s?(?:mmhg|bpm|%|°c|/min|years?)?\s?(?:-|–|—|\bto\b|\bbis\b|\band\b)\s?$",
 )
 LIMIT_AFTER = _any(
@@ -36,7 +37,7 @@ LIMIT_AFTER = _any(
     r"(?:\s?,|\s+and|\s+or)\s?\d",  # one of several
 )
 AGED = _any(
-    r"\b(?:aged|age[sd]?|alter|edad|âge|età|idade|leeftijd|wiek|возраст)\s*(?:of|is|was|:|=)?\s*$",
+    r"\b(?:aged|age[sd]?|alter|edad|âge|età|idade|leeftijd|wiek|возраст)\s*(?:of|is|was|:|=|\()?\s*$",
     r"(?:年龄|年齢|나이)[:：]?\s*$",
 )
 WHO_IS = _any(r"\b(?:you(?:['’]re| are)|(?:s?he|patient) is)\s*$")
@@ -55,6 +56,7 @@ YEARS_OLD = _any(
     r"\s*(?:ans|años|anni|anos|лет|года?|yaşında)\b",
     r"\s?y?/?[MFWmfw]\b(?!\s*\.)(?=[\s,;)]|$)",
 )
+SOMEBODY = _any(r"\b(?:female|male|woman|man|lady|gentleman|patient|you|your|boy|girl)\b")
 MONTHS_OLD = _any(r"[\s-]*months?[\s-]*old\b", r"[\s-]*months?\s+of\s+age\b")
 YEARS = _any(r"\s*(?:years?|yrs?|jahre|y)\b(?!\s+(?:ago|later|earlier|history|of))")
 DURATION = _any(
@@ -72,7 +74,8 @@ OF_PATIENT = _any(
 
 _GAP = r"(?:[\s,:(\"“]+[\w.'’-]+){0,%d}?[\s,:(\"“]*$"  # no character is in both classes
 _TIED_CLOSELY = _any(
-    r"(?:\b(?:your|his|her)|patient['’]s)\b" + _GAP % 2,
+    r"(?:\b(?:your|his|her)\b(?!\s+(?:doctor|pharmacist|gp|nurse|physician|team|clinic|care))"
+    r"|patient['’]s\b)" + _GAP % 2,
     r"\b(?:this|the) patient (?:has|had|is on|is taking|takes|with|suffers from|on)\b" + _GAP % 4,
     r"\byou (?:have|had|take|are on|are taking|suffer from)\b" + _GAP % 4,
 )
@@ -81,31 +84,56 @@ _TIED = _any(
     r"|co-morbid\w*|underlying|pre-?existing|existing|documented|recorded|reported|noted"
     r"|(?:medications?|medicines|medicamentos|drugs|conditions|problems?|factors?)"
     r"(?:\s+(?:list|present|include|are|is))?\s*(?=[:(])"
+    r"|(?:active|existing|past|secondary) diagnoses|not(?:e|ing) (?:the|that)"
     r"|(?:current|regular|home|existing)\s+med\w+|current(?:ly)?|already|taking|takes"
     r"|prescribed|maintained on|uses|using|patient (?:has|had|with|on)|given (?:the|this|that)"
     r"|considering|in view of|because of|in light of|lives with|living with|suffer(?:s|ing) from"
     r"|established|long-?standing|regular|home|vorerkrankung\w*|nimmt|bekannte[rsmn]?"
     r"|antécédents?|antecedentes?|anamnese|toma|prend)\b" + _GAP % 6,
     r"\b(?:is|was|are) on\b" + _GAP % 3,
+    r"\bas (?:a|an) (?:person|patient|woman|man) (?:with|on|taking)\b" + _GAP % 3,
     r"^\s*(?:[-*•]\s*)?(?:given|with|on|despite)\b" + _GAP % 4,
     r"year-old\b.*$",
 )
+_OF_ONE_PATIENT = _any(  # what is said of one patient, and not what is to be done
+    r"\b(?:you|your|the person|(?:this|the|our) patient(?:['’]s)?|he|she|his|her"
+    r"|the (?:chart|file|record))\b"
+    r"(?!.*\b(?:should|must|may|can|could|doctor|pharmacist|explain|reassure)\b)"
+)
+_SAID_AFTER = _any(
+    r"^(?!\s*(?:,(?!\s*which)|and\b|or\b))(?!.*\b(?:should|must|may|can|could|doctor|pharmacist)\b)"
+    r".*\b(?:you|your|(?:this|the) patient(?:['’]s)?|his|her|the current|into account)\b",
+    r"^\s*(?:was|were|has been|have been) considered\b",
+)
 _TIED_AFTER = _any(
-    r"[\s,)\]\"']*(?:is|was|are|were|has been|have been)?\s*(?:also\s+|already\s+|currently\s+)?"
-    r"(?:being\s+)?(?:noted|documented|recorded|mentioned|stated|listed|on record|on file|taken\b"
-    r"|on (?:the|your|a) list|diagnosed|prescribed|\(?known\b(?!\s+(?:to|as|for)))",
+    r"[\s,:()\]\"']*(?:is|was|are|were|has|have)?\s*(?:also\s+|already\s+|currently\s+)?"
+    r"(?:been\s+|being\s+)?(?:started|noted|documented|recorded|mentioned|stated|listed|on record"
+    r"|on file|taken\b|on (?:the|your|a) list|diagnosed|prescribed|\(?known\b(?!\s+(?:to|as|for)))",
     r"(?:\s+[\w-]+){0,3}\s+(?:in|of) (?:this|the|your|his|her)"
     r" (?:patient|record|history|case|chart)\b",
 )
 GENERAL = _any(
     r"\b(?:patients|people|persons|adults|children|infants|individuals|those|women|men|anyone"
     r"|everyone|such as|including|e\.g|like|if|unless|whether|when|any|ask|asking|exclude|rule out"
-    r"|risk of|suspected|suspect|contraindicat\w+|cases of|every|each|all)\b"
+    r"|risk of|suspected|suspect|explain|reassure|tell|inform|advise|contraindicat\w+"
+    r"|cases of|every|each|all)\b"
 )
-ADVISED = _any(
+_PRESCRIBED = _any(
     r"\b(?:give|start|use|add|prescribe|administer|offer|consider|load with|switch to|then|or|plus"
-    r"|initiate|begin|try|recommend(?:ed)?|with|in|for|against)\s+(?:a |an |oral |iv )?$"
+    r"|initiate|begin|try|recommend(?:ed)?)\s+(?:a |an |oral |iv )?$"
 )
+ADVISED = _any(_PRESCRIBED.pattern, r"\b(?:with|in|for|against)\s+(?:a |an )?$")
+
+_ENDS = _any(r"\s*(?:[.;)\]!?\"'”]|$)")
+_LED_IN = _any(r"(?:^|[,:]|\b(?:and|or|of|by|from|to|after|before|as|without|not|no))\s*$")
+_DOSE = _any(r"\d\s?(?:mg|mcg|µg|g|ml|units|iu|mmol)\b")
+
+
+def is_remark(before: str, after: str) -> bool:
+    """Whether a sentence ends with a text, and is no advice: "The chart lists heart failure."."""
+    if not _ENDS.match(after) or _LED_IN.search(before) or _DOSE.search(before):
+        return False
+    return not GENERAL.search(before) and not ADVISED.search(before)
 
 
 def is_tied(before: str, after: str) -> bool:
@@ -114,4 +142,8 @@ def is_tied(before: str, after: str) -> bool:
         return not IF.search(before)
     if _TIED_AFTER.match(after):
         return not GENERAL.search(before)
-    return bool(_TIED.search(before)) and not GENERAL.search(before)
+    if GENERAL.search(before):
+        return False
+    said = _OF_ONE_PATIENT.search(before) or (_SAID_AFTER.search(after) and not _DOSE.search(after))
+    said = said and not _PRESCRIBED.search(before)
+    return bool(said or _TIED.search(before))

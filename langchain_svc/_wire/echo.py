@@ -34,9 +34,11 @@ from .cues import (
     OF_PATIENT,
     PERSON,
     SEX_LABEL,
+    SOMEBODY,
     WHO_IS,
     YEARS,
     YEARS_OLD,
+    is_remark,
     is_tied,
 )
 from .sentences import sentences
@@ -124,16 +126,20 @@ def _variants(text: str) -> Iterator[Words]:
             yield words[: at + 2]  # with its dose, without its form
 
 
-def _phrases(texts: Iterable[str]) -> dict[Words, bool]:
-    """Every phrase that repeats one of the texts, and whether it does so untied to the patient."""
-    found: dict[Words, bool] = {}
+def _phrases(texts: Iterable[str], *, terms: bool) -> dict[Words, str]:
+    """Every phrase that repeats one of the texts, and how much it says by itself.
+
+    "typed" is what only a record holds so, "term" a condition of several words, "word" all else.
+    """
+    found: dict[Words, str] = {}
     for text in texts:
         for words in _variants(text):
             if len("".join(words)) < 2 or _EMPTY.issuperset(words):  # noqa: PLR2004  # a letter
                 continue
             for at in range(max(1, len(words) - _LONGEST_PHRASE + 1)):
                 part = words[at : at + _LONGEST_PHRASE]
-                found[part] = len(part) >= _TYPED_ONLY
+                named = terms and sum(word.isalpha() for word in part) > 1
+                found[part] = "typed" if len(part) >= _TYPED_ONLY else "term" if named else "word"
     return found
 
 
@@ -195,16 +201,12 @@ class Echo:
     """
 
     def __init__(self, record: Mapping[str, Any], asked: Iterable[str] = ()) -> None:
-        texts = [
-            text
-            for name in ("medicalHistory", "currentMedications", "riskFactors")
-            for text in record.get(name, ())
-        ]
         sex = str(record.get("sex", ""))
         self._sex = _words(sex)
-        if sex.casefold() not in _SEXES:
-            texts.append(sex)
-        self._phrases = _phrases(texts)
+        terms = [*record.get("medicalHistory", ()), *record.get("riskFactors", ())]
+        terms += [] if sex.casefold() in _SEXES else [sex]
+        medicines = _phrases(record.get("currentMedications", ()), terms=False)
+        self._phrases = _phrases(terms, terms=True) | medicines
         self._lengths = sorted({len(words) for words in self._phrases})
         age = record.get("age")
         self._ages = set() if age is None else {float(age), *map(float, _whole(age))}
@@ -275,13 +277,13 @@ class Echo:
             for words in self._parts(tokens, at):
                 before = f"{lead} {sentence[max(0, token.start - _BEFORE) : token.start]}"
                 end = tokens[at + len(words) - 1].end
-                if is_tied(before[-_BEFORE:], sentence[end : end + _AFTER]):
+                before, after = before[-_BEFORE:], sentence[end : end + _AFTER]
+                if is_tied(before, after):
                     return True
-                if (
-                    self._phrases[words]
-                    and not GENERAL.search(before)
-                    and not ADVISED.search(before)
-                ):
+                kind = self._phrases[words]
+                if kind == "term" and is_remark(before, after):
+                    return True
+                if kind == "typed" and not GENERAL.search(before) and not ADVISED.search(before):
                     return True
         return False
 
@@ -297,8 +299,10 @@ class Echo:
             return False
         if AGED.search(before[-30:]):
             return not AGE_LIMIT.search(before)
-        if WHO_IS.search(before) and NO_UNIT.match(after):
-            return True
+        if NO_UNIT.match(after) and (
+            WHO_IS.search(before) or SOMEBODY.search(before[-15:]) or SOMEBODY.search(after[:15])
+        ):
+            return not LIMIT_BEFORE.search(before)
         if YEARS_OLD.match(after):
             return not LIMIT_BEFORE.search(before)
         if not YEARS.match(after) or DURATION.search(before):
@@ -321,7 +325,7 @@ class Echo:
         before = _OTHER_HALF.sub("", before)
         if LIMIT_BEFORE.search(before) or LIMIT_AFTER.match(after):
             return False
-        tied = bool(OF_PATIENT.search(before))
+        tied = bool(OF_PATIENT.search(before) or OF_PATIENT.search(after[:25]))
         return (named or tied or not _is_round(value)) and (tied or not IF.search(before))
 
     def _is_pair(self, before: str, after: str, value: float) -> bool:

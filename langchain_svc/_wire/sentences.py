@@ -36,6 +36,22 @@ def sentences(text: str) -> list[str]:
     return [piece for piece in pieces if piece]
 
 
+def within(text: str, most: int) -> str:
+    """The whole sentences of a text that have at most so many characters, with a note of the rest.
+
+    A sentence is told whole or not at all: half of a dose is another dose.
+    """
+    if len(text) <= most:
+        return text
+    end = 0
+    for piece in sentences(text):
+        if end + len(piece.rstrip()) > most:
+            break
+        end += len(piece)
+    note = f"[{len(text) - end:,} more characters of this result are left out here]"
+    return f"{text[:end].rstrip()}\n{note}".lstrip()
+
+
 def _ends(text: str, start: int, found: re.Match[str]) -> bool:
     if found[0].rstrip() != ".":
         return not text[found.end()].islower()

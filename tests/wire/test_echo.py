@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from fuzz.cost import counted
 from langchain_svc import PatientContext
 from langchain_svc._wire.echo import WITHHELD, Echo, without_echo
-from langchain_svc._wire.sentences import sentences
+from langchain_svc._wire.sentences import sentences, within
 from langchain_svc.patient import on_wire
 
 CHILD = {"age": 5, "labResults": {"creatinine": 1}, "currentMedications": ("Ibuprofen 100 mg",)}
@@ -103,6 +103,27 @@ def test_sentences(text, pieces):
 @given(st.text(alphabet="aB1. \n!?。)\"'-:,/%°", max_size=200))
 def test_sentences_lose_nothing(text):
     assert "".join(sentences(text)) == text
+
+
+@given(
+    st.lists(
+        st.sampled_from(["Give 1.5 mg. ", "Rest.\n", "- 2.5 ml\n", "x" * 90 + ". "]), max_size=9
+    ),
+    st.integers(1, 200),
+)
+def test_a_bound_cuts_no_sentence(pieces, most):
+    text = "".join(pieces)
+    shown = within(text, most)
+    if len(text) > most:
+        shown, _, note = shown.rpartition("[")
+        assert "more characters of this result are left out here]" in note
+        shown = shown.rstrip()
+        assert len(shown) <= most
+        assert shown == "" or shown in {
+            text[: len("".join(pieces[:n]))].rstrip() for n in range(10)
+        }
+    else:
+        assert shown == text
 
 
 # -- generated records ----------------------------------------------------------------------------
