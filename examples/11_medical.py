@@ -9,22 +9,17 @@ from langchain.agents import create_agent
 
 from langchain_svc import ChatSvc, PatientContext, SvcMedicalToolkit
 
-# Nobody: made up for this example. A real one is given as PatientContext.from_fhir(file.read()).
+# Nobody: made up for this example. A real one is given as PatientContext.from_fhir(Path(...)).
 NOBODY = {"reference": "Patient/nobody"}
 NOW = datetime.now(timezone.utc).isoformat()
 
 
 def reading(code: str, value: float, unit: str) -> dict[str, Any]:
     """A result by its LOINC code, in a UCUM unit."""
-    coding = [{"system": "http://loinc.org", "code": code}]
     quantity = {"value": value, "code": unit, "system": "http://unitsofmeasure.org"}
+    coded = {"coding": [{"system": "http://loinc.org", "code": code}]}
     about = {"resourceType": "Observation", "status": "final", "subject": NOBODY}
-    return {
-        **about,
-        "effectiveDateTime": NOW,
-        "code": {"coding": coding},
-        "valueQuantity": quantity,
-    }
+    return {**about, "code": coded, "effectiveDateTime": NOW, "valueQuantity": quantity}
 
 
 RESOURCES = [
