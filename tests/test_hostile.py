@@ -117,7 +117,7 @@ def test_the_watch_sees(served, watch, tmp_path):
     tmp_path.joinpath("file").write_text("x", encoding="utf-8")
     with watch as seen:
         tmp_path.joinpath("file").read_text(encoding="utf-8")
-        with svc.SvcTranslate(**box.general) as tool:
+        with svc.SvcTranslate(**{**box.general, "api_key": "one-that-shares-nothing"}) as tool:
             called(tool, GOOD["svc_translate"])
     assert {"open", "socket.connect"} <= {event for event, _ in seen}
 
