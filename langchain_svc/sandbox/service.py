@@ -20,7 +20,7 @@ from langchain_svc.sandbox.schema import check
 from langchain_svc.sandbox.streams import FORMATS
 from langchain_svc.sandbox.wire import Call, Reply, decode, json_reply
 
-_LARGE = 64_000  # bytes of a body that takes the engine longer than a blink
+_LARGE = 64_000  # bytes of a body that takes the rules longer than a blink
 _FORBIDDEN = b"forbidden"  # a key that begins so is valid, but authorized for nothing
 
 
