@@ -5,13 +5,15 @@ import logging
 import math
 import traceback
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from langchain_svc.sandbox.connection import Connection
 from langchain_svc.sandbox.delivery import Message, Send, deliver, misbehave
 from langchain_svc.sandbox.errors import Problem
 from langchain_svc.sandbox.faults import Fault, FaultBook, fault_from_json
 from langchain_svc.sandbox.log import Entry, Log, masked
-from langchain_svc.sandbox.script import NO_FAULT, script
+from langchain_svc.sandbox.response import NO_FAULT, response
+from langchain_svc.sandbox.scripted import Script
 from langchain_svc.sandbox.service import Answered, Service
 from langchain_svc.sandbox.wire import Call
 
@@ -29,6 +31,7 @@ class App:
         self,
         service: Service,
         faults: FaultBook,
+        script: Script,
         log: Log,
         *,
         pace: float,
@@ -36,6 +39,7 @@ class App:
     ) -> None:
         self._service = service
         self._faults = faults
+        self._script = script
         self._log = log
         self._pace = pace
         self._clock = clock
@@ -76,30 +80,35 @@ class App:
             if fault.hang or fault.raw is not None or fault.reset == "before":
                 entry.disconnected = await misbehave(fault, connection)
                 return
-            answered = await self._answer(call, fault, too_large=too_large)
+            answered = await self._answer(call, entry, fault, too_large=too_large)
         entry.unknown_fields = answered.unknown_fields
         if await connection.wait(fault.delay):
             entry.disconnected = True
             return
         entry.status = answered.reply.status
         entry.disconnected = await deliver(
-            script(answered.reply, fault), connection, send, pace=pace, heartbeats=fault.heartbeats
+            response(answered.reply, fault),
+            connection,
+            send,
+            pace=pace,
+            heartbeats=fault.heartbeats,
         )
 
-    async def _answer(self, call: Call, fault: Fault, *, too_large: bool) -> Answered:
+    async def _answer(self, call: Call, entry: Entry, fault: Fault, *, too_large: bool) -> Answered:
         if fault.status is not None:
             return self._service.refuse(call, Problem(fault.status))
         if too_large:
             return self._service.refuse(call, Problem(413, "The body is larger than 32 MB."))
+        scripted = partial(self._script.text, entry.snapshot())
         if not self._service.is_slow(call):
-            return self._service.answer(call)
+            return self._service.answer(call, scripted)
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(None, self._service.answer, call)
+        return await loop.run_in_executor(None, self._service.answer, call, scripted)
 
     def _fault(self, call: Call) -> Fault:
         wanted = call.headers.get("x-sandbox-fault")
         if wanted is None:
-            return self._faults.pick(call.path) or NO_FAULT
+            return self._faults.pick(call.path) or self._script.fault(call.path) or NO_FAULT
         try:
             return fault_from_json(wanted)
         except (ValueError, TypeError) as wrong:
@@ -128,7 +137,7 @@ class App:
             return
         entry.status = 500
         reply = self._service.refuse(call, Problem(500)).reply
-        await deliver(script(reply), connection, send, pace=0, heartbeats=None)
+        await deliver(response(reply), connection, send, pace=0, heartbeats=None)
 
 
 def _headers(scope: Message) -> dict[str, str]:

@@ -1,11 +1,11 @@
-"""Sends a script over one connection, each chunk flushed on its own."""
+"""Sends a response over one connection, each chunk flushed on its own."""
 
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from langchain_svc.sandbox.connection import Connection
 from langchain_svc.sandbox.faults import Fault
-from langchain_svc.sandbox.script import Ending, Script
+from langchain_svc.sandbox.response import Ending, Response
 
 Message = MutableMapping[str, Any]
 Send = Callable[[Message], Awaitable[None]]
@@ -30,28 +30,28 @@ async def misbehave(fault: Fault, connection: Connection) -> bool:
 
 
 async def deliver(
-    script: Script, connection: Connection, send: Send, *, pace: float, heartbeats: float | None
+    response: Response, connection: Connection, send: Send, *, pace: float, heartbeats: float | None
 ) -> bool:
-    """Send the script; return whether the client left before it was over."""
+    """Send the response; return whether the client left before it was over."""
     await send(
         {
             "type": "http.response.start",
-            "status": script.status,
+            "status": response.status,
             "headers": [
                 (name.encode("latin-1"), value.encode("latin-1"))
-                for name, value in script.headers.items()
+                for name, value in response.headers.items()
             ],
         }
     )
     between = 0.0  # the first chunk comes at once
-    for chunk in script.chunks:
+    for chunk in response.chunks:
         if await connection.wait(between):
             return True
         await _send_chunk(send, chunk)
-        between = pace if script.paced else 0.0
+        between = pace if response.paced else 0.0
     if await connection.wait(0):
         return True
-    return await _end(script, connection, send, heartbeats)
+    return await _end(response, connection, send, heartbeats)
 
 
 async def _send_chunk(send: Send, chunk: bytes) -> None:
@@ -59,18 +59,18 @@ async def _send_chunk(send: Send, chunk: bytes) -> None:
 
 
 async def _end(
-    script: Script, connection: Connection, send: Send, heartbeats: float | None
+    response: Response, connection: Connection, send: Send, heartbeats: float | None
 ) -> bool:
-    if script.ending is Ending.COMPLETE:
+    if response.ending is Ending.COMPLETE:
         await send({"type": "http.response.body", "body": b"", "more_body": False})
         return False
-    if script.ending is Ending.STALL:
+    if response.ending is Ending.STALL:
         while not await connection.wait(heartbeats):
-            await _send_chunk(send, script.heartbeat)
+            await _send_chunk(send, response.heartbeat)
         return True
     if await connection.wait(_BEFORE_RESET):
         return True
-    if script.ending is Ending.RESET:
+    if response.ending is Ending.RESET:
         connection.reset()
     else:
         connection.close()

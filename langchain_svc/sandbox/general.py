@@ -47,7 +47,7 @@ TRANSLATE_FIELDS = (
 def _chat(ask: Ask) -> Reply:
     model = find_model(ask.text("model", DEFAULT_MODEL))
     messages = [{"role": "user", "content": ask.text("message", "")}]
-    answer = answers.answer(messages, model=model.id)
+    answer = ask.chat(messages, model.id)
     fit_window(model, answer.prompt_tokens)
     tokens = answer.prompt_tokens + answer.completion_tokens
     ask.charge(tokens)

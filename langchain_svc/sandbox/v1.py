@@ -59,7 +59,7 @@ def _chat(ask: Ask) -> Reply:
     if ask.strict:
         _refuse_undocumented_roles(messages)
     max_tokens = cast("int", ask.body.get("max_tokens", _DEFAULT_MAX_TOKENS))
-    answer = answers.answer(messages, model=model.id, max_tokens=max_tokens)
+    answer = ask.chat(messages, model.id, max_tokens)
     fit_window(model, answer.prompt_tokens)
     ask.charge(answer.prompt_tokens + answer.completion_tokens)
     if ask.streams:

@@ -10,11 +10,12 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from langchain_svc.sandbox.answers.fill import fill, fill_keys
 from langchain_svc.sandbox.answers.pictures import analyze, draw
 from langchain_svc.sandbox.answers.plan import plan, rendered
-from langchain_svc.sandbox.answers.read import read
+from langchain_svc.sandbox.answers.read import Call, read
 from langchain_svc.sandbox.answers.services import (
     cancer_risk,
     consult,
@@ -28,6 +29,7 @@ __all__ = [
     "Answer",
     "analyze",
     "answer",
+    "calls_in_form",
     "cancer_risk",
     "consult",
     "count_tokens",
@@ -70,6 +72,13 @@ def cut(text: str, messages: Sequence[Mapping[str, str]], max_tokens: int | None
         completion_tokens=len(kept),
         pieces=tuple(kept),
     )
+
+
+def calls_in_form(
+    calls: Sequence[tuple[str, dict[str, Any]]], messages: Sequence[Mapping[str, str]]
+) -> str:
+    """Calls, each a name and arguments, in the form that the messages ask for."""
+    return rendered([Call(*call) for call in calls], read(messages))
 
 
 def _composed(messages: Sequence[Mapping[str, str]], model: str) -> str:

@@ -24,7 +24,7 @@ Stretch = tuple[int, int, str]
 _SPOKEN = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _NUMBERS = {word: str(number) for number, word in enumerate(_SPOKEN, 2)}
 _NUMBER = re.compile(
-    r"(?<![\w.])(?<![A-Za-z]-)(?:(?<![\w)])-)?\d+(?:,\d{3})*(?:\.\d+)?(?![\d_]|[.-]\d)"
+    r"(?<![\w.])(?<![A-Za-z]-)(?:(?<![\w)])-)?\d{1,20}(?:,\d{3})*(?:\.\d+)?(?![\d_]|[.-]\d)"
     rf"|\b(?:{'|'.join(_NUMBERS)})\b"
 )
 _CAPITALISED = r"[A-Z][\w'-]+(?: [A-Z][\w'-]+)*"
@@ -341,7 +341,8 @@ class Filler:
             return self._previous[-1]
         free = _WHOLE.search(words) or _REPLY.search(words)  # the answerer's own words will do
         kinds = _kinds(words) or (() if free else _kinds(near))
-        for kind in kinds or ("quoted",):
+        # The last kind is a guess, for what is required.
+        for kind in (kinds if required else kinds[:2]) or ("quoted",):
             if (value := self._take(kind, near)) is not None:
                 return value
         if "handle" in kinds:

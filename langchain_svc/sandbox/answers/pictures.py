@@ -59,11 +59,11 @@ def _wanted(prompt: str, seed: bytes) -> tuple[list[tuple[str, str]], str]:
             colour = ""
         elif word in _GROUNDS and colour:
             ground, colour = colour, ""
-    ground = ground or _NAMES[3 + seed[0] % 7]
     kinds = (_ROUND, _SQUARE, _POINTED)
     shapes = shapes[:_MOST_SHAPES] or [(kinds[seed[1] % 3], _NAMES[seed[2] % 3])]
     # A shape in the colour of the ground would be invisible.
-    return [(kind, "black" if c == ground else c) for kind, c in shapes], ground
+    free = [name for name in _NAMES[2:] if all(name != colour for _, colour in shapes)]
+    return shapes, ground or free[seed[0] % len(free)]
 
 
 def _paint(

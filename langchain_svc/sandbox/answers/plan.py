@@ -17,11 +17,6 @@ _STEPS = re.compile(
     r"|,?\sand\s(?=(?:also|what|which|how|who|where|when|translate|describe|add|multiply)\b)"
     r"|,?\sand\s(?=\d[\d.]*\s?[-+*/x])"
 )
-# What is attached asks for nothing: only its handle counts.
-_TAG = r"[^>]{0,100}"
-_IMAGE = re.compile(
-    rf"\s*<image\b{_TAG}?(?:handle|name)=\"([^\"]{{1,80}})\"{_TAG}>.{{0,9000}}?</image>", re.DOTALL
-)
 _REFERS = re.compile(
     r"(?i)\b(?:it|that|this|these|those|the (?:image|picture|description|result|answer|text))\b"
 )
@@ -51,12 +46,12 @@ def plan(prompt: Prompt) -> list[Call]:
 def _planned(prompt: Prompt, tools: Sequence[Tool]) -> list[Call]:
     previous = [result.text for result in prompt.results if not result.failed]
     planned: list[Call] = []
-    steps = _STEPS.split(_IMAGE.sub(r" \1", prompt.question))
-    for step in filter(None, map(str.strip, steps)):
-        tool, score = best_tool(tools, step)
+    for step in filter(None, map(str.strip, _STEPS.split(prompt.question))):
+        refers = bool(planned and _REFERS.search(step))
+        used = {call.name for call in planned} if refers else set()
+        tool, score = best_tool([t for t in tools if t.name not in used] or tools, step)
         if score < _ENOUGH:
             continue
-        refers = bool(planned and _REFERS.search(step))
         if refers and len(previous) < len(planned):
             break  # it needs a result that is not there yet
         planned += _calls(tool, step, previous[: len(planned)] if refers else ())

@@ -42,13 +42,14 @@ class Prompt:
     """A conversation as the rules see it.
 
     `before` is the question before this one, `material` all that was said beside this one, `calls`
-    and `results` those since it, and `earlier` the calls before it.
+    and `results` those since it, `earlier` the calls before it, `images` what descriptions say.
     """
 
     question: str = ""
     before: str = ""
     material: list[str] = field(default_factory=list)
     tools: list[Tool] = field(default_factory=list)
+    images: list[str] = field(default_factory=list)
     schema: Schema | None = None
     keys: list[str] = field(default_factory=list)
     wants_json: bool = False
@@ -72,18 +73,21 @@ def read(messages: Sequence[Mapping[str, str]]) -> Prompt:
             unconfirmed = [Call(v["name"], v["arguments"]) for v, _ in _values(text) if _is_call(v)]
             prompt.material.append(_without(text, [span for _, span in _values(text)]))
             continue
-        system, said, results = _parts(text)
+        turn = _turn(text)
+        joint = " " if turn.images else "\n\n"  # a handle belongs to the words beside it
+        said = joint.join(filter(None, turn.said))
         if message.get("role") == "system":
-            system, said = [*system, said], ""
-        prompt.material += [rest for each in system if (rest := _instructed(prompt, each))]
+            turn.system, said = [*turn.system, said], ""
+        prompt.material += [rest for each in turn.system if (rest := _instructed(prompt, each))]
         question = _instructed(prompt, said)
-        if results:
+        if turn.results:
             prompt.calls += unconfirmed
-            prompt.results += results
+            prompt.results += turn.results
         if _COMPLAINT.match(question):
             _demand(prompt, question)
         elif question or not prompt.question:
             _ask(prompt, question)
+            prompt.images = turn.images
     if not prompt.question and prompt.material and not prompt.results:
         prompt.question = prompt.material.pop()
     _keys(prompt)
@@ -100,15 +104,36 @@ def _ask(prompt: Prompt, question: str) -> None:
 
 # -- the elements of a turn -----------------------------------------------------------------------
 
-_OPENING = re.compile(r"<(system_message|user_message|tool_response)\b([^<>]*)>")
-_NAME = re.compile(r'\bname="([^"]*)"')
+_OPENING = re.compile(r"<(system_message|user_message|tool_response|image)\b([^<>]*)>")
+_ATTRIBUTE = re.compile(r'\b(name|handle)="([^"]*)"')
 
 
-def _parts(text: str) -> tuple[list[str], str, list[Result]]:
-    """The system texts of a turn, what the user says in it, and the results of calls."""
-    system: list[str] = []
-    said: list[str] = []
-    results: list[Result] = []
+@dataclass
+class _Turn:
+    """The elements of a turn of the user."""
+
+    system: list[str] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+    results: list[Result] = field(default_factory=list)
+    images: list[str] = field(default_factory=list)
+
+    def add(self, kind: str, attributes: str, body: str) -> None:
+        """Take an element in; of an image only the handle is said."""
+        named = dict(_ATTRIBUTE.findall(attributes))
+        if kind == "system_message":
+            self.system.append(body)
+        elif kind == "user_message":
+            self.said.append(body)
+        elif kind == "image":
+            self.images.append(body)
+            self.said.append(named.get("handle", ""))
+        else:
+            failed = 'status="error"' in attributes or body.startswith("Error")
+            self.results.append(Result(body, named.get("name", ""), failed))
+
+
+def _turn(text: str) -> _Turn:
+    turn = _Turn()
     done, unclosed = 0, set()
     for found in _OPENING.finditer(text):
         kind, attributes = found.groups()
@@ -118,19 +143,11 @@ def _parts(text: str) -> tuple[list[str], str, list[Result]]:
         if end < 0:
             unclosed.add(kind)
             continue
-        said.append(text[done : found.start()].strip())
-        body = text[found.end() : end].strip()
-        if kind == "system_message":
-            system.append(body)
-        elif kind == "user_message":
-            said.append(body)
-        else:
-            name = _NAME.search(attributes)
-            failed = 'status="error"' in attributes or body.startswith("Error")
-            results.append(Result(body, name[1] if name else "", failed))
+        turn.said.append(text[done : found.start()].strip())
+        turn.add(kind, attributes, text[found.end() : end].strip())
         done = end + len(kind) + 3
-    said.append(text[done:].strip())
-    return system, "\n\n".join(filter(None, said)), results
+    turn.said.append(text[done:].strip())
+    return turn
 
 
 # -- JSON in a text -------------------------------------------------------------------------------

@@ -15,7 +15,6 @@ _SAY = re.compile(r"(?is)(?:say|repeat|write|answer) (?:exactly|only|just)?\s?: 
 _COUNT = re.compile(r"(?i)\bcount (?:from )?(\d{1,4}) to (\d{1,4})\b")
 _FEW = 4  # words of a greeting that asks nothing
 _MOST_COUNTED = 1_000
-_IMAGE = re.compile(r"<image\b([^>]*)>\s*(.*?)\s*</image>", re.DOTALL)
 _GREETING = re.compile(r"(?i)\W*(hello|hi|hey|good (?:morning|afternoon|evening))\b")
 _THANKS = re.compile(r"(?i)\W*(?:thanks|thank you)\b")
 _STORY = re.compile(r"(?i)\b(?:story|joke|poem|haiku|song|tale)\b")
@@ -35,8 +34,8 @@ def answer_in_words(prompt: Prompt, model: str) -> str:
     if counted := _COUNT.search(asked):
         first, last = map(int, counted.groups())
         return ", ".join(map(str, range(first, min(last, first + _MOST_COUNTED) + 1)))
-    if seen := _IMAGE.search(asked):
-        return f'The description of the image says: "{seen[2][:_LONGEST]}"'
+    if prompt.images:
+        return f'The description of the image says: "{prompt.images[0][:_LONGEST]}"'
     told = quoted(asked, prompt.material, prompt.before if _REFERS.search(asked) else "")
     if told is None and (found := list(sums(asked))):
         told = "; ".join(f"{shown} = {value}" for shown, value in found)
@@ -60,7 +59,7 @@ def _shown(asked: str, result: str) -> str:
 
 def _small_talk(asked: str) -> str | None:
     if greeting := _GREETING.match(asked):
-        return f"{greeting[1].capitalize()}! {_WHO} How can I help you?"
+        return f"{greeting[1].capitalize()}! {_WHO} How can I help?"
     return f"You are welcome. {_WHO}" if _THANKS.match(asked) else None
 
 
@@ -76,7 +75,7 @@ def _template(asked: str, model: str) -> str:
     return (
         f"This is about {about}. The sandbox answers for {model} by fixed rules, not by AI, and "
         f"none of them can follow this prompt: they quote a text that is given, compute sums, "
-        f'call tools and fill schemas. You asked: "{asked[:500]}"'
+        f"call tools and fill schemas. You asked: {asked[:500]}"
     )
 
 
