@@ -84,6 +84,6 @@ class Script:
 
 
 def _require_said(said: object) -> None:
-    several = isinstance(said, Sequence) and said and all(isinstance(each, ToolCall) for each in said)
-    if not isinstance(said, (str, ToolCall)) and not several:
+    calls = said if isinstance(said, Sequence) else [said]
+    if not isinstance(said, str) and not (calls and all(isinstance(c, ToolCall) for c in calls)):
         raise TypeError(f"answers: expected {_EXPECTED}, got {type(said).__name__}.")

@@ -70,7 +70,9 @@ def assistant(text):
 
 
 def offered(question, *tools, form=TAGS, extra=""):
-    return user(form.format(tools="\n".join(map(json.dumps, tools)), extra=extra, question=question))
+    return user(
+        form.format(tools="\n".join(map(json.dumps, tools)), extra=extra, question=question)
+    )
 
 
 def called(name, **arguments):
@@ -191,7 +193,9 @@ def test_a_complaint_leads_back_to_the_question():
 
 
 def filled(text, schema):
-    instruction = f"Answer with JSON that matches this schema:\n<schema>\n{json.dumps(schema)}\n</schema>"
+    instruction = (
+        f"Answer with JSON that matches this schema:\n<schema>\n{json.dumps(schema)}\n</schema>"
+    )
     return json.loads(said(user(f"<system_message>\n{instruction}\n</system_message>\n\n{text}")))
 
 
@@ -330,7 +334,14 @@ def test_it_says_what_a_test_asks_it_to_say():
 
 FRAGMENTS = st.sampled_from(
     [
-        *("<tool_call>", "</tool_call>", "\n<tool_response>", "</tool_response>", "<tools>", "\n\n"),
+        *(
+            "<tool_call>",
+            "</tool_call>",
+            "\n<tool_response>",
+            "</tool_response>",
+            "<tools>",
+            "\n\n",
+        ),
         *("<system_message>", "</system_message>", '<image handle="img_1">', "</image>"),
         *(json.dumps(WEATHER), json.dumps([ADD]), json.dumps(PERSON), json.dumps(PEOPLE)),
         '{"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]}',

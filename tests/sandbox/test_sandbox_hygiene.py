@@ -34,4 +34,4 @@ def test_a_missing_extra_is_named(monkeypatch):
 
 
 def test_public_names():
-    assert langchain_svc.sandbox.__all__ == ["Fault", "Received", "Sandbox", "serve"]
+    assert langchain_svc.sandbox.__all__ == ["Fault", "Received", "Sandbox", "ToolCall", "serve"]

@@ -29,7 +29,12 @@ def test_a_translation_is_labelled_and_keeps_what_a_program_put_in():
 
 @pytest.mark.parametrize(
     ("text", "code"),
-    [("Die Katze ist nicht da", "de"), ("El gato no está", "es"), ("猫がいます", "ja"), ("x", "en")],
+    [
+        ("Die Katze ist nicht da", "de"),
+        ("El gato no está", "es"),
+        ("猫がいます", "ja"),
+        ("x", "en"),
+    ],
 )
 def test_the_source_language_is_detected(text, code):
     assert translate(text, source=None, target="en")["source"] == code
