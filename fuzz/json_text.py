@@ -7,8 +7,8 @@ import math
 from typing import Any
 
 from langchain_svc._json.answer import NoAnswer, read_answer
-from langchain_svc._json.lenient import Value, read, scan_end
-from langchain_svc._json.partial import PartialReader
+from langchain_svc._json.lenient import Value, read
+from langchain_svc._json.partial import PartialObject
 from langchain_svc._json.schema import Misfit, fit, problems
 
 from .draw import Draw, cut
@@ -51,8 +51,6 @@ def lenient(data: bytes) -> None:
     found = read(text)
     if found is not None:
         _check_value(found, text)
-    end = scan_end(text)
-    assert end is None or 0 < end <= len(text)
     sound = _sound(text)
     if isinstance(sound, dict | list) and _depth(sound) <= _DEEPEST:
         assert found is not None
@@ -154,7 +152,6 @@ def cut_off(data: bytes) -> None:
     style, at, more = draw.below(4), draw.byte() << 8 | draw.byte(), draw.short(JSON_PIECES)
     value = {_key(draw): drawn(draw) for _ in range(1 + draw.below(3))}
     text = json.dumps(value, ensure_ascii=style % 2 == 0, indent=style // 2 or None)
-    assert scan_end(text + more) == len(text)
     if more.strip()[:1] not in ("", ","):
         more = ""
     whole = read(text + (more if more.isspace() else ""))
@@ -162,7 +159,7 @@ def cut_off(data: bytes) -> None:
     assert (same(whole.value, value), whole.complete, whole.end) == (True, True, len(text))
     part = text[: at % (len(text) + 1)]
     found = read(part)
-    shown = PartialReader().feed(part)
+    shown = PartialObject().feed(part)
     if found is not None and not found.complete:  # a bracket at the end may close it, quote or not
         _check_begun(found.value, value, cut=found.cut_in_value)
     if shown is not None:
@@ -193,17 +190,12 @@ def _check_begun(found: Any, whole: Any, *, cut: bool) -> None:
 
 
 def partial(data: bytes) -> None:
-    """A value that streams in is the same for every cut of its text."""
+    """Whatever streams in is shown without complaint, and what is shown is JSON."""
     draw = Draw(data)
     how = draw.byte()
-    text = draw.text(JSON_PIECES)
-    whole = PartialReader().feed(text)
-    for parts in (cut(text, 1), cut(text, how + 2)):
-        reader = PartialReader()
-        for part in parts:
-            reader.push(part)
-        assert reader.value == whole or not parts
-    json.dumps(whole, allow_nan=False)
+    reader = PartialObject()
+    for part in cut(draw.text(JSON_PIECES), how + 1):
+        json.dumps(reader.feed(part), allow_nan=False)
 
 
 def answer(data: bytes) -> None:

@@ -227,11 +227,11 @@ class _Growing:
     """The object of a stream as far as it has come, each stage once; then the checked one."""
 
     def __init__(self, parser: StructuredParser) -> None:
-        from ._json.partial import PartialReader  # noqa: PLC0415  # the same
+        from ._json.partial import PartialObject  # noqa: PLC0415  # the same
 
         self._parser = parser
         self._whole: Any = None
-        self._reader = PartialReader()
+        self._reader = PartialObject()
         self._last: Any = None
 
     def feed(self, piece: str | BaseMessage) -> Iterator[Any]:
@@ -239,7 +239,7 @@ class _Growing:
         self._whole = message if self._whole is None else self._whole + message
         if self._parser.response_format.partial:
             value = self._reader.feed(self._text(message))
-            if isinstance(value, dict) and value and value != self._last:
+            if value and value != self._last:
                 self._last = value
                 yield value
 

@@ -66,17 +66,6 @@ def attempt(text: str, start: int = 0) -> Attempt:
     return found
 
 
-def scan_end(text: str, start: int = 0) -> int | None:
-    """The index after the object or array that begins at `start`; None while it is not closed.
-
-    Brackets inside JSON strings do not count. A bracket of the wrong kind closes nothing, or
-    what is open inside the container that it does close.
-    """
-    found = SPACE.match(text, start)
-    at = found.end() if found else start
-    return _Scan(text).end(at) if text[at : at + 1] in ("{", "[") else None
-
-
 class _Scan:
     """Looks at brackets and strings only; knows the deepest nesting afterwards."""
 

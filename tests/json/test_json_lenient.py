@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from langchain_svc._json.lenient import read, scan_end
+from langchain_svc._json.lenient import read
 
 BRACKETS = [
     # closing brackets that are missing, too many, or of the wrong kind
@@ -204,29 +204,6 @@ def test_half_of_a_surrogate_pair_is_replaced():
     assert read(r'{"s": "\ud83d"}').value == {"s": "\ufffd"}
 
 
-# -- the end of a value ---------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("text", "end"),
-    [
-        ("{}", 2),
-        (' [1, {"n": 2}] x', 14),
-        ('{"s": "}]\\"}"} x', 14),
-        ('{"s": "</tool_call>"}', 21),
-        ('{"n": [1, 2}', 12),
-        ('{"n": 1', None),
-        ('{"s": "}', None),
-        ('{"s": "x\\', None),
-        ("", None),
-        ("x {}", None),
-        ('"{}"', None),
-    ],
-)
-def test_scan_end(text, end):
-    assert scan_end(text) == end
-
-
 # -- properties -----------------------------------------------------------------------------------
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
@@ -263,7 +240,6 @@ def test_json_is_read_as_it_is(value, layout, before, after):
     assert found.value == value
     assert types(found.value) == types(value)
     assert (found.end, found.complete) == (len(text), True)
-    assert scan_end(text.lstrip("\ufeff") + after) == len(text.lstrip("\ufeff"))
 
 
 @settings(deadline=None)
@@ -330,7 +306,6 @@ def begins(part, whole):
 @given(SCRAPS)
 def test_any_text_is_read_without_complaint(text):
     found = read(text)
-    scan_end(text)
     if found and found.complete and not found.repairs:
         assert json.loads(text[: found.end]) == found.value
 
