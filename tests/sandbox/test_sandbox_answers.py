@@ -318,6 +318,16 @@ def test_a_date_is_no_sum():
     assert "=" not in said(user("What happened on 2024-02-29?"))
 
 
+def test_an_old_question_is_no_answer_to_the_same_question():
+    first = said(user("Tell me of the sea."))
+    assert said(user("Tell me of the sea."), assistant(first), user("Tell me of the sea.")) == first
+
+
+def test_json_is_wanted_for_one_question_only():
+    turns = [user("Return JSON with the key a."), assistant('{"a": "b"}'), user("Good morning")]
+    assert said(*turns).startswith("Good morning!")
+
+
 def test_it_says_what_it_is_and_what_it_cannot_do():
     assert "rules answer here, not a model" in said(user("Good morning"))
     told = said(user("Write a limerick on tides."))
@@ -347,6 +357,8 @@ FRAGMENTS = st.sampled_from(
         '{"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]}',
         '{"properties": {"y": {"enum": []}, "z": {"anyOf": []}, "v": {"type": "x"}, "w": 3}}',
         '{"properties": {"n": {"type": "integer", "minimum": 3, "maximum": 1, "multipleOf": 7}}}',
+        '{"type": ["x", {}], "allOf": 3, "anyOf": [{"type": "array", "minItems": "x"}]}',
+        '{"properties": {"s": {"maxLength": null, "format": []}, "m": {"multipleOf": "x", "type": "number"}}}',
         '{"name": "<name>", "arguments": {}}',
         *("Return JSON with the keys a and b.", "Context:", "Question: ", MUST),
         *("Source: a.md", "9**9**9", "What is my name?", "get_weather('x', 3)", "count 1 to 9999"),
@@ -384,10 +396,12 @@ HUGE = {
     "objects": '{"a":' * (SIZE // 5),
     "tags": "\n<tool_response>" * (SIZE // 16),
     "images": '<image handle="a">' * (SIZE // 18),
+    "contexts": "<context>" * (SIZE // 9),
     "calls": '<tool_call>{"name": "get_weather"' * (SIZE // 33),
     "questions": "Question: " * (SIZE // 10),
     "commas": "a, " * (SIZE // 3),
     "names": "Abc " * (SIZE // 4),
+    "lines": "Human: a\nAI: b\n" * (SIZE // 15),
     "sources": "[1] source: x.md\n" * (SIZE // 17),
 }
 

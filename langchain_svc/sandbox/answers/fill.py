@@ -57,6 +57,12 @@ _PATTERNS = {
 }
 
 
+def _bound(schema: Schema, name: str, default: int) -> int:
+    """A bound of a schema, which may hold anything."""
+    found = schema.get(name)
+    return found if isinstance(found, int) and found >= 0 else default
+
+
 def _kinds(words: str) -> tuple[str, ...]:
     return next((kinds for pattern, kinds in _KINDS if re.search(pattern, words)), ())
 
@@ -173,8 +179,8 @@ class Filler:
         if isinstance(options := schema.get("enum"), list) and options:
             return self._option(options, schema, required=required)
         kind = schema.get("type", "object" if "properties" in schema else "string")
-        if isinstance(kind, list):
-            kind = next((k for k in kind if k != "null"), "null")
+        kinds = kind if isinstance(kind, list) else [kind]
+        kind = next((k for k in kinds if isinstance(k, str) and k != "null"), "null")
         if kind == "null":
             return None
         if kind == "object":
@@ -196,8 +202,8 @@ class Filler:
             union = schema.get("anyOf") or schema.get("oneOf")
             if isinstance(reference := schema.get("$ref"), str):
                 schema = {**self._referred(reference), **rest}
-            elif schema.get("allOf"):
-                parts = [part for part in schema["allOf"] if isinstance(part, dict)]
+            elif isinstance(every := schema.get("allOf"), list):
+                parts = [part for part in every if isinstance(part, dict)]
                 schema = {k: v for part in [*parts, rest] for k, v in part.items()}
             elif isinstance(union, list) and union:
                 chosen = [s for s in union if isinstance(s, dict) and s.get("type") != "null"]
@@ -237,8 +243,8 @@ class Filler:
             return [self.fill(each, name, depth=depth + 1) for each in places]
         item = {**schema.get("items", {})} if isinstance(schema.get("items"), dict) else {}
         item.setdefault("description", schema.get("description", ""))
-        low = max(schema.get("minItems", 0), int(required and depth < _DEEPEST // 2))
-        high = min(schema.get("maxItems", _MOST_ITEMS), _MOST_ITEMS)
+        low = max(_bound(schema, "minItems", 0), int(required and depth < _DEEPEST // 2))
+        high = min(_bound(schema, "maxItems", _MOST_ITEMS), _MOST_ITEMS)
         made: list[Any] = []
         while len(made) < max(low, high) and depth < _DEEPEST:
             before = len(self.used)
@@ -305,7 +311,8 @@ class Filler:
             default: float | None = schema.get("default")
             return default
         value = float(text or 1)
-        step = schema.get("multipleOf") or (1 if whole else 0)
+        step = schema.get("multipleOf")
+        step = step if isinstance(step, (int, float)) and step > 0 else int(whole)
         for bound, sign in _BOUNDS.items():
             if isinstance(limit := schema.get(bound), (int, float)):
                 room = (step or 0.5) * sign if bound.startswith("exclusive") else 0
@@ -319,9 +326,9 @@ class Filler:
             default: str | None = schema.get("default")
             return default
         if value is None:
-            value = _FORMATS.get(schema.get("format", "")) or self._phrase(name)
-        least = min(schema.get("minLength", 0), _LONGEST)
-        return value[: schema.get("maxLength", _LONGEST)].ljust(least, ".")
+            value = _FORMATS.get(str(schema.get("format"))) or self._phrase(name)
+        least = min(_bound(schema, "minLength", 0), _LONGEST)
+        return value[: _bound(schema, "maxLength", _LONGEST)].ljust(least, ".")
 
     def _said(  # noqa: C901 - one rule after the other
         self, schema: Schema, name: str, *, required: bool
@@ -333,7 +340,7 @@ class Filler:
             return None
         if explicit := self._explicit(words, "[=:]"):
             return explicit
-        if kind := _FORMAT_KINDS.get(schema.get("format", "")):
+        if kind := _FORMAT_KINDS.get(str(schema.get("format"))):
             return self._take(kind, near)
         if found := _matching(schema.get("pattern"), self._text):
             return found

@@ -7,6 +7,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
+from itertools import islice
 
 from langchain_svc.sandbox.answers.fill import Filler
 from langchain_svc.sandbox.answers.read import Call, Prompt, Tool
@@ -23,6 +24,7 @@ _REFERS = re.compile(
 _FOLLOWS_UP = re.compile(r"(?i)(?:and|what about|how about)\b")
 _USE = re.compile(r"(?i)\b(?:use|using|call) (?:the|a|your) (?:tools?|functions?)\b")
 _SHORT = 6  # words of a follow-up
+_MOST_STEPS = 50
 _MOST_CALLS = 8  # of one step
 _ENOUGH = 1.0  # what the shared words must be worth for a call
 _SIGNS = {"+": "add|sum|plus", "-": "subtract|minus", "*": "multipl|product", "/": "divi|quotient"}
@@ -46,7 +48,8 @@ def plan(prompt: Prompt) -> list[Call]:
 def _planned(prompt: Prompt, tools: Sequence[Tool]) -> list[Call]:
     previous = [result.text for result in prompt.results if not result.failed]
     planned: list[Call] = []
-    for step in filter(None, map(str.strip, _STEPS.split(prompt.question))):
+    steps = filter(None, map(str.strip, _STEPS.split(prompt.question)))
+    for step in islice(steps, _MOST_STEPS):
         refers = bool(planned and _REFERS.search(step))
         used = {call.name for call in planned} if refers else set()
         tool, score = best_tool([t for t in tools if t.name not in used] or tools, step)

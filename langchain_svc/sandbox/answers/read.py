@@ -71,14 +71,15 @@ def read(messages: Sequence[Mapping[str, str]]) -> Prompt:
         text = str(message.get("content") or "")
         if message.get("role") == "assistant":
             unconfirmed = [Call(v["name"], v["arguments"]) for v, _ in _values(text) if _is_call(v)]
-            prompt.material.append(_without(text, [span for _, span in _values(text)]))
             continue
         turn = _turn(text)
         joint = " " if turn.images else "\n\n"  # a handle belongs to the words beside it
         said = joint.join(filter(None, turn.said))
         if message.get("role") == "system":
             turn.system, said = [*turn.system, said], ""
-        prompt.material += [rest for each in turn.system if (rest := _instructed(prompt, each))]
+        for each in turn.system:
+            prompt.wants_json |= bool(_WANTS_JSON.search(each))
+            prompt.material += [_instructed(prompt, each)]
         question = _instructed(prompt, said)
         if turn.results:
             prompt.calls += unconfirmed
@@ -88,6 +89,7 @@ def read(messages: Sequence[Mapping[str, str]]) -> Prompt:
         elif question or not prompt.question:
             _ask(prompt, question)
             prompt.images = turn.images
+    prompt.material = [text for text in prompt.material if text]
     if not prompt.question and prompt.material and not prompt.results:
         prompt.question = prompt.material.pop()
     _keys(prompt)
@@ -126,7 +128,7 @@ class _Turn:
             self.said.append(body)
         elif kind == "image":
             self.images.append(body)
-            self.said.append(named.get("handle", ""))
+            self.said.append(named.get("handle", named.get("name", "")))
         else:
             failed = 'status="error"' in attributes or body.startswith("Error")
             self.results.append(Result(body, named.get("name", ""), failed))
@@ -211,7 +213,7 @@ def _schema(value: dict[str, Any]) -> Schema | None:
 
 # -- instructions ---------------------------------------------------------------------------------
 
-_REQUIRED = re.compile(r"(?i)\bmust (?:now )?(?:call|be called|use)\b|\bmust call\b")
+_REQUIRED = re.compile(r"(?i)\bmust (?:now )?(?:call|be called|use)\b")
 _SINGLE = re.compile(r"(?i)\bat most one (?:function|tool|call)")
 _WANTS_JSON = re.compile(
     r"(?i)\b(?:answer|return|respond|reply|output|write|give|formatted|produce)\b[^.\n]{0,80}\bJSON\b"
@@ -237,8 +239,6 @@ def _instructed(prompt: Prompt, text: str) -> str:
             continue
         spans.append(span)
     if not spans:
-        if _WANTS_JSON.search(text):
-            prompt.wants_json = True
         return text
     told = _without(text, spans)
     _demand(prompt, told)
@@ -270,6 +270,7 @@ def _without(text: str, spans: Sequence[Span], mark: str = "") -> str:
 
 def _keys(prompt: Prompt) -> None:
     """Find the keys that a question wants of a JSON object, and take what it says of JSON out."""
+    prompt.wants_json |= bool(_WANTS_JSON.search(prompt.question))
     if not prompt.wants_json:
         return
     every = re.split(r"(?<=[.!?])\s+|\n", prompt.question)

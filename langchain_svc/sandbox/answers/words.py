@@ -84,7 +84,7 @@ def _template(asked: str, model: str) -> str:
 _CONTEXT = re.compile(
     r"(?im)^[^\n:]{0,80}\b(?:context|documents?|sources|passages?|excerpts?)\b[^\n:]{0,40}:"
 )
-_TAGGED = re.compile(r"(?is)<(context|documents?|sources?)>(.*?)</\1>")
+_TAG = re.compile(r"(?i)<(context|documents?|sources?)>")
 _QUESTION = re.compile(r"(?im)^[ \t]*(?:question|query|user question)[ \t]*:[ \t]*")
 _LABEL = re.compile(r"(?im)^[ \t]*(?:\[\d+\]\s*)?(?:source|document|title|file)\s*:\s*(.{1,200})$")
 _NUMBERED = re.compile(r"\s*(\[\d+\])\s*(.*)")
@@ -111,14 +111,16 @@ def quoted(asked: str, material: Sequence[str], before: str) -> str | None:
 
 def recalled(asked: str, material: Sequence[str]) -> str | None:
     """What was said before with the words of the question, where it has nearly all of them."""
-    found = _best(asked, material)
+    told = [each for text in material for each in sentences(text) if not each.endswith("?")]
+    found = _best(asked, [each for each in told if each != asked])
     return found[0] if found and found[1] else None
 
 
 def _split(text: str) -> tuple[str, list[str]]:
     """A text without the context in it, and that context."""
-    if tagged := _TAGGED.search(text):
-        return f"{text[: tagged.start()]} {text[tagged.end() :]}".strip(), [tagged[2]]
+    if (tag := _TAG.search(text)) and (end := text.rfind(f"</{tag[1]}>")) > 0:
+        rest = text[: tag.start()] + text[end + len(tag[0]) + 1 :]
+        return rest.strip(), [text[tag.end() : end]]
     label = _CONTEXT.search(text) or _LABEL.search(text)
     if not label:
         return text, []
