@@ -7,7 +7,6 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
-from itertools import islice
 
 from langchain_svc.sandbox.answers.fill import Filler
 from langchain_svc.sandbox.answers.read import Call, Prompt, Tool
@@ -48,8 +47,8 @@ def plan(prompt: Prompt) -> list[Call]:
 def _planned(prompt: Prompt, tools: Sequence[Tool]) -> list[Call]:
     previous = [result.text for result in prompt.results if not result.failed]
     planned: list[Call] = []
-    steps = filter(None, map(str.strip, _STEPS.split(prompt.question)))
-    for step in islice(steps, _MOST_STEPS):
+    steps = [step.strip() for step in _STEPS.split(prompt.question) if step and step.strip()]
+    for step in steps[:_MOST_STEPS]:
         refers = bool(planned and _REFERS.search(step))
         used = {call.name for call in planned} if refers else set()
         tool, score = best_tool([t for t in tools if t.name not in used] or tools, step)

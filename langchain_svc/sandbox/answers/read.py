@@ -121,7 +121,7 @@ class _Turn:
 
     def add(self, kind: str, attributes: str, body: str) -> None:
         """Take an element in; of an image only the handle is said."""
-        named = dict(_ATTRIBUTE.findall(attributes))
+        named: dict[str, str] = dict(_ATTRIBUTE.findall(attributes))
         if kind == "system_message":
             self.system.append(body)
         elif kind == "user_message":
