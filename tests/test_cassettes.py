@@ -66,7 +66,7 @@ def findings(path, secrets=None):
 def _forbidden(secrets):
     machine = {socket.gethostname(), str(Path.home()), str(ROOT)}
     values = {f"the value of {name}": value for name, value in secrets.items()}
-    values |= {f"a name of this machine ({len(name)} letters)": name for name in machine}
+    values |= {f"a name of this machine, {n}": name for n, name in enumerate(machine)}
     return {what: shape.search for what, shape in SHAPES.items()} | {
         what: (lambda text, value=value: value in text)
         for what, value in values.items()
