@@ -8,6 +8,7 @@ import socket
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
@@ -15,8 +16,8 @@ from langchain_core.messages import BaseMessage
 from vcr import VCR
 from vcr.errors import CannotOverwriteExistingCassetteException
 
-from langchain_svc import ChatSvc, PatientContext, SvcAPIError, SvcCancerRisk
-from langchain_svc.sandbox import Fault, Sandbox
+from langchain_svc import ChatSvc, PatientContext, SvcAPIError, SvcCancerRisk, SvcLLM
+from langchain_svc.sandbox import Fault, Sandbox, general, medical, v1
 
 ROOT = Path(__file__).parents[1]
 CASSETTES = ROOT / "cassettes"
@@ -56,15 +57,16 @@ def findings(path, secrets=None):
     ]
     if not SOURCE.fullmatch(str(cassette.get("recorded_from"))):
         found.append("no source")
+    real = str(cassette.get("recorded_from")).startswith("service")
     for interaction in cassette["interactions"]:
-        found += _out_of_form(interaction["request"], interaction["response"])
+        found += _out_of_form(interaction["request"], interaction["response"], real=real)
     return [f"{path.name}: {what}" for what in found]
 
 
 def _forbidden(secrets):
     machine = {socket.gethostname(), str(Path.home()), str(ROOT)}
     values = {f"the value of {name}": value for name, value in secrets.items()}
-    values |= {f"a name of this machine ({len(name)} letters)": name for name in machine}
+    values |= {f"a name of this machine, {n}": name for n, name in enumerate(machine)}
     return {what: shape.search for what, shape in SHAPES.items()} | {
         what: (lambda text, value=value: value in text)
         for what, value in values.items()
@@ -84,7 +86,7 @@ def _texts_in(value):
         yield value
 
 
-def _out_of_form(request, response):
+def _out_of_form(request, response, *, real):
     for name, values in {**request["headers"], **response["headers"]}.items():
         if not HEADERS.fullmatch(name):
             yield f"the header {name}"
@@ -92,7 +94,8 @@ def _out_of_form(request, response):
             yield "a header with a key"
     if not request["uri"].startswith(("https://svc.invalid/v1/", "https://svc.invalid/api/")):
         yield "an address"
-    if request["method"] == "POST" and "/api/medical/" in request["uri"]:
+    # What a sandbox answers is synthetic, and so are the patients of the tests.
+    if real and request["method"] == "POST" and "/api/medical/" in request["uri"]:
         for body in (request["body"], response["body"]["string"]):
             if any(_values_in(_loaded(body))):
                 yield "a value of a patient's record"
@@ -176,7 +179,7 @@ ECHOES = {
 
 
 @pytest.mark.parametrize("echo", ECHOES)
-def test_a_recording_keeps_no_value_of_a_patient(tmp_path, ours, echo):
+def test_a_recording_of_the_service_keeps_no_value_of_a_patient(tmp_path, ours, from_service, echo):
     patient = PatientContext(age=61.25, sex="zebulonic", risk_factors=["quuxitis"])
     with Sandbox() as s, SvcCancerRisk(**s.medical, patient=patient) as tool:
         s.faults = [Fault(content_type="application/json", **ECHOES[echo])] if ECHOES[echo] else []
@@ -185,12 +188,49 @@ def test_a_recording_keeps_no_value_of_a_patient(tmp_path, ours, echo):
         record(tmp_path / "masked.yaml", ask, **ours)
         assert len(s.requests) == 2
         assert s.requests[0].json["patientAge"] == 61.25
-    assert "bare.yaml: a value of a patient's record" in findings(tmp_path / "bare.yaml")
+    bare = (tmp_path / "bare.yaml").read_text(encoding="utf-8")
+    labelled = tmp_path / "labelled.yaml"
+    labelled.write_text(f"recorded_from: service on 2026-01-31\n{bare}", encoding="utf-8")
+    assert "labelled.yaml: a value of a patient's record" in findings(labelled)
     assert findings(tmp_path / "masked.yaml") == []
     kept = (tmp_path / "masked.yaml").read_text(encoding="utf-8")
     assert '"patientAge": 0' in kept
     for word in ("61.25", "zebulonic", "quuxitis", "cough"):
         assert word not in kept
+
+
+def test_a_recording_of_a_sandbox_stays_readable(tmp_path, ours):
+    path = tmp_path / "synthetic.yaml"
+    with Sandbox() as s, SvcCancerRisk(**s.medical) as tool:
+        record(path, partial(tool.invoke, {"symptoms": "a cough"}), **ours)
+    kept = path.read_text(encoding="utf-8")
+    assert kept.startswith("recorded_from: sandbox ")
+    assert "a cough" in kept
+    assert "not medical advice" in kept
+    assert findings(path) == []
+
+
+ROWS = [
+    (method, path)
+    for routes in (v1.ROUTES, general.ROUTES, medical.ROUTES)
+    for path, methods in routes.items()
+    for method in methods
+]
+
+
+def test_every_row_of_the_documents_has_a_cassette():
+    played, streamed = set(), set()
+    for path in CASSETTES.rglob("*.yaml"):
+        for each in yaml.safe_load(path.read_text(encoding="utf-8"))["interactions"]:
+            if each["response"]["status"]["code"] == 200:
+                row = each["request"]["method"], urlsplit(each["request"]["uri"]).path
+                played.add(row)
+                asked = _loaded(each["request"]["body"] or "null")
+                if isinstance(asked, dict) and asked.get("stream"):
+                    streamed.add(row)
+    assert len(ROWS) == 12
+    assert set(ROWS) - played == set()
+    assert streamed == {("POST", "/v1/chat/completions"), ("POST", "/api/chat")}
 
 
 def test_what_the_service_repeats_is_hidden(real_service):
@@ -259,6 +299,7 @@ class Case:
 
     ask: object
     settings: dict = field(default_factory=dict)
+    kind: type = ChatSvc
 
 
 def streamed(model):
@@ -296,12 +337,15 @@ CASES = {
     "401": Case(wrong_key),
     "429": Case(one_too_many, {"plan": "free"}),
     "429-then-answer": Case(lambda model: model.invoke("Good morning"), {"faults": [BUSY]}),
+    "general chat": Case(lambda model: model.generate(["Good morning"]).flatten(), kind=SvcLLM),
+    "general stream": Case(lambda model: ["".join(model.stream("Say it"))], kind=SvcLLM),
+    "general list_models": Case(lambda model: model.list_models(), kind=SvcLLM),
 }
 
 
-async def outcome(case, v1):
+async def outcome(case, where):
     """What came of it, in a form that can be compared."""
-    async with ChatSvc(**v1) as model:
+    async with case.kind(**where) as model:
         try:
             came = case.ask(model)
             came = await came if hasattr(came, "__await__") else came
@@ -309,7 +353,7 @@ async def outcome(case, v1):
             return type(error), str(error), vars(error)
     if isinstance(came, BaseMessage):
         return came.model_dump(exclude={"id"})
-    return [vars(model) for model in came]
+    return [each if isinstance(each, (str, dict)) else vars(each) for each in came]
 
 
 @pytest.fixture(scope="module")
@@ -317,7 +361,8 @@ def live():
     outcomes = {}
     for name, case in CASES.items():
         with Sandbox(clock=lambda: 1_760_000_000.0, **case.settings) as s:
-            outcomes[name] = asyncio.run(outcome(case, s.v1))
+            where = s.v1 if case.kind is ChatSvc else s.general
+            outcomes[name] = asyncio.run(outcome(case, where))
     return outcomes
 
 
@@ -337,7 +382,8 @@ def comparable(vcr, real_service):
     ids=CASES,
 )
 async def test_played_is_as_live(name, recorded_service, live, comparable):
-    played = await outcome(CASES[name], recorded_service)
+    where = recorded_service if CASES[name].kind is ChatSvc else {}  # the environment has it
+    played = await outcome(CASES[name], where)
     assert type(played) is type(live[name])
     if comparable:
         assert played == live[name], "record again if the sandbox has new answers (see conftest.py)"

@@ -189,7 +189,7 @@ def test_no_command_shows_how_to_use_it(capsys):
     [
         ("rich", ["demo"], "[cli,sandbox]"),
         ("bm25s", ["demo"], "[cli,sandbox]"),
-        ("uvicorn", ["sandbox"], "[sandbox]"),
+        ("h11", ["sandbox"], "[sandbox]"),
     ],
 )
 def test_a_missing_extra_is_named(hidden, words, extra, tmp_path):
@@ -213,7 +213,7 @@ def test_version_and_help_import_nothing_heavy():
         "import sys; from langchain_svc import cli\n"
         "try: cli.main(['--version'])\n"
         "except SystemExit: pass\n"
-        "print(sorted({'rich', 'httpx', 'uvicorn', 'bm25s', 'tiktoken'} & set(sys.modules)))"
+        "print(sorted({'rich', 'httpx', 'h11', 'bm25s', 'tiktoken'} & set(sys.modules)))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=20, check=True

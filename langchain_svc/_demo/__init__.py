@@ -11,7 +11,8 @@ def run() -> None:
     Raises:
         ImportError: A library of the extras is missing; the text says which extras to install.
     """
-    missing = [name for name in ("bm25s", "rich", "uvicorn") if find_spec(name) is None]
+    needed = {"bm25s": "bm25s", "rich": "rich", "PIL": "pillow"}
+    missing = [library for module, library in needed.items() if find_spec(module) is None]
     if missing:
         raise ImportError(
             f"The demo needs {', '.join(missing)}, which is not installed. "

@@ -14,5 +14,6 @@ require_extras()
 from langchain_svc.sandbox.faults import Fault  # noqa: E402 - the check speaks first
 from langchain_svc.sandbox.log import Received  # noqa: E402
 from langchain_svc.sandbox.sandbox import Sandbox, serve  # noqa: E402
+from langchain_svc.sandbox.scripted import ToolCall  # noqa: E402
 
-__all__ = ["Fault", "Received", "Sandbox", "serve"]
+__all__ = ["Fault", "Received", "Sandbox", "ToolCall", "serve"]

@@ -2,7 +2,7 @@
 
 from importlib.util import find_spec
 
-_NEEDED = {"h11": "uvicorn", "uvicorn": "uvicorn", "PIL": "pillow"}
+_NEEDED = {"h11": "h11", "PIL": "pillow"}
 
 
 def require_extras() -> None:

@@ -1,23 +1,21 @@
-"""The ASGI application: reads a request, records it, answers it, faults included."""
+"""The application: reads a request, records it, answers it, faults included."""
 
 import asyncio
 import logging
 import math
 import traceback
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from functools import partial
 
-from langchain_svc.sandbox.connection import Connection
-from langchain_svc.sandbox.delivery import Message, Send, deliver, misbehave
+from langchain_svc.sandbox.connection import Connection, Head
+from langchain_svc.sandbox.delivery import deliver, misbehave
 from langchain_svc.sandbox.errors import Problem
 from langchain_svc.sandbox.faults import Fault, FaultBook, fault_from_json
 from langchain_svc.sandbox.log import Entry, Log, masked
-from langchain_svc.sandbox.script import NO_FAULT, script
+from langchain_svc.sandbox.response import NO_FAULT, response
+from langchain_svc.sandbox.scripted import Script
 from langchain_svc.sandbox.service import Answered, Service
 from langchain_svc.sandbox.wire import Call
-
-Receive = Callable[[], Awaitable[Message]]
-
-MOST_BYTES = 32 * 1024 * 1024
 
 _logger = logging.getLogger("langchain_svc.sandbox")
 
@@ -29,6 +27,7 @@ class App:
         self,
         service: Service,
         faults: FaultBook,
+        script: Script,
         log: Log,
         *,
         pace: float,
@@ -36,36 +35,35 @@ class App:
     ) -> None:
         self._service = service
         self._faults = faults
+        self._script = script
         self._log = log
         self._pace = pace
         self._clock = clock
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def __call__(self, head: Head, connection: Connection) -> None:
         """Answer one HTTP request."""
-        connection: Connection = scope["state"]["connection"]
-        headers = _headers(scope)
         entry = Entry(
-            method=scope["method"],
-            path=scope["path"],
-            query=scope["query_string"].decode("latin-1"),
-            headers=masked(headers),
+            method=head.method,
+            path=head.path,
+            query=head.query,
+            headers=masked(head.headers),
             at=self._clock(),
-            client_port=scope["client"][1] if scope["client"] else 0,
+            client_port=head.client_port,
         )
         self._log.add(entry)
-        body = await _read(receive)
+        body = await connection.body()
         if body is None:
             entry.disconnected = True
             return
-        entry.body, too_large = body
-        call = Call(entry.method, entry.path, headers, entry.body)
+        entry.body = body.data
+        call = Call(entry.method, entry.path, head.headers, entry.body)
         try:
-            await self._respond(call, entry, connection, send, too_large=too_large)
+            await self._respond(call, entry, connection, too_large=body.too_large)
         except Exception as bug:  # noqa: BLE001 - whatever it is, the test must see a 500
-            await self._confess(bug, call, entry, connection, send)
+            await self._confess(bug, call, entry, connection)
 
     async def _respond(
-        self, call: Call, entry: Entry, connection: Connection, send: Send, *, too_large: bool
+        self, call: Call, entry: Entry, connection: Connection, *, too_large: bool
     ) -> None:
         fault, pace = NO_FAULT, 0.0
         try:
@@ -76,30 +74,30 @@ class App:
             if fault.hang or fault.raw is not None or fault.reset == "before":
                 entry.disconnected = await misbehave(fault, connection)
                 return
-            answered = await self._answer(call, fault, too_large=too_large)
+            answered = await self._answer(call, entry, fault, too_large=too_large)
         entry.unknown_fields = answered.unknown_fields
         if await connection.wait(fault.delay):
             entry.disconnected = True
             return
         entry.status = answered.reply.status
-        entry.disconnected = await deliver(
-            script(answered.reply, fault), connection, send, pace=pace, heartbeats=fault.heartbeats
-        )
+        sent = response(answered.reply, fault)
+        entry.disconnected = await deliver(sent, connection, pace=pace, heartbeats=fault.heartbeats)
 
-    async def _answer(self, call: Call, fault: Fault, *, too_large: bool) -> Answered:
+    async def _answer(self, call: Call, entry: Entry, fault: Fault, *, too_large: bool) -> Answered:
         if fault.status is not None:
             return self._service.refuse(call, Problem(fault.status))
         if too_large:
             return self._service.refuse(call, Problem(413, "The body is larger than 32 MB."))
+        scripted = partial(self._script.text, entry.snapshot())
         if not self._service.is_slow(call):
-            return self._service.answer(call)
+            return self._service.answer(call, scripted)
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(None, self._service.answer, call)
+        return await loop.run_in_executor(None, self._service.answer, call, scripted)
 
     def _fault(self, call: Call) -> Fault:
         wanted = call.headers.get("x-sandbox-fault")
         if wanted is None:
-            return self._faults.pick(call.path) or NO_FAULT
+            return self._faults.pick(call.path) or self._script.fault(call.path) or NO_FAULT
         try:
             return fault_from_json(wanted)
         except (ValueError, TypeError) as wrong:
@@ -118,7 +116,7 @@ class App:
         return pace
 
     async def _confess(
-        self, bug: Exception, call: Call, entry: Entry, connection: Connection, send: Send
+        self, bug: Exception, call: Call, entry: Entry, connection: Connection
     ) -> None:
         # Frames show code, never values; the exception's own text might hold patient data.
         frames = "".join(traceback.format_tb(bug.__traceback__))
@@ -128,33 +126,4 @@ class App:
             return
         entry.status = 500
         reply = self._service.refuse(call, Problem(500)).reply
-        await deliver(script(reply), connection, send, pace=0, heartbeats=None)
-
-
-def _headers(scope: Message) -> dict[str, str]:
-    headers: dict[str, str] = {}
-    for raw_name, raw_value in scope["headers"]:
-        name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
-        headers[name] = f"{headers[name]}, {value}" if name in headers else value
-    return headers
-
-
-async def _read(receive: Receive) -> tuple[bytes, bool] | None:
-    """Return the body and whether it was too large, or None when the client left.
-
-    What is too large is read to its end and dropped: a client that is still sending could not
-    see the answer.
-    """
-    parts: list[bytes] = []
-    size, more = 0, True
-    while more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            return None
-        size += len(message.get("body", b""))
-        if size <= MOST_BYTES:
-            parts.append(message.get("body", b""))
-        else:
-            parts.clear()
-        more = message.get("more_body", False)
-    return b"".join(parts), size > MOST_BYTES
+        await deliver(response(reply), connection, pace=0, heartbeats=None)

@@ -1,43 +1,192 @@
-"""One TCP connection under HTTP: what a fault may do to it, and whether the client has left."""
+"""HTTP/1.1 over one TCP connection, by h11: what a fault may do to it, and whether it is gone."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import socket
 import struct
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from http import HTTPStatus
+from urllib.parse import unquote
 
-from uvicorn.protocols.http.h11_impl import H11Protocol
+import h11
 
-if TYPE_CHECKING:
-    from uvicorn.config import Config
-    from uvicorn.server import ServerState
-
-# The server's remarks about broken peers are noise in a test; a host application's own uvicorn
-# loggers must not be reconfigured for it, so the protocol gets a logger that says nothing.
-_SILENT = logging.getLogger("langchain_svc.sandbox.http")
-_SILENT.setLevel(logging.CRITICAL + 1)
-
+MOST_BYTES = 32 * 1024 * 1024  # of a body that is kept
+_KEEP_ALIVE = 75  # seconds; common for hosted services
+_REASONS = {status.value: status.phrase for status in HTTPStatus}
 # l_onoff, l_linger: closing sends RST and drops what was not sent.
 _LINGER_ZERO = struct.pack("ii", 1, 0)
 
 
-class Connection:
-    """The transport of one client, reachable from the ASGI scope."""
+@dataclass(frozen=True)
+class Head:
+    """A request without its body; header names are lower case."""
 
-    def __init__(self, transport: asyncio.Transport) -> None:
-        self._transport = transport
+    method: str
+    path: str
+    query: str
+    headers: dict[str, str]
+    client_port: int
+
+
+@dataclass(frozen=True)
+class Body:
+    """The body of a request; what is `too_large` was read to its end and dropped.
+
+    A client that is still sending could not see an answer that comes before.
+    """
+
+    data: bytes
+    too_large: bool
+
+
+Serve = Callable[[Head, "Connection"], Awaitable[None]]
+
+
+class Connection(asyncio.Protocol):
+    """The connection of one client; its requests are served one after the other."""
+
+    def __init__(self, serve: Serve, connections: set[Connection]) -> None:
+        self._serve = serve
+        self._connections = connections
+        self._http = h11.Connection(h11.SERVER)
+        self._loop = asyncio.get_running_loop()
         self._gone = asyncio.Event()
+        self._writable = asyncio.Event()
+        self._writable.set()
+        self._idle: asyncio.TimerHandle | None = None
+        self._task: asyncio.Task[None] | None = None
 
-    @property
-    def gone(self) -> bool:
-        """Whether the connection is closed, by whichever side."""
-        return self._gone.is_set()
+    # -- what asyncio calls -----------------------------------------------------------------------
 
-    def mark_gone(self) -> None:
-        """Take note that the connection is closed."""
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin to wait for a request."""
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - it is a TCP connection's
+        self._transport = transport
+        # Pieces must leave when they are written, not when the last one is acknowledged. asyncio
+        # does this only for sockets whose protocol number was spelled out.
+        raw = transport.get_extra_info("socket")
+        raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._connections.add(self)
+        self._expect()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell whoever is answering that nobody listens."""
+        self._connections.discard(self)
         self._gone.set()
+        self._writable.set()
+        self._received(None)
+        if self._idle is not None:
+            self._idle.cancel()
+
+    def data_received(self, data: bytes) -> None:
+        """Read what has arrived."""
+        self._http.receive_data(data)
+        self._read()
+
+    def pause_writing(self) -> None:
+        """Hold answers back: the client reads too slowly."""
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        """Go on."""
+        self._writable.set()
+
+    # -- requests ---------------------------------------------------------------------------------
+
+    def _expect(self) -> None:
+        self._chunks: list[bytes] = []
+        self._size = 0
+        self._body: asyncio.Future[Body | None] = self._loop.create_future()
+        self._idle = self._loop.call_later(_KEEP_ALIVE, self._transport.close)
+
+    def _read(self) -> None:
+        while True:
+            try:
+                event = self._http.next_event()
+            except h11.RemoteProtocolError:
+                self._refuse()
+                return
+            if isinstance(event, h11.Request):
+                self._begin(event)
+            elif isinstance(event, h11.Data):
+                self._take(bytes(event.data))
+            elif isinstance(event, h11.EndOfMessage):
+                self._received(Body(b"".join(self._chunks), self._size > MOST_BYTES))
+            else:  # nothing more before more data, or before this request is answered
+                if self._http.they_are_waiting_for_100_continue:
+                    self._write(h11.InformationalResponse(status_code=100, headers=[]))
+                return
+
+    def _begin(self, event: h11.Request) -> None:
+        if self._idle is not None:
+            self._idle.cancel()
+        path, _, query = event.target.decode("latin-1").partition("?")
+        headers: dict[str, str] = {}
+        for raw_name, raw_value in event.headers:
+            name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
+            headers[name] = f"{headers[name]}, {value}" if name in headers else value
+        peer = self._transport.get_extra_info("peername")
+        method = event.method.decode("latin-1")
+        head = Head(method, unquote(path), query, headers, peer[1] if peer else 0)
+        self._bodiless = method == "HEAD"
+        self._task = self._loop.create_task(self._answer(head))
+
+    def _take(self, data: bytes) -> None:
+        self._size += len(data)
+        if self._size <= MOST_BYTES:
+            self._chunks.append(data)
+        else:
+            self._chunks.clear()
+
+    def _received(self, body: Body | None) -> None:
+        if not self._body.done():
+            self._body.set_result(body)
+
+    async def _answer(self, head: Head) -> None:
+        await self._serve(head, self)
+        if self._gone.is_set():
+            return
+        if self._http.our_state is h11.DONE and self._http.their_state is h11.DONE:
+            self._http.start_next_cycle()
+            self._expect()
+            self._read()
+        else:
+            self._transport.close()
+
+    def _refuse(self) -> None:
+        if self._http.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
+            text = b"This is no HTTP request."
+            length = [("content-length", str(len(text))), ("connection", "close")]
+            self._write(h11.Response(status_code=400, headers=length, reason=b"Bad Request"))
+            self._write(h11.Data(data=text))
+        self._transport.close()
+
+    def _write(self, event: h11.Event) -> None:
+        if data := self._http.send(event):
+            self._transport.write(data)
+
+    # -- for whoever serves a request -------------------------------------------------------------
+
+    async def body(self) -> Body | None:
+        """The body of the request; None when the client left before its end."""
+        return await self._body
+
+    def begin(self, status: int, headers: Iterable[tuple[str, str]]) -> None:
+        """Send the head of an answer; without a content-length its body is chunked."""
+        reason = _REASONS.get(status, "").encode()
+        self._write(h11.Response(status_code=status, headers=list(headers), reason=reason))
+
+    async def send(self, data: bytes) -> None:
+        """Send a piece of the body, once the client has read enough of those before."""
+        if data and not self._bodiless and not self._gone.is_set():
+            self._write(h11.Data(data=data))
+            await self._writable.wait()
+
+    def end(self) -> None:
+        """End the body as HTTP wants it."""
+        self._write(h11.EndOfMessage())
 
     async def wait(self, seconds: float | None) -> bool:
         """Let this much time pass (None: any); return at once, with True, when it is closed."""
@@ -48,7 +197,7 @@ class Connection:
                 await asyncio.wait_for(self._gone.wait(), seconds)
             except asyncio.TimeoutError:
                 return False
-        return self.gone
+        return self._gone.is_set()
 
     def write(self, data: bytes) -> None:
         """Send bytes past HTTP."""
@@ -65,33 +214,8 @@ class Connection:
             raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_ZERO)
         self._transport.abort()
 
-
-class Protocol(H11Protocol):
-    """HTTP/1.1 that hands its connection to the application and keeps quiet."""
-
-    def __init__(
-        self,
-        config: Config,
-        server_state: ServerState,
-        app_state: dict[str, Any],
-        _loop: asyncio.AbstractEventLoop | None = None,
-    ) -> None:
-        super().__init__(config, server_state, dict(app_state), _loop)
-        self.logger = _SILENT
-        self.access_log = False
-
-    def connection_made(  # type: ignore[override]  # as in the class above: always TCP
-        self, transport: asyncio.Transport
-    ) -> None:
-        """Make the connection part of every scope that comes from it."""
-        super().connection_made(transport)
-        # Pieces must leave when they are written, not when the last one is acknowledged. asyncio
-        # does this only for sockets whose protocol number was spelled out.
-        raw = transport.get_extra_info("socket")
-        raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.app_state["connection"] = Connection(transport)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Tell whoever is answering that nobody listens."""
-        super().connection_lost(exc)
-        self.app_state["connection"].mark_gone()
+    def abort(self) -> None:
+        """Close at once, and stop answering."""
+        self._transport.abort()
+        if self._task is not None:
+            self._task.cancel()

@@ -1,14 +1,8 @@
-"""Sends a script over one connection, each chunk flushed on its own."""
-
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+"""Sends a response over one connection, each chunk flushed on its own."""
 
 from langchain_svc.sandbox.connection import Connection
 from langchain_svc.sandbox.faults import Fault
-from langchain_svc.sandbox.script import Ending, Script
-
-Message = MutableMapping[str, Any]
-Send = Callable[[Message], Awaitable[None]]
+from langchain_svc.sandbox.response import Ending, Response
 
 # What was sent must reach the client before a reset: a RST may overtake it on its way up.
 _BEFORE_RESET = 0.02
@@ -30,47 +24,34 @@ async def misbehave(fault: Fault, connection: Connection) -> bool:
 
 
 async def deliver(
-    script: Script, connection: Connection, send: Send, *, pace: float, heartbeats: float | None
+    response: Response, connection: Connection, *, pace: float, heartbeats: float | None
 ) -> bool:
-    """Send the script; return whether the client left before it was over."""
-    await send(
-        {
-            "type": "http.response.start",
-            "status": script.status,
-            "headers": [
-                (name.encode("latin-1"), value.encode("latin-1"))
-                for name, value in script.headers.items()
-            ],
-        }
-    )
-    between = 0.0  # the first chunk comes at once
-    for chunk in script.chunks:
-        if await connection.wait(between):
-            return True
-        await _send_chunk(send, chunk)
-        between = pace if script.paced else 0.0
+    """Send the response; return whether the client left before it was over."""
     if await connection.wait(0):
         return True
-    return await _end(script, connection, send, heartbeats)
+    connection.begin(response.status, response.headers.items())
+    between = 0.0  # the first chunk comes at once
+    for chunk in response.chunks:
+        if await connection.wait(between):
+            return True
+        await connection.send(chunk)
+        between = pace if response.paced else 0.0
+    if await connection.wait(0):
+        return True
+    return await _end(response, connection, heartbeats)
 
 
-async def _send_chunk(send: Send, chunk: bytes) -> None:
-    await send({"type": "http.response.body", "body": chunk, "more_body": True})
-
-
-async def _end(
-    script: Script, connection: Connection, send: Send, heartbeats: float | None
-) -> bool:
-    if script.ending is Ending.COMPLETE:
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
+async def _end(response: Response, connection: Connection, heartbeats: float | None) -> bool:
+    if response.ending is Ending.COMPLETE:
+        connection.end()
         return False
-    if script.ending is Ending.STALL:
+    if response.ending is Ending.STALL:
         while not await connection.wait(heartbeats):
-            await _send_chunk(send, script.heartbeat)
+            await connection.send(response.heartbeat)
         return True
     if await connection.wait(_BEFORE_RESET):
         return True
-    if script.ending is Ending.RESET:
+    if response.ending is Ending.RESET:
         connection.reset()
     else:
         connection.close()

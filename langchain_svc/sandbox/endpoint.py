@@ -2,11 +2,13 @@
 
 import base64
 import binascii
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from hashlib import sha256
 
+from langchain_svc.sandbox import answers
+from langchain_svc.sandbox.answers import Answer
 from langchain_svc.sandbox.catalogue import MODELS, Model
 from langchain_svc.sandbox.errors import Problem
 from langchain_svc.sandbox.schema import Field
@@ -14,6 +16,9 @@ from langchain_svc.sandbox.wire import Reply, encode
 
 SIZES = ("1024x1024", "1792x1024", "1024x1792")
 QUALITIES = ("standard", "hd")
+
+
+Messages = Sequence[Mapping[str, str]]
 
 
 @dataclass(frozen=True)
@@ -28,10 +33,18 @@ class Ask:
     stream_format: str
     stream_usage: bool
     charge: Callable[[int], None]
+    scripted: Callable[[Messages], str | None]
 
     def text(self, name: str, default: str) -> str:
         """Return an optional string field."""
         return str(self.body.get(name, default))
+
+    def chat(self, messages: Messages, model: str, max_tokens: int | None = None) -> Answer:
+        """Answer a chat: by the test's script, else by the rules."""
+        text = self.scripted(messages)
+        if text is not None:
+            return answers.cut(text, messages, max_tokens)
+        return answers.answer(messages, model=model, max_tokens=max_tokens)
 
     @property
     def streams(self) -> bool:

@@ -2,7 +2,7 @@
 
 import base64
 
-from langchain_svc.sandbox import engine
+from langchain_svc.sandbox import answers
 from langchain_svc.sandbox.catalogue import DEFAULT_MODEL, general_listing
 from langchain_svc.sandbox.endpoint import (
     QUALITIES,
@@ -47,7 +47,7 @@ TRANSLATE_FIELDS = (
 def _chat(ask: Ask) -> Reply:
     model = find_model(ask.text("model", DEFAULT_MODEL))
     messages = [{"role": "user", "content": ask.text("message", "")}]
-    answer = engine.answer(messages, model=model.id)
+    answer = ask.chat(messages, model.id)
     fit_window(model, answer.prompt_tokens)
     tokens = answer.prompt_tokens + answer.completion_tokens
     ask.charge(tokens)
@@ -85,7 +85,7 @@ def _vision(ask: Ask) -> Reply:
 
     data = image_bytes(image, "image")
     try:
-        result = engine.analyze(data, task)
+        result = answers.analyze(data, task)
     except ValueError:
         raise Problem(400, "image: expected a picture in a common format.") from None
     return json_reply({"success": True, "task": task, "result": result})
@@ -93,7 +93,7 @@ def _vision(ask: Ask) -> Reply:
 
 def _image(ask: Ask) -> Reply:
     size, quality = ask.text("size", SIZES[0]), ask.text("quality", QUALITIES[0])
-    png = engine.draw(ask.text("prompt", ""), size=size, quality=quality, index=0)
+    png = answers.draw(ask.text("prompt", ""), size=size, quality=quality, index=0)
     uri = "data:image/png;base64," + base64.b64encode(png).decode()
     return json_reply({"success": True, "image": uri, "size": size, "quality": quality})
 
@@ -101,7 +101,7 @@ def _image(ask: Ask) -> Reply:
 def _translate(ask: Ask) -> Reply:
     source = ask.text("from", "") or None
     try:
-        result = engine.translate(ask.text("text", ""), source=source, target=ask.text("to", ""))
+        result = answers.translate(ask.text("text", ""), source=source, target=ask.text("to", ""))
     except ValueError:
         raise Problem(400, "from, to: expected language codes such as en.") from None
     return json_reply(result)

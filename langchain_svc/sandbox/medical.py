@@ -1,6 +1,6 @@
 """The medical interface: consultation, decision support, cancer risk, status (medical document)."""
 
-from langchain_svc.sandbox import engine
+from langchain_svc.sandbox import answers
 from langchain_svc.sandbox.endpoint import Ask, Endpoint, image_bytes
 from langchain_svc.sandbox.schema import Field, ListOf, MapOf, Record, number, text
 from langchain_svc.sandbox.wire import Reply, json_reply
@@ -44,11 +44,11 @@ CANCER_FIELDS = (
 
 
 def _chat(ask: Ask) -> Reply:
-    return json_reply(engine.consult(ask.body))
+    return json_reply(answers.consult(ask.body))
 
 
 def _decision_support(ask: Ask) -> Reply:
-    return json_reply(engine.decision_support(ask.body))
+    return json_reply(answers.decision_support(ask.body))
 
 
 def _cancer(ask: Ask) -> Reply:
@@ -56,7 +56,7 @@ def _cancer(ask: Ask) -> Reply:
     if isinstance(images, list):
         for index, image in enumerate(images):
             image_bytes(image, f"images[{index}]")
-    return json_reply(engine.cancer_risk(ask.body))
+    return json_reply(answers.cancer_risk(ask.body))
 
 
 def _status(ask: Ask) -> Reply:

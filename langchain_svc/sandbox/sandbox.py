@@ -10,6 +10,7 @@ from langchain_svc.sandbox.app import App
 from langchain_svc.sandbox.faults import Fault, FaultBook
 from langchain_svc.sandbox.limits import GENERAL_PLANS, RESET_FORMATS
 from langchain_svc.sandbox.log import Log, Received
+from langchain_svc.sandbox.scripted import Script, Scripted
 from langchain_svc.sandbox.server import Server, is_loopback
 from langchain_svc.sandbox.service import Service, Settings
 from langchain_svc.sandbox.streams import FORMATS
@@ -52,6 +53,8 @@ class Sandbox:
     """A local stand-in for the service, with real HTTP on loopback.
 
     Args:
+        answers: What chats are answered with, in order, before the rules answer: a text, a
+            `ToolCall`, a list of them, a `Fault`, or a function of the request (a `Received`).
         plan: Whose limits apply: "free", "starter", "pro" or "enterprise".
         faults: What goes wrong; the first that matches a request strikes it.
         stream_format: Format of all streams; by default "sse" on v1 and "text" on general.
@@ -70,11 +73,13 @@ class Sandbox:
 
     Raises:
         ValueError: An argument is not one of its options, or the host is not loopback.
+        TypeError: One of the answers cannot be played.
     """
 
     def __init__(
         self,
         *,
+        answers: Iterable[Scripted] = (),
         plan: Plan = "enterprise",
         faults: Iterable[Fault] = (),
         stream_format: StreamFormat | None = None,
@@ -118,7 +123,9 @@ class Sandbox:
         )
         self._faults = FaultBook(faults, seed)
         self._log = Log(keep)
-        self._app = App(Service(settings), self._faults, self._log, pace=pace, clock=clock)
+        self._script = Script(answers)
+        service = Service(settings)
+        self._app = App(service, self._faults, self._script, self._log, pace=pace, clock=clock)
         self._server: Server | None = None
 
     def start(self) -> Self:
@@ -220,6 +227,15 @@ class Sandbox:
     @faults.setter
     def faults(self, faults: Iterable[Fault]) -> None:
         self._faults.replace(faults)
+
+    @property
+    def answers(self) -> tuple[Scripted, ...]:
+        """The answers that were not played yet; assigning replaces them."""
+        return self._script.left
+
+    @answers.setter
+    def answers(self, answers: Iterable[Scripted]) -> None:
+        self._script.replace(answers)
 
     @property
     def requests(self) -> list[Received]:

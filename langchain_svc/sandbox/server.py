@@ -1,9 +1,7 @@
-"""uvicorn's HTTP protocol on an event loop of its own, in a thread that can be stopped at once.
+"""An event loop of the sandbox's own, in a thread that can be stopped at once.
 
-uvicorn's `Server` class is made for processes: it takes signals, looks for its end ten times a
-second and waits for clients to finish. A test wants none of that, so only its protocol is used.
-Accepting is done here as well, because asyncio's own server, when closed, loses the sockets of
-clients that it has accepted but not yet met.
+Accepting is done here, because asyncio's own server, when closed, loses the sockets of clients that
+it has accepted but not yet met.
 """
 
 from __future__ import annotations
@@ -15,15 +13,11 @@ import socket
 import threading
 from typing import TYPE_CHECKING, Any
 
-from uvicorn.config import Config
-from uvicorn.server import ServerState
-
-from langchain_svc.sandbox.connection import Protocol
+from langchain_svc.sandbox.connection import Connection
 
 if TYPE_CHECKING:
     from langchain_svc.sandbox.app import App
 
-_KEEP_ALIVE = 75  # seconds; common for hosted services
 _PATIENCE = 10.0  # seconds for the thread to begin and to end
 
 
@@ -31,20 +25,8 @@ class Server:
     """One listening socket and the thread that serves it."""
 
     def __init__(self, app: App, host: str, port: int) -> None:
-        self._config = Config(
-            app=app,
-            interface="asgi3",
-            http=Protocol,
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            proxy_headers=False,
-            server_header=False,
-            date_header=False,
-            timeout_keep_alive=_KEEP_ALIVE,
-        )
-        self._config.load()
-        self._state = ServerState()
+        self._app = app
+        self._connections: set[Connection] = set()
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._socket = socket.create_server((host, port), family=family, backlog=1024)
         self.port: int = self._socket.getsockname()[1]
@@ -80,7 +62,7 @@ class Server:
     @property
     def open_connections(self) -> int:
         """How many clients are connected now."""
-        return len(self._state.connections)
+        return len(self._connections)
 
     def _run(self) -> None:
         try:
@@ -107,16 +89,19 @@ class Server:
         self._arriving.add(task)
         task.add_done_callback(self._arriving.discard)
 
-    def _protocol(self) -> Protocol:
-        return Protocol(self._config, self._state, {}, self._loop)
+    def _protocol(self) -> Connection:
+        return Connection(self._app, self._connections)
 
     async def _drop_all(self) -> None:
-        while self._arriving or self._state.connections or self._state.tasks:
-            for protocol in list(self._state.connections):
-                protocol.transport.abort()
-            for task in list(self._state.tasks):
-                task.cancel()
+        while self._arriving or self._connections:
+            for connection in list(self._connections):
+                connection.abort()
             await asyncio.sleep(0)
+        # Answers whose clients had left before, and those that were cancelled just now.
+        answering = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in answering:
+            task.cancel()
+        await asyncio.gather(*answering, return_exceptions=True)
 
 
 def is_loopback(host: str) -> bool:

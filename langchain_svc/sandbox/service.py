@@ -13,15 +13,22 @@ from email.utils import formatdate
 from hashlib import sha256
 
 from langchain_svc.sandbox import general, medical, v1
-from langchain_svc.sandbox.endpoint import Ask, Endpoint
+from langchain_svc.sandbox.endpoint import Ask, Endpoint, Messages
 from langchain_svc.sandbox.errors import Problem, general_body, medical_body, v1_body
 from langchain_svc.sandbox.limits import GENERAL_PLANS, RESET_FORMATS, V1_PLANS, Meter
 from langchain_svc.sandbox.schema import check
 from langchain_svc.sandbox.streams import FORMATS
 from langchain_svc.sandbox.wire import Call, Reply, decode, json_reply
 
-_LARGE = 64_000  # bytes of a body that takes the engine longer than a blink
+_LARGE = 64_000  # bytes of a body that takes the rules longer than a blink
 _FORBIDDEN = b"forbidden"  # a key that begins so is valid, but authorized for nothing
+
+
+Scripted = Callable[[Messages], str | None]
+
+
+def _nothing(_messages: Messages) -> None:
+    """No script: the rules answer."""
 
 
 @dataclass(frozen=True)
@@ -83,8 +90,11 @@ class Service:
         endpoint = self._interface(call.path).routes.get(call.path, {}).get(call.method)
         return endpoint is not None and (endpoint.slow or len(call.body) > _LARGE)
 
-    def answer(self, call: Call) -> Answered:
-        """Return the answer to a request; a refusal is an answer too."""
+    def answer(self, call: Call, scripted: Scripted = _nothing) -> Answered:
+        """Return the answer to a request; a refusal is an answer too.
+
+        `scripted` gives the text that a test has written for a chat, or None.
+        """
         interface = self._interface(call.path)
         serial = next(self._serial)
         unknown: list[str] = []
@@ -92,7 +102,7 @@ class Service:
             endpoint = _endpoint(interface, call)
             _authorize(interface, call)
             _admit(interface)
-            reply = self._run(interface, endpoint, call, serial, unknown)
+            reply = self._run(interface, endpoint, call, serial, unknown=unknown, scripted=scripted)
         except Problem as problem:
             reply = _refusal(interface, problem)
         return Answered(self._dressed(interface, call, reply, serial), tuple(unknown))
@@ -109,7 +119,14 @@ class Service:
         return self._medical if path.startswith("/api/medical") else self._general
 
     def _run(
-        self, interface: Interface, endpoint: Endpoint, call: Call, serial: int, unknown: list[str]
+        self,
+        interface: Interface,
+        endpoint: Endpoint,
+        call: Call,
+        serial: int,
+        *,
+        unknown: list[str],
+        scripted: Scripted,
     ) -> Reply:
         body: dict[str, object] = {}
         if endpoint.fields is not None:
@@ -127,6 +144,7 @@ class Service:
             stream_format=_stream_format(call, settings.stream_format or interface.stream_format),
             stream_usage=settings.stream_usage,
             charge=interface.meter.charge,
+            scripted=scripted,
         )
         return endpoint.run(ask)
 

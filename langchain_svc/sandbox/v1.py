@@ -3,7 +3,7 @@
 import base64
 from typing import cast
 
-from langchain_svc.sandbox import engine
+from langchain_svc.sandbox import answers
 from langchain_svc.sandbox.catalogue import v1_listing
 from langchain_svc.sandbox.endpoint import (
     QUALITIES,
@@ -59,7 +59,7 @@ def _chat(ask: Ask) -> Reply:
     if ask.strict:
         _refuse_undocumented_roles(messages)
     max_tokens = cast("int", ask.body.get("max_tokens", _DEFAULT_MAX_TOKENS))
-    answer = engine.answer(messages, model=model.id, max_tokens=max_tokens)
+    answer = ask.chat(messages, model.id, max_tokens)
     fit_window(model, answer.prompt_tokens)
     ask.charge(answer.prompt_tokens + answer.completion_tokens)
     if ask.streams:
@@ -79,7 +79,7 @@ def _chat(ask: Ask) -> Reply:
     )
 
 
-def completion_stream(ask: Ask, answer: engine.Answer, model: str) -> Stream:
+def completion_stream(ask: Ask, answer: answers.Answer, model: str) -> Stream:
     """Return the answer as a stream of completion chunks, or of plain text in the text formats."""
     envelope = _envelope(ask, model, "chat.completion.chunk")
 
@@ -101,7 +101,7 @@ def _envelope(ask: Ask, model: str, kind: str) -> dict[str, object]:
     return {"id": f"chatcmpl-{ask.id}", "object": kind, "created": int(ask.now), "model": model}
 
 
-def _usage(answer: engine.Answer) -> dict[str, int]:
+def _usage(answer: answers.Answer) -> dict[str, int]:
     return {
         "prompt_tokens": answer.prompt_tokens,
         "completion_tokens": answer.completion_tokens,
@@ -119,7 +119,7 @@ def _images(ask: Ask) -> Reply:
     prompt = ask.text("prompt", "")
     data = []
     for index in range(cast("int", ask.body.get("n", 1))):
-        png = engine.draw(
+        png = answers.draw(
             prompt,
             size=ask.text("size", SIZES[0]),
             quality=ask.text("quality", QUALITIES[0]),

@@ -7,7 +7,7 @@ import httpx
 import pytest
 from sandbox_peer import BEARER, MEDICAL
 
-from langchain_svc.sandbox import Sandbox, engine
+from langchain_svc.sandbox import Sandbox, answers
 
 
 @pytest.fixture(scope="session")
@@ -43,8 +43,8 @@ def call(shared, plain_http):
 def endless(monkeypatch):
     """Make every answer far longer than what fits into the buffers of a connection."""
     pieces = ("word ",) * 1_000_000
-    answer = engine.Answer("".join(pieces), "stop", 1, len(pieces), pieces)
-    monkeypatch.setattr(engine, "answer", lambda *_args, **_kwargs: answer)
+    answer = answers.Answer("".join(pieces), "stop", 1, len(pieces), pieces)
+    monkeypatch.setattr(answers, "answer", lambda *_args, **_kwargs: answer)
 
 
 @pytest.fixture

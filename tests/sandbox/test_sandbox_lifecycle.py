@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import gc
 import json
-import logging
 import socket
 import subprocess
 import sys
@@ -231,19 +230,6 @@ def test_serve_ends_when_interrupted(monkeypatch):
     with s:
         serve(s)
         assert s.running
-
-
-def test_the_loggers_of_an_application_are_left_alone():
-    names = ["uvicorn", "uvicorn.error", "uvicorn.access", "uvicorn.asgi"]
-
-    def state():
-        loggers = [logging.getLogger(name) for name in names]
-        return [(each.level, list(each.handlers), each.propagate) for each in loggers]
-
-    before = state()
-    with Sandbox():
-        pass
-    assert state() == before
 
 
 def test_it_runs_without_fuss_in_a_strict_interpreter(tmp_path):

@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from langchain_svc.sandbox import Sandbox, engine
+from langchain_svc.sandbox import Sandbox, answers
 
 CHAT = {"model": "svc-pro", "messages": [{"role": "user", "content": "What is two plus two?"}]}
 DRAW = {"prompt": "a red house"}
@@ -51,13 +51,13 @@ def test_max_tokens_cuts_the_answer(call):
 
 
 def test_max_tokens_is_2000_when_omitted(call, monkeypatch):
-    asked, original = [], engine.answer
+    asked, original = [], answers.answer
 
     def spy(messages, *, model, max_tokens):
         asked.append(max_tokens)
         return original(messages, model=model, max_tokens=max_tokens)
 
-    monkeypatch.setattr(engine, "answer", spy)
+    monkeypatch.setattr(answers, "answer", spy)
     call("/v1/chat/completions", CHAT)
     call("/v1/chat/completions", {**CHAT, "max_tokens": 7})
     assert asked == [2000, 7]
@@ -136,7 +136,7 @@ def test_unknown_model(call):
 def test_context_window(call):
     # dune-lite has the smallest window of the catalogue: 4,000 tokens.
     text = "a b c d " * 1001
-    assert engine.count_tokens(text) > 4000
+    assert answers.count_tokens(text) > 4000
     long = {"model": "dune-lite", "messages": [{"role": "user", "content": text}]}
     answer = call("/v1/chat/completions", long)
     assert answer.status_code == 400

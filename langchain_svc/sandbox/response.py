@@ -31,7 +31,7 @@ class Ending(Enum):
 
 
 @dataclass(frozen=True)
-class Script:
+class Response:
     """A response: each chunk is flushed on its own, then the ending happens.
 
     Without a content-length header the body is chunked. `heartbeat` is sent while stalled.
@@ -45,7 +45,7 @@ class Script:
     heartbeat: bytes = b""
 
 
-def script(reply: Reply, fault: Fault = NO_FAULT) -> Script:
+def response(reply: Reply, fault: Fault = NO_FAULT) -> Response:
     """Apply a fault to an answer."""
     reply = _overlaid(reply, fault)
     return _streamed(reply, reply.stream, fault) if reply.stream else _whole(reply, fault)
@@ -82,8 +82,8 @@ def _ending(fault: Fault) -> Ending:
     return Ending.STALL if fault.stall else Ending.COMPLETE
 
 
-def _streamed(reply: Reply, stream: Stream, fault: Fault) -> Script:
-    return Script(
+def _streamed(reply: Reply, stream: Stream, fault: Fault) -> Response:
+    return Response(
         reply.status,
         dict(reply.headers),
         _frames(stream, fault),
@@ -106,17 +106,17 @@ def _frames(stream: Stream, fault: Fault) -> Iterator[bytes]:
         yield from stream.tail()
 
 
-def _whole(reply: Reply, fault: Fault) -> Script:
+def _whole(reply: Reply, fault: Fault) -> Response:
     body = _mangled(reply.body, fault)
     if fault.error_event:
         body = encode(_STREAM_ERROR)
     headers = dict(reply.headers)
     if reply.status in _BODILESS:
-        return Script(reply.status, headers, iter(()), _ending(fault))
+        return Response(reply.status, headers, iter(()), _ending(fault))
     if not fault.end:
         # A cut body still announces its full length: that is how a client can tell.
         headers.setdefault("content-length", str(len(body)))
-    return Script(reply.status, headers, _slices(body, fault), _ending(fault))
+    return Response(reply.status, headers, _slices(body, fault), _ending(fault))
 
 
 def _mangled(body: bytes, fault: Fault) -> bytes:

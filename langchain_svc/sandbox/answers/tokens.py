@@ -1,9 +1,8 @@
-"""Tokens by a rule of the sandbox's own, so that counts and pieces always agree.
+"""Tokens by a rule of the sandbox's own: counts and pieces always agree, and no model counts so.
 
-A word of up to six characters is one token; from a longer word, fours are cut until six or fewer
-are left. Every other visible character is a token by itself. White space costs nothing: it rides
-on the token after it, or on the last one. It is no real model's count, only a plausible and
-repeatable one.
+A word of up to six letters is one token; from a longer word, fours are cut until six or fewer are
+left. Every other visible character is a token. White space rides on the token after it, or on the
+last one.
 """
 
 from __future__ import annotations
@@ -18,17 +17,15 @@ _PIECE = re.compile(r"\s+|\w{1,6}(?!\w)|\w{1,4}|[^\w\s]")
 def split_tokens(text: str) -> list[str]:
     """Cut `text` into its tokens; joined together they are `text` again."""
     tokens: list[str] = []
-    waiting = ""
+    blank = ""
     for piece in _PIECE.findall(text):
         if piece.isspace():
-            waiting += piece
+            blank += piece
         else:
-            tokens.append(waiting + piece)
-            waiting = ""
-    if waiting and tokens:
-        tokens[-1] += waiting
-    elif waiting:
-        tokens.append(waiting)
+            tokens.append(blank + piece)
+            blank = ""
+    if blank:
+        tokens[-1:] = [(tokens[-1] if tokens else "") + blank]
     return tokens
 
 

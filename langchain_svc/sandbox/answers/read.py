@@ -1,0 +1,283 @@
+"""What a prompt offers, asks and tells, read from its text alone, as a model would read it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+Schema = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A function that the prompt offers."""
+
+    name: str
+    about: str
+    parameters: Schema
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of a function, made or to be made."""
+
+    name: str
+    arguments: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a function returned."""
+
+    text: str
+    name: str = ""
+    failed: bool = False
+
+
+@dataclass
+class Prompt:
+    """A conversation as the rules see it.
+
+    `before` is the question before this one, `material` all that was said beside this one, `calls`
+    and `results` those since it, `earlier` the calls before it, `images` what descriptions say.
+    """
+
+    question: str = ""
+    before: str = ""
+    material: list[str] = field(default_factory=list)
+    tools: list[Tool] = field(default_factory=list)
+    images: list[str] = field(default_factory=list)
+    schema: Schema | None = None
+    keys: list[str] = field(default_factory=list)
+    wants_json: bool = False
+    opening: str = "<tool_call>\n"
+    closing: str = "\n</tool_call>"
+    required: bool = False
+    named: str = ""
+    single: bool = False
+    calls: list[Call] = field(default_factory=list)
+    results: list[Result] = field(default_factory=list)
+    earlier: list[Call] = field(default_factory=list)
+
+
+def read(messages: Sequence[Mapping[str, str]]) -> Prompt:
+    """Read a conversation."""
+    prompt = Prompt()
+    unconfirmed: list[Call] = []  # what the last turn of the assistant called
+    for message in messages:
+        text = str(message.get("content") or "")
+        if message.get("role") == "assistant":
+            unconfirmed = [Call(v["name"], v["arguments"]) for v, _ in _values(text) if _is_call(v)]
+            continue
+        turn = _turn(text)
+        joint = " " if turn.images else "\n\n"  # a handle belongs to the words beside it
+        said = joint.join(filter(None, turn.said))
+        if message.get("role") == "system":
+            turn.system, said = [*turn.system, said], ""
+        for each in turn.system:
+            prompt.wants_json |= bool(_WANTS_JSON.search(each))
+            prompt.material += [_instructed(prompt, each)]
+        question = _instructed(prompt, said)
+        if turn.results:
+            prompt.calls += unconfirmed
+            prompt.results += turn.results
+        if _COMPLAINT.match(question):
+            _demand(prompt, question)
+        elif question or not prompt.question:
+            _ask(prompt, question)
+            prompt.images = turn.images
+    prompt.material = [text for text in prompt.material if text]
+    if not prompt.question and prompt.material and not prompt.results:
+        prompt.question = prompt.material.pop()
+    _keys(prompt)
+    return prompt
+
+
+def _ask(prompt: Prompt, question: str) -> None:
+    prompt.earlier += prompt.calls
+    prompt.material += [prompt.question] if prompt.question else []
+    prompt.before = prompt.question
+    prompt.material += [result.text for result in prompt.results]
+    prompt.question, prompt.calls, prompt.results = question, [], []
+
+
+# -- the elements of a turn -----------------------------------------------------------------------
+
+_OPENING = re.compile(r"<(system_message|user_message|tool_response|image)\b([^<>]*)>")
+_ATTRIBUTE = re.compile(r'\b(name|handle)="([^"]*)"')
+
+
+@dataclass
+class _Turn:
+    """The elements of a turn of the user."""
+
+    system: list[str] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+    results: list[Result] = field(default_factory=list)
+    images: list[str] = field(default_factory=list)
+
+    def add(self, kind: str, attributes: str, body: str) -> None:
+        """Take an element in; of an image only the handle is said."""
+        named: dict[str, str] = dict(_ATTRIBUTE.findall(attributes))
+        if kind == "system_message":
+            self.system.append(body)
+        elif kind == "user_message":
+            self.said.append(body)
+        elif kind == "image":
+            self.images.append(body)
+            self.said.append(named.get("handle", named.get("name", "")))
+        else:
+            failed = 'status="error"' in attributes or body.startswith("Error")
+            self.results.append(Result(body, named.get("name", ""), failed))
+
+
+def _turn(text: str) -> _Turn:
+    turn = _Turn()
+    done, unclosed = 0, set()
+    for found in _OPENING.finditer(text):
+        kind, attributes = found.groups()
+        if found.start() < done or kind in unclosed:
+            continue
+        end = text.find(f"</{kind}>", found.end())
+        if end < 0:
+            unclosed.add(kind)
+            continue
+        turn.said.append(text[done : found.start()].strip())
+        turn.add(kind, attributes, text[found.end() : end].strip())
+        done = end + len(kind) + 3
+    turn.said.append(text[done:].strip())
+    return turn
+
+
+# -- JSON in a text -------------------------------------------------------------------------------
+
+_DECODER = json.JSONDecoder()
+_OBJECT = re.compile(r'\{\s*"')
+Span = tuple[int, int]
+
+
+def _values(text: str) -> Iterator[tuple[dict[str, Any], Span]]:
+    """Every JSON object in a text and where it stands, none inside another."""
+    done, patience = 0, 4 * len(text) + 10_000  # for what only begins like one
+    for found in _OBJECT.finditer(text):
+        if found.start() < done or patience < 0:
+            continue
+        try:
+            value, done = _DECODER.raw_decode(text, found.start())
+        except json.JSONDecodeError as error:
+            patience -= error.pos - found.start()
+            continue
+        except RecursionError:
+            patience -= len(text) // 10
+            continue
+        yield value, (found.start(), done)
+
+
+def _is_call(value: Mapping[str, Any]) -> bool:
+    return isinstance(value.get("name"), str) and isinstance(value.get("arguments"), dict)
+
+
+def _tool(value: Mapping[str, Any]) -> Tool | None:
+    function = value.get("function", value)
+    if not isinstance(function, dict) or not isinstance(function.get("name"), str):
+        return None
+    schema = function.get("parameters", function.get("input_schema"))
+    if "arguments" in function or (schema is None and "description" not in function):
+        return None
+    schema = schema if isinstance(schema, dict) else {}
+    properties = _properties(schema)
+    fields = " ".join(f"{k} {v.get('description', '')}" for k, v in properties.items())
+    return Tool(
+        function["name"],
+        f"{function['name']} {function.get('description', '')} {fields}",
+        {**schema, "type": "object", "properties": properties},
+    )
+
+
+def _properties(schema: Mapping[str, Any]) -> dict[str, Schema]:
+    found = schema.get("properties")
+    found = found if isinstance(found, dict) else {}
+    return {name: part for name, part in found.items() if isinstance(part, dict)}
+
+
+def _schema(value: dict[str, Any]) -> Schema | None:
+    held = value.get("schema", value)
+    marks = {"properties", "$ref", "anyOf", "oneOf", "allOf", "$defs", "enum"}
+    if not isinstance(held, dict):
+        return None
+    return held if marks & held.keys() or held.get("type") == "array" else None
+
+
+# -- instructions ---------------------------------------------------------------------------------
+
+_REQUIRED = re.compile(r"(?i)\bmust (?:now )?(?:call|be called|use)\b")
+_SINGLE = re.compile(r"(?i)\bat most one (?:function|tool|call)")
+_WANTS_JSON = re.compile(
+    r"(?i)\b(?:answer|return|respond|reply|output|write|give|formatted|produce)\b[^.\n]{0,80}\bJSON\b"
+)
+_COMPLAINT = re.compile(r"That (?:answer|call) ")
+_ABOUT_FORM = re.compile(r"\bJSON\b|^```|\bschema\b")
+
+
+def _instructed(prompt: Prompt, text: str) -> str:
+    """Take the instructions on form out of a text, and return what else it says."""
+    spans = []
+    for value, span in _values(text):
+        if tool := _tool(value):
+            prompt.tools = [t for t in prompt.tools if t.name != tool.name] + [tool]
+        elif _is_call(value):
+            before = text[: span[0]].rstrip("\n").rpartition("\n")[2]
+            after = text[span[1] :].lstrip("\n").partition("\n")[0]
+            framed = before.startswith(("<", "`", "["))
+            prompt.opening, prompt.closing = (f"{before}\n", f"\n{after}") if framed else ("", "")
+        elif (schema := _schema(value)) is not None:
+            prompt.schema = schema
+        else:
+            continue
+        spans.append(span)
+    if not spans:
+        return text
+    told = _without(text, spans)
+    _demand(prompt, told)
+    paragraphs = re.split(r"\n\s*\n", _without(text, spans, "\0"))
+    return "\n\n".join(p for p in paragraphs if "\0" not in p and not _ABOUT_FORM.search(p)).strip()
+
+
+def _demand(prompt: Prompt, told: str) -> None:
+    """Take note of which calls a text wants."""
+    if not prompt.tools:
+        return
+    prompt.single |= bool(_SINGLE.search(told))
+    for sentence in re.split(r"\n|\. ", told):
+        if _REQUIRED.search(sentence):
+            prompt.required = True
+            # "That answer calls this, but that must be called": the last name counts.
+            at = {tool.name: sentence.rfind(tool.name) for tool in prompt.tools}
+            last = max(at, key=lambda name: at[name])
+            prompt.named = last if at[last] >= 0 else prompt.named
+
+
+def _without(text: str, spans: Sequence[Span], mark: str = "") -> str:
+    kept, done = [], 0
+    for start, end in spans:
+        kept += [text[done:start], mark]
+        done = end
+    return "".join([*kept, text[done:]]).strip()
+
+
+def _keys(prompt: Prompt) -> None:
+    """Find the keys that a question wants of a JSON object, and take what it says of JSON out."""
+    prompt.wants_json |= bool(_WANTS_JSON.search(prompt.question))
+    if not prompt.wants_json:
+        return
+    every = re.split(r"(?<=[.!?])\s+|\n", prompt.question)
+    for sentence in every:
+        if re.search(r"(?i)\b(?:keys?|fields?)\b", sentence):
+            quoted = re.findall(r"[`'\"](\w+)[`'\"]", sentence)
+            listed = re.search(r"(?i)\b(?:keys|fields)\b:?((?:,? (?:and )?\w+)+)", sentence)
+            prompt.keys = quoted or (re.findall(r"\b(?!and\b)\w+", listed[1]) if listed else [])
+    rest = " ".join(each for each in every if "JSON" not in each)
+    prompt.question = rest.strip() or prompt.question

@@ -1,0 +1,81 @@
+"""HTTP/1.1 itself, over raw sockets: what a client library may do and a test rarely does."""
+
+import json
+import socket
+
+import pytest
+
+from langchain_svc.sandbox import Sandbox
+
+
+@pytest.fixture
+def talk(shared):
+    """talk(text) sends it on one connection and returns all that comes before the end."""
+
+    def say(text, *more):
+        port = int(shared.url.rpartition(":")[2])
+        with socket.create_connection(("127.0.0.1", port), timeout=5) as client:
+            client.sendall(text.encode())
+            answer = b""
+            for each in more:
+                answer += client.recv(65_536)
+                client.sendall(each.encode())
+            while piece := client.recv(65_536):
+                answer += piece
+        return answer.decode()
+
+    return say
+
+
+def request(method="GET", path="/v1/models", body="", **headers):
+    headers = {"Host": "sandbox", "Authorization": "Bearer sandbox-key"} | headers
+    lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items())]
+    return "\r\n".join(lines) + f"\r\n\r\n{body}"
+
+
+CLOSE = {"Connection": "close"}
+BODY = json.dumps({"message": "What is 2 + 2?"})
+TYPED = {"Content-Type": "application/json", "Content-Length": str(len(BODY))}
+
+
+def test_requests_sent_ahead_are_answered_in_order(talk):
+    chat = request("POST", "/api/chat", BODY, **TYPED)
+    answer = talk(chat + request("GET", "/api/models") + request(**CLOSE))
+    assert answer.count("HTTP/1.1 200 OK") == 3
+    order = [answer.index(word) for word in ("2 + 2 = 4", '"max_tokens"', '"context_window"')]
+    assert order == sorted(order)
+
+
+def test_a_client_that_asks_first_is_told_to_go_on(talk):
+    head = request("POST", "/api/chat", **TYPED, **CLOSE, Expect="100-continue")
+    answer = talk(head, BODY)
+    assert answer.startswith("HTTP/1.1 100")
+    assert "2 + 2 = 4" in answer
+
+
+def test_what_is_no_http_is_refused(talk):
+    assert talk("no HTTP at all\r\n\r\n").startswith("HTTP/1.1 400 Bad Request")
+
+
+def test_head_gets_no_body(talk):
+    answer = talk(request("HEAD", "/v1/models", **CLOSE))
+    assert answer.startswith("HTTP/1.1 405")
+    assert answer.endswith("\r\n\r\n")
+
+
+def test_a_body_in_chunks_is_read_as_one(talk):
+    chunks = "".join(f"{len(part):x}\r\n{part}\r\n" for part in (BODY[:9], BODY[9:])) + "0\r\n\r\n"
+    typed = {"Content-Type": "application/json", "Transfer-Encoding": "chunked"}
+    assert "2 + 2 = 4" in talk(request("POST", "/api/chat", chunks, **typed, **CLOSE))
+
+
+def test_a_client_that_leaves_before_its_end_is_noted():
+    with Sandbox() as s:
+        port = int(s.url.rpartition(":")[2])
+        with socket.create_connection(("127.0.0.1", port), timeout=5) as client:
+            client.sendall(request("POST", "/api/chat", BODY[:5], **TYPED).encode())
+            while not s.requests:
+                pass
+        while not s.requests[0].disconnected:
+            pass
+        assert s.requests[0].status is None
