@@ -114,7 +114,7 @@ def merged(found):
         if turns and turns[-1][0] == kind and kind in {"user", "system", "assistant"}:
             turns[-1][1].extend(words)
             turns[-1][2].extend(calls[0] if calls else [])
-        elif words or calls or kind == "result":
+        elif words or any(calls) or kind == "result":
             turns.append((kind, words, [*calls[0]] if calls else []))
     return [turn for turn in turns if turn[1] or turn[2] or turn[0] == "result"]
 

@@ -216,7 +216,8 @@ def _schema(value: dict[str, Any]) -> Schema | None:
 _REQUIRED = re.compile(r"(?i)\bmust (?:now )?(?:call|be called|use)\b")
 _SINGLE = re.compile(r"(?i)\bat most one (?:function|tool|call)")
 _WANTS_JSON = re.compile(
-    r"(?i)\b(?:answer|return|respond|reply|output|write|give|formatted|produce)\b[^.\n]{0,80}\bJSON\b"
+    r"(?i)\b(?:answer|return|respond|reply|output|write|give|formatted|produce)\b"
+    r"(?![^.\n]{0,80}\bblock\b)[^.\n]{0,80}\bJSON\b"  # calls are written in blocks of JSON
 )
 _COMPLAINT = re.compile(r"That (?:answer|call) ")
 _ABOUT_FORM = re.compile(r"\bJSON\b|^```|\bschema\b")
