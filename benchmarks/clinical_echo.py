@@ -4,7 +4,7 @@
 
 Records are drawn at random; guidance and quotations are made up for this file, and worthless as
 medicine. Their words were written in seven parts, each before it was ever run, and after each the
-rules of `langchain_svc/_wire/echo.py` were changed; docs/assumptions.md has what each showed at
+rules of `langchain_svc/_clinical/echo.py` were changed; docs/assumptions.md has what each showed at
 its first run, which is what new words will show.
 """
 
@@ -17,7 +17,7 @@ from string import Formatter
 from typing import Any
 
 from langchain_svc import PatientContext
-from langchain_svc._wire.echo import Echo, without_echo
+from langchain_svc._clinical.echo import Echo, without_echo
 from langchain_svc.patient import on_wire
 
 CONDITIONS = (

@@ -15,12 +15,13 @@ from urllib.parse import quote, unquote
 
 import httpx
 
-from langchain_svc._wire import general, images, medical, v1
-from langchain_svc._wire.addresses import AddressError, check_address
+from langchain_svc._images import headers as images
+from langchain_svc._images.addresses import AddressError, check_address
+from langchain_svc._images.pictures import PictureError, decode, look
+from langchain_svc._wire import general, medical, v1
 from langchain_svc._wire.body import BodyError, BodyReader
 from langchain_svc._wire.failures import read_failure
 from langchain_svc._wire.limits import read_rate_limit, retry_after
-from langchain_svc._wire.pictures import PictureError, decode, look
 from langchain_svc._wire.stream import StreamDecoder
 from langchain_svc.errors import SvcError
 

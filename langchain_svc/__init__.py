@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from ._clinical_result import ClinicalResult
+    from ._clinical.result import ClinicalResult
     from ._fhir.report import FhirReport
-    from ._private_callbacks import PrivateCallbacks
+    from ._privacy.callbacks import PrivateCallbacks
     from .callbacks import SvcUsageCallbackHandler
     from .chat_models import ChatSvc
     from .dicom import DicomImage, DicomSeries
@@ -89,13 +89,13 @@ __all__ = [
 
 _HOMES = {
     "ChatSvc": "chat_models",
-    "ClinicalResult": "_clinical_result",
+    "ClinicalResult": "_clinical.result",
     "DicomImage": "dicom",
     "DicomSeries": "dicom",
     "FhirReport": "_fhir.report",
     "ImageStore": "images",
     "PatientContext": "patient",
-    "PrivateCallbacks": "_private_callbacks",
+    "PrivateCallbacks": "_privacy.callbacks",
     "SvcAnalyzeImage": "tools",
     "SvcCancerRisk": "medical",
     "SvcDecisionSupport": "medical",

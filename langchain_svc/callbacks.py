@@ -23,8 +23,8 @@ from langchain_core.outputs import LLMResult
 from langchain_core.tracers.context import register_configure_hook
 from typing_extensions import Self
 
+from ._chat.tokens import TOKENS_A_TURN, count_tokens
 from ._forks import new_lock
-from ._tokens import TOKENS_A_TURN, count_tokens
 from .errors import SvcContextOverflowError, SvcRequestError
 
 if TYPE_CHECKING:

@@ -24,14 +24,12 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import Field, model_validator
 from typing_extensions import Self
 
-from ._binding import Binding
-from ._counting import TokenCounts
-from ._events import REASK, atell, tell
-from ._expect import expectation
-from ._http.call import Call
-from ._http.readers import TextReader, WholeReader
-from ._image_inputs import ImageInputs
-from ._messages import (
+from ._chat.binding import Binding
+from ._chat.counting import TokenCounts
+from ._chat.described_images import ImageInputs
+from ._chat.events import REASK, atell, tell
+from ._chat.expect import expectation
+from ._chat.messages import (
     SystemRole,
     Turns,
     answers_at_once,
@@ -40,7 +38,7 @@ from ._messages import (
     texts_read,
     to_wire,
 )
-from ._options import (
+from ._chat.options import (
     ExtraBody,
     MaxTokens,
     ModelId,
@@ -51,14 +49,16 @@ from ._options import (
     checked,
     recorded,
 )
-from ._parts import Wanted
-from ._privacy import Run, private_runs
-from ._profiles import DEFAULT_MODEL, IMAGES_DESCRIBED, documented_profile, listed_profile
-from ._reading import read
-from ._settings import Retries, revealed
-from ._tokens import TOKENS_A_TURN, surely_too_long
+from ._chat.parts import Wanted
+from ._chat.profiles import DEFAULT_MODEL, IMAGES_DESCRIBED, documented_profile, listed_profile
+from ._chat.tokens import TOKENS_A_TURN, surely_too_long
+from ._chat.turn import PROVIDER, Turn
+from ._privacy.runs import Run, private_runs
+from ._service.call import Call
+from ._service.readers import TextReader, WholeReader
+from ._service.reading import read
+from ._service.settings import Retries, revealed
 from ._toolcalls.render import FORMATS, ToolFormat, no_tools_block
-from ._turns import PROVIDER, Turn
 from ._version import __version__
 from ._wire import v1
 from .config import ENV_BASE_URL_V1, V1

@@ -18,12 +18,12 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ._claims import Claims
 from ._forks import new_lock
-from ._settings import shown
-from ._wire.addresses import check_address
-from ._wire.metadata import without_metadata
-from ._wire.pictures import MIME_TYPES, Look, PictureError, decode, look
+from ._images.addresses import check_address
+from ._images.claims import Claims
+from ._images.metadata import without_metadata
+from ._images.pictures import MIME_TYPES, Look, PictureError, decode, look
+from ._privacy.safe_errors import shown
 from .dicom import MARKED, DicomImage, as_dicom, draw, is_dicom
 from .errors import SvcRequestError
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
     from pydicom import Dataset
 
-    from ._sheet import Sheet
+    from ._images.sheet import Sheet
 else:
     Image = Dataset = Sheet = Any  # hints are read at run time too, and Pillow may not be installed
 
@@ -243,7 +243,7 @@ class ImageStore:
             SvcRequestError: There is no image of such a handle.
             ImportError: Pillow is not installed.
         """
-        from ._sheet import draw_sheet  # noqa: PLC0415  # Pillow is optional
+        from ._images.sheet import draw_sheet  # noqa: PLC0415  # Pillow is optional
 
         made = draw_sheet([self.get(handle) for handle in handles] or list(self))
         if path is not None:

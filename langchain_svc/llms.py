@@ -15,16 +15,16 @@ from langchain_core.runnables import RunnableConfig
 from pydantic import model_validator
 from typing_extensions import Self
 
-from ._counting import TokenCounts
-from ._gather import gather
-from ._general import GeneralSettings
-from ._http.call import Call
-from ._http.readers import TextReader, WholeReader
-from ._options import ModelId, Stop
-from ._privacy import Run, private_runs
-from ._private_llm import PrivateLLM
-from ._prompts import Prompt, PromptOptions, Temperature, checked_words
-from ._turns import PROVIDER
+from ._chat.counting import TokenCounts
+from ._chat.options import ModelId, Stop
+from ._chat.prompts import Prompt, PromptOptions, Temperature, checked_words
+from ._chat.turn import PROVIDER
+from ._privacy.llm import PrivateLLM
+from ._privacy.runs import Run, private_runs
+from ._service.bounded_gather import gather
+from ._service.call import Call
+from ._service.general import GeneralSettings
+from ._service.readers import TextReader, WholeReader
 from ._version import __version__
 from ._wire import general
 from .config import GENERAL

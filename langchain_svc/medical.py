@@ -14,10 +14,10 @@ from langchain_core.tools import BaseTool
 from pydantic import Field
 from typing_extensions import Self
 
-from ._clinical_images import Images
-from ._clinical_result import ClinicalResult
-from ._medical import Endpoint, MedicalSettings, MedicalTool, Patient
-from ._service_tool import ServiceToolkit, selection
+from ._clinical.result import ClinicalResult
+from ._clinical.tool import Endpoint, MedicalSettings, MedicalTool, Patient
+from ._images.clinical import Images
+from ._service.tool import ServiceToolkit, selection
 from ._wire import medical as wire
 from .config import MEDICAL, require_key, require_url
 from .patient import (

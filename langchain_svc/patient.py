@@ -30,9 +30,9 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from typing_extensions import Self
 
-from ._clinical_images import ClinicalImages, imaging_type
-from ._construct import Constructed
 from ._fhir.report import FhirReport
+from ._images.clinical import ClinicalImages, imaging_type
+from ._privacy.safe_errors import Constructed
 from .errors import SvcRequestError
 
 MOST_ENTRIES = 200
@@ -458,7 +458,7 @@ class PatientContext(Demographics):
             pydantic.ValidationError: A setting is out of its bounds.
             ImportError: The extra `fhir` is not installed.
         """
-        from ._fhir_server import FhirServer  # noqa: PLC0415  # few records come from a server
+        from ._service.fhir_server import FhirServer  # noqa: PLC0415  # few records come from a server
 
         server, reading = FhirServer.parted(url, token, settings)
         with server:
@@ -476,7 +476,7 @@ class PatientContext(Demographics):
         **settings: Any,
     ) -> Self:
         """Async version of `from_server`."""
-        from ._fhir_server import FhirServer  # noqa: PLC0415  # the same
+        from ._service.fhir_server import FhirServer  # noqa: PLC0415  # the same
 
         server, reading = FhirServer.parted(url, token, settings)
         async with server:

@@ -16,18 +16,18 @@ from langchain_core.tools import ToolException
 from langchain_core.utils import from_env
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from ._general import GeneralSettings
-from ._http.call import Call
-from ._http.readers import WholeReader
-from ._service_tool import Job, ServiceTool, Told, moment, request_id
-from ._settings import number
-from ._vision import VisionSettings
+from ._images import headers as pictures
+from ._images.addresses import AddressError, check_address
+from ._images.headers import Quality, Size, Task
+from ._images.metadata import without_metadata
+from ._images.pictures import PictureError, decode
+from ._service.call import Call
+from ._service.general import GeneralSettings
+from ._service.readers import WholeReader
+from ._service.settings import number
+from ._service.tool import Job, ServiceTool, Told, moment, request_id
+from ._service.vision import VisionSettings
 from ._wire import general
-from ._wire import images as pictures
-from ._wire.addresses import AddressError, check_address
-from ._wire.images import Quality, Size, Task
-from ._wire.metadata import without_metadata
-from ._wire.pictures import PictureError, decode
 from .config import ENV_BASE_URL_V1, GENERAL, V1
 from .errors import SvcRequestError
 from .images import HANDLE, ImageStore, StoredImage

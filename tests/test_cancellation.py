@@ -17,7 +17,7 @@ from peers import RawServer, chunked_head, http_chunk, response
 from pydantic import BaseModel
 
 import langchain_svc as svc
-from langchain_svc._http import connections
+from langchain_svc._service import connections
 from langchain_svc.sandbox import Fault, Sandbox
 
 pytestmark = pytest.mark.filterwarnings("error::ResourceWarning")

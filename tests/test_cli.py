@@ -163,7 +163,7 @@ def test_an_unreachable_service_says_what_to_check(monkeypatch, capsys):
         port = free.getsockname()[1]
     monkeypatch.setenv("SVC_API_KEY", "key")
     monkeypatch.setenv("SVC_BASE_URL_V1", f"http://127.0.0.1:{port}/v1")
-    monkeypatch.setattr("langchain_svc._http.exchange._FIRST_BACKOFF", 0.01)
+    monkeypatch.setattr("langchain_svc._service.exchange._FIRST_BACKOFF", 0.01)
     assert cli.main(["ask", "Hello"]) == 1
     line = only_line(capsys.readouterr())
     assert "could not be reached" in line

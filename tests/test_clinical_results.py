@@ -24,8 +24,8 @@ from rich.console import Console
 from test_patient import MARKED, MARKS, PNG, clean
 
 import langchain_svc as svc
-from langchain_svc._clinical_result import NOTICE
-from langchain_svc._wire.findings import Findings, read_attachments, read_findings
+from langchain_svc._clinical.findings import Findings, read_attachments, read_findings
+from langchain_svc._clinical.result import NOTICE
 from langchain_svc.sandbox import Fault, Sandbox
 
 PATIENT = svc.PatientContext(**MARKED, images=[PNG])

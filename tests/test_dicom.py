@@ -12,7 +12,7 @@ from io import BytesIO
 import pytest
 
 import langchain_svc as svc
-from langchain_svc._wire.metadata import without_metadata
+from langchain_svc._images.metadata import without_metadata
 from langchain_svc.sandbox import Sandbox
 
 pydicom = pytest.importorskip("pydicom", reason="the extra dicom is not installed")
@@ -545,7 +545,7 @@ def test_compressed_pixels_of_another_size_are_refused_before_they_unfold(syntax
     def never(*_, **__):
         raise AssertionError
 
-    monkeypatch.setattr("langchain_svc._dicom.picture.pixel_array", never)
+    monkeypatch.setattr("langchain_svc._images.dicom_picture.pixel_array", never)
     refused(bomb(syntax), "not of the size its header gives")
     refused(saved(bomb(syntax)), "not of the size its header gives")
 
@@ -553,7 +553,7 @@ def test_compressed_pixels_of_another_size_are_refused_before_they_unfold(syntax
 def test_a_deflated_file_inflates_to_a_bound(monkeypatch):
     data = saved(dataset(np.zeros((3000, 3000), int), DeflatedExplicitVRLittleEndian))
     assert len(data) < 100_000
-    monkeypatch.setattr("langchain_svc._dicom.header._MOST_INFLATED", 1_000_000)
+    monkeypatch.setattr("langchain_svc._images.dicom_header._MOST_INFLATED", 1_000_000)
     refused(data, "inflates to more than 1,000,000 bytes")
     # The same where the transfer syntax stands far behind other file meta information.
     ds = dataset(np.zeros((3000, 3000), int), DeflatedExplicitVRLittleEndian)
@@ -765,7 +765,7 @@ def test_a_path_among_a_patients_images_is_told_what_to_write(tmp_path):
 
 
 def test_a_model_cannot_hand_dicom_to_a_decoder(monkeypatch):
-    monkeypatch.setattr("langchain_svc._clinical_images.draw", None)
+    monkeypatch.setattr("langchain_svc._images.clinical.draw", None)
     text = base64.b64encode(saved(dataset(WIDE))).decode()
     with Sandbox() as box, svc.SvcCancerRisk(**box.medical) as risk:
         call = {

@@ -19,7 +19,8 @@ from PIL import Image
 from pydantic import ValidationError
 
 import langchain_svc as svc
-from langchain_svc._wire import general, images
+from langchain_svc._images import headers as images
+from langchain_svc._wire import general
 from langchain_svc._wire.v1 import UnreadableError
 from langchain_svc.sandbox import Fault
 

@@ -15,8 +15,8 @@ import pytest
 from PIL import Image
 
 import langchain_svc as svc
-from langchain_svc._wire.addresses import AddressError, check_address
-from langchain_svc._wire.pictures import PictureError, decode, look
+from langchain_svc._images.addresses import AddressError, check_address
+from langchain_svc._images.pictures import PictureError, decode, look
 from langchain_svc.images import HANDLE
 
 FORMATS = ["PNG", "JPEG", "GIF", "WEBP"]

@@ -28,8 +28,8 @@ from rich.traceback import Traceback
 from test_patient import MARKED, MARKS, PNG, clean
 
 import langchain_svc as svc
-from langchain_svc._clinical_result import NOTICE
-from langchain_svc._wire.echo import ALL_WITHHELD, WITHHELD
+from langchain_svc._clinical.echo import ALL_WITHHELD, WITHHELD
+from langchain_svc._clinical.result import NOTICE
 from langchain_svc._wire.medical import read_answer, read_status
 from langchain_svc._wire.v1 import UnreadableError
 from langchain_svc.sandbox import Fault, Sandbox

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import langchain_svc as svc
-from langchain_svc._wire.metadata import without_metadata
-from langchain_svc._wire.pictures import PictureError
+from langchain_svc._images.metadata import without_metadata
+from langchain_svc._images.pictures import PictureError
 
 Image = pytest.importorskip("PIL.Image", reason="Pillow draws the pictures of these tests")
 PngInfo = pytest.importorskip("PIL.PngImagePlugin").PngInfo

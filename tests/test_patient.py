@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from rich.console import Console
 
 from langchain_svc import PatientContext
-from langchain_svc._clinical_images import MOST_IMAGE_BYTES
+from langchain_svc._images.clinical import MOST_IMAGE_BYTES
 from langchain_svc.patient import on_wire
 
 MARKED = {

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
 
 import langchain_svc as svc
-from langchain_svc import _tokens
+from langchain_svc._chat import tokens as _tokens
 
 
 @pytest.fixture

@@ -622,7 +622,7 @@ def test_ten_turns_keep_their_beginning():
 
 
 def test_tools_are_rendered_once(monkeypatch):
-    from langchain_svc import _tools
+    from langchain_svc._chat import tools as _tools
 
     count = []
     real = _tools.tools_block

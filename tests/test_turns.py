@@ -15,9 +15,9 @@ from langchain_core.tools import StructuredTool
 from peers import Scripted
 
 from langchain_svc import ChatSvc
-from langchain_svc._messages import conversation_mark, to_wire
+from langchain_svc._chat.messages import conversation_mark, to_wire
+from langchain_svc._chat.tools import ToolList
 from langchain_svc._toolcalls.render import FENCED, TAGS
-from langchain_svc._tools import ToolList
 
 MARK = "4b1d0c0ffe"
 HOSTILE = [

@@ -15,10 +15,10 @@ import pytest
 from peers import RawServer, response
 
 import langchain_svc as svc
-from langchain_svc._http.budget import REFILL, STORE, TOKENS_A_SECOND, Budget
-from langchain_svc._http.call import READ, Call, Head, Limits, Lost, Open, Request, Sleep
-from langchain_svc._http.exchange import converse
-from langchain_svc._http.readers import WholeReader
+from langchain_svc._service.call import READ, Call, Head, Limits, Lost, Open, Request, Sleep
+from langchain_svc._service.exchange import converse
+from langchain_svc._service.readers import WholeReader
+from langchain_svc._service.retry_budget import REFILL, STORE, TOKENS_A_SECOND, Budget
 from langchain_svc._wire.v1 import read_completion
 from langchain_svc.sandbox import Fault, Sandbox
 

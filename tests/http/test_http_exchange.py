@@ -8,19 +8,9 @@ import json
 import pytest
 
 from langchain_svc import errors
-from langchain_svc._http.call import (
-    CLOSE,
-    READ,
-    Call,
-    Head,
-    Limits,
-    Lost,
-    Open,
-    Request,
-    Sleep,
-)
-from langchain_svc._http.exchange import converse
-from langchain_svc._http.readers import TextReader, WholeReader
+from langchain_svc._service.call import CLOSE, READ, Call, Head, Limits, Lost, Open, Request, Sleep
+from langchain_svc._service.exchange import converse
+from langchain_svc._service.readers import TextReader, WholeReader
 from langchain_svc._wire.v1 import read_completion
 
 GOOD = json.dumps(

@@ -14,8 +14,8 @@ import pytest
 from peers import LAST_CHUNK, RawServer, chunked_head, http_chunk, response
 
 from langchain_svc import ChatSvc, SvcNotFoundError
-from langchain_svc._http.connections import Shards
-from langchain_svc._http.received import Received
+from langchain_svc._service.connections import Shards
+from langchain_svc._service.parser_buffer import Received
 
 URL = {"api_key": "k", "base_url_v1": "https://svc.example/v1"}
 EVENTS = 200

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from fuzz.cost import counted
 from langchain_svc import PatientContext
-from langchain_svc._wire.echo import WITHHELD, Echo, without_echo
-from langchain_svc._wire.sentences import sentences, within
+from langchain_svc._clinical.echo import WITHHELD, Echo, without_echo
+from langchain_svc._clinical.sentences import sentences, within
 from langchain_svc.patient import on_wire
 
 CHILD = {"age": 5, "labResults": {"creatinine": 1}, "currentMedications": ("Ibuprofen 100 mg",)}

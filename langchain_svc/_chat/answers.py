@@ -1,0 +1,419 @@
+"""Readers of answers that hold calls of tools, or JSON that fits a schema."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from langchain_core.messages.tool import invalid_tool_call, tool_call_chunk
+
+from .._json.no_answer import NoAnswer
+from .._json.reasoning import Thoughts
+from .._toolcalls.arguments import Begun, Ended, Written
+from .._toolcalls.calls import BadCall, Call
+from .._toolcalls.echo import Echoes
+from .._toolcalls.offer import arguments_json
+from .._toolcalls.parse import parse
+from .._toolcalls.scanner import Prose, Thought, ThoughtEnd
+from .._toolcalls.stream import Event, StreamParser
+from .messages import guarded
+from .parts import Part, Wanted, split_parts
+from .structured import ResponseFormat
+from .tools import Offer
+
+_JOINT = "\n\n"
+
+
+def new_id() -> str:
+    """An id for a call that no other call has, in whatever process or trimmed conversation."""
+    return f"call_{uuid.uuid4().hex[:24]}"
+
+
+def _dump(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+class JsonExpected:
+    """One JSON value that fits a schema; the content is that JSON and nothing else.
+
+    A stream is held back until the answer was checked, save where the format asks for partial
+    objects: then JSON is yielded as it comes, and a checked answer that differs comes beside it.
+    """
+
+    ended = False
+    called = False
+    failure: str | None = None
+    malformed = False
+
+    def __init__(self, form: ResponseFormat, *, streaming: bool) -> None:
+        self._form = form
+        self._partial = streaming and form.partial
+        self.begin()
+
+    def begin(self) -> None:
+        self.complaint: str | None = None
+        self._text: list[str] = []
+        self._content: list[str] = []
+        self._shown = False
+        self._thoughts = Thoughts(spoken=True)
+
+    def feed(self, text: str) -> Iterator[Part]:
+        self._text.append(text)
+        for part in split_parts(self._thoughts.feed(text)):
+            yield from self._take(part)
+
+    def _take(self, part: Part) -> Iterator[Part]:
+        if part.all_was_reasoning and not self._shown:
+            yield Part(reasoning="".join(self._content))
+            self._content = []
+        elif not part.content:
+            yield part
+        else:
+            self._content.append(part.content)
+            text = part.content
+            if self._partial and (self._shown or "{" in text):
+                text = text if self._shown else text[text.index("{") :]
+                self._shown = True
+                yield Part(text)
+
+    @property
+    def held(self) -> str:
+        """The content that was read and not yielded."""
+        return "" if self._shown else "".join(self._content)
+
+    def finish(self, *, cut: bool, last: bool) -> Iterator[Part]:
+        for part in split_parts(self._thoughts.finish()):
+            yield from self._take(part)
+        try:
+            answer = _dump(self._form.check("".join(self._text), cut=cut))
+        except NoAnswer as error:
+            if not cut:  # an answer that max_tokens cut would only be cut again
+                self.complaint = _json_complaint(error.problems)
+            if last or cut:
+                yield Part(self.held)
+            return
+        yield Part(checked=answer) if self._shown else Part(answer)
+
+
+def _json_complaint(problems: list[str]) -> str:
+    return (
+        f"That answer cannot be used:\n{_listed(problems)}\nWrite the whole answer once more, with "
+        "these problems fixed, as JSON and nothing else."
+    )
+
+
+def _listed(problems: Iterable[str]) -> str:
+    return "\n".join(f"- {problem}" for problem in list(problems)[:20])
+
+
+class CallsExpected:
+    """Calls of the offered tools, with prose around them; or, if none must be called, an answer.
+
+    What becomes of a call: a readable one is yielded, whatever its schema says of it, for the tool
+    to judge. One that cannot be read is told to the model, unless another call stands beside it.
+    One that only repeats what the model has read is told, too, and counts when the model writes it
+    once more, alone. What is cut off, or stays unreadable or unconfirmed, is an invalid call.
+    """
+
+    def __init__(self, offer: Offer, wanted: Wanted, answer: JsonExpected | None = None) -> None:
+        self._offer = offer
+        self._wanted = wanted
+        self._answer = answer
+        self._echoes = Echoes(wanted.read)
+        self._told: list[tuple[Call, str]] = []  # echoes that the model was asked about
+        self._said = False  # prose of an earlier try was yielded
+        self.begin()
+
+    def begin(self) -> None:
+        self.complaint: str | None = None
+        self.failure: str | None = None
+        self.malformed = False
+        self._parser = StreamParser(
+            self._offer.tools.parsed,
+            fences=self._wanted.fences,
+            thinks=self._wanted.thinks,
+            holds=self._echoes.may_be if self._wanted.stream_tool_args else None,
+        )
+        self._held: list[str] = []  # prose that a required call has not followed yet
+        self._prose = False
+        self._bad: list[BadCall] = []
+        self._echoed: list[tuple[Call, str]] = []
+        self._others: list[str] = []  # names of calls that were not asked for
+        self._count = 0  # calls that were begun
+        self._good = 0  # those of them that can run
+        self._following = False
+        self._thinking = False
+        if self._answer is not None:
+            self._answer.begin()
+
+    @property
+    def ended(self) -> bool:
+        """Whether the model went on to invent a result: nothing after it counts."""
+        return self._parser.ended
+
+    @property
+    def called(self) -> bool:
+        """Whether calls that can run were yielded."""
+        return self._good > 0
+
+    def feed(self, text: str) -> Iterator[Part]:
+        yield from self._parts(self._parser.feed(text))
+
+    def finish(self, *, cut: bool, last: bool) -> Iterator[Part]:
+        yield from self._parts(self._parser.finish(cut=cut))
+        if self._confirmed():
+            for call, _ in self._echoed:
+                yield from self._yield_call(call)
+            self._echoed = self._told = []
+        if self._count:
+            yield from self._invalid()
+            if self._answer is not None and self._answer.held:
+                yield Part(self._answer.held)
+            return
+        self.complaint = None if cut else self._what_is_wrong()
+        if self.complaint is not None and not last:
+            self._told = self._echoed
+            self._said = self._said or (self._prose and not self._held)
+            return
+        yield from self._for_good(cut=cut, last=last)
+
+    def _for_good(self, *, cut: bool, last: bool) -> Iterator[Part]:
+        """There is no call, and the model is not asked any more."""
+        if self._held:
+            yield Part("".join(self._held))
+        self.malformed = bool(self._bad)
+        yield from self._invalid()
+        if self._offer.required:
+            if not (self._bad or self._echoed):
+                self.failure = _missing_failure(self._offer, cut=cut)
+        elif self._answer is not None and not self._bad:
+            yield from self._answer.finish(cut=cut, last=last)
+            self.complaint = self._answer.complaint
+
+    # -- what the parser found --------------------------------------------------------------------
+
+    def _parts(self, pieces: Iterable[Event]) -> Iterator[Part]:
+        for piece in pieces:
+            if isinstance(piece, Thought):
+                yield from self._thought(piece.text)
+                continue
+            if self._thinking:
+                self._thinking = False
+                if not self._wanted.split:
+                    yield Part("</think>\n")
+            if isinstance(piece, Prose):
+                yield from self._take_prose(piece.text)
+            elif isinstance(piece, ThoughtEnd):
+                yield Part(all_was_reasoning=True)
+            elif isinstance(piece, BadCall):
+                self._bad.append(piece)
+            elif isinstance(piece, Call):
+                yield from self._take_call(piece)
+            else:
+                yield from self._follow(piece)
+
+    def _follow(self, event: Begun | Written | Ended) -> Iterator[Part]:
+        """A call whose arguments are yielded while they are written."""
+        if isinstance(event, Begun):
+            self._following = self._wants(event.name)
+            if self._following:
+                yield from self._begin_call(event.name)
+        elif not self._following:
+            if isinstance(event, Ended) and event.call.name:
+                self._others.append(event.call.name)
+        elif isinstance(event, Written):
+            yield self._arguments(event.text)
+        else:
+            yield from self._end_followed(event.call, event.rest)
+
+    def _end_followed(self, call: Call | BadCall, rest: str) -> Iterator[Part]:
+        reason = call.reason if isinstance(call, BadCall) else None
+        where = None
+        if isinstance(call, Call):
+            where = self._echoes.source(call.name, call.arguments)
+        if where:
+            # It did not look like one before. A bracket too many keeps it from running.
+            reason, rest = f"it repeats {where}", rest + "]"
+        if rest:
+            yield self._arguments(rest)
+        if reason:
+            self._good -= 1
+            self.malformed = True
+            yield Part(failed=(self._id, reason))
+
+    def _thought(self, text: str) -> Iterator[Part]:
+        begins, self._thinking = not self._thinking, True
+        if self._wanted.split:
+            yield Part(reasoning=text)
+        else:
+            yield Part("<think>" * begins + text)
+
+    def _take_prose(self, text: str) -> Iterator[Part]:
+        if self._said and not self._prose:
+            text = _JOINT + text.lstrip() if text.strip() else ""
+        self._prose = self._prose or bool(text.strip())
+        if self._answer is not None:
+            yield from self._answer.feed(text)
+        elif self._offer.required and not self._count:
+            self._held.append(text)
+        elif text:
+            yield Part(text)
+
+    def _take_call(self, call: Call) -> Iterator[Part]:
+        if not self._offer.tools.names:
+            self._bad.append(BadCall(call.name, call.source, _NONE_OFFERED))
+        elif not self._wants(call.name):
+            self._others.append(call.name)
+        elif where := self._echoes.source(call.name, call.arguments):
+            self._echoed.append((call, where))
+        else:
+            yield from self._yield_call(call)
+
+    def _wants(self, name: str) -> bool:
+        if self._offer.wanted is not None and name != self._offer.wanted:
+            return False
+        return self._offer.parallel or not (self._count or self._echoed)
+
+    def _yield_call(self, call: Call) -> Iterator[Part]:
+        yield from self._begin_call(call.name)
+        yield self._arguments(arguments_json(call.arguments))
+
+    def _begin_call(self, name: str) -> Iterator[Part]:
+        if self._held:
+            yield Part("".join(self._held))
+            self._held = []
+        self._id = new_id()
+        yield Part(call=tool_call_chunk(name=name, args="", id=self._id, index=self._count))
+        self._count += 1
+        self._good += 1
+
+    def _arguments(self, text: str) -> Part:
+        return Part(call=tool_call_chunk(args=text, index=self._count - 1))
+
+    # -- what becomes of those that are no calls --------------------------------------------------
+
+    def _confirmed(self) -> bool:
+        """Whether the model repeats, alone and as asked, the calls that it was asked about."""
+        alone = not (self._prose or self._bad or self._count)
+        told = [call for call, _ in self._told]
+        calls = [call for call, _ in self._echoed]
+        return bool(calls) and alone and all(call.asked and call in told for call in calls)
+
+    def _invalid(self) -> Iterator[Part]:
+        """What cannot be read, is cut off or was not confirmed."""
+        for bad in self._bad:
+            yield _invalid_part(bad.name, bad.source, bad.reason)
+        for call, where in self._echoed or self._told:
+            reason = f"it repeats {where}, and the model did not confirm that it means it"
+            yield _invalid_part(call.name, call.source, reason)
+
+    def _what_is_wrong(self) -> str | None:
+        """What the model is told of an answer without a call that counts."""
+        if not self._offer.tools.names and self._prose:
+            self._bad = []  # calls of the history that it imitates beside its answer
+        if any(bad.cut for bad in self._bad):
+            return None  # it would only be cut again
+        if self._echoed:
+            return _echo_complaint(self._echoed)
+        if self._bad:
+            return _bad_complaint(self._bad, offered=bool(self._offer.tools.names))
+        if self._offer.required:
+            return _missing_complaint(self._offer, self._others)
+        return None
+
+
+_NONE_OFFERED = "no function can be called now"
+
+
+def _invalid_part(name: str | None, source: str, reason: str) -> Part:
+    args = guarded(source)
+    return Part(invalid=invalid_tool_call(name=name, args=args, id=new_id(), error=reason))
+
+
+def _echo_complaint(echoed: list[tuple[Call, str]]) -> str:
+    calls = [f"{call.name}: its text stands in {where}" for call, where in echoed]
+    return (
+        f"That answer repeats a call that you have read, so nothing was run:\n{_listed(calls)}\n"
+        "If you mean to make it, write the block once more, alone, in the form that the "
+        "instructions show. If you only quoted it, answer in plain text and without it."
+    )
+
+
+def _bad_complaint(bad: list[BadCall], *, offered: bool) -> str:
+    if not offered:
+        return f"That answer calls a function, but {_NONE_OFFERED}. Answer in plain text."
+    problems = [f"{one.name or 'a call'}: {one.reason}" for one in bad]
+    return (
+        f"That call cannot be read, so nothing was run:\n{_listed(problems)}\nWrite it once more, "
+        "with these problems fixed, in the form that the instructions show."
+    )
+
+
+def _missing_complaint(offer: Offer, others: list[str]) -> str:
+    what = f"the function {offer.wanted}" if offer.wanted else "a function"
+    done = f"calls {', '.join(others)}" if others else "calls no function"
+    return (
+        f"That answer {done}, but {what} must be called now. Answer with the call alone, written "
+        "as the instructions show."
+    )
+
+
+def _missing_failure(offer: Offer, *, cut: bool) -> str:
+    what = f"the function {offer.wanted}" if offer.wanted else "a function"
+    when = "before max_tokens cut its answer off" if cut else "also when it was asked again"
+    return f"The model did not call {what}, as it had to, {when} (.raw has its answer)"
+
+
+class CallExpected:
+    """One call of one function, whose arguments fit a schema: a structured answer by that way."""
+
+    ended = False
+    failure: str | None = None
+
+    def __init__(self, offer: Offer, form: ResponseFormat) -> None:
+        self._offer = offer
+        self._form = form
+        self.begin()
+
+    def begin(self) -> None:
+        self.complaint: str | None = None
+        self.called = self.malformed = False
+        self._text: list[str] = []
+
+    def feed(self, text: str) -> Iterator[Part]:
+        self._text.append(text)
+        yield from ()
+
+    def finish(self, *, cut: bool, last: bool) -> Iterator[Part]:
+        text = "".join(self._text)
+        found = parse(text, self._offer.tools.parsed, cut=cut)
+        name = self._offer.wanted or self._offer.tools.names[0]
+        call = next((call for call in found.calls if call.name == name), None)
+        written = _dump(call.arguments) if isinstance(call, Call) else call and call.source
+        if found.reasoning:
+            yield Part(reasoning=found.reasoning)
+        try:
+            # A model may also write the bare arguments: the answer counts, not its wrapper.
+            answer = self._form.check(written or text, cut=cut)
+        except NoAnswer as error:
+            if not cut:
+                self.complaint = (
+                    _json_complaint(error.problems)
+                    if written
+                    else _missing_complaint(self._offer, [c.name for c in found.calls if c.name])
+                )
+            if not last and not cut:
+                return
+            self.malformed = bool(written)
+            if written:
+                yield _invalid_part(name, written, "; ".join(error.problems))
+            else:
+                yield Part(found.content or text)
+            return
+        self.called = True
+        arguments = answer if isinstance(answer, dict) else {"answer": answer}
+        id_ = new_id()
+        yield Part(call=tool_call_chunk(name=name, args="", id=id_, index=0))
+        yield Part(call=tool_call_chunk(args=_dump(arguments), index=0))

@@ -1,0 +1,243 @@
+"""Images in the messages of a chat, put into words by the service's vision model.
+
+The chat endpoint takes text only. With `image_inputs="describe"` each image of a conversation is
+sent once through POST /api/vision, and what a vision model says of it stands in its place, in
+tags that name its handle and say whose words these are. The descriptions are kept with the images,
+in the model's store, so that the next turn of the conversation asks about new images only.
+
+`Gallery` calls nobody: it finds the images, says which are still to be described, and puts the
+words in. The two short methods of `ImageInputs` run the calls.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from langchain_core.messages import BaseMessage, HumanMessage
+from pydantic import model_validator
+from typing_extensions import Self
+
+from .._images.addresses import check_address
+from .._images.pictures import decode
+from .._privacy.safe_errors import shown
+from .._service.bounded_gather import gather
+from .._service.vision import VisionSettings
+from ..errors import SvcError, SvcRequestError
+from ..images import ImageStore, StoredImage
+from .messages import DESCRIBED_IMAGE, to_wire
+
+if TYPE_CHECKING:
+    from .._service.call import Call, Limits
+
+_AT_ONCE = 4
+_NOT_YET = "(not described yet)"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an image stands in a conversation; both numbers begin with 1."""
+
+    message: int
+    image: int
+
+    def __str__(self) -> str:
+        return f"Image {self.image} of message {self.message}"
+
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """Says in every error of this package which image it is about."""
+        try:
+            yield
+        except SvcError as error:
+            error.message = f"{self} could not be described. {error.message}"
+            error.args = (error.message, *error.args[1:])
+            raise
+
+
+class Gallery:
+    """The images of one conversation.
+
+    Args:
+        messages: The conversation.
+        store: Where its images are kept.
+
+    Raises:
+        SvcRequestError: One of the images cannot be sent; the error says which, and why.
+    """
+
+    def __init__(self, messages: Sequence[BaseMessage], store: ImageStore) -> None:
+        self._messages = messages
+        self._images: dict[int, dict[int, StoredImage]] = {}  # by message and block
+        self._places: dict[str, Place] = {}  # the first place of each image
+        for number, message in enumerate(messages):
+            found = self._images.setdefault(number, {})
+            for index, block in enumerate(_blocks(message)):
+                standard = _standard(block)
+                kind = standard.get("type")
+                if isinstance(kind, str) and "image" in kind:
+                    place = Place(number + 1, len(found) + 1)
+                    found[index] = _kept(standard, store, place)
+                    self._places.setdefault(found[index].handle, place)
+        self._seen = {
+            image.handle: image for one in self._images.values() for image in one.values()
+        }
+        self.words = {image.handle: image.description for image in self._seen.values()}
+
+    def unseen(self) -> Iterator[tuple[StoredImage, Place]]:
+        """Each image that has no description yet, once, and where it first stands."""
+        images = self._seen.items()
+        return ((image, self._places[at]) for at, image in images if not self.words[at])
+
+    def in_words(self) -> list[BaseMessage]:
+        """The conversation with words in the place of its images."""
+        return [
+            self._worded(message, found) if found else message
+            for message, found in zip(self._messages, self._images.values(), strict=True)
+        ]
+
+    def _worded(self, message: BaseMessage, found: Mapping[int, StoredImage]) -> BaseMessage:
+        blocks: list[Any] = list(_blocks(message))
+        for index, image in found.items():
+            text = self.words[image.handle] or _NOT_YET
+            blocks[index] = {"type": DESCRIBED_IMAGE, "handle": image.handle, "text": text}
+        return message.model_copy(update={"content": blocks})
+
+
+class ImageInputs(VisionSettings):
+    """What a chat model does with the images of its messages."""
+
+    image_inputs: Literal["refuse", "describe", "omit"] = "refuse"
+    """"describe" has each image described once by the service's vision model (POST /api/vision,
+    which needs `base_url`), and puts the description and a handle of `images` in its place.
+    "omit" leaves images out, and says so in their place."""
+
+    @model_validator(mode="after")
+    def _take_an_address_only_for_images(self) -> Self:
+        """Another host than the chat's may be told the key only where that is asked for."""
+        if self.image_inputs != "describe":
+            self.__dict__["base_url"] = None
+        return self
+
+    def _in_words(self, messages: Sequence[BaseMessage], limits: Limits) -> Sequence[BaseMessage]:
+        """The conversation in text alone; what has not been described yet is described now."""
+        if self.image_inputs != "describe":
+            return messages
+        gallery = Gallery(messages, self.images)
+        for handle, place, call in self._calls(gallery, limits):
+            gallery.words[handle] = self._described(handle, place, call)
+        return gallery.in_words()
+
+    async def _ain_words(
+        self, messages: Sequence[BaseMessage], limits: Limits
+    ) -> Sequence[BaseMessage]:
+        """The asynchronous twin of `_in_words`; several images are described at once."""
+        if self.image_inputs != "describe":
+            return messages
+        gallery = Gallery(messages, self.images)
+
+        async def describe(handle: str, place: Place, call: Call[Any]) -> None:
+            gallery.words[handle] = await self._adescribed(handle, place, call)
+
+        asks = [describe(*ask) for ask in self._calls(gallery, limits)]
+        await gather(asks, at_once=_AT_ONCE)
+        return gallery.in_words()
+
+    def _described(self, handle: str, place: Place, call: Call[Any]) -> str:
+        """What a vision model says of an image, also where another call is asking already."""
+        claim, mine = self.images.claims.take(handle)
+        while not mine and claim.wait(_left(call)):
+            if known := self.images.description(handle):
+                return known
+            claim, mine = self.images.claims.take(handle)  # the other has failed
+        with self._released(handle, mine=mine), place.named():
+            if known := self.images.description(handle):
+                return known
+            (reading,) = self._pieces(call)
+            return self.images.describe(handle, reading.text)
+
+    async def _adescribed(self, handle: str, place: Place, call: Call[Any]) -> str:
+        """The asynchronous twin of `_described`."""
+        claim, mine = self.images.claims.take(handle)
+        while not mine and await claim.await_(_left(call)):
+            if known := self.images.description(handle):
+                return known
+            claim, mine = self.images.claims.take(handle)  # the other has failed
+        with self._released(handle, mine=mine), place.named():
+            if known := self.images.description(handle):
+                return known
+            (reading,) = [reading async for reading in self._apieces(call)]
+            return self.images.describe(handle, reading.text)
+
+    @contextmanager
+    def _released(self, handle: str, *, mine: bool) -> Iterator[None]:
+        """Lets those go on that wait for a claim of ours, whatever came of it."""
+        try:
+            yield
+        finally:
+            if mine:
+                self.images.claims.release(handle)
+
+    def _known_words(self, messages: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
+        """The same with what is known already; nothing is asked."""
+        if self.image_inputs != "describe":
+            return messages
+        return Gallery(messages, self.images).in_words()
+
+    def _calls(self, gallery: Gallery, limits: Limits) -> list[tuple[str, Place, Call[Any]]]:
+        """The calls that a conversation needs before it can be asked."""
+        unseen = list(gallery.unseen())
+        if unseen:
+            to_wire(gallery.in_words())  # what cannot be said at all is refused before any call
+        return [
+            (image.handle, place, self._vision_call(image.sendable, "describe", limits))
+            for image, place in unseen
+        ]
+
+
+def _left(call: Call[Any]) -> float | None:
+    """Seconds until the call's deadline; the call itself says when that has passed."""
+    return None if call.until == math.inf else max(0.0, call.until - call.clock())
+
+
+def _blocks(message: BaseMessage) -> Sequence[Any]:
+    return () if isinstance(message.content, str) else message.content
+
+
+def _standard(given: Any) -> Mapping[str, Any]:
+    """A block as LangChain's standard has it, by LangChain's own converters."""
+    if not isinstance(given, dict) or given.get("type") == "text":
+        return {}
+    block: dict[str, Any] = given
+    if block.get("type") in ("image_url", "input_image"):
+        # They know this form with an object and no further words; a bare address is usual too.
+        url = block.get("image_url")
+        url = url.get("url") if isinstance(url, Mapping) else url
+        block = {"type": "image_url", "image_url": {"url": url}}
+    try:
+        (made,) = HumanMessage([block]).content_blocks
+    except (AttributeError, KeyError, TypeError, ValueError):  # they trust what they read
+        return block
+    inner = made.get("value") if made["type"] == "non_standard" else made
+    return inner if isinstance(inner, dict) else block
+
+
+def _kept(block: Mapping[str, Any], store: ImageStore, place: Place) -> StoredImage:
+    """An image of a message in the store, with its handle."""
+    url, base64 = block.get("url"), block.get("base64")
+    try:
+        if isinstance(base64, str):
+            return store.add_quoted(data=decode(base64, store.max_image_bytes))
+        if isinstance(url, str) and url[:5].lower() == "data:":
+            return store.add_quoted(data=decode(url, store.max_image_bytes))
+        if isinstance(url, str):
+            return store.add_quoted(url=check_address(url.strip()))
+    except ValueError as error:
+        raise SvcRequestError(f"{place} is not sent: {error}") from None
+    raise SvcRequestError(
+        f"{place} is not sent: its block of type {shown(block['type'])} holds no image that can be "
+        "passed on. Give it as {'type': 'image', 'base64': ...} or {'type': 'image', 'url': ...}"
+    )

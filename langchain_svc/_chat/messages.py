@@ -1,0 +1,362 @@
+"""LangChain messages -> the wire's list of `{"role", "content"}` (v1-api.md, section 2).
+
+The documents show the roles user and assistant, and a content that is one string. So system text
+becomes user text where it stands, neighbours of one role become one turn, and content blocks are
+reduced to their text, each on lines of its own. How the parts of a turn are told apart, and how
+calls and results are written, is `_toolcalls/render.py`'s: whoever reads the wire finds the very
+messages that LangChain had, whatever was said in them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
+from typing import Any, Literal
+
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    ChatMessage,
+    FunctionMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+)
+from langchain_core.utils.json import parse_partial_json
+
+from .._toolcalls.render import (
+    TAGS,
+    Format,
+    PastCall,
+    Result,
+    calls_text,
+    defuse,
+    dump,
+    image_text,
+    results_text,
+    system_text,
+    user_text,
+)
+from ..errors import SvcRequestError
+
+SystemRole = Literal["user", "system"]
+Turns = list[dict[str, str]]
+
+THINKS_AHEAD = "svc_thinks_ahead"
+"""In `additional_kwargs`: the model thinks without saying where that begins."""
+
+DESCRIBED_IMAGE = "svc_described_image"
+"""A content block of ours: an image as a vision model described it."""
+
+_JOINT = "\n\n"
+_ROLES = {"user": "user", "human": "user", "assistant": "assistant", "ai": "assistant"}
+_NO_TEXT = "[a message without text]"
+_IMAGE_LEFT_OUT = "[image left out: this model takes text only]"
+
+
+def to_wire(
+    messages: Sequence[BaseMessage],
+    *,
+    system_role: SystemRole = "user",
+    preamble: str = "",
+    tool_format: Format = TAGS,
+    mark: str = "",
+    omit_images: bool = False,
+) -> Turns:
+    """The conversation as the chat endpoint takes it.
+
+    Args:
+        messages: The conversation.
+        system_role: "user" folds system text into the user turns, since a system role is not
+            documented; "system" sends it as it is.
+        preamble: Instructions that stand after the leading system text.
+        tool_format: How calls of tools are written.
+        mark: What real results carry.
+        omit_images: Whether images are left out, and not refused.
+
+    Raises:
+        SvcRequestError: A message cannot be said in text, or nothing is left to send.
+    """
+    said = _Said(messages, system_role, tool_format, mark, omit_images=omit_images)
+    parts = list(said.parts())
+    if not any(text for _, text in parts):
+        raise SvcRequestError("There is nothing to send: no message holds any text")
+    if preamble:
+        leading = sum(1 for _ in takewhile(_is_system, messages))
+        parts.insert(leading, ("system", preamble))
+    turns = _joined(parts)
+    if system_role == "user":
+        turns = _joined(
+            [
+                ("user", system_text(text)) if role == "system" else (role, text)
+                for role, text in turns
+            ]
+        )
+    return [{"role": role, "content": text} for role, text in turns]
+
+
+def _joined(parts: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Neighbours of one role as one."""
+    turns: list[tuple[str, list[str]]] = []
+    for role, text in parts:
+        if not text:
+            continue
+        if turns and turns[-1][0] == role:
+            turns[-1][1].append(text)
+        else:
+            turns.append((role, [text]))
+    return [(role, _JOINT.join(texts)) for role, texts in turns]
+
+
+def conversation_mark(messages: Sequence[BaseMessage], secret: str) -> str:
+    """What real results of a conversation carry, so that no text can imitate one.
+
+    It follows from the first turn and a secret: so it is the same in every process that goes on
+    with the conversation, and nobody who only writes into it can know it.
+    """
+    state = hashlib.blake2b(digest_size=5, key=hashlib.sha256(secret.encode()).digest())
+    for message in messages:
+        state.update(f"{message.type}\0{message.content}\0".encode("utf-8", "surrogatepass"))
+        if isinstance(message, HumanMessage):
+            break
+    return state.hexdigest()
+
+
+def texts_read(messages: Iterable[BaseMessage]) -> Iterator[tuple[str, str]]:
+    """What the model reads and did not write itself: who said it, and the text."""
+    for message in messages:
+        if isinstance(message, (ToolMessage, FunctionMessage)):
+            yield "the result of a function", _text(message, omit_images=True)
+        elif not isinstance(message, AIMessage):
+            yield "what was said to you", _text(message, omit_images=True)
+
+
+def has_calls(messages: Iterable[BaseMessage]) -> bool:
+    """Whether calls or results of tools stand in the conversation."""
+    for message in messages:
+        if isinstance(message, (ToolMessage, FunctionMessage)):
+            return True
+        if isinstance(message, AIMessage) and message.tool_calls:
+            return True
+    return False
+
+
+def answers_at_once(messages: Iterable[BaseMessage], model: str) -> bool:
+    """Whether an earlier answer of the model shows that it does not think before each of them.
+
+    A model whose thoughts begin in the prompt, and so without a mark, has them in every answer.
+    """
+    for message in messages:
+        known = message.response_metadata if isinstance(message, AIMessage) else {}
+        if (
+            known.get("model_provider") == "svc"
+            and known.get("model_name") == model
+            and known.get("finish_reason") in {"stop", "tool_calls"}
+            and not message.additional_kwargs.keys() & {"reasoning_content", THINKS_AHEAD}
+        ):
+            return True
+    return False
+
+
+def _is_system(message: BaseMessage) -> bool:
+    return isinstance(message, SystemMessage)
+
+
+class _Said:
+    """Role and text of each message; the results of one round of calls are said together."""
+
+    def __init__(
+        self,
+        messages: Sequence[BaseMessage],
+        system_role: SystemRole,
+        tool_format: Format,
+        mark: str,
+        *,
+        omit_images: bool,
+    ) -> None:
+        self._messages = messages
+        self._system_role = system_role
+        self._format = tool_format
+        self._mark = mark
+        self._omit_images = omit_images
+        speakers = {m.name for m in messages if isinstance(m, AIMessage)}
+        self._several = len(speakers) > 1  # assistants, which only then need to be told apart
+
+    def parts(self) -> Iterator[tuple[str, str]]:
+        names: dict[str, str] = {}
+        results: list[Result] = []
+        for message in self._messages:
+            if isinstance(message, (ToolMessage, FunctionMessage)):
+                results.append(_result(message, names))
+                continue
+            if results:
+                yield "user", results_text(results, self._mark)
+                results = []
+            if isinstance(message, AIMessage):
+                names.update(
+                    {call["id"]: call["name"] for call in message.tool_calls if call["id"]}
+                )
+                yield "assistant", self._assistant(message)
+            else:
+                yield self._other(message)
+        if results:
+            yield "user", results_text(results, self._mark)
+
+    def _assistant(self, message: AIMessage) -> str:
+        content = message.content
+        if isinstance(content, str):
+            text = defuse(content)
+        else:  # blocks of an answer are pieces of one text, save for images
+            joint = "\n" if any(map(_is_described, content)) else ""
+            text = joint.join(_block_texts(message))
+        if text and message.name and self._several:
+            text = f"{message.name}: {text}"
+        calls = _past_calls(message)
+        if not text and not calls and content and not isinstance(content, str):
+            text = _NO_TEXT
+        return calls_text(text, calls, self._format) if calls else text
+
+    def _other(self, message: BaseMessage) -> tuple[str, str]:
+        role = _role(message)
+        text = _text(message, omit_images=self._omit_images)
+        named = role == "user" and text and message.name
+        return role, user_text(text, message.name or "") if named else text
+
+
+def _result(message: ToolMessage | FunctionMessage, names: Mapping[str, str]) -> Result:
+    id_ = message.tool_call_id if isinstance(message, ToolMessage) else ""
+    return Result(
+        content=_text(message, omit_images=True),
+        name=message.name or names.get(id_, ""),
+        failed=isinstance(message, ToolMessage) and message.status == "error",
+    )
+
+
+def _past_calls(message: AIMessage) -> list[PastCall]:
+    if not message.tool_calls and not message.invalid_tool_calls:
+        return [] if isinstance(message.content, str) else list(_foreign_calls(message.content))
+    calls = [PastCall(call["name"], call["args"]) for call in message.tool_calls]
+    # The model sees what it wrote wrongly, so that the error which follows makes sense to it.
+    calls += [
+        PastCall(bad.get("name") or "", unguarded(bad.get("args") or ""))
+        for bad in message.invalid_tool_calls
+    ]
+    return calls
+
+
+def guarded(written: str) -> str:
+    """An unreadable call as it was written, so that LangChain does not read it as a whole one.
+
+    LangChain closes what is open in the arguments of chunks, and takes a time for it that grows
+    with their square. A bracket that closes nothing makes it give up at once.
+    """
+    if 0 < len(written) <= _SHORT:
+        try:
+            if not isinstance(parse_partial_json(written), dict):
+                return written
+        except ValueError:
+            return written
+    return _GUARD + written
+
+
+def unguarded(args: str) -> str:
+    """The call as it was written."""
+    return args.removeprefix(_GUARD)
+
+
+_GUARD = "]"
+_SHORT = 1000
+
+
+def _foreign_calls(content: Iterable[str | dict[str, Any]]) -> Iterator[PastCall]:
+    """Calls in content blocks of other providers, where a message has no `tool_calls`."""
+    for block in content:
+        if isinstance(block, dict) and block.get("type") in {"tool_use", "tool_call"}:
+            arguments = block.get("input", block.get("args"))
+            yield PastCall(str(block.get("name", "")), arguments or {})
+
+
+def _role(message: BaseMessage) -> str:
+    if isinstance(message, HumanMessage):
+        return "user"
+    if isinstance(message, SystemMessage):
+        return "system"
+    if isinstance(message, ChatMessage):
+        role = message.role.lower()
+        if role in {"system", "developer"}:
+            return "system"
+        if role in _ROLES:
+            return _ROLES[role]
+        raise SvcRequestError(
+            f"A ChatMessage has the role {message.role!r}; the chat endpoint knows "
+            f"{sorted(_ROLES)} and, folded into a user turn, system"
+        )
+    raise SvcRequestError(
+        f"A {type(message).__name__} cannot be sent: the chat endpoint takes what a user and an "
+        "assistant said. Pass HumanMessage, AIMessage, SystemMessage, ToolMessage or ChatMessage"
+    )
+
+
+def _text(message: BaseMessage, *, omit_images: bool) -> str:
+    if isinstance(message.content, str):
+        return defuse(message.content)
+    return "\n".join(_block_texts(message, omit_images=omit_images))
+
+
+def _block_texts(message: BaseMessage, *, omit_images: bool = False) -> Iterator[str]:
+    """The text of each block, with what could pass for a turn made harmless.
+
+    What other blocks an assistant's message has is another provider's business; a tool's result
+    says what it left out; and what a person sent is never left out unless that was asked for.
+    """
+    for block in message.content:
+        text = defuse(block) if isinstance(block, str) else _own_text(block)
+        if text is not None:
+            yield text
+        elif isinstance(message, AIMessage):
+            continue
+        elif omit_images and _is_image(block):
+            yield _IMAGE_LEFT_OUT
+        elif isinstance(message, (ToolMessage, FunctionMessage)):
+            yield f"[{_kind(block)} left out: this model takes text only]"
+        else:
+            raise _unsendable(_kind(block))
+
+
+def _own_text(block: Any) -> str | None:
+    """The text that a block is; None where it is something else."""
+    kind = block.get("type", "text")
+    if kind == DESCRIBED_IMAGE:
+        return image_text(block["handle"], block["text"])
+    for key in ("text", "refusal"):
+        if isinstance(block.get(key), str):
+            return defuse(block[key])
+    return dump(block["json"]) if kind == "json" and "json" in block else None
+
+
+def _kind(block: Any) -> str:
+    kind = block.get("type")
+    return kind if isinstance(kind, str) else type(kind).__name__
+
+
+def _is_described(block: Any) -> bool:
+    return isinstance(block, dict) and block.get("type") == DESCRIBED_IMAGE
+
+
+def _is_image(block: Any) -> bool:
+    return "image" in _kind(block)
+
+
+def _unsendable(kind: str) -> SvcRequestError:
+    if "image" in kind:
+        return SvcRequestError(
+            f"A message holds an image (a block of type {kind!r}), and the chat endpoint takes "
+            'text only. Have the image described: ChatSvc(image_inputs="describe") does it for '
+            "each image of a message, through POST /api/vision, which needs base_url "
+            '(SVC_BASE_URL). Or leave images out: image_inputs="omit"'
+        )
+    return SvcRequestError(
+        f"A message holds a content block of type {kind!r}; the chat endpoint takes text only. "
+        "Send its content as a text block"
+    )

@@ -1,0 +1,140 @@
+"""What one call may set differently from its model, checked as the constructor would."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, TypeAdapter, ValidationError
+
+from .._service.call import Limits
+from .._service.settings import ALIASES, Retries, Seconds, hint, number, renamed
+from .._wire import v1
+from ..config import check_headers
+from ..errors import SvcRequestError
+from .structured import ResponseFormat, read_response_format
+from .tools import Offer, offer
+
+
+def _check_model(value: Any) -> str:
+    if not isinstance(value, str) or not value or not value.isprintable() or value != value.strip():
+        raise ValueError("must be a model id, such as 'svc-pro' (list_models() names them)")
+    return value
+
+
+def _check_stop(value: Any) -> list[str] | None:
+    if value is None:
+        return None
+    if isinstance(value, str):  # other integrations take one text, and "" for none
+        return [value] if value else []
+    if not isinstance(value, (list, tuple)) or not all(isinstance(s, str) and s for s in value):
+        raise ValueError("must be a list of texts, none of them empty")
+    return list(value)
+
+
+def _check_extra_body(value: Any) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ValueError("must be an object of fields to send, such as {'top_p': 0.9}")  # noqa: TRY004
+    taken = v1.CHAT_FIELDS & value.keys()
+    if taken:
+        raise ValueError(f"must not hold {sorted(taken)}: these are parameters of their own")
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError):
+        raise ValueError("must hold nothing but what JSON can say") from None
+    return dict(value)
+
+
+ModelId = Annotated[str, BeforeValidator(_check_model)]
+Temperature = Annotated[float, number(v1.LOWEST_TEMPERATURE, v1.HIGHEST_TEMPERATURE, text=True)]
+MaxTokens = Annotated[int, number(1, whole=True, text=True)]
+Stop = Annotated[list[str], BeforeValidator(_check_stop)]
+ExtraBody = Annotated[dict[str, Any], BeforeValidator(_check_extra_body)]
+
+# What one call may set differently, with the same checks as the constructor's.
+_OVERRIDES: dict[str, TypeAdapter[Any]] = {
+    "model": TypeAdapter(ModelId),
+    "temperature": TypeAdapter(Temperature | None),
+    "max_tokens": TypeAdapter(MaxTokens | None),
+    "timeout": TypeAdapter(Seconds | None),
+    "deadline": TypeAdapter(Seconds | None),
+    "max_retries": TypeAdapter(Retries),
+    "max_repairs": TypeAdapter(Retries),
+    "stop": TypeAdapter(Stop | None),
+    "extra_body": TypeAdapter(ExtraBody),
+    "extra_headers": TypeAdapter(Annotated[dict[str, str], AfterValidator(check_headers)]),
+}
+# Words that say what an answer is to be. They are read where they are used.
+_ANSWER_WORDS = ("tools", "tool_choice", "parallel_tool_calls", "response_format")
+_KNOWN = frozenset((*_OVERRIDES, *_ANSWER_WORDS))
+# LangChain's own words, which have done their work before a call reaches us.
+_LANGCHAIN_WORDS = frozenset({"stream", "strict"})
+
+
+@dataclass(frozen=True)
+class Options:
+    """The settings of one call."""
+
+    model: str
+    temperature: float | None
+    max_tokens: int | None
+    stop: list[str] | None
+    max_repairs: int
+    limits: Limits
+    offer: Offer | None
+    response_format: ResponseFormat | None
+    extra_body: Mapping[str, Any]
+    extra_headers: Mapping[str, str] | None
+
+
+def checked(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What one call sets differently, by name.
+
+    Raises:
+        SvcRequestError: A name is unknown or a value out of its bounds.
+    """
+    if given.keys() - _KNOWN:
+        try:
+            given = renamed(given, _KNOWN, "a call of ChatSvc")
+        except ValueError as error:
+            raise SvcRequestError(str(error)) from None
+    return {name: _checked(name, value) for name, value in given.items()}
+
+
+def recorded(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What callbacks may be told of the words of a call.
+
+    They are told before the words are checked. So no header is among them, and no unknown word,
+    which may be `api_key`.
+    """
+    known = (_KNOWN | _LANGCHAIN_WORDS | ALIASES.keys()) - {"extra_headers"}
+    return {name: value for name, value in given.items() if name in known}
+
+
+def answer_words(given: Mapping[str, Any]) -> tuple[Offer | None, ResponseFormat | None]:
+    """The tools that a call offers and the JSON that it asks for.
+
+    Raises:
+        SvcRequestError: A tool, a choice or a format cannot be read.
+    """
+    offered = offer(
+        given.get("tools"),
+        given.get("tool_choice"),
+        parallel=given.get("parallel_tool_calls"),
+    )
+    return offered, read_response_format(given.get("response_format"))
+
+
+def _checked(name: str, value: Any) -> Any:
+    if name in _LANGCHAIN_WORDS or name in _ANSWER_WORDS:
+        return value
+    check = _OVERRIDES.get(name)
+    if check is None:
+        raise SvcRequestError(f"A call of ChatSvc does not take {name!r}; {hint(name, _KNOWN)}")
+    try:
+        return check.validate_python(value)
+    except ValidationError as error:
+        said = error.errors(include_url=False, include_context=False, include_input=False)
+        raise SvcRequestError(f"{name} {said[0]['msg'].removeprefix('Value error, ')}") from None

@@ -1,0 +1,129 @@
+"""What readers of answers yield: parts of a message.
+
+Each expectation reads the text of an answer as it comes, yields parts, and at the end says what is
+missing, in words for the model, so that the turn can ask once more. One expectation reads all the
+tries of a turn. The same reading serves whole answers and streams, so both give the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from langchain_core.messages import InvalidToolCall, ToolCallChunk
+
+from .._json.reasoning import ALL_WAS_REASONING, CONTENT, Thoughts
+from .._json.reasoning import Piece as Thought
+from .structured import ResponseFormat
+from .tools import Offer
+
+
+@dataclass(frozen=True)
+class Part:
+    """A piece of the message that an answer becomes."""
+
+    content: str = ""
+    reasoning: str = ""
+    call: ToolCallChunk | None = None
+    invalid: InvalidToolCall | None = None
+    failed: tuple[str, str] | None = None  # the id of a call that must not run, and why
+    checked: str | None = None  # the answer to use instead of the content
+    all_was_reasoning: bool = False  # the content so far, though it looked like an answer
+
+
+class Expectation(Protocol):
+    """Reads the answers of one turn: for each try `begin`, then `feed`, then `finish`."""
+
+    complaint: str | None
+    """What the model is told when the answer will not do."""
+
+    failure: str | None
+    """Why the turn failed, where it may not be asked any more."""
+
+    malformed: bool
+    """Whether a call came that cannot be read."""
+
+    @property
+    def called(self) -> bool:
+        """Whether calls that can run were yielded."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing that follows can count."""
+
+    def begin(self) -> None:
+        """Another try begins."""
+
+    def feed(self, text: str) -> Iterable[Part]: ...
+
+    def finish(self, *, cut: bool, last: bool) -> Iterable[Part]:
+        """The end of an answer.
+
+        Args:
+            cut: Whether it was cut off, as by max_tokens.
+            last: Whether the model cannot be asked once more.
+        """
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a call asks for, and how its answer is read.
+
+    Attributes:
+        offer: The tools that may be called.
+        form: The JSON that is asked for.
+        calls_before: Whether calls stand in the conversation though no tool is offered now.
+        fences: Whether calls are asked for in fences, and not in tags.
+        streaming: Whether the answer is a stream.
+        stream_tool_args: Whether arguments are yielded while they are written.
+        split: Whether reasoning is split from the content.
+        thinks: Whether the model may think without saying where that begins.
+        read: Gives what the model has read: who said it, and the text.
+    """
+
+    offer: Offer | None
+    form: ResponseFormat | None
+    calls_before: bool
+    fences: bool
+    streaming: bool
+    stream_tool_args: bool
+    split: bool
+    thinks: bool
+    read: Callable[[], Iterable[tuple[str, str]]]
+
+
+class TextExpected:
+    """Any text will do."""
+
+    complaint: str | None = None
+    failure: str | None = None
+    malformed = False
+    called = False
+    ended = False
+
+    def __init__(self, *, split: bool = True) -> None:
+        self._thoughts = Thoughts() if split else None
+
+    def begin(self) -> None:
+        """There is one try."""
+
+    def feed(self, text: str) -> list[Part]:
+        return [Part(text)] if self._thoughts is None else split_parts(self._thoughts.feed(text))
+
+    def finish(self, *, cut: bool, last: bool) -> list[Part]:
+        del cut, last
+        return [] if self._thoughts is None else split_parts(self._thoughts.finish())
+
+
+def split_parts(pieces: Iterable[Thought]) -> list[Part]:
+    """Content and reasoning as parts."""
+    parts: list[Part] = []
+    for kind, text in pieces:
+        if kind == CONTENT:
+            parts.append(Part(text))
+        elif kind == ALL_WAS_REASONING:
+            parts.append(Part(all_was_reasoning=True))
+        else:
+            parts.append(Part(reasoning=text))
+    return parts

@@ -1,0 +1,59 @@
+"""What each model can do, as data: LangChain's profiles for the models of the document.
+
+Windows are those of v1-api.md, section 1 ("128K" read as 128,000). Every ability is said
+outright, also where it is missing, because agents take an absent value for "unknown".
+"""
+
+from __future__ import annotations
+
+from langchain_core.language_models import ModelProfile
+
+from .._wire.v1 import WINDOWS, ModelRecord
+
+DEFAULT_MODEL = "svc-turbo"
+
+# What changes where the images of messages are put into words.
+IMAGES_DESCRIBED = ModelProfile(image_inputs=True, image_url_inputs=True, image_tool_message=True)
+
+
+def text_profile(name: str, window: int | None) -> ModelProfile:
+    """The profile of a model behind the text-only chat endpoint.
+
+    Tools and structured output are this package's doing, by prompting, for every model alike.
+    """
+    profile = ModelProfile(
+        name=name,
+        text_inputs=True,
+        image_inputs=False,
+        image_url_inputs=False,
+        pdf_inputs=False,
+        audio_inputs=False,
+        video_inputs=False,
+        image_tool_message=False,
+        pdf_tool_message=False,
+        text_outputs=True,
+        image_outputs=False,
+        audio_outputs=False,
+        video_outputs=False,
+        reasoning_output=False,
+        tool_calling=True,
+        tool_choice=True,
+        tool_call_streaming=False,
+        structured_output=True,
+        attachment=False,
+        temperature=True,
+    )
+    if window is not None:
+        profile["max_input_tokens"] = window
+    return profile
+
+
+def documented_profile(model: str) -> ModelProfile | None:
+    """The profile of a model that the document names; None for any other."""
+    window = WINDOWS.get(model)
+    return None if window is None else text_profile(model, window)
+
+
+def listed_profile(record: ModelRecord) -> ModelProfile:
+    """The profile of a model as the service lists it."""
+    return text_profile(record.id, record.context_window or WINDOWS.get(record.id))

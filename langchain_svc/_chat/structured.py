@@ -1,0 +1,257 @@
+"""JSON answers: how they are asked for, how they are checked, and what users get of them.
+
+An answer is checked inside the run, where it can still be asked for again: against the schema, and
+against the class where there is one. `StructuredParser` then makes the object of it, or raises
+with everything there is to know about the failure.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterator, Mapping
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.output_parsers import BaseTransformOutputParser
+from langchain_core.outputs import ChatGeneration, Generation
+from langchain_core.utils.function_calling import convert_to_json_schema
+from pydantic import BaseModel, ValidationError
+from pydantic.v1 import BaseModel as BaseModelV1
+from pydantic.v1 import ValidationError as ValidationErrorV1
+
+from .._json.no_answer import NoAnswer
+from .._privacy.safe_errors import shown
+from .._toolcalls.render import dump
+from .._wire.v1 import is_cut
+from ..errors import SvcOutputError, SvcRequestError
+from .messages import unguarded
+
+# Where a stream's last chunk carries the checked answer, if what had been handed on differs.
+CHECKED = "svc_checked_answer"
+_ANY_OBJECT: dict[str, Any] = {"type": "object"}
+
+
+class ResponseFormat(dict[str, Any]):
+    """The `response_format` of a call, in the form LangChain traces, with what checks an answer.
+
+    Args:
+        schema: The JSON schema; `{"type": "object"}` where any object will do.
+        name: What the answer is called.
+        model: The Pydantic class to make of it, if there is one.
+        partial: Whether a stream hands the answer on before it is checked.
+    """
+
+    def __init__(
+        self,
+        schema: Mapping[str, Any],
+        *,
+        name: str = "answer",
+        model: type[Any] | None = None,
+        partial: bool = False,
+    ) -> None:
+        self.schema = dict(schema)
+        self.model = model
+        self.partial = partial
+        self.name = name
+        super().__init__(type="json_schema", json_schema={"name": name, "schema": self.schema})
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _remake, (self.schema, self.name, self.model, self.partial)
+
+    def preamble(self, *, among_tools: bool) -> str:
+        """The instructions that ask for such an answer."""
+        when = "When you call no function, answer" if among_tools else "Answer"
+        if self.schema == _ANY_OBJECT:
+            return f"{when} with one JSON object and nothing else: no prose around it, no fence."
+        schema = dump(self.schema)
+        return (
+            f"{when} with JSON that matches this JSON Schema and with nothing else: no prose "
+            f"around it, no fence, no copy of the schema.\n<schema>\n{schema}\n</schema>"
+        )
+
+    def check(self, text: str, *, cut: bool = False) -> Any:
+        """The answer in the text, fitted to the schema, as plain JSON.
+
+        Args:
+            text: What the model wrote.
+            cut: Whether that is known to be cut off.
+
+        Raises:
+            NoAnswer: There is none; it lists what is wrong.
+        """
+        from .._json.answer import read_answer  # noqa: PLC0415  # it takes 30 ms to import
+
+        value = read_answer(text, self.schema, cut=cut)
+        self.make(value)
+        return value
+
+    def make(self, value: Any) -> Any:
+        """What the user gets of a fitted answer: an object of the class, or the value itself."""
+        if self.model is None:
+            return value
+        try:
+            if issubclass(self.model, BaseModelV1):
+                return self.model.parse_obj(value)
+            return self.model.model_validate(value)
+        except (ValidationError, ValidationErrorV1) as error:
+            found = error.errors()
+            raise NoAnswer([f"{_place(each['loc'])}: {each['msg']}" for each in found]) from None
+
+
+def _remake(
+    schema: Mapping[str, Any],
+    name: str,
+    model: type[Any] | None,
+    partial: bool,  # noqa: FBT001
+) -> ResponseFormat:
+    return ResponseFormat(schema, name=name, model=model, partial=partial)
+
+
+def _place(location: tuple[int | str, ...]) -> str:
+    return ".".join(map(str, ("answer", *location)))
+
+
+def format_for(schema: Any, *, json_mode: bool = False) -> ResponseFormat:
+    """The response format of `with_structured_output(schema)`.
+
+    Raises:
+        SvcRequestError: LangChain cannot read the schema.
+    """
+    is_class = isinstance(schema, type) and issubclass(schema, (BaseModel, BaseModelV1))
+    model = schema if is_class else None
+    if schema is None or (json_mode and isinstance(schema, Mapping)):
+        name = str((schema or {}).get("title") or "answer")
+        return ResponseFormat(_ANY_OBJECT, name=name, partial=True)
+    try:
+        found = convert_to_json_schema(schema)
+    except (ValueError, TypeError, KeyError) as error:
+        raise SvcRequestError(
+            f"{shown(schema)} is no schema: pass a Pydantic class, a TypedDict, a JSON schema "
+            "with a title, or an OpenAI function"
+        ) from error
+    name = str(found.get("title") or "answer")
+    if json_mode and not is_class:
+        found = _ANY_OBJECT
+    return ResponseFormat(found, name=name, model=model, partial=model is None)
+
+
+def read_response_format(given: Any) -> ResponseFormat | None:
+    """A `response_format` as `create_agent` binds it.
+
+    Raises:
+        SvcRequestError: It has another form.
+    """
+    if given is None or isinstance(given, ResponseFormat):
+        return given
+    kind = given.get("type") if isinstance(given, Mapping) else None
+    if kind == "text":
+        return None
+    if kind == "json_object":
+        return ResponseFormat(_ANY_OBJECT)
+    inner = given.get("json_schema") if kind == "json_schema" else None
+    if isinstance(inner, Mapping) and isinstance(inner.get("schema"), Mapping):
+        return ResponseFormat(inner["schema"], name=str(inner.get("name") or "answer"))
+    raise SvcRequestError(
+        'response_format must be {"type": "json_schema", "json_schema": {"name", "schema"}}, '
+        f'{{"type": "json_object"}} or {{"type": "text"}}, not {shown(given)}'
+    )
+
+
+class StructuredParser(BaseTransformOutputParser[Any]):
+    """Makes the user's object of a checked answer; while a stream runs, of what is there so far."""
+
+    response_format: Any
+    tool: str | None = None
+    """The tool whose arguments are the answer, with the method function_calling."""
+
+    @property
+    def _type(self) -> str:
+        return "svc-structured"
+
+    def parse(self, text: str) -> Any:
+        """The object in a text."""
+        return self._made(text, AIMessage(text))
+
+    def parse_result(self, result: list[Generation], *, partial: bool = False) -> Any:
+        """The object in a message."""
+        del partial
+        generation = result[0]
+        if not isinstance(generation, ChatGeneration):
+            return self.parse(generation.text)
+        message = generation.message
+        checked = message.additional_kwargs.get(CHECKED)
+        return self._made(checked or self._answer(message), message)
+
+    def _answer(self, message: BaseMessage) -> str:
+        if self.tool is None or not isinstance(message, AIMessage):
+            return message.text
+        for call in message.tool_calls:
+            if call["name"] == self.tool:
+                return json.dumps(call["args"], ensure_ascii=False)
+        bad = [unguarded(bad.get("args") or "") for bad in message.invalid_tool_calls]
+        return "".join(bad) or message.text
+
+    def _made(self, text: str, message: BaseMessage) -> Any:
+        form: ResponseFormat = self.response_format
+        reason = message.response_metadata.get("finish_reason")
+        try:
+            return form.make(form.check(text, cut=is_cut(reason)))
+        except NoAnswer as error:
+            usage = message.usage_metadata if isinstance(message, AIMessage) else None
+            what = f"does not fit the schema {form.name!r}"
+            if is_cut(reason):
+                what = f"was cut off (finish_reason {reason!r}; max_tokens sets its length)"
+            raise SvcOutputError(
+                f"The answer {what} (.problems says why, .raw has the answer)",
+                problems=error.problems,
+                raw=text,
+                usage=usage,
+            ) from None
+
+    def _transform(self, input: Iterator[str | BaseMessage]) -> Iterator[Any]:  # noqa: A002
+        growing = _Growing(self)
+        for piece in input:
+            yield from growing.feed(piece)
+        yield from growing.finish()
+
+    async def _atransform(self, input: AsyncIterator[str | BaseMessage]) -> AsyncIterator[Any]:  # noqa: A002
+        growing = _Growing(self)
+        async for piece in input:
+            for value in growing.feed(piece):
+                yield value
+        for value in growing.finish():
+            yield value
+
+
+class _Growing:
+    """The object of a stream as far as it has come, each stage once; then the checked one."""
+
+    def __init__(self, parser: StructuredParser) -> None:
+        from .._json.partial import PartialObject  # noqa: PLC0415  # the same
+
+        self._parser = parser
+        self._whole: Any = None
+        self._reader = PartialObject()
+        self._last: Any = None
+
+    def feed(self, piece: str | BaseMessage) -> Iterator[Any]:
+        message = AIMessage(piece) if isinstance(piece, str) else piece
+        self._whole = message if self._whole is None else self._whole + message
+        if self._parser.response_format.partial:
+            value = self._reader.feed(self._text(message))
+            if value and value != self._last:
+                self._last = value
+                yield value
+
+    def _text(self, message: BaseMessage) -> str:
+        if self._parser.tool is None:
+            return message.text
+        chunks = getattr(message, "tool_call_chunks", [])
+        return "".join(chunk["args"] or "" for chunk in chunks if not chunk["index"])
+
+    def finish(self) -> Iterator[Any]:
+        if self._whole is None:
+            return
+        value = self._parser.parse_result([ChatGeneration(message=self._whole)])
+        if value != self._last:
+            yield value

@@ -1,0 +1,369 @@
+"""One turn of a chat: what is asked, and how its answer becomes LangChain's messages.
+
+Pure: it is given texts and answers and never touches the network. The four entry methods of
+`ChatSvc` make one, let a driver run its call and hand it what comes. When an answer will not do
+(no call where one must be, JSON that does not fit), `call` is the next call to run, in which the
+model is told why; otherwise it is None and the turn is over.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    InvalidToolCall,
+    ToolCall,
+    ToolCallChunk,
+)
+from langchain_core.messages.ai import (
+    InputTokenDetails,
+    OutputTokenDetails,
+    UsageMetadata,
+    add_usage,
+)
+from langchain_core.messages.tool import tool_call, tool_call_chunk
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from pydantic_core import from_json
+
+from .._service.call import Call
+from .._service.readers import TextReader
+from .._wire.failures import own_label
+from .._wire.limits import read_rate_limit
+from .._wire.v1 import Completion, is_cut
+from ..errors import SvcOutputError
+from .messages import THINKS_AHEAD, Turns
+from .parts import Expectation, Part
+from .stop import StopCutter
+from .structured import CHECKED
+from .tokens import TOKENS_A_TURN, count_tokens
+
+PROVIDER = "svc"
+CALL_ERRORS = "invalid_tool_call_errors"
+"""In `additional_kwargs`: why calls are invalid, by their ids."""
+logger = logging.getLogger("langchain_svc")
+
+
+class Turn:
+    """One question and its answer.
+
+    Args:
+        ask: Makes the call that asks a conversation.
+        turns: The conversation, as the wire has it.
+        model: The model's id.
+        stops: Texts at which an answer ends.
+        expected: Reads the answers.
+        reasks: How often the model may be told why its answer will not do.
+    """
+
+    def __init__(
+        self,
+        ask: Callable[[Turns], Call[Any]],
+        turns: Turns,
+        *,
+        model: str,
+        stops: tuple[str, ...],
+        expected: Expectation,
+        reasks: int = 0,
+    ) -> None:
+        self._ask = ask
+        self._turns = turns
+        self._model = model
+        self._stops = stops
+        self._expected = expected
+        self._reasks = reasks
+        self._usage: UsageMetadata | None = None
+        self._estimated = False
+        self._retries, self._waited = 0, 0.0
+        self._named = False
+        self._parts: list[Part] = []
+        self.why: dict[str, str] = {}  # what the model is told, where it is asked once more
+        self._begin()
+
+    def _begin(self) -> None:
+        self.call: Call[Any] | None = self._ask(self._turns)
+        self._running = self.call
+        self._cutter = StopCutter(self._stops)
+        self._read: list[str] = []
+
+    def _refuse_failure(self) -> None:
+        """Raise where something had to come that did not, and the model is not asked again."""
+        if self._expected.failure is not None:
+            raise SvcOutputError(self._expected.failure, raw="".join(self._read), usage=self._usage)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether nothing more of this answer is wanted, so that its stream can be closed."""
+        return self._cutter.hit or self._expected.ended
+
+    # -- whole answers --------------------------------------------------------------------------
+
+    def take(self, answer: Completion) -> None:
+        """Read a whole answer; afterwards `call` is None, or the next call to run."""
+        parts = [*self._texts(answer.text), *self._finish(answer.finish_reason)]
+        self._parts += _settled(parts)
+        self._account(answer.usage)
+        self._answer = answer
+        self._next(answer.finish_reason)
+
+    def result(self) -> ChatResult:
+        """The answer that was taken as LangChain's result."""
+        self._refuse_failure()
+        answer = self._answer
+        message = AIMessage(
+            content=_content(self._parts),
+            tool_calls=_tool_calls(self._parts),
+            invalid_tool_calls=[part.invalid for part in self._parts if part.invalid],
+            additional_kwargs=_beside(self._parts),
+            usage_metadata=self._usage,
+            response_metadata=self._names(answer.model)
+            | self._metadata(answer.finish_reason, answer.id, answer.created),
+        )
+        # Older handlers look for these two here and nowhere else.
+        info = {"finish_reason": message.response_metadata["finish_reason"]}
+        output = {
+            "token_usage": _token_usage(self._usage),
+            "model_name": answer.model or self._model,
+        }
+        generation = ChatGeneration(message=message, generation_info=info)
+        return ChatResult(generations=[generation], llm_output=output)
+
+    # -- streams --------------------------------------------------------------------------------
+
+    def chunks(self, text: str) -> Iterable[ChatGenerationChunk]:
+        """A piece of a stream as LangChain's chunks; none while it is held back."""
+        parts = list(self._texts(text))
+        return self._chunks(parts) if parts else ()
+
+    def end(self) -> Iterator[ChatGenerationChunk]:
+        """The end of a stream; afterwards `call` is None, or the next call to run."""
+        seen = self._reader.seen
+        parts = self._finish(seen.finish_reason)
+        self._account(seen.usage)
+        self._next(seen.finish_reason)
+        if self.call is None:
+            self._refuse_failure()
+        if parts:
+            yield from self._chunks(parts)
+        if self.call is None:
+            yield self._last_chunk(seen.finish_reason, seen.id, seen.created)
+
+    def _chunks(self, parts: list[Part]) -> Iterable[ChatGenerationChunk]:
+        """What one read brought: the text as one chunk, and each piece of a call as its own.
+
+        LangChain's cost grows with the number of chunks; but front ends take a chunk for one call,
+        and its name for a beginning.
+        """
+        if len(parts) == 1:
+            return (self._chunk(parts),)
+        groups: list[list[Part]] = []
+        for part in parts:
+            of_a_call = part.call is not None or part.invalid is not None
+            if of_a_call or not groups or groups[-1][-1].call or groups[-1][-1].invalid:
+                groups.append([])
+            groups[-1].append(part)
+        return [self._chunk(group) for group in groups]
+
+    def _chunk(self, parts: list[Part]) -> ChatGenerationChunk:
+        # All in one go: to set a field afterwards costs as much as half of a message.
+        words: dict[str, Any] = {}
+        if calls := _call_chunks(parts):
+            words["tool_call_chunks"] = calls
+        if beside := _beside(parts):
+            words["additional_kwargs"] = beside
+        if not self._named:
+            # Once only: LangChain joins the texts of metadata when it adds chunks up.
+            self._named = True
+            words["response_metadata"] = self._names(self._reader.seen.model)
+        content = "".join([part.content for part in parts])
+        return ChatGenerationChunk(message=AIMessageChunk(content=content, **words))
+
+    def _last_chunk(
+        self, reason: str | None, id_: str | None, created: int | None
+    ) -> ChatGenerationChunk:
+        names = {} if self._named else self._names(self._reader.seen.model)
+        metadata = names | self._metadata(reason, id_, created)
+        return ChatGenerationChunk(
+            message=AIMessageChunk(
+                content="",
+                usage_metadata=self._usage,
+                response_metadata=metadata,
+                chunk_position="last",
+            ),
+            generation_info={"finish_reason": metadata["finish_reason"]},
+        )
+
+    @property
+    def _reader(self) -> TextReader:
+        reader: Any = self._running.reader
+        return reader  # type: ignore[no-any-return]  # a stream's call is read by a TextReader
+
+    # -- both -----------------------------------------------------------------------------------
+
+    def _texts(self, text: str) -> Iterable[Part]:
+        text = self._cutter.feed(text)
+        if not text:
+            return ()
+        self._read.append(text)
+        return self._expected.feed(text)
+
+    def _finish(self, reason: str | None) -> list[Part]:
+        parts: list[Part] = []
+        if rest := self._cutter.finish():
+            self._read.append(rest)
+            parts += self._expected.feed(rest)
+        parts += self._expected.finish(cut=is_cut(reason), last=not self._reasks)
+        return parts
+
+    def _account(self, counts: dict[str, int] | None) -> None:
+        """Add what this try took to what the turn took."""
+        self._retries += self._running.retries
+        self._waited += self._running.waited
+        usage = _whole_usage(counts or {})
+        if usage is None:
+            self._estimated = True
+            asked = sum(count_tokens(turn["content"]) + TOKENS_A_TURN for turn in self._turns)
+            answered = count_tokens("".join(self._read))
+            usage = UsageMetadata(
+                input_tokens=asked, output_tokens=answered, total_tokens=asked + answered
+            )
+        self._usage = usage if self._usage is None else add_usage(self._usage, usage)
+
+    def _next(self, reason: str | None) -> None:
+        """Ask once more, if the answer will not do and the model may be told."""
+        complaint = self._expected.complaint
+        self.call = None
+        if complaint is None or not self._reasks or is_cut(reason):
+            return
+        self._reasks -= 1
+        logger.info("the answer will not do: the model is asked once more")
+        said = "".join(self._read)
+        self.why = {"reason": complaint}
+        self._turns = [
+            *self._turns,
+            *([{"role": "assistant", "content": said}] if said else []),
+            {"role": "user", "content": complaint},
+        ]
+        self._expected.begin()
+        self._begin()
+
+    def _names(self, model: str | None) -> dict[str, Any]:
+        return {"model_name": model or self._model, "model_provider": PROVIDER}
+
+    def _metadata(self, reason: str | None, id_: str | None, created: int | None) -> dict[str, Any]:
+        head = self._running.head
+        headers: Mapping[str, str] = head.headers if head is not None else {}
+        secrets = self._running.request.secrets
+        known = {
+            "id": id_,
+            "created": created,
+            "request_id": own_label(headers.get("x-request-id"), secrets),
+            "rate_limit": read_rate_limit(headers, time.time(), secrets),
+            "retries": self._retries,
+            "waited": round(self._waited, 3),
+        }
+        return {
+            "finish_reason": self._reason(reason),
+            "usage_source": "estimated" if self._estimated else "service",
+        } | {name: value for name, value in known.items() if value}
+
+    def _reason(self, said: str | None) -> str | None:
+        """Why the answer ended, in the words of a model that knows tools."""
+        if self._expected.called:
+            return "tool_calls"
+        if is_cut(said):
+            return said
+        if self._expected.malformed:
+            return "malformed_tool_call"
+        return "stop" if self.stopped else said
+
+
+def _settled(parts: list[Part]) -> list[Part]:
+    """The parts of a whole answer, where what looked like an answer may turn out to be thought."""
+    ends = [at for at, part in enumerate(parts) if part.all_was_reasoning]
+    if not ends:
+        return parts
+    thought = "".join(part.content + part.reasoning for part in parts[: ends[-1]])
+    return [Part(reasoning=thought), *parts[ends[-1] + 1 :]]
+
+
+def _content(parts: list[Part]) -> str:
+    checked = [part.checked for part in parts if part.checked is not None]
+    return checked[-1] if checked else "".join(part.content for part in parts)
+
+
+def _beside(parts: list[Part]) -> dict[str, Any]:
+    """What a message carries beside its content, where LangChain looks for it.
+
+    What was thought (LangChain makes a content block of it), an answer that was checked, and why a
+    call is invalid: chunks have no other place for that.
+    """
+    beside: dict[str, Any] = {}
+    if thought := "".join([part.reasoning for part in parts]):
+        beside["reasoning_content"] = thought
+    for part in parts:
+        if part.checked is not None:
+            beside[CHECKED] = part.checked
+        if part.invalid is not None:
+            beside.setdefault(CALL_ERRORS, {})[part.invalid["id"]] = part.invalid["error"]
+        if part.failed is not None:
+            beside.setdefault(CALL_ERRORS, {})[part.failed[0]] = part.failed[1]
+        if part.all_was_reasoning:
+            beside[THINKS_AHEAD] = True
+    return beside
+
+
+def _tool_calls(parts: list[Part]) -> list[ToolCall]:
+    names: dict[int, tuple[str, str]] = {}
+    arguments: dict[int, list[str]] = {}
+    for call in (part.call for part in parts if part.call is not None):
+        index = call["index"] or 0
+        if call["name"] is not None:
+            names[index] = (call["name"], call["id"] or "")
+        arguments.setdefault(index, []).append(call["args"] or "")
+    return [
+        tool_call(name=name, args=from_json("".join(arguments[index])), id=id_)
+        for index, (name, id_) in names.items()
+    ]
+
+
+def _call_chunks(parts: list[Part]) -> list[ToolCallChunk]:
+    calls = [part.call for part in parts if part.call is not None]
+    return calls + [_invalid_chunk(part.invalid) for part in parts if part.invalid is not None]
+
+
+def _invalid_chunk(bad: InvalidToolCall) -> ToolCallChunk:
+    return tool_call_chunk(name=bad["name"], args=bad["args"], id=bad["id"], index=None)
+
+
+def _token_usage(usage: UsageMetadata | None) -> dict[str, int]:
+    if usage is None:
+        return {}
+    return {
+        "prompt_tokens": usage["input_tokens"],
+        "completion_tokens": usage["output_tokens"],
+        "total_tokens": usage["total_tokens"],
+    }
+
+
+def _whole_usage(counts: dict[str, int]) -> UsageMetadata | None:
+    """The service's counts, if they tell the tokens in and out."""
+    asked, answered = counts.get("prompt_tokens"), counts.get("completion_tokens")
+    total = counts.get("total_tokens")
+    if asked is None and answered is not None and total is not None:
+        asked = total - answered
+    if answered is None and asked is not None and total is not None:
+        answered = total - asked
+    if asked is None or answered is None or asked < 0 or answered < 0:
+        return None
+    total = asked + answered if total is None else total
+    usage = UsageMetadata(input_tokens=asked, output_tokens=answered, total_tokens=total)
+    if "cached_tokens" in counts:
+        usage["input_token_details"] = InputTokenDetails(cache_read=counts["cached_tokens"])
+    if "reasoning_tokens" in counts:
+        usage["output_token_details"] = OutputTokenDetails(reasoning=counts["reasoning_tokens"])
+    return usage

@@ -1,0 +1,1 @@
+"""Images: their headers, their metadata, their addresses, and pictures out of DICOM files."""

@@ -1,0 +1,251 @@
+"""`PrivateCallbacks`: whoever records a run gets masks in place of its texts.
+
+LangChain gives what goes into a run and what comes out of it to every callback handler: tracers,
+loggers, counters. Which handlers there are is known only when a run is configured, since the
+environment and context managers add some. So this callback manager has lists of handlers that
+wrap whatever is put into them, at whatever moment; a child run's manager takes over what is in
+them.
+
+What a caller asked to be streamed to himself (`astream_events`, the stream modes of LangGraph)
+travels as a callback too, but is his answer, and is left as it is.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from copy import deepcopy
+from typing import Any, SupportsIndex
+from uuid import UUID
+
+from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager, Callbacks
+from langchain_core.runnables.config import RunnableConfig, ensure_config
+
+from .masks import PIECE, call_words, masked, offered
+
+# -- what one handler gets ------------------------------------------------------------------------
+
+# What says where a run stands among others; the application wrote it for this purpose.
+_PLACE = frozenset(
+    """
+    run_id parent_run_id tags metadata name run_type batch_size color end
+    """.split()  # noqa: SIM905  # a list of quoted words reads worse
+)
+_KEPT_OF_SERIALIZED = ("lc", "type", "id", "name")
+
+
+def _serialized(value: Any) -> Any:
+    """Which class runs, without what it was made of."""
+    if not isinstance(value, dict):
+        return masked(value)
+    return {name: value[name] for name in _KEPT_OF_SERIALIZED if name in value}
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def _piece(value: Any) -> Any:
+    return PIECE if value else value
+
+
+# The positional arguments of each event; those that are not listed are masked.
+_ARGUMENTS: dict[str, tuple[Callable[[Any], Any], ...]] = {
+    "on_chain_start": (_serialized,),
+    "on_chat_model_start": (_serialized,),
+    "on_custom_event": (_as_it_is,),
+    "on_llm_new_token": (_piece,),
+    "on_llm_start": (_serialized,),
+    "on_retriever_start": (_serialized,),
+    "on_tool_start": (_serialized,),
+}
+# tenacity's state holds the arguments of the call; the others hold a graph's or stream's values.
+_WITHHELD = frozenset({"on_retry", "on_interrupt", "on_resume", "on_stream_event"})
+
+
+def _withheld(*_: Any, **__: Any) -> None:
+    """Stands for an event that cannot be told without its texts."""
+
+
+def _passed(event: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+    """The arguments of an event as a handler may see them."""
+    if event.endswith("_start"):
+        offered(event, args[0] if args else None, kwargs)
+    makers = _ARGUMENTS.get(event, ())
+    further = [masked] * (len(args) - len(makers))
+    return (
+        [make(arg) for make, arg in zip((*makers, *further), args, strict=False)],
+        {
+            name: value if name in _PLACE else _masked_word(name, value)
+            for name, value in kwargs.items()
+        },
+    )
+
+
+def _masked_word(name: str, value: Any) -> Any:
+    if name == "chunk" and value is not None:
+        return _blank_chunk(value)
+    if name == "invocation_params":
+        return call_words(value)
+    return masked(value)
+
+
+def _blank_chunk(chunk: Any) -> Any:
+    """A piece of a stream without its text and its length."""
+    made = masked(chunk)
+    message = getattr(made, "message", None)
+    if message is not None:
+        message.content = PIECE if message.content else ""
+        made.text = message.content
+    elif getattr(made, "text", ""):
+        made.text = PIECE
+    return made
+
+
+class _Masking:
+    """A handler that is told everything with masks in place of texts.
+
+    To LangChain it looks like the handler that it stands for: it has its class, its settings and,
+    so that a handler is not added twice, its identity.
+    """
+
+    __slots__ = ("_handler",)
+
+    def __init__(self, handler: BaseCallbackHandler) -> None:
+        object.__setattr__(self, "_handler", handler)
+
+    @property  # type: ignore[misc]  # isinstance asks for it
+    def __class__(self) -> type[Any]:
+        return type(self._handler)
+
+    def __getattr__(self, name: str) -> Any:
+        held = getattr(self._handler, name)
+        if name in _WITHHELD:
+            return _withheld
+        if name.startswith("on_") and callable(held):
+            return _aware(name, held) if inspect.iscoroutinefunction(held) else _told(name, held)
+        if name == "copy_with_metadata_defaults":
+            return lambda *args, **kwargs: _Masking(held(*args, **kwargs))
+        return held
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._handler, name, value)
+
+    def __eq__(self, other: object) -> bool:
+        return bool(_bare(self) == _bare(other))
+
+    def __hash__(self) -> int:
+        return hash(self._handler)
+
+    def __reduce__(self) -> tuple[type[_Masking], tuple[Any]]:
+        return _Masking, (self._handler,)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> _Masking:
+        return _Masking(deepcopy(self._handler, memo))
+
+    def __repr__(self) -> str:
+        return f"<masked {type(self._handler).__name__}>"
+
+
+def _told(event: str, hear: Callable[..., Any]) -> Callable[..., Any]:
+    def tell(*args: Any, **kwargs: Any) -> Any:
+        args_, kwargs_ = _passed(event, args, kwargs)
+        return hear(*args_, **kwargs_)
+
+    return tell
+
+
+def _aware(event: str, hear: Callable[..., Any]) -> Callable[..., Any]:
+    async def tell(*args: Any, **kwargs: Any) -> Any:
+        args_, kwargs_ = _passed(event, args, kwargs)
+        return await hear(*args_, **kwargs_)
+
+    return tell
+
+
+def _bare(handler: Any) -> Any:
+    return handler._handler if type(handler) is _Masking else handler  # noqa: SLF001  # our own
+
+
+def _masking(handler: Any) -> Any:
+    """The handler under a mask, unless it is under one or hands a stream to the caller."""
+    if type(handler) is _Masking or hasattr(handler, "tap_output_iter"):
+        return handler
+    return _Masking(handler)
+
+
+# -- lists of handlers ----------------------------------------------------------------------------
+
+
+class _Handlers(list[Any]):
+    """A list of handlers, each of them masked, in which every copy is one too."""
+
+    def __init__(self, handlers: Iterable[Any] = ()) -> None:
+        super().__init__(map(_masking, handlers))
+
+    def __bool__(self) -> bool:
+        return True  # LangChain replaces an empty list by another
+
+    def copy(self) -> _Handlers:
+        return _Handlers(self)
+
+    def append(self, handler: Any) -> None:
+        super().append(_masking(handler))
+
+    def extend(self, handlers: Iterable[Any]) -> None:
+        super().extend(map(_masking, handlers))
+
+    def insert(self, index: SupportsIndex, handler: Any) -> None:
+        super().insert(index, _masking(handler))
+
+
+class PrivateCallbacks(BaseCallbackManager):
+    """Callbacks that get masks in place of texts, for a chain or a graph as a whole.
+
+        from langchain_svc import PrivateCallbacks
+
+        agent = create_agent(model, tools).with_config(callbacks=PrivateCallbacks())
+
+    or for one run: `agent.invoke(question, {"callbacks": PrivateCallbacks([tracer])})`. Every
+    handler of every run inside, also one that the environment adds, such as LangSmith's, is told
+    what happens with `[412 characters, hash 1f3a9c2b7d04]` in place of each text. The caller gets
+    the real answer, and so does who reads a stream of events. Tags, metadata and names of runs are
+    the application's own words, and stay.
+    """
+
+    def __init__(
+        self,
+        handlers: Iterable[BaseCallbackHandler] = (),
+        inheritable_handlers: Iterable[BaseCallbackHandler] | None = None,
+        parent_run_id: UUID | None = None,
+        **words: Any,
+    ) -> None:
+        """Wrap these handlers and all that come later.
+
+        Args:
+            handlers: The handlers.
+            inheritable_handlers: Those that runs inside get too; the same where it is None.
+            parent_run_id: The run around.
+            **words: Tags and metadata, as of any callback manager.
+        """
+        inherited = handlers if inheritable_handlers is None else inheritable_handlers
+        super().__init__(_Handlers(handlers), _Handlers(inherited), parent_run_id, **words)
+
+    @classmethod
+    def around(cls, callbacks: Callbacks) -> PrivateCallbacks:
+        """The callbacks of a run, masked."""
+        if isinstance(callbacks, BaseCallbackManager):
+            return cls().merge(callbacks)
+        return cls(callbacks or ())
+
+    def set_handlers(self, handlers: list[BaseCallbackHandler], inherit: bool = True) -> None:  # noqa: FBT001, FBT002  # LangChain's
+        """Put these handlers in place of all others."""
+        self.handlers, self.inheritable_handlers = _Handlers(), _Handlers()
+        for handler in handlers:
+            self.add_handler(handler, inherit=inherit)
+
+
+def private_config(config: RunnableConfig | None) -> RunnableConfig:
+    """A run's config with its callbacks masked."""
+    made = ensure_config(config)
+    return {**made, "callbacks": PrivateCallbacks.around(made.get("callbacks"))}

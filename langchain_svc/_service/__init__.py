@@ -1,0 +1,1 @@
+"""Reaching the service: settings, retries, connections. The network is touched only here."""

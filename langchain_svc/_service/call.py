@@ -1,0 +1,148 @@
+"""What a call of the service is made of, as values.
+
+The conversation of `exchange.py` yields the steps, `client.py` performs them, and the classes of
+the package say what to send and how to read it.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar
+
+from .. import errors
+from .._wire.failures import read_failure
+from .deadline import FOREVER, Patience
+from .retry_budget import Budget
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is sent. `private` and `secrets` are what no error may repeat."""
+
+    method: str
+    url: str
+    headers: tuple[tuple[str, str], ...] = field(repr=False)
+    body: bytes | None = field(default=None, repr=False)
+    private: tuple[str, ...] = field(default=(), repr=False)
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How long and how often to try, in seconds, tries and bytes.
+
+    `begun` is the moment from which the deadline counts, where several calls share one; each
+    counts from its own beginning where it is None. Without `resend`, nothing is sent again that the
+    service may have got.
+    """
+
+    timeout: float | None = 120.0
+    deadline: float | None = 600.0
+    max_retries: int = 2
+    max_retry_wait: float = 60.0
+    outage_wait: float = 0.0
+    max_bytes: int = 64 * 1024 * 1024
+    begun: float | None = None
+    resend: bool = True
+
+
+@dataclass(frozen=True)
+class Head:
+    """The beginning of an answer; header names are in lower case."""
+
+    status: int
+    headers: Mapping[str, str] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Lost:
+    """What was to be done could not be: `kind` is connect, timeout, silence or read.
+
+    `sent` says whether the service may have got the request.
+    """
+
+    kind: str
+    detail: str = ""
+    sent: bool = True
+
+
+@dataclass(frozen=True)
+class Open:
+    """Send the request and wait for the head of its answer."""
+
+    request: Request
+    patience: Patience
+
+
+@dataclass(frozen=True)
+class Sleep:
+    """Wait before the next try."""
+
+    seconds: float
+
+
+class Read:
+    """Read the next bytes of the body; none at its end."""
+
+
+class Close:
+    """Give the connection back, or close it if the body was not read to its end."""
+
+
+READ, CLOSE = Read(), Close()
+Reply = Head | Lost | bytes | None
+Conversation = Generator[Any, Reply, None]
+
+
+class Reader(Protocol, Generic[T]):
+    """Turns the body of one good answer into pieces for the caller."""
+
+    secrets: tuple[str, ...]  # keys, which a service may repeat and nobody may see
+    fault: str | None  # why the answer cannot be taken
+    error: Any  # an error object that stood in the answer
+    delivered: bool  # a piece has been handed on
+    complete: bool  # the whole answer is here, whatever may follow
+    ended: bool  # nothing can follow
+    whole: bool  # there is one piece, at the end, so that every byte counts as content
+
+    def begin(self, head: Head) -> None: ...
+
+    def feed(self, data: bytes) -> list[T]: ...
+
+    def finish(self) -> list[T]: ...
+
+    def failure(self, message: str, lost: Lost | None) -> errors.SvcError: ...
+
+
+@dataclass
+class Call(Generic[T]):
+    """One call of the service: what to send, how to read the answer and what became of it."""
+
+    request: Request
+    limits: Limits
+    new_reader: Callable[[], Reader[T]]
+    budget: Budget = field(default_factory=Budget)
+    read_failure: Callable[..., errors.SvcAPIError] = read_failure
+    clock: Callable[[], float] = time.monotonic
+    wall: Callable[[], float] = time.time
+    jitter: Callable[[], float] = random.random
+    reader: Reader[T] | None = None
+    head: Head | None = None
+    received: int = 0  # bytes of the last answer's body
+    retries: int = 0
+    waited: float = 0.0
+
+    def __post_init__(self) -> None:
+        limit, begun = self.limits.deadline, self.limits.begun
+        begun = self.clock() if begun is None else begun
+        self.until = FOREVER if limit is None else begun + limit
+
+
+def origin(url: str) -> str:
+    """The scheme, host and port of a URL."""
+    return "/".join(url.split("/", 3)[:3])

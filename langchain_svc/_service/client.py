@@ -1,0 +1,311 @@
+"""Two short drivers for the one conversation of `exchange.py`: blocking, and on an event loop.
+
+Closing a driver's generator, which also happens when it is left early or its task is cancelled,
+closes the connection at once if the body was not read to its end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Generator,
+    Iterator,
+)
+from contextlib import suppress
+from functools import lru_cache
+from typing import Any
+
+import httpx
+
+from .backend import outlives_its_pool, retire_if_surplus
+from .call import Call, Close, Conversation, Head, Lost, Open, Read, Reply, Sleep
+from .connections import AsyncTransport, Connections, Shards
+from .exchange import converse
+from .log_redaction import quietly
+from .parser_buffer import Received
+from .reading import LONG
+from .uncancellable_pauses import undivided
+
+_TIMEOUTS = (httpx.ConnectTimeout, httpx.ReadTimeout, httpx.WriteTimeout, httpx.PoolTimeout)
+
+_BEFORE_SENDING = (httpx.ConnectTimeout, httpx.PoolTimeout)
+
+
+def _lost(error: Exception) -> Lost:
+    """What a failure of the network means, without what a URL or header could bring in."""
+    part: BaseException | None = error
+    while part is not None:  # their frames are a cycle that holds the model and its connections
+        part.__traceback__ = None
+        part = part.__cause__ or part.__context__
+    if isinstance(error, _TIMEOUTS):
+        return Lost("timeout", sent=not isinstance(error, _BEFORE_SENDING))
+    if isinstance(error, httpx.ProxyError):
+        # Behind the status stands what the proxy says, which may be the password it was sent.
+        status = re.match(r"\d{3}(?= )", str(error))
+        said = f"answered {status[0]}" if status else "did not let it through"
+        return Lost("connect", f"the proxy {said}", sent=False)
+    if isinstance(error, httpx.ConnectError):
+        return Lost("connect", str(error)[:200], sent=False)
+    if isinstance(error, httpx.RemoteProtocolError):
+        return Lost("read", "the server broke off or spoke no valid HTTP")
+    return Lost("read", type(error).__name__)
+
+
+def _prepare(step: Open) -> httpx.Request:
+    request = step.request
+    url, host = _parsed(request.url)
+    size = (("Content-Length", str(len(request.body))),) if request.body is not None else ()
+    # With a stream httpx adds no headers and encodes nothing: that is a seventh of a call's time.
+    return httpx.Request(
+        request.method,
+        url,
+        headers=(("Host", host), *request.headers, *size),
+        stream=httpx.ByteStream(request.body or b""),
+        extensions={"timeout": _timeouts(step)},
+    )
+
+
+@lru_cache(maxsize=64)
+def _parsed(url: str) -> tuple[httpx.URL, str]:
+    """A URL and its Host header: an object asks the same few again and again."""
+    parsed = httpx.URL(url)
+    return parsed, parsed.netloc.decode("ascii")
+
+
+def _timeouts(step: Open) -> dict[str, Any]:
+    patience = step.patience
+    # Waiting for a place in the pool is no fault of the service: only the deadline bounds it.
+    until = patience.until - time.monotonic()
+    pool = None if until == float("inf") else max(0.0, until)
+    return {"connect": patience, "read": patience, "write": patience, "pool": pool}
+
+
+def _prepared_by(client: httpx.Client | httpx.AsyncClient, step: Open) -> httpx.Request:
+    """The request as the caller's own client builds it, with that client's headers."""
+    request = step.request
+    return client.build_request(
+        request.method,
+        request.url,
+        headers=request.headers,
+        content=request.body,
+        extensions={"timeout": _timeouts(step)},
+    )
+
+
+def _head(response: httpx.Response) -> Head:
+    return Head(response.status_code, response.headers)
+
+
+class Link:
+    """Performs the steps of one call, blocking."""
+
+    def __init__(self, connections: Connections, client: httpx.Client | None) -> None:
+        self._connections = connections
+        self._client = client
+        self._response: httpx.Response | None = None
+        self._body: Iterator[bytes] = iter(())
+
+    def open(self, step: Open) -> Reply:
+        try:
+            if self._client is None:
+                response = self._connections.transport().handle_request(_prepare(step))
+            else:
+                request = _prepared_by(self._client, step)
+                response = self._client.send(request, stream=True, follow_redirects=False)
+        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+            return _lost(error)
+        self._response, self._received = response, Received(response)
+        assert isinstance(response.stream, httpx.SyncByteStream)  # noqa: S101
+        self._body = iter(response.stream)
+        return _head(response)
+
+    def read(self, _: Read) -> Reply:
+        try:
+            data = next(self._body, b"")
+            if not self._received.has_chunk():
+                return data
+            parts = [data]
+            while self._received.has_chunk():
+                parts.append(next(self._body))
+            return b"".join(parts)
+        except (httpx.HTTPError, httpx.StreamError, OSError) as error:
+            return _lost(error)
+
+    def close(self, _: Close | None = None) -> Reply:
+        response, self._response = self._response, None
+        if response is not None:
+            retire_if_surplus(response, self._received)
+            response.close()
+            if outlives_its_pool(response):
+                response.extensions["network_stream"].close()
+        return None
+
+    def sleep(self, step: Sleep) -> Reply:
+        time.sleep(step.seconds)
+        return None
+
+
+# Not bound methods in each link: they would be a cycle that holds its connections.
+_STEPS: dict[type[Any], Callable[[Link, Any], Reply]] = {
+    Open: Link.open,
+    Read: Link.read,
+    Close: Link.close,
+    Sleep: Link.sleep,
+}
+
+
+def run(
+    call: Call[Any], connections: Connections, client: httpx.Client | None
+) -> Generator[Any, None, None]:
+    """The pieces of the answer, blocking."""
+    link = Link(connections, client)
+    steps = converse(call)
+    reply: Reply = None
+    try:
+        while True:
+            try:
+                step = steps.send(reply)
+            except StopIteration:
+                return
+            perform = _STEPS.get(type(step))
+            if perform is None:
+                yield step
+                reply = None
+            else:
+                with quietly():
+                    reply = perform(link, step)
+    finally:
+        steps.close()  # also where a traceback keeps this frame
+        link.close()
+
+
+class AsyncLink:
+    """Performs the steps of one call on an event loop."""
+
+    def __init__(self, connections: Connections, client: httpx.AsyncClient | None) -> None:
+        self._connections = connections
+        self._client = client
+        self._response: httpx.Response | None = None
+        self._body: AsyncIterator[bytes] | None = None
+        self._place: tuple[Shards, AsyncTransport] | None = None
+        self._size = 0  # of what was sent and came
+
+    async def open(self, step: Open) -> Reply:
+        self._size = len(step.request.body or b"")
+        try:
+            if self._client is None:
+                response = await self._open(_prepare(step))
+            else:
+                request = _prepared_by(self._client, step)
+                response = await self._client.send(request, stream=True, follow_redirects=False)
+        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+            return _lost(error)
+        self._response, self._received = response, Received(response)
+        assert isinstance(response.stream, httpx.AsyncByteStream)  # noqa: S101
+        self._body = response.stream.__aiter__()
+        return _head(response)
+
+    async def read(self, _: Read) -> Reply:
+        assert self._body is not None  # noqa: S101  # READ follows Open
+        try:
+            data = await self._body.__anext__()
+            if not self._received.has_chunk():
+                return self._counted(data)
+            parts = [data]
+            while self._received.has_chunk():
+                parts.append(await self._body.__anext__())
+            return self._counted(b"".join(parts))
+        except StopAsyncIteration:
+            return b""
+        except (httpx.HTTPError, httpx.StreamError, OSError) as error:
+            return _lost(error)
+
+    def _counted(self, data: bytes) -> bytes:
+        self._size += len(data)
+        return data
+
+    async def _open(self, request: httpx.Request) -> httpx.Response:
+        self._leave()  # where the try before this one failed
+        shards = await self._connections.shards()
+        shard = await shards.enter(request.extensions["timeout"]["pool"])
+        self._place = shards, shard
+        return await shard.handle_async_request(request)
+
+    def _leave(self) -> None:
+        place, self._place = self._place, None
+        if place is not None:
+            shards, shard = place
+            shards.leave(shard)
+
+    async def advance(self, steps: Conversation, reply: Reply) -> Any:
+        """The next step of the conversation; _OVER at its end.
+
+        The end of a long answer, which is read as a whole, and of an error's to a long request,
+        whose words are looked for in it, take their time.
+        """
+        over = reply == b"" or isinstance(reply, Lost)
+        if not over or self._size <= LONG:
+            return _advance(steps, reply)
+        return await asyncio.to_thread(_advance, steps, reply)
+
+    async def close(self, _: Close | None = None) -> Reply:
+        response, self._response = self._response, None
+        try:
+            if response is not None:
+                retire_if_surplus(response, self._received)
+                await undivided(response.aclose())
+                if outlives_its_pool(response):
+                    await response.extensions["network_stream"].aclose()
+        finally:
+            self._leave()
+        return None
+
+    async def sleep(self, step: Sleep) -> Reply:
+        await asyncio.sleep(step.seconds)
+        return None
+
+
+_OVER: Any = object()
+
+
+def _advance(steps: Conversation, reply: Reply) -> Any:
+    try:
+        return steps.send(reply)
+    except StopIteration:  # no future can hold it
+        return _OVER
+
+
+_ASYNC_STEPS: dict[type[Any], Callable[[AsyncLink, Any], Awaitable[Reply]]] = {
+    Open: AsyncLink.open,
+    Read: AsyncLink.read,
+    Close: AsyncLink.close,
+    Sleep: AsyncLink.sleep,
+}
+
+
+async def arun(
+    call: Call[Any], connections: Connections, client: httpx.AsyncClient | None
+) -> AsyncGenerator[Any, None]:
+    """The pieces of the answer, on the running event loop."""
+    link = AsyncLink(connections, client)
+    steps = converse(call)
+    reply: Reply = None
+    try:
+        while (step := await link.advance(steps, reply)) is not _OVER:
+            perform = _ASYNC_STEPS.get(type(step))
+            if perform is None:
+                yield step
+                reply = None
+            else:
+                with quietly():
+                    reply = await perform(link, step)
+    finally:
+        with suppress(ValueError):  # it is still read in a thread, which this task has left
+            steps.close()  # also where a traceback keeps this frame
+        await link.close()

@@ -1,0 +1,377 @@
+"""Owns connections: a pool for threads, and several for each event loop.
+
+Objects that use one key at one origin by one proxy share their pools, so that a model for each user
+does not mean a socket for each user. The last of them to be closed or collected closes the pools.
+
+A pool must not outlive what it belongs to, and three things may end without telling us:
+
+- An event loop. Each loop's pools are held by an asynchronous generator that was started on it.
+  When `asyncio.run` ends it closes such generators, and when the owner is collected the loop's own
+  hook does; either way the generator's `finally` closes the pools on the right loop. A loop that is
+  closed by hand without that courtesy is noticed at the next use.
+- The process. After a fork the child must not touch what it shares with the parent, not even to
+  close it, so it puts the inherited pools aside and begins anew.
+- The owners. Connections that nobody refers to any more are closed by a finalizer.
+
+Pickles and copies carry the settings and no connections.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import ssl
+import threading
+import weakref
+from collections.abc import AsyncGenerator
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from hashlib import blake2b
+from operator import attrgetter
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import anyio  # httpx brings it
+import httpx
+
+from .._forks import new_lock
+from ..config import check_proxy, is_loopback
+from ..errors import SvcRequestError
+from .backend import AsyncBackend, Backend
+from .uncancellable_pauses import undivided
+
+_CONNECTIONS, _IDLE, _IDLE_SECONDS = 1000, 64, 15.0
+_LIMITS = httpx.Limits(
+    max_connections=_CONNECTIONS, max_keepalive_connections=_IDLE, keepalive_expiry=_IDLE_SECONDS
+)
+# For every call httpcore looks through all connections and all calls of a pool, so that many at
+# once cost their square: on an event loop 64 of them take 0.3 of the time in 16 pools of 4.
+_SHARDS = 16
+_CALLS_A_SHARD = 4
+
+# What a forked child inherited. Collecting it would close sockets that the parent still uses.
+_INHERITED: list[Any] = []
+
+
+class Transport(httpx.HTTPTransport):
+    """httpx's transport, on network streams that keep to a deadline."""
+
+    def __init__(self, url: str, proxy: str | None) -> None:
+        super().__init__(verify=_tls(url, proxy), limits=_LIMITS, proxy=proxy)
+        self._backend = Backend(self._pool._network_backend)  # noqa: SLF001
+        self._pool._network_backend = self._backend  # noqa: SLF001
+
+    def close(self) -> None:
+        self._backend.closed = True
+        super().close()
+
+
+class AsyncTransport(httpx.AsyncHTTPTransport):
+    """The asynchronous twin of `Transport`; one of several that share the calls of a loop."""
+
+    def __init__(self, url: str, proxy: str | None) -> None:
+        # `Shards` lets no more calls in than there may be connections.
+        limits = httpx.Limits(
+            max_keepalive_connections=_IDLE // _SHARDS, keepalive_expiry=_IDLE_SECONDS
+        )
+        super().__init__(verify=_tls(url, proxy), limits=limits, proxy=proxy)
+        self._backend = AsyncBackend(self._pool._network_backend)  # noqa: SLF001
+        self._pool._network_backend = self._backend  # noqa: SLF001
+        self.calls = 0  # that are under way
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        return await undivided(super().handle_async_request(request))
+
+    async def aclose(self) -> None:
+        self._backend.closed = True
+        await super().aclose()
+
+
+class Shards:
+    """The pools of one event loop: `enter` for each call, `leave` when it is over."""
+
+    def __init__(self, url: str, proxy: str | None) -> None:
+        self._route = (url, proxy)
+        self._places = asyncio.Semaphore(_CONNECTIONS)
+        self._closed = False
+        self.all: list[AsyncTransport] = []
+
+    async def enter(self, seconds: float | None) -> AsyncTransport:
+        """The pool for one call, once there is room for it.
+
+        Raises:
+            httpx.PoolTimeout: There was none within so many seconds.
+        """
+        try:
+            # Not asyncio.wait_for, which swallows some cancellations before Python 3.12.
+            with anyio.fail_after(seconds) if self._places.locked() else nullcontext():
+                await self._places.acquire()
+        except TimeoutError:
+            raise httpx.PoolTimeout("no connection became free") from None
+        shard = self._least_busy()
+        shard.calls += 1
+        return shard
+
+    def leave(self, shard: AsyncTransport) -> None:
+        """The call is over."""
+        shard.calls -= 1
+        self._places.release()
+
+    def _least_busy(self) -> AsyncTransport:
+        """One with room, the first of them: few calls are to share few connections."""
+        for shard in self.all:
+            if shard.calls < _CALLS_A_SHARD:
+                return shard
+        if len(self.all) < _SHARDS and not (self._closed and self.all):
+            self.all.append(AsyncTransport(*self._route))
+            return self.all[-1]
+        return min(self.all, key=attrgetter("calls"))
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        self._closed = True
+        for shard in self.all:
+            await shard.aclose()
+
+
+def _tls(url: str, proxy: str | None) -> ssl.SSLContext:
+    return _verifying() if url.startswith("https:") or proxy else _bare()
+
+
+@lru_cache(maxsize=1)
+def _verifying() -> ssl.SSLContext:
+    """One context for the process: loading the certificates takes 40 ms."""
+    return httpx.create_ssl_context()
+
+
+@lru_cache(maxsize=1)
+def _bare() -> ssl.SSLContext:
+    """For plain http, where httpx wants a context but never uses it."""
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+
+def proxy_for(url: str, proxy: str | None = None) -> str | None:
+    """The proxy to use: the given one, else the environment's, and none for loopback."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if proxy is not None or is_loopback(host):
+        return proxy
+    if proxy_bypass(parts.netloc):
+        return None
+    known = getproxies()
+    found = known.get(parts.scheme) or known.get("all")
+    if not found:
+        return None
+    try:
+        return check_proxy(found if "://" in found else f"http://{found}")
+    except ValueError as error:
+        raise SvcRequestError(
+            f"The environment's proxy cannot be used: {error}. Mend {parts.scheme.upper()}_PROXY "
+            f"or ALL_PROXY, or name the host in NO_PROXY to go without"
+        ) from None
+
+
+_SALT = os.urandom(16)
+
+
+def account(key: str | None) -> bytes:
+    """Tells keys apart by what means nothing outside this process."""
+    return blake2b((key or "").encode(), key=_SALT, digest_size=16).digest()
+
+
+@dataclass(frozen=True)
+class Route:
+    """What a pool is made for: where it leads, by which proxy, and for whom."""
+
+    url: str
+    proxy: str | None = field(default=None, repr=False)
+    account: bytes = field(default=b"", repr=False)
+
+
+class Connections:
+    """One object's share in the pools of its route; for any thread, event loop or process."""
+
+    def __init__(self, route: Route) -> None:
+        self.route = route
+        self._lock = new_lock()
+        self._pools: _Pools | None = None
+        self._finalizer: weakref.finalize[Any, Any] | None = None
+
+    def __reduce__(self) -> tuple[type[Connections], tuple[Route]]:
+        return Connections, (self.route,)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Connections:
+        return Connections(self.route)
+
+    def _here(self) -> _Pools:
+        pools = self._pools
+        if pools is not None and pools.pid == os.getpid():
+            return pools
+        with self._lock:
+            pools = self._pools
+            if pools is None or pools.pid != os.getpid():
+                if pools is not None:
+                    _INHERITED.append(pools)
+                self._pools = pools = _joined(self.route)
+                self._finalizer = weakref.finalize(self, _Pools.leave, pools)
+            return pools
+
+    def transport(self) -> httpx.BaseTransport:
+        """The pool for blocking calls."""
+        return self._here().blocking()
+
+    async def shards(self) -> Shards:
+        """The pools of the running event loop."""
+        return await self._here().shards()
+
+    def close(self) -> None:
+        """Give up this share. The next call takes a new one."""
+        with self._lock:
+            finalizer, self._finalizer, self._pools = self._finalizer, None, None
+        if finalizer is not None:
+            finalizer()
+
+    async def aclose(self) -> None:
+        """The same, and wait until the connections of the running event loop are closed."""
+        pools = self._pools
+        if pools is not None and pools.users == 1 and pools.pid == os.getpid():
+            await pools.aclose()
+        self.close()
+
+
+# Reentrant: the collector may close one object's connections while another takes its share.
+_joining = threading.RLock()
+_SHARED: dict[Route, _Pools] = {}
+
+
+def _joined(route: Route) -> _Pools:
+    """The pools of a route, with one user more."""
+    route = replace(route, proxy=proxy_for(route.url, route.proxy))
+    with _joining:
+        found = _SHARED.get(route)
+        if found is None or found.pid != os.getpid():
+            if found is not None:
+                _INHERITED.append(found)
+            found = _SHARED[route] = _Pools(route)
+        found.users += 1
+        return found
+
+
+def _renew() -> None:
+    global _joining  # noqa: PLW0603  # another thread may have held it at the fork
+    _joining = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which has no forks
+    os.register_at_fork(after_in_child=_renew)
+
+Held = tuple[Shards, "AsyncGenerator[None, None]"]
+
+
+class _Pools:
+    """The pools of one process. Apart from their owners, so that a finalizer can close them."""
+
+    def __init__(self, route: Route) -> None:
+        self.pid = os.getpid()
+        self.users = 0
+        self._route = route
+        self._lock = new_lock()
+        self._transport: Transport | None = None
+        self.loops: dict[asyncio.AbstractEventLoop, Held] = {}
+
+    def leave(self) -> None:
+        """One object less; the last one closes the pools."""
+        if self.pid != os.getpid():
+            return
+        with _joining:
+            self.users -= 1
+            last = self.users <= 0
+            if last and _SHARED.get(self._route) is self:
+                del _SHARED[self._route]
+        if last:
+            self._close()
+
+    def blocking(self) -> Transport:
+        """The pool for blocking calls."""
+        if self._transport is None:
+            with self._lock:
+                if self._transport is None:
+                    self._transport = Transport(self._route.url, self._route.proxy)
+        return self._transport
+
+    async def shards(self) -> Shards:
+        """The pools of the running event loop."""
+        loop = asyncio.get_running_loop()
+        held = self.loops.get(loop)
+        if held is None:
+            shards = Shards(self._route.url, self._route.proxy)
+            keeper = _keep(shards, weakref.ref(loop), weakref.ref(self))
+            held = self.loops[loop] = (shards, keeper)
+            await keeper.__anext__()  # from here on the loop knows the generator
+            with self._lock:
+                self.drop_closed_loops()
+        return held[0]
+
+    def _close(self) -> None:
+        transport, self._transport = self._transport, None
+        if transport is not None:
+            transport.close()
+        while self.loops:
+            loop, (_, keeper) = self.loops.popitem()
+            if not loop.is_closed():
+                try:
+                    loop.call_soon_threadsafe(_close_keeper, keeper)
+                except RuntimeError:  # it was closed in this moment, and closed the keeper
+                    continue
+
+    async def aclose(self) -> None:
+        """Close those of the running event loop, and wait for it."""
+        held = self.loops.pop(asyncio.get_running_loop(), None)
+        if held is not None:
+            await held[1].aclose()
+
+    def drop_closed_loops(self) -> None:
+        for loop in [loop for loop in list(self.loops) if loop.is_closed()]:
+            shards, _ = self.loops.pop(loop)
+            for transport in shards.all:
+                _close_sockets(transport)
+
+
+def _close_keeper(keeper: AsyncGenerator[None, None]) -> None:
+    task = asyncio.get_running_loop().create_task(_aclose(keeper))
+    _CLOSING.add(task)  # the loop itself holds tasks only weakly
+    task.add_done_callback(_CLOSING.discard)
+
+
+_CLOSING: set[asyncio.Task[None]] = set()
+
+
+async def _aclose(keeper: AsyncGenerator[None, None]) -> None:
+    await keeper.aclose()
+
+
+async def _keep(
+    shards: Shards,
+    loop: weakref.ref[asyncio.AbstractEventLoop],
+    pools: weakref.ref[_Pools],
+) -> AsyncGenerator[None, None]:
+    """Holds a loop's pool until the loop, its owner or the caller ends it."""
+    try:
+        yield
+    finally:
+        owner, home = pools(), loop()
+        if owner is not None and home is not None:
+            owner.loops.pop(home, None)
+        await shards.aclose()
+
+
+def _close_sockets(transport: AsyncTransport) -> None:
+    """Closes the sockets of a pool whose event loop is gone, and can run nothing any more."""
+    for connection in transport._pool.connections:  # noqa: SLF001
+        stream = getattr(getattr(connection, "_connection", None), "_network_stream", None)
+        wrapper = stream.get_extra_info("socket") if stream is not None else None
+        sock = getattr(wrapper, "_sock", wrapper)
+        if sock is not None:
+            sock.close()

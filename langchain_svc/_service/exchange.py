@@ -1,0 +1,222 @@
+"""The conversation with the service, written once and without I/O.
+
+`converse` is a generator. It yields what is to be done (`Open`, READ, CLOSE, `Sleep`) and is sent
+what came of it; anything else it yields is a piece of the answer for the caller. Two short drivers
+in `client.py` obey it, one blocking and one on an event loop. So retries, waits, deadlines, size
+limits and error mapping exist once and are tested without a network or a clock.
+
+Rules:
+- A try is repeated after lost connections, timeouts and the statuses that come and go, at most
+  `max_retries` times, and never after a piece of the answer was handed on.
+- The service's own word on when to come back goes before our backoff. A wait that would pass
+  `max_retry_wait` or the deadline is not begun: the error says when to come back.
+- The same bytes are sent on every try.
+- A retry after a failure of the service takes a token of `budget.py`. Without one it is left out:
+  its pause counts and nothing is sent, so that the call ends when its retries would have ended.
+- While a service is down, a call goes on for `outage_wait` seconds after its first failure.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any
+
+from .. import errors
+from .._wire.body import BodyError, BodyReader, TooLargeError
+from .._wire.failures import TRANSIENT, TROUBLE
+from .call import CLOSE, READ, Call, Conversation, Head, Lost, Open, Reader, Reply, Sleep
+from .deadline import Patience
+from .wording import how_lost, late, said, unreached
+
+logger = logging.getLogger("langchain_svc")
+
+_FIRST_BACKOFF, _LONGEST_BACKOFF = 0.5, 8.0
+_LONGEST_ERROR_BODY = 65_536
+_ERROR_BODY_SECONDS = 5.0
+# After the end mark only the end of the body can come, which lets the connection be used again;
+# after a finish_reason, the usage and the end mark.
+_LINGER_AFTER_END, _LINGER_AFTER_REASON = 0.2, 2.0
+# Behind a gateway that says so the service may be at work on the request.
+_OF_GATEWAYS = frozenset({502, 504})
+# Heartbeats show that the service lives, but no longer than this many timeouts.
+_TIMEOUTS_WITHOUT_CONTENT = 3
+
+
+@dataclass(frozen=True)
+class _Failure:
+    error: errors.SvcError
+    again: bool
+    of_service: bool = False  # it shows the service in trouble
+
+
+def converse(call: Call[Any]) -> Conversation:
+    """Tries until an answer has come or hope is lost; then raises the last error."""
+    failure: _Failure | None = None
+    tries = _Tries(call)
+    try:
+        while True:
+            sent = failure is None or not failure.of_service or call.budget.take(call.clock())
+            if sent:
+                call.retries += failure is not None
+                call.reader = reader = call.new_reader()
+                failure = yield from _attempt(call, reader)
+                if failure is None:
+                    call.budget.succeeded()
+                    return
+            assert failure is not None  # noqa: S101  # without one a try is always sent
+            pause = tries.pause(failure, sent=sent)
+            if pause is None:
+                failure.error.retries, failure.error.waited = call.retries, call.waited
+                raise failure.error
+            name = type(failure.error).__name__
+            logger.info("%s: try %d follows in %.2f s", name, call.retries + 2, pause)
+            call.waited += pause
+            yield Sleep(pause)
+    finally:
+        # The traceback of a raised error holds this frame: together they would be a cycle, which
+        # keeps the caller's model and its connections until the next collection.
+        failure = None
+
+
+class _Tries:
+    """How often a call was tried, and when the next try is due."""
+
+    def __init__(self, call: Call[Any]) -> None:
+        self._call = call
+        self._pauses = 0  # that count against max_retries
+        self._looked = call.clock()
+        self._until = float("-inf")  # when an outage has been waited for long enough
+        self._down = False
+
+    def pause(self, failure: _Failure, *, sent: bool) -> float | None:
+        """Seconds until the next try, or None to give up."""
+        call, error = self._call, failure.error
+        asked: float | None = getattr(error, "retry_after", None)
+        if asked is not None and asked > call.limits.max_retry_wait:
+            error.is_retryable = False
+            return None
+        now = call.clock()
+        self._look(failure, now, sent=sent)
+        backoff = min(_LONGEST_BACKOFF, _FIRST_BACKOFF * 2 ** min(self._pauses, 9))
+        # A tenth of jitter keeps the callers that were told the same moment from meeting again.
+        pause = backoff * call.jitter() if asked is None else asked * (1 + 0.1 * call.jitter())
+        due = now + pause
+        patient = self._pauses < call.limits.max_retries or (self._down and due <= self._until)
+        self._pauses += 1
+        return pause if failure.again and patient and due < call.until else None
+
+    def _look(self, failure: _Failure, now: float, *, sent: bool) -> None:
+        """Notes whether the service is down: it answered nobody, or the budget is used up."""
+        call, was_down = self._call, self._down
+        if failure.of_service and self._until < 0:
+            self._until = now + call.limits.outage_wait
+        answered = call.budget.answered_at >= self._looked
+        self._down = failure.of_service and not (sent and answered)
+        self._looked = now
+        if was_down and not self._down and now < self._until:
+            self._pauses = 0  # it is back, if not quite well: the call's own retries begin now
+
+
+def _attempt(call: Call[Any], reader: Reader[Any]) -> Generator[Any, Reply, _Failure | None]:
+    patience = Patience(call.limits.timeout, call.until)
+    if call.clock() >= call.until:
+        return _Failure(late(call), again=False)
+    head = yield Open(call.request, patience)
+    if isinstance(head, Lost):
+        again = call.limits.resend or not head.sent
+        return _Failure(unreached(call, head), again=again, of_service=call.clock() < call.until)
+    assert isinstance(head, Head)  # noqa: S101  # what Open is answered with
+    call.head = head
+    if head.status not in TROUBLE:
+        call.budget.answered_at = call.clock()
+    if not 200 <= head.status < 300:  # noqa: PLR2004
+        return (yield from _refusal(call, head, patience))
+    reader.secrets = call.request.secrets
+    reader.begin(head)
+    try:
+        body = BodyReader(head.headers.get("content-encoding", ""), call.limits.max_bytes)
+        lost = yield from _receive(call, reader, body, patience)
+        if lost is None:
+            body.finish()
+            for piece in reader.finish():
+                reader.delivered = True
+                yield piece
+    except BodyError as error:
+        yield CLOSE
+        refused = reader.failure(f"The answer's body cannot be read: {error}", None)
+        if isinstance(error, TooLargeError):
+            refused.is_retryable = False  # it would be too large again
+        return _Failure(refused, again=False)
+    verdict = _verdict(call, reader, lost)
+    yield CLOSE
+    return verdict
+
+
+def _receive(
+    call: Call[Any], reader: Reader[Any], body: BodyReader, patience: Patience
+) -> Generator[Any, Reply, Lost | None]:
+    """Hands on pieces until the body ends; returns how it was lost, if it was."""
+    call.received = 0
+    content_due = call.clock() + _TIMEOUTS_WITHOUT_CONTENT * patience
+    while reader.fault is None:
+        data = yield READ
+        if isinstance(data, Lost):
+            return None if reader.complete else data
+        if not data:
+            return None
+        assert isinstance(data, bytes)  # noqa: S101  # what READ is answered with
+        call.received += len(data)
+        pieces = reader.feed(body.feed(data))
+        now = call.clock()
+        for piece in pieces:
+            reader.delivered = True
+            yield piece
+        if pieces or reader.whole:
+            content_due = call.clock() + _TIMEOUTS_WITHOUT_CONTENT * patience
+        if now > content_due or now > patience.until:
+            return None if reader.complete else Lost("silence")
+        if reader.complete:
+            linger = _LINGER_AFTER_END if reader.ended else _LINGER_AFTER_REASON
+            patience.until = min(patience.until, now + linger)
+    return None
+
+
+def _verdict(call: Call[Any], reader: Reader[Any], lost: Lost | None) -> _Failure | None:
+    if lost is not None:
+        message = how_lost(call, lost)
+    elif reader.fault is not None:
+        message = f"The answer cannot be used: {reader.fault}{said(call, reader)}"
+    else:
+        return None
+    return _Failure(
+        reader.failure(message, lost),
+        again=lost is not None and not reader.delivered and call.limits.resend,
+        of_service=lost is not None and call.clock() < call.until,
+    )
+
+
+def _refusal(
+    call: Call[Any], head: Head, patience: Patience
+) -> Generator[Any, Reply, _Failure | None]:
+    """Reads an error answer, as far as it comes, and says what it means."""
+    patience.until = min(patience.until, call.clock() + _ERROR_BODY_SECONDS)
+    parts: list[bytes] = []
+    try:
+        body = BodyReader(head.headers.get("content-encoding", ""), _LONGEST_ERROR_BODY)
+        while isinstance(data := (yield READ), bytes) and data:
+            parts.append(body.feed(data))
+    except BodyError:
+        pass  # the status tells enough
+    error = call.read_failure(
+        head.status,
+        head.headers,
+        b"".join(parts),
+        now=call.wall(),
+        secrets=call.request.secrets,
+        private=call.request.private,
+    )
+    yield CLOSE
+    again = head.status in TRANSIENT and (call.limits.resend or head.status not in _OF_GATEWAYS)
+    return _Failure(error, again=again, of_service=head.status in TROUBLE)

@@ -1,0 +1,464 @@
+"""The constructor words that every class of this package shares, checked once.
+
+A mixin of plain fields: how to reach the service, how long to wait, how often to try.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import os
+import time
+from collections.abc import (
+    AsyncGenerator,
+    Callable,
+    Collection,
+    Generator,
+    Iterable,
+    Mapping,
+    Sequence,
+)
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
+from urllib.parse import urlsplit
+
+from langchain_core.utils import secret_from_env
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    SecretStr,
+    field_validator,
+    model_validator,
+)
+from typing_extensions import Self
+
+from .._privacy.runs import Privacy, refuse_trio
+from .._privacy.safe_errors import shown
+from .._version import __version__
+from .._wire.body import ACCEPT_ENCODING
+from .._wire.redact import secrets_of
+from ..config import (
+    ENV_API_KEY,
+    Interface,
+    check_headers,
+    check_key,
+    check_proxy,
+    is_loopback,
+    require_key,
+    require_url,
+)
+from ..errors import SvcRequestError
+from .call import Call, Limits, Request, origin
+from .retry_budget import Budget
+
+if TYPE_CHECKING:
+    from .connections import Connections
+
+
+def number(
+    low: float = 0,
+    high: float = math.inf,
+    *,
+    above: bool = False,
+    whole: bool = False,
+    text: bool = False,
+) -> BeforeValidator:
+    """Accepts a finite number from `low` to `high`; the error names the value and the bounds.
+
+    Args:
+        low: The lowest value allowed.
+        high: The highest value allowed.
+        above: Whether `low` itself is too low.
+        whole: Whether it must be an int.
+        text: Whether it may be written as text, as environment variables and configurations have
+            it, and 10.0 is 10.
+    """
+    kind = "a whole number" if whole else "a number"
+    start = f"above {low:g}" if above else f"from {low:g}"
+    allowed = f"{kind} {start}" + ("" if high == math.inf else f" to {high:g}")
+
+    def check(value: Any) -> Any:
+        if value is None:
+            return None
+        if text and isinstance(value, (str, float)):
+            value = _as_number(value)
+        # True is not a number, and half a token is not one token.
+        known = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
+        if not known or not low <= value <= high or (above and value == low) or value == math.inf:
+            raise ValueError(f"must be {allowed}, not {shown(value)}")
+        return value
+
+    return BeforeValidator(check)
+
+
+def _as_number(value: Any) -> Any:
+    if isinstance(value, str):
+        try:
+            value = float(value)
+        except ValueError:
+            return value
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Seconds = Annotated[float, number(above=True, text=True)]
+Retries = Annotated[int, number(whole=True, text=True)]
+if TYPE_CHECKING:  # what may be given; what is kept is always a SecretStr
+    Secret: TypeAlias = SecretStr | str | None
+else:
+    Secret = SecretStr | None
+
+
+def revealed(secret: Secret) -> str | None:
+    return secret.get_secret_value() if isinstance(secret, SecretStr) else secret
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A sentence's end that suggests the nearest known name, or lists them all."""
+    names = sorted(known)
+    # Other packages write "request_timeout" for "timeout"; a slip rarely is in the first letter.
+    near = [one for one in names if one.startswith(name)]
+    near += sorted((one for one in names if one in name), key=len)[-1:]
+    near += difflib.get_close_matches(name, [one for one in names if one[:1] == name[:1]], n=1)
+    return f"did you mean {near[0]!r}?" if near else "known are: " + ", ".join(names)
+
+
+# Names of other integrations for what we have, too.
+ALIASES = {
+    "model_name": "model",
+    "request_timeout": "timeout",
+    "stop_sequences": "stop",
+    "max_completion_tokens": "max_tokens",
+}
+_FROM_ENVIRONMENT = ("api_key", "base_url_v1", "base_url", "medical_base_url")
+_PASSED_ON = "the service documents have no {0!r}; extra_body={{{0!r}: ...}} sends it all the same"
+_OTHERS = """
+    top_p top_k seed user logprobs top_logprobs logit_bias presence_penalty frequency_penalty
+    reasoning_effort service_tier prompt_cache_key store metadata verbosity modalities prediction
+    web_search_options
+"""
+# What users of other integrations write, and what to write here instead.
+_HINTS = {
+    **{name: _PASSED_ON.format(name) for name in _OTHERS.split()},
+    **dict.fromkeys(("api_base", "openai_api_base", "endpoint"), "did you mean 'base_url_v1'?"),
+    **dict.fromkeys(("openai_api_key", "svc_api_key"), "did you mean 'api_key'?"),
+    **dict.fromkeys(("functions", "function_call"), "did you mean bind_tools?"),
+    **dict.fromkeys(
+        ("stream_usage", "stream_options"), "leave it out: usage comes with every answer"
+    ),
+    "model_kwargs": "did you mean 'extra_body'?",
+    "n": "the service answers once; use batch with the same messages",
+}
+
+
+def renamed(given: Mapping[str, Any], known: Collection[str], owner: str) -> dict[str, Any]:
+    """The same with the names that other integrations use replaced by ours."""
+    words = dict(given)
+    for theirs in ALIASES.keys() & given.keys() - set(known):
+        ours = ALIASES[theirs]
+        if ours in known:
+            if ours in words:
+                raise ValueError(f"{owner} takes {theirs!r} or {ours!r}, which mean the same")
+            words[ours] = words.pop(theirs)
+    return words
+
+
+def hint(name: str, known: Iterable[str]) -> str:
+    """What to write instead of a name that is not known."""
+    return _HINTS.get(name) or did_you_mean(name, known)
+
+
+class ServiceSettings(BaseModel):
+    """How to reach the service, how long to wait and how often to try."""
+
+    model_config = ConfigDict(
+        arbitrary_types_allowed=True, hide_input_in_errors=True, validate_default=True
+    )
+
+    api_key: Secret = Field(default_factory=secret_from_env(ENV_API_KEY, default=None), repr=False)
+    """The key; read from the environment where it is not given."""
+
+    timeout: Seconds | None = 120.0
+    """Seconds without a byte after which a call is given up. None waits for ever."""
+
+    deadline: Seconds | None = 600.0
+    """Seconds for everything a call does: waiting, retries and the whole stream."""
+
+    max_retries: Retries = 2
+    """How many times a call is tried again after the first try."""
+
+    max_retry_wait: Annotated[float, number(text=True)] = 60.0
+    """Seconds: when the service asks to wait longer, the call fails at once and says so."""
+
+    outage_wait: Annotated[float, number(text=True)] = 0.0
+    """Seconds that a call goes on trying after its first failure while the service is down. With 0
+    it fails when its own retries are used up."""
+
+    max_response_bytes: Annotated[int, number(above=True, whole=True, text=True)] = 64 * 1024 * 1024
+    """The largest answer that is read, after decompression."""
+
+    default_headers: Mapping[str, str] = Field(default_factory=dict, exclude=True, repr=False)
+    """Further headers of every request. Their values are kept out of repr and traces."""
+
+    proxy: Secret = Field(default=None, exclude=True, repr=False)
+    """A proxy's URL; without it the environment's proxies are used, save for loopback."""
+
+    insecure_hosts: Sequence[str] = ()
+    """Hosts besides loopback that plain http may be spoken to."""
+
+    http_client: Any = Field(default=None, exclude=True, repr=False)
+    """An `httpx.Client` to use instead of our own connections. It is yours to close."""
+
+    http_async_client: Any = Field(default=None, exclude=True, repr=False)
+    """The same for asynchronous calls: an `httpx.AsyncClient`."""
+
+    privacy: Privacy = None
+    """"phi" keeps what is sent and answered out of callbacks, traces, errors and caches."""
+
+    # What no pickle carries: it may be kept in a file or sent to another machine.
+    _not_pickled: ClassVar[tuple[str, ...]] = ("api_key", "proxy", "default_headers")
+    _lost: tuple[str, ...] = PrivateAttr(default=())
+
+    # By origin, since an interface may be spoken to over TLS or through a proxy and another not.
+    _connections: dict[str, Connections] = PrivateAttr(default_factory=dict)
+    _budget: Budget = PrivateAttr(default_factory=Budget)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_names(cls, values: Any) -> Any:
+        """Takes the names that other integrations use, and refuses those that nobody knows."""
+        if not isinstance(values, Mapping):
+            return values
+        fields = cls.model_fields
+        if values.keys() - fields:
+            values = renamed(values, fields, cls.__name__)
+            aliases = {field.alias for field in fields.values() if field.alias}
+            for name in values.keys() - fields - aliases:
+                raise ValueError(
+                    f"{cls.__name__} has no setting {name!r}; "
+                    + hint(str(name), {*fields, *aliases})
+                )
+        # None is what a configuration says that does not set it: the environment may.
+        unset = [name for name in _FROM_ENVIRONMENT if name in values and values[name] is None]
+        return {k: v for k, v in values.items() if k not in unset} if unset else values
+
+    @field_validator("api_key")
+    @classmethod
+    def _check_key(cls, key: SecretStr | None) -> SecretStr | None:
+        bare = check_key(key.get_secret_value()) if key is not None else ""
+        return SecretStr(bare) if bare else None
+
+    @field_validator("default_headers")
+    @classmethod
+    def _check_headers(cls, headers: Mapping[str, str]) -> dict[str, str]:
+        return check_headers(headers)
+
+    @field_validator("proxy")
+    @classmethod
+    def _check_proxy(cls, proxy: SecretStr | None) -> SecretStr | None:
+        if proxy is not None:
+            check_proxy(proxy.get_secret_value())
+        return proxy
+
+    @field_validator("http_client", "http_async_client")
+    @classmethod
+    def _check_client(cls, client: Any, info: Any) -> Any:
+        if client is None:
+            return None
+        import httpx  # noqa: PLC0415  # only those who inject a client pay for its import here
+
+        wanted = httpx.Client if info.field_name == "http_client" else httpx.AsyncClient
+        if not isinstance(client, wanted):
+            # A ValueError, because pydantic reports those.
+            raise ValueError(f"must be an httpx.{wanted.__name__}, not {shown(client)}")  # noqa: TRY004
+        return client
+
+    def _limits(self, given: Mapping[str, Any]) -> Limits:
+        """How long one use may take from now on, with all its calls, and how often each may try."""
+        return Limits(
+            timeout=given.get("timeout", self.timeout),
+            deadline=given.get("deadline", self.deadline),
+            max_retries=given.get("max_retries", self.max_retries),
+            max_retry_wait=self.max_retry_wait,
+            outage_wait=self.outage_wait,
+            max_bytes=self.max_response_bytes,
+            begun=time.monotonic(),
+        )
+
+    def _headers(
+        self, more: Mapping[str, str] | None, *, typed: bool
+    ) -> tuple[tuple[str, str], ...]:
+        """Every header of a request but the key's; `typed` says that it is about JSON."""
+        content = (("Content-Type", "application/json"),) if typed else ()
+        own = {**self.default_headers, **more} if more else self.default_headers
+        if not own:
+            return (*content, *_FIXED_HEADERS)
+        names = {name.lower() for name in own}
+        fixed = (header for header in _FIXED_HEADERS if header[0].lower() not in names)
+        return (*content, *fixed, *own.items())
+
+    def _new_call(
+        self,
+        interface: Interface,
+        method: str,
+        path: str,
+        reader: Callable[[], Any],
+        limits: Limits,
+        *,
+        body: bytes | None = None,
+        private: tuple[str, ...] = (),
+        headers: Mapping[str, str] | None = None,
+    ) -> Call[Any]:
+        """One call of an interface: a key goes only to the interface it was given for."""
+        self._refuse_lost()
+        require_key(interface, revealed(self.api_key))
+        base_url = require_url(interface, getattr(self, interface.url_word))
+        # Only now, so that no frame of an error has it among its variables.
+        key = require_key(interface, revealed(self.api_key))
+        request = Request(
+            method=method,
+            url=base_url + path,
+            headers=(
+                *interface.key_headers(key),
+                *self._headers(headers, typed=body is not None or interface.always_json),
+            ),
+            body=body,
+            private=private,
+            secrets=self._secrets(key, headers, base_url),
+        )
+        return Call(request, limits, reader, self._budget)
+
+    def _secrets(self, key: str, more: Mapping[str, str] | None, url: str) -> tuple[str, ...]:
+        """What neither an error nor an answer may repeat of what goes out with a call."""
+        headers = (*self.default_headers.items(), *(more or {}).items())
+        proxy = revealed(self.proxy)
+        if proxy is None and not is_loopback(urlsplit(url).hostname or ""):
+            proxies = tuple(filter(None, map(os.environ.get, _PROXY_VARIABLES)))
+        else:
+            proxies = (proxy,) if proxy else ()
+        return secrets_of(key, headers, proxies)
+
+    def _pieces(self, call: Call[Any]) -> Generator[Any, None, None]:
+        """The pieces of the answer, blocking."""
+        from .client import run  # noqa: PLC0415  # httpx is imported at the first call
+
+        return run(call, self._connected(call.request.url), self.http_client)
+
+    def _apieces(self, call: Call[Any]) -> AsyncGenerator[Any, None]:
+        """The pieces of the answer, on the running event loop."""
+        refuse_trio()
+        from .client import arun  # noqa: PLC0415  # httpx is imported at the first call
+
+        return arun(call, self._connected(call.request.url), self.http_async_client)
+
+    def _connected(self, url: str) -> Connections:
+        """This object's connections to the origin of a URL, made at the first call."""
+        place = origin(url)
+        found = self._connections.get(place)
+        if found is None:
+            # Here and not above: httpx is imported at the first call.
+            from .connections import Connections, Route, account  # noqa: PLC0415
+
+            made = Connections(Route(place, revealed(self.proxy), account(revealed(self.api_key))))
+            found = self._connections.setdefault(place, made)
+        return found
+
+    def __copy__(self) -> Self:
+        made = super().__copy__()
+        made._connections = {}  # a copy may be given another route  # noqa: SLF001  # our own class
+        return made
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
+        # A client that was handed in is shared by the copies: it is its owner's to close.
+        memo = {} if memo is None else memo
+        for client in (self.http_client, self.http_async_client):
+            memo[id(client)] = client
+        return super().__deepcopy__(memo)
+
+    def __getstate__(self) -> dict[Any, Any]:
+        if self.http_client is not None or self.http_async_client is not None:
+            raise SvcRequestError(
+                f"This {type(self).__name__} cannot be pickled: it uses an http_client of yours. "
+                "Make it without one, or make it anew in the other process"
+            )
+        state = super().__getstate__()
+        held = dict(state["__dict__"])
+        # "per_run" stands for a patient and is none.
+        lost = tuple(n for n in self._not_pickled if held.get(n) and held[n] != "per_run")
+        for name in lost:
+            held[name] = {} if name == "default_headers" else None
+        private = {**(state["__pydantic_private__"] or {}), "_connections": {}, "_lost": lost}
+        return {**state, "__dict__": held, "__pydantic_private__": private}
+
+    def __setstate__(self, state: dict[Any, Any]) -> None:
+        super().__setstate__(state)
+        self.__dict__["api_key"] = self._key_of_environment()
+
+    @classmethod
+    def _key_of_environment(cls) -> SecretStr | None:
+        return cls._check_key(cls.model_fields["api_key"].get_default(call_default_factory=True))
+
+    def _refuse_lost(self) -> None:
+        """Says so where something did not come out of a pickle and was not given again."""
+        names = [name for name in self._lost if not getattr(self, name)]
+        if names:
+            raise SvcRequestError(
+                f"This {type(self).__name__} comes from a pickle, which carries no "
+                f"{' and no '.join(names)}. Set the key's environment variable here, or give what "
+                f"is missing again: model_copy(update={{{names[0]!r}: ...}})"
+            )
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy with other settings. Keys, headers and proxies are checked and kept as secrets.
+
+        Raises:
+            ValueError: One of these is not valid.
+        """
+        given = dict(update or {})
+        for name, check in _CHECKED_IN_COPIES.items():
+            if given.get(name) is not None:
+                value = given[name]
+                if name != "default_headers" and isinstance(value, str):
+                    value = SecretStr(value)
+                given[name] = getattr(self, check)(value)
+        return super().model_copy(update=given, deep=deep)
+
+    def close(self) -> None:
+        """Close all connections. The object stays usable: the next call opens new ones."""
+        for connections in list(self._connections.values()):
+            connections.close()
+
+    async def aclose(self) -> None:
+        """Close all connections, and wait until those of the running event loop are closed."""
+        for connections in list(self._connections.values()):
+            await connections.aclose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+
+_CHECKED_IN_COPIES = {
+    "api_key": "_check_key",
+    "proxy": "_check_proxy",
+    "default_headers": "_check_headers",
+}
+_PROXY_VARIABLES = tuple(
+    name
+    for scheme in ("http", "https", "all")
+    for name in (f"{scheme}_proxy", f"{scheme.upper()}_PROXY")
+)
+_FIXED_HEADERS = (
+    ("Accept", "*/*"),
+    ("Accept-Encoding", ACCEPT_ENCODING),
+    ("User-Agent", f"langchain-svc/{__version__}"),
+)

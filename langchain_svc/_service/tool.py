@@ -1,0 +1,250 @@
+"""What every tool of this package has in common, and every toolkit.
+
+A tool prepares a `Job` from its arguments (everything that can be wrong is found there, before
+anything is sent), runs its call, and processes the answer into the text for the model and the
+artifact for the program. Every failure becomes a text that the model can act on.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import BaseToolkit, ToolException
+from pydantic import BeforeValidator, PrivateAttr, ValidationError, model_validator
+from typing_extensions import Self
+
+from .._privacy.runs import PrivateTool
+from .._privacy.safe_errors import Constructed, shown
+from .._wire.failures import safe_label
+from ..errors import SvcError, SvcRequestError
+from .call import Call
+from .reading import read
+from .settings import ServiceSettings, did_you_mean, number
+
+if TYPE_CHECKING:
+    from .connections import Connections
+
+Told = tuple[str, Any]
+"""The text for the model and the artifact for the program."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One use of a tool: the call to run and what to make of its answer."""
+
+    call: Call[Any]
+    process: Callable[[Any], Told] = field(repr=False)
+
+
+class ServiceTool(PrivateTool, ServiceSettings):
+    """A tool on the service, with the constructor words that every class of this package has.
+
+    Failures are told to the model (`handle_tool_error`, `handle_validation_error`) unless these
+    are set to False, which raises `ToolException` or pydantic's error instead.
+    """
+
+    response_format: Literal["content", "content_and_artifact"] = "content_and_artifact"
+    handle_tool_error: Any = True
+
+    max_result_chars: Annotated[int, number(1, whole=True, text=True)] = 100_000
+    """The most characters of a result that a model is given; the artifact is whole."""
+
+    _shared: ServiceToolkit | None = PrivateAttr(default=None)
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if "args_schema" not in self.model_fields_set:
+            self.__dict__["args_schema"] = self._arguments()
+        if "handle_validation_error" not in self.model_fields_set:
+            self.__dict__["handle_validation_error"] = partial(explain, self.args_schema)
+        return self
+
+    def _arguments(self) -> Any:
+        """The schema of the arguments, which may depend on the settings."""
+        return self.args_schema
+
+    @abstractmethod
+    def _job(self, *args: Any, **kwargs: Any) -> Job:
+        """The call that a run's config and the checked arguments ask for."""
+
+    def run(self, tool_input: Any, *args: Any, **kwargs: Any) -> Any:
+        """As of every LangChain tool."""
+        self._refuse_settings(kwargs)
+        return super().run(_bounded(tool_input), *args, **kwargs)
+
+    async def arun(self, tool_input: Any, *args: Any, **kwargs: Any) -> Any:
+        """As of every LangChain tool."""
+        self._refuse_settings(kwargs)
+        return await super().arun(_bounded(tool_input), *args, **kwargs)
+
+    def _refuse_settings(self, words: dict[str, Any]) -> None:
+        """LangChain tells callbacks all words of a call, and these may be a key or a header."""
+        taken = sorted(words.keys() & ServiceSettings.model_fields.keys())
+        if taken:
+            words.clear()  # they would stand in the frames of the error
+            raise SvcRequestError(
+                f"A call of {self.name} takes no {taken[0]!r}: it is set where the tool is made"
+            )
+
+    # LangChain looks at the annotation, which must be this; adapters to others leave config out.
+    def _run(self, *texts: str, config: RunnableConfig = None, **given: Any) -> Told:  # type: ignore[assignment]
+        with self._told():
+            job = self._job(config or {}, **self._named(texts, given))
+            (answer,) = self._pieces(job.call)
+            return self._within_bound(job.process(answer))
+
+    async def _arun(self, *texts: str, config: RunnableConfig = None, **given: Any) -> Told:  # type: ignore[assignment]
+        with self._told():
+            job = self._job(config or {}, **self._named(texts, given))
+            (answer,) = [answer async for answer in self._apieces(job.call)]
+            told = await read(job.call.received, job.call.until, job.process, answer)
+            return self._within_bound(told)
+
+    def _within_bound(self, told: Told) -> Told:
+        text, artifact = told
+        if len(text) <= self.max_result_chars:
+            return told
+        end = text.rfind("\n", 0, self.max_result_chars)  # a line is told whole or not at all
+        end = self.max_result_chars if end <= 0 else end
+        note = f"[{len(text) - end:,} more characters of this result are left out here]"
+        return f"{text[:end]}\n{note}", artifact
+
+    def _named(self, texts: tuple[str, ...], given: dict[str, Any]) -> dict[str, Any]:
+        """The arguments by name: LangChain hands on an input that is one text as it came."""
+        if not texts:
+            return given
+        schema: Any = self.args_schema
+        first = next(iter(schema.model_fields))
+        return dict(schema.model_validate({first: texts[0]}))
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Makes of an error of this package a text that a model can act on.
+
+        The error leaves its frames behind, since they have the patient's record.
+        """
+        try:
+            yield
+        except SvcRequestError as error:
+            raise ToolException(f"Nothing was sent: {error}") from error.with_traceback(None)
+        except SvcError as error:
+            later = " It may work later." if error.is_retryable else ""
+            raise ToolException(
+                f"{self.name} gave no answer: {str(error).rstrip('.')}. "
+                f"Nothing is known from this call.{later}"
+            ) from error.with_traceback(None)
+
+    def share(self, toolkit: ServiceToolkit) -> None:
+        """Use this toolkit's connections from now on; it closes them."""
+        self._shared = toolkit
+
+    def _connected(self, url: str) -> Connections:
+        if self._shared is None:
+            return super()._connected(url)
+        return self._shared._connected(url)  # noqa: SLF001  # the same package
+
+    def __copy__(self) -> Self:
+        made = super().__copy__()
+        made._shared = None  # a copy may be given another route  # noqa: SLF001  # our own class
+        return made
+
+
+_DEEPEST = 8  # no schema of a tool goes half as deep
+_MOST_BITS = 1024  # of an integer, as many as the largest float has
+
+
+def _bounded(value: Any, depth: int = _DEEPEST) -> Any:
+    """What a model gave, with what no tool takes cut off.
+
+    LangChain writes an input out for traces before it checks it, and that fails for lists in
+    lists without end and for integers of thousands of digits.
+    """
+    if isinstance(value, dict):
+        return {k: _bounded(held, depth - 1) for k, held in value.items()} if depth else "..."
+    if isinstance(value, list):
+        return [_bounded(held, depth - 1) for held in value] if depth else "..."
+    large = isinstance(value, int) and value.bit_length() > _MOST_BITS
+    return math.inf if large else value
+
+
+class ServiceToolkit(Constructed, BaseToolkit, ServiceSettings):
+    """Tools over one set of connections, with the settings of the toolkit."""
+
+    def _make(self, kind: Callable[..., ServiceTool], **own: Any) -> ServiceTool:
+        """A tool of this kind: what both have a word for is handed on."""
+        self._refuse_lost()  # a tool without its patient would ask the model for one
+        words = {
+            name: getattr(self, name)
+            for name in type(self).model_fields
+            if name in kind.model_fields  # type: ignore[attr-defined]  # a class of ours
+        }
+        tool = kind(**words, **own)
+        tool.share(self)
+        return tool
+
+
+def selection(names: Sequence[str]) -> BeforeValidator:
+    """Accepts names of tools, one or several, and gives them in the order of `names`."""
+
+    def check(value: Any) -> tuple[str, ...] | None:
+        if value is None:
+            return None
+        chosen = [value] if isinstance(value, str) else value
+        if not isinstance(chosen, (list, tuple, set, frozenset)) or not chosen:
+            raise ValueError(f"must be a list of names of tools, not {shown(value)}")
+        for name in chosen:
+            if name not in names:
+                raise ValueError(
+                    f"there is no tool {shown(name)}; {did_you_mean(str(name), names)}"
+                )
+        return tuple(name for name in names if name in chosen)
+
+    return BeforeValidator(check)
+
+
+_SAID = {
+    "missing": "is required",
+    "string_type": "must be a text",
+    "string_unicode": "must be a text, without lone surrogates",
+    "tuple_type": "must be a list",
+    "model_type": "must be an object",
+    "model_attributes_type": "must be an object",
+}
+_MOST_PROBLEMS = 10
+
+
+def explain(schema: Any, error: Any) -> str:
+    """What is wrong with a call's arguments, for the model: fields and bounds, never values."""
+    if not isinstance(error, ValidationError):  # of pydantic's first version
+        return "The arguments do not fit. Nothing was sent."
+    problems: list[str] = []
+    for found in error.errors(include_url=False, include_context=False, include_input=False):
+        if found["type"] == "extra_forbidden":
+            problems.append("there is an argument or field that the tool does not have")
+            continue
+        place = ".".join(map(str, found["loc"])) or "the arguments"
+        said = _SAID.get(found["type"], found["msg"].removeprefix("Value error, "))
+        problems.append(f"{place}: {said}")
+    wrong = "; ".join(dict.fromkeys(problems[:_MOST_PROBLEMS]))
+    known = ", ".join(getattr(schema, "model_fields", ())) or "none"
+    return f"Nothing was sent, because {wrong}. The arguments are: {known}."
+
+
+def moment(call: Call[Any]) -> str:
+    """The present in UTC as ISO 8601."""
+    return datetime.fromtimestamp(call.wall(), timezone.utc).isoformat(timespec="milliseconds")
+
+
+def request_id(call: Call[Any]) -> str | None:
+    """The service's id of a request, unless it holds what was sent."""
+    request = call.request
+    given = call.head.headers.get("x-request-id") if call.head else None
+    return safe_label(given, secrets=request.secrets, private=request.private)
