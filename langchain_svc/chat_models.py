@@ -79,7 +79,7 @@ class ChatSvc(TokenCounts, Binding, ImageInputs):
     """A chat model on the service's v1 interface.
 
     Every way of calling a LangChain chat model works: `invoke`, `stream`, `batch`, their
-    asynchronous twins, `stream_events`. Answers always carry `usage_metadata`, and
+    async versions, `stream_events`. Answers always carry `usage_metadata`, and
     `response_metadata` with `model_name`, `finish_reason`, `id`, `rate_limit` and
     `usage_source` ("service" or "estimated").
 
@@ -349,7 +349,7 @@ class ChatSvc(TokenCounts, Binding, ImageInputs):
         return list(models)
 
     async def alist_models(self) -> list[ListedModel]:
-        """The asynchronous twin of `list_models`."""
+        """The async version of `list_models`."""
         (models,) = [models async for models in self._apieces(self._listing())]
         return list(models)
 

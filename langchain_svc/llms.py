@@ -34,7 +34,7 @@ from .config import GENERAL
 class SvcLLM(TokenCounts, PrivateLLM, GeneralSettings):
     """A text model on the service's general interface: a text in, a text out.
 
-    `invoke`, `stream`, `batch` and their asynchronous twins work as for any LangChain LLM. Each
+    `invoke`, `stream`, `batch` and their async versions work as for any LangChain LLM. Each
     generation carries `generation_info` with `model_name`, `model_provider`, `total_tokens`,
     `usage_source` ("service" or "estimated") and what else came: `timestamp`, `request_id`,
     `rate_limit`. The service sends one number of tokens, which is not split by guess.
@@ -135,7 +135,7 @@ class SvcLLM(TokenCounts, PrivateLLM, GeneralSettings):
         return_exceptions: bool = False,
         **kwargs: Any,
     ) -> list[str]:
-        """The asynchronous twin of `batch`."""
+        """The async version of `batch`."""
         abatch = super(BaseLLM, self).abatch
         return await abatch(inputs, config, return_exceptions=return_exceptions, **kwargs)
 
@@ -216,7 +216,7 @@ class SvcLLM(TokenCounts, PrivateLLM, GeneralSettings):
         return list(models)
 
     async def alist_models(self) -> list[general.GeneralModel]:
-        """The asynchronous twin of `list_models`."""
+        """The async version of `list_models`."""
         (models,) = [models async for models in self._apieces(self._listing())]
         return list(models)
 

@@ -134,7 +134,7 @@ class ImageInputs(VisionSettings):
     async def _ain_words(
         self, messages: Sequence[BaseMessage], limits: Limits
     ) -> Sequence[BaseMessage]:
-        """The asynchronous twin of `_in_words`; several images are described at once."""
+        """The async version of `_in_words`; several images are described at once."""
         if self.image_inputs != "describe":
             return messages
         gallery = Gallery(messages, self.images)
@@ -160,7 +160,7 @@ class ImageInputs(VisionSettings):
             return self.images.describe(handle, reading.text)
 
     async def _adescribed(self, handle: str, place: Place, call: Call[Any]) -> str:
-        """The asynchronous twin of `_described`."""
+        """The async version of `_described`."""
         claim, mine = self.images.claims.take(handle)
         while not mine and await claim.await_(_left(call)):
             if known := self.images.description(handle):

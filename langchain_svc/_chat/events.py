@@ -36,7 +36,7 @@ def tell(run: CallbackManagerForLLMRun | None, name: str, data: Mapping[str, Any
 async def atell(
     run: AsyncCallbackManagerForLLMRun | None, name: str, data: Mapping[str, Any]
 ) -> None:
-    """The asynchronous twin of `tell`."""
+    """The async version of `tell`."""
     config = None
     if run is not None:
         manager = AsyncCallbackManager(run.handlers, parent_run_id=run.run_id)

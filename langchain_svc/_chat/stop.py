@@ -18,7 +18,7 @@ class StopCutter:
         self.hit = False
 
     def feed(self, text: str) -> str:
-        """What may be handed on."""
+        """What may be yielded."""
         if not self._stops:
             return text
         if self.hit:

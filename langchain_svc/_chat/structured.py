@@ -26,7 +26,7 @@ from .._wire.v1 import is_cut
 from ..errors import SvcOutputError, SvcRequestError
 from .messages import unguarded
 
-# Where a stream's last chunk carries the checked answer, if what had been handed on differs.
+# Where a stream's last chunk carries the checked answer, if what was yielded before differs.
 CHECKED = "svc_checked_answer"
 _ANY_OBJECT: dict[str, Any] = {"type": "object"}
 

@@ -1,6 +1,6 @@
 """Findings about how somebody lives, which a third party seldom needs; and what else to leave out.
 
-Rests on the category `sdoh` of US Core and its kin of the Gravity project, on ICD-10's Z55 to Z65
+Rests on the category `sdoh` of US Core and those of the Gravity project, on ICD-10's Z55 to Z65
 (socioeconomic and psychosocial circumstances), and on SNOMED CT for the findings that synthetic
 and real records hold among conditions. Stress and misuse of substances are health: they are taken.
 """

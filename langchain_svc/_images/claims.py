@@ -28,7 +28,7 @@ class Claim:
         return bool(wait([self._over], seconds).done)
 
     async def await_(self, seconds: float | None) -> bool:
-        """The asynchronous twin of `wait`."""
+        """The async version of `wait`."""
         over = asyncio.wrap_future(self._over)
         try:
             done, _ = await asyncio.wait([over], timeout=seconds)

@@ -107,15 +107,7 @@ def read_kind(source: bytes | bytearray | Dataset) -> tuple[str, str]:
     """
     if not isinstance(source, Dataset):
         source = read_elements(bytes(source), tags_of(("Modality", "BodyPartExamined")))
-    return _code(source, "Modality"), _code(source, "BodyPartExamined")
-
-
-def _code(header: Dataset, name: str) -> str:
-    """A short text, without the check by pydicom, which logs a value that is no code."""
-    held = header.get_item(name) if name in header else None
-    value: Any = None if held is None else held.value
-    text = value.decode("ascii", "replace") if isinstance(value, bytes) else str(value or "")
-    return text.upper().strip(" \0")
+    return _text(source, "Modality"), _text(source, "BodyPartExamined")
 
 
 def _inflated(data: bytes) -> bytes:

@@ -176,7 +176,7 @@ class Backend(httpcore.NetworkBackend):
 
 
 class AsyncStream(httpcore.AsyncNetworkStream):
-    """The asynchronous twin of `Stream`."""
+    """The async version of `Stream`."""
 
     def __init__(self, stream: httpcore.AsyncNetworkStream, home: AsyncBackend) -> None:
         self._stream = stream
@@ -218,7 +218,7 @@ class AsyncStream(httpcore.AsyncNetworkStream):
 
 
 class AsyncBackend(httpcore.AsyncNetworkBackend):
-    """The asynchronous twin of `Backend`."""
+    """The async version of `Backend`."""
 
     closed = False
 

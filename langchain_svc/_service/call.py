@@ -105,7 +105,7 @@ class Reader(Protocol, Generic[T]):
     secrets: tuple[str, ...]  # keys, which a service may repeat and nobody may see
     fault: str | None  # why the answer cannot be taken
     error: Any  # an error object that stood in the answer
-    delivered: bool  # a piece has been handed on
+    delivered: bool  # a piece has been yielded
     complete: bool  # the whole answer is here, whatever may follow
     ended: bool  # nothing can follow
     whole: bool  # there is one piece, at the end, so that every byte counts as content

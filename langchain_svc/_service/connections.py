@@ -69,7 +69,7 @@ class Transport(httpx.HTTPTransport):
 
 
 class AsyncTransport(httpx.AsyncHTTPTransport):
-    """The asynchronous twin of `Transport`; one of several that share the calls of a loop."""
+    """The async version of `Transport`; one of several that share the calls of a loop."""
 
     def __init__(self, url: str, proxy: str | None) -> None:
         # `Shards` lets no more calls in than there may be connections.

@@ -7,7 +7,7 @@ limits and error mapping exist once and are tested without a network or a clock.
 
 Rules:
 - A try is repeated after lost connections, timeouts and the statuses that come and go, at most
-  `max_retries` times, and never after a piece of the answer was handed on.
+  `max_retries` times, and never after a piece of the answer was yielded.
 - The service's own word on when to come back goes before our backoff. A wait that would pass
   `max_retry_wait` or the deadline is not begun: the error says when to come back.
 - The same bytes are sent on every try.
@@ -157,7 +157,7 @@ def _attempt(call: Call[Any], reader: Reader[Any]) -> Generator[Any, Reply, _Fai
 def _receive(
     call: Call[Any], reader: Reader[Any], body: BodyReader, patience: Patience
 ) -> Generator[Any, Reply, Lost | None]:
-    """Hands on pieces until the body ends; returns how it was lost, if it was."""
+    """Yields pieces until the body ends; returns how it was lost, if it was."""
     call.received = 0
     content_due = call.clock() + _TIMEOUTS_WITHOUT_CONTENT * patience
     while reader.fault is None:

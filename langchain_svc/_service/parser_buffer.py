@@ -1,7 +1,7 @@
-"""What has come from the network and was not handed on yet, by a look into httpcore's parser.
+"""What has come from the network and was not yielded yet, by a look into httpcore's parser.
 
 httpcore shows none of it, so this follows private names and finds nothing where they change: then
-each HTTP chunk is handed on by itself, and a connection is used again whatever it still holds.
+each HTTP chunk is yielded by itself, and a connection is used again whatever it still holds.
 """
 
 from __future__ import annotations

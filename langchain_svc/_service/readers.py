@@ -23,7 +23,7 @@ class TextReader:
 
     Args:
         merge: Make one piece of the events that came in one network read. It never waits for
-            more; it only hands on together what is there together.
+            more; it only yields together what is there together.
         strict_end: See `StreamDecoder`.
     """
 
@@ -44,15 +44,15 @@ class TextReader:
         self.decoder = StreamDecoder(label, strict_end=self._strict_end)
 
     def feed(self, data: bytes) -> list[str]:
-        return self._hand_on(self.decoder.feed(data))
+        return self._yielded(self.decoder.feed(data))
 
     def finish(self) -> list[str]:
-        texts = self._hand_on(self.decoder.finish(), last=True)
+        texts = self._yielded(self.decoder.finish(), last=True)
         reason = self.decoder.seen.finish_reason
         self._empty = not self._texts and reason not in _EMPTY_REASONS
         return texts
 
-    def _hand_on(self, texts: list[str], *, last: bool = False) -> list[str]:
+    def _yielded(self, texts: list[str], *, last: bool = False) -> list[str]:
         if len(texts) > 1 and self._merge:
             texts = ["".join(texts)]
         clean = [*map(self._redactor.feed, texts), *([self._redactor.finish()] if last else ())]
@@ -91,7 +91,7 @@ class TextReader:
 
     @property
     def text(self) -> str:
-        """All text handed on so far."""
+        """All text yielded so far."""
         return "".join(self._texts)
 
     def failure(self, message: str, lost: Lost | None) -> errors.SvcError:

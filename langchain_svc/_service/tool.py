@@ -118,7 +118,7 @@ class ServiceTool(PrivateTool, ServiceSettings):
         return f"{text[:end]}\n{note}", artifact
 
     def _named(self, texts: tuple[str, ...], given: dict[str, Any]) -> dict[str, Any]:
-        """The arguments by name: LangChain hands on an input that is one text as it came."""
+        """The arguments by name: LangChain passes an input that is one text on unchanged."""
         if not texts:
             return given
         schema: Any = self.args_schema
@@ -179,7 +179,7 @@ class ServiceToolkit(Constructed, BaseToolkit, ServiceSettings):
     """Tools over one set of connections, with the settings of the toolkit."""
 
     def _make(self, kind: Callable[..., ServiceTool], **own: Any) -> ServiceTool:
-        """A tool of this kind: what both have a word for is handed on."""
+        """A tool of this kind: what both have a parameter for is passed on."""
         self._refuse_lost()  # a tool without its patient would ask the model for one
         words = {
             name: getattr(self, name)

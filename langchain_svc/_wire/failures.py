@@ -41,7 +41,7 @@ _OVERFLOW_CODES = frozenset({"context_length_exceeded", "context_window_exceeded
 TRANSIENT = frozenset({408, 429, 500, 502, 503, 504})
 # Those among them that show the service in trouble; 429 comes from one that is well.
 TROUBLE = TRANSIENT - {429}
-# Failures of the service that another try cannot mend: Not Implemented, HTTP Version Not Supported.
+# Failures of the service that another try cannot fix: Not Implemented, HTTP Version Not Supported.
 _LASTING = frozenset({501, 505})
 
 

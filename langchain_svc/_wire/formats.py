@@ -2,7 +2,7 @@
 
 Every decoder has `feed(data)` and `finish()`, which return the texts that became complete, and
 notes everything else (ids, counts, the end mark, a fault) in one shared `Seen`. None raises: what
-arrived before a fault is handed on first.
+arrived before a fault is yielded first.
 
 Theory: server-sent events and newline-delimited JSON are cut into lines, which end at CR, LF or
 CRLF only; a line is complete before it is decoded, so a cut inside a character or a number does
@@ -367,7 +367,7 @@ def _error_value(data: bytes) -> Any:
     return value.get("error", value) if isinstance(value, Mapping) else value
 
 
-def mend_surrogates(texts: Iterable[str], held: str) -> tuple[list[str], str]:
+def join_surrogates(texts: Iterable[str], held: str) -> tuple[list[str], str]:
     """Joins surrogate halves that were cut apart; a high half at the end is held back."""
     text = held + "".join(texts)
     held = ""

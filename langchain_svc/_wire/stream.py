@@ -98,7 +98,7 @@ class StreamDecoder:
         if not self._halves:
             self._halves = any(not t.isascii() and _has_half(t) for t in texts)
         if self._halves:
-            texts, self._half = formats.mend_surrogates(texts, self._half)
+            texts, self._half = formats.join_surrogates(texts, self._half)
             if final and self._half:
                 texts.append("\ufffd")
         return texts

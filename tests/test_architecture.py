@@ -1,0 +1,24 @@
+"""What the map says of the house, held against the house."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "docs" / "architecture.md", ROOT / "CONTRIBUTING.md"]
+PLACES = ("langchain_svc", ".", "docs")
+
+
+def test_the_picture_is_what_the_imports_say():
+    subprocess.run([sys.executable, ROOT / "docs" / "floors.py", "--check"], check=True)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_file_that_the_map_names_is_there(page):
+    named = set(re.findall(r"`((?:[\w.]+/)*[\w.]+(?:/|\.py))`", page.read_text("utf-8")))
+    assert len(named) > 5
+    missing = [name for name in named if not any((ROOT / at / name).exists() for at in PLACES)]
+    assert not missing
