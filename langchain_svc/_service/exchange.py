@@ -11,9 +11,10 @@ Rules:
 - The service's own word on when to come back goes before our backoff. A wait that would pass
   `max_retry_wait` or the deadline is not begun: the error says when to come back.
 - The same bytes are sent on every try.
-- A retry after a failure of the service takes a token of `budget.py`. Without one it is left out:
-  its pause counts and nothing is sent, so that the call ends when its retries would have ended.
-- While a service is down, a call goes on for `outage_wait` seconds after its first failure.
+- A retry after a failure of the service takes a token of `retry_budget.py`. Without one it is
+  left out: its pause counts and nothing is sent, so that the call ends when its retries would have.
+- While a service is down, a call goes on for `outage_wait` seconds after its first failure. Its
+  last try, at the end of that time, needs no token.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ def converse(call: Call[Any]) -> Conversation:
     tries = _Tries(call)
     try:
         while True:
-            sent = failure is None or not failure.of_service or call.budget.take(call.clock())
+            free = failure is None or not failure.of_service or tries.last
+            sent = free or call.budget.take(call.clock())
             if sent:
                 call.retries += failure is not None
                 call.reader = reader = call.new_reader()
@@ -89,6 +91,7 @@ class _Tries:
         self._looked = call.clock()
         self._until = float("-inf")  # when an outage has been waited for long enough
         self._down = False
+        self.last = False  # the next try ends the wait for an outage; it is sent in any case
 
     def pause(self, failure: _Failure, *, sent: bool) -> float | None:
         """Seconds until the next try, or None to give up."""
@@ -102,10 +105,13 @@ class _Tries:
         backoff = min(_LONGEST_BACKOFF, _FIRST_BACKOFF * 2 ** min(self._pauses, 9))
         # A tenth of jitter keeps the callers that were told the same moment from meeting again.
         pause = backoff * call.jitter() if asked is None else asked * (1 + 0.1 * call.jitter())
-        due = now + pause
-        patient = self._pauses < call.limits.max_retries or (self._down and due <= self._until)
+        self.last = self._down and asked is None and now < self._until < now + pause
+        if self.last:
+            pause = self._until - now
+        waits = self._down and now + pause <= self._until
+        patient = self._pauses < call.limits.max_retries or waits or self.last
         self._pauses += 1
-        return pause if failure.again and patient and due < call.until else None
+        return pause if failure.again and patient and now + pause < call.until else None
 
     def _look(self, failure: _Failure, now: float, *, sent: bool) -> None:
         """Notes whether the service is down: it answered nobody, or the budget is used up."""
