@@ -205,7 +205,7 @@ def _read_dicom(path: Path) -> bytes | None:
 def _extra(module: str) -> Any:
     """A module of ours that needs the extra."""
     try:
-        return import_module(f"{__package__}._dicom.{module}")
+        return import_module(f"{__package__}._images.dicom_{module}")
     except ImportError:
         raise ImportError(
             "DICOM needs pydicom, numpy and Pillow: pip install 'langchain-svc[dicom]'"

@@ -646,7 +646,7 @@ def test_missing_files_and_bad_options(tmp_path):
 
 
 def test_without_the_extra_the_error_says_how_to_get_it(monkeypatch):
-    for name in [name for name in sys.modules if name.startswith("langchain_svc._dicom")]:
+    for name in [name for name in sys.modules if name.startswith("langchain_svc._images.dicom")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "pydicom", None)
     with pytest.raises(ImportError, match=r"langchain-svc\[dicom\]"):
