@@ -78,7 +78,7 @@ def to_wire(
     Raises:
         SvcRequestError: A message cannot be said in text, or nothing is left to send.
     """
-    said = _Said(messages, system_role, tool_format, mark, omit_images=omit_images)
+    said = _Said(messages, tool_format, mark, omit_images=omit_images)
     parts = list(said.parts())
     if not any(text for _, text in parts):
         raise SvcRequestError("There is nothing to send: no message holds any text")
@@ -169,14 +169,12 @@ class _Said:
     def __init__(
         self,
         messages: Sequence[BaseMessage],
-        system_role: SystemRole,
         tool_format: Format,
         mark: str,
         *,
         omit_images: bool,
     ) -> None:
         self._messages = messages
-        self._system_role = system_role
         self._format = tool_format
         self._mark = mark
         self._omit_images = omit_images

@@ -41,7 +41,7 @@ from .cues import (
     is_remark,
     is_tied,
 )
-from .sentences import sentences
+from .sentences import LIST_MARK, sentences
 
 WITHHELD = (
     "[a sentence that repeats the patient's record was withheld; the program's artifact has it]"
@@ -61,7 +61,7 @@ def without_echo(text: str, repeats: Callable[[str, str], bool]) -> str:
     begins = True  # whether a piece begins a line
     for piece in sentences(text):
         body = piece.rstrip()
-        mark = _ITEM.match(body) if begins else None
+        mark = LIST_MARK.match(body) if begins else None
         if begins and not mark:
             lead = ""
         begins = "\n" in piece
@@ -76,9 +76,6 @@ def without_echo(text: str, repeats: Callable[[str, str], bool]) -> str:
         if body.endswith(":"):
             lead = body[-_BEFORE:]
     return "".join(shown)
-
-
-_ITEM = re.compile(r"\s*(?:[-*•–]|\d{1,2}[.)])\s+")
 
 
 # -- what a record would be quoted by --------------------------------------------------------------

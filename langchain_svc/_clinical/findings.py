@@ -15,6 +15,7 @@ from typing import Any
 
 from .._wire.medical import inline, opened, plain
 from .._wire.v1 import UnreadableError
+from .sentences import LIST_MARK
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,6 @@ _OF_URGENCY = {"level": "urgency", "category": "urgency", "value": "urgency"}
 _OTHERS = frozenset({"patient", "patientcontext", "request", "input", "images", "usage"})
 _DEEPEST = 12
 _SCORE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(?:%|/\s*(?:100|10|1))?\s*")
-_BULLET = re.compile(r"\s*(?:[-*•–]|\d{1,2}[.)])\s+")
 
 
 def read_findings(raw: Any) -> Findings:
@@ -124,7 +124,7 @@ def _score(value: Any) -> float | None:
 def _advice(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         lines = value.splitlines()
-        value = [_BULLET.sub("", one, count=1) for one in lines] if len(lines) > 1 else lines
+        value = [LIST_MARK.sub("", one, count=1) for one in lines] if len(lines) > 1 else lines
     for one in value if isinstance(value, list) else [value]:
         text = inline(one)
         if text:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+LIST_MARK = re.compile(r"\s*(?:[-*•–]|\d{1,2}[.)])\s+")
+"""What an item of a list begins with."""
+
 _BREAK = re.compile(
     r"\n\s*"  # a line is never joined with the next one
     r"|(?<![.!?])[.!?]+[\"'”’)\]]{0,3}[ \t]+(?=\S)"

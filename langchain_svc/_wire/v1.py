@@ -16,7 +16,6 @@ MODELS_PATH = "/models"
 _BOM = b"\xef\xbb\xbf"
 # v1-api.md, section 2: the bounds of a chat completion request.
 LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE = 0.0, 2.0
-DEFAULT_MAX_TOKENS = 2000
 # Section 1: the documented models and how many tokens they take ("128K" read as 128,000).
 WINDOWS = {
     "svc-turbo": 128_000,

@@ -114,18 +114,6 @@ def without_edges(text: str) -> str:
 
 
 _KEY = re.compile(r"<(?P<key>[A-Za-z_][\w.-]*)>")
-_OLD_HEAD = re.compile(r"\s*<tool_name>\s*(?P<name>[^<]{1,80}?)\s*</tool_name>\s*<parameters>")
-
-
-def old_invoke(c: Cursor) -> list[Raw] | None:
-    """`<invoke><tool_name>…</tool_name><parameters><key>…</key></parameters></invoke>`."""
-    head = c.match(_OLD_HEAD)
-    if not head:
-        return None
-    arguments, fault, whole = _children(c, "parameters")
-    c.space()
-    c.take("</invoke>")
-    return [Raw(head["name"], arguments, fault, texts=True, whole=whole)]
 
 
 def own_element(c: Cursor, name: str, prefix: str = "") -> list[Raw] | None:
