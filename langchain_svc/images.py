@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 from ._forks import new_lock
 from ._images.addresses import check_address
 from ._images.claims import Claims
+from ._images.headers import MIME_TYPES, ImageError, ImageHeader, decode_base64, read_image_header
 from ._images.metadata import without_metadata
-from ._images.pictures import MIME_TYPES, Look, PictureError, decode, look
 from ._privacy.safe_errors import shown
 from .dicom import MARKED, DicomImage, as_dicom, draw, is_dicom
 from .errors import SvcRequestError
@@ -278,15 +278,15 @@ class ImageStore:
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, _lock=new_lock())
 
-    def look(self, data: bytes) -> Look:
+    def look(self, data: bytes) -> ImageHeader:
         """What an image's bytes are, within this store's limits.
 
         Raises:
-            PictureError: They are no image, or one that is too large.
+            ImageError: They are no image, or one that is too large.
         """
         if len(data) > self.max_image_bytes:
-            raise PictureError(f"it has more than {self.max_image_bytes:,} bytes (max_image_bytes)")
-        return look(data, self.max_pixels)
+            raise ImageError(f"it has more than {self.max_image_bytes:,} bytes (max_image_bytes)")
+        return read_image_header(data, self.max_pixels)
 
     def _read(self, image: Any) -> tuple[str | None, bytes]:
         """The address or the bytes of what the application gave."""
@@ -300,7 +300,7 @@ class ImageStore:
             return self._read_text(image.strip())
         if type(image).__module__.startswith("PIL."):
             return None, self._as_png(image)
-        raise PictureError(
+        raise ImageError(
             "it must be a path, bytes, a PIL image, a data URI, base64 or an http(s) address, "
             f"not {shown(image)}"
         )
@@ -312,11 +312,11 @@ class ImageStore:
         if not start.startswith("data:") and _is_file(text):
             return None, self._read_file(Path(text))
         try:
-            return None, decode(text, self.max_image_bytes)
-        except PictureError as error:
+            return None, decode_base64(text, self.max_image_bytes)
+        except ImageError as error:
             if start.startswith("data:"):
                 raise
-            raise PictureError(f"there is no such file, and as base64 {error}") from None
+            raise ImageError(f"there is no such file, and as base64 {error}") from None
 
     def _read_file(self, path: Path) -> bytes:
         try:
@@ -326,11 +326,11 @@ class ImageStore:
                 file.seek(0)
                 return file.read(self.max_image_bytes + 1)
         except OSError as error:
-            raise PictureError(f"the file cannot be read: {error.strerror}") from None
+            raise ImageError(f"the file cannot be read: {error.strerror}") from None
 
     def _as_png(self, image: Image) -> bytes:
         if image.width * image.height > self.max_pixels:
-            raise PictureError(f"it has more than {self.max_pixels:,} pixels (max_pixels)")
+            raise ImageError(f"it has more than {self.max_pixels:,} pixels (max_pixels)")
         file = BytesIO()
         kept = image if image.mode in _PNG_MODES else image.convert("RGB")
         kept.save(file, "PNG")
@@ -364,7 +364,7 @@ class ImageStore:
         while count >= self.max_images or held + size > self.max_bytes:
             oldest = next(passing, None)
             if oldest is None:
-                raise PictureError(
+                raise ImageError(
                     f"the store is full ({count} images, {held:,} bytes): remove() some"
                 )
             dropped.append(oldest.handle)
@@ -374,7 +374,7 @@ class ImageStore:
 
 
 def _stored(
-    data: bytes, seen: Look, *, label: str, generated: bool = False, quoted: bool = False
+    data: bytes, seen: ImageHeader, *, label: str, generated: bool = False, quoted: bool = False
 ) -> StoredImage:
     return StoredImage(
         "",
