@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from ._images.headers import ImageError
+from ._images import ImageError
 from .errors import SvcRequestError
 
 if TYPE_CHECKING:
@@ -238,7 +238,7 @@ def kind_of(image: DicomImage) -> tuple[str, str]:
         ImageError: The file cannot be read.
         ImportError: The extra `dicom` is not installed.
     """
-    from ._images.dicom_header import read_kind  # noqa: PLC0415  # an extra
+    from ._images import read_kind  # noqa: PLC0415  # an extra
 
     source = image.source
     return read_kind(_read_file(source) if isinstance(source, Path) else source)

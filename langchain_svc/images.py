@@ -19,11 +19,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ._forks import new_lock
-from ._images.addresses import check_address
-from ._images.claims import Claims
-from ._images.headers import MIME_TYPES, ImageError, ImageHeader, decode_base64, read_image_header
-from ._images.metadata import without_metadata
-from ._privacy.safe_errors import shown
+from ._images import (
+    MIME_TYPES,
+    Claims,
+    ImageError,
+    ImageHeader,
+    check_address,
+    decode_base64,
+    read_image_header,
+    without_metadata,
+)
+from ._privacy import shown
 from .dicom import MARKED, DicomImage, as_dicom, draw, is_dicom
 from .errors import SvcRequestError
 
@@ -31,7 +37,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
     from pydicom import Dataset
 
-    from ._images.sheet import Sheet
+    from ._images import Sheet
 else:
     Image = Dataset = Sheet = Any  # hints are read at run time too, and Pillow may not be installed
 
@@ -243,7 +249,7 @@ class ImageStore:
             SvcRequestError: There is no image of such a handle.
             ImportError: Pillow is not installed.
         """
-        from ._images.sheet import draw_sheet  # noqa: PLC0415  # Pillow is optional
+        from ._images import draw_sheet  # noqa: PLC0415  # Pillow is optional
 
         made = draw_sheet([self.get(handle) for handle in handles] or list(self))
         if path is not None:

@@ -16,17 +16,29 @@ from langchain_core.tools import ToolException
 from langchain_core.utils import from_env
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from ._images import endpoints
-from ._images.addresses import AddressError, check_address
-from ._images.endpoints import Quality, Size, Task
-from ._images.headers import ImageError, decode_base64
-from ._images.metadata import without_metadata
-from ._service.call import Call
-from ._service.general import GeneralSettings
-from ._service.readers import WholeReader
-from ._service.settings import number
-from ._service.tool import Job, ServiceTool, Told, moment, request_id
-from ._service.vision import VisionSettings
+from ._images import (
+    AddressError,
+    ImageError,
+    Quality,
+    Size,
+    Task,
+    check_address,
+    decode_base64,
+    endpoints,
+    without_metadata,
+)
+from ._service import (
+    Call,
+    GeneralSettings,
+    Job,
+    ServiceTool,
+    Told,
+    VisionSettings,
+    WholeReader,
+    moment,
+    number,
+    request_id,
+)
 from ._wire import general
 from .config import ENV_BASE_URL_V1, GENERAL, V1
 from .errors import SvcRequestError

@@ -21,17 +21,15 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from pydantic import model_validator
 from typing_extensions import Self
 
-from .._images.addresses import check_address
-from .._images.headers import decode_base64
-from .._privacy.safe_errors import shown
-from .._service.bounded_gather import gather
-from .._service.vision import VisionSettings
+from .._images import check_address, decode_base64
+from .._privacy import shown
+from .._service import VisionSettings, gather
 from ..errors import SvcError, SvcRequestError
 from ..images import ImageStore, StoredImage
 from .messages import DESCRIBED_IMAGE, to_wire
 
 if TYPE_CHECKING:
-    from .._service.call import Call, Limits
+    from .._service import Call, Limits
 
 _AT_ONCE = 4
 _NOT_YET = "(not described yet)"

@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from .._wire.general import read_success
-from .._wire.v1 import UnreadableError, dump
+from .._wire import UnreadableError, dump, read_success
 from .headers import ImageError, read_image_header
 
 GENERATE_PATH = "/images/generate"  # on the v1 interface

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from .._images.endpoints import VISION_PATH, ImageAnalysis, Task, read_analysis, vision_body
+from .._images import VISION_PATH, ImageAnalysis, Task, read_analysis, vision_body
 from ..config import GENERAL
 from ..images import ImageStore
 from .general import GeneralSettings
