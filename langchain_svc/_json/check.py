@@ -1,8 +1,8 @@
 """Strict validation: JSON Schema as Pydantic, TypedDicts and people write it.
 
 Each keyword has one small function in a table; an unknown keyword, a reference that leads
-nowhere, or a keyword whose value makes no sense asserts nothing. `format`, `default` and the
-conditional keywords assert nothing, either.
+nowhere, or a keyword whose value makes no sense asserts nothing. Nor do `format`, `not`,
+`propertyNames` and the conditional keywords.
 """
 
 from __future__ import annotations
@@ -196,11 +196,6 @@ def _plain_type(member: Any) -> str:
     return name if isinstance(name, str) else ""
 
 
-def _not(it: _Asked) -> Iterator[str]:
-    if not it.checker.check(it.value, it.asserted, it.path):
-        yield f"{it.path}: {show(it.value)} is not allowed here"
-
-
 # -- numbers and strings --------------------------------------------------------------------------
 
 
@@ -290,7 +285,7 @@ def item_schema(schema: Schema, at: int) -> Any:
     """The schema of an array's item, in the old and the new way of writing tuples."""
     first, rest = schema.get("prefixItems"), schema.get("items", True)
     if isinstance(rest, list):
-        first, rest = rest, schema.get("additionalItems", True)
+        first, rest = rest, True
     if isinstance(first, list) and at < len(first):
         return first[at]
     return rest
@@ -341,14 +336,6 @@ def _additional(it: _Asked) -> list[str]:
     ]
 
 
-def _names(it: _Asked) -> list[str]:
-    return [
-        problem
-        for name in it.value
-        for problem in it.checker.check(name, it.asserted, below(it.path, name))
-    ]
-
-
 def fields_of(schema: Schema) -> Mapping[str, Any]:
     """The fields that a schema names."""
     named = schema.get("properties")
@@ -378,7 +365,6 @@ _KEYWORDS: dict[str, tuple[tuple[type, ...], _Keyword]] = {
     "anyOf": (_ANY, _any_of),
     "oneOf": (_ANY, _one_of),
     "allOf": (_ANY, _all_of),
-    "not": (_ANY, _not),
     "minimum": (_NUMBER, _bound("at least", operator.ge)),
     "maximum": (_NUMBER, _bound("at most", operator.le)),
     "exclusiveMinimum": (_NUMBER, _bound("more than", operator.gt)),
@@ -395,7 +381,6 @@ _KEYWORDS: dict[str, tuple[tuple[type, ...], _Keyword]] = {
     "properties": ((dict,), _properties),
     "patternProperties": ((dict,), _pattern_properties),
     "additionalProperties": ((dict,), _additional),
-    "propertyNames": ((dict,), _names),
     "required": ((dict,), _required),
     "minProperties": ((dict,), _size("at least {} fields", operator.ge)),
     "maxProperties": ((dict,), _size("at most {} fields", operator.le)),

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import enum
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from .marks import (
     CLOSERS,
@@ -43,27 +43,14 @@ class Place(enum.Enum):
 
 @dataclass
 class Around:
-    """The open brackets around a string, by kind."""
+    """The open containers around a string."""
 
-    objects: int = 0
-    lists: int = 0
-    tuples: int = 0
+    closers: list[str] = field(default_factory=list)  # what closes them, the innermost last
     words: bool = False  # the innermost one has keys or items without quotes
-
-    @property
-    def depth(self) -> int:
-        return self.objects + self.lists + self.tuples
-
-    def count(self, closer: str, step: int) -> None:
-        """Note that a container was opened (1) or closed (-1)."""
-        self.objects += step * (closer == "}")
-        self.lists += step * (closer == "]")
-        self.tuples += step * (closer == ")")
 
     def closes(self, char: str) -> bool:
         """Whether a closing bracket can close one of them."""
-        kind = CLOSERS.get(char)
-        return bool({"}": self.objects, "]": self.lists, ")": self.tuples}.get(kind or "", 0))
+        return CLOSERS.get(char) in self.closers
 
 
 @dataclass
@@ -171,8 +158,8 @@ def _bracket_ends(text: str, at: int, around: Around, inside: Inside) -> bool:
     if "\n" in text[at:after] or is_key(text, after):
         return True
     if text[after] in COMMAS:
-        return inside.braces <= 0 or around.depth > 1
-    return around.depth == 1 and inside.braces <= 0
+        return inside.braces <= 0 or len(around.closers) > 1
+    return len(around.closers) == 1 and inside.braces <= 0
 
 
 def _stray_brackets_end(text: str, at: int, around: Around) -> bool:
@@ -194,7 +181,7 @@ def field_follows(text: str, at: int, around: Around) -> bool:
     junk = _JUNK_WORD.match(text, after)
     if junk and QUOTED_KEY.match(text, junk.end()):  # "a": 1, COMMENT "b": 2
         return True
-    if text[after] == "{" and around.lists:  # [{"a": "b", {"a": ...: a closing brace is missing
+    if text[after] == "{" and "]" in around.closers:  # [{"a": "b", {"a": a brace is missing
         return is_key(text, peek(text, after + 1), words=around.words)
     return around.closes(text[after]) or bool(ELLIPSIS.match(text, after))
 

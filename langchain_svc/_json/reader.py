@@ -278,8 +278,7 @@ class Reader:
         """The string that stands here, joined with those that a + adds to it."""
         parts = []
         while True:
-            closers = [frame.closer for frame in self._stack]
-            string = read_string(self.text, self.at, place, self._around, closers)
+            string = read_string(self.text, self.at, place, self._around)
             if string is None:  # a fence, not a quote
                 return None
             self.at = string.end
@@ -317,11 +316,11 @@ class Reader:
         if len(self._stack) >= MAX_DEPTH:
             raise TooDeepError
         self._stack.append(frame)
-        self._around.count(frame.closer, 1)
+        self._around.closers.append(frame.closer)
 
     def _pop(self) -> None:
         frame = self._stack.pop()
-        self._around.count(frame.closer, -1)
+        self._around.closers.pop()
         self.repairs += max(0, frame.commas - (not frame.value))
         if frame.prose and not frame.value:
             self.words = True

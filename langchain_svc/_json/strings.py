@@ -41,17 +41,14 @@ def begins_string(text: str, at: int) -> bool:
     return text[at] in QUOTES or text.startswith('\\"', at)
 
 
-def read_string(
-    text: str, at: int, place: Place, around: Around, closers: Sequence[str]
-) -> Text | None:
+def read_string(text: str, at: int, place: Place, around: Around) -> Text | None:
     """The string that begins at `at`; None if these backticks are the fence around the JSON.
 
     Args:
         text: The whole text.
         at: Where the opening quote stands.
         place: Whether it is a key, a field's value or a list's item.
-        around: The open brackets by kind.
-        closers: The closing brackets waited for, the innermost last.
+        around: The open containers.
     """
     if text[at] == "\\":
         return _escaped_once_more(text, at)
@@ -66,7 +63,7 @@ def read_string(
     end, resume = _find_end(text, place, around, inside, _SEARCHES[text[at]])
     repairs = inside.quotes + (text[at] != '"')
     if end is None:
-        string = _unterminated(text, closers, inside, repairs)
+        string = _unterminated(text, around.closers, inside, repairs)
         key = KEY_TEXT.match(text, inside.begin) if place is Place.KEY else None
         if key and not string.cut:  # {"key: ...}
             return Text(key[0], key.end(), repairs + 1, lost=True)
