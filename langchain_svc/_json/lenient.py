@@ -13,7 +13,7 @@ from .escapes import whole_characters
 from .marks import OPENERS, QUOTED_KEY, SPACE, peek, skip
 from .reader import MAX_DEPTH, Reader, TooDeepError
 from .strings import begins_string, read_string
-from .words import ABSENT, literal
+from .words import literal
 
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 _WORD = re.compile(r"[-+.\w]+")
@@ -138,6 +138,6 @@ def _read_scalar(text: str, at: int) -> Value | None:
     if found is None:
         return None
     value, repairs = literal(found[0])
-    if value is ABSENT or isinstance(value, str):
+    if isinstance(value, str):
         return None
     return Value(value, found.end(), complete=True, cut_in_value=False, repairs=repairs)

@@ -7,12 +7,10 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from .endings import Around, Place, field_follows, structure_at
 from .marks import CLOSERS, COMMAS, QUOTES, VALUE_START, is_key, peek, stops
-
-ABSENT: Final = object()  # JavaScript's undefined: a field that is not there
 
 # NaN and the infinities are no JSON; "no value" is the nearest that JSON can say.
 _LITERALS: dict[str, Any] = {
@@ -31,7 +29,7 @@ _LITERALS: dict[str, Any] = {
     "Infinity": None,
     "+Infinity": None,
     "-Infinity": None,
-    "undefined": ABSENT,
+    "undefined": None,
 }
 _JSON_WORDS = frozenset({"true", "false", "null"})
 

@@ -25,7 +25,6 @@ BRACKETS = [
     ('{"rows": [[1]], [[2]], "n": 1}', {"rows": [[1], [[2]]], "n": 1}),
     ('{"s": "x"]}', {"s": "x"}),
     ('{"both": {"n": 1}, {"n": 2}}', {"both": [{"n": 1}, {"n": 2}]}),
-    ('["n": 1, "m": 2]', {"n": 1, "m": 2}),
     ('{{"n": {{"m": 1}}, "o": 2}}', {"n": {"m": 1}, "o": 2}),
     ("{", {}),
     ("[{]", [{}]),
@@ -68,7 +67,7 @@ WORDS = [
         "{yes: True, no: False, none: None, NULL: NULL}",
         {"yes": True, "no": False, "none": None, "NULL": None},
     ),
-    ("{gone: undefined, nan: NaN, inf: -Infinity}", {"nan": None, "inf": None}),
+    ("{gone: undefined, nan: NaN, inf: -Infinity}", {"gone": None, "nan": None, "inf": None}),
     ("[1_000, .5, 5., +1, 0x1F, 0b101, 1e3, -2.5E-1]", [1000, 0.5, 5.0, 1, 31, 5, 1000.0, -0.25]),
     (
         '{"zip": 01234, "amount": -2,000.00, "n": 1}',
@@ -89,11 +88,7 @@ WORDS = [
         {"n": 1, "s": '**One, two**\n\nThree "four".'},
     ),
     ("[red, light blue]", ["red", "light blue"]),
-    (
-        "{at: (1, 2), one: (3), few: (4,), set: {5, 6}}",
-        {"at": [1, 2], "one": 3, "few": [4], "set": [5, 6]},
-    ),
-    ("{names: {'x', 'y'}}", {"names": ["x", "y"]}),
+    ("{at: (1, 2), few: (4,)}", {"at": [1, 2], "few": [4]}),
 ]
 COMMENTS = [
     ('{"n": 1, // one\n "m": 2 /* two */ # three\n}', {"n": 1, "m": 2}),
@@ -178,7 +173,8 @@ def test_scalars(text, value):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "  ", "hello", "}", ", 1", "{name} is a placeholder", "{see above}", "// {}"]
+    "text",
+    ["", "  ", "hello", "}", ", 1", "{name} is a placeholder", "{see above}", "{1, 2}", "// {}"],
 )
 def test_where_no_value_begins(text):
     assert read(text) is None
@@ -282,11 +278,9 @@ def test_a_number_too_large_for_any_is_no_value(text):
     assert found.repairs
 
 
-@pytest.mark.parametrize(
-    ("text", "value"), [("{undefined}", {}), ("{1, undefined}", [1]), ("[undefined]", [])]
-)
-def test_what_javascript_calls_undefined_is_no_item_of_a_set_either(text, value):
-    assert read(text).value == value
+@pytest.mark.parametrize("text", ["{'s': {1, 2}}", "{'s': {'x', 'y'}}", "[{see above}]"])
+def test_what_is_neither_key_nor_value_is_said_to_be_lost(text):
+    assert read(text).words
 
 
 def test_half_an_escape_after_an_escaped_backslash_is_dropped():
