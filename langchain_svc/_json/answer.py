@@ -18,7 +18,7 @@ from typing import Any
 
 from . import places
 from .check import Schema
-from .lenient import Attempt, Value, attempt, read
+from .lenient import Value, attempt, read
 from .no_answer import NoAnswer
 from .reasoning import is_all_reasoning, without_reasoning
 from .schema import Misfit, fields, fit, wants
@@ -115,7 +115,8 @@ class _Search:
             if self._left <= 0:
                 break
             self._forget(spots.turn)
-            tried = self._attempt(self.text, spot.at)
+            tried = attempt(self.text, spot.at)
+            self._left -= max(tried.cost, _LEAST)
             value = tried.value
             if value is None:
                 spots.was_tried(tried)
@@ -123,8 +124,6 @@ class _Search:
             if self._is_cut and not value.complete:
                 self._missed.append(_Missed([_ENDS_EARLY], value.end - spot.at))
                 break  # nor does what lies inside it count
-            if value.repairs and spot.fenced:
-                self._clipped(spot, spots.fence_end(spot), value)
             penalty = _NESTED * spot.nested + _ASTRAY * (spot.astray and value.repairs > 0)
             ended = value.end >= self._end
             fits = self._offer(
@@ -134,14 +133,6 @@ class _Search:
                 self._objects.append(value.value)
             spots.was_read(value, fits=fits)
         self._forget(spots.turn)
-
-    def _clipped(self, spot: places.Spot, end: int, whole: Value) -> None:
-        """The same place read only as far as its fence goes, if that makes a difference."""
-        if whole.end > end:
-            value = self._read(self.text[:end], spot.at)
-            if value:
-                penalty = _NESTED * spot.nested
-                self._offer(value, end - spot.at, penalty=penalty, fenced=True, ended=False)
 
     def _forget(self, turn: int) -> None:
         """Drop what was found before the end of a reasoning whose beginning is missing."""
@@ -161,7 +152,7 @@ class _Search:
         """A text without JSON: fields without braces, or a scalar where one is wanted."""
         body = places.unfenced(text)
         if places.begins_with_field(body):  # the prompt ended with the brace
-            value = self._read("{" + body, 0)
+            value = read("{" + body)
             if value:
                 self._offer(value, value.end, penalty=_BARE)
         elif any(wants(self.schema, name) for name in _SCALARS):
@@ -176,14 +167,6 @@ class _Search:
             value = replace(value, value=next(iter(value.value.values())))
         if text:
             self._offer(value, len(text), penalty=_BARE, fenced=fenced)
-
-    def _read(self, text: str, at: int) -> Value | None:
-        return self._attempt(text, at).value
-
-    def _attempt(self, text: str, at: int) -> Attempt:
-        tried = attempt(text, at)
-        self._left -= max(tried.cost, _LEAST)
-        return tried
 
     def _offer(
         self,

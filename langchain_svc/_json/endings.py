@@ -22,7 +22,6 @@ from .marks import (
     COLONS,
     COMMAS,
     ELLIPSIS,
-    QUOTED_KEY,
     QUOTES,
     VALUE_START,
     WHOLE_STRING,
@@ -69,13 +68,11 @@ _KEY_OPENS = re.compile(
 _TAIL = 100
 _CLOSING_LINES = re.compile(r"\s{0,40}\n\s{0,40}[}\]][\s}\]]{0,40},$")
 _KEY_IN_TAIL = re.compile(r",\s{0,40}([^\W\d][\w$-]{0,60})\s{0,20}:\s{0,20}$")
-KEY_TEXT = re.compile(r"\s*[^:{}\[\],\"]{1,80}(?=:)")
+_KEY_TEXT = re.compile(r"\s*[^:{}\[\],\"]{1,80}(?=:)")
 _LOST_OPENING = re.compile(r"\s{0,5}[^\"\s,\]][^\"\n,\]]{0,80}\"?")
 _LONGEST_KEY = 200
-_CUT_WORD = re.compile(r"(?:t|tr|tru|f|fa|fal|fals|n|nu|nul|-)\Z")
 _CUT_KEY = re.compile(r"\"(?:[^\"\\\n]|\\[^\n]){0,200}\\?\Z")
 _INCHES = re.compile(r"(?:^|[\s(x×])\d+(?:[.,/]\d+)?$")
-_JUNK_WORD = re.compile(r"[A-Z][A-Z_]{1,40}\s{1,5}")
 
 
 def ends(text: str, at: int, place: Place, around: Around, inside: Inside) -> bool:
@@ -116,8 +113,6 @@ def _item_ends(text: str, at: int, after: int, around: Around, inside: Inside) -
     if char in COMMAS:
         follows = _item_follows(text, after, around)
         return follows or _opening_lost(text, at, after + 1, around, inside)
-    if char in COLONS or char in "{[":
-        return True
     return after > at + 1 and _opening_lost(text, at, after, around, inside)
 
 
@@ -178,9 +173,6 @@ def field_follows(text: str, at: int, around: Around) -> bool:
     after = _past_commas(text, at)
     if stops(text, after) or is_key(text, after, words=around.words):
         return True
-    junk = _JUNK_WORD.match(text, after)
-    if junk and QUOTED_KEY.match(text, junk.end()):  # "a": 1, COMMENT "b": 2
-        return True
     if text[after] == "{" and "]" in around.closers:  # [{"a": "b", {"a": a brace is missing
         return is_key(text, peek(text, after + 1), words=around.words)
     return around.closes(text[after]) or bool(ELLIPSIS.match(text, after))
@@ -201,8 +193,6 @@ def _item_follows(text: str, at: int, around: Around) -> bool:
     """Whether the comma at `at` separates items: a value follows, or the end of something."""
     after = _past_commas(text, at)
     if stops(text, after) or around.words or VALUE_START.match(text, after):
-        return True
-    if _CUT_WORD.match(text, after):
         return True
     return around.closes(text[after]) or bool(ELLIPSIS.match(text, after))
 
@@ -243,7 +233,7 @@ def ended_before(text: str, at: int, place: Place, around: Around, inside: Insid
     if text[at] != '"' or text[at + 1 : at + 2].isspace():
         return None
     if place is Place.KEY:
-        found = KEY_TEXT.match(text, inside.begin, at)
+        found = _KEY_TEXT.match(text, inside.begin, at)
         return found.end() if found else None
     if place is Place.FIELD:
         return _field_ended_before(text, at, around, inside)

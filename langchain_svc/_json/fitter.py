@@ -165,7 +165,7 @@ class Fitter:
         if options is not None:
             found = scalars.choose(value, options)
         else:
-            found = scalars.coerce(value, name, schema)
+            found = scalars.coerce(value, name)
         if found is None and is_wrapped(value):
             inner, penalty = self.fit(value[0], schema, path)
             return inner, penalty + SHAPED

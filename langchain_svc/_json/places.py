@@ -15,7 +15,6 @@ from .reasoning import CLOSE, CLOSES, OPENS
 _MARK = re.compile(rf"(?P<opens>{OPENS})|{CLOSES}|(?P<bracket>[{{\[｛［])", re.IGNORECASE)
 _FENCE_BEFORE = re.compile(r"(?:`{2,}|~{3,})[\w+-]*\s*$")
 _LINE_BEFORE = re.compile(r"(?:\A|[\n:>`-])[ \t]*$")
-_FENCE_AFTER = re.compile(r"\n[ \t]*(?:`{2,}|~{3,})")
 _FENCE_LABEL = re.compile(r"(?:[\w+-]*\n)?")
 _FENCES = re.compile(r"(?<!`)`{3,8}[\w+-]{0,20}[ \t]{0,8}\n([^`]*)`{3}")
 _FIRST_FIELD = re.compile(r"\s*(?=\"[^\"\n]{1,80}\"\s{0,20}:)")
@@ -51,7 +50,6 @@ class Spots:
         self._inside = 0  # up to here, a repaired reading has been through
         self._nested = False
         self._barred = False
-        self._fence_end = -1  # of the last spot that was asked for
         self._first = len(text) - len(text.lstrip())
 
     def __iter__(self) -> Iterator[Spot]:
@@ -62,13 +60,6 @@ class Spots:
                     yield self._spot(found.start())
             elif not self._reasoning:
                 self._pass_reasoning(opens=found["opens"] is not None)
-
-    def fence_end(self, spot: Spot) -> int:
-        """Where the fence around a spot closes; the end of the text if it does not."""
-        if self._fence_end < spot.at:
-            close = _FENCE_AFTER.search(self._text, spot.at)
-            self._fence_end = close.start() if close else len(self._text)
-        return self._fence_end
 
     def was_tried(self, tried: Attempt) -> None:
         """Say that nothing was read at the last spot."""

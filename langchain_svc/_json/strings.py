@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .endings import KEY_TEXT, Around, Inside, Place, ended_before, ends, structure_at
+from .endings import Around, Inside, Place, ended_before, ends, structure_at
 from .escapes import unescape
 from .marks import CLOSERS, QUOTES, is_key, peek
 
@@ -17,7 +17,6 @@ _TRIPLES = ('"""', "'''", "```")
 _LABEL = re.compile(r"[^\n`]{0,60}\n")
 _DOUBLED = re.compile(r"(\"\"|'')(?=[^\s,:}\]\"'])([^\"'\n]{1,300})([\"']{1,2})")
 _MOST_TRIPLES = 20
-_LINE_END = re.compile(r"\n\s*")
 _TAG = re.compile(r"</[A-Za-z][\w-]*>\Z|<[|｜][^<>]*>\Z")
 _LONGEST_TAG = 40
 _RAW = re.compile(r"[\x00-\x1f]")
@@ -63,11 +62,7 @@ def read_string(text: str, at: int, place: Place, around: Around) -> Text | None
     end, resume = _find_end(text, place, around, inside, _SEARCHES[text[at]])
     repairs = inside.quotes + (text[at] != '"')
     if end is None:
-        string = _unterminated(text, around.closers, inside, repairs)
-        key = KEY_TEXT.match(text, inside.begin) if place is Place.KEY else None
-        if key and not string.cut:  # {"key: ...}
-            return Text(key[0], key.end(), repairs + 1, lost=True)
-        return string
+        return _unterminated(text, around.closers, inside, repairs)
     raw = text[at + 1 : end]
     value, odd = unescape(raw)
     repairs += odd + bool(_RAW.search(raw)) + (resume != end + 1)
@@ -105,10 +100,6 @@ def _is_doubled(text: str, mark: int) -> bool:
 def _unterminated(text: str, closers: Sequence[str], inside: Inside, repairs: int) -> Text:
     """A string with no end: its closing quote was forgotten, or the text was cut off in it."""
     begin = inside.begin
-    line = _closing_line(text, begin)
-    if line and _balanced(text[begin : line[0]]):
-        value, odd = unescape(text[begin : line[0]].rstrip(" \t\r,"))
-        return Text(value, line[1], repairs + odd + 1, lost=True)
     body = _without_tail(text[begin:])
     kept = _without_closers(body, closers)
     if kept is None:
@@ -119,14 +110,6 @@ def _unterminated(text: str, closers: Sequence[str], inside: Inside, repairs: in
         end, resume = inside.last, inside.last + 1
     value, odd = unescape(text[begin:end])
     return Text(value, resume, repairs + odd + 1, lost=True)
-
-
-def _closing_line(text: str, begin: int) -> tuple[int, int] | None:
-    """Where the first line ends before one that begins with a closing bracket; and that bracket."""
-    for found in _LINE_END.finditer(text, begin):
-        if text[found.end() : found.end() + 1] in ("}", "]"):
-            return found.span()
-    return None
 
 
 def _without_tail(raw: str) -> str:
@@ -150,10 +133,6 @@ def _without_closers(raw: str, closers: Sequence[str]) -> str | None:
 
 
 _OPENS = {"}": "{", "]": "[", ")": "("}
-
-
-def _balanced(raw: str) -> bool:
-    return raw.count("{") <= raw.count("}") and raw.count("[") <= raw.count("]")
 
 
 def _triple(text: str, at: int, around: Around) -> Text | None:

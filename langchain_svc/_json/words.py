@@ -38,7 +38,6 @@ _DIGITS = r"\d+(?:_\d+)*"
 _LOOSE = re.compile(
     rf"[-+]?(?:(?!0\d){_DIGITS}(\.(?:{_DIGITS})?)?|(\.{_DIGITS}))([eE][+-]?\d+)?", re.ASCII
 )
-_BASED = re.compile(r"([-+]?)(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO][0-7]+)")
 
 
 def literal(word: str) -> tuple[Any, int]:
@@ -60,9 +59,6 @@ def literal(word: str) -> tuple[Any, int]:
 
 def number(word: str) -> int | float | None:
     """The number a word is, also in the ways of writing of other languages; None if it is none."""
-    based = _BASED.fullmatch(word)
-    if based:
-        return int(based[1] + based[2], 0)
     found = _LOOSE.fullmatch(word)
     if found is None:
         return None

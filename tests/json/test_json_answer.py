@@ -79,7 +79,6 @@ FOUND = [
         obj(s=STR, l=array(INT)),
         {"s": "x", "l": [1, 2]},
     ),
-    ('```json\n{"s": "x\n```\nI hope this helps.', obj(s=STR), {"s": "x"}),
     ('[{"n": 1}, {"n": 2}', array(N), [{"n": 1}, {"n": 2}]),
     ('{"n": 1, "l": [1]\n\nNote: done.', obj(n=INT, l=array(INT)), {"n": 1, "l": [1]}),
     # wrapped and spelled otherwise, where the schema is open
@@ -112,6 +111,7 @@ NOT_FOUND = [
     ('{"n": 1', N),
     ('{"s": "x", "l": ["a", "b', obj(s=STR, l=array(STR))),
     ('{"n": 1, "m":', N),
+    ('```json\n{"s": "x\n```\nI hope this helps.', obj(s=STR)),
     ("", N),
     ("I cannot say.", N),
     ("I cannot say.", array(STR)),

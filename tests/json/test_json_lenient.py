@@ -24,6 +24,7 @@ BRACKETS = [
     ('{"tags": ["a"], "b", "c"], "n": 1}', {"tags": ["a", "b", "c"], "n": 1}),
     ('{"rows": [[1]], [[2]], "n": 1}', {"rows": [[1], [[2]]], "n": 1}),
     ('{"s": "x"]}', {"s": "x"}),
+    ('{"o": {"s": "x"]}, "n": 1}', {"o": {"s": "x"}, "n": 1}),
     ('{"both": {"n": 1}, {"n": 2}}', {"both": [{"n": 1}, {"n": 2}]}),
     ('{{"n": {{"m": 1}}, "o": 2}}', {"n": {"m": 1}, "o": 2}),
     ("{", {}),
@@ -59,7 +60,6 @@ KEYS = [
     ('{"n": ..., "m": 2}', {"m": 2}),
     ('{"n": 1, "m":', {"n": 1}),
     ('{"n": 1, "m', {"n": 1}),
-    ('{"n": 1, NOTE "m": 2}', {"n": 1, "m": 2}),
     ("{“n”: 1, «m»: 2, ‘o’: 3}", {"n": 1, "m": 2, "o": 3}),
 ]
 WORDS = [
@@ -68,7 +68,7 @@ WORDS = [
         {"yes": True, "no": False, "none": None, "NULL": None},
     ),
     ("{gone: undefined, nan: NaN, inf: -Infinity}", {"gone": None, "nan": None, "inf": None}),
-    ("[1_000, .5, 5., +1, 0x1F, 0b101, 1e3, -2.5E-1]", [1000, 0.5, 5.0, 1, 31, 5, 1000.0, -0.25]),
+    ("[1_000, .5, 5., +1, 1e3, -2.5E-1]", [1000, 0.5, 5.0, 1, 1000.0, -0.25]),
     (
         '{"zip": 01234, "amount": -2,000.00, "n": 1}',
         {"zip": "01234", "amount": "-2,000.00", "n": 1},
@@ -197,7 +197,7 @@ def test_what_is_too_deep_is_not_read():
 
 def test_half_of_a_surrogate_pair_is_replaced():
     assert read('{"s": "\\\\ud83c\\').value == {"s": "\\ud83c"}
-    assert read(r'{"s": "\ud83d"}').value == {"s": "\ufffd"}
+    assert read(r'{"s": ["\ud83d"]}').value == {"s": ["\ufffd"]}
 
 
 # -- properties -----------------------------------------------------------------------------------
@@ -281,10 +281,6 @@ def test_a_number_too_large_for_any_is_no_value(text):
 @pytest.mark.parametrize("text", ["{'s': {1, 2}}", "{'s': {'x', 'y'}}", "[{see above}]"])
 def test_what_is_neither_key_nor_value_is_said_to_be_lost(text):
     assert read(text).words
-
-
-def test_half_an_escape_after_an_escaped_backslash_is_dropped():
-    assert read('{"s": "\\\\ud83c\\').value == {"s": "\\ud83c"}
 
 
 def begins(part, whole):
