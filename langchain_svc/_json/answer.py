@@ -194,8 +194,6 @@ class _Search:
         return True
 
     def _filled(self, value: Any) -> int:
-        if isinstance(value, list):
-            return len(value)
         if not isinstance(value, dict):
             return 0
         return sum(name in self._fields for name in value) if self._fields else len(value)

@@ -13,6 +13,7 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 from urllib.parse import unquote
 
@@ -85,8 +86,6 @@ class Checker:
             types, function = _KEYWORDS.get(keyword, _UNKNOWN)
             if isinstance(value, types):
                 found += function(_Asked(self, asserted, value, schema, path))
-            if len(found) >= ENOUGH:
-                break
         return found
 
     def _check_type(self, value: Any, asserted: Any, path: str) -> list[str]:
@@ -213,23 +212,9 @@ def _is_number(value: Any) -> bool:
 
 
 def _multiple(it: _Asked) -> Iterator[str]:
-    if not (_is_number(it.value) and _is_number(it.asserted) and it.asserted > 0):
-        return
-    if isinstance(it.value, int) and isinstance(it.asserted, int):
-        off = it.value % it.asserted != 0
-    else:
-        off = not _whole_ratio(it.value, it.asserted)
-    if off:
+    numbers = has_type(it.value, "number") and has_type(it.asserted, "number")
+    if numbers and it.asserted > 0 and Fraction(str(it.value)) % Fraction(str(it.asserted)):
         yield f"{it.path}: expected a multiple of {it.asserted}, {got(it.value)}"
-
-
-def _whole_ratio(value: float, unit: float) -> bool:
-    """Whether one number is a multiple of another, as far as floats can tell."""
-    try:
-        ratio = value / unit
-    except OverflowError:
-        return True
-    return not math.isfinite(ratio) or abs(ratio - round(ratio)) <= 1e-9 * max(1.0, abs(ratio))
 
 
 def _size(word: str, holds: Callable[[int, Any], bool]) -> _Keyword:

@@ -39,6 +39,7 @@ FOUND = [
     ('"n": 1\n}', N, {"n": 1}),
     ('```json\n"n": 1, "m": {"k": 2}}\n```', obj(n=INT, m={}), {"n": 1, "m": {"k": 2}}),
     ("**Result:** [{'n': 1,},]", array(N), [{"n": 1}]),
+    ("[red, light blue]", array(STR), ["red", "light blue"]),
     # prose with brackets of its own
     ('Replace {name} in [this](http://x/{id}): {"n": 1}', N, {"n": 1}),
     ('Of the set {1, 2} and the list [1, 2] I take {"n": 2}.', N, {"n": 2}),
@@ -127,6 +128,7 @@ NOT_FOUND = [
     ('{"n1": 5}', N),
     ('{"error": {"n": 1}}', N),
     ('{"m": 0}', obj([], n=INT)),
+    ('{"m": 0}', {"$ref": "#/$defs/N", "$defs": {"N": obj([], n=INT)}}),
     ('{"name": "Ada", "n', obj(name=STR, n=INT)),
     ('{"name": "Ada", "n":', obj(name=STR, n=INT)),
     ('{"s": "x", "t": "y", ', obj(s=STR, t=STR, u=STR)),

@@ -98,7 +98,8 @@ FIELDS = [
     ({"type": "object", "patternProperties": {"^n": INT}}, {"n1": "1"}, {"n1": 1}),
     (obj(n=union(INT, NULL)), {"n": "null"}, {"n": None}),
     ({"allOf": [obj(n=INT)], "description": "x"}, {"n": "1"}, {"n": 1}),
-    ({"type": ["integer", "null"]}, "5", 5),
+    ({"type": ["null", "integer"]}, "5", 5),
+    ({"type": "integer", "anyOf": "x"}, "5", 5),
 ]
 
 

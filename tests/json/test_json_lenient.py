@@ -83,6 +83,7 @@ WORDS = [
     ('{"s": Oslo", "n": 5"}', {"s": "Oslo", "n": 5}),
     ('{"s": Oslo "n": 5}', {"s": "Oslo", "n": 5}),
     ("{s: f(x, {y}), n: 1}", {"s": "f(x, {y})", "n": 1}),
+    ("{s: a `b` < c, n: 1}", {"s": "a `b` < c", "n": 1}),
     (
         '{"n": 1,\n "s": **One, two**\n\nThree "four".\n}',
         {"n": 1, "s": '**One, two**\n\nThree "four".'},
@@ -269,6 +270,10 @@ def test_a_key_cut_off_takes_nothing_into_the_value_before_it(value, comma, cut)
 @pytest.mark.parametrize("cut", ["t", "fals", "nu", "-"])
 def test_a_word_cut_off_takes_nothing_into_the_item_before_it(cut):
     assert read(f'["x", {cut}').value[0] == "x"
+
+
+def test_a_number_of_more_digits_than_python_reads_is_text():
+    assert read('{"n": ' + "9" * 5_000 + "}").value == {"n": "9" * 5_000}
 
 
 @pytest.mark.parametrize("text", ['{"n": 1e999}', '{"n": -1e999}', "{'n': 1e400,}"])
