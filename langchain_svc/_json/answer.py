@@ -13,7 +13,7 @@ than a fixed multiple of the text.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from . import places
@@ -60,46 +60,32 @@ def read_answer(text: str, schema: Schema, *, cut: bool = False) -> Any:
     return search.best()
 
 
-@dataclass(frozen=True)
-class _Found:
-    """One reading that fits."""
-
-    value: Any
-    rank: tuple[int, int, bool]  # the penalty, what is filled (negative), whether it is unfenced
-
-
-@dataclass(frozen=True)
-class _Missed:
-    """One reading that does not fit."""
-
-    problems: list[str]
-    size: int
-
-
 class _Search:
     def __init__(self, text: str, schema: Schema, *, cut: bool) -> None:
         self.text = text
         self._is_cut = cut
         self._end = len(text.rstrip())
         self.schema = schema
-        self.found: list[_Found] = []
-        self._missed: list[_Missed] = []
-        self._objects: list[Any] = []  # in the order of the text, none inside another
         self._turn = 0
         self._fields = fields(schema)
         self._left = _READINGS * len(text) + _ALWAYS
+        self._begin()
+
+    def _begin(self) -> None:
+        # The best: its penalty, what it fills (negative), whether it is unfenced; and the value.
+        self.found: tuple[tuple[int, int, bool], Any] | None = None
+        self._missed = (-1, ["answer: no JSON found in the text"])  # the largest, and what is wrong
+        self._objects: list[Any] = []  # in the order of the text, none inside another
 
     @property
     def settled(self) -> bool:
         """Whether nothing better can come."""
-        return any(found.rank[0] == 0 for found in self.found)
+        return self.found is not None and self.found[0][0] == 0
 
     def best(self) -> Any:
         if self.found:
-            return min(self.found, key=lambda found: found.rank).value
-        if self._missed:
-            raise NoAnswer(max(self._missed, key=lambda missed: missed.size).problems)
-        raise NoAnswer(["answer: no JSON found in the text"])
+            return self.found[1]
+        raise NoAnswer(self._missed[1])
 
     # -- readings ---------------------------------------------------------------------------------
 
@@ -122,7 +108,7 @@ class _Search:
                 spots.was_tried(tried)
                 continue
             if self._is_cut and not value.complete:
-                self._missed.append(_Missed([_ENDS_EARLY], value.end - spot.at))
+                self._miss([_ENDS_EARLY], value.end - spot.at)
                 break  # nor does what lies inside it count
             penalty = _NESTED * spot.nested + _ASTRAY * (spot.astray and value.repairs > 0)
             ended = value.end >= self._end
@@ -137,9 +123,7 @@ class _Search:
     def _forget(self, turn: int) -> None:
         """Drop what was found before the end of a reasoning whose beginning is missing."""
         if turn != self._turn:
-            self.found.clear()
-            self._missed.clear()
-            self._objects.clear()
+            self._begin()
             self._turn = turn
 
     def several(self) -> None:
@@ -182,16 +166,22 @@ class _Search:
         penalty += _INCOMPLETE * (not value.complete)
         goes_on = not isinstance(value.value, (dict, list, str)) or not value.complete
         if ended and goes_on and (self._is_cut or value.cut_in_value):
-            self._missed.append(_Missed([_ENDS_EARLY], size))
+            self._miss([_ENDS_EARLY], size)
             return False
         try:
             fitted, more = fit(value.value, self.schema, tidy=True)
         except Misfit as misfit:
             cut = [] if value.complete else [_ENDS_EARLY]
-            self._missed.append(_Missed([*cut, *misfit.problems], size))
+            self._miss([*cut, *misfit.problems], size)
             return False
-        self.found.append(_Found(fitted, (penalty + more, -self._filled(fitted), not fenced)))
+        rank = (penalty + more, -self._filled(fitted), not fenced)
+        if self.found is None or rank < self.found[0]:
+            self.found = (rank, fitted)
         return True
+
+    def _miss(self, problems: list[str], size: int) -> None:
+        if size > self._missed[0]:
+            self._missed = (size, problems)
 
     def _filled(self, value: Any) -> int:
         if not isinstance(value, dict):

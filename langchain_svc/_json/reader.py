@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from .endings import Around, Place
+from .endings import Around, Place, Scalar
 from .marks import (
     ARROW,
     BARE_KEY,
@@ -248,9 +248,7 @@ class Reader:
 
     def _word(self, frame: Frame, place: Place) -> None:
         word = read_word(self.text, self.at, place, self._around)
-        self.at = word.end
-        self.repairs += word.repairs
-        self.cut = self.cut or word.cut
+        self._take(word)
         frame.put(word.value)
         frame.bare = frame.bare or (place is Place.ITEM and isinstance(word.value, str))
 
@@ -261,10 +259,7 @@ class Reader:
             string = read_string(self.text, self.at, place, self._around)
             if string is None:  # a fence, not a quote
                 return None
-            self.at = string.end
-            self.repairs += string.repairs
-            self.cut = self.cut or string.cut
-            self._count_lost_end(lost=string.lost)
+            self._take(string)
             parts.append(string.value)
             plus = peek(self.text, self.at)
             after = peek(self.text, plus + 1)
@@ -272,8 +267,11 @@ class Reader:
                 return "".join(parts)
             self._junk(after)
 
-    def _count_lost_end(self, *, lost: bool) -> None:
-        self.lost_ends += lost
+    def _take(self, scalar: Scalar) -> None:
+        self.at = scalar.end
+        self.repairs += scalar.repairs
+        self.cut = self.cut or scalar.cut
+        self.lost_ends += scalar.lost
         if self.lost_ends > _MAX_LOST_ENDS:
             self.at = len(self.text)
             self.cut = True

@@ -7,9 +7,8 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from .endings import Around, Inside, Place, ended_before, ends, structure_at
+from .endings import Around, Inside, Place, Scalar, ended_before, ends, structure_at
 from .escapes import unescape
 from .marks import CLOSERS, QUOTES, is_key, peek
 
@@ -24,23 +23,12 @@ _SEARCHES = {quote: re.compile(f"[{re.escape(ends)}\\\\]") for quote, ends in QU
 _ESCAPED_QUOTE = re.compile(r'\\+"')
 
 
-@dataclass(frozen=True)
-class Text:
-    """One string read from a text."""
-
-    value: str
-    end: int
-    repairs: int = 0
-    cut: bool = False  # the text ended inside it
-    lost: bool = False  # no quote ended it: the end was found by other signs
-
-
 def begins_string(text: str, at: int) -> bool:
     r"""Whether a string begins at `at`, with a quote or, escaped once too often, with \"."""
     return text[at] in QUOTES or text.startswith('\\"', at)
 
 
-def read_string(text: str, at: int, place: Place, around: Around) -> Text | None:
+def read_string(text: str, at: int, place: Place, around: Around) -> Scalar | None:
     """The string that begins at `at`; None if these backticks are the fence around the JSON.
 
     Args:
@@ -57,7 +45,7 @@ def read_string(text: str, at: int, place: Place, around: Around) -> Text | None
             return triple
     doubled = _DOUBLED.match(text, at)
     if doubled and (structure_at(text, doubled.end()) or place is Place.KEY):
-        return Text(unescape(doubled[2])[0], doubled.end(), 1)
+        return Scalar(unescape(doubled[2])[0], doubled.end(), 1)
     inside = Inside(at + 1)
     end, resume = _find_end(text, place, around, inside, _SEARCHES[text[at]])
     repairs = inside.quotes + (text[at] != '"')
@@ -66,7 +54,7 @@ def read_string(text: str, at: int, place: Place, around: Around) -> Text | None
     raw = text[at + 1 : end]
     value, odd = unescape(raw)
     repairs += odd + bool(_RAW.search(raw)) + (resume != end + 1)
-    return Text(value, resume, repairs)
+    return Scalar(value, resume, repairs)
 
 
 def _find_end(
@@ -97,19 +85,19 @@ def _is_doubled(text: str, mark: int) -> bool:
     return text.startswith(text[mark], mark + 1) and structure_at(text, mark + 2)
 
 
-def _unterminated(text: str, closers: Sequence[str], inside: Inside, repairs: int) -> Text:
+def _unterminated(text: str, closers: Sequence[str], inside: Inside, repairs: int) -> Scalar:
     """A string with no end: its closing quote was forgotten, or the text was cut off in it."""
     begin = inside.begin
     body = _without_tail(text[begin:])
     kept = _without_closers(body, closers)
     if kept is None:
         value, odd = unescape(body, cut=True)
-        return Text(value, len(text), repairs + odd + 1, cut=True, lost=True)
+        return Scalar(value, len(text), repairs + odd + 1, cut=True, lost=True)
     end = resume = begin + len(kept)
     if inside.quotes % 2:  # one of them was its end, and junk follows
         end, resume = inside.last, inside.last + 1
     value, odd = unescape(text[begin:end])
-    return Text(value, resume, repairs + odd + 1, lost=True)
+    return Scalar(value, resume, repairs + odd + 1, lost=True)
 
 
 def _without_tail(raw: str) -> str:
@@ -135,7 +123,7 @@ def _without_closers(raw: str, closers: Sequence[str]) -> str | None:
 _OPENS = {"}": "{", "]": "[", ")": "("}
 
 
-def _triple(text: str, at: int, around: Around) -> Text | None:
+def _triple(text: str, at: int, around: Around) -> Scalar | None:
     """A string in triple quotes, as in Python; None if these are no triple quotes."""
     mark = text[at : at + 3]
     begin = at + 3
@@ -149,7 +137,7 @@ def _triple(text: str, at: int, around: Around) -> Text | None:
     if inside.startswith("\n"):  # a block of its own: as written, without the margin
         inside = textwrap.dedent(inside[1:]).rstrip()
     value, odd = unescape(inside)
-    return Text(value, end + 3, odd + 1)
+    return Scalar(value, end + 3, odd + 1)
 
 
 def _triple_end(text: str, begin: int, mark: str, around: Around) -> int | None:
@@ -170,12 +158,12 @@ def _triple_end(text: str, begin: int, mark: str, around: Around) -> int | None:
     return None
 
 
-def _escaped_once_more(text: str, at: int) -> Text:
+def _escaped_once_more(text: str, at: int) -> Scalar:
     r"""A string between \" and \", as in JSON that was encoded twice but for its outer quotes."""
     begin = at + 2
     for found in _ESCAPED_QUOTE.finditer(text, begin):
         if len(found[0]) == 2:  # noqa: PLR2004 - one backslash and the quote
             value, odd = unescape(unescape(text[begin : found.start()])[0])
-            return Text(value, found.end(), odd + 1)
+            return Scalar(value, found.end(), odd + 1)
     value, odd = unescape(unescape(text[begin:], cut=True)[0], cut=True)
-    return Text(value, len(text), odd + 1, cut=True)
+    return Scalar(value, len(text), odd + 1, cut=True)

@@ -6,10 +6,9 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 from typing import Any
 
-from .endings import Around, Place, field_follows, structure_at
+from .endings import Around, Place, Scalar, field_follows, structure_at
 from .marks import CLOSERS, COMMAS, QUOTES, VALUE_START, is_key, peek, stops
 
 # NaN and the infinities are no JSON; "no value" is the nearest that JSON can say.
@@ -69,27 +68,17 @@ def number(word: str) -> int | float | None:
         return None
 
 
-@dataclass(frozen=True)
-class Word:
-    """One value without quotes."""
-
-    value: Any
-    end: int
-    repairs: int
-    cut: bool  # the text ended right after it: there may have been more
-
-
 _MARK = re.compile(r"\n\s*|[,;，；{}\])｝］】\"`<]|\s(?://|/\*|#\s|<!--)")
 _SHORT = re.compile(r"(?:[-+.\d][\w.+-]*|true|false|null|True|False|None)(?![\w.+-])")
 
 
-def read_word(text: str, at: int, place: Place, around: Around) -> Word:
+def read_word(text: str, at: int, place: Place, around: Around) -> Scalar:
     """The value without quotes that begins at `at`; it is at least one character long."""
     end = _word_end(text, at, place, around)
     token = text[at:end].strip()
     stray = token.endswith('"')
     value, repairs = literal(token.rstrip('"').rstrip() if stray else token)
-    return Word(value, max(end, at + 1), repairs + stray, cut=end >= len(text))
+    return Scalar(value, max(end, at + 1), repairs + stray, cut=end >= len(text))
 
 
 def _word_end(text: str, at: int, place: Place, around: Around) -> int:
