@@ -33,7 +33,6 @@ _INCOMPLETE = 1
 _NESTED = 4
 _ASTRAY = 5
 _SEVERAL = 1
-_BARE = 4
 
 _ENDS_EARLY = "answer: the JSON ends before it is complete"
 _SCALARS = ("string", "number", "integer", "boolean", "null")
@@ -133,24 +132,16 @@ class _Search:
             self._offer(value, 0, penalty=_SEVERAL)
 
     def plain(self, text: str) -> None:
-        """A text without JSON: fields without braces, or a scalar where one is wanted."""
-        body = places.unfenced(text)
-        if places.begins_with_field(body):  # the prompt ended with the brace
-            value = read("{" + body)
-            if value:
-                self._offer(value, value.end, penalty=_BARE)
-        elif any(wants(self.schema, name) for name in _SCALARS):
-            for fenced, part in [(True, part) for part in places.fences(text)] + [(False, body)]:
-                self._offer_scalar(part, fenced=fenced)
-
-    def _offer_scalar(self, text: str, *, fenced: bool) -> None:
+        """A text without JSON: a scalar where one is wanted."""
+        text = places.unfenced(text)
+        if not text or not any(wants(self.schema, name) for name in _SCALARS):
+            return
         value = read(text)
         if value is None or text[value.end :].strip():
             value = Value(text, len(text), complete=True, cut_in_value=False, repairs=1)
         if isinstance(value.value, dict) and len(value.value) == 1:  # {"answer": 5} for 5
             value = replace(value, value=next(iter(value.value.values())))
-        if text:
-            self._offer(value, len(text), penalty=_BARE, fenced=fenced)
+        self._offer(value, len(text))
 
     def _offer(
         self,

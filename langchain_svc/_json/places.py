@@ -16,8 +16,6 @@ _MARK = re.compile(rf"(?P<opens>{OPENS})|{CLOSES}|(?P<bracket>[{{\[｛［])", re
 _FENCE_BEFORE = re.compile(r"(?:`{2,}|~{3,})[\w+-]*\s*$")
 _LINE_BEFORE = re.compile(r"(?:\A|[\n:>`-])[ \t]*$")
 _FENCE_LABEL = re.compile(r"(?:[\w+-]*\n)?")
-_FENCES = re.compile(r"(?<!`)`{3,8}[\w+-]{0,20}[ \t]{0,8}\n([^`]*)`{3}")
-_FIRST_FIELD = re.compile(r"\s*(?=\"[^\"\n]{1,80}\"\s{0,20}:)")
 _LOOK_BACK = 60
 _INSIDE = frozenset(":,[{(=")
 _IN_OBJECT = frozenset([*QUOTES, "}", "\\", "{"])
@@ -114,13 +112,3 @@ def unfenced(text: str) -> str:
     body = text.strip("`")
     label = _FENCE_LABEL.match(body)
     return body[label.end() if label else 0 :].strip()
-
-
-def fences(text: str) -> list[str]:
-    """What stands in the fences of a text."""
-    return [found[1].strip() for found in _FENCES.finditer(text)]
-
-
-def begins_with_field(text: str) -> bool:
-    """Whether a text begins with a key and its colon, without the brace before it."""
-    return _FIRST_FIELD.match(text) is not None

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from .endings import Around, Inside, Place, Scalar, ended_before, ends, structure_at
 from .escapes import unescape
-from .marks import CLOSERS, QUOTES, is_key, peek
+from .marks import CLOSERS, QUOTES, peek
 
 _TRIPLES = ('"""', "'''", "```")
 _LABEL = re.compile(r"[^\n`]{0,60}\n")
@@ -149,10 +149,8 @@ def _triple_end(text: str, begin: int, mark: str, around: Around) -> int | None:
         while text.startswith(mark[0], end + 3):  # a quote of the text itself, before the three
             end += 1
         after = peek(text, end + 3)
-        if text[after : after + 1] in CLOSERS:
-            if around.closes(text[after]):
-                return end
-        elif structure_at(text, after) or is_key(text, after):
+        stray = text[after : after + 1] in CLOSERS and not around.closes(text[after])
+        if structure_at(text, after) and not stray:
             return end
         end = text.find(mark, end + 3)
     return None
