@@ -82,6 +82,7 @@ _CLOSING_LINES = re.compile(r"\s{0,40}\n\s{0,40}[}\]][\s}\]]{0,40},$")
 _KEY_IN_TAIL = re.compile(r",\s{0,40}([^\W\d][\w$-]{0,60})\s{0,20}:\s{0,20}$")
 _KEY_TEXT = re.compile(r"\s*[^:{}\[\],\"]{1,80}(?=:)")
 _LOST_OPENING = re.compile(r"\s{0,5}[^\"\s,\]][^\"\n,\]]{0,80}\"?")
+_CUT_WORD = re.compile(r"(?:t|tr|tru|f|fa|fal|fals|n|nu|nul|-)\Z")
 _CUT_KEY = re.compile(r"\"(?:[^\"\\\n]|\\[^\n]){0,200}\\?\Z")
 _INCHES = re.compile(r"(?:^|[\s(x×])\d+(?:[.,/]\d+)?$")
 
@@ -196,6 +197,8 @@ def _item_follows(text: str, at: int, around: Around) -> bool:
     """Whether the comma at `at` separates items: a value follows, or the end of something."""
     after = _past_commas(text, at)
     if stops(text, after) or around.words or VALUE_START.match(text, after):
+        return True
+    if _CUT_WORD.match(text, after):
         return True
     return around.closes(text[after]) or bool(ELLIPSIS.match(text, after))
 
