@@ -1,7 +1,7 @@
 """Faults on request: what goes wrong, for which requests, and how often.
 
 A fault is a value; `FaultBook` decides which one a request gets. What a fault does to an answer
-is in `response.py`, and what it does to the connection in `delivery.py`.
+is in `response.py`, and what it does to the connection in `app.py`.
 """
 
 import base64

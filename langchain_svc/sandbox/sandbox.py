@@ -7,12 +7,13 @@ import time
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 from langchain_svc.sandbox.app import App
+from langchain_svc.sandbox.endpoint import Settings
 from langchain_svc.sandbox.faults import Fault, FaultBook
 from langchain_svc.sandbox.limits import GENERAL_PLANS, RESET_FORMATS
 from langchain_svc.sandbox.log import Log, Received
 from langchain_svc.sandbox.scripted import Script, Scripted
 from langchain_svc.sandbox.server import Server, is_loopback
-from langchain_svc.sandbox.service import Service, Settings
+from langchain_svc.sandbox.service import Service
 from langchain_svc.sandbox.streams import FORMATS
 
 if TYPE_CHECKING:

@@ -53,6 +53,11 @@ class Answer:
     completion_tokens: int
     pieces: tuple[str, ...]
 
+    @property
+    def total_tokens(self) -> int:
+        """The tokens of the prompt and of the answer."""
+        return self.prompt_tokens + self.completion_tokens
+
 
 def answer(
     messages: Sequence[Mapping[str, str]], *, model: str, max_tokens: int | None = None
