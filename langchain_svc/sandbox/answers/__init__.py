@@ -22,7 +22,7 @@ from langchain_svc.sandbox.answers.services import (
     decision_support,
     translate,
 )
-from langchain_svc.sandbox.answers.tokens import count_tokens, split_tokens
+from langchain_svc.sandbox.answers.text import count_tokens, split_tokens
 from langchain_svc.sandbox.answers.words import answer_in_words
 
 __all__ = [
