@@ -53,7 +53,7 @@ class App:
         try:
             entry.update(disconnected=await self._respond(request, entry, connection))
         except Exception as bug:  # noqa: BLE001 - whatever it is, the test must see a 500
-            await self._confess(bug, request, entry, connection)
+            await self._report(bug, request, entry, connection)
 
     async def _respond(self, request: Request, entry: Entry, connection: Connection) -> bool:
         """Answer; return whether the client left before it was over."""
@@ -107,7 +107,7 @@ class App:
             raise Problem(400, "X-Sandbox-Pace: expected seconds, 0 or more.")
         return pace
 
-    async def _confess(
+    async def _report(
         self, bug: Exception, request: Request, entry: Entry, connection: Connection
     ) -> None:
         # Frames show code, never values; the exception's own text might hold patient data.

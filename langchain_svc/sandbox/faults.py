@@ -134,15 +134,11 @@ def fault_from_json(text: str) -> Fault:
     if unknown:
         raise ValueError(f"X-Sandbox-Fault: no such field: {', '.join(unknown)}.")
     if isinstance(given.get("raw"), str):
-        given["raw"] = _from_base64(given["raw"])
+        try:
+            given["raw"] = base64.b64decode(given["raw"], validate=True)
+        except binascii.Error:
+            raise ValueError("X-Sandbox-Fault: raw: expected base64.") from None
     return Fault(**given)
-
-
-def _from_base64(text: str) -> bytes:
-    try:
-        return base64.b64decode(text, validate=True)
-    except binascii.Error:
-        raise ValueError("X-Sandbox-Fault: raw: expected base64.") from None
 
 
 class FaultBook:
@@ -170,7 +166,7 @@ class FaultBook:
             return self._faults
 
     def pick(self, path: str) -> Fault | None:
-        """Return the first fault that strikes this request, counting the request for each tried."""
+        """Return the fault that this request gets, counting the request for each tried."""
         with self._lock:
             for index, fault in enumerate(self._faults):
                 if fault.path is not None and not path.endswith(fault.path):

@@ -25,7 +25,7 @@ class Received:
         headers: Names in lower case; keys and cookies masked.
         at: Arrival, by the sandbox's clock.
         client_port: The client's port: equal ports mean one connection.
-        body: Body as it came.
+        body: Body as received.
         status: Status that was answered; None when there was no answer (yet).
         unknown_fields: Fields that no document lists, as paths such as `messages[0].name`.
         disconnected: The client went away before the answer was complete.

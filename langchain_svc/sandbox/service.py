@@ -99,7 +99,7 @@ class Service:
         return Answered(self._with_headers(interface, request, reply, serial), tuple(unknown))
 
     def refuse(self, request: Request, problem: Problem) -> Answered:
-        """Return this refusal in the words of the interface, nothing checked or counted."""
+        """Return this refusal in the interface's error body, nothing checked or counted."""
         interface = self._interface(request.path)
         reply = _refusal(interface, problem)
         return Answered(self._with_headers(interface, request, reply, next(self._serial)))

@@ -72,7 +72,7 @@ def _found(kind: str, text: str) -> Iterator[Stretch]:
     if kind == "sum":
         yield from ((at, at + len(s), s) for s, _ in sums(text) if (at := text.find(s[0])) >= 0)
         return
-    # A date is no three numbers.
+    # A date is not three numbers.
     masked = DATE.sub(lambda date: "_" * len(date[0]), text) if kind == "number" else text
     for found in _PATTERNS[kind].finditer(masked):
         value = next(filter(None, found.groups()), found[0])
@@ -82,7 +82,7 @@ def _found(kind: str, text: str) -> Iterator[Stretch]:
             yield *found.span(), _NUMBERS.get(value, value.replace(",", ""))
         elif kind == "language":
             yield *found.span(), _LANGUAGES[value.lower()]
-        elif kind != "name" or stems(value):  # What is no name
+        elif kind != "name" or stems(value):  # "What" is not a name
             yield *found.span(), value
 
 
