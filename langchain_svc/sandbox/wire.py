@@ -155,6 +155,8 @@ _EXPECTED = {
     "greater_than_equal": "expected {ge:g} or more",
     "less_than_equal": "expected {le:g} or less",
     "literal_error": "expected {expected}",
+    "value_error": "{error}",
+    "unexpected_keyword_argument": "no such field",
 }
 
 
@@ -179,5 +181,6 @@ def explained(wrong: ValidationError) -> str:
     """Return the path of the first wrong field, and what was expected there."""
     first = wrong.errors(include_url=False, include_input=False)[0]
     path = "".join(f"[{at}]" if isinstance(at, int) else f".{at}" for at in first["loc"])
-    expected = _EXPECTED.get(first["type"], first["msg"]).format(**first.get("ctx", {}))
-    return f"{path.removeprefix('.')}: {expected}."
+    told = _EXPECTED.get(first["type"])
+    expected = told.format(**first.get("ctx", {})) if told else first["msg"]
+    return ": ".join(filter(None, [path.removeprefix("."), f"{expected}."]))
