@@ -312,7 +312,7 @@ class Filler:
         return int(value) if whole or float(value).is_integer() else value
 
     def _string(self, schema: Schema, name: str, *, required: bool) -> str | None:
-        value = self._said(schema, name, required=required)
+        value = self._from_text(schema, name, required=required)
         if value is None and (not required or "default" in schema):
             default: str | None = schema.get("default")
             return default
@@ -321,7 +321,7 @@ class Filler:
         least = min(_bound(schema, "minLength", 0), _LONGEST)
         return value[: _bound(schema, "maxLength", _LONGEST)].ljust(least, ".")
 
-    def _said(self, schema: Schema, name: str, *, required: bool) -> str | None:
+    def _from_text(self, schema: Schema, name: str, *, required: bool) -> str | None:
         """What the text, or a result that it refers to, says for a string."""
         words = name.replace("_", " ").lower()
         near = f"{words} {schema.get('description', '')}".lower()
@@ -333,9 +333,9 @@ class Filler:
             return self._take(kind, near)
         if self._previous and _WHOLE.search(words):
             return self._previous[-1]
-        return self._sought(words, near, required=required)
+        return self._stretch_for(words, near, required=required)
 
-    def _sought(self, words: str, near: str, *, required: bool) -> str | None:
+    def _stretch_for(self, words: str, near: str, *, required: bool) -> str | None:
         """A stretch of a kind that a field's name calls for, or else its description."""
         free = _WHOLE.search(words) or _REPLY.search(words)  # the answerer's own words will do
         kinds = _kinds(words) or (() if free else _kinds(near))
