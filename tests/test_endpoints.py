@@ -1,7 +1,7 @@
 """Every endpoint of the three documents: the exact method, path, headers and body on the wire.
 
 The rows are written from the documents alone. The server keeps the bytes as they came, so nothing
-is lost or mended on the way.
+is lost or changed on the way.
 """
 
 from __future__ import annotations
