@@ -16,7 +16,7 @@ from langchain_svc._chat import described_images
 from langchain_svc._clinical import findings
 from langchain_svc._fhir import importing
 from langchain_svc._images import clinical, dicom_header
-from langchain_svc._images import headers as images
+from langchain_svc._images import endpoints as images
 from langchain_svc._service import connections, exchange, reading, retry_budget
 from langchain_svc._service.fhir_server import FhirServer
 from langchain_svc._toolcalls import scanner
