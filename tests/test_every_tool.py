@@ -36,10 +36,10 @@ TABLES = {
 
 
 def test_every_tool_has_its_place_and_its_rows():
-    lacking = {
-        kind: [name for name, kinds in TABLES.items() if kind not in kinds] for kind in TOOLS
-    }
-    assert {kind: tables for kind, tables in lacking.items() if tables} == {}
+    pairs = [
+        (kind, table) for kind in TOOLS for table, kinds in TABLES.items() if kind not in kinds
+    ]
+    assert not pairs, "\n".join(f"{kind} has no row of {table}" for kind, table in pairs)
 
 
 def test_the_endpoints_of_the_sandbox_have_their_rows():
