@@ -11,7 +11,6 @@ words in. The two short methods of `ImageInputs` run the calls.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -70,7 +69,7 @@ class Gallery:
     """
 
     def __init__(self, messages: Sequence[BaseMessage], store: ImageStore) -> None:
-        self._messages = messages
+        self._messages, self._store = messages, store
         self._images: dict[int, dict[int, StoredImage]] = {}  # by message and block
         self._places: dict[str, Place] = {}  # the first place of each image
         for number, message in enumerate(messages):
@@ -85,12 +84,17 @@ class Gallery:
         self._seen = {
             image.handle: image for one in self._images.values() for image in one.values()
         }
-        self.words = {image.handle: image.description for image in self._seen.values()}
+        self._words = {image.handle: image.description for image in self._seen.values()}
 
     def unseen(self) -> Iterator[tuple[StoredImage, Place]]:
         """Each image that has no description yet, once, and where it first stands."""
         images = self._seen.items()
-        return ((image, self._places[at]) for at, image in images if not self.words[at])
+        return ((image, self._places[at]) for at, image in images if not self._words[at])
+
+    def describe(self, image: StoredImage, description: str) -> None:
+        """Keep what a vision model said of an image, here and in the store."""
+        self._words[image.handle] = description
+        self._store.describe(image.handle, description)
 
     def in_words(self) -> list[BaseMessage]:
         """The conversation with words in the place of its images."""
@@ -102,7 +106,7 @@ class Gallery:
     def _worded(self, message: BaseMessage, found: Mapping[int, StoredImage]) -> BaseMessage:
         blocks: list[Any] = list(_blocks(message))
         for index, image in found.items():
-            text = self.words[image.handle] or _NOT_YET
+            text = self._words[image.handle] or _NOT_YET
             blocks[index] = {"type": DESCRIBED_IMAGE, "handle": image.handle, "text": text}
         return message.model_copy(update={"content": blocks})
 
@@ -127,8 +131,10 @@ class ImageInputs(VisionSettings):
         if self.image_inputs != "describe":
             return messages
         gallery = Gallery(messages, self.images)
-        for handle, place, call in self._calls(gallery, limits):
-            gallery.words[handle] = self._described(handle, place, call)
+        for image, place, call in self._calls(gallery, limits):
+            with place.named():
+                (reading,) = self._pieces(call)
+            gallery.describe(image, reading.text)
         return gallery.in_words()
 
     async def _ain_words(
@@ -139,47 +145,14 @@ class ImageInputs(VisionSettings):
             return messages
         gallery = Gallery(messages, self.images)
 
-        async def describe(handle: str, place: Place, call: Call[Any]) -> None:
-            gallery.words[handle] = await self._adescribed(handle, place, call)
+        async def describe(image: StoredImage, place: Place, call: Call[Any]) -> None:
+            with place.named():
+                (reading,) = [reading async for reading in self._apieces(call)]
+            gallery.describe(image, reading.text)
 
         asks = [describe(*ask) for ask in self._calls(gallery, limits)]
         await gather(asks, at_once=_AT_ONCE)
         return gallery.in_words()
-
-    def _described(self, handle: str, place: Place, call: Call[Any]) -> str:
-        """What a vision model says of an image, also where another call is asking already."""
-        claim, mine = self.images.claims.take(handle)
-        while not mine and claim.wait(_left(call)):
-            if known := self.images.description(handle):
-                return known
-            claim, mine = self.images.claims.take(handle)  # the other has failed
-        with self._released(handle, mine=mine), place.named():
-            if known := self.images.description(handle):
-                return known
-            (reading,) = self._pieces(call)
-            return self.images.describe(handle, reading.text)
-
-    async def _adescribed(self, handle: str, place: Place, call: Call[Any]) -> str:
-        """The async version of `_described`."""
-        claim, mine = self.images.claims.take(handle)
-        while not mine and await claim.await_(_left(call)):
-            if known := self.images.description(handle):
-                return known
-            claim, mine = self.images.claims.take(handle)  # the other has failed
-        with self._released(handle, mine=mine), place.named():
-            if known := self.images.description(handle):
-                return known
-            (reading,) = [reading async for reading in self._apieces(call)]
-            return self.images.describe(handle, reading.text)
-
-    @contextmanager
-    def _released(self, handle: str, *, mine: bool) -> Iterator[None]:
-        """Lets those go on that wait for a claim of ours, whatever came of it."""
-        try:
-            yield
-        finally:
-            if mine:
-                self.images.claims.release(handle)
 
     def _known_words(self, messages: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
         """The same with what is known already; nothing is asked."""
@@ -187,20 +160,17 @@ class ImageInputs(VisionSettings):
             return messages
         return Gallery(messages, self.images).in_words()
 
-    def _calls(self, gallery: Gallery, limits: Limits) -> list[tuple[str, Place, Call[Any]]]:
+    def _calls(
+        self, gallery: Gallery, limits: Limits
+    ) -> list[tuple[StoredImage, Place, Call[Any]]]:
         """The calls that a conversation needs before it can be asked."""
         unseen = list(gallery.unseen())
         if unseen:
             to_wire(gallery.in_words())  # what cannot be said at all is refused before any call
         return [
-            (image.handle, place, self._vision_call(image.sendable, "describe", limits))
+            (image, place, self._vision_call(image.sendable, "describe", limits))
             for image, place in unseen
         ]
-
-
-def _left(call: Call[Any]) -> float | None:
-    """Seconds until the call's deadline; the call itself says when that has passed."""
-    return None if call.until == math.inf else max(0.0, call.until - call.clock())
 
 
 def _blocks(message: BaseMessage) -> Sequence[Any]:
