@@ -19,19 +19,18 @@ from ._chat.counting import TokenCounts
 from ._chat.options import ModelId, Stop
 from ._chat.prompts import Prompt, PromptOptions, Temperature, checked_words
 from ._chat.turn import PROVIDER
-from ._privacy.llm import PrivateLLM
-from ._privacy.runs import Run, private_runs
+from ._privacy.runs import MODEL_RUNS, WRAPS, private_runs, set_uncached
 from ._service.bounded_gather import gather
 from ._service.call import Call
-from ._service.general import GeneralSettings
 from ._service.readers import TextReader, WholeReader
+from ._service.settings import ServiceSettings, url_of
 from ._version import __version__
 from ._wire import general
 from .config import GENERAL
 
 
-@private_runs(batch=Run.now, abatch=Run.later)
-class SvcLLM(TokenCounts, PrivateLLM, GeneralSettings):
+@private_runs(wraps_=WRAPS, **MODEL_RUNS)
+class SvcLLM(TokenCounts, ServiceSettings, BaseLLM):
     """A text model on the service's general interface: a text in, a text out.
 
     `invoke`, `stream`, `batch` and their async versions work as for any LangChain LLM. Each
@@ -54,6 +53,11 @@ class SvcLLM(TokenCounts, PrivateLLM, GeneralSettings):
     Rests on general-api.md, sections 2, 4, 5, 7 and 8.
     """
 
+    interfaces = (GENERAL,)
+
+    base_url: str | None = url_of(GENERAL)
+    """Where the general interface is, without the /api of its paths."""
+
     model: ModelId | None = None
     """The model's id; the service's default model where it is None."""
 
@@ -71,6 +75,8 @@ class SvcLLM(TokenCounts, PrivateLLM, GeneralSettings):
 
     require_stream_end: bool = True
     """Whether a stream in completion shape that just ends, without a mark, is an error."""
+
+    _keep_from_cache = model_validator(mode="after")(set_uncached)
 
     @model_validator(mode="after")
     def _set_langchain_svc_version(self) -> Self:

@@ -6,7 +6,7 @@ tags that name its handle and say whose words these are. The descriptions are ke
 in the model's store, so that the next turn of the conversation asks about new images only.
 
 `Gallery` calls nobody: it finds the images, says which are still to be described, and puts the
-words in. The two short methods of `ImageInputs` run the calls.
+words in. `in_words` and its async version run the calls.
 """
 
 from __future__ import annotations
@@ -14,17 +14,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import BaseMessage, HumanMessage
-from pydantic import model_validator
-from typing_extensions import Self
 
 from .._images.addresses import check_address
 from .._images.pictures import decode
 from .._privacy.safe_errors import shown
 from .._service.bounded_gather import gather
-from .._service.vision import VisionSettings
+from .._service.settings import ServiceSettings
+from .._service.vision import vision_call
 from ..errors import SvcError, SvcRequestError
 from ..images import ImageStore, StoredImage
 from .messages import DESCRIBED_IMAGE, to_wire
@@ -111,66 +110,44 @@ class Gallery:
         return message.model_copy(update={"content": blocks})
 
 
-class ImageInputs(VisionSettings):
-    """What a chat model does with the images of its messages."""
+def in_words(
+    model: ServiceSettings, messages: Sequence[BaseMessage], store: ImageStore, limits: Limits
+) -> list[BaseMessage]:
+    """The conversation in text alone; what has not been described yet is described now."""
+    gallery = Gallery(messages, store)
+    for image, place, call in _calls(model, gallery, limits):
+        with place.named():
+            (reading,) = model._pieces(call)  # noqa: SLF001  # our own class
+        gallery.describe(image, reading.text)
+    return gallery.in_words()
 
-    image_inputs: Literal["refuse", "describe", "omit"] = "refuse"
-    """"describe" has each image described once by the service's vision model (POST /api/vision,
-    which needs `base_url`), and puts the description and a handle of `images` in its place.
-    "omit" leaves images out, and says so in their place."""
 
-    @model_validator(mode="after")
-    def _take_an_address_only_for_images(self) -> Self:
-        """Another host than the chat's may be told the key only where that is asked for."""
-        if self.image_inputs != "describe":
-            self.__dict__["base_url"] = None
-        return self
+async def ain_words(
+    model: ServiceSettings, messages: Sequence[BaseMessage], store: ImageStore, limits: Limits
+) -> list[BaseMessage]:
+    """The async version of `in_words`; several images are described at once."""
+    gallery = Gallery(messages, store)
 
-    def _in_words(self, messages: Sequence[BaseMessage], limits: Limits) -> Sequence[BaseMessage]:
-        """The conversation in text alone; what has not been described yet is described now."""
-        if self.image_inputs != "describe":
-            return messages
-        gallery = Gallery(messages, self.images)
-        for image, place, call in self._calls(gallery, limits):
-            with place.named():
-                (reading,) = self._pieces(call)
-            gallery.describe(image, reading.text)
-        return gallery.in_words()
+    async def describe(image: StoredImage, place: Place, call: Call[Any]) -> None:
+        with place.named():
+            (reading,) = [r async for r in model._apieces(call)]  # noqa: SLF001  # our own class
+        gallery.describe(image, reading.text)
 
-    async def _ain_words(
-        self, messages: Sequence[BaseMessage], limits: Limits
-    ) -> Sequence[BaseMessage]:
-        """The async version of `_in_words`; several images are described at once."""
-        if self.image_inputs != "describe":
-            return messages
-        gallery = Gallery(messages, self.images)
+    await gather([describe(*ask) for ask in _calls(model, gallery, limits)], at_once=_AT_ONCE)
+    return gallery.in_words()
 
-        async def describe(image: StoredImage, place: Place, call: Call[Any]) -> None:
-            with place.named():
-                (reading,) = [reading async for reading in self._apieces(call)]
-            gallery.describe(image, reading.text)
 
-        asks = [describe(*ask) for ask in self._calls(gallery, limits)]
-        await gather(asks, at_once=_AT_ONCE)
-        return gallery.in_words()
-
-    def _known_words(self, messages: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
-        """The same with what is known already; nothing is asked."""
-        if self.image_inputs != "describe":
-            return messages
-        return Gallery(messages, self.images).in_words()
-
-    def _calls(
-        self, gallery: Gallery, limits: Limits
-    ) -> list[tuple[StoredImage, Place, Call[Any]]]:
-        """The calls that a conversation needs before it can be asked."""
-        unseen = list(gallery.unseen())
-        if unseen:
-            to_wire(gallery.in_words())  # what cannot be said at all is refused before any call
-        return [
-            (image, place, self._vision_call(image.sendable, "describe", limits))
-            for image, place in unseen
-        ]
+def _calls(
+    model: ServiceSettings, gallery: Gallery, limits: Limits
+) -> list[tuple[StoredImage, Place, Call[Any]]]:
+    """The calls that a conversation needs before it can be asked."""
+    unseen = list(gallery.unseen())
+    if unseen:
+        to_wire(gallery.in_words())  # what cannot be said at all is refused before any call
+    return [
+        (image, place, vision_call(model, image.sendable, "describe", limits))
+        for image, place in unseen
+    ]
 
 
 def _blocks(message: BaseMessage) -> Sequence[Any]:
