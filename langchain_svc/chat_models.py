@@ -31,41 +31,56 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import Field, model_validator
 from typing_extensions import Self
 
-from ._chat.binding import structured, tool_parameters
-from ._chat.counting import TokenCounts
-from ._chat.described_images import Gallery, ain_words, in_words
-from ._chat.events import REASK, atell, tell
-from ._chat.expect import expectation
-from ._chat.messages import (
-    SystemRole,
-    Turns,
-    answers_at_once,
-    conversation_mark,
-    has_calls,
-    texts_read,
-    to_wire,
-)
-from ._chat.options import (
+from ._chat import (
+    DEFAULT_MODEL,
+    IMAGES_DESCRIBED,
+    PROVIDER,
+    REASK,
+    TOKENS_A_TURN,
     ExtraBody,
+    Gallery,
     MaxTokens,
     ModelId,
     Options,
     Stop,
+    SystemRole,
     Temperature,
+    TokenCounts,
+    ToolLike,
+    Turn,
+    Turns,
+    Wanted,
+    ain_words,
     answer_words,
+    answers_at_once,
+    atell,
     checked,
+    conversation_mark,
+    documented_profile,
+    expectation,
+    has_calls,
+    in_words,
+    listed_profile,
     recorded,
+    structured_output,
+    surely_too_long,
+    tell,
+    texts_read,
+    to_wire,
+    tool_parameters,
 )
-from ._chat.parts import Wanted
-from ._chat.profiles import DEFAULT_MODEL, IMAGES_DESCRIBED, documented_profile, listed_profile
-from ._chat.tokens import TOKENS_A_TURN, surely_too_long
-from ._chat.tools import ToolLike
-from ._chat.turn import PROVIDER, Turn
-from ._privacy.runs import MODEL_RUNS, WRAPS, Run, private, private_runs, set_uncached
-from ._service.call import Call, Limits
-from ._service.readers import TextReader, WholeReader
-from ._service.reading import read
-from ._service.settings import Retries, ServiceSettings, revealed, url_of
+from ._privacy import MODEL_RUNS, WRAPS, Run, private, private_runs, set_uncached
+from ._service import (
+    Call,
+    Limits,
+    Retries,
+    ServiceSettings,
+    TextReader,
+    WholeReader,
+    read,
+    revealed,
+    url_of,
+)
 from ._toolcalls.render import FORMATS, ToolFormat, no_tools_block
 from ._version import __version__
 from ._wire import v1
@@ -357,7 +372,7 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
             SvcRequestError: The schema or the method cannot be read.
             SvcOutputError: From a call, when no answer fits the schema.
         """
-        chain = structured(
+        chain = structured_output(
             self, schema, kwargs, include_raw=include_raw, method=method, strict=strict
         )
         return chain if self.privacy is None else private(chain)

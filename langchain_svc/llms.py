@@ -15,15 +15,18 @@ from langchain_core.runnables import RunnableConfig
 from pydantic import model_validator
 from typing_extensions import Self
 
-from ._chat.counting import TokenCounts
-from ._chat.options import ModelId, Stop
-from ._chat.prompts import Prompt, PromptOptions, Temperature, checked_words
-from ._chat.turn import PROVIDER
-from ._privacy.runs import MODEL_RUNS, WRAPS, private_runs, set_uncached
-from ._service.bounded_gather import gather
-from ._service.call import Call
-from ._service.readers import TextReader, WholeReader
-from ._service.settings import ServiceSettings, url_of
+from ._chat import (
+    PROVIDER,
+    GeneralTemperature,
+    ModelId,
+    Prompt,
+    PromptOptions,
+    Stop,
+    TokenCounts,
+    checked_words,
+)
+from ._privacy import MODEL_RUNS, WRAPS, private_runs, set_uncached
+from ._service import Call, ServiceSettings, TextReader, WholeReader, gather, url_of
 from ._version import __version__
 from ._wire import general
 from .config import GENERAL
@@ -61,7 +64,7 @@ class SvcLLM(TokenCounts, ServiceSettings, BaseLLM):
     model: ModelId | None = None
     """The model's id; the service's default model where it is None."""
 
-    temperature: Temperature | None = None
+    temperature: GeneralTemperature | None = None
     """0 to 1; left to the service where it is None."""
 
     stop: Stop | None = None

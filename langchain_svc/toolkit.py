@@ -9,8 +9,7 @@ from langchain_core.tools import BaseTool
 from pydantic import Field
 from typing_extensions import Self
 
-from ._service.settings import url_of
-from ._service.tool import ServiceTool, ServiceToolkit, selection
+from ._service import ServiceTool, ServiceToolkit, selection, url_of
 from .config import GENERAL, V1, require_key, require_url
 from .images import ImageStore
 from .tools import SvcAnalyzeImage, SvcGenerateImage, SvcTranslate

@@ -14,7 +14,7 @@ from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import Runnable, RunnableMap, RunnablePassthrough
 
-from .._privacy.safe_errors import shown
+from .._privacy import shown
 from ..errors import SvcRequestError
 from .options import answer_words
 from .structured import StructuredParser, format_for
@@ -34,7 +34,7 @@ def tool_parameters(
     return {name: value for name, value in parameters.items() if value is not None}
 
 
-def structured(
+def structured_output(
     model: BaseChatModel,
     schema: dict[str, Any] | type | None,
     parameters: dict[str, Any],

@@ -13,12 +13,17 @@ from langchain_core.tools import ToolException
 from pydantic import Field
 from pydantic.alias_generators import to_camel
 
-from .._service.call import Call
-from .._service.readers import WholeReader
-from .._service.settings import url_of
-from .._service.tool import Job, ServiceTool, Told, moment, request_id
-from .._wire.medical import Answer, names_sent, told_of, values_sent
-from .._wire.v1 import dump
+from .._service import (
+    Call,
+    Job,
+    ServiceTool,
+    Told,
+    WholeReader,
+    moment,
+    request_id,
+    url_of,
+)
+from .._wire import Answer, dump, names_sent, told_of, values_sent
 from ..config import MEDICAL
 from ..patient import Demographics, PatientContext, Record, on_wire
 from .echo import ALL_WITHHELD, Echo, without_echo

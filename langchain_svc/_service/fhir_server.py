@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import model_validator
 
-from .._fhir.pages import Page, read_page, read_refusal, record_pages
+from .._fhir import Page, read_page, read_refusal, record_pages
 from ..config import check_url
 from .call import Call, Limits, Request
 from .readers import WholeReader

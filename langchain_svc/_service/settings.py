@@ -36,11 +36,9 @@ from pydantic import (
 )
 from typing_extensions import Self
 
-from .._privacy.runs import Privacy, refuse_trio
-from .._privacy.safe_errors import safe_constructor, shown
+from .._privacy import Privacy, refuse_trio, safe_constructor, shown
 from .._version import __version__
-from .._wire.body import ACCEPT_ENCODING
-from .._wire.redact import secrets_of
+from .._wire import ACCEPT_ENCODING, secrets_of
 from ..config import (
     Interface,
     check_headers,

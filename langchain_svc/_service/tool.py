@@ -21,9 +21,8 @@ from langchain_core.tools import BaseTool, BaseToolkit, ToolException
 from pydantic import BeforeValidator, PrivateAttr, ValidationError, model_validator
 from typing_extensions import Self
 
-from .._privacy.runs import RUNS, WRAPS, Run, private_run, private_runs
-from .._privacy.safe_errors import shown
-from .._wire.failures import safe_label
+from .._privacy import RUNS, WRAPS, Run, private_run, private_runs, shown
+from .._wire import safe_label
 from ..errors import SvcError, SvcRequestError
 from .call import Call
 from .reading import read

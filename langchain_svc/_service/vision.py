@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from .._images.headers import VISION_PATH, Reading, Task, read_analysis, vision_body
+from .._images import VISION_PATH, ImageAnalysis, Task, read_analysis, vision_body
 from ..config import GENERAL
 from .readers import WholeReader
 
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 _QUOTABLE = 4096
 
 
-def vision_call(asker: ServiceSettings, image: str, task: Task, limits: Limits) -> Call[Reading]:
+def vision_call(
+    asker: ServiceSettings, image: str, task: Task, limits: Limits
+) -> Call[ImageAnalysis]:
     """The call that asks about an image, given as its address or as base64."""
     return asker._new_call(  # noqa: SLF001  # our own class
         GENERAL,
