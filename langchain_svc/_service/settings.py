@@ -414,14 +414,14 @@ class ServiceSettings(BaseModel):
                 f"This {type(self).__name__} cannot be pickled: it uses an http_client of yours. "
                 "Make it without one, or make it anew in the other process"
             )
-        state = super().__getstate__()
-        held = dict(state["__dict__"])
+        bare = super().__copy__()
+        held = vars(bare)
         # "per_run" stands for a patient and is none.
-        lost = tuple(n for n in _NOT_PICKLED if held.get(n) and held[n] != "per_run")
-        for name in lost:
+        bare._lost = tuple(n for n in _NOT_PICKLED if held.get(n) and held[n] != "per_run")  # noqa: SLF001  # our own class
+        for name in bare._lost:  # noqa: SLF001  # our own class
             held[name] = {} if name == "default_headers" else None
-        private = {**(state["__pydantic_private__"] or {}), "_connections": {}, "_lost": lost}
-        return {**state, "__dict__": held, "__pydantic_private__": private}
+        bare._connections = {}  # noqa: SLF001  # our own class
+        return super(ServiceSettings, bare).__getstate__()
 
     def __setstate__(self, state: dict[Any, Any]) -> None:
         super().__setstate__(state)
