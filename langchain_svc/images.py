@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 from ._forks import new_lock
 from ._images import (
     MIME_TYPES,
-    Claims,
     ImageError,
     ImageHeader,
     check_address,
@@ -125,7 +124,6 @@ class ImageStore:
         self._images: dict[str, StoredImage] = {}
         self._count = 0
         self._lock = new_lock()
-        self.claims = Claims()  # on images that are being described
 
     def add(
         self,
@@ -142,10 +140,10 @@ class ImageStore:
                 `DicomImage`, which says how to draw it; only its pixels are kept.
             label: A few words for people, on the contact sheet.
             keep_metadata: Keep what the file holds beside the picture: names, places, times,
-                comments, colour profiles. Left out otherwise; the pixels stay as they are.
+                comments, colour profiles. Left out otherwise; the pixels are not changed.
 
         Raises:
-            SvcRequestError: It is no image we take, or there is no room for it.
+            SvcRequestError: It is not an image that is taken, or there is no room for it.
             ImportError: It is DICOM, and the extra `dicom` is not installed.
         """
         try:
@@ -166,7 +164,7 @@ class ImageStore:
         """Put in what the service made.
 
         Raises:
-            ValueError: It is no image we take, or there is no room for it.
+            ValueError: It is not an image that is taken, or there is no room for it.
         """
         if url is not None:
             image = StoredImage("", url=check_address(url), label=label, generated=True)
@@ -178,7 +176,7 @@ class ImageStore:
         """Put in what came in a message, or find it, if the same image is here already.
 
         Raises:
-            ValueError: It is no image we take, or there is no room for it.
+            ValueError: It is not an image that is taken, or there is no room for it.
         """
         if url is not None:
             return self._put_once(StoredImage("", url=check_address(url), quoted=True), None)
@@ -186,18 +184,12 @@ class ImageStore:
         image = _stored(without_metadata(data), seen, label="", quoted=True)
         return self._put_once(image, data)
 
-    def describe(self, handle: str, description: str) -> str:
+    def describe(self, handle: str, description: str) -> None:
         """Keep what a vision model said of an image, if the image is still here."""
         with self._lock:
             image = self._images.get(handle)
             if image is not None:
                 self._images[handle] = replace(image, description=description)
-        return description
-
-    def description(self, handle: str) -> str:
-        """What a vision model said of an image; empty where none did, or the image is gone."""
-        image = self._images.get(handle)
-        return image.description if image is not None else ""
 
     def get(self, handle: str) -> StoredImage:
         """The image of a handle.
@@ -288,7 +280,7 @@ class ImageStore:
         """What an image's bytes are, within this store's limits.
 
         Raises:
-            ImageError: They are no image, or one that is too large.
+            ImageError: They are not an image, or one that is too large.
         """
         if len(data) > self.max_image_bytes:
             raise ImageError(f"it has more than {self.max_image_bytes:,} bytes (max_image_bytes)")

@@ -80,7 +80,7 @@ def _parsed(url: str) -> tuple[httpx.URL, str]:
 
 def _timeouts(step: Open) -> dict[str, Any]:
     patience = step.patience
-    # Waiting for a place in the pool is no fault of the service: only the deadline bounds it.
+    # Waiting for a place in the pool is not the service's fault: only the deadline bounds it.
     until = patience.until - time.monotonic()
     pool = None if until == float("inf") else max(0.0, until)
     return {"connect": patience, "read": patience, "write": patience, "pool": pool}
@@ -120,7 +120,8 @@ class Link:
                 response = self._client.send(request, stream=True, follow_redirects=False)
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
             return _lost(error)
-        self._response, self._received = response, Received(response)
+        self._response = response
+        self._received = Received(response, on_own_connection=self._client is None)
         assert isinstance(response.stream, httpx.SyncByteStream)  # noqa: S101
         self._body = iter(response.stream)
         return _head(response)
@@ -206,7 +207,8 @@ class AsyncLink:
                 response = await self._client.send(request, stream=True, follow_redirects=False)
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
             return _lost(error)
-        self._response, self._received = response, Received(response)
+        self._response = response
+        self._received = Received(response, on_own_connection=self._client is None)
         assert isinstance(response.stream, httpx.AsyncByteStream)  # noqa: S101
         self._body = response.stream.__aiter__()
         return _head(response)
