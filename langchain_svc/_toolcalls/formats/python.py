@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from ..._json.lenient import read
-from ..brackets import bracket_end, is_closed, split_commas
+from ..brackets import bracket_end, split_commas
 from ..cursor import Cursor
 from ..offer import CUT_OFF, Offer, Raw
 
@@ -87,7 +87,7 @@ def _value(text: str) -> tuple[Any, bool, bool]:
     if found is None or not isinstance(found.value, list) or len(found.value) != 1:
         return text, False, False
     quoted = text[0] in _QUOTED
-    return found.value[0], quoted or found.value[0] != text, quoted and is_closed(text)
+    return found.value[0], quoted or found.value[0] != text, quoted and bracket_end(text, 0) is not None
 
 
 _QUOTED = frozenset("\"'{[(")
