@@ -49,7 +49,7 @@ class Ended:
     rest: str
 
 
-class Arguments:
+class ArgumentStream:
     """Follows the arguments of one call.
 
     Args:

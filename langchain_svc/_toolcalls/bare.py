@@ -11,8 +11,8 @@ import re
 from .cursor import Cursor
 from .formats.python import python_call, pythonic_list
 from .formats.tags import json_calls, opened
-from .hold import More
-from .offer import Raw
+from .judge import Raw
+from .pending import More
 from .values import ARGUMENT_KEYS, CONTAINER_KEYS, NAME_KEYS, SIDE_KEYS
 
 _SPACE = r"(?:\s|//[^\n]*\n|\#\s[^\n]*\n|/\*.{0,300}?\*/)*"
@@ -74,8 +74,8 @@ def _is_offered(c: Cursor, at: int, end: int) -> bool:
         return True
     name = _NAME.match(c.text, at, end)
     if name and name[2]:
-        return c.offer.find(name[1]) is not None
-    return _wait(c, name and name.end() == end and c.offer.may_begin(name[1]))
+        return c.judge.find(name[1]) is not None
+    return _wait(c, name and name.end() == end and c.judge.may_begin(name[1]))
 
 
 def _begins_key(start: str) -> bool:
@@ -105,7 +105,7 @@ def fenced(c: Cursor, *, after_prose: bool = False) -> list[Raw] | None:
     one that stands after prose, unless its label is one for calls or data.
     """
     raws = _in_fence(c, _SURE_LABELS if after_prose else _LABELS)
-    return raws if raws and any(c.offer.find(raw.name) for raw in raws) else None
+    return raws if raws and any(c.judge.find(raw.name) for raw in raws) else None
 
 
 def _in_fence(c: Cursor, labels: frozenset[str]) -> list[Raw] | None:

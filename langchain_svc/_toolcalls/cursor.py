@@ -12,9 +12,9 @@ from __future__ import annotations
 import re
 
 from .brackets import bracket_end
-from .hold import More
 from .json_part import Json, json_at
-from .offer import MISSING, Offer
+from .judge import MISSING, Judge
+from .pending import More
 
 _SPACE = re.compile(r"\s*")
 _WORD = re.compile(r"[\w.-]*")
@@ -23,11 +23,11 @@ _WORD = re.compile(r"[\w.-]*")
 class Cursor:
     """Reads `text` from `at` on."""
 
-    def __init__(self, text: str, at: int, offer: Offer, *, final: bool) -> None:
+    def __init__(self, text: str, at: int, judge: Judge, *, final: bool) -> None:
         self.text = text
         self.at = at
         self.cost = 0  # how many characters were looked at to tell where something ends
-        self.offer = offer
+        self.judge = judge
         self.final = final
 
     @property
@@ -68,7 +68,7 @@ class Cursor:
         """The name that stands here; it is not waited for if no offered name begins so."""
         end = _end_of(_WORD, self.text, self.at)
         word = self.text[self.at : end]
-        if end == len(self.text) and not self.final and self.offer.may_begin(word):
+        if end == len(self.text) and not self.final and self.judge.may_begin(word):
             raise More
         self.at = end
         return word

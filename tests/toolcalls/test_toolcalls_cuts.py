@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from langchain_svc._toolcalls.parse import BadCall, Call, Tool, parse
+from langchain_svc._toolcalls.parse import BadCall, Call, StreamParser, Tool, parse
 from langchain_svc._toolcalls.render import FENCED, TAGS, PastCall, calls_text
 from langchain_svc._toolcalls.scanner import Prose
-from langchain_svc._toolcalls.stream import StreamParser
 
 TOOLS = [
     Tool("weather", {"type": "object", "properties": {"city": {"type": "string"}, "days": {"type": "integer"}}, "required": ["city"]}),

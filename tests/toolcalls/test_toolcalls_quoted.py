@@ -7,9 +7,8 @@ import json
 import pytest
 
 from langchain_svc._toolcalls.echo import Echoes
-from langchain_svc._toolcalls.parse import Call, Tool, parse
+from langchain_svc._toolcalls.parse import Call, StreamParser, Tool, parse
 from langchain_svc._toolcalls.scanner import Prose
-from langchain_svc._toolcalls.stream import StreamParser
 
 TOOLS = [
     Tool("book_room", {"type": "object", "properties": {"hotel": {"type": "string"}}, "required": ["hotel"]}),

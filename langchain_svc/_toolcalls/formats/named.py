@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from json import dumps
 
+from ..._json.lenient import read
 from ..cursor import Cursor
-from ..hold import More
-from ..offer import MISSING, Raw
+from ..judge import CUT_OFF, MISSING, Raw
+from ..pending import More
 from .marks import ANY_MARK
 from .python import python_call, python_calls
 
@@ -41,7 +43,7 @@ def headed(c: Cursor, *, offered: bool = True) -> list[Raw] | None:
         offered: Whether the name must be on offer.
     """
     head = c.match(_HEAD, _LONGEST_HEAD)
-    if not head or (offered and not c.offer.find(head["name"])):
+    if not head or (offered and not c.judge.find(head["name"])):
         return None
     json = c.json()
     if json is None:
@@ -82,7 +84,7 @@ def unmarked(c: Cursor) -> list[Raw] | None:
         found = python_call(c)
         if found and c.char() not in ("", "\n"):
             return None
-    return found if found and all(c.offer.fits(raw) for raw in found) else None
+    return found if found and all(c.judge.fits(raw) for raw in found) else None
 
 
 def _may_begin(c: Cursor) -> bool:
@@ -92,10 +94,10 @@ def _may_begin(c: Cursor) -> bool:
     word = _WORD.match(c.text, at)
     name = word[0].removeprefix("print(") if word else ""
     if word and word.end() < len(c.text):
-        return c.offer.find(name) is not None
-    if not c.final and (c.offer.may_begin(name) or any(w.startswith(name) for w in _WORDS)):
+        return c.judge.find(name) is not None
+    if not c.final and (c.judge.may_begin(name) or any(w.startswith(name) for w in _WORDS)):
         raise More
-    return c.offer.find(name) is not None
+    return c.judge.find(name) is not None
 
 
 _INPUT = re.compile(r"\**Action Input\s*\**:?[ \t*]*", re.IGNORECASE)
@@ -109,7 +111,7 @@ def react(c: Cursor) -> list[Raw] | None:
     """`Action: name`, `Action Input: …`: the input is JSON or, for one text argument, plain."""
     begin = c.at
     name = _line(c)
-    if name is None or not c.offer.find(name):
+    if name is None or not c.judge.find(name):
         found = _with_brackets(c, name or "")
         if found is None:
             c.at = begin
@@ -128,10 +130,10 @@ def react(c: Cursor) -> list[Raw] | None:
 def _with_brackets(c: Cursor, line: str) -> list[Raw] | None:
     """`Action: search[Oslo]`, `Action: search(query='Oslo')`."""
     found = re.fullmatch(rf"{_N}\[(.*)\]", line)
-    if found and c.offer.find(found["name"]):
+    if found and c.judge.find(found["name"]):
         return [Raw(found["name"], found[2], loose=True)]
-    calls = python_calls(line, c.offer) if line.endswith(")") else None
-    return calls if calls and c.offer.find(calls[0].name) else None
+    calls = python_calls(line, c.judge) if line.endswith(")") else None
+    return calls if calls and c.judge.find(calls[0].name) else None
 
 
 def _input(c: Cursor, name: str) -> Raw:
@@ -153,8 +155,32 @@ def _line(c: Cursor) -> str | None:
     line = (c.text[c.at :] if end < 0 else c.text[c.at : end]).strip(_STRAY)
     if end < 0 and not c.final:
         name = re.match(r"[\w.:/-]*", line)
-        if not c.offer.may_begin(name[0] if name else line):
+        if not c.judge.may_begin(name[0] if name else line):
             return None
         raise More
     c.at = len(c.text) if end < 0 else end
     return line
+
+
+_GEMMA_HEAD = re.compile(r"\s*call:\s*(?P<name>[\w.:/-]+)\s*(?=\{)")
+_GEMMA_QUOTE = re.compile(r"<\|\"\|>|<escape>")
+_GEMMA_END = re.compile(
+    r"<tool_call\|>|<end_function_call>|(?=<\|tool_call>|<start_function_call>)"
+)
+
+
+def gemma(c: Cursor) -> list[Raw] | None:
+    """`<|tool_call>call:name{…}<tool_call|>`, and FunctionGemma's `<start_function_call>`."""
+    head = c.match(_GEMMA_HEAD)
+    if not head:
+        return None
+    text, end = c.until(_GEMMA_END)
+    parts = _GEMMA_QUOTE.split(text)
+    # Every second part stood between two marks.
+    quoted = [dumps(part) if at % 2 else part for at, part in enumerate(parts)]
+    found = read("".join(quoted))
+    if found is None:
+        return [Raw(head["name"], fault="unreadable arguments")]
+    cut = len(parts) % 2 == 0 or (found.cut_in_value and not found.complete)
+    whole = found.complete or end is not None
+    return [Raw(head["name"], found.value, CUT_OFF if cut else "", whole=whole)]

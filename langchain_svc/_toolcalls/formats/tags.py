@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ..cursor import Cursor
-from ..offer import CUT_OFF, Raw
+from ..judge import CUT_OFF, Raw
 from ..values import calls_in
 from . import named, python, xml
 from .marks import CALL_MARK, NAMED, closes, holds_calls
@@ -59,7 +59,7 @@ def _unreadable(c: Cursor) -> list[Raw] | None:
     begin = c.at
     text, end = c.until(_OWN_END, ">\n")
     closed = end is not None and end[0] == "</tool_call>"
-    if _SPOKEN.match(text) and not any(name in text for name in c.offer.names):
+    if _SPOKEN.match(text) and not any(name in text for name in c.judge.names):
         return None
     if closed:
         fault = "this is not a JSON object with a name and arguments"
@@ -152,7 +152,7 @@ def json_calls(c: Cursor, *, tagged: bool) -> list[Raw] | None:
         c.take("}")
     if json is None:
         return [Raw(None, fault="this is not JSON")] if tagged else None
-    raws = calls_in(json.value, c.offer, tagged=tagged)
+    raws = calls_in(json.value, c.judge, tagged=tagged)
     if raws is None and json.fault:
         c.at = begin  # other calls may stand in what was left open
     if raws:
@@ -189,10 +189,10 @@ def python_tag(c: Cursor) -> list[Raw] | None:
         return marked(c, "<|python_tag|>")
     c.at = begin
     text, _ = c.until(_TURN_END, ">")
-    calls = python.python_calls(text.strip(), c.offer)
-    if calls and any(c.offer.find(raw.name) for raw in calls):
+    calls = python.python_calls(text.strip(), c.judge)
+    if calls and any(c.judge.find(raw.name) for raw in calls):
         return calls
-    interpreter = next((name for name in _CODE_TOOLS if c.offer.find(name)), None)
+    interpreter = next((name for name in _CODE_TOOLS if c.judge.find(name)), None)
     if interpreter and text.strip():
         return [Raw(interpreter, text.strip(), loose=True)]
     c.at = begin

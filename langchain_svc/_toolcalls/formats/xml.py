@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from ..cursor import Cursor
-from ..offer import CUT_OFF, MISSING, Raw
+from ..judge import CUT_OFF, MISSING, Raw
 
 _PREFIX = r"(?:[a-z]{1,20}:|｜DSML｜)?"
 _NAME = re.compile(r"\s*[\"']?(?P<name>\w[\w.:/-]*)[\"']?[^<>\n]{0,80}>")
@@ -32,7 +32,7 @@ def named_element(c: Cursor) -> list[Raw] | None:
     Other documents have such elements, too: without a call in it, it must name an offered tool.
     """
     found = _element(c)
-    known = found and (found[0].arguments or c.offer.find(found[0].name))
+    known = found and (found[0].arguments or c.judge.find(found[0].name))
     return found if known else None
 
 
@@ -79,7 +79,7 @@ def _with_elements(c: Cursor, name: str) -> Raw:
 def _own_key(c: Cursor, name: str) -> str | None:
     """The argument whose element of its own name begins here."""
     begin = c.at
-    tool = c.offer.find(name)
+    tool = c.judge.find(name)
     key = c.match(_KEY, 80)
     if key and tool and key["key"] in (tool.parameters.get("properties") or {}):
         return key["key"]
@@ -160,7 +160,7 @@ def arg_keys(c: Cursor) -> list[Raw] | None:
     """`name`, then `<arg_key>…</arg_key><arg_value>…</arg_value>` for each argument: GLM."""
     name = c.word()
     c.space()
-    if c.offer.find(name) and c.sees("</"):
+    if c.judge.find(name) and c.sees("</"):
         c.match(_STRAY_END, 40)
         return [Raw(name, whole=True)]
     if not name or not c.sees("<arg_key>"):

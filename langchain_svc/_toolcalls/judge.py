@@ -47,7 +47,7 @@ class Raw:
     whole: bool = False
 
 
-class Offer:
+class Judge:
     """The offered tools by name."""
 
     def __init__(self, tools: Sequence[Tool]) -> None:
