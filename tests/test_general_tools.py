@@ -19,7 +19,7 @@ from PIL import Image
 from pydantic import ValidationError
 
 import langchain_svc as svc
-from langchain_svc._images import headers as images
+from langchain_svc._images import endpoints
 from langchain_svc._wire import general
 from langchain_svc._wire.v1 import UnreadableError
 from langchain_svc.sandbox import Fault
@@ -290,9 +290,9 @@ def test_deep_bodies_end():
         }
     ).encode()
     with pytest.raises(UnreadableError):
-        images.read_pictures(body)
-    assert images.outline({"a": {"b": {"c": {"d": {"e": {"f": 1}}}}}}).endswith("...")
-    assert len(images.outline({"a": "x" * 9000})) == 4000
+        endpoints.read_generated(body)
+    assert endpoints.outline({"a": {"b": {"c": {"d": {"e": {"f": 1}}}}}}).endswith("...")
+    assert len(endpoints.outline({"a": "x" * 9000})) == 4000
     assert general.read_translation(b'{"data": {"data": {"text": "x"}}}').text == "x"
 
 
