@@ -93,6 +93,10 @@ def test_what_we_render_is_what_we_read(calls, form, places):
         '```python\nweather = {"city": "Rome"}\nprint(weather)\n```',
         '<think>I could use <tool_call>{"name": "now", "arguments": {}}</tool_call></think>No need.',
         "a < b and b > c; f(x) = {x}",
+        '```xml\n<tool_call>{"name": "teleport", "arguments": {}}</tool_call>\n```',
+        "weather(city='Rome') is how one calls it.",
+        'weather {"temp": 3} is what it printed.',
+        '[weather(city="Rome") for _ in range(2)]',
     ],
 )  # fmt: skip
 def test_what_is_no_call(text):
@@ -173,6 +177,11 @@ def test_what_only_begins_like_calls_costs_what_its_length_does(unit, step):
     assert work(text, step) <= 120 * len(text)
 
 
+def test_an_argument_that_a_tool_does_not_have_is_its_own_to_refuse():
+    text = "<weather><city>Rome</city><wind>yes</wind></weather>"
+    assert streamed(list(text)) == ("", [("weather", {"city": "Rome", "wind": "yes"})], [])
+
+
 # -- cut off ------------------------------------------------------------------------------------------
 
 ARGUMENTS = '{"path": "/home/ann/old", "size": 12.75}'
@@ -198,6 +207,7 @@ FORMATS = {
     "gemma": '<|tool_call>call:f{path:<|"|>/home/ann/old<|"|>,size:12.75}<tool_call|>', "python tag": '<|python_tag|>f.call(path="/home/ann/old", size=12.75)',
     "python in tags": '<tool_call>f(path="/home/ann/old", size=12.75)</tool_call>', "harmony": f"<|channel|>commentary to=functions.f <|constrain|>json<|message|>{ARGUMENTS}<|call|>",
     "without marks": f"f{ARGUMENTS}", "arrows": f">>>f\n{ARGUMENTS}", "tool code": '```tool_code\nf(path="/home/ann/old", size=12.75)\n```', "a family not known yet": f"[ACTION_REQUEST]f: {ARGUMENTS}[/ACTION_REQUEST]",
+    "as openai": f'{{"type": "function", "function": {CALLED}}}', "with a thought": f'{{"thought": "I look.", "id": 1, "tool": "f", "args": {ARGUMENTS}}}',
     "arguments as text": "<tool_call>" + json.dumps({"name": "f", "arguments": ARGUMENTS}) + "</tool_call>",
 }  # fmt: skip
 WHOLE = {"path": "/home/ann/old", "size": 12.75}

@@ -121,6 +121,7 @@ MARKED = {
     "tags": f"<tool_call>{CALLED}</tool_call>", "tags on lines": f"<tool_call>\n{CALLED}\n</tool_call>",
     "function": "<function=delete_all><parameter=path>/mail</parameter></function>", "invoke": '<invoke name="delete_all"><parameter name="path">/mail</parameter></invoke>',
     "mistral": f"[TOOL_CALLS][{CALLED}]", "granite": f"<|tool_call|>[{CALLED}]", "own element": "<delete_all><path>/mail</path></delete_all>",
+    "function with json": '<function=delete_all>{"path": "/mail"}</function>',
     "kimi": '<|tool_call_begin|>functions.delete_all:0<|tool_call_argument_begin|>{"path": "/mail"}<|tool_call_end|>',
 }  # fmt: skip
 UNMARKED = {
