@@ -128,25 +128,10 @@ def _arguments(raw: Raw, tool: Tool) -> dict[str, Any]:
     for _ in range(_ENCODINGS):
         if isinstance(given, str):
             given = _decoded(given, tool, loose=raw.loose)
-    if isinstance(given, list) and len(given) == 1 and isinstance(given[0], dict):
-        given = given[0]
     if given is MISSING or given is None or given == []:
         return {}
-    if isinstance(given, list):
-        given = _as_only_argument(given, tool)
     if not isinstance(given, dict):
         raise Misfit([f"the arguments are not an object but {_shown(given)}"])
-    return given
-
-
-def _as_only_argument(given: list[Any], tool: Tool) -> Any:
-    """A list as the one argument of a tool that has no other."""
-    properties = list(tool.parameters.get("properties") or {})
-    if len(properties) == 1:
-        try:
-            return fit({properties[0]: given}, tool.parameters)[0]
-        except Misfit:
-            pass
     return given
 
 
@@ -169,11 +154,10 @@ def _decoded(text: str, tool: Tool, *, loose: bool) -> Any:
 
 def _only_text(tool: Tool) -> str | None:
     """The one parameter of a tool that wants nothing but one text."""
-    properties = tool.parameters.get("properties") or {}
-    wanted = list(tool.parameters.get("required") or properties)
-    if len(wanted) != 1 or not isinstance(properties.get(wanted[0]), Mapping):
+    wanted = list(tool.parameters.get("required") or tool.properties)
+    if len(wanted) != 1 or not isinstance(tool.properties.get(wanted[0]), Mapping):
         return None
-    kind = properties[wanted[0]].get("type", "string")
+    kind = tool.properties[wanted[0]].get("type", "string")
     return wanted[0] if kind == "string" or "string" in kind else None
 
 
@@ -181,7 +165,7 @@ def typed(text: Any, key: str, tool: Tool) -> Any:
     """A value of a format that knows only text, as the tool's schema wants it."""
     if not isinstance(text, str):
         return text
-    schema = (tool.parameters.get("properties") or {}).get(key)
+    schema = tool.properties.get(key)
     if not isinstance(schema, Mapping):
         return text
     # References lead out of the property into the definitions of the whole schema.

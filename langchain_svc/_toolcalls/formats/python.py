@@ -63,7 +63,7 @@ def python_calls(text: str, judge: Judge, *, closed: bool = True) -> list[Raw] |
 def _call(name: str, body: str, judge: Judge, *, closed: bool) -> Raw | None:
     name = name if judge.find(name) else name.removesuffix(".call")
     tool = judge.find(name)
-    order = list(tool.parameters.get("properties") or {}) if tool else []
+    order = list(tool.properties) if tool else []
     arguments: dict[str, Any] = {}
     whole = not body.rstrip().endswith(",")
     for place, part in enumerate(split_commas(body)):
