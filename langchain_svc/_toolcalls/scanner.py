@@ -19,6 +19,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from .._json.markers import Markers
 from .._json.reasoning import NATIVE, NATIVE_ENDS, SPOKEN
 from .bare import bare, fenced
 from .calls import BadCall, Call, Tool
@@ -200,7 +201,7 @@ class Scanner:
     def _prose(self) -> Iterator[Piece]:
         found = openers().search(self._text, self._at)
         if found is None or self._belongs_to_a_beginning(found):
-            yield from self._say_most()
+            yield from self._say_most(openers())
             return
         if found["marker"] == "<tool_call>" and self._finds_token(found.start()):
             return
@@ -233,16 +234,16 @@ class Scanner:
             self._leave_out_token()
         return token is not None
 
-    def _say_most(self) -> Iterator[Piece]:
+    def _say_most(self, markers: Markers) -> Iterator[Piece]:
         """All is prose, except for the beginning of a marker at the end."""
-        end = len(self._text)
-        if not self._final:
-            end = openers().beginning(self._text, self._at)
-            if self._text.startswith(OBSERVATION[0], end) and not self._last:
-                end = len(self._text)
+        end = self._known(markers)
         yield from self._say(end)
         if end < len(self._text):
             raise More
+
+    def _known(self, markers: Markers) -> int:
+        """Where the beginning of a marker at the end of the text begins, that may still come."""
+        return len(self._text) if self._final else markers.beginning(self._text, self._at)
 
     def _marker(self, marker: str) -> Iterator[Piece]:
         end = self._at + len(marker)
@@ -437,10 +438,7 @@ class Scanner:
         """In a fence: up to the backticks that end it, everything is prose."""
         found = code_ends().search(self._text, self._at)
         if found is None:
-            end = len(self._text) if self._final else code_ends().beginning(self._text, self._at)
-            yield from self._say(end)
-            if end < len(self._text):
-                raise More
+            yield from self._say_most(code_ends())
             return
         yield from self._say(found.start())
         end = found.end()
@@ -466,25 +464,18 @@ class Scanner:
         """In an element of thoughts that a prompt may have asked for: everything is prose."""
         markers = thought_end(self._closer)
         found = markers.search(self._text, self._at)
-        if found:
-            self._mode = self._prose
-            yield from self._say(found.end())
+        if found is None:
+            yield from self._say_most(markers)
             return
-        end = len(self._text) if self._final else markers.beginning(self._text, self._at)
-        yield from self._say(end)
-        if end < len(self._text):
-            raise More
+        self._mode = self._prose
+        yield from self._say(found.end())
 
     # -- reasoning --------------------------------------------------------------------------------
 
     def _reasoning(self) -> Iterator[Piece]:
         markers = thought_end(self._closer)
         found = markers.search(self._text, self._at)
-        end = len(self._text)
-        if found:
-            end = found.start()
-        elif not self._final:
-            end = markers.beginning(self._text, self._at)
+        end = found.start() if found else self._known(markers)
         if end > self._at:
             yield Thought(self._text[self._at : end])
         self._at = end
