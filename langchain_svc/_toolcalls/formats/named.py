@@ -13,24 +13,12 @@ from .marks import ANY_MARK
 from .python import python_call, python_calls
 
 _N = r"(?P<name>[A-Za-z_][\w./-]*)"
-_WORDS = (
-    *(
-        "function",
-        "functions",
-        "assistant",
-        "commentary",
-        "code",
-        "json",
-        "call",
-        "to",
-        "recipient",
-    ),
-    *("name", "tool", "tool_code", "print("),
-)
-_PLAIN = rf"\s|[:：(\[\].]|\d+\b|(?:{'|'.join(_WORDS[:-1])})\b"
+_WORDS = ("function", "functions", "assistant", "commentary", "code", "json", "call", "to",
+          "recipient", "name", "tool", "tool_code")  # fmt: skip
+_PLAIN = rf"\s|[:：(\[\].]|\d+\b|(?:{'|'.join(_WORDS)})\b"
 _FILL = rf"(?:{_PLAIN}|{ANY_MARK})"
-_FILLS = re.compile(rf"(?:{_PLAIN}|=)*")
-_WORD = re.compile(r"(?:print\()?[\w./-]*")
+_BEGINNING = re.compile(rf"(?:{_PLAIN}|=)*(?:print\()?")
+_WORD = re.compile(r"[\w./-]*")
 _HEAD = re.compile(rf"(?:{_FILL}|=)*?{_N}(?:{_FILL}|`{{3,}}\w*)*(?=\{{)")
 _LONGEST_HEAD = 200
 
@@ -89,13 +77,14 @@ def unmarked(c: Cursor) -> list[Raw] | None:
 
 def _may_begin(c: Cursor) -> bool:
     """Whether the text begins with the name of a tool, and nothing but marks before it."""
-    fill = _FILLS.match(c.text, c.at)
-    at = fill.end() if fill else c.at
-    word = _WORD.match(c.text, at)
-    name = word[0].removeprefix("print(") if word else ""
-    if word and word.end() < len(c.text):
-        return c.judge.find(name) is not None
-    if not c.final and (c.judge.may_begin(name) or any(w.startswith(name) for w in _WORDS)):
+    begin = c.at
+    c.skip(_BEGINNING)
+    at = c.at
+    c.skip(_WORD)
+    name, ended = c.text[at : c.at], not c.open
+    c.at = begin
+    words = (*_WORDS, "print(")
+    if not ended and (c.judge.may_begin(name) or any(w.startswith(name) for w in words)):
         raise More
     return c.judge.find(name) is not None
 
@@ -112,32 +101,22 @@ def react(c: Cursor) -> list[Raw] | None:
     begin = c.at
     name = _line(c)
     if name is None or not c.judge.find(name):
-        found = _with_brackets(c, name or "")
-        if found is None:
-            c.at = begin
-        return found or headed(c)
+        calls = python_calls(name or "", c.judge)  # `Action: search(query='Oslo')`
+        if calls and c.judge.find(calls[0].name):
+            return calls
+        c.at = begin
+        return headed(c)
     c.space()
     if not c.sees(*_INPUT_WORDS):
         ends = not c.char() or c.sees("Observation:")
         return [Raw(name, MISSING)] if ends else None
-    c.at = _INPUT.match(c.text, c.at).end()  # type: ignore[union-attr]
-    c.space()
-    if c.sees("Observation:"):
-        return [Raw(name, MISSING)]
+    c.skip(_INPUT)
     return [_input(c, name)]
-
-
-def _with_brackets(c: Cursor, line: str) -> list[Raw] | None:
-    """`Action: search[Oslo]`, `Action: search(query='Oslo')`."""
-    found = re.fullmatch(rf"{_N}\[(.*)\]", line)
-    if found and c.judge.find(found["name"]):
-        return [Raw(found["name"], found[2], loose=True)]
-    calls = python_calls(line, c.judge) if line.endswith(")") else None
-    return calls if calls and c.judge.find(calls[0].name) else None
 
 
 def _input(c: Cursor, name: str) -> Raw:
     begin = c.at
+    c.space()
     fence = c.match(_FENCE, 40) if c.char() == "`" else None
     json = c.json() if c.char() in ("{", "[") else None
     if json is None:
@@ -152,13 +131,13 @@ def _input(c: Cursor, name: str) -> Raw:
 def _line(c: Cursor) -> str | None:
     """The line, without what may surround a name; None if no offered name begins so."""
     end = c.text.find("\n", c.at)
-    line = (c.text[c.at :] if end < 0 else c.text[c.at : end]).strip(_STRAY)
-    if end < 0 and not c.final:
-        name = re.match(r"[\w.:/-]*", line)
-        if not c.judge.may_begin(name[0] if name else line):
+    end = len(c.text) if end < 0 else end
+    line = c.text[c.at : end].strip(_STRAY)
+    if end == len(c.text) and not c.final:
+        if not c.judge.may_begin(re.split(r"[^\w.:/-]", line, maxsplit=1)[0]):
             return None
         raise More
-    c.at = len(c.text) if end < 0 else end
+    c.at = end
     return line
 
 
