@@ -25,7 +25,7 @@ READERS: dict[str, Reader] = {
     "Action:": named.react,
     "<|channel|>commentary ": named.after_mark,
     "<|start|>assistant": named.after_mark,
-    "<xml>": tags.element("</xml>"),
+    "<xml>": tags.in_xml,
 }
 
 # This word only if a call came before: other texts have observations, too.
@@ -57,9 +57,6 @@ ENDINGS = frozenset(
     {
         "<tool_response",
         "<tool_result",
-        "<|tool_response",
-        "<start_function_response>",
-        "✿RESULT✿",
         "<|im_start|>",
         "<|start_header_id|>",
     }

@@ -20,9 +20,7 @@ Reader = Callable[[Cursor], list[Raw] | None]
 
 _FENCE = re.compile(r"`{3,}[ \t]*\w*\s*(?=[^\s`])")
 _FENCE_END = re.compile(r"\s*`{3,}")
-_DOUBLED = re.compile(r"\{\s*(?=\{)")
 _SPILL = re.compile(r"[\s}\])]*")  # closers too many
-_PREAMBLE = re.compile(r"[^{}<>\n]{1,60}\s*(?=\{)")  # a few words that should not be there
 _SPOKEN = re.compile(r"[^\n{}\[\]()<>=:\"]+(?:\Z|[;.,])")  # as in: <tool_call> and </tool_call>
 _MARK_FOLLOWS = re.compile(f"{CALL_MARK}|{NAMED}")
 _MARK = re.compile(CALL_MARK)
@@ -44,9 +42,6 @@ def own(c: Cursor) -> list[Raw] | None:
     if c.take("</tool_call>"):
         return [Raw(None, fault="the block is empty", whole=True)]
     found = _inside(c, tagged=True)
-    if found is None:
-        c.at = begin
-        found = json_calls(c, tagged=True) if c.match(_PREAMBLE, 80) else None
     if found is None:
         c.at = begin
         return _unreadable(c)
@@ -79,11 +74,11 @@ def marked(c: Cursor, mark: str) -> list[Raw] | None:
     if found is None:
         c.at = begin
         c.space()
-        dropped = mark[1] in "|｜" or c.looks_at(_MARK_FOLLOWS, 80)
+        dropped = mark[1] in "|｜" or c.match(_MARK_FOLLOWS, 80)
         c.at = begin
         return [] if dropped else None
     end = c.at
-    c.at = _end_of(_SPILL, c)
+    c.skip(_SPILL)
     closing = c.match(_MARK, 80) if c.char() == "<" else None
     if not closing or not closes(closing[0]):
         c.at = end
@@ -99,17 +94,13 @@ def opened(c: Cursor) -> list[Raw] | None:
     return xml.named_element(c) if c.match(_NAMED, 80) else None
 
 
-def element(closer: str) -> Reader:
-    """A reader of a call in an element that documents have, too."""
-
-    def read_element(c: Cursor) -> list[Raw] | None:
-        c.space()
-        found = _inside(c, tagged=False) or None
-        if found:
-            _close(c, closer)
-        return found
-
-    return read_element
+def in_xml(c: Cursor) -> list[Raw] | None:
+    """`<xml>…</xml>`: xLAM; documents have this element, too."""
+    c.space()
+    found = _inside(c, tagged=False) or None
+    if found:
+        _close(c, "</xml>")
+    return found
 
 
 def _inside(c: Cursor, *, tagged: bool) -> list[Raw] | None:
@@ -145,11 +136,9 @@ def _worded(c: Cursor) -> list[Raw] | None:
 def json_calls(c: Cursor, *, tagged: bool) -> list[Raw] | None:
     """The calls of the JSON value, or of several with commas or semicolons between them."""
     begin = c.at
-    doubled = c.match(_DOUBLED, 20) if c.sees("{{") else None
+    if c.sees("{{"):
+        c.at += 1
     json = c.json(lines=not tagged)
-    if doubled and json and not json.fault:
-        c.space()
-        c.take("}")
     if json is None:
         return [Raw(None, fault="this is not JSON")] if tagged else None
     raws = calls_in(json.value, c.judge, tagged=tagged)
@@ -160,16 +149,12 @@ def json_calls(c: Cursor, *, tagged: bool) -> list[Raw] | None:
     return raws
 
 
-def _close(c: Cursor, *closers: str) -> None:
+def _close(c: Cursor, closer: str) -> None:
     """Pass over the closing tag and closing brackets too many, if they are here."""
     begin = c.at
-    c.at = _end_of(_SPILL, c)
-    if not (closers and c.take(*closers)):
+    c.skip(_SPILL)
+    if not c.take(closer):
         c.at = begin
-
-
-def _end_of(pattern: re.Pattern[str], c: Cursor) -> int:
-    return pattern.match(c.text, c.at).end()  # type: ignore[union-attr]
 
 
 def functools(c: Cursor) -> list[Raw] | None:
