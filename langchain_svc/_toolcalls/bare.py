@@ -23,7 +23,7 @@ _KEY = re.compile(rf"[{_QUOTE}]?\s*([\w-]+)\s*[{_QUOTE}]?\s*:\s*")
 _HALF_KEY = re.compile(rf"[{_QUOTE}]?\s*[\w-]*\s*[{_QUOTE}]?\s*|/.*|\#(?:\s.*)?", re.DOTALL)
 _SIDE_VALUE = re.compile(rf"(?:\"(?:[^\"\\]|\\.)*\"|\d+|null)\s*,{_SPACE}", re.DOTALL)
 _HALF_SIDE_VALUE = re.compile(r"(?:\"(?:[^\"\\]|\\.)*\\?\"?|\d*|n?u?l?l?)\s*", re.DOTALL)
-_NAME = re.compile(rf"[{_QUOTE}]?([^{_QUOTE}\n,}}]{{0,80}})([{_QUOTE},}}]?)")
+_NAME = re.compile(rf"(?:[{_QUOTE}]|(?![{_QUOTE}]))([^{_QUOTE}\n,}}]{{0,80}})[{_QUOTE},}}]")
 _SURE_KEYS = frozenset((*ARGUMENT_KEYS, *CONTAINER_KEYS))
 _HEAD = 4000  # characters in which a call must show what it is
 
@@ -71,9 +71,9 @@ def _is_offered(c: Cursor, at: int, end: int) -> bool:
     if c.text[at : at + 1] in ("{", "["):
         return True
     name = _NAME.match(c.text, at, end)
-    if name and name[2]:
+    if name:
         return c.judge.find(name[1]) is not None
-    return _wait(c, name and name.end() == end and c.judge.may_begin(name[1]))
+    return _wait(c, c.judge.may_begin(c.text[at:end]))
 
 
 def _wait(c: Cursor, half: object) -> bool:

@@ -11,56 +11,25 @@ from typing import Any
 
 from .judge import MISSING, Judge, Raw
 
+# fmt: off
 NAME_KEYS = (
-    "name",
-    "tool",
-    "tool_name",
-    "function",
-    "function_name",
-    "action",
-    "recipient_name",
-    "tool_to_call",
+    "name", "tool", "tool_name", "function", "function_name", "action", "recipient_name",
 )
 LOOSE_KEYS = ("input", "action_input", "tool_input")  # a plain text is a fair value of these
 ARGUMENT_KEYS = (
-    "arguments",
-    "parameters",
-    "params",
-    "args",
-    "kwargs",
-    "inputs",
-    "argument",
-    "parameter",
-    "tool_args",
-    "tool_arguments",
-    "tool_parameters",
-    "function_args",
-    "function_arguments",
+    "arguments", "parameters", "params", "args", "kwargs", "inputs", "argument", "parameter",
+    "tool_args", "tool_arguments", "tool_parameters", "function_args", "function_arguments",
     *LOOSE_KEYS,
 )
 CONTAINER_KEYS = (
-    "tool_calls",
-    "tool_call",
-    "function_calls",
-    "function_call",
-    "calls",
-    "tool_uses",
+    "tool_calls", "tool_call", "function_calls", "function_call", "calls", "tool_uses",
 )
 # What may stand in a call beside its name and arguments, also before them.
 SIDE_KEYS = (
-    "type",
-    "id",
-    "index",
-    "call_id",
-    "tool_call_id",
-    "thought",
-    "thoughts",
-    "reasoning",
-    "role",
+    "type", "id", "index", "call_id", "tool_call_id", "thought", "thoughts", "reasoning", "role",
     "content",
 )
-
-
+# fmt: on
 _WRAPPINGS = 5  # lists and objects around a call; nobody means more
 
 

@@ -94,6 +94,8 @@ def test_what_we_render_is_what_we_read(calls, form, places):
         '<think>I could use <tool_call>{"name": "now", "arguments": {}}</tool_call></think>No need.',
         "a < b and b > c; f(x) = {x}",
         '```xml\n<tool_call>{"name": "teleport", "arguments": {}}</tool_call>\n```',
+        "<function=now>{]</function>",
+        "now{] and more",
         "weather(city='Rome') is how one calls it.",
         'weather {"temp": 3} is what it printed.',
         '[weather(city="Rome") for _ in range(2)]',
@@ -119,7 +121,7 @@ def test_marks_inside_an_argument_are_data(inside):
 
 def test_prose_is_never_held_back():
     parser = StreamParser(TOOLS)
-    text = "The weather, as 3 < 4 tells (see [1]), is fine. {Really}"
+    text = 'The weather, as 3 < 4 tells (see [1]), is fine. {Really}\nAction: go. {"name": "Ann Other"}'
     out = ""
     for n, letter in enumerate(text, 1):
         out += "".join(e.text for e in parser.feed(letter) if isinstance(e, Prose))
@@ -182,6 +184,19 @@ def test_an_argument_that_a_tool_does_not_have_is_its_own_to_refuse():
     assert streamed(list(text)) == ("", [("weather", {"city": "Rome", "wind": "yes"})], [])
 
 
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ('<tool_call>{"name": "fly", "arguments": {}}</tool_call>', ["fly"]),
+        ("[TOOL_CALLS]fly[ARGS]{}", ["fly"]),
+        ("<tools>fly{}</tools>", []),
+        (">>>fly\n{}", []),
+    ],
+)
+def test_only_a_mark_of_calls_makes_a_call_of_a_name_that_is_not_on_offer(text, names):
+    assert [name for name, _ in whole(text)[1]] == names
+
+
 # -- cut off ------------------------------------------------------------------------------------------
 
 ARGUMENTS = '{"path": "/home/ann/old", "size": 12.75}'
@@ -237,6 +252,7 @@ def test_nothing_that_is_cut_off_runs(name, step):
         return [call.arguments for call in calls if isinstance(call, Call)]
 
     assert called(text, cut=False) == [WHOLE]
+    assert parse(text, [SIZED]).content == ""
     values_end = [
         at
         for at in range(len(text))

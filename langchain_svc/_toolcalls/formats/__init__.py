@@ -34,33 +34,17 @@ OBSERVATION = "Observation:"
 # These words are markup at the beginning of a line only.
 LINE_STARTS = frozenset({"Action:", "functools[", OBSERVATION})
 
+# fmt: off
 # Ends of turns and the like, which say nothing.
-NOISE = frozenset(
-    {
-        "</tool_call>",
-        "</parameter>",
-        "<|channel|>final<|message|>",
-        "<|channel|>commentary<|message|>",
-        "<|START_RESPONSE|>",
-        "<|END_RESPONSE|>",
-        "<|im_end|>",
-        "<|eot_id|>",
-        "<|eom_id|>",
-        "<|end|>",
-        "[BEGIN FINAL RESPONSE]",
-        "[END FINAL RESPONSE]",
-    }
-)
+NOISE = frozenset({
+    "</tool_call>", "</parameter>", "<|channel|>final<|message|>",
+    "<|channel|>commentary<|message|>", "<|START_RESPONSE|>", "<|END_RESPONSE|>", "<|im_end|>",
+    "<|eot_id|>", "<|eom_id|>", "<|end|>", "[BEGIN FINAL RESPONSE]", "[END FINAL RESPONSE]",
+})
 
 # A result that the model made up, or another's turn that it began: nothing after it counts.
-ENDINGS = frozenset(
-    {
-        "<tool_response",
-        "<tool_result",
-        "<|im_start|>",
-        "<|start_header_id|>",
-    }
-)
+ENDINGS = frozenset({"<tool_response", "<tool_result", "<|im_start|>", "<|start_header_id|>"})
+# fmt: on
 
 # An object whose first key may follow, or whose brace is doubled.
 _OBJECT = r"\{(?=\s*(?:\{\s*)?(?:[\"'“”‘’`/#\w]|\Z))"

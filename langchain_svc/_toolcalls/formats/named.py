@@ -33,12 +33,18 @@ def headed(c: Cursor, *, offered: bool = True) -> list[Raw] | None:
     head = c.match(_HEAD, _LONGEST_HEAD)
     if not head or (offered and not c.judge.find(head["name"])):
         return None
-    json = c.json()
-    if json is None:
-        return [Raw(head["name"], fault="unreadable arguments")]
+    raw = with_json(c, head["name"])
     c.space()
     c.take("```", ")")
-    return [Raw(head["name"], json.value, json.fault, whole=json.whole)]
+    return [raw]
+
+
+def with_json(c: Cursor, name: str) -> Raw:
+    """The call whose arguments begin here as JSON."""
+    json = c.json()
+    if json is None:
+        return Raw(name, fault="unreadable arguments")
+    return Raw(name, json.value, json.fault, whole=json.whole)
 
 
 def after_mark(c: Cursor) -> list[Raw]:

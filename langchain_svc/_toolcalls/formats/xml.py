@@ -10,6 +10,7 @@ import re
 
 from ..cursor import Cursor
 from ..judge import CUT_OFF, MISSING, Raw
+from .named import with_json
 
 _PREFIX = r"(?:[a-z]{1,20}:|｜DSML｜)?"
 _NAME = re.compile(r"\s*[\"']?(?P<name>\w[\w.:/-]*)[\"']?[^<>\n]{0,80}>")
@@ -42,18 +43,11 @@ def _element(c: Cursor) -> list[Raw] | None:
         return None
     c.space()
     if c.char() in ("{", "["):
-        raw = _with_json(c, name["name"])
+        raw = with_json(c, name["name"])
         c.space()
         _closing(c)
         return [raw]
     return [_with_elements(c, name["name"])]
-
-
-def _with_json(c: Cursor, name: str) -> Raw:
-    json = c.json()
-    if json is None:
-        return Raw(name, fault="unreadable arguments")
-    return Raw(name, json.value, json.fault, whole=json.whole)
 
 
 def _with_elements(c: Cursor, name: str, closing: str = "") -> Raw:
