@@ -23,6 +23,7 @@ CUT_OFF: Final = "the call is cut off inside a value"
 
 _NAMESPACES = ("functions.", "functions:", "function.", "tools.", "tool.", "default_api.")
 _EDGES = " \t\r\n\"'`*"
+_CALLED = ".call"  # Llama's built-in tools: brave_search.call(query="…")
 _ENCODINGS = 2  # how many times over arguments may be encoded as JSON
 
 
@@ -64,7 +65,7 @@ class Judge:
             return None
         if name in self._tools:
             return self._tools[name]
-        bare = name.strip(_EDGES)
+        bare = name.strip(_EDGES).removesuffix(_CALLED)
         for space in _NAMESPACES:
             bare = bare.removeprefix(space)
         return self._tools.get(bare)
@@ -77,7 +78,7 @@ class Judge:
                 return True
             start = start.removeprefix(space)
         start = start.rstrip(_EDGES)
-        return any(name.startswith(start) for name in self._tools)
+        return any((name + _CALLED).startswith(start) for name in self._tools)
 
     def fits(self, raw: Raw) -> bool:
         """Whether a call is one of an offered tool, with arguments that fit."""

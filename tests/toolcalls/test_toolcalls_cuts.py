@@ -191,9 +191,14 @@ def test_an_argument_that_a_tool_does_not_have_is_its_own_to_refuse():
         ("[TOOL_CALLS]fly[ARGS]{}", ["fly"]),
         ("<tools>fly{}</tools>", []),
         (">>>fly\n{}", []),
+        ('[weather(city="Rome (Italy)")]', ["weather"]),
+        ("[now('noon')]", []),
+        ("Action: now\nObservation: 12:30", ["now"]),
+        ("Action: now\nAction Input:\nObservation: 12:30", ["now"]),
+        ("Action: now or later\nObservation: none", []),
     ],
 )
-def test_only_a_mark_of_calls_makes_a_call_of_a_name_that_is_not_on_offer(text, names):
+def test_a_name_that_is_not_on_offer_is_called_only_in_marks_and_one_that_is_without(text, names):
     assert [name for name, _ in whole(text)[1]] == names
 
 
@@ -213,11 +218,12 @@ FORMATS = {
     "tags": f"<tool_call>{CALLED}</tool_call>", "fence": f"```json\n{CALLED}\n```", "bare": CALLED, "list": f"[{CALLED}]",
     "python": '[f(path="/home/ann/old", size=12.75)]', "python, single quotes": "[f(size=12.75, path='/home/ann/old')]",
     "function": "<function=f><parameter=path>/home/ann/old</parameter><parameter=size>12.75</parameter></function>", "function with json": f"<function=f>{ARGUMENTS}</function>",
+    "function in a fence": "```xml\n<function=f><parameter=path>/home/ann/old</parameter><parameter=size>12.75</parameter></function>\n```",
     "invoke": '<invoke name="f"><parameter name="path">/home/ann/old</parameter><parameter name="size">12.75</parameter></invoke>',
     "mistral": f"[TOOL_CALLS][{CALLED}]", "mistral by name": f"[TOOL_CALLS]f[ARGS]{ARGUMENTS}", "granite": f"<|tool_call|>[{CALLED}]",
     "kimi": f"<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{ARGUMENTS}<|tool_call_end|>",
     "deepseek": f"<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n{ARGUMENTS}\n```<｜tool▁call▁end｜>",
-    "react": f"Action: f\nAction Input: {ARGUMENTS}\nObservation:", "own element": "<f><path>/home/ann/old</path><size>12.75</size></f>", "own element with json": f"<f>{ARGUMENTS}</f>",
+    "react": f"Action: f\nAction Input: {ARGUMENTS}\nObservation:", "react in a fence": f"Action: f\nAction Input:\n```json\n{ARGUMENTS}\n```\nObservation:", "own element": "<f><path>/home/ann/old</path><size>12.75</size></f>", "own element with json": f"<f>{ARGUMENTS}</f>",
     "glm": "<tool_call>f\n<arg_key>path</arg_key>\n<arg_value>/home/ann/old</arg_value>\n<arg_key>size</arg_key>\n<arg_value>12.75</arg_value>\n</tool_call>",
     "gemma": '<|tool_call>call:f{path:<|"|>/home/ann/old<|"|>,size:12.75}<tool_call|>', "python tag": '<|python_tag|>f.call(path="/home/ann/old", size=12.75)',
     "python in tags": '<tool_call>f(path="/home/ann/old", size=12.75)</tool_call>', "harmony": f"<|channel|>commentary to=functions.f <|constrain|>json<|message|>{ARGUMENTS}<|call|>",

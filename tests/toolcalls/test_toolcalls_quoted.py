@@ -103,9 +103,18 @@ def test_what_is_not_quoted_is_a_call(text, content, form):
     check(text.replace("{}", form), content, [CALL])
 
 
-def test_empty_braces_in_words_beside_a_tag_are_still_a_broken_call():
-    (call,) = parse("<tool_call>book_room please</tool_call>", TOOLS).calls
-    assert "JSON" in call.reason
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("<tool_call>book_room please</tool_call>", "not a JSON object"),
+        ("<tool_call>fly(to=Mars)</tool_call>", "not a JSON object"),
+        ("<tool_call>\n</tool_call>", "the block is empty"),
+        ("<tool_call>", "cut off"),
+    ],
+)
+def test_what_is_wrong_in_our_own_tags_is_said(text, reason):
+    (call,) = parse(text, TOOLS).calls
+    assert reason in call.reason
 
 
 # -- every way of quoting, every form -----------------------------------------------------------------

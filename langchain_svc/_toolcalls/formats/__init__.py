@@ -17,7 +17,6 @@ from .tags import Reader
 
 READERS: dict[str, Reader] = {
     "<tool_call>": tags.own,
-    "<|python_tag|>": tags.python_tag,
     "<|tool_call>": named.gemma,
     "<start_function_call>": named.gemma,
     "functools[": tags.functools,

@@ -7,10 +7,10 @@ from json import dumps
 
 from ..._json.lenient import read
 from ..cursor import Cursor
-from ..judge import CUT_OFF, MISSING, Raw
+from ..judge import CUT_OFF, Raw
 from ..pending import More
 from .marks import ANY_MARK
-from .python import python_call, python_calls
+from .python import python_call
 
 _N = r"(?P<name>[A-Za-z_][\w./-]*)"
 _WORDS = ("function", "functions", "assistant", "commentary", "code", "json", "call", "to",
@@ -107,15 +107,11 @@ def react(c: Cursor) -> list[Raw] | None:
     begin = c.at
     name = _line(c)
     if name is None or not c.judge.find(name):
-        calls = python_calls(name or "", c.judge)  # `Action: search(query='Oslo')`
-        if calls and c.judge.find(calls[0].name):
-            return calls
         c.at = begin
         return headed(c)
     c.space()
     if not c.sees(*_INPUT_WORDS):
-        ends = not c.char() or c.sees("Observation:")
-        return [Raw(name, MISSING)] if ends else None
+        return [Raw(name)] if c.sees("Observation:") else None
     c.skip(_INPUT)
     return [_input(c, name)]
 
@@ -127,7 +123,9 @@ def _input(c: Cursor, name: str) -> Raw:
     json = c.json() if c.char() in ("{", "[") else None
     if json is None:
         c.at = begin
-        return Raw(name, c.until(_NEXT_STEP, ":")[0].strip(), loose=True)
+        text = c.until(_NEXT_STEP, ":")[0].strip()
+        cut = text[:3] in ("`", "``", "```")  # in a fence that was to hold JSON
+        return Raw(name, text, CUT_OFF if cut else "", loose=True)
     if fence:
         c.space()
         c.take("```")
@@ -140,7 +138,7 @@ def _line(c: Cursor) -> str | None:
     end = len(c.text) if end < 0 else end
     line = c.text[c.at : end].strip(_STRAY)
     if end == len(c.text) and not c.final:
-        if not c.judge.may_begin(re.split(r"[^\w.:/-]", line, maxsplit=1)[0]):
+        if not c.judge.may_begin(line):
             return None
         raise More
     c.at = end
@@ -159,13 +157,12 @@ def gemma(c: Cursor) -> list[Raw] | None:
     head = c.match(_GEMMA_HEAD)
     if not head:
         return None
-    text, end = c.until(_GEMMA_END)
+    text, _ = c.until(_GEMMA_END)
     parts = _GEMMA_QUOTE.split(text)
     # Every second part stood between two marks.
     quoted = [dumps(part) if at % 2 else part for at, part in enumerate(parts)]
     found = read("".join(quoted))
     if found is None:
         return [Raw(head["name"], fault="unreadable arguments")]
-    cut = len(parts) % 2 == 0 or (found.cut_in_value and not found.complete)
-    whole = found.complete or end is not None
-    return [Raw(head["name"], found.value, CUT_OFF if cut else "", whole=whole)]
+    cut = len(parts) % 2 == 0 or found.cut_in_value
+    return [Raw(head["name"], found.value, CUT_OFF if cut else "", whole=found.complete)]

@@ -87,8 +87,6 @@ def marked(c: Cursor, mark: str) -> list[Raw] | None:
 
 def opened(c: Cursor) -> list[Raw] | None:
     """The call whose mark begins here."""
-    if c.take("<tool_call>"):
-        return own(c)
     if mark := c.match(_MARK, 80):
         return marked(c, mark[0])
     return xml.named_element(c) if c.match(_NAMED, 80) else None
@@ -136,11 +134,9 @@ def _worded(c: Cursor) -> list[Raw] | None:
 def json_calls(c: Cursor, *, tagged: bool) -> list[Raw] | None:
     """The calls of the JSON value, or of several with commas or semicolons between them."""
     begin = c.at
-    if c.sees("{{"):
-        c.at += 1
     json = c.json(lines=not tagged)
     if json is None:
-        return [Raw(None, fault="this is not JSON")] if tagged else None
+        return None
     raws = calls_in(json.value, c.judge, tagged=tagged)
     if raws is None and json.fault:
         c.at = begin  # other calls may stand in what was left open
@@ -161,27 +157,3 @@ def functools(c: Cursor) -> list[Raw] | None:
     """`functools[{…}, …]`: Phi-4 mini."""
     c.at -= 1
     return json_calls(c, tagged=True)
-
-
-_CODE_TOOLS = ("python", "ipython", "code_interpreter", "brave_search", "wolfram_alpha")
-
-
-def python_tag(c: Cursor) -> list[Raw] | None:
-    """`<|python_tag|>` before JSON, before `tool.call(…)`, or before plain code: Llama 3."""
-    begin = c.at
-    c.space()
-    if c.char() in ("{", "["):
-        return marked(c, "<|python_tag|>")
-    c.at = begin
-    text, _ = c.until(_TURN_END, ">")
-    calls = python.python_calls(text.strip(), c.judge)
-    if calls and any(c.judge.find(raw.name) for raw in calls):
-        return calls
-    interpreter = next((name for name in _CODE_TOOLS if c.judge.find(name)), None)
-    if interpreter and text.strip():
-        return [Raw(interpreter, text.strip(), loose=True)]
-    c.at = begin
-    return []
-
-
-_TURN_END = re.compile(r"<\|eom_id\|>|<\|eot_id\|>")
