@@ -131,8 +131,20 @@ def _arguments(raw: Raw, tool: Tool) -> dict[str, Any]:
             given = _decoded(given, tool, loose=raw.loose)
     if given is MISSING or given is None or given == []:
         return {}
+    if isinstance(given, list):
+        given = _as_only_argument(given, tool)
     if not isinstance(given, dict):
         raise Misfit([f"the arguments are not an object but {_shown(given)}"])
+    return given
+
+
+def _as_only_argument(given: list[Any], tool: Tool) -> Any:
+    """A list as the one argument of a tool that has no other."""
+    if len(tool.properties) == 1:
+        try:
+            return fit(dict.fromkeys(tool.properties, given), tool.parameters)[0]
+        except Misfit:
+            pass
     return given
 
 
