@@ -17,8 +17,7 @@ _WORDS = ("function", "functions", "assistant", "commentary", "code", "json", "c
           "recipient", "name", "tool", "tool_code")  # fmt: skip
 _PLAIN = rf"\s|[:：(\[\].]|\d+\b|(?:{'|'.join(_WORDS)})\b"
 _FILL = rf"(?:{_PLAIN}|{ANY_MARK})"
-_BEGINNING = re.compile(rf"(?:{_PLAIN}|=)*(?:print\()?")
-_WORD = re.compile(r"[\w./-]*")
+_BEGINNING = re.compile(rf"(?:{_PLAIN}|=)*(?:print\()?(?P<name>[\w./-]*)")
 _HEAD = re.compile(rf"(?:{_FILL}|=)*?{_N}(?:{_FILL}|`{{3,}}\w*)*(?=\{{)")
 _LONGEST_HEAD = 200
 
@@ -83,14 +82,11 @@ def unmarked(c: Cursor) -> list[Raw] | None:
 
 def _may_begin(c: Cursor) -> bool:
     """Whether the text begins with the name of a tool, and nothing but marks before it."""
-    begin = c.at
-    c.skip(_BEGINNING)
-    at = c.at
-    c.skip(_WORD)
-    name, ended = c.text[at : c.at], not c.open
-    c.at = begin
+    found = _BEGINNING.match(c.text, c.at)
+    name, end = (found["name"], found.end()) if found else ("", c.at)
     words = (*_WORDS, "print(")
-    if not ended and (c.judge.may_begin(name) or any(w.startswith(name) for w in words)):
+    may_go_on = end == len(c.text) and not c.final
+    if may_go_on and (c.judge.may_begin(name) or any(w.startswith(name) for w in words)):
         raise More
     return c.judge.find(name) is not None
 
