@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from langchain_svc._toolcalls import parse as parser
+from langchain_svc._toolcalls.parse import StreamParser
 from langchain_svc._toolcalls.scanner import Prose
-from langchain_svc._toolcalls.stream import StreamParser
 
 Found = tuple[str, list[dict[str, Any]]]
 

@@ -9,10 +9,9 @@ from typing import Any
 from langchain_svc._json.reasoning import NATIVE, NATIVE_ENDS, SPOKEN
 from langchain_svc._json.schema import problems
 from langchain_svc._toolcalls.formats import ENDINGS, NOISE, READERS
-from langchain_svc._toolcalls.parse import BadCall, Call, Tool, parse
+from langchain_svc._toolcalls.parse import BadCall, Call, StreamParser, Tool, parse
 from langchain_svc._toolcalls.render import FENCED, TAGS, PastCall, calls_text
 from langchain_svc._toolcalls.scanner import Prose, Thought
-from langchain_svc._toolcalls.stream import StreamParser
 
 from .draw import Draw, cut
 

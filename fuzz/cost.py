@@ -15,8 +15,7 @@ from typing import Any
 from langchain_svc._json.answer import NoAnswer, read_answer
 from langchain_svc._json.lenient import read
 from langchain_svc._json.partial import PartialObject
-from langchain_svc._toolcalls.parse import parse
-from langchain_svc._toolcalls.stream import StreamParser
+from langchain_svc._toolcalls.parse import StreamParser, parse
 from langchain_svc._wire.stream import StreamDecoder
 
 from .calls import CALL_PIECES, TOOLS

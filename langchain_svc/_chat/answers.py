@@ -14,10 +14,9 @@ from .._json.reasoning import Thoughts
 from .._toolcalls.arguments import Begun, Ended, Written
 from .._toolcalls.calls import BadCall, Call
 from .._toolcalls.echo import Echoes
-from .._toolcalls.offer import arguments_json
-from .._toolcalls.parse import parse
+from .._toolcalls.judge import arguments_json
+from .._toolcalls.parse import Event, StreamParser, parse
 from .._toolcalls.scanner import Prose, Thought, ThoughtEnd
-from .._toolcalls.stream import Event, StreamParser
 from .messages import guarded
 from .parts import Part, Wanted, split_parts
 from .structured import ResponseFormat

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .brackets import Brackets
 from .calls import BadCall, Call
@@ -19,7 +19,6 @@ _HEAD = re.compile(
     r'"(?:arguments|parameters)"\s*:\s*(?=\{)'
 )
 _LONGEST_HEAD = 300
-_CLOSERS = {"{": "}", "[": "]"}
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ class Ended:
     rest: str
 
 
-class Arguments:
+class ArgumentStream:
     """Follows the arguments of one call.
 
     Args:
@@ -82,41 +81,19 @@ class Arguments:
         size = self._brackets.feed(text)
         piece = text if size is None else text[: size - self._size]
         self._size += len(piece)
-        if piece:
-            self._written.append(piece)
+        self._written.append(piece)
         return [Written(piece)] if piece else []
 
     def end(self, call: Call | BadCall) -> Ended:
         """The parser has read the call."""
-        written = "".join(self._written)
-        closers, in_string = _open(written)
-        if isinstance(call, BadCall):
-            return Ended(call, _poison(closers, in_string=in_string))
-        try:
-            arguments = json.loads(written + closers)
-        except ValueError:
-            reason = "the arguments are not JSON as they were written"
-            bad = BadCall(call.name, call.source, reason, asked=True)
-            return Ended(bad, _poison(closers, in_string=in_string))
-        return Ended(Call(call.name, arguments, call.problems, call.source, asked=True), closers)
-
-
-def _open(text: str) -> tuple[str, bool]:
-    """What closes the brackets that are open in a piece of JSON, and whether a string is open."""
-    closers: list[str] = []
-    in_string = escaped = False
-    for char in text:
-        if in_string:
-            in_string, escaped = (char != '"' or escaped), (char == "\\" and not escaped)
-        elif char == '"':
-            in_string = True
-        elif char in _CLOSERS:
-            closers.append(_CLOSERS[char])
-        elif char in "}]" and closers:
-            closers.pop()
-    return "".join(reversed(closers)), in_string
-
-
-def _poison(closers: str, *, in_string: bool) -> str:
-    wrong = "]" if closers[:1] != "]" else "}"
-    return '"' * in_string + wrong
+        quote, closers = self._brackets.rest
+        if isinstance(call, Call):
+            try:
+                arguments = json.loads("".join(self._written) + closers)
+            except ValueError:
+                reason = "the arguments are not JSON as they were written"
+                call = BadCall(call.name, call.source, reason, asked=True)
+            else:
+                return Ended(replace(call, arguments=arguments, asked=True), closers)
+        wrong = "}" if closers.startswith("]") else "]"
+        return Ended(call, quote + wrong)

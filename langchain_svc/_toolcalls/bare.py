@@ -11,8 +11,8 @@ import re
 from .cursor import Cursor
 from .formats.python import python_call, pythonic_list
 from .formats.tags import json_calls, opened
-from .hold import More
-from .offer import Raw
+from .judge import Raw
+from .pending import More
 from .values import ARGUMENT_KEYS, CONTAINER_KEYS, NAME_KEYS, SIDE_KEYS
 
 _SPACE = r"(?:\s|//[^\n]*\n|\#\s[^\n]*\n|/\*.{0,300}?\*/)*"
@@ -20,12 +20,11 @@ _QUOTE = "\"'“”‘’`"
 _OPENING = re.compile(rf"(?:\[{_SPACE})?\{{{_SPACE}(?:\{{{_SPACE})?", re.DOTALL)
 _HALF_OPENING = re.compile(r"\[\s*(?:/.*|\#(?:\s.*)?)?", re.DOTALL)
 _KEY = re.compile(rf"[{_QUOTE}]?\s*([\w-]+)\s*[{_QUOTE}]?\s*:\s*")
-_HALF_KEY = re.compile(rf"[{_QUOTE}]?\s*([\w-]*)\s*[{_QUOTE}]?\s*|/.*|\#(?:\s.*)?", re.DOTALL)
+_HALF_KEY = re.compile(rf"[{_QUOTE}]?\s*[\w-]*\s*[{_QUOTE}]?\s*|/.*|\#(?:\s.*)?", re.DOTALL)
 _SIDE_VALUE = re.compile(rf"(?:\"(?:[^\"\\]|\\.)*\"|\d+|null)\s*,{_SPACE}", re.DOTALL)
 _HALF_SIDE_VALUE = re.compile(r"(?:\"(?:[^\"\\]|\\.)*\\?\"?|\d*|n?u?l?l?)\s*", re.DOTALL)
-_NAME = re.compile(rf"[{_QUOTE}]?([^{_QUOTE}\n,}}]{{0,80}})([{_QUOTE},}}]?)")
+_NAME = re.compile(rf"(?:[{_QUOTE}]|(?![{_QUOTE}]))([^{_QUOTE}\n,}}]{{0,80}})[{_QUOTE},}}]")
 _SURE_KEYS = frozenset((*ARGUMENT_KEYS, *CONTAINER_KEYS))
-_KEYS = (*NAME_KEYS, *SIDE_KEYS, *_SURE_KEYS)
 _HEAD = 4000  # characters in which a call must show what it is
 
 
@@ -53,8 +52,7 @@ def _may_be_call(c: Cursor) -> bool:
     while True:
         key = _KEY.match(c.text, at, end)
         if not key:
-            half = _HALF_KEY.fullmatch(c.text, at, end)
-            return _wait(c, half and _begins_key(half[1] or ""))
+            return _wait(c, _HALF_KEY.fullmatch(c.text, at, end))
         at = key.end()
         word = key[1].lower()
         if word in NAME_KEYS:
@@ -73,13 +71,9 @@ def _is_offered(c: Cursor, at: int, end: int) -> bool:
     if c.text[at : at + 1] in ("{", "["):
         return True
     name = _NAME.match(c.text, at, end)
-    if name and name[2]:
-        return c.offer.find(name[1]) is not None
-    return _wait(c, name and name.end() == end and c.offer.may_begin(name[1]))
-
-
-def _begins_key(start: str) -> bool:
-    return any(key.startswith(start.lower()) for key in _KEYS)
+    if name:
+        return c.judge.find(name[1]) is not None
+    return _wait(c, c.judge.may_begin(c.text[at:end]))
 
 
 def _wait(c: Cursor, half: object) -> bool:
@@ -90,6 +84,7 @@ def _wait(c: Cursor, half: object) -> bool:
 
 
 _TICKS = re.compile(r"`{3,}|~{3,}")
+_LABEL = re.compile(r"([\w+-]*)[ \t]*(?=[\n\r{[])")
 _CODE_LABELS = frozenset({"tool_code", "tool_call", "tool_calls"})
 _SURE_LABELS = _CODE_LABELS.union(
     ("json", "jsonc", "json5", "javascript", "python", "tool", "tool_use", "function_call")
@@ -105,11 +100,11 @@ def fenced(c: Cursor, *, after_prose: bool = False) -> list[Raw] | None:
     one that stands after prose, unless its label is one for calls or data.
     """
     raws = _in_fence(c, _SURE_LABELS if after_prose else _LABELS)
-    return raws if raws and any(c.offer.find(raw.name) for raw in raws) else None
+    return raws if raws and any(c.judge.find(raw.name) for raw in raws) else None
 
 
 def _in_fence(c: Cursor, labels: frozenset[str]) -> list[Raw] | None:
-    c.at = _TICKS.match(c.text, c.at).end()  # type: ignore[union-attr]
+    c.skip(_TICKS)
     label = _label(c)
     if label not in labels:
         return None
@@ -127,13 +122,5 @@ def _in_fence(c: Cursor, labels: frozenset[str]) -> list[Raw] | None:
 
 def _label(c: Cursor) -> str | None:
     """The word after the backticks; None if no call is to be expected after it."""
-    end = c.at
-    while end < len(c.text) and (c.text[end].isalnum() or c.text[end] in "_+-"):
-        end += 1
-    label = c.text[c.at : end].lower()
-    if end == len(c.text) and not c.final and any(x.startswith(label) for x in _LABELS):
-        raise More
-    c.at = end
-    while c.char() in (" ", "\t"):
-        c.at += 1
-    return label if c.char() in ("\n", "\r", "{", "[") else None
+    label = c.match(_LABEL, 40)
+    return label[1].lower() if label else None

@@ -1,4 +1,4 @@
-"""Where a bracketed value ends, found piece by piece.
+"""Where a value in brackets or quotes ends, found piece by piece.
 
 The text of strings is passed over, so brackets and tags in it mean nothing. Both kinds of quotes
 count, which makes the scanner right for JSON and for Python's literals. Text without a quote where
@@ -11,18 +11,23 @@ import re
 
 _MARK = re.compile(r"[\"'{}\[\]()]")
 _IN_STRING = {quote: re.compile(rf"[{quote}\\]") for quote in "\"'"}
-_OPENERS = frozenset("{[(")
+_OPENERS = {"{": "}", "[": "]", "(": ")"}
 
 
 class Brackets:
-    """Follows strings and nesting from an opening bracket on: `feed`, until it says the end."""
+    """Follows strings and nesting from an opening mark on: `feed`, until it says the end."""
 
     def __init__(self) -> None:
-        self._depth = 0
+        self._closers: list[str] = []
         self._quote = ""
         self._escaped = False
         self._fed = 0
         self.closed = False
+
+    @property
+    def rest(self) -> tuple[str, str]:
+        """What closes the string that is open, and what closes the brackets."""
+        return self._quote, "".join(reversed(self._closers))
 
     def feed(self, text: str, start: int = 0, end: int | None = None) -> int | None:
         """The number of characters from the first one fed to the closing bracket, if it is here."""
@@ -44,6 +49,7 @@ class Brackets:
             self._escaped = True
         else:
             self._quote = ""
+            self.closed = not self._closers
         return found.end()
 
     def _outside(self, text: str, at: int, end: int) -> int:
@@ -53,15 +59,15 @@ class Brackets:
         if found[0] in _IN_STRING:
             self._quote = found[0]
         elif found[0] in _OPENERS:
-            self._depth += 1
+            self._closers.append(_OPENERS[found[0]])
         else:
-            self._depth -= 1
-            self.closed = self._depth <= 0
+            del self._closers[-1:]
+            self.closed = not self._closers
         return found.end()
 
 
 def bracket_end(text: str, start: int, end: int | None = None) -> int | None:
-    """The index after the bracket that closes the one at `start`; None while it is open."""
+    """The index after what closes the bracket or quote at `start`; None while it is open."""
     length = Brackets().feed(text, start, end)
     return None if length is None else start + length
 
@@ -77,26 +83,6 @@ def split_commas(text: str) -> list[str]:
         if mark == ",":
             parts.append(text[begin : found.start()])
             begin = at
-        elif mark in _OPENERS:
+        elif mark in _OPENERS or mark in _IN_STRING:
             at = bracket_end(text, found.start()) or len(text)
-        elif mark in _IN_STRING:
-            at = _string_end(text, at, mark)
     return [part.strip() for part in [*parts, text[begin:]] if part.strip()]
-
-
-def _string_end(text: str, at: int, quote: str) -> int:
-    while found := _IN_STRING[quote].search(text, at):
-        if found[0] == quote:
-            return found.end()
-        at = found.end() + 1
-    return len(text)
-
-
-def is_closed(text: str) -> bool:
-    """Whether the string or bracket that begins the text ends within it."""
-    if text[0] in _IN_STRING:
-        found = _IN_STRING[text[0]].search(text, 1)
-        while found and found[0] == "\\":
-            found = _IN_STRING[text[0]].search(text, found.end() + 1)
-        return found is not None
-    return bracket_end(text, 0) is not None

@@ -14,6 +14,11 @@ class Tool:
     name: str
     parameters: Mapping[str, Any]
 
+    @property
+    def properties(self) -> Mapping[str, Any]:
+        """The schemas of its arguments by their names."""
+        return self.parameters.get("properties") or {}
+
 
 @dataclass(frozen=True)
 class Call:

@@ -12,9 +12,9 @@ from __future__ import annotations
 import re
 
 from .brackets import bracket_end
-from .hold import More
 from .json_part import Json, json_at
-from .offer import MISSING, Offer
+from .judge import MISSING, Judge
+from .pending import More
 
 _SPACE = re.compile(r"\s*")
 _WORD = re.compile(r"[\w.-]*")
@@ -23,11 +23,11 @@ _WORD = re.compile(r"[\w.-]*")
 class Cursor:
     """Reads `text` from `at` on."""
 
-    def __init__(self, text: str, at: int, offer: Offer, *, final: bool) -> None:
+    def __init__(self, text: str, at: int, judge: Judge, *, final: bool) -> None:
         self.text = text
         self.at = at
         self.cost = 0  # how many characters were looked at to tell where something ends
-        self.offer = offer
+        self.judge = judge
         self.final = final
 
     @property
@@ -37,9 +37,14 @@ class Cursor:
 
     def space(self) -> None:
         """Pass over white space."""
-        self.at = _end_of(_SPACE, self.text, self.at)
+        self.skip(_SPACE)
         if self.open:
             raise More
+
+    def skip(self, pattern: re.Pattern[str]) -> None:
+        """Pass over what the pattern matches here, which may be nothing."""
+        found = pattern.match(self.text, self.at)
+        self.at = found.end() if found else self.at
 
     def char(self) -> str:
         """The character here; "" at the end."""
@@ -66,11 +71,11 @@ class Cursor:
 
     def word(self) -> str:
         """The name that stands here; it is not waited for if no offered name begins so."""
-        end = _end_of(_WORD, self.text, self.at)
-        word = self.text[self.at : end]
-        if end == len(self.text) and not self.final and self.offer.may_begin(word):
+        begin = self.at
+        self.skip(_WORD)
+        word = self.text[begin : self.at]
+        if self.open and self.judge.may_begin(word):
             raise More
-        self.at = end
         return word
 
     def match(self, pattern: re.Pattern[str], limit: int = 300) -> re.Match[str] | None:
@@ -86,13 +91,6 @@ class Cursor:
         if not self.final and len(self.text) - self.at < limit:
             raise More
         return None
-
-    def looks_at(self, pattern: re.Pattern[str], limit: int = 300) -> bool:
-        """Whether the pattern matches here, by the rules of `match`; the position stays."""
-        begin = self.at
-        found = self.match(pattern, limit) is not None
-        self.at = begin
-        return found
 
     def until(self, pattern: re.Pattern[str], need: str = ">") -> tuple[str, re.Match[str] | None]:
         """The text up to the pattern, and its match; at the end of everything there is none."""
@@ -128,8 +126,3 @@ class Cursor:
         self.at = found.end
         self.cost += found.cost
         return None if found.value is MISSING else found
-
-
-def _end_of(pattern: re.Pattern[str], text: str, at: int) -> int:
-    found = pattern.match(text, at)
-    return found.end() if found else at

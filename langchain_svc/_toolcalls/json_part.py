@@ -17,8 +17,8 @@ from typing import Any
 
 from .._json.lenient import Value, attempt
 from .brackets import Brackets
-from .hold import More
-from .offer import CUT_OFF, MISSING
+from .judge import CUT_OFF, MISSING
+from .pending import More
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from .formats.marks import CALL_MARK
-from .hold import More
+from .pending import More
 
 _PAIRS = {
     '"': '"',

@@ -1,10 +1,10 @@
 """The parser's core: text in pieces -> prose, thoughts and calls, in order.
 
 The text is prose, code between fences, or thoughts. In prose the next opener is searched
-(`openers`), and its reader decides on the text from there (`cursor`). Whatever cannot be decided
-yet stays in the buffer, and the look is repeated when more has come (`hold`). Since every decision
-rests on text that was seen, and none on where a piece ended, all ways of cutting a text give the
-same.
+(`formats`), and its reader decides on the text from there (`cursor`). Whatever cannot be decided
+yet stays in the buffer, and the look is repeated when more has come (`pending`). Since every
+decision rests on text that was seen, and none on where a piece ended, all ways of cutting a text
+give the same.
 
 What is quoted is not a call: in a fence that does not begin with a call, in a fence without a label
 of code that stands after prose, and as `line` has it.
@@ -19,19 +19,19 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from .._json.markers import Markers
 from .._json.reasoning import NATIVE, NATIVE_ENDS, SPOKEN
 from .bare import bare, fenced
 from .calls import BadCall, Call, Tool
 from .cursor import Cursor
-from .formats import NOISE, OBSERVATION, READERS
+from .formats import NOISE, OBSERVATION, READERS, code_ends, openers, thought_end
 from .formats.marks import NAMESPACE, begins_result, closes
 from .formats.named import unmarked
 from .formats.tags import Reader, marked, own
 from .formats.xml import named_element, own_element
-from .hold import Hold, More
+from .judge import CUT_OFF, MISSING, Judge, Raw
 from .line import Line, pair, string_goes_on
-from .offer import CUT_OFF, MISSING, Offer, Raw
-from .openers import code_ends, openers, thought_end
+from .pending import More, Pending
 
 
 @dataclass(frozen=True)
@@ -83,13 +83,13 @@ class Scanner:
     def __init__(self, tools: Sequence[Tool], *, fences: bool = False) -> None:
         self.ended = False
         self._asked = fenced if fences else own
-        self._offer = Offer(tools)
+        self._judge = Judge(tools)
         self._mode: Callable[[], Iterator[Piece]] = self._beginning
         self._text = ""
         self._at = 0
         self._pieces: list[str] = []
         self._size = 0
-        self._hold: Hold = Hold()
+        self._pending = Pending()
         self._holding = False
         self._final = False
         self._cut = False
@@ -113,7 +113,7 @@ class Scanner:
         self._size += len(text)
         if len(self._first) < len(_THOUGHT):
             self._first = (self._first + text).lstrip()[: len(_THOUGHT)]
-        if not self._holding or self._hold.due(text, self._size):
+        if not self._holding or self._pending.due(text, self._size):
             yield from self._run()
 
     def finish(self, *, cut: bool = False) -> Iterator[Piece]:
@@ -146,7 +146,7 @@ class Scanner:
                 yield from self._mode()
         except More as more:
             self._holding = True
-            self._hold.begin(self._text, more)
+            self._pending.begin(self._text, more)
         if self.ended:
             self._at = len(self._text)
         keep = max(0, self._at - _LOOK_BACK)
@@ -164,7 +164,7 @@ class Scanner:
         self._text, self._pieces = self._text[: self._at] + text[:end], [text[end:]]
 
     def _cursor(self, at: int) -> Cursor:
-        return Cursor(self._text, at, self._offer, final=self._final)
+        return Cursor(self._text, at, self._judge, final=self._final)
 
     def _say(self, end: int, *, element: bool = False) -> Iterator[Piece]:
         """The text up to `end` is prose."""
@@ -201,7 +201,7 @@ class Scanner:
     def _prose(self) -> Iterator[Piece]:
         found = openers().search(self._text, self._at)
         if found is None or self._belongs_to_a_beginning(found):
-            yield from self._say_most()
+            yield from self._say_most(openers())
             return
         if found["marker"] == "<tool_call>" and self._finds_token(found.start()):
             return
@@ -234,16 +234,16 @@ class Scanner:
             self._leave_out_token()
         return token is not None
 
-    def _say_most(self) -> Iterator[Piece]:
+    def _say_most(self, markers: Markers) -> Iterator[Piece]:
         """All is prose, except for the beginning of a marker at the end."""
-        end = len(self._text)
-        if not self._final:
-            end = openers().beginning(self._text, self._at)
-            if self._text.startswith(OBSERVATION[0], end) and not self._last:
-                end = len(self._text)
+        end = self._known(markers)
         yield from self._say(end)
         if end < len(self._text):
             raise More
+
+    def _known(self, markers: Markers) -> int:
+        """Where the beginning of a marker at the end of the text begins, that may still come."""
+        return len(self._text) if self._final else markers.beginning(self._text, self._at)
 
     def _marker(self, marker: str) -> Iterator[Piece]:
         end = self._at + len(marker)
@@ -267,7 +267,7 @@ class Scanner:
     def _mark(self, mark: str) -> Iterator[Piece]:
         """A mark that has one of the words of calls in it, of whatever family."""
         end = self._at + len(mark)
-        if mark[1:-1] in self._offer.names:
+        if mark[1:-1] in self._judge.names:
             yield from self._try(lambda c: own_element(c, mark[1:-1]), end, end)
         elif begins_result(mark):
             self.ended = True
@@ -282,7 +282,7 @@ class Scanner:
         name, end = found["element"], found.end()
         if found["named"]:
             yield from self._try(named_element, end, end)
-        elif name in self._offer.names:
+        elif name in self._judge.names:
             prefix = found["prefix"]
             yield from self._try(lambda c: own_element(c, name, prefix), end, end)
         else:
@@ -322,7 +322,7 @@ class Scanner:
             raws[-1] = replace(raws[-1], fault=CUT_OFF)
         loose, asked = reader is bare, reader is self._asked
         inside = _inside(source)
-        calls = [self._offer.judge(raw, inside, asked=asked, loose=loose) for raw in raws]
+        calls = [self._judge.judge(raw, inside, asked=asked, loose=loose) for raw in raws]
         self._gap = []
         if loose and calls == self._last:
             return  # models write the last call once more without its tags
@@ -438,10 +438,7 @@ class Scanner:
         """In a fence: up to the backticks that end it, everything is prose."""
         found = code_ends().search(self._text, self._at)
         if found is None:
-            end = len(self._text) if self._final else code_ends().beginning(self._text, self._at)
-            yield from self._say(end)
-            if end < len(self._text):
-                raise More
+            yield from self._say_most(code_ends())
             return
         yield from self._say(found.start())
         end = found.end()
@@ -467,25 +464,18 @@ class Scanner:
         """In an element of thoughts that a prompt may have asked for: everything is prose."""
         markers = thought_end(self._closer)
         found = markers.search(self._text, self._at)
-        if found:
-            self._mode = self._prose
-            yield from self._say(found.end())
+        if found is None:
+            yield from self._say_most(markers)
             return
-        end = len(self._text) if self._final else markers.beginning(self._text, self._at)
-        yield from self._say(end)
-        if end < len(self._text):
-            raise More
+        self._mode = self._prose
+        yield from self._say(found.end())
 
     # -- reasoning --------------------------------------------------------------------------------
 
     def _reasoning(self) -> Iterator[Piece]:
         markers = thought_end(self._closer)
         found = markers.search(self._text, self._at)
-        end = len(self._text)
-        if found:
-            end = found.start()
-        elif not self._final:
-            end = markers.beginning(self._text, self._at)
+        end = found.start() if found else self._known(markers)
         if end > self._at:
             yield Thought(self._text[self._at : end])
         self._at = end

@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from langchain_svc._toolcalls.parse import BadCall, Call, Tool, parse
+from langchain_svc._toolcalls.parse import BadCall, Call, StreamParser, Tool, parse
 from langchain_svc._toolcalls.render import FENCED, TAGS, PastCall, calls_text
 from langchain_svc._toolcalls.scanner import Prose
-from langchain_svc._toolcalls.stream import StreamParser
 
 TOOLS = [
     Tool("weather", {"type": "object", "properties": {"city": {"type": "string"}, "days": {"type": "integer"}}, "required": ["city"]}),
@@ -94,6 +93,12 @@ def test_what_we_render_is_what_we_read(calls, form, places):
         '```python\nweather = {"city": "Rome"}\nprint(weather)\n```',
         '<think>I could use <tool_call>{"name": "now", "arguments": {}}</tool_call></think>No need.',
         "a < b and b > c; f(x) = {x}",
+        '```xml\n<tool_call>{"name": "teleport", "arguments": {}}</tool_call>\n```',
+        "<function=now>{]</function>",
+        "now{] and more",
+        "weather(city='Rome') is how one calls it.",
+        'weather {"temp": 3} is what it printed.',
+        '[weather(city="Rome") for _ in range(2)]',
     ],
 )  # fmt: skip
 def test_what_is_no_call(text):
@@ -116,7 +121,7 @@ def test_marks_inside_an_argument_are_data(inside):
 
 def test_prose_is_never_held_back():
     parser = StreamParser(TOOLS)
-    text = "The weather, as 3 < 4 tells (see [1]), is fine. {Really}"
+    text = 'The weather, as 3 < 4 tells (see [1]), is fine. {Really}\nAction: go. {"name": "Ann Other"}'
     out = ""
     for n, letter in enumerate(text, 1):
         out += "".join(e.text for e in parser.feed(letter) if isinstance(e, Prose))
@@ -174,6 +179,29 @@ def test_what_only_begins_like_calls_costs_what_its_length_does(unit, step):
     assert work(text, step) <= 120 * len(text)
 
 
+def test_an_argument_that_a_tool_does_not_have_is_its_own_to_refuse():
+    text = "<weather><city>Rome</city><wind>yes</wind></weather>"
+    assert streamed(list(text)) == ("", [("weather", {"city": "Rome", "wind": "yes"})], [])
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ('<tool_call>{"name": "fly", "arguments": {}}</tool_call>', ["fly"]),
+        ("[TOOL_CALLS]fly[ARGS]{}", ["fly"]),
+        ("<tools>fly{}</tools>", []),
+        (">>>fly\n{}", []),
+        ('[weather(city="Rome (Italy)")]', ["weather"]),
+        ("[now('noon')]", []),
+        ("Action: now\nObservation: 12:30", ["now"]),
+        ("Action: now\nAction Input:\nObservation: 12:30", ["now"]),
+        ("Action: now or later\nObservation: none", []),
+    ],
+)
+def test_a_name_that_is_not_on_offer_is_called_only_in_marks_and_one_that_is_without(text, names):
+    assert [name for name, _ in whole(text)[1]] == names
+
+
 # -- cut off ------------------------------------------------------------------------------------------
 
 ARGUMENTS = '{"path": "/home/ann/old", "size": 12.75}'
@@ -190,15 +218,17 @@ FORMATS = {
     "tags": f"<tool_call>{CALLED}</tool_call>", "fence": f"```json\n{CALLED}\n```", "bare": CALLED, "list": f"[{CALLED}]",
     "python": '[f(path="/home/ann/old", size=12.75)]', "python, single quotes": "[f(size=12.75, path='/home/ann/old')]",
     "function": "<function=f><parameter=path>/home/ann/old</parameter><parameter=size>12.75</parameter></function>", "function with json": f"<function=f>{ARGUMENTS}</function>",
+    "function in a fence": "```xml\n<function=f><parameter=path>/home/ann/old</parameter><parameter=size>12.75</parameter></function>\n```",
     "invoke": '<invoke name="f"><parameter name="path">/home/ann/old</parameter><parameter name="size">12.75</parameter></invoke>',
     "mistral": f"[TOOL_CALLS][{CALLED}]", "mistral by name": f"[TOOL_CALLS]f[ARGS]{ARGUMENTS}", "granite": f"<|tool_call|>[{CALLED}]",
     "kimi": f"<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{ARGUMENTS}<|tool_call_end|>",
     "deepseek": f"<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n{ARGUMENTS}\n```<｜tool▁call▁end｜>",
-    "react": f"Action: f\nAction Input: {ARGUMENTS}\nObservation:", "own element": "<f><path>/home/ann/old</path><size>12.75</size></f>", "own element with json": f"<f>{ARGUMENTS}</f>",
+    "react": f"Action: f\nAction Input: {ARGUMENTS}\nObservation:", "react in a fence": f"Action: f\nAction Input:\n```json\n{ARGUMENTS}\n```\nObservation:", "own element": "<f><path>/home/ann/old</path><size>12.75</size></f>", "own element with json": f"<f>{ARGUMENTS}</f>",
     "glm": "<tool_call>f\n<arg_key>path</arg_key>\n<arg_value>/home/ann/old</arg_value>\n<arg_key>size</arg_key>\n<arg_value>12.75</arg_value>\n</tool_call>",
     "gemma": '<|tool_call>call:f{path:<|"|>/home/ann/old<|"|>,size:12.75}<tool_call|>', "python tag": '<|python_tag|>f.call(path="/home/ann/old", size=12.75)',
     "python in tags": '<tool_call>f(path="/home/ann/old", size=12.75)</tool_call>', "harmony": f"<|channel|>commentary to=functions.f <|constrain|>json<|message|>{ARGUMENTS}<|call|>",
     "without marks": f"f{ARGUMENTS}", "arrows": f">>>f\n{ARGUMENTS}", "tool code": '```tool_code\nf(path="/home/ann/old", size=12.75)\n```', "a family not known yet": f"[ACTION_REQUEST]f: {ARGUMENTS}[/ACTION_REQUEST]",
+    "as openai": f'{{"type": "function", "function": {CALLED}}}', "with a thought": f'{{"thought": "I look.", "id": 1, "tool": "f", "args": {ARGUMENTS}}}',
     "arguments as text": "<tool_call>" + json.dumps({"name": "f", "arguments": ARGUMENTS}) + "</tool_call>",
 }  # fmt: skip
 WHOLE = {"path": "/home/ann/old", "size": 12.75}
@@ -228,6 +258,7 @@ def test_nothing_that_is_cut_off_runs(name, step):
         return [call.arguments for call in calls if isinstance(call, Call)]
 
     assert called(text, cut=False) == [WHOLE]
+    assert parse(text, [SIZED]).content == ""
     values_end = [
         at
         for at in range(len(text))

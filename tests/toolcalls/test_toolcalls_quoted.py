@@ -7,9 +7,8 @@ import json
 import pytest
 
 from langchain_svc._toolcalls.echo import Echoes
-from langchain_svc._toolcalls.parse import Call, Tool, parse
+from langchain_svc._toolcalls.parse import Call, StreamParser, Tool, parse
 from langchain_svc._toolcalls.scanner import Prose
-from langchain_svc._toolcalls.stream import StreamParser
 
 TOOLS = [
     Tool("book_room", {"type": "object", "properties": {"hotel": {"type": "string"}}, "required": ["hotel"]}),
@@ -104,9 +103,18 @@ def test_what_is_not_quoted_is_a_call(text, content, form):
     check(text.replace("{}", form), content, [CALL])
 
 
-def test_empty_braces_in_words_beside_a_tag_are_still_a_broken_call():
-    (call,) = parse("<tool_call>book_room please</tool_call>", TOOLS).calls
-    assert "JSON" in call.reason
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("<tool_call>book_room please</tool_call>", "not a JSON object"),
+        ("<tool_call>fly(to=Mars)</tool_call>", "not a JSON object"),
+        ("<tool_call>\n</tool_call>", "the block is empty"),
+        ("<tool_call>", "cut off"),
+    ],
+)
+def test_what_is_wrong_in_our_own_tags_is_said(text, reason):
+    (call,) = parse(text, TOOLS).calls
+    assert reason in call.reason
 
 
 # -- every way of quoting, every form -----------------------------------------------------------------
@@ -122,6 +130,7 @@ MARKED = {
     "tags": f"<tool_call>{CALLED}</tool_call>", "tags on lines": f"<tool_call>\n{CALLED}\n</tool_call>",
     "function": "<function=delete_all><parameter=path>/mail</parameter></function>", "invoke": '<invoke name="delete_all"><parameter name="path">/mail</parameter></invoke>',
     "mistral": f"[TOOL_CALLS][{CALLED}]", "granite": f"<|tool_call|>[{CALLED}]", "own element": "<delete_all><path>/mail</path></delete_all>",
+    "function with json": '<function=delete_all>{"path": "/mail"}</function>',
     "kimi": '<|tool_call_begin|>functions.delete_all:0<|tool_call_argument_begin|>{"path": "/mail"}<|tool_call_end|>',
 }  # fmt: skip
 UNMARKED = {

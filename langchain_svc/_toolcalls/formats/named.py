@@ -3,32 +3,21 @@
 from __future__ import annotations
 
 import re
+from json import dumps
 
+from ..._json.lenient import read
 from ..cursor import Cursor
-from ..hold import More
-from ..offer import MISSING, Raw
+from ..judge import CUT_OFF, Raw
+from ..pending import More
 from .marks import ANY_MARK
-from .python import python_call, python_calls
+from .python import python_call
 
 _N = r"(?P<name>[A-Za-z_][\w./-]*)"
-_WORDS = (
-    *(
-        "function",
-        "functions",
-        "assistant",
-        "commentary",
-        "code",
-        "json",
-        "call",
-        "to",
-        "recipient",
-    ),
-    *("name", "tool", "tool_code", "print("),
-)
-_PLAIN = rf"\s|[:：(\[\].]|\d+\b|(?:{'|'.join(_WORDS[:-1])})\b"
+_WORDS = ("function", "functions", "assistant", "commentary", "code", "json", "call", "to",
+          "recipient", "name", "tool", "tool_code")  # fmt: skip
+_PLAIN = rf"\s|[:：(\[\].]|\d+\b|(?:{'|'.join(_WORDS)})\b"
 _FILL = rf"(?:{_PLAIN}|{ANY_MARK})"
-_FILLS = re.compile(rf"(?:{_PLAIN}|=)*")
-_WORD = re.compile(r"(?:print\()?[\w./-]*")
+_BEGINNING = re.compile(rf"(?:{_PLAIN}|=)*(?:print\()?(?P<name>[\w./-]*)")
 _HEAD = re.compile(rf"(?:{_FILL}|=)*?{_N}(?:{_FILL}|`{{3,}}\w*)*(?=\{{)")
 _LONGEST_HEAD = 200
 
@@ -41,14 +30,20 @@ def headed(c: Cursor, *, offered: bool = True) -> list[Raw] | None:
         offered: Whether the name must be on offer.
     """
     head = c.match(_HEAD, _LONGEST_HEAD)
-    if not head or (offered and not c.offer.find(head["name"])):
+    if not head or (offered and not c.judge.find(head["name"])):
         return None
-    json = c.json()
-    if json is None:
-        return [Raw(head["name"], fault="unreadable arguments")]
+    raw = with_json(c, head["name"])
     c.space()
     c.take("```", ")")
-    return [Raw(head["name"], json.value, json.fault, whole=json.whole)]
+    return [raw]
+
+
+def with_json(c: Cursor, name: str) -> Raw:
+    """The call whose arguments begin here as JSON."""
+    json = c.json()
+    if json is None:
+        return Raw(name, fault="unreadable arguments")
+    return Raw(name, json.value, json.fault, whole=json.whole)
 
 
 def after_mark(c: Cursor) -> list[Raw]:
@@ -82,20 +77,18 @@ def unmarked(c: Cursor) -> list[Raw] | None:
         found = python_call(c)
         if found and c.char() not in ("", "\n"):
             return None
-    return found if found and all(c.offer.fits(raw) for raw in found) else None
+    return found if found and all(c.judge.fits(raw) for raw in found) else None
 
 
 def _may_begin(c: Cursor) -> bool:
     """Whether the text begins with the name of a tool, and nothing but marks before it."""
-    fill = _FILLS.match(c.text, c.at)
-    at = fill.end() if fill else c.at
-    word = _WORD.match(c.text, at)
-    name = word[0].removeprefix("print(") if word else ""
-    if word and word.end() < len(c.text):
-        return c.offer.find(name) is not None
-    if not c.final and (c.offer.may_begin(name) or any(w.startswith(name) for w in _WORDS)):
+    found = _BEGINNING.match(c.text, c.at)
+    name, end = (found["name"], found.end()) if found else ("", c.at)
+    words = (*_WORDS, "print(")
+    may_go_on = end == len(c.text) and not c.final
+    if may_go_on and (c.judge.may_begin(name) or any(w.startswith(name) for w in words)):
         raise More
-    return c.offer.find(name) is not None
+    return c.judge.find(name) is not None
 
 
 _INPUT = re.compile(r"\**Action Input\s*\**:?[ \t*]*", re.IGNORECASE)
@@ -109,38 +102,26 @@ def react(c: Cursor) -> list[Raw] | None:
     """`Action: name`, `Action Input: …`: the input is JSON or, for one text argument, plain."""
     begin = c.at
     name = _line(c)
-    if name is None or not c.offer.find(name):
-        found = _with_brackets(c, name or "")
-        if found is None:
-            c.at = begin
-        return found or headed(c)
+    if name is None or not c.judge.find(name):
+        c.at = begin
+        return headed(c)
     c.space()
     if not c.sees(*_INPUT_WORDS):
-        ends = not c.char() or c.sees("Observation:")
-        return [Raw(name, MISSING)] if ends else None
-    c.at = _INPUT.match(c.text, c.at).end()  # type: ignore[union-attr]
-    c.space()
-    if c.sees("Observation:"):
-        return [Raw(name, MISSING)]
+        return [Raw(name)] if c.sees("Observation:") else None
+    c.skip(_INPUT)
     return [_input(c, name)]
-
-
-def _with_brackets(c: Cursor, line: str) -> list[Raw] | None:
-    """`Action: search[Oslo]`, `Action: search(query='Oslo')`."""
-    found = re.fullmatch(rf"{_N}\[(.*)\]", line)
-    if found and c.offer.find(found["name"]):
-        return [Raw(found["name"], found[2], loose=True)]
-    calls = python_calls(line, c.offer) if line.endswith(")") else None
-    return calls if calls and c.offer.find(calls[0].name) else None
 
 
 def _input(c: Cursor, name: str) -> Raw:
     begin = c.at
+    c.space()
     fence = c.match(_FENCE, 40) if c.char() == "`" else None
     json = c.json() if c.char() in ("{", "[") else None
     if json is None:
         c.at = begin
-        return Raw(name, c.until(_NEXT_STEP, ":")[0].strip(), loose=True)
+        text = c.until(_NEXT_STEP, ":")[0].strip()
+        cut = text[:3] in ("`", "``", "```")  # in a fence that was to hold JSON
+        return Raw(name, text, CUT_OFF if cut else "", loose=True)
     if fence:
         c.space()
         c.take("```")
@@ -150,11 +131,34 @@ def _input(c: Cursor, name: str) -> Raw:
 def _line(c: Cursor) -> str | None:
     """The line, without what may surround a name; None if no offered name begins so."""
     end = c.text.find("\n", c.at)
-    line = (c.text[c.at :] if end < 0 else c.text[c.at : end]).strip(_STRAY)
-    if end < 0 and not c.final:
-        name = re.match(r"[\w.:/-]*", line)
-        if not c.offer.may_begin(name[0] if name else line):
+    end = len(c.text) if end < 0 else end
+    line = c.text[c.at : end].strip(_STRAY)
+    if end == len(c.text) and not c.final:
+        if not c.judge.may_begin(line):
             return None
         raise More
-    c.at = len(c.text) if end < 0 else end
+    c.at = end
     return line
+
+
+_GEMMA_HEAD = re.compile(r"\s*call:\s*(?P<name>[\w.:/-]+)\s*(?=\{)")
+_GEMMA_QUOTE = re.compile(r"<\|\"\|>|<escape>")
+_GEMMA_END = re.compile(
+    r"<tool_call\|>|<end_function_call>|(?=<\|tool_call>|<start_function_call>)"
+)
+
+
+def gemma(c: Cursor) -> list[Raw] | None:
+    """`<|tool_call>call:name{…}<tool_call|>`, and FunctionGemma's `<start_function_call>`."""
+    head = c.match(_GEMMA_HEAD)
+    if not head:
+        return None
+    text, _ = c.until(_GEMMA_END)
+    parts = _GEMMA_QUOTE.split(text)
+    # Every second part stood between two marks.
+    quoted = [dumps(part) if at % 2 else part for at, part in enumerate(parts)]
+    found = read("".join(quoted))
+    if found is None:
+        return [Raw(head["name"], fault="unreadable arguments")]
+    cut = len(parts) % 2 == 0 or found.cut_in_value
+    return [Raw(head["name"], found.value, CUT_OFF if cut else "", whole=found.complete)]

@@ -6,9 +6,9 @@ import re
 from typing import Any
 
 from ..._json.lenient import read
-from ..brackets import bracket_end, is_closed, split_commas
+from ..brackets import bracket_end, split_commas
 from ..cursor import Cursor
-from ..offer import CUT_OFF, Offer, Raw
+from ..judge import CUT_OFF, Judge, Raw
 
 _CALL = re.compile(r"[\s,;]*(?P<name>[A-Za-z_][\w.-]*)\(")
 _KEYWORD = re.compile(r"(\w+)\s*=(?!=)\s*")
@@ -19,11 +19,11 @@ def pythonic_list(c: Cursor) -> list[Raw] | None:
     begin = c.at
     c.at += 1
     c.space()
-    if not c.offer.find(c.word()) or c.char() != "(":
+    if not c.judge.find(c.word()) or c.char() != "(":
         return None
     c.at = begin
     text, closed = c.bracketed()
-    return python_calls(text[1:-1] if closed else text[1:], c.offer, closed=closed)
+    return python_calls(text[1:-1] if closed else text[1:], c.judge)
 
 
 def python_call(c: Cursor) -> list[Raw] | None:
@@ -34,16 +34,16 @@ def python_call(c: Cursor) -> list[Raw] | None:
         c.space()
         printed = c.take("print(")
         start = c.at
-        if not c.offer.find(c.word()) or c.char() != "(":
+        if not c.judge.find(c.word()) or c.char() != "(":
             c.at = begin
-            return found or None
-        closed = c.bracketed()[1]
-        found += python_calls(c.text[start : c.at], c.offer, closed=closed) or []
+            return found
+        c.bracketed()
+        found += python_calls(c.text[start : c.at], c.judge) or []
         if printed:
             c.take(")")
 
 
-def python_calls(text: str, offer: Offer, *, closed: bool = True) -> list[Raw] | None:
+def python_calls(text: str, judge: Judge) -> list[Raw] | None:
     """The calls that a text consists of; None if it holds anything else."""
     raws: list[Raw] = []
     at = 0
@@ -51,43 +51,36 @@ def python_calls(text: str, offer: Offer, *, closed: bool = True) -> list[Raw] |
         begin = found.end() - 1
         end = bracket_end(text, begin)
         body = text[begin + 1 : end - 1] if end else text[begin + 1 :]
-        raw = _call(found["name"], body, offer, closed=end is not None)
+        raw = _call(found["name"], body, judge, closed=end is not None)
         if raw is None:
             return None
         raws.append(raw)
         at = end or len(text)
     rest = text[at:].strip(" \t\r\n,;")
-    return raws if raws and not (rest and closed) else None
+    return None if rest else raws
 
 
-def _call(name: str, body: str, offer: Offer, *, closed: bool) -> Raw | None:
-    name = name if offer.find(name) else name.removesuffix(".call")
-    tool = offer.find(name)
-    order = list(tool.parameters.get("properties") or {}) if tool else []
+def _call(name: str, body: str, judge: Judge, *, closed: bool) -> Raw | None:
+    tool = judge.find(name)
+    order = list(tool.properties) if tool else []
     arguments: dict[str, Any] = {}
-    whole = not body.rstrip().endswith(",")
     for place, part in enumerate(split_commas(body)):
         keyword = _KEYWORD.match(part)
         text = part[keyword.end() :] if keyword else part
-        value, literal, ends = _value(text)
-        whole = whole and ends
+        value, literal = _value(text)
         if keyword and (literal or "(" not in text):
             arguments[keyword[1]] = value
         elif literal and place < len(order):
             arguments[order[place]] = value
         else:
             return None  # a call of code that has variables, not of a tool
-    return Raw(name, arguments, "" if closed or whole else CUT_OFF, whole=closed)
+    return Raw(name, arguments, "" if closed else CUT_OFF, whole=closed)
 
 
-def _value(text: str) -> tuple[Any, bool, bool]:
-    """The value of a literal, whether it is one, and whether it cannot go on."""
+def _value(text: str) -> tuple[Any, bool]:
+    """The value of a literal, and whether it is one."""
     # A list around it makes a value of its own of a bare word or number.
     found = read(f"[{text}]")
     if found is None or not isinstance(found.value, list) or len(found.value) != 1:
-        return text, False, False
-    quoted = text[0] in _QUOTED
-    return found.value[0], quoted or found.value[0] != text, quoted and is_closed(text)
-
-
-_QUOTED = frozenset("\"'{[(")
+        return text, False
+    return found.value[0], text[0] in "\"'" or found.value[0] != text

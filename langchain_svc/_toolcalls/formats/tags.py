@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ..cursor import Cursor
-from ..offer import CUT_OFF, Raw
+from ..judge import CUT_OFF, Raw
 from ..values import calls_in
 from . import named, python, xml
 from .marks import CALL_MARK, NAMED, closes, holds_calls
@@ -20,9 +20,7 @@ Reader = Callable[[Cursor], list[Raw] | None]
 
 _FENCE = re.compile(r"`{3,}[ \t]*\w*\s*(?=[^\s`])")
 _FENCE_END = re.compile(r"\s*`{3,}")
-_DOUBLED = re.compile(r"\{\s*(?=\{)")
 _SPILL = re.compile(r"[\s}\])]*")  # closers too many
-_PREAMBLE = re.compile(r"[^{}<>\n]{1,60}\s*(?=\{)")  # a few words that should not be there
 _SPOKEN = re.compile(r"[^\n{}\[\]()<>=:\"]+(?:\Z|[;.,])")  # as in: <tool_call> and </tool_call>
 _MARK_FOLLOWS = re.compile(f"{CALL_MARK}|{NAMED}")
 _MARK = re.compile(CALL_MARK)
@@ -46,9 +44,6 @@ def own(c: Cursor) -> list[Raw] | None:
     found = _inside(c, tagged=True)
     if found is None:
         c.at = begin
-        found = json_calls(c, tagged=True) if c.match(_PREAMBLE, 80) else None
-    if found is None:
-        c.at = begin
         return _unreadable(c)
     _close(c, "</tool_call>")
     return found
@@ -59,7 +54,7 @@ def _unreadable(c: Cursor) -> list[Raw] | None:
     begin = c.at
     text, end = c.until(_OWN_END, ">\n")
     closed = end is not None and end[0] == "</tool_call>"
-    if _SPOKEN.match(text) and not any(name in text for name in c.offer.names):
+    if _SPOKEN.match(text) and not any(name in text for name in c.judge.names):
         return None
     if closed:
         fault = "this is not a JSON object with a name and arguments"
@@ -79,11 +74,11 @@ def marked(c: Cursor, mark: str) -> list[Raw] | None:
     if found is None:
         c.at = begin
         c.space()
-        dropped = mark[1] in "|｜" or c.looks_at(_MARK_FOLLOWS, 80)
+        dropped = mark[1] in "|｜" or c.match(_MARK_FOLLOWS, 80)
         c.at = begin
         return [] if dropped else None
     end = c.at
-    c.at = _end_of(_SPILL, c)
+    c.skip(_SPILL)
     closing = c.match(_MARK, 80) if c.char() == "<" else None
     if not closing or not closes(closing[0]):
         c.at = end
@@ -92,24 +87,18 @@ def marked(c: Cursor, mark: str) -> list[Raw] | None:
 
 def opened(c: Cursor) -> list[Raw] | None:
     """The call whose mark begins here."""
-    if c.take("<tool_call>"):
-        return own(c)
     if mark := c.match(_MARK, 80):
         return marked(c, mark[0])
     return xml.named_element(c) if c.match(_NAMED, 80) else None
 
 
-def element(closer: str) -> Reader:
-    """A reader of a call in an element that documents have, too."""
-
-    def read_element(c: Cursor) -> list[Raw] | None:
-        c.space()
-        found = _inside(c, tagged=False) or None
-        if found:
-            _close(c, closer)
-        return found
-
-    return read_element
+def in_xml(c: Cursor) -> list[Raw] | None:
+    """`<xml>…</xml>`: xLAM; documents have this element, too."""
+    c.space()
+    found = _inside(c, tagged=False) or None
+    if found:
+        _close(c, "</xml>")
+    return found
 
 
 def _inside(c: Cursor, *, tagged: bool) -> list[Raw] | None:
@@ -145,14 +134,10 @@ def _worded(c: Cursor) -> list[Raw] | None:
 def json_calls(c: Cursor, *, tagged: bool) -> list[Raw] | None:
     """The calls of the JSON value, or of several with commas or semicolons between them."""
     begin = c.at
-    doubled = c.match(_DOUBLED, 20) if c.sees("{{") else None
     json = c.json(lines=not tagged)
-    if doubled and json and not json.fault:
-        c.space()
-        c.take("}")
     if json is None:
-        return [Raw(None, fault="this is not JSON")] if tagged else None
-    raws = calls_in(json.value, c.offer, tagged=tagged)
+        return None
+    raws = calls_in(json.value, c.judge, tagged=tagged)
     if raws is None and json.fault:
         c.at = begin  # other calls may stand in what was left open
     if raws:
@@ -160,43 +145,15 @@ def json_calls(c: Cursor, *, tagged: bool) -> list[Raw] | None:
     return raws
 
 
-def _close(c: Cursor, *closers: str) -> None:
+def _close(c: Cursor, closer: str) -> None:
     """Pass over the closing tag and closing brackets too many, if they are here."""
     begin = c.at
-    c.at = _end_of(_SPILL, c)
-    if not (closers and c.take(*closers)):
+    c.skip(_SPILL)
+    if not c.take(closer):
         c.at = begin
-
-
-def _end_of(pattern: re.Pattern[str], c: Cursor) -> int:
-    return pattern.match(c.text, c.at).end()  # type: ignore[union-attr]
 
 
 def functools(c: Cursor) -> list[Raw] | None:
     """`functools[{…}, …]`: Phi-4 mini."""
     c.at -= 1
     return json_calls(c, tagged=True)
-
-
-_CODE_TOOLS = ("python", "ipython", "code_interpreter", "brave_search", "wolfram_alpha")
-
-
-def python_tag(c: Cursor) -> list[Raw] | None:
-    """`<|python_tag|>` before JSON, before `tool.call(…)`, or before plain code: Llama 3."""
-    begin = c.at
-    c.space()
-    if c.char() in ("{", "["):
-        return marked(c, "<|python_tag|>")
-    c.at = begin
-    text, _ = c.until(_TURN_END, ">")
-    calls = python.python_calls(text.strip(), c.offer)
-    if calls and any(c.offer.find(raw.name) for raw in calls):
-        return calls
-    interpreter = next((name for name in _CODE_TOOLS if c.offer.find(name)), None)
-    if interpreter and text.strip():
-        return [Raw(interpreter, text.strip(), loose=True)]
-    c.at = begin
-    return []
-
-
-_TURN_END = re.compile(r"<\|eom_id\|>|<\|eot_id\|>")

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 
 from ..cursor import Cursor
-from ..offer import CUT_OFF, MISSING, Raw
+from ..judge import CUT_OFF, MISSING, Raw
+from .named import with_json
 
 _PREFIX = r"(?:[a-z]{1,20}:|｜DSML｜)?"
 _NAME = re.compile(r"\s*[\"']?(?P<name>\w[\w.:/-]*)[\"']?[^<>\n]{0,80}>")
@@ -32,7 +33,7 @@ def named_element(c: Cursor) -> list[Raw] | None:
     Other documents have such elements, too: without a call in it, it must name an offered tool.
     """
     found = _element(c)
-    known = found and (found[0].arguments or c.offer.find(found[0].name))
+    known = found and (found[0].arguments or c.judge.find(found[0].name))
     return found if known else None
 
 
@@ -42,32 +43,28 @@ def _element(c: Cursor) -> list[Raw] | None:
         return None
     c.space()
     if c.char() in ("{", "["):
-        raw = _with_json(c, name["name"])
+        raw = with_json(c, name["name"])
         c.space()
         _closing(c)
         return [raw]
     return [_with_elements(c, name["name"])]
 
 
-def _with_json(c: Cursor, name: str) -> Raw:
-    json = c.json()
-    if json is None:
-        return Raw(name, fault="unreadable arguments")
-    return Raw(name, json.value, json.fault, whole=json.whole)
-
-
-def _with_elements(c: Cursor, name: str) -> Raw:
+def _with_elements(c: Cursor, name: str, closing: str = "") -> Raw:
+    """A call with an element for each argument; `closing` if it ends with a tag of its own."""
     arguments: dict[str, str] = {}
     fault = ""
     tag: re.Match[str] | None = None
     while not fault:
         c.space()
+        if closing and c.take(closing):
+            return Raw(name, arguments, texts=True, whole=True)
         begin = c.at
         tag = c.match(_TAG, _TAG_LENGTH) if c.char() == "<" else None
         if tag and not (tag["end"] or tag["call"]):
             key = tag["a"] or tag["b"] or tag["c"] or ""
             arguments[key], fault = _value(c)
-        elif not tag and c.char() == "<" and (key := _own_key(c, name)):
+        elif not tag and c.char() == "<" and (key := _own_key(c, name, other=bool(closing))):
             arguments[key], fault = _until_closed(c, key)
         else:
             if tag and tag["call"] and not tag["end"]:
@@ -76,12 +73,12 @@ def _with_elements(c: Cursor, name: str) -> Raw:
     return Raw(name, arguments, fault, texts=True, whole=bool(tag and tag["end"]))
 
 
-def _own_key(c: Cursor, name: str) -> str | None:
-    """The argument whose element of its own name begins here."""
+def _own_key(c: Cursor, name: str, *, other: bool = False) -> str | None:
+    """The argument whose element of its own name begins here; the tool must have it, or `other`."""
     begin = c.at
-    tool = c.offer.find(name)
+    tool = c.judge.find(name)
     key = c.match(_KEY, 80)
-    if key and tool and key["key"] in (tool.parameters.get("properties") or {}):
+    if key and (other or (tool and key["key"] in tool.properties)):
         return key["key"]
     c.at = begin
     return None
@@ -118,36 +115,18 @@ _KEY = re.compile(r"<(?P<key>[A-Za-z_][\w.-]*)>")
 
 def own_element(c: Cursor, name: str, prefix: str = "") -> list[Raw] | None:
     """`<get_weather><city>…</city></get_weather>`, or with JSON inside."""
-    closing = prefix + name
+    closing = f"</{prefix}{name}>"
     c.space()
     if c.char() == "{":
         json = c.json()
         c.space()
-        ended = c.take(f"</{closing}>")
+        ended = c.take(closing)
         return [Raw(name, json.value, json.fault, whole=True)] if json and ended else None
     begin = c.at
     if c.char() != "<" or not _own_key(c, name):
         return None
     c.at = begin
-    arguments, fault, whole = _children(c, closing)
-    return [Raw(name, arguments, fault, texts=True, whole=whole)]
-
-
-def _children(c: Cursor, parent: str) -> tuple[dict[str, str], str, bool]:
-    """The arguments, what is wrong with them, and whether the closing tag came."""
-    arguments: dict[str, str] = {}
-    while True:
-        c.space()
-        if c.take(f"</{parent}>"):
-            return arguments, "", True
-        begin = c.at
-        key = c.match(_KEY, 80) if c.char() == "<" else None
-        if not key:
-            c.at = begin
-            return arguments, "", False
-        arguments[key["key"]], fault = _until_closed(c, key["key"])
-        if fault:
-            return arguments, fault, False
+    return [_with_elements(c, name, closing)]
 
 
 _STRAY_END = re.compile(r"</arg_(?:key|value)>")
@@ -160,7 +139,7 @@ def arg_keys(c: Cursor) -> list[Raw] | None:
     """`name`, then `<arg_key>…</arg_key><arg_value>…</arg_value>` for each argument: GLM."""
     name = c.word()
     c.space()
-    if c.offer.find(name) and c.sees("</"):
+    if c.judge.find(name) and c.sees("</"):
         c.match(_STRAY_END, 40)
         return [Raw(name, whole=True)]
     if not name or not c.sees("<arg_key>"):

@@ -23,6 +23,7 @@ CUT_OFF: Final = "the call is cut off inside a value"
 
 _NAMESPACES = ("functions.", "functions:", "function.", "tools.", "tool.", "default_api.")
 _EDGES = " \t\r\n\"'`*"
+_CALLED = ".call"  # Llama's built-in tools: brave_search.call(query="…")
 _ENCODINGS = 2  # how many times over arguments may be encoded as JSON
 
 
@@ -47,7 +48,7 @@ class Raw:
     whole: bool = False
 
 
-class Offer:
+class Judge:
     """The offered tools by name."""
 
     def __init__(self, tools: Sequence[Tool]) -> None:
@@ -64,7 +65,7 @@ class Offer:
             return None
         if name in self._tools:
             return self._tools[name]
-        bare = name.strip(_EDGES)
+        bare = name.strip(_EDGES).removesuffix(_CALLED)
         for space in _NAMESPACES:
             bare = bare.removeprefix(space)
         return self._tools.get(bare)
@@ -77,7 +78,7 @@ class Offer:
                 return True
             start = start.removeprefix(space)
         start = start.rstrip(_EDGES)
-        return any(name.startswith(start) for name in self._tools)
+        return any((name + _CALLED).startswith(start) for name in self._tools)
 
     def fits(self, raw: Raw) -> bool:
         """Whether a call is one of an offered tool, with arguments that fit."""
@@ -128,8 +129,6 @@ def _arguments(raw: Raw, tool: Tool) -> dict[str, Any]:
     for _ in range(_ENCODINGS):
         if isinstance(given, str):
             given = _decoded(given, tool, loose=raw.loose)
-    if isinstance(given, list) and len(given) == 1 and isinstance(given[0], dict):
-        given = given[0]
     if given is MISSING or given is None or given == []:
         return {}
     if isinstance(given, list):
@@ -141,10 +140,9 @@ def _arguments(raw: Raw, tool: Tool) -> dict[str, Any]:
 
 def _as_only_argument(given: list[Any], tool: Tool) -> Any:
     """A list as the one argument of a tool that has no other."""
-    properties = list(tool.parameters.get("properties") or {})
-    if len(properties) == 1:
+    if len(tool.properties) == 1:
         try:
-            return fit({properties[0]: given}, tool.parameters)[0]
+            return fit(dict.fromkeys(tool.properties, given), tool.parameters)[0]
         except Misfit:
             pass
     return given
@@ -169,11 +167,10 @@ def _decoded(text: str, tool: Tool, *, loose: bool) -> Any:
 
 def _only_text(tool: Tool) -> str | None:
     """The one parameter of a tool that wants nothing but one text."""
-    properties = tool.parameters.get("properties") or {}
-    wanted = list(tool.parameters.get("required") or properties)
-    if len(wanted) != 1 or not isinstance(properties.get(wanted[0]), Mapping):
+    wanted = list(tool.parameters.get("required") or tool.properties)
+    if len(wanted) != 1 or not isinstance(tool.properties.get(wanted[0]), Mapping):
         return None
-    kind = properties[wanted[0]].get("type", "string")
+    kind = tool.properties[wanted[0]].get("type", "string")
     return wanted[0] if kind == "string" or "string" in kind else None
 
 
@@ -181,7 +178,7 @@ def typed(text: Any, key: str, tool: Tool) -> Any:
     """A value of a format that knows only text, as the tool's schema wants it."""
     if not isinstance(text, str):
         return text
-    schema = (tool.parameters.get("properties") or {}).get(key)
+    schema = tool.properties.get(key)
     if not isinstance(schema, Mapping):
         return text
     # References lead out of the property into the definitions of the whole schema.

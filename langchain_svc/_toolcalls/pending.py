@@ -28,7 +28,7 @@ class More(Exception):  # noqa: N818 - no error, but a question
         self.brackets = brackets
 
 
-class Hold:
+class Pending:
     """Decides for each piece of text whether to look again; `begin` when something is held."""
 
     def __init__(self) -> None:
