@@ -334,7 +334,9 @@ def _own_text(block: Any) -> str | None:
 
 
 def _kind(block: Any) -> str:
-    kind = block.get("type")
+    kind = block.get("type") or next(
+        iter(block), "unknown"
+    )  # Bedrock's blocks are named by their key
     return kind if isinstance(kind, str) else type(kind).__name__
 
 

@@ -202,6 +202,25 @@ def test_a_name_that_is_not_on_offer_is_called_only_in_marks_and_one_that_is_wit
     assert [name for name, _ in whole(text)[1]] == names
 
 
+SEARCH = Tool("search", {"type": "object", "properties": {"function": {"type": "string"}}})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Action: search[f(x)]",
+        "Action: search(function='f(x)')",
+        "<search><function>f(x)</function></search>",
+    ],
+)
+@pytest.mark.parametrize("size", [1, 1000])
+def test_an_argument_in_brackets_or_an_element_of_any_name(text, size):
+    parser = StreamParser([SEARCH])
+    pieces = [p for at in range(0, len(text), size) for p in parser.feed(text[at : at + size])]
+    calls = [piece for piece in [*pieces, *parser.finish()] if isinstance(piece, Call)]
+    assert [call.arguments for call in calls] == [{"function": "f(x)"}]
+
+
 # -- cut off ------------------------------------------------------------------------------------------
 
 ARGUMENTS = '{"path": "/home/ann/old", "size": 12.75}'
@@ -223,7 +242,7 @@ FORMATS = {
     "mistral": f"[TOOL_CALLS][{CALLED}]", "mistral by name": f"[TOOL_CALLS]f[ARGS]{ARGUMENTS}", "granite": f"<|tool_call|>[{CALLED}]",
     "kimi": f"<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{ARGUMENTS}<|tool_call_end|>",
     "deepseek": f"<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n{ARGUMENTS}\n```<｜tool▁call▁end｜>",
-    "react": f"Action: f\nAction Input: {ARGUMENTS}\nObservation:", "react in a fence": f"Action: f\nAction Input:\n```json\n{ARGUMENTS}\n```\nObservation:", "own element": "<f><path>/home/ann/old</path><size>12.75</size></f>", "own element with json": f"<f>{ARGUMENTS}</f>",
+    "react": f"Action: f\nAction Input: {ARGUMENTS}\nObservation:", "react in a fence": f"Action: f\nAction Input:\n```json\n{ARGUMENTS}\n```\nObservation:", "react in brackets": "Action: f(path='/home/ann/old', size=12.75)", "own element": "<f><path>/home/ann/old</path><size>12.75</size></f>", "own element with json": f"<f>{ARGUMENTS}</f>",
     "glm": "<tool_call>f\n<arg_key>path</arg_key>\n<arg_value>/home/ann/old</arg_value>\n<arg_key>size</arg_key>\n<arg_value>12.75</arg_value>\n</tool_call>",
     "gemma": '<|tool_call>call:f{path:<|"|>/home/ann/old<|"|>,size:12.75}<tool_call|>', "python tag": '<|python_tag|>f.call(path="/home/ann/old", size=12.75)',
     "python in tags": '<tool_call>f(path="/home/ann/old", size=12.75)</tool_call>', "harmony": f"<|channel|>commentary to=functions.f <|constrain|>json<|message|>{ARGUMENTS}<|call|>",

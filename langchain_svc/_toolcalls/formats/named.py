@@ -10,7 +10,7 @@ from ..cursor import Cursor
 from ..judge import CUT_OFF, Raw
 from ..pending import More
 from .marks import ANY_MARK
-from .python import python_call
+from .python import python_call, python_calls
 
 _N = r"(?P<name>[A-Za-z_][\w./-]*)"
 _WORDS = ("function", "functions", "assistant", "commentary", "code", "json", "call", "to",
@@ -96,6 +96,7 @@ _INPUT_WORDS = ("Action Input", "**Action Input", "Action input", "action input"
 _NEXT_STEP = re.compile(r"(?=\n[ \t*]*(?:Observation|Thought|Action|Final Answer)\**:)")
 _FENCE = re.compile(r"`{3,}\w*\s*(?=[{\[])")
 _STRAY = "*`'\" \t\r"
+_BRACKETED = re.compile(r"([A-Za-z_][\w./-]*)\[(.*)\]")
 
 
 def react(c: Cursor) -> list[Raw] | None:
@@ -103,13 +104,23 @@ def react(c: Cursor) -> list[Raw] | None:
     begin = c.at
     name = _line(c)
     if name is None or not c.judge.find(name):
-        c.at = begin
-        return headed(c)
+        found = _bracketed(c, name or "")
+        c.at = c.at if found else begin
+        return found or headed(c)
     c.space()
     if not c.sees(*_INPUT_WORDS):
         return [Raw(name)] if c.sees("Observation:") else None
     c.skip(_INPUT)
     return [_input(c, name)]
+
+
+def _bracketed(c: Cursor, line: str) -> list[Raw] | None:
+    """`Action: search[Oslo]`, as in the paper that named ReAct; `Action: search(query='Oslo')`."""
+    found = _BRACKETED.fullmatch(line)
+    if found:
+        return [Raw(found[1], found[2], loose=True)] if c.judge.find(found[1]) else None
+    calls = python_calls(line, c.judge)
+    return calls if calls and c.judge.find(calls[0].name) else None
 
 
 def _input(c: Cursor, name: str) -> Raw:
@@ -134,7 +145,7 @@ def _line(c: Cursor) -> str | None:
     end = len(c.text) if end < 0 else end
     line = c.text[c.at : end].strip(_STRAY)
     if end == len(c.text) and not c.final:
-        if not c.judge.may_begin(line):
+        if not c.judge.may_begin(re.split(r"[\[(]", line, maxsplit=1)[0]):
             return None
         raise More
     c.at = end

@@ -60,11 +60,12 @@ def _with_elements(c: Cursor, name: str, closing: str = "") -> Raw:
         if closing and c.take(closing):
             return Raw(name, arguments, texts=True, whole=True)
         begin = c.at
-        tag = c.match(_TAG, _TAG_LENGTH) if c.char() == "<" else None
+        # In an element of the tool's name any element is an argument, a <function> too.
+        key = _own_key(c, name, other=True) if closing else None
+        tag = c.match(_TAG, _TAG_LENGTH) if not key and c.char() == "<" else None
         if tag and not (tag["end"] or tag["call"]):
-            key = tag["a"] or tag["b"] or tag["c"] or ""
-            arguments[key], fault = _value(c)
-        elif not tag and c.char() == "<" and (key := _own_key(c, name, other=bool(closing))):
+            arguments[tag["a"] or tag["b"] or tag["c"] or ""], fault = _value(c)
+        elif key := key or (None if tag else _own_key(c, name)):
             arguments[key], fault = _until_closed(c, key)
         else:
             if tag and tag["call"] and not tag["end"]:
