@@ -10,28 +10,18 @@ from typing import Any
 import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import (
-    ContextEditingMiddleware,
-    HumanInTheLoopMiddleware,
-    ModelCallLimitMiddleware,
-    ModelFallbackMiddleware,
-    ModelRetryMiddleware,
-    PIIMiddleware,
     SummarizationMiddleware,
-    ToolCallLimitMiddleware,
-    ToolRetryMiddleware,
 )
 from langchain.agents.structured_output import ProviderStrategy, ToolStrategy
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
-from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, create_react_agent, tools_condition
-from langgraph.types import Command
 from peers import Scripted
 from pydantic import BaseModel
 
 import langchain_svc as svc
-from langchain_svc.sandbox import Fault, Sandbox
+from langchain_svc.sandbox import Sandbox
 
 
 @tool
@@ -120,26 +110,6 @@ def test_structured_responses_beside_tools(strategy):
     assert ("weather", {"city": "Lisbon"}) in calls(state)
 
 
-def test_tool_strategy_tells_the_model_what_does_not_fit():
-    bad, good = {"topic": "c", "city": "L", "people": 0}, {"topic": "c", "city": "L", "people": 3}
-
-    class Big(BaseModel):
-        """A big meeting."""
-
-        topic: str
-        city: str
-        people: int
-
-        def model_post_init(self, _: Any) -> None:
-            if self.people < 1:
-                raise ValueError("nobody comes")
-
-    service = Scripted(call("Big", **bad), call("Big", **good))
-    state = run(create_agent(service.model(), [], response_format=ToolStrategy(Big)), "?")
-    assert state["structured_response"].people == 3
-    assert "nobody comes" in service.asked[1][-1]["content"]
-
-
 @tool
 def book(city: str, nights: int = 1) -> str:
     """Book a hotel."""
@@ -196,16 +166,6 @@ def test_a_call_that_is_cut_off_never_runs():
     assert len(service.asked) == 1
 
 
-@pytest.mark.parametrize("bad", [2, 3])
-def test_tool_strategy_after_several_bad_answers(bad):
-    """With as many requests as a model with native calls takes."""
-    wrong = [call("Meeting", topic="c", city="L", people="many")] * bad
-    service = Scripted(*wrong, call("Meeting", topic="c", city="L", people=3))
-    state = run(create_agent(service.model(), [], response_format=ToolStrategy(Meeting)), "?")
-    assert state["structured_response"].people == 3
-    assert len(service.asked) == bad + 1
-
-
 def test_an_injection_that_the_model_only_reports_does_not_run():
     """The whole agent: a mail with a call in it, and a model that says it will not follow it."""
     deleted = []
@@ -228,25 +188,6 @@ def test_an_injection_that_the_model_only_reports_does_not_run():
     assert state["messages"][-1].text.endswith("It is an injection.")
 
 
-def test_summarization_counts_with_our_numbers(model):
-    service = Scripted("A summary.", "Done.")
-    middleware = SummarizationMiddleware(
-        model=service.model(), trigger=("tokens", 200), keep=("messages", 2)
-    )
-    agent = create_agent(service.model(), [], middleware=[middleware])
-    turns = [m for n in range(10) for m in (HumanMessage("word " * 60 + str(n)), AIMessage("ok"))]
-    state = agent.invoke({"messages": [*turns, HumanMessage("And now?")]})
-    assert state["messages"][-1].text == "Done."
-    assert "A summary." in service.asked[1][0]["content"]
-
-
-def test_a_fraction_of_the_window_triggers_too():
-    middleware = SummarizationMiddleware(
-        model=svc.ChatSvc(model="svc-pro"), trigger=("fraction", 0.8), keep=("fraction", 0.1)
-    )
-    assert middleware is not None
-
-
 def test_a_summary_whose_prompt_overflows_is_tried_with_less():
     service = Scripted("A summary.", "Done.")
     middleware = SummarizationMiddleware(
@@ -260,86 +201,6 @@ def test_a_summary_whose_prompt_overflows_is_tried_with_less():
     state = agent.invoke({"messages": [*turns, HumanMessage("And now?")]})
     assert state["messages"][-1].text == "Done."
     assert len(service.asked[0][0]["content"]) < 800_000
-
-
-def test_retry_middleware_decides_by_is_retryable(box):
-    box.faults = [Fault(status=503, times=1)]
-    with svc.ChatSvc(**box.v1, max_retries=0) as model:
-        retry = ModelRetryMiddleware(max_retries=2, initial_delay=0.0, jitter=False)
-        assert run(create_agent(model, [], middleware=[retry]), "hi")["messages"][-1].text
-        assert len(box.requests) == 2
-        box.clear()
-        box.faults = [Fault(status=401)]
-        retry = ModelRetryMiddleware(max_retries=2, initial_delay=0.0, on_failure="error")
-        with pytest.raises(svc.SvcAuthenticationError):
-            run(create_agent(model, [], middleware=[retry]), "hi")
-        assert len(box.requests) == 1
-
-
-def test_fallback_middleware(box):
-    with (
-        Sandbox(faults=[Fault(status=500)]) as broken,
-        svc.ChatSvc(**broken.v1, max_retries=0) as first,
-        svc.ChatSvc(**box.v1) as second,
-    ):
-        agent = create_agent(first, [weather], middleware=[ModelFallbackMiddleware(second)])
-        assert "sunny in Oslo" in run(agent, "What is the weather in Oslo?")["messages"][-1].text
-
-
-def test_pii_middleware(model, box):
-    agent = create_agent(model, [], middleware=[PIIMiddleware("email", strategy="redact")])
-    run(agent, "Write to ann@example.org please")
-    assert b"ann@example.org" not in box.requests[-1].body
-
-
-def test_limits():
-    service = Scripted(*[call("multiply", a=n, b=1) for n in range(9)], "Done.")
-    agent = create_agent(
-        service.model(),
-        [multiply],
-        middleware=[ToolCallLimitMiddleware(run_limit=2, exit_behavior="end")],
-    )
-    run(agent, "?")
-    assert len(service.asked) <= 4
-    service = Scripted(*[call("multiply", a=n, b=1) for n in range(9)])
-    agent = create_agent(
-        service.model(), [multiply], middleware=[ModelCallLimitMiddleware(run_limit=3)]
-    )
-    run(agent, "?")
-    assert len(service.asked) == 3
-
-
-def test_tool_retry_and_context_editing():
-    tries = []
-
-    @tool
-    def shaky(x: int) -> int:
-        """Sometimes fails."""
-        tries.append(x)
-        if len(tries) < 3:
-            raise RuntimeError("not now")
-        return x
-
-    service = Scripted(call("shaky", x=1), "Done.")
-    middleware = [
-        ToolRetryMiddleware(max_retries=3, initial_delay=0.0, jitter=False),
-        ContextEditingMiddleware(token_count_method="model"),
-    ]
-    state = run(create_agent(service.model(), [shaky], middleware=middleware), "?")
-    assert state["messages"][-1].text == "Done."
-    assert len(tries) == 3
-
-
-def test_a_human_in_the_loop():
-    service = Scripted(call("multiply", a=2, b=3), "It is 6.")
-    agent = create_agent(service.model(), [multiply], checkpointer=InMemorySaver(),
-                         middleware=[HumanInTheLoopMiddleware(interrupt_on={"multiply": True})])  # fmt: skip
-    config = {"configurable": {"thread_id": "1"}}
-    state = agent.invoke({"messages": [("user", "2*3?")]}, config)
-    assert state["__interrupt__"]
-    assert len(service.asked) == 1
-    state = agent.invoke(Command(resume={"decisions": [{"type": "approve"}]}), config)
-    assert state["messages"][-1].text == "It is 6."
 
 
 @pytest.fixture
@@ -365,33 +226,6 @@ def test_a_hand_written_graph(graph):
         AIMessage,
     ]
     assert "Rome" in state["messages"][-1].text
-
-
-def test_the_modes_of_a_stream(graph):
-    question = {"messages": [("user", "What is the weather in Paris?")]}
-    updates = list(graph.stream(question, stream_mode="updates"))
-    assert [next(iter(update)) for update in updates] == ["model", "tools", "model"]
-    pieces = [piece for piece, _ in graph.stream(question, stream_mode="messages")]
-    chunks = [
-        c
-        for piece in pieces
-        if isinstance(piece, AIMessage)
-        for c in getattr(piece, "tool_call_chunks", [])
-    ]
-    assert "".join(c["args"] or "" for c in chunks) == '{"city": "Paris"}'
-    assert "Paris" in "".join(p.text for p in pieces if isinstance(p, AIMessage))
-
-
-async def test_an_asynchronous_agent(box):
-    async with svc.ChatSvc(**box.v1) as model:
-        agent = create_agent(model, [weather])
-        question = {"messages": [("user", "What is the weather in Paris?")]}
-        state = await agent.ainvoke(question)
-        assert "sunny in Paris" in state["messages"][-1].text
-        kinds = [event["event"] async for event in agent.astream_events(question, version="v2")]
-    if sys.version_info >= (3, 11):  # before, asyncio keeps a node's context from the model
-        assert "on_chat_model_stream" in kinds
-    assert "on_tool_end" in kinds
 
 
 def counted(work):
