@@ -15,9 +15,9 @@ from urllib.parse import quote, unquote
 
 import httpx
 
-from langchain_svc._images import headers as images
+from langchain_svc._images import endpoints
 from langchain_svc._images.addresses import AddressError, check_address
-from langchain_svc._images.pictures import PictureError, decode, look
+from langchain_svc._images.headers import ImageError, decode_base64, read_image_header
 from langchain_svc._wire import general, medical, v1
 from langchain_svc._wire.body import BodyError, BodyReader
 from langchain_svc._wire.failures import read_failure
@@ -192,8 +192,8 @@ _READERS: tuple[Callable[[bytes], Any], ...] = (
     general.read_answer,
     general.read_models,
     general.read_translation,
-    images.read_pictures,
-    *(lambda body, task=task: images.read_analysis(body, task) for task in images.TASKS),
+    endpoints.read_generated,
+    *(lambda body, task=task: endpoints.read_analysis(body, task) for task in endpoints.TASKS),
     medical.read_answer,
     medical.read_status,
 )
@@ -249,11 +249,11 @@ def _shaped(draw: Draw, left: list[int]) -> Any:
 
 def pictures(data: bytes) -> None:
     """Bytes are an image with a size or refused; a text is base64 within its limit or refused."""
-    with suppress(PictureError):
-        seen = look(data, 10**9)
+    with suppress(ImageError):
+        seen = read_image_header(data, 10**9)
         assert 0 < seen.width * seen.height <= 10**9
-    with suppress(PictureError):
-        assert len(decode(data.decode("latin-1"), 100)) <= 100
+    with suppress(ImageError):
+        assert len(decode_base64(data.decode("latin-1"), 100)) <= 100
 
 
 ADDRESS_PIECES = (

@@ -5,15 +5,15 @@ Names are imported when they are first asked for, which keeps `import langchain_
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ._lazy import lazy
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from ._clinical.result import ClinicalResult
-    from ._fhir.report import FhirReport
-    from ._privacy.callbacks import PrivateCallbacks
+    from ._clinical import ClinicalResult
+    from ._fhir import FhirReport
+    from ._privacy import PrivateCallbacks
     from .callbacks import SvcUsageCallbackHandler
     from .chat_models import ChatSvc
     from .dicom import DicomImage, DicomSeries
@@ -87,36 +87,32 @@ __all__ = [
     "register",
 ]
 
-_HOMES = {
-    "ChatSvc": "chat_models",
-    "ClinicalResult": "_clinical.result",
-    "DicomImage": "dicom",
-    "DicomSeries": "dicom",
-    "FhirReport": "_fhir.report",
-    "ImageStore": "images",
-    "PatientContext": "patient",
-    "PrivateCallbacks": "_privacy.callbacks",
-    "SvcAnalyzeImage": "tools",
-    "SvcCancerRisk": "medical",
-    "SvcDecisionSupport": "medical",
-    "SvcGenerateImage": "tools",
-    "SvcLLM": "llms",
-    "SvcMedicalConsult": "medical",
-    "SvcMedicalStatus": "medical",
-    "SvcMedicalToolkit": "medical",
-    "SvcToolkit": "toolkit",
-    "SvcTranslate": "tools",
-    "SvcUsageCallbackHandler": "callbacks",
-    "register": "registration",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".{_HOMES.get(name, 'errors')}", __name__), name)
-    globals()[name] = value
-    return value
+__getattr__ = lazy(
+    __name__,
+    {
+        "_clinical": "ClinicalResult",
+        "_fhir": "FhirReport",
+        "_privacy": "PrivateCallbacks",
+        "callbacks": "SvcUsageCallbackHandler",
+        "chat_models": "ChatSvc",
+        "dicom": "DicomImage DicomSeries",
+        "errors": (
+            "SvcAPIError SvcAuthenticationError SvcBadRequestError SvcConnectionError "
+            "SvcContextOverflowError SvcError SvcNotFoundError SvcOutputError "
+            "SvcPermissionDeniedError SvcRateLimitError SvcRequestError SvcResponseError "
+            "SvcServerError SvcStreamError SvcTimeoutError"
+        ),
+        "images": "ImageStore",
+        "llms": "SvcLLM",
+        "medical": (
+            "SvcCancerRisk SvcDecisionSupport SvcMedicalConsult SvcMedicalStatus SvcMedicalToolkit"
+        ),
+        "patient": "PatientContext",
+        "registration": "register",
+        "toolkit": "SvcToolkit",
+        "tools": "SvcAnalyzeImage SvcGenerateImage SvcTranslate",
+    },
+)
 
 
 def __dir__() -> list[str]:

@@ -23,7 +23,7 @@ from langchain_core.outputs import LLMResult
 from langchain_core.tracers.context import register_configure_hook
 from typing_extensions import Self
 
-from ._chat.tokens import TOKENS_A_TURN, count_tokens
+from ._chat import TOKENS_A_TURN, count_tokens
 from ._forks import new_lock
 from .errors import SvcContextOverflowError, SvcRequestError
 

@@ -24,40 +24,42 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import Field, model_validator
 from typing_extensions import Self
 
-from ._chat.binding import Binding
-from ._chat.counting import TokenCounts
-from ._chat.described_images import ImageInputs
-from ._chat.events import REASK, atell, tell
-from ._chat.expect import expectation
-from ._chat.messages import (
-    SystemRole,
-    Turns,
-    answers_at_once,
-    conversation_mark,
-    has_calls,
-    texts_read,
-    to_wire,
-)
-from ._chat.options import (
+from ._chat import (
+    DEFAULT_MODEL,
+    IMAGES_DESCRIBED,
+    PROVIDER,
+    REASK,
+    TOKENS_A_TURN,
+    Binding,
     ExtraBody,
+    ImageInputs,
     MaxTokens,
     ModelId,
     Options,
     Stop,
+    SystemRole,
     Temperature,
+    TokenCounts,
+    Turn,
+    Turns,
+    Wanted,
     answer_words,
+    answers_at_once,
+    atell,
     checked,
+    conversation_mark,
+    documented_profile,
+    expectation,
+    has_calls,
+    listed_profile,
     recorded,
+    surely_too_long,
+    tell,
+    texts_read,
+    to_wire,
 )
-from ._chat.parts import Wanted
-from ._chat.profiles import DEFAULT_MODEL, IMAGES_DESCRIBED, documented_profile, listed_profile
-from ._chat.tokens import TOKENS_A_TURN, surely_too_long
-from ._chat.turn import PROVIDER, Turn
-from ._privacy.runs import Run, private_runs
-from ._service.call import Call
-from ._service.readers import TextReader, WholeReader
-from ._service.reading import read
-from ._service.settings import Retries, revealed
+from ._privacy import Run, private_runs
+from ._service import Call, Retries, TextReader, WholeReader, read, revealed
 from ._toolcalls.render import FORMATS, ToolFormat, no_tools_block
 from ._version import __version__
 from ._wire import v1

@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from ._images.pictures import PictureError
+from ._images import ImageError
 from .errors import SvcRequestError
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class DicomImage:
         """
         try:
             return draw(self)
-        except PictureError as error:
+        except ImageError as error:
             raise SvcRequestError(f"This DICOM image cannot be taken: {error}") from None
 
 
@@ -155,7 +155,7 @@ class DicomSeries:
             raise SvcRequestError("montage: longest_side must be a number of pixels, such as 2048")
         try:
             return self._montage(slices, longest_side)
-        except PictureError as error:
+        except ImageError as error:
             raise SvcRequestError(f"This DICOM series cannot be taken: {error}") from None
 
     def _montage(self, slices: int, longest_side: int) -> bytes:
@@ -169,8 +169,8 @@ class DicomSeries:
             try:
                 data = _read_dicom(files[one.file])
                 pictures.append(drawing.drawn_frame(data, image, MOST_PIXELS))
-            except PictureError as error:
-                raise PictureError(f"file {one.file + 1} by name: {error}") from None
+            except ImageError as error:
+                raise ImageError(f"file {one.file + 1} by name: {error}") from None
         drawn = series.sheet(pictures)
         drawing.check_shades(drawn)
         made: bytes = drawing.as_png(drawn)
@@ -190,9 +190,9 @@ def _files(folder: Path) -> list[Path]:
     try:
         files = sorted(path for path in folder.iterdir() if path.is_file())
     except OSError as error:
-        raise PictureError(f"the folder cannot be read: {error.strerror}") from None
+        raise ImageError(f"the folder cannot be read: {error.strerror}") from None
     if len(files) > _MOST_FILES:
-        raise PictureError(f"the folder has more than {_MOST_FILES:,} files")
+        raise ImageError(f"the folder has more than {_MOST_FILES:,} files")
     return files
 
 
@@ -216,7 +216,7 @@ def draw(image: DicomImage, max_pixels: int = MOST_PIXELS) -> bytes:
     """The picture as a PNG.
 
     Raises:
-        PictureError: As for `DicomImage.png`.
+        ImageError: As for `DicomImage.png`.
         ImportError: The extra `dicom` is not installed.
     """
     drawing = _extra("picture")
@@ -226,7 +226,7 @@ def draw(image: DicomImage, max_pixels: int = MOST_PIXELS) -> bytes:
     if isinstance(source, (bytes, bytearray)):
         source = bytes(source)
         if not is_dicom(source):
-            raise PictureError("it is no DICOM file: DICM does not stand at its 129th byte")
+            raise ImageError("it is no DICOM file: DICM does not stand at its 129th byte")
     made: bytes = drawing.draw_png(source, image, max_pixels)
     return made
 
@@ -235,10 +235,10 @@ def kind_of(image: DicomImage) -> tuple[str, str]:
     """The codes of Modality and BodyPartExamined, in capitals; "" for what is not said.
 
     Raises:
-        PictureError: The file cannot be read.
+        ImageError: The file cannot be read.
         ImportError: The extra `dicom` is not installed.
     """
-    from ._images.dicom_header import read_kind  # noqa: PLC0415  # an extra
+    from ._images import read_kind  # noqa: PLC0415  # an extra
 
     source = image.source
     return read_kind(_read_file(source) if isinstance(source, Path) else source)
@@ -249,9 +249,9 @@ def _read_file(path: Path) -> bytes:
         with path.open("rb") as file:
             data = file.read(MOST_FILE_BYTES + 1)
     except OSError as error:
-        raise PictureError(f"the file cannot be read: {error.strerror}") from None
+        raise ImageError(f"the file cannot be read: {error.strerror}") from None
     if len(data) > MOST_FILE_BYTES:
-        raise PictureError(f"the file has more than {MOST_FILE_BYTES:,} bytes")
+        raise ImageError(f"the file has more than {MOST_FILE_BYTES:,} bytes")
     return data
 
 

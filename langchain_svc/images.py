@@ -19,11 +19,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ._forks import new_lock
-from ._images.addresses import check_address
-from ._images.claims import Claims
-from ._images.metadata import without_metadata
-from ._images.pictures import MIME_TYPES, Look, PictureError, decode, look
-from ._privacy.safe_errors import shown
+from ._images import (
+    MIME_TYPES,
+    Claims,
+    ImageError,
+    ImageHeader,
+    check_address,
+    decode_base64,
+    read_image_header,
+    without_metadata,
+)
+from ._privacy import shown
 from .dicom import MARKED, DicomImage, as_dicom, draw, is_dicom
 from .errors import SvcRequestError
 
@@ -31,7 +37,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
     from pydicom import Dataset
 
-    from ._images.sheet import Sheet
+    from ._images import Sheet
 else:
     Image = Dataset = Sheet = Any  # hints are read at run time too, and Pillow may not be installed
 
@@ -243,7 +249,7 @@ class ImageStore:
             SvcRequestError: There is no image of such a handle.
             ImportError: Pillow is not installed.
         """
-        from ._images.sheet import draw_sheet  # noqa: PLC0415  # Pillow is optional
+        from ._images import draw_sheet  # noqa: PLC0415  # Pillow is optional
 
         made = draw_sheet([self.get(handle) for handle in handles] or list(self))
         if path is not None:
@@ -278,15 +284,15 @@ class ImageStore:
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, _lock=new_lock())
 
-    def look(self, data: bytes) -> Look:
+    def look(self, data: bytes) -> ImageHeader:
         """What an image's bytes are, within this store's limits.
 
         Raises:
-            PictureError: They are no image, or one that is too large.
+            ImageError: They are no image, or one that is too large.
         """
         if len(data) > self.max_image_bytes:
-            raise PictureError(f"it has more than {self.max_image_bytes:,} bytes (max_image_bytes)")
-        return look(data, self.max_pixels)
+            raise ImageError(f"it has more than {self.max_image_bytes:,} bytes (max_image_bytes)")
+        return read_image_header(data, self.max_pixels)
 
     def _read(self, image: Any) -> tuple[str | None, bytes]:
         """The address or the bytes of what the application gave."""
@@ -300,7 +306,7 @@ class ImageStore:
             return self._read_text(image.strip())
         if type(image).__module__.startswith("PIL."):
             return None, self._as_png(image)
-        raise PictureError(
+        raise ImageError(
             "it must be a path, bytes, a PIL image, a data URI, base64 or an http(s) address, "
             f"not {shown(image)}"
         )
@@ -312,11 +318,11 @@ class ImageStore:
         if not start.startswith("data:") and _is_file(text):
             return None, self._read_file(Path(text))
         try:
-            return None, decode(text, self.max_image_bytes)
-        except PictureError as error:
+            return None, decode_base64(text, self.max_image_bytes)
+        except ImageError as error:
             if start.startswith("data:"):
                 raise
-            raise PictureError(f"there is no such file, and as base64 {error}") from None
+            raise ImageError(f"there is no such file, and as base64 {error}") from None
 
     def _read_file(self, path: Path) -> bytes:
         try:
@@ -326,11 +332,11 @@ class ImageStore:
                 file.seek(0)
                 return file.read(self.max_image_bytes + 1)
         except OSError as error:
-            raise PictureError(f"the file cannot be read: {error.strerror}") from None
+            raise ImageError(f"the file cannot be read: {error.strerror}") from None
 
     def _as_png(self, image: Image) -> bytes:
         if image.width * image.height > self.max_pixels:
-            raise PictureError(f"it has more than {self.max_pixels:,} pixels (max_pixels)")
+            raise ImageError(f"it has more than {self.max_pixels:,} pixels (max_pixels)")
         file = BytesIO()
         kept = image if image.mode in _PNG_MODES else image.convert("RGB")
         kept.save(file, "PNG")
@@ -364,7 +370,7 @@ class ImageStore:
         while count >= self.max_images or held + size > self.max_bytes:
             oldest = next(passing, None)
             if oldest is None:
-                raise PictureError(
+                raise ImageError(
                     f"the store is full ({count} images, {held:,} bytes): remove() some"
                 )
             dropped.append(oldest.handle)
@@ -374,7 +380,7 @@ class ImageStore:
 
 
 def _stored(
-    data: bytes, seen: Look, *, label: str, generated: bool = False, quoted: bool = False
+    data: bytes, seen: ImageHeader, *, label: str, generated: bool = False, quoted: bool = False
 ) -> StoredImage:
     return StoredImage(
         "",

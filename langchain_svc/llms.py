@@ -15,16 +15,18 @@ from langchain_core.runnables import RunnableConfig
 from pydantic import model_validator
 from typing_extensions import Self
 
-from ._chat.counting import TokenCounts
-from ._chat.options import ModelId, Stop
-from ._chat.prompts import Prompt, PromptOptions, Temperature, checked_words
-from ._chat.turn import PROVIDER
-from ._privacy.llm import PrivateLLM
-from ._privacy.runs import Run, private_runs
-from ._service.bounded_gather import gather
-from ._service.call import Call
-from ._service.general import GeneralSettings
-from ._service.readers import TextReader, WholeReader
+from ._chat import (
+    PROVIDER,
+    GeneralTemperature,
+    ModelId,
+    Prompt,
+    PromptOptions,
+    Stop,
+    TokenCounts,
+    checked_words,
+)
+from ._privacy import PrivateLLM, Run, private_runs
+from ._service import Call, GeneralSettings, TextReader, WholeReader, gather
 from ._version import __version__
 from ._wire import general
 from .config import GENERAL
@@ -57,7 +59,7 @@ class SvcLLM(TokenCounts, PrivateLLM, GeneralSettings):
     model: ModelId | None = None
     """The model's id; the service's default model where it is None."""
 
-    temperature: Temperature | None = None
+    temperature: GeneralTemperature | None = None
     """0 to 1; left to the service where it is None."""
 
     stop: Stop | None = None

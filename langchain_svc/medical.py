@@ -14,10 +14,9 @@ from langchain_core.tools import BaseTool
 from pydantic import Field
 from typing_extensions import Self
 
-from ._clinical.result import ClinicalResult
-from ._clinical.tool import Endpoint, MedicalSettings, MedicalTool, Patient
-from ._images.clinical import Images
-from ._service.tool import ServiceToolkit, selection
+from ._clinical import ClinicalResult, Endpoint, MedicalSettings, MedicalTool, Patient
+from ._images import Images
+from ._service import ServiceToolkit, selection
 from ._wire import medical as wire
 from .config import MEDICAL, require_key, require_url
 from .patient import (

@@ -30,9 +30,9 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from typing_extensions import Self
 
-from ._fhir.report import FhirReport
-from ._images.clinical import ClinicalImages, imaging_type
-from ._privacy.safe_errors import Constructed
+from ._fhir import FhirReport
+from ._images import ClinicalImages, imaging_type
+from ._privacy import Constructed
 from .errors import SvcRequestError
 
 MOST_ENTRIES = 200
@@ -368,11 +368,13 @@ class PatientContext(Demographics):
                 bounds. The error names the entry and the element, not the value.
             ImportError: The extra `fhir` is not installed.
         """
-        from ._fhir.construction import constructed  # noqa: PLC0415  # an extra
-        from ._fhir.fields import codes  # noqa: PLC0415  # the same
-        from ._fhir.options import Options  # noqa: PLC0415  # the same
-        from ._fhir.patient import read_patient  # noqa: PLC0415  # the same
-        from ._fhir.times import instant  # noqa: PLC0415  # the same
+        from ._fhir import (  # noqa: PLC0415  # an extra
+            Options,
+            codes,
+            constructed,
+            instant,
+            read_patient,
+        )
 
         for name, given, allowed in (
             ("problems", problems, ("raise", "leave_out")),
@@ -458,7 +460,7 @@ class PatientContext(Demographics):
             pydantic.ValidationError: A setting is out of its bounds.
             ImportError: The extra `fhir` is not installed.
         """
-        from ._service.fhir_server import FhirServer  # noqa: PLC0415  # few records come from a server
+        from ._service import FhirServer  # noqa: PLC0415  # few records come from a server
 
         server, reading = FhirServer.parted(url, token, settings)
         with server:
@@ -476,7 +478,7 @@ class PatientContext(Demographics):
         **settings: Any,
     ) -> Self:
         """Async version of `from_server`."""
-        from ._service.fhir_server import FhirServer  # noqa: PLC0415  # the same
+        from ._service import FhirServer  # noqa: PLC0415  # the same
 
         server, reading = FhirServer.parted(url, token, settings)
         async with server:

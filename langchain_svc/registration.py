@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._chat.turn import PROVIDER
+from ._chat import PROVIDER
 
 
 def _make(cls: type[Any], **kwargs: Any) -> Any:

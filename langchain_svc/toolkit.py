@@ -10,8 +10,7 @@ from langchain_core.utils import from_env
 from pydantic import Field
 from typing_extensions import Self
 
-from ._service.general import GeneralSettings
-from ._service.tool import ServiceTool, ServiceToolkit, selection
+from ._service import GeneralSettings, ServiceTool, ServiceToolkit, selection
 from .config import ENV_BASE_URL_V1, GENERAL, V1, require_key, require_url
 from .images import ImageStore
 from .tools import SvcAnalyzeImage, SvcGenerateImage, SvcTranslate

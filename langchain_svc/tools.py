@@ -16,17 +16,29 @@ from langchain_core.tools import ToolException
 from langchain_core.utils import from_env
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from ._images import headers as pictures
-from ._images.addresses import AddressError, check_address
-from ._images.headers import Quality, Size, Task
-from ._images.metadata import without_metadata
-from ._images.pictures import PictureError, decode
-from ._service.call import Call
-from ._service.general import GeneralSettings
-from ._service.readers import WholeReader
-from ._service.settings import number
-from ._service.tool import Job, ServiceTool, Told, moment, request_id
-from ._service.vision import VisionSettings
+from ._images import (
+    AddressError,
+    ImageError,
+    Quality,
+    Size,
+    Task,
+    check_address,
+    decode_base64,
+    endpoints,
+    without_metadata,
+)
+from ._service import (
+    Call,
+    GeneralSettings,
+    Job,
+    ServiceTool,
+    Told,
+    VisionSettings,
+    WholeReader,
+    moment,
+    number,
+    request_id,
+)
 from ._wire import general
 from .config import ENV_BASE_URL_V1, GENERAL, V1
 from .errors import SvcRequestError
@@ -57,7 +69,7 @@ def _language(code: str) -> str:
 PlainText = Annotated[str, AfterValidator(_plain)]
 Language = Annotated[str, AfterValidator(_language)]
 Count = Annotated[
-    int, Field(ge=1, le=pictures.MOST_IMAGES), number(1, pictures.MOST_IMAGES, whole=True)
+    int, Field(ge=1, le=endpoints.MOST_IMAGES), number(1, endpoints.MOST_IMAGES, whole=True)
 ]
 
 
@@ -112,12 +124,12 @@ class GenerateArguments(GeneralGenerateArguments):
     """What `svc_generate_image` takes on the v1 interface."""
 
     prompt: PlainText = Field(
-        max_length=pictures.LONGEST_PROMPT,
-        description=f"What the image shall show, at most {pictures.LONGEST_PROMPT} characters.",
+        max_length=endpoints.LONGEST_PROMPT,
+        description=f"What the image shall show, at most {endpoints.LONGEST_PROMPT} characters.",
     )
     n: Count | None = Field(
         default=None,
-        description=f"How many images, 1 to {pictures.MOST_IMAGES}; one if it is left out.",
+        description=f"How many images, 1 to {endpoints.MOST_IMAGES}; one if it is left out.",
     )
 
 
@@ -184,7 +196,7 @@ class SvcAnalyzeImage(VisionSettings, ServiceTool):
         call = self._vision_call(self._sendable(image), task, self._limits({}))
         handle = image.strip() if image.strip() in self.images else None
 
-        def process(found: pictures.Reading) -> Told:
+        def process(found: endpoints.ImageAnalysis) -> Told:
             parts = {"task": task, "image": handle, "text": found.text, **found.parts}
             return found.text, _provenance(call, found.raw) | parts
 
@@ -198,14 +210,14 @@ class SvcAnalyzeImage(VisionSettings, ServiceTool):
         try:
             if text[:8].lower().startswith(("http://", "https://")):
                 return check_address(text)
-            data = decode(text, self.max_inline_bytes)
+            data = decode_base64(text, self.max_inline_bytes)
             self.images.look(data)
             bare = without_metadata(data)
         except AddressError as error:
             raise SvcRequestError(
                 f"The image's address is not passed on: {error}. {_TAKEN}"
             ) from None
-        except PictureError as error:
+        except ImageError as error:
             raise SvcRequestError(f"{_TAKEN}; files are not read. As base64, {error}") from None
         return base64.b64encode(bare).decode()
 
@@ -251,15 +263,15 @@ class SvcGenerateImage(GeneralSettings, ServiceTool):
         call = self._new_call(
             V1 if on_v1 else GENERAL,
             "POST",
-            pictures.GENERATE_PATH if on_v1 else pictures.GENERAL_GENERATE_PATH,
-            partial(WholeReader, pictures.read_pictures),
+            endpoints.GENERATE_PATH if on_v1 else endpoints.GENERAL_GENERATE_PATH,
+            partial(WholeReader, endpoints.read_generated),
             replace(self._limits({}), resend=self.retry_lost),
-            body=pictures.generate_body(prompt, size=size, quality=quality, n=n),
+            body=endpoints.generate_body(prompt, size=size, quality=quality, n=n),
             private=(prompt,),
         )
         return Job(call, partial(self._kept, call, prompt))
 
-    def _kept(self, call: Call[Any], label: str, found: pictures.Pictures) -> Told:
+    def _kept(self, call: Call[Any], label: str, found: endpoints.GeneratedImages) -> Told:
         """Puts what came into the store, and says what it is called."""
         tries = [(picture, self._keep(picture, label)) for picture in found.found]
         kept = [image for _, image in tries if isinstance(image, StoredImage)]
@@ -274,12 +286,12 @@ class SvcGenerateImage(GeneralSettings, ServiceTool):
         artifact = {"images": handles, "unread": unread, "prompt": label}
         return "Made:\n" + "\n".join(lines), _provenance(call, found.raw) | artifact
 
-    def _keep(self, picture: pictures.Picture, label: str) -> StoredImage | str:
+    def _keep(self, picture: endpoints.GeneratedImage, label: str) -> StoredImage | str:
         """What the store made of it, or why it cannot be kept."""
         try:
             if picture.url is not None:
                 return self.images.add_generated(url=picture.url, label=label)
-            data = picture.data or decode(picture.base64 or "", self.images.max_image_bytes)
+            data = picture.data or decode_base64(picture.base64 or "", self.images.max_image_bytes)
             return self.images.add_generated(data=data, label=label)
         except ValueError as error:
             return str(error)

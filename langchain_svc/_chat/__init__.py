@@ -1,1 +1,46 @@
 """One turn of a chat: what is asked, in which words, and what becomes of the answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .._lazy import lazy
+from .binding import Binding
+from .counting import TokenCounts
+from .described_images import ImageInputs
+from .events import REASK, atell, tell
+from .expect import expectation
+from .messages import (
+    SystemRole,
+    Turns,
+    answers_at_once,
+    conversation_mark,
+    has_calls,
+    texts_read,
+    to_wire,
+)
+from .options import (
+    ExtraBody,
+    MaxTokens,
+    ModelId,
+    Options,
+    Stop,
+    Temperature,
+    answer_words,
+    checked,
+    recorded,
+)
+from .parts import Wanted
+from .profiles import DEFAULT_MODEL, IMAGES_DESCRIBED, documented_profile, listed_profile
+from .tokens import TOKENS_A_TURN, count_tokens, surely_too_long
+from .turn import PROVIDER, Turn
+
+if TYPE_CHECKING:
+    from .prompts import GeneralTemperature, Prompt, PromptOptions, checked_words
+
+__getattr__ = lazy(
+    __name__,
+    {
+        "prompts": "GeneralTemperature Prompt PromptOptions checked_words",
+    },
+)

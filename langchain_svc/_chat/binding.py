@@ -15,8 +15,7 @@ from langchain_core.language_models import LanguageModelInput
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import Runnable, RunnableMap, RunnablePassthrough
 
-from .._privacy.runs import PrivateChatModel, private
-from .._privacy.safe_errors import shown
+from .._privacy import PrivateChatModel, private, shown
 from ..errors import SvcRequestError
 from .options import answer_words
 from .structured import StructuredParser, format_for

@@ -21,17 +21,15 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from pydantic import model_validator
 from typing_extensions import Self
 
-from .._images.addresses import check_address
-from .._images.pictures import decode
-from .._privacy.safe_errors import shown
-from .._service.bounded_gather import gather
-from .._service.vision import VisionSettings
+from .._images import check_address, decode_base64
+from .._privacy import shown
+from .._service import VisionSettings, gather
 from ..errors import SvcError, SvcRequestError
 from ..images import ImageStore, StoredImage
 from .messages import DESCRIBED_IMAGE, to_wire
 
 if TYPE_CHECKING:
-    from .._service.call import Call, Limits
+    from .._service import Call, Limits
 
 _AT_ONCE = 4
 _NOT_YET = "(not described yet)"
@@ -230,9 +228,9 @@ def _kept(block: Mapping[str, Any], store: ImageStore, place: Place) -> StoredIm
     url, base64 = block.get("url"), block.get("base64")
     try:
         if isinstance(base64, str):
-            return store.add_quoted(data=decode(base64, store.max_image_bytes))
+            return store.add_quoted(data=decode_base64(base64, store.max_image_bytes))
         if isinstance(url, str) and url[:5].lower() == "data:":
-            return store.add_quoted(data=decode(url, store.max_image_bytes))
+            return store.add_quoted(data=decode_base64(url, store.max_image_bytes))
         if isinstance(url, str):
             return store.add_quoted(url=check_address(url.strip()))
     except ValueError as error:

@@ -9,8 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, TypeAdapter, ValidationError
 
-from .._service.call import Limits
-from .._service.settings import ALIASES, Retries, Seconds, hint, number, renamed
+from .._service import ALIASES, Limits, Retries, Seconds, hint, number, renamed
 from .._wire import v1
 from ..config import check_headers
 from ..errors import SvcRequestError

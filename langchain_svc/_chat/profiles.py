@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from langchain_core.language_models import ModelProfile
 
-from .._wire.v1 import WINDOWS, ModelRecord
+from .._wire import WINDOWS, ModelRecord
 
 DEFAULT_MODEL = "svc-turbo"
 

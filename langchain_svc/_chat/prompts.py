@@ -14,21 +14,18 @@ from typing import Annotated, Any
 from langchain_core.outputs import Generation, GenerationChunk
 from pydantic import TypeAdapter, ValidationError
 
-from .._service.call import Call, Limits
-from .._service.settings import did_you_mean, number
-from .._wire import general
-from .._wire.failures import own_label
-from .._wire.limits import read_rate_limit
+from .._service import Call, Limits, did_you_mean, number
+from .._wire import general, own_label, read_rate_limit
 from ..errors import SvcRequestError
 from .options import checked
 from .stop import StopCutter
 from .tokens import count_tokens
 from .turn import PROVIDER
 
-Temperature = Annotated[
+GeneralTemperature = Annotated[
     float, number(general.LOWEST_TEMPERATURE, general.HIGHEST_TEMPERATURE, text=True)
 ]
-_TEMPERATURE: TypeAdapter[Any] = TypeAdapter(Temperature | None)
+_TEMPERATURE: TypeAdapter[Any] = TypeAdapter(GeneralTemperature | None)
 # What one call may set differently from the constructor.
 _CALL_WORDS = ("model", "temperature", "stop", "timeout", "deadline", "max_retries")
 

@@ -20,9 +20,9 @@ from pydantic.v1 import BaseModel as BaseModelV1
 from pydantic.v1 import ValidationError as ValidationErrorV1
 
 from .._json.no_answer import NoAnswer
-from .._privacy.safe_errors import shown
+from .._privacy import shown
 from .._toolcalls.render import dump
-from .._wire.v1 import is_cut
+from .._wire import is_cut
 from ..errors import SvcOutputError, SvcRequestError
 from .messages import unguarded
 

@@ -14,8 +14,8 @@ from typing import Any
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from .._privacy.safe_errors import shown
-from .._service.settings import did_you_mean
+from .._privacy import shown
+from .._service import did_you_mean
 from .._toolcalls.calls import Tool
 from .._toolcalls.render import FORMATS, ToolFormat, choice_line, marks_line, tools_block
 from ..errors import SvcRequestError

@@ -30,11 +30,8 @@ from langchain_core.messages.tool import tool_call, tool_call_chunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from pydantic_core import from_json
 
-from .._service.call import Call
-from .._service.readers import TextReader
-from .._wire.failures import own_label
-from .._wire.limits import read_rate_limit
-from .._wire.v1 import Completion, is_cut
+from .._service import Call, TextReader
+from .._wire import Completion, is_cut, own_label, read_rate_limit
 from ..errors import SvcOutputError
 from .messages import THINKS_AHEAD, Turns
 from .parts import Expectation, Part

@@ -13,8 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from .._wire.medical import inline, opened, plain
-from .._wire.v1 import UnreadableError
+from .._wire import UnreadableError, inline, opened, plain
 from .sentences import LIST_MARK
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .._wire.medical import Answer
+from .._wire import Answer
 from .findings import Attachment, Findings, read_attachments, read_findings
 from .forms import cards, fhir_resource
 

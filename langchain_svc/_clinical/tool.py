@@ -15,12 +15,18 @@ from pydantic import Field, model_validator
 from pydantic.alias_generators import to_camel
 from typing_extensions import Self
 
-from .._service.call import Call
-from .._service.readers import WholeReader
-from .._service.settings import Secret, ServiceSettings
-from .._service.tool import Job, ServiceTool, Told, moment, request_id
-from .._wire.medical import Answer, names_sent, told_of, values_sent
-from .._wire.v1 import dump
+from .._service import (
+    Call,
+    Job,
+    Secret,
+    ServiceSettings,
+    ServiceTool,
+    Told,
+    WholeReader,
+    moment,
+    request_id,
+)
+from .._wire import Answer, dump, names_sent, told_of, values_sent
 from ..config import ENV_MEDICAL_API_KEY, ENV_MEDICAL_BASE_URL, MEDICAL, check_url
 from ..patient import Demographics, PatientContext, Record, on_wire
 from .echo import ALL_WITHHELD, Echo, without_echo

@@ -1,1 +1,11 @@
 """FHIR R4 bundles as patients for the medical tools: pure, and imported when first asked for."""
+
+from __future__ import annotations
+
+from .construction import constructed
+from .fields import codes
+from .options import Options
+from .pages import Page, read_page, read_refusal, record_pages
+from .patient import read_patient
+from .report import FhirReport
+from .times import instant

@@ -17,8 +17,7 @@ from decimal import Decimal
 from typing import Any
 from urllib.parse import SplitResult, urljoin, urlsplit
 
-from .._wire.failures import failure, safe_label
-from .._wire.v1 import UnreadableError
+from .._wire import UnreadableError, failure, safe_label
 from ..errors import SvcAPIError, SvcRequestError, SvcResponseError
 
 _ID = re.compile(r"[A-Za-z0-9.-]{1,64}")  # datatypes.html, id

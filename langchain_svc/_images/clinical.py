@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from ..dicom import as_dicom, draw, kind_of
+from .headers import ImageError, read_image_header
 from .metadata import without_metadata
-from .pictures import PictureError, look
 
 if TYPE_CHECKING:
     from pydicom import Dataset
@@ -47,9 +47,9 @@ def _base64_image(value: Any) -> str:
     if not data.startswith(_STARTS):
         raise ValueError(_NO_IMAGE)
     try:
-        look(data, MOST_PIXELS)
+        read_image_header(data, MOST_PIXELS)
         bare = without_metadata(data)
-    except PictureError as error:
+    except ImageError as error:
         raise ValueError(f"{_NO_IMAGE}; {error}") from None
     return base64.b64encode(bare).decode("ascii")
 
@@ -68,7 +68,7 @@ def _clinical_image(value: Any) -> str:
         return _base64_image(value)
     try:
         return _base64_image(draw(held))
-    except PictureError as error:
+    except ImageError as error:
         raise ValueError(f"this DICOM image cannot be taken: {error}") from None
 
 
@@ -104,7 +104,7 @@ def imaging_type(images: Sequence[Any]) -> str | None:
             if held is None and isinstance(value, str):
                 held = as_dicom(_decoded(value))
             modality, part = ("", "") if held is None else kind_of(held)
-        except (ValueError, PictureError, ImportError):
+        except (ValueError, ImageError, ImportError):
             continue
         name = _MODALITIES.get(modality)
         if name:

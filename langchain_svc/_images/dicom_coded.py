@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from .pictures import JPEG_FRAMES, PictureError, jpeg_size
+from .headers import JPEG_FRAMES, ImageError, jpeg_size
 
 _JPEG_LS_FRAME = 0xF7
 _CODESTREAM = b"\xff\x4f\xff\x51"  # JPEG 2000: its start and its size
@@ -22,7 +22,7 @@ def check_coded(frame: bytes, syntax: str, rows: int, columns: int, sample_bytes
         sample_bytes: Bytes of all samples of one pixel.
 
     Raises:
-        PictureError: It is not, or does not say its size.
+        ImageError: It is not, or does not say its size.
     """
     try:
         if syntax == _RLE:
@@ -32,7 +32,7 @@ def check_coded(frame: bytes, syntax: str, rows: int, columns: int, sample_bytes
     except (ValueError, IndexError, struct.error):
         fits = False
     if not fits:
-        raise PictureError("its compressed pixels are damaged, or not of the size its header gives")
+        raise ImageError("its compressed pixels are damaged, or not of the size its header gives")
 
 
 def _coded_size(frame: bytes) -> tuple[int, int]:

@@ -16,7 +16,7 @@ from pydicom.dataset import FileMetaDataset
 from pydicom.filereader import read_dataset
 from pydicom.uid import DeflatedExplicitVRLittleEndian
 
-from .pictures import PictureError
+from .headers import ImageError
 
 _NEEDED = """
     SOPClassUID Modality ImageType ConversionType BurnedInAnnotation RecognizableVisualFeatures
@@ -49,7 +49,7 @@ def read_header(source: bytes | Dataset) -> Dataset:
     """The elements that are needed, pixels included but not decoded.
 
     Raises:
-        PictureError: It cannot be read, or there are no pixels.
+        ImageError: It cannot be read, or there are no pixels.
     """
     if isinstance(source, Dataset):
         read: Dataset = source
@@ -60,10 +60,10 @@ def read_header(source: bytes | Dataset) -> Dataset:
         if tag in read:
             kept[tag] = read[tag]
     if "PixelData" not in kept:
-        raise PictureError("it holds no pixels (a report, a plan or a structure, for example)")
+        raise ImageError("it holds no pixels (a report, a plan or a structure, for example)")
     meta = getattr(read, "file_meta", None)
     if meta is None or "TransferSyntaxUID" not in meta:
-        raise PictureError("it does not say how its pixels are stored (TransferSyntaxUID)")
+        raise ImageError("it does not say how its pixels are stored (TransferSyntaxUID)")
     kept.file_meta = meta
     return kept
 
@@ -72,7 +72,7 @@ def read_elements(data: bytes, tags: list[int]) -> Dataset:
     """These elements of a file, and its file meta information.
 
     Raises:
-        PictureError: It is damaged, or inflates to too much.
+        ImageError: It is damaged, or inflates to too much.
     """
     try:
         file = BytesIO(data)
@@ -92,10 +92,10 @@ def read_elements(data: bytes, tags: list[int]) -> Dataset:
             inflated, is_implicit_VR=False, is_little_endian=True, specific_tags=[*tags]
         )
         read.file_meta = FileMetaDataset(meta)
-    except PictureError:
+    except ImageError:
         raise
     except Exception:  # noqa: BLE001  # damaged files fail in many ways, and say what they hold
-        raise PictureError("its DICOM header is damaged or cut short") from None
+        raise ImageError("its DICOM header is damaged or cut short") from None
     return read
 
 
@@ -103,7 +103,7 @@ def read_kind(source: bytes | bytearray | Dataset) -> tuple[str, str]:
     """Modality and BodyPartExamined in capitals; "" for what the file does not say.
 
     Raises:
-        PictureError: It cannot be read.
+        ImageError: It cannot be read.
     """
     if not isinstance(source, Dataset):
         source = read_elements(bytes(source), tags_of(("Modality", "BodyPartExamined")))
@@ -115,7 +115,7 @@ def _inflated(data: bytes) -> bytes:
     inflating = zlib.decompressobj(-zlib.MAX_WBITS)
     whole = inflating.decompress(data, _MOST_INFLATED)
     if inflating.unconsumed_tail:
-        raise PictureError(f"it inflates to more than {_MOST_INFLATED:,} bytes")
+        raise ImageError(f"it inflates to more than {_MOST_INFLATED:,} bytes")
     return whole
 
 
@@ -132,12 +132,12 @@ def check_kind(header: Dataset) -> None:
     """Refuse what has pixels and is no picture to look at by itself.
 
     Raises:
-        PictureError: It is such an object.
+        ImageError: It is such an object.
     """
     modality, object_class = _text(header, "Modality"), _text(header, "SOPClassUID")
     for kind, (prefix, said) in _NO_PICTURES.items():
         if modality == kind or object_class.startswith(prefix):
-            raise PictureError(
+            raise ImageError(
                 f"it is {said}, which means little without the image that it belongs to. Draw it "
                 "over that image, and give the result as PNG"
             )

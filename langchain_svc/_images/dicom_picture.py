@@ -20,7 +20,7 @@ from pydicom.pixels.utils import pixel_array
 
 from .dicom_coded import check_coded
 from .dicom_header import check_kind, doubt, read_header
-from .pictures import PictureError
+from .headers import ImageError
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
@@ -51,7 +51,7 @@ def draw_png(source: bytes | Dataset, image: Drawing, max_pixels: int) -> bytes:
     """A frame as a PNG, drawn as `image` says.
 
     Raises:
-        PictureError: It cannot be decoded, is too large, has one shade only, or may have text
+        ImageError: It cannot be decoded, is too large, has one shade only, or may have text
             burned in.
     """
     drawn = drawn_frame(source, image, max_pixels)
@@ -63,7 +63,7 @@ def drawn_frame(source: bytes | Dataset, image: Drawing, max_pixels: int) -> Ima
     """A frame as a picture, drawn as `image` says.
 
     Raises:
-        PictureError: As for `draw_png`, but for its shades.
+        ImageError: As for `draw_png`, but for its shades.
     """
     try:
         header = read_header(source)
@@ -72,10 +72,10 @@ def drawn_frame(source: bytes | Dataset, image: Drawing, max_pixels: int) -> Ima
         frame = _checked(header, image.frame, max_pixels)
         picture = _eight_bits(header, frame, image)
         shape = _shape(header, frame)
-    except PictureError:
+    except ImageError:
         raise
     except Exception:  # noqa: BLE001  # damaged files fail in many ways, and say what they hold
-        raise PictureError("its pixels, or what says how to draw them, are damaged") from None
+        raise ImageError("its pixels, or what says how to draw them, are damaged") from None
     for left, top, width, height in image.blank:
         picture[top : top + height, left : left + width] = 0
     return _resized(Image.fromarray(picture), shape, image.longest_side, max_pixels)
@@ -83,7 +83,7 @@ def drawn_frame(source: bytes | Dataset, image: Drawing, max_pixels: int) -> Ima
 
 def _check_text(header: Dataset, image: Drawing) -> None:
     if image.burned_in == "refuse" and not image.blank and (reason := doubt(header)):
-        raise PictureError(
+        raise ImageError(
             f"{reason}. Look at it, then give blank=[...] for its regions of text, or "
             'burned_in="accept"'
         )
@@ -93,10 +93,10 @@ def check_shades(drawn: Image.Image) -> None:
     """Refuse a picture on which nothing can be seen.
 
     Raises:
-        PictureError: All of its pixels are of one shade.
+        ImageError: All of its pixels are of one shade.
     """
     if drawn.getcolors(1):
-        raise PictureError(
+        raise ImageError(
             "drawn so, all of its pixels have one shade. Give another window=(centre, width) or "
             "another frame"
         )
@@ -118,7 +118,7 @@ def _resized(
         part = min(1, longest_side / max(width, height))
         width, height = width * part, height * part
     if width * height > max_pixels:
-        raise PictureError(f"with square pixels it has more than {max_pixels:,} of them")
+        raise ImageError(f"with square pixels it has more than {max_pixels:,} of them")
     size = max(1, round(width)), max(1, round(height))
     return drawn if size == drawn.size else drawn.resize(size, Image.Resampling.LANCZOS)
 
@@ -145,15 +145,15 @@ def _checked(header: Dataset, wanted: int | None, max_pixels: int) -> int:
     rows, columns = int(header.Rows), int(header.Columns)
     count = int(header.get("NumberOfFrames") or 1)
     if rows * columns > max_pixels:
-        raise PictureError(f"it has {columns}x{rows} pixels, which is more than {max_pixels:,}")
+        raise ImageError(f"it has {columns}x{rows} pixels, which is more than {max_pixels:,}")
     if min(rows, columns, count) < 1 or count > _MOST_FRAMES:
-        raise PictureError("its numbers of rows, columns and frames are no size of a picture")
+        raise ImageError("its numbers of rows, columns and frames are no size of a picture")
     if wanted is not None and wanted > count:
-        raise PictureError(f"it has {count} frames, counted from 1; there is no frame {wanted}")
+        raise ImageError(f"it has {count} frames, counted from 1; there is no frame {wanted}")
     frame = wanted - 1 if wanted is not None else count // 2
     syntax = header.file_meta.TransferSyntaxUID
     if syntax.is_private or not _can_decode(syntax):
-        raise PictureError("its pixels are compressed in a way that cannot be decoded here")
+        raise ImageError("its pixels are compressed in a way that cannot be decoded here")
     if syntax.is_compressed:
         sample_bytes = int(header.SamplesPerPixel) * (int(header.BitsAllocated) // 8)
         coded = get_frame(
@@ -182,7 +182,7 @@ def _can_decode(syntax: Any) -> bool:
 def _eight_bits(header: Dataset, frame: int, image: Drawing) -> Array:
     kind = str(header.PhotometricInterpretation)
     if kind not in _PLAIN | _COLOURS:
-        raise PictureError("its colours are stored in a way that is not known here")
+        raise ImageError("its colours are stored in a way that is not known here")
     stored = pixel_array(header, index=frame)
     if kind == "PALETTE COLOR":
         return _from_bits(apply_color_lut(stored, header), _palette_bits(header))

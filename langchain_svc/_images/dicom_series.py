@@ -15,7 +15,7 @@ from PIL import Image
 from pydicom import Dataset
 
 from .dicom_header import read_elements, tags_of
-from .pictures import PictureError
+from .headers import ImageError
 
 _TAGS = tags_of(
     (
@@ -41,7 +41,7 @@ def ordered(files: Iterable[bytes | None]) -> list[Slice]:
         files: The bytes of each file; None for what is no DICOM file.
 
     Raises:
-        PictureError: They are damaged, of several series, or hold no picture.
+        ImageError: They are damaged, of several series, or hold no picture.
     """
     headers = [
         (index, header)
@@ -49,17 +49,17 @@ def ordered(files: Iterable[bytes | None]) -> list[Slice]:
         if data is not None and "Rows" in (header := read_elements(data, _TAGS))
     ]
     if not headers:
-        raise PictureError("there is no DICOM file with a picture in the folder")
+        raise ImageError("there is no DICOM file with a picture in the folder")
     try:
         series = {str(header.get("SeriesInstanceUID")) for _, header in headers}
         keys = _keys([header for _, header in headers])
         counts = [int(header.get("NumberOfFrames") or 1) for _, header in headers]
     except Exception:  # noqa: BLE001  # damaged files fail in many ways, and say what they hold
-        raise PictureError("what says how its slices are ordered is damaged") from None
+        raise ImageError("what says how its slices are ordered is damaged") from None
     if len(series) > 1:
-        raise PictureError(f"the folder holds {len(series)} series; give a folder of one")
+        raise ImageError(f"the folder holds {len(series)} series; give a folder of one")
     if min(counts) < 1 or sum(counts) > _MOST_SLICES:
-        raise PictureError(f"its number of frames is not from 1 to {_MOST_SLICES:,}")
+        raise ImageError(f"its number of frames is not from 1 to {_MOST_SLICES:,}")
     sequence = sorted(zip(keys, headers, counts, strict=True), key=lambda one: one[0])
     return [
         Slice(index, frame) for _, (index, _), count in sequence for frame in range(1, count + 1)

@@ -1,249 +1,162 @@
-"""Images on both interfaces: generation (v1-api.md, general-api.md) and analysis (general-api.md).
+"""What an image is, told by its bytes and never by its name.
 
-The response fields are "not shown" in either document. One reader for each kind of answer takes
-every plausible shape; docs/general.md has the table of what they take.
+Only the header is read: the format, and the size from which a decompression bomb is known before
+anything is decompressed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import base64
+import binascii
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
 
-from .._wire.general import read_success
-from .._wire.v1 import UnreadableError, dump
-from .pictures import PictureError, look
-
-GENERATE_PATH = "/images/generate"  # on the v1 interface
-GENERAL_GENERATE_PATH = "/api/generate-image"
-VISION_PATH = "/api/vision"
-Task = Literal["detect", "ocr", "moderate", "describe"]
-Size = Literal["1024x1024", "1792x1024", "1024x1792"]
-Quality = Literal["standard", "hd"]
-TASKS: tuple[str, ...] = get_args(Task)
-# v1-api.md, section 8.
-LONGEST_PROMPT = 1000
-MOST_IMAGES = 4
-
-# Keys that hold one image, in the order of trust: bytes outlive an address.
-_BYTES_KEYS = ("b64_json", "base64", "b64", "image_base64", "imageBase64", "data_uri", "dataUri")
-_URL_KEYS = ("url", "image_url", "imageUrl", "uri", "link", "src", "href")
-_IMAGE_KEYS = ("image", "img", "picture")
-# Keys that hold what holds the images.
-_OUTER_KEYS = (
-    "images", "data", "result", "results", "output", "outputs", "artifacts", "urls", "generated",
-    "response", "content", "payload",
-)  # fmt: skip
-_DEEPEST = 8
-
-
-@dataclass(frozen=True)
-class Picture:
-    """One image of an answer: an address, base64 (plain or as a data URI), or its bytes."""
-
-    url: str | None = None
-    base64: str | None = None
-    data: bytes | None = None
-
-
-@dataclass(frozen=True)
-class Pictures:
-    """The images of an answer, and the raw body (None where the body is the image itself)."""
-
-    found: tuple[Picture, ...]
-    raw: Any
-
-
-@dataclass(frozen=True)
-class Reading:
-    """What was read of an answer.
-
-    Attributes:
-        text: A text that a model can use.
-        parts: What is known by name.
-        raw: The whole body, as it came.
-    """
-
-    text: str
-    parts: Mapping[str, Any]
-    raw: Any
-
-
-def vision_body(image: str, task: str) -> bytes:
-    """The bytes of an image analysis request (general-api.md, section 2)."""
-    return dump({"image": image, "task": task})
-
-
-def generate_body(prompt: str, *, size: str | None, quality: str | None, n: int | None) -> bytes:
-    """The bytes of an image generation request of either interface; what is None is left out."""
-    given = {"prompt": prompt, "size": size, "n": n, "quality": quality}
-    return dump({name: value for name, value in given.items() if value is not None})
-
-
-def read_pictures(body: bytes) -> Pictures:
-    """The images of a generation's answer.
-
-    Raises:
-        UnreadableError: There is no image in the body, or it tells of a failure.
-    """
-    try:
-        look(body, _ANY_SIZE)
-    except PictureError:
-        raw = read_success(body)
-    else:
-        return Pictures((Picture(data=body),), None)
-    found = tuple(_pictures(raw, _DEEPEST))
-    if not found:
-        raise UnreadableError("it holds no image: neither an address nor base64 where one may be")
-    return Pictures(found, raw)
-
-
-_ANY_SIZE = 2**62  # the store has the limit
-
-
-def _pictures(value: Any, depth: int) -> Iterator[Picture]:
-    if not depth:
-        return
-    if isinstance(value, list):
-        for item in value:
-            yield from _pictures(item, depth - 1)
-    elif isinstance(value, str):
-        yield from _from_text(value)
-    elif isinstance(value, dict):
-        yield from _from_object(value, depth)
-
-
-def _from_object(value: Mapping[str, Any], depth: int) -> Iterator[Picture]:
-    for key in (*_BYTES_KEYS, *_URL_KEYS, *_IMAGE_KEYS, *_OUTER_KEYS):
-        inner = value.get(key)
-        found = list(_pictures(inner, depth - 1))
-        if not found and key in _BYTES_KEYS and isinstance(inner, str) and inner.strip():
-            found = [Picture(base64=inner)]  # the store says what is wrong with it
-        if found:
-            yield from found
-            return
-
-
-def _from_text(text: str) -> Iterator[Picture]:
-    text = text.strip()
-    start = text[:8].lower()
-    if start.startswith(("http://", "https://")):
-        yield Picture(url=text)
-    elif start.startswith("data:") or text.startswith(_BASE64_STARTS):
-        yield Picture(base64=text)
-
-
-# base64 of the first bytes of PNG, JPEG, GIF and WebP.
-_BASE64_STARTS = ("iVBORw0KGgo", "/9j/", "_9j_", "R0lGOD", "UklGR")
-
-
-# -- analysis --------------------------------------------------------------------------------
-
-_TEXT_KEYS: dict[str, tuple[str, ...]] = {
-    "describe": ("description", "caption", "summary", "text", "answer", "content"),
-    "ocr": ("text", "ocr", "ocr_text", "extracted_text", "full_text", "content", "lines"),
-    "detect": (),
-    "moderate": (),
+MIME_TYPES = {
+    "PNG": "image/png",
+    "JPEG": "image/jpeg",
+    "GIF": "image/gif",
+    "WEBP": "image/webp",
 }
-_INNER_KEYS = ("result", "data", "output", "analysis", "response", "results")
-# What an answer says about itself and not about the image.
-_ABOUT = frozenset(
-    {"success", "task", "model", "id", "timestamp", "created", "status", "usage", "tokens", "error"}
-)
+FORMATS = "PNG, JPEG, GIF or WebP"
 
 
-def read_analysis(body: bytes, task: str) -> Reading:
-    """What an analysis found.
+class ImageError(ValueError):
+    """Bytes or a text that are no image we take; its text says why, without any of them."""
+
+
+@dataclass(frozen=True)
+class ImageHeader:
+    """What an image's header says: its format and its size in pixels."""
+
+    format: str
+    width: int
+    height: int
+
+
+def read_image_header(data: bytes, max_pixels: int) -> ImageHeader:
+    """The format and size of an image.
 
     Raises:
-        UnreadableError: The body says nothing about an image, or tells of a failure.
+        ImageError: It is none of the formats, its header is damaged, or it is too large.
     """
-    raw = read_success(body)
-    if not isinstance(raw, (dict, list, str)):
-        raise UnreadableError("it says nothing about the image")
-    found = _payload(raw, _TEXT_KEYS[task])
-    text = _task_text(found, task)
-    # An empty list of things found is an answer, and so is a page without text.
-    if task == "detect" and found == []:
-        text = "Nothing was found in the image."
-    elif task == "ocr" and text is not None and not text.strip():
-        text = "No text was found in the image."
-    elif text is None:
-        text = outline(found) if _tells(found) else ""
-    if not text.strip():
-        raise UnreadableError("it says nothing about the image")
-    return Reading(text, {"result": found}, raw)
+    kind = kind_of(data)
+    if kind is None:
+        raise ImageError(f"it is no image in a known format ({FORMATS})")
+    try:
+        width, height = _SIZES[kind](data)
+    except (IndexError, ValueError):
+        width = height = 0
+    if not width or not height:
+        raise ImageError(f"its {kind} header is damaged or cut short")
+    if width * height > max_pixels:
+        raise ImageError(
+            f"it has {width}x{height} pixels, which is more than {max_pixels:,} (max_pixels)"
+        )
+    return ImageHeader(kind, width, height)
 
 
-def _payload(raw: Any, keys: tuple[str, ...]) -> Any:
-    """The part of a body that is about the image."""
-    value = raw
-    for _ in range(_DEEPEST):
-        if not isinstance(value, dict) or any(isinstance(value.get(k), str) for k in keys):
-            break
-        inner = [value[key] for key in _INNER_KEYS if value.get(key) not in (None, {}, [])]
-        if not inner:
-            break
-        value = inner[0]
-    if not isinstance(value, dict):
-        return value
-    empty = [name for name in _INNER_KEYS if value.get(name) in (None, {}, [])]
-    if [] in (value.get(name) for name in empty):
-        return []
-    return {name: item for name, item in value.items() if name not in {*_ABOUT, *empty}}
-
-
-def _task_text(found: Any, task: str) -> str | None:
-    if isinstance(found, str):
-        return found
-    if not isinstance(found, dict):
-        return None
-    for key in _TEXT_KEYS[task]:
-        value = found.get(key)
-        if isinstance(value, str):
-            return value
-        if isinstance(value, list) and value and all(isinstance(line, str) for line in value):
-            return "\n".join(value)
+def kind_of(data: bytes) -> str | None:
+    if data.startswith(b"\x89PNG\r\n\x1a\n"):
+        return "PNG"
+    if data.startswith(b"\xff\xd8\xff"):
+        return "JPEG"
+    if data.startswith((b"GIF87a", b"GIF89a")):
+        return "GIF"
+    if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
+        return "WEBP"
     return None
 
 
-def _tells(value: Any) -> bool:
-    """Whether a JSON value holds anything but nulls; an empty list says that nothing is there."""
-    if isinstance(value, dict):
-        return any(map(_tells, value.values()))
-    if isinstance(value, list):
-        return not value or any(map(_tells, value))
-    return value is not None
+def _png_size(data: bytes) -> tuple[int, int]:
+    if data[12:16] != b"IHDR" or len(data) < 24:  # noqa: PLR2004  # where the height ends
+        raise ValueError
+    return int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big")
 
 
-_LONGEST_OUTLINE = 4000
-_NAMES = ("label", "name", "class", "category", "type", "text")
-_SCORES = ("score", "confidence", "probability")
+def _gif_size(data: bytes) -> tuple[int, int]:
+    if len(data) < 10:  # noqa: PLR2004  # where the height ends
+        raise ValueError
+    return int.from_bytes(data[6:8], "little"), int.from_bytes(data[8:10], "little")
 
 
-def outline(value: Any) -> str:
-    """A JSON value as a few lines for a model, one for each of its parts."""
-    if isinstance(value, dict):
-        lines = [f"{name}: {_short(item)}" for name, item in value.items()]
-    elif isinstance(value, list):
-        lines = [_short(item) for item in value]
-    else:
-        lines = [] if value is None else [_short(value)]
-    text = "\n".join(lines)
-    return text if len(text) <= _LONGEST_OUTLINE else text[: _LONGEST_OUTLINE - 3] + "..."
+# The frame headers of JPEG; the markers left out of the range are tables.
+JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
+_BARE_MARKERS = frozenset({0x01, *range(0xD0, 0xD8)})
 
 
-def _short(value: Any, depth: int = 4) -> str:
-    if isinstance(value, bool) or value is None:
-        return {True: "yes", False: "no", None: "unknown"}[value]
-    if isinstance(value, list):
-        return ", ".join(_short(item, depth - 1) for item in value) or "none"
-    if not isinstance(value, dict):
-        return str(value)
-    if not depth:
-        return "..."
-    named = next((value[key] for key in _NAMES if isinstance(value.get(key), str)), None)
-    score = next((value[key] for key in _SCORES if isinstance(value.get(key), (int, float))), None)
-    if named is not None and score is not None:
-        return f"{named} ({score:g})"
-    return "; ".join(f"{name} {_short(item, depth - 1)}" for name, item in value.items()) or "none"
+def jpeg_size(data: bytes, frames: frozenset[int] = JPEG_FRAMES) -> tuple[int, int]:
+    """Width and height of a JPEG.
+
+    Args:
+        data: Its bytes.
+        frames: The marks of frame headers, which have the size.
+
+    Raises:
+        ValueError: It is damaged or cut short.
+        IndexError: The same.
+    """
+    at = 2
+    while True:
+        while data[at] == 0xFF and data[at + 1] == 0xFF:  # noqa: PLR2004  # fill bytes
+            at += 1
+        if data[at] != 0xFF:  # noqa: PLR2004  # every marker begins so
+            raise ValueError
+        marker = data[at + 1]
+        if marker in frames:
+            size = data[at + 5 : at + 9]
+            if len(size) < 4:  # noqa: PLR2004  # two numbers of two bytes
+                raise ValueError
+            return int.from_bytes(size[2:], "big"), int.from_bytes(size[:2], "big")
+        if marker in _BARE_MARKERS:
+            at += 2
+            continue
+        at += 2 + max(2, int.from_bytes(data[at + 2 : at + 4], "big"))
+
+
+def _webp_size(data: bytes) -> tuple[int, int]:
+    chunk, body = data[12:16], data[20:30]
+    if len(body) < 10:  # noqa: PLR2004  # the longest of the three headers
+        raise ValueError
+    if chunk == b"VP8X":
+        return int.from_bytes(body[4:7], "little") + 1, int.from_bytes(body[7:10], "little") + 1
+    if chunk == b"VP8L" and body[0] == 0x2F:  # noqa: PLR2004  # its signature
+        bits = int.from_bytes(body[1:5], "little")
+        return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
+    if chunk == b"VP8 " and body[3:6] == b"\x9d\x01\x2a":
+        width, height = body[6:8], body[8:10]
+        return int.from_bytes(width, "little") & 0x3FFF, int.from_bytes(height, "little") & 0x3FFF
+    raise ValueError
+
+
+_SIZES: dict[str, Callable[[bytes], tuple[int, int]]] = {
+    "PNG": _png_size,
+    "JPEG": jpeg_size,
+    "GIF": _gif_size,
+    "WEBP": _webp_size,
+}
+
+
+def decode_base64(text: str, max_bytes: int) -> bytes:
+    """The bytes of base64, plain or as a data URI.
+
+    Both alphabets are taken, and padding may be missing.
+
+    Raises:
+        ImageError: It is no base64, or more than `max_bytes`.
+    """
+    payload = text
+    if text[:5].lower() == "data:":
+        head, _, payload = text.partition(",")
+        if not head.lower().endswith(";base64"):
+            raise ImageError("it is a data URI without ;base64")
+    # Measured before anything is copied. A third of the letters may be line breaks, no more.
+    if len(payload) > max_bytes * 2 + 64:
+        raise ImageError(f"it has more than {max_bytes:,} bytes")
+    payload = "".join(payload.split()).rstrip("=").replace("-", "+").replace("_", "/")
+    try:
+        data = base64.b64decode(payload + "=" * (-len(payload) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        raise ImageError("it is no valid base64") from None
+    if len(data) > max_bytes:
+        raise ImageError(f"it has more than {max_bytes:,} bytes")
+    return data

@@ -15,7 +15,7 @@ import struct
 import zlib
 from collections.abc import Callable, Iterator
 
-from .pictures import JPEG_FRAMES, PictureError, kind_of
+from .headers import JPEG_FRAMES, ImageError, kind_of
 
 _DAMAGED = "it is damaged or cut short, so what it holds beside the picture cannot be removed"
 
@@ -27,21 +27,21 @@ def without_metadata(data: bytes) -> bytes:
         data: A PNG, JPEG, GIF or WebP.
 
     Raises:
-        PictureError: It is none of these, or damaged so that its parts cannot be told apart.
+        ImageError: It is none of these, or damaged so that its parts cannot be told apart.
     """
     kind = kind_of(data)
     if kind is None:
-        raise PictureError("it is no PNG, JPEG, GIF or WebP")
+        raise ImageError("it is no PNG, JPEG, GIF or WebP")
     try:
         return _WALKS[kind](data)
     except (IndexError, struct.error):
-        raise PictureError(_DAMAGED) from None
+        raise ImageError(_DAMAGED) from None
 
 
 def _part(data: bytes, at: int, size: int) -> bytes:
     part = data[at : at + size]
     if len(part) < size:
-        raise PictureError(_DAMAGED)
+        raise ImageError(_DAMAGED)
     return part
 
 
@@ -89,7 +89,7 @@ def _png(data: bytes) -> bytes:
     kept = [_PNG_START]
     at, name = len(_PNG_START), b""
     if data[12:16] != b"IHDR" or data.find(b"IDAT", at) < 0:
-        raise PictureError(_DAMAGED)
+        raise ImageError(_DAMAGED)
     while name != b"IEND":
         (size,) = struct.unpack_from(">I", data, at)
         name = data[at + 4 : at + 8]
@@ -133,7 +133,7 @@ def _jpeg(data: bytes) -> bytes:
             if orientation != _UPRIGHT:
                 kept.append(_segment(mark, b"Exif\0\0" + _exif(orientation)))
     if _SCAN not in marks or not marks & JPEG_FRAMES:
-        raise PictureError(_DAMAGED)
+        raise ImageError(_DAMAGED)
     return b"".join(kept) + b"\xff\xd9"
 
 
@@ -146,7 +146,7 @@ def _segments(data: bytes) -> Iterator[tuple[int, bytes, bytes]]:
     at = 2
     while True:
         if data[at] != 0xFF:  # noqa: PLR2004  # every mark begins so
-            raise PictureError(_DAMAGED)
+            raise ImageError(_DAMAGED)
         while data[at] == 0xFF:  # noqa: PLR2004  # and may be filled up with the same
             at += 1
         mark = data[at]
@@ -165,7 +165,7 @@ def _end_of_scan(data: bytes, at: int) -> int:
     while True:
         at = data.find(b"\xff", at)
         if at < 0:
-            raise PictureError(_DAMAGED)
+            raise ImageError(_DAMAGED)
         following = data[at + 1]
         if following and following not in _RESTARTS and following != 0xFF:  # noqa: PLR2004  # fill
             return at
@@ -187,7 +187,7 @@ def _gif(data: bytes) -> bytes:
         elif data[at] == _EXTENSION:
             start = at + 2
         else:
-            raise PictureError(_DAMAGED)
+            raise ImageError(_DAMAGED)
         end = _end_of_blocks(data, start)
         if data[at] == _IMAGE or data[at + 1] == _GRAPHIC or _loops(data, at):
             kept.append(data[at:end])
@@ -235,7 +235,7 @@ def _webp(data: bytes) -> bytes:
         elif name == b"EXIF":
             orientation = _orientation(body.removeprefix(b"Exif\0\0"))
     if not kept:
-        raise PictureError(_DAMAGED)
+        raise ImageError(_DAMAGED)
     if kept[0][:4] == b"VP8X":
         flags = kept[0][8] & ~_WEBP_DROPPED_FLAGS
         if orientation != _UPRIGHT:

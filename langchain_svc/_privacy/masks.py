@@ -32,7 +32,7 @@ from langchain_core.outputs import (
 )
 from langchain_core.prompt_values import ChatPromptValue, PromptValue, StringPromptValue
 
-from .._wire.v1 import WINDOWS
+from .._wire import WINDOWS
 from ..errors import SvcError
 
 _KEY = secrets.token_bytes(32)

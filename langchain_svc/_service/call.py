@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from .. import errors
-from .._wire.failures import read_failure
+from .._wire import read_failure
 from .deadline import FOREVER, Patience
 from .retry_budget import Budget
 

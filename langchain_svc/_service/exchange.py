@@ -25,8 +25,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import errors
-from .._wire.body import BodyError, BodyReader, TooLargeError
-from .._wire.failures import TRANSIENT, TROUBLE
+from .._wire import TRANSIENT, TROUBLE, BodyError, BodyReader, TooLargeError
 from .call import CLOSE, READ, Call, Conversation, Head, Lost, Open, Reader, Reply, Sleep
 from .deadline import Patience
 from .wording import how_lost, late, said, unreached

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, model_validator
 
-from .._fhir.pages import Page, read_page, read_refusal, record_pages
-from .._privacy.safe_errors import Constructed
+from .._fhir import Page, read_page, read_refusal, record_pages
+from .._privacy import Constructed
 from ..config import check_url
 from .call import Call, Limits, Request
 from .readers import WholeReader

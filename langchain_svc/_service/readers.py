@@ -7,10 +7,7 @@ from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 from .. import errors
-from .._wire.formats import Seen
-from .._wire.redact import Redactor
-from .._wire.stream import StreamDecoder
-from .._wire.v1 import UnreadableError
+from .._wire import Redactor, Seen, StreamDecoder, UnreadableError
 from .call import Head, Lost
 
 T = TypeVar("T")

@@ -34,11 +34,9 @@ from pydantic import (
 )
 from typing_extensions import Self
 
-from .._privacy.runs import Privacy, refuse_trio
-from .._privacy.safe_errors import shown
+from .._privacy import Privacy, refuse_trio, shown
 from .._version import __version__
-from .._wire.body import ACCEPT_ENCODING
-from .._wire.redact import secrets_of
+from .._wire import ACCEPT_ENCODING, secrets_of
 from ..config import (
     ENV_API_KEY,
     Interface,

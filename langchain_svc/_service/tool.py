@@ -21,9 +21,8 @@ from langchain_core.tools import BaseToolkit, ToolException
 from pydantic import BeforeValidator, PrivateAttr, ValidationError, model_validator
 from typing_extensions import Self
 
-from .._privacy.runs import PrivateTool
-from .._privacy.safe_errors import Constructed, shown
-from .._wire.failures import safe_label
+from .._privacy import Constructed, PrivateTool, shown
+from .._wire import safe_label
 from ..errors import SvcError, SvcRequestError
 from .call import Call
 from .reading import read

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from .._images.headers import VISION_PATH, Reading, Task, read_analysis, vision_body
+from .._images import VISION_PATH, ImageAnalysis, Task, read_analysis, vision_body
 from ..config import GENERAL
 from ..images import ImageStore
 from .general import GeneralSettings
@@ -26,7 +26,7 @@ class VisionSettings(GeneralSettings):
     images: ImageStore = Field(default_factory=ImageStore, exclude=True, repr=False)
     """The images that handles stand for."""
 
-    def _vision_call(self, image: str, task: Task, limits: Limits) -> Call[Reading]:
+    def _vision_call(self, image: str, task: Task, limits: Limits) -> Call[ImageAnalysis]:
         """The call that asks about an image, given as its address or as base64."""
         return self._new_call(
             GENERAL,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import errors
-from .._wire.failures import read_safely, safe_text
+from .._wire import read_safely, safe_text
 from .call import Call, Lost, Reader, origin
 
 

@@ -16,7 +16,7 @@ from PIL import Image
 
 import langchain_svc as svc
 from langchain_svc._images.addresses import AddressError, check_address
-from langchain_svc._images.pictures import PictureError, decode, look
+from langchain_svc._images.headers import ImageError, decode_base64, read_image_header
 from langchain_svc.images import HANDLE
 
 FORMATS = ["PNG", "JPEG", "GIF", "WEBP"]
@@ -46,14 +46,14 @@ def png_header(width, height):
 @pytest.mark.parametrize("size", [(5, 3), (1, 1), (300, 700)])
 def test_format_and_size_are_told_by_the_bytes(kind, options, size):
     data = made(kind, size, **options)
-    seen = look(data, 10**6)
+    seen = read_image_header(data, 10**6)
     assert (seen.format, seen.width, seen.height) == (kind, *size)
 
 
 def test_extended_webp():
     data = made("WEBP", (7, 9), "RGBA", exif=b"Exif\0\0" + bytes(40))
     assert data[12:16] == b"VP8X"
-    assert (look(data, 100).width, look(data, 100).height) == (7, 9)
+    assert (read_image_header(data, 100).width, read_image_header(data, 100).height) == (7, 9)
 
 
 @pytest.mark.parametrize("kind", FORMATS)
@@ -61,16 +61,16 @@ def test_a_header_cut_anywhere_is_refused_or_right(kind):
     data = made(kind, (5, 3))
     for end in range(len(data)):
         try:
-            seen = look(data[:end], 1000)
-        except PictureError:
+            seen = read_image_header(data[:end], 1000)
+        except ImageError:
             continue
         assert (seen.format, seen.width, seen.height) == (kind, 5, 3)
 
 
 @pytest.mark.parametrize("data", [b"", b"\x89PNG\r\n\x1a\n", b"<svg/>", b"BM" + bytes(60), b"%PDF-1.7", b"RIFF\0\0\0\0WAVE" + bytes(40), b"RIFF\0\0\0\0WEBPVP8?" + bytes(40), b"GIF89a", b"\xff\xd8\xff\xe0\x00\x00" + bytes(30), b"\xff\xd8\xff" + b"\xff" * 100, png_header(0, 5)])  # fmt: skip
 def test_what_is_no_image(data):
-    with pytest.raises(PictureError):
-        look(data, 10**9)
+    with pytest.raises(ImageError):
+        read_image_header(data, 10**9)
 
 
 def test_decompression_bombs_are_refused_by_their_header():
@@ -94,13 +94,13 @@ def test_base64_in_its_forms():
         f"DATA:image/png;charset=x;BASE64,{text}",
         "\n".join(text[i : i + 20] for i in range(0, len(text), 20)),
     ):
-        assert decode(form, 10_000) == data
+        assert decode_base64(form, 10_000) == data
     for bad in ("%%%", "data:image/png,abc", "data:", "Ä", "A" * 5):
-        with pytest.raises(PictureError):
-            decode(bad, 10_000)
+        with pytest.raises(ImageError):
+            decode_base64(bad, 10_000)
     for long in (text, "A" * 1000):
-        with pytest.raises(PictureError, match="more than 10 bytes"):
-            decode(long, 10)
+        with pytest.raises(ImageError, match="more than 10 bytes"):
+            decode_base64(long, 10)
 
 
 # -- addresses -------------------------------------------------------------------------------------

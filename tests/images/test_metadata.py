@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import langchain_svc as svc
+from langchain_svc._images.headers import ImageError
 from langchain_svc._images.metadata import without_metadata
-from langchain_svc._images.pictures import PictureError
 
 Image = pytest.importorskip("PIL.Image", reason="Pillow draws the pictures of these tests")
 PngInfo = pytest.importorskip("PIL.PngImagePlugin").PngInfo
@@ -168,7 +168,7 @@ def test_cut_anywhere_it_is_refused_or_whole(kind):
     for end in range(len(data)):
         try:
             found = without_metadata(data[:end])
-        except PictureError:
+        except ImageError:
             continue
         assert pixels(found) == pixels(bare)
         assert SECRET not in found
@@ -181,7 +181,7 @@ def test_damage_never_escapes_as_another_error(kind, data):
         whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
     try:
         without_metadata(bytes(whole))
-    except PictureError as error:
+    except ImageError as error:
         assert "Quux" not in str(error)
 
 
