@@ -47,7 +47,7 @@ class RawServer:
 
     def __exit__(self, *_):
         self._stop.set()
-        for connection in self._open:
+        for connection in list(self._open):
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
         for thread in self._threads:
@@ -76,6 +76,7 @@ class RawServer:
             connection.settimeout(10)
             self.requests.append(read_request(connection, self.reads_bodies))
             self.handle(connection)
+        self._open.remove(connection)
 
 
 def read_request(connection, with_body=True):
