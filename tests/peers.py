@@ -7,6 +7,7 @@ import json
 import pickle
 import socket
 import threading
+import time
 
 import httpx
 
@@ -20,6 +21,14 @@ def thawed(thing, *further):
 
 
 MARKED_KEY = "sk-MARKED-KEY-93417"  # which is looked for where no key may be
+
+
+def settled(read, wanted, seconds=2.0):
+    """Waits until `read()` is `wanted`: the other end notices a closed socket a moment later."""
+    until = time.monotonic() + seconds
+    while read() != wanted and time.monotonic() < until:
+        time.sleep(0.01)
+    return read()
 
 
 class RawServer:

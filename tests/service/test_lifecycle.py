@@ -21,6 +21,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from peers import settled
 
 import langchain_svc as svc
 from langchain_svc.sandbox import Fault, Sandbox
@@ -43,14 +44,6 @@ def model(box):
 def descriptors():
     gc.collect()  # what earlier tests left behind is none of this one's
     return len(list(Path("/proc/self/fd").iterdir()))
-
-
-def settled(read, wanted, seconds=2.0):
-    """Waits until `read()` is `wanted`: the other end notices a closed socket a moment later."""
-    until = time.monotonic() + seconds
-    while read() != wanted and time.monotonic() < until:
-        time.sleep(0.01)
-    return read()
 
 
 def test_a_hundred_event_loops(box, model):
