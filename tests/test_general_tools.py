@@ -282,25 +282,6 @@ def test_deep_bodies_end():
 # -- failures --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("fault", "said"),
-    [
-        (Fault(status=401, body={"error": {"message": f"bad key {KEY}"}}), "401"),
-        (Fault(status=429, headers={"Retry-After": "3600"}), "come back in 3600 s"),
-        (Fault(status=500), "500"),
-        (Fault(hang=True), "timeout"),
-        (Fault(reset="before"), "lost"),
-    ],
-)
-def test_failures_of_the_service_are_told_to_the_model(box, fault, said):
-    box.faults = [fault]
-    with svc.SvcTranslate(**box.general, timeout=0.3, max_retries=0) as tool:
-        message = call(tool, text="hello", target="es")
-    assert message.status == "error"
-    assert said in message.content
-    assert KEY not in message.content
-
-
 LOST_ANSWERS = [Fault(reset="before"), Fault(hang=True), Fault(cut=True), Fault(status=504)]
 
 
