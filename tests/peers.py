@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
+import operator
 import pickle
 import socket
 import threading
@@ -21,6 +23,11 @@ def thawed(thing, *further):
 
 
 MARKED_KEY = "sk-MARKED-KEY-93417"  # which is looked for where no key may be
+
+
+def summed(chunks):
+    """The message that these chunks make."""
+    return functools.reduce(operator.add, chunks)
 
 
 def settled(read, wanted, seconds=2.0):

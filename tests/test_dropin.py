@@ -32,7 +32,7 @@ from langchain_core.runnables import (
 from langchain_core.tracers.base import BaseTracer
 from langchain_tests.utils.stream_lifecycle import assert_valid_event_stream
 from langgraph.graph import END, START, MessagesState, StateGraph
-from peers import thawed
+from peers import summed, thawed
 from pydantic import SecretStr
 
 import langchain_svc
@@ -322,9 +322,7 @@ async def test_events_v3(chat):
 async def test_v1_content_blocks(sandbox, chat):
     blocks = chat.model_copy(update={"output_version": "v1"})
     plain = chat.invoke("Hello").content
-    whole = None
-    for chunk in blocks.stream("Hello"):
-        whole = chunk if whole is None else whole + chunk
+    whole = summed(blocks.stream("Hello"))
     for message in (blocks.invoke("Hello"), await blocks.ainvoke("Hello"), whole):
         assert [block["type"] for block in message.content] == ["text"]
         assert message.text == plain

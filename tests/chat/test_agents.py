@@ -15,8 +15,7 @@ from langchain.agents.middleware import (
 from langchain.agents.structured_output import ProviderStrategy, ToolStrategy
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
-from langgraph.graph import START, MessagesState, StateGraph
-from langgraph.prebuilt import ToolNode, create_react_agent, tools_condition
+from langgraph.prebuilt import create_react_agent
 from peers import Scripted
 from pydantic import BaseModel
 
@@ -74,22 +73,6 @@ def calls(state):
         if isinstance(m, AIMessage)
         for c in m.tool_calls
     ]
-
-
-def test_two_tools_one_of_them_twice(model):
-    state = run(
-        create_agent(model, [weather, multiply]),
-        "What is the weather in Paris and in Rome? What is 12 * 7?",
-    )
-    assert calls(state) == [
-        ("weather", {"city": "Paris"}),
-        ("weather", {"city": "Rome"}),
-        ("multiply", {"a": 12, "b": 7}),
-    ]
-    last = state["messages"][-1].text
-    assert "Paris" in last
-    assert "Rome" in last
-    assert "84" in last
 
 
 @pytest.mark.parametrize("strategy", [lambda s: s, ToolStrategy, ProviderStrategy])
@@ -157,15 +140,6 @@ def test_an_unreadable_call_is_asked_for_again_within_the_run(make):
     assert calls(state) == [("weather", {"city": "Rome"})]
 
 
-def test_a_call_that_is_cut_off_never_runs():
-    service = Scripted(call("weather", city="Paris")[:-20], "Sorry, I cannot.")
-    state = run(create_agent(service.model(), [weather]), "?")
-    last = state["messages"][-1]
-    assert last.invalid_tool_calls
-    assert last.response_metadata["finish_reason"] == "malformed_tool_call"
-    assert len(service.asked) == 1
-
-
 def test_an_injection_that_the_model_only_reports_does_not_run():
     """The whole agent: a mail with a call in it, and a model that says it will not follow it."""
     deleted = []
@@ -201,31 +175,6 @@ def test_a_summary_whose_prompt_overflows_is_tried_with_less():
     state = agent.invoke({"messages": [*turns, HumanMessage("And now?")]})
     assert state["messages"][-1].text == "Done."
     assert len(service.asked[0][0]["content"]) < 800_000
-
-
-@pytest.fixture
-def graph(model):
-    tools = [weather, multiply]
-    bound = model.bind_tools(tools)
-    builder = StateGraph(MessagesState)
-    builder.add_node("model", lambda state: {"messages": [bound.invoke(state["messages"])]})
-    builder.add_node("tools", ToolNode(tools))
-    builder.add_edge(START, "model")
-    builder.add_conditional_edges("model", tools_condition)
-    builder.add_edge("tools", "model")
-    return builder.compile()
-
-
-def test_a_hand_written_graph(graph):
-    state = run(graph, "What is the weather in Paris and in Rome?")
-    assert [type(m) for m in state["messages"]] == [
-        HumanMessage,
-        AIMessage,
-        ToolMessage,
-        ToolMessage,
-        AIMessage,
-    ]
-    assert "Rome" in state["messages"][-1].text
 
 
 def counted(work):

@@ -11,7 +11,7 @@ from langchain_core.callbacks import get_usage_metadata_callback
 from langchain_core.messages import AIMessageChunk
 from langchain_core.runnables import RunnableLambda, RunnableParallel
 from langgraph.graph import END, START, MessagesState, StateGraph
-from peers import thawed
+from peers import summed, thawed
 from rich.console import Console
 
 from langchain_svc import (
@@ -47,13 +47,6 @@ def spent(*answers):
         "input_tokens": sum(answer.usage_metadata["input_tokens"] for answer in answers),
         "output_tokens": sum(answer.usage_metadata["output_tokens"] for answer in answers),
     }
-
-
-def summed(chunks):
-    whole, *rest = chunks
-    for chunk in rest:
-        whole += chunk
-    return whole
 
 
 @pytest.fixture
