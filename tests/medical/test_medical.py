@@ -26,8 +26,6 @@ from test_patient import MARKED, MARKS, PNG, clean
 import langchain_svc as svc
 from langchain_svc._clinical.echo import ALL_WITHHELD, WITHHELD
 from langchain_svc._clinical.result import NOTICE
-from langchain_svc._wire.medical import read_answer, read_status
-from langchain_svc._wire.v1 import UnreadableError
 from langchain_svc.sandbox import Fault, Sandbox
 
 TOOLS = [svc.SvcMedicalConsult, svc.SvcDecisionSupport, svc.SvcCancerRisk, svc.SvcMedicalStatus]
@@ -237,18 +235,25 @@ SHAPES = [
 ]  # fmt: skip
 
 
+def answered(box, body, kind=svc.SvcMedicalConsult):
+    data = json.dumps(body).encode()
+    box.faults = [Fault(status=200, body=data, content_type="application/json")]
+    with kind(**box.medical) as tool:
+        return called(tool, ASKED[kind])
+
+
 @pytest.mark.parametrize(("body", "text"), SHAPES)
-def test_every_plausible_shape_is_read(body, text):
-    answer = read_answer(json.dumps(body).encode())
+def test_every_plausible_shape_is_read(box, body, text):
+    answer = answered(box, body).artifact
     assert answer.text == text
     assert answer.raw == body
 
 
 def test_long_answers_are_whole_up_to_the_tools_bound(box):
     body = {"response": "word " * 5000, "findings": [f"f{i}" for i in range(100)]}
-    answer = read_answer(json.dumps(body).encode())
-    assert answer.text.startswith(body["response"].strip() + "\nFindings:\n- f0\n")
-    assert answer.text.endswith("- f99")
+    text = answered(box, body).artifact.text
+    assert text.startswith(body["response"].strip() + "\nFindings:\n- f0\n")
+    assert text.endswith("- f99")
     lines = "\n".join(f"Step {i}: give 1.5 mg." for i in range(500))
     box.faults = [Fault(status=200, body={"response": lines})]
     with svc.SvcMedicalConsult(**box.medical, patient=CONTEXT, max_result_chars=1_000) as tool:
@@ -271,8 +276,6 @@ UNREADABLE = [
 
 @pytest.mark.parametrize("body", UNREADABLE, ids=lambda b: str(b[:20]))
 def test_what_nothing_can_be_read_from_is_a_tool_error(box, body):
-    with pytest.raises(UnreadableError):
-        read_answer(body)
     box.faults = [Fault(status=200, body=body, content_type="application/json")]
     with svc.SvcMedicalConsult(**box.medical, patient=PATIENT, max_retries=0) as tool:
         said = called(tool, {"message": "hi"})
@@ -281,13 +284,14 @@ def test_what_nothing_can_be_read_from_is_a_tool_error(box, body):
     clean(said.content)
 
 
-def test_status_shapes():
-    assert read_status(b'{"status": "error", "uptime": "1%"}').text == "Status: error\nUptime: 1%"
-    assert read_status(b'{"data": {"latency": "3ms"}}').text == "Latency: 3ms"
-    shown = read_status(b'{"capabilities": {"clinicCDSS": true, "multiLanguage": false}}').text
-    assert shown == "Capabilities: clinic CDSS: yes, multi language: no"
-    with pytest.raises(UnreadableError):
-        read_status(b'{"hello": "world"}')
+def test_status_shapes(box):
+    for body, text in (
+        ({"status": "error", "uptime": "1%"}, "Status: error\nUptime: 1%"),
+        ({"data": {"latency": "3ms"}}, "Latency: 3ms"),
+        ({"capabilities": {"clinicCDSS": True, "multiLanguage": False}}, "Capabilities: clinic CDSS: yes, multi language: no"),
+    ):  # fmt: skip
+        assert answered(box, body, svc.SvcMedicalStatus).artifact.text == text
+    assert answered(box, {"hello": "world"}, svc.SvcMedicalStatus).status == "error"
 
 
 # -- no leak --------------------------------------------------------------------------------------
