@@ -138,10 +138,12 @@ LAST_CHUNK = b"0\r\n\r\n"
 class Scripted:
     """A service that gives these answers, one after the other, and remembers what it was asked.
 
-    `step` cuts a streamed answer into pieces of so many characters.
+    `step` cuts a streamed answer into pieces of so many characters; `usage` is told beside the
+    tokens that it used.
     """
 
-    def __init__(self, *answers, step=3, finish_reason="stop"):
+    def __init__(self, *answers, step=3, finish_reason="stop", **usage):
+        self.usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15, **usage}
         self.answers = list(answers)
         self.asked = []
         self.step = step
@@ -151,11 +153,12 @@ class Scripted:
         body = json.loads(request.content)
         self.asked.append(body["messages"])
         text = self.answers.pop(0)
-        usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
         if not body.get("stream"):
             message = {"role": "assistant", "content": text}
             choice = {"index": 0, "message": message, "finish_reason": self.finish_reason}
-            return httpx.Response(200, json={"model": "m", "choices": [choice], "usage": usage})
+            return httpx.Response(
+                200, json={"model": "m", "choices": [choice], "usage": self.usage}
+            )
         pieces = [text[i : i + self.step] for i in range(0, len(text), self.step)]
         events = [
             {"choices": [{"index": 0, "delta": {"content": p}, "finish_reason": None}]}
@@ -163,7 +166,7 @@ class Scripted:
         ]
         end = {
             "choices": [{"index": 0, "delta": {}, "finish_reason": self.finish_reason}],
-            "usage": usage,
+            "usage": self.usage,
         }
         lines = "".join(f"data: {json.dumps(event)}\n\n" for event in [*events, end])
         return httpx.Response(
