@@ -53,7 +53,7 @@ def stream(data: bytes) -> None:
     whole = _decoded(label, [body], strict=strict)
     assert _decoded(label, cut_bytes(body, 1), strict=strict) == whole
     assert _decoded(label, [b"", *cut_bytes(body, how + 2), b""], strict=strict) == whole
-    whole[0].encode()  # no half of a character is handed on
+    whole[0].encode()  # no half of a character is passed on
 
 
 def _decoded(label: str, parts: list[bytes], *, strict: bool) -> tuple[str, dict[str, Any], bool]:
@@ -115,6 +115,7 @@ FAILURE_PIECES = (
     *_QUOTED, '{"error": {"message": "', '", "code": "', '", "type": "', '"}}', '{"message": "', '{"detail": [{"msg": "',
     '{"error": "', '"}', '"', "{", "}", "[", "]", ",", ":", " ", "\\n", "\\", "/", "code", "The value ", "invalid ", "'", "_", "x", "\x00", "é",
     "context_length_exceeded", "<html>", "x" * 300, "word " * 300, "9" * 70,
+    "\u00ad".join(KEY), "\u200b".join(PATIENT), "\u202e", "\u0383",
 )  # fmt: skip
 
 

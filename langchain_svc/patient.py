@@ -369,7 +369,7 @@ class PatientContext(Demographics):
             ImportError: The extra `fhir` is not installed.
         """
         from ._fhir import (  # noqa: PLC0415  # an extra
-            Options,
+            ImportOptions,
             codes,
             constructed,
             instant,
@@ -389,7 +389,7 @@ class PatientContext(Demographics):
         if isinstance(today, datetime):
             today = today.date()
         lenient = problems == "leave_out"
-        options = Options(
+        options = ImportOptions(
             today=today or date.today(),  # noqa: DTZ011  # an age counts in the days of where one is
             since=instant(since) if since else None,
             vital_window=vital_window,

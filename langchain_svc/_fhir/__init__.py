@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .construction import constructed
 from .fields import codes
-from .options import Options
+from .options import ImportOptions
 from .pages import Page, read_page, read_refusal, record_pages
 from .patient import read_patient
 from .report import FhirReport

@@ -8,7 +8,7 @@ which for these types are those of R4. Errors name the entry and the element, ne
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import import_module
@@ -51,6 +51,13 @@ _RESTRICTED = ("R", "V")  # HL7 v3 Confidentiality
 KIND = re.compile(r"[A-Z][A-Za-z]{1,39}")
 
 
+def objects(held: Any) -> Iterator[Mapping[str, Any]]:
+    """The objects of an unchecked JSON list; none where there is no list."""
+    for one in held if isinstance(held, (list, tuple)) else ():
+        if isinstance(one, Mapping):
+            yield one
+
+
 class ElementError(Exception):
     """One resource cannot be read; its `reason` names the element and no value."""
 
@@ -61,7 +68,7 @@ class ElementError(Exception):
 
 @dataclass(frozen=True)
 class Resource:
-    """One entry's resource as it came; `read()` checks it.
+    """One entry's resource, unchecked; `read()` checks it.
 
     Attributes:
         entry: Its index in `Bundle.entry`; in a bundle within a bundle both, such as "3.0".
@@ -97,13 +104,10 @@ class Resource:
         """Whether its confidentiality label is restricted (R) or very restricted (V)."""
         meta = self.raw.get("meta")
         labels = meta.get("security") if isinstance(meta, Mapping) else None
-        return any(
-            isinstance(label, Mapping) and label.get("code") in _RESTRICTED
-            for label in (labels if isinstance(labels, (list, tuple)) else ())
-        )
+        return any(label.get("code") in _RESTRICTED for label in objects(labels))
 
     def codes(self) -> set[str] | None:
-        """The codes of an Observation and its components as they came; None if they are odd."""
+        """The unchecked codes of an Observation and its components; None if they are odd."""
         if self.kind != "Observation":
             return None
         try:

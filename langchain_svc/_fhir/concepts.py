@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 # Terminologies whose displays are published words and so cannot name a patient.
@@ -59,7 +59,7 @@ class Words:
     Attributes:
         text: The words.
         masked: Whether something that identifies the patient, or a date, was taken out of them.
-        typed: Whether somebody typed them, and they are no published words.
+        typed: Whether somebody typed them, so that they are not a terminology's own.
     """
 
     text: str
@@ -71,6 +71,12 @@ class Words:
         """What the report says of them."""
         told = ["typed"] * self.typed + ["what identifies the patient is masked"] * self.masked
         return ", ".join(told)
+
+    def joined(self, text: str, other: Words | None) -> Words:
+        """A text made of these words and of others, marked as both are."""
+        if other is None:
+            return replace(self, text=text)
+        return Words(text, self.masked or other.masked, self.typed or other.typed)
 
 
 def words_of(concept: Any, identifying: re.Pattern[str]) -> Words | None:

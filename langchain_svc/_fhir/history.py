@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from datetime import date
+from datetime import date, datetime, timedelta
 from typing import Any
 
 from .bundle import Resource
@@ -122,34 +122,41 @@ def read_report(importing: Import, resource: Resource, report: Any) -> str | Non
     """Take the conclusions of a report within the window of laboratory results."""
     if not is_final(report) and report.status != "appended":
         return "its status is not final, amended, corrected or appended"
-    made, window = time_of(report), importing.options.lab_window
-    if made is None and window is not None:
-        return "it does not say when it was made"
-    days = days_before(made, importing.today) if made else 0
-    if days < 0:
-        return "it was made after the day of the record"
-    if window is not None and days > window.days:
-        return "older than lab_window allows"
-    coded = report.conclusionCode or ()
-    worded = [one for one in coded if one.text or any(part.display for part in one.coding or ())]
-    told = [words_of(one, importing.identifying) for one in worded]
-    told = told or [typed_words(report.conclusion, importing.identifying)]
-    if not any(told):  # codes alone say little
-        told = [words_of(one, importing.identifying) for one in coded]
+    made = time_of(report)
+    if reason := _outside(importing.options.lab_window, made, importing.today):
+        return reason
     name = words_of(report.code, importing.identifying)
+    about = codes_of(report.code) or ((name.text,) if name else ())
     # The words of a report's name are shown within the entry, so they are judged with it.
     found = [
-        Words(
-            f"{name.text}: {words.text}" if name else words.text,
-            masked=words.masked or bool(name and name.masked),
-            typed=words.typed or bool(name and name.typed),
-        )
-        for words in told
-        if words
+        words.joined(f"{name.text}: {words.text}" if name else words.text, name)
+        for words in _concluded(report, importing.identifying)
     ]
-    about = codes_of(report.code) or ((name.text,) if name else ())
     importing.conclusions += [Conclusion(about, made or OLDEST, resource, words) for words in found]
     return None if found else "it has no conclusion"
+
+
+def _outside(window: timedelta | None, made: datetime | None, today: date) -> str | None:
+    """Why a report is not of the time of the record."""
+    if made is None:
+        return "it does not say when it was made" if window is not None else None
+    days = days_before(made, today)
+    if days < 0:
+        return "it was made after the day of the record"
+    too_old = window is not None and days > window.days
+    return "older than lab_window allows" if too_old else None
+
+
+def _concluded(report: Any, identifying: re.Pattern[str]) -> list[Words]:
+    """The codes that have words, else what was typed, else the codes alone, which say little."""
+    coded = report.conclusionCode or ()
+    worded = [one for one in coded if one.text or any(part.display for part in one.coding or ())]
+    told = [words_of(one, identifying) for one in worded] or [
+        typed_words(report.conclusion, identifying)
+    ]
+    if not any(told):
+        told = [words_of(one, identifying) for one in coded]
+    return [words for words in told if words]
 
 
 def read_family(importing: Import, resource: Resource, family: Any) -> str | None:
@@ -161,11 +168,7 @@ def read_family(importing: Import, resource: Resource, family: Any) -> str | Non
         importing.take(
             RISKS,
             resource,
-            Words(
-                f"{words.text} ({', '.join(about)})" if about else words.text,
-                masked=words.masked or bool(relation and relation.masked),
-                typed=words.typed or bool(relation and relation.typed),
-            ),
+            words.joined(f"{words.text} ({', '.join(about)})" if about else words.text, relation),
             "family history: {}",
         )
         for words, onset in _conditions_of(importing, family)

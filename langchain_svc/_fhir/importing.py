@@ -14,7 +14,7 @@ from .bundle import ElementError, Resource
 from .concepts import Words
 from .lifestyle import CODES, Answer, risks_of
 from .observations import Measurement, Window, newest
-from .options import Options
+from .options import ImportOptions
 from .report import FhirLeftOut, FhirReport, FhirTaken
 from .social import is_social, named_by
 from .subject import Subject, identifying
@@ -47,7 +47,7 @@ class Import:
 
     subject: Subject
     resources: tuple[Resource, ...]
-    options: Options
+    options: ImportOptions
     person: dict[str, Any] = field(default_factory=dict)
     texts: dict[str, dict[str, _Text]] = field(default_factory=dict)  # by field, then lower case
     measured: list[Measurement] = field(default_factory=list)
@@ -177,7 +177,7 @@ class Import:
                 self.leave(one.resource, reason)
 
     def finish(self, *, further_pages: bool) -> tuple[dict[str, Any], FhirReport]:
-        """The words of a `PatientContext`, and the report."""
+        """The parameters of a `PatientContext`, and the report."""
         options = self.options
         self._take_conclusions()
         windows = {

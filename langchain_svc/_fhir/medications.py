@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Any
 
-from .bundle import Resource, checked
+from .bundle import Resource, checked, objects
 from .concepts import NOTHING, Words, says_nothing, typed_words, words_of
 from .importing import MEDICATIONS, Import
 from .times import day, is_past
@@ -61,10 +61,7 @@ def _referred(importing: Import, resource: Resource, reference: Any) -> Words | 
 
 
 def _contained(resource: Resource, name: str) -> Mapping[str, Any] | None:
-    held = resource.raw.get("contained")
-    for one in held if isinstance(held, (list, tuple)) else ():
-        if isinstance(one, Mapping) and one.get("resourceType") == "Medication":
-            known = one.get("id")
-            if isinstance(known, str) and name == f"#{known}":
-                return one
+    for one in objects(resource.raw.get("contained")):
+        if one.get("resourceType") == "Medication" and name == f"#{one.get('id')}":
+            return one
     return None

@@ -10,7 +10,7 @@ from .social import Filter
 
 
 @dataclass(frozen=True)
-class Options:
+class ImportOptions:
     """How a record is read; `PatientContext.from_fhir` documents each.
 
     Attributes:

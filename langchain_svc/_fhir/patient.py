@@ -1,18 +1,18 @@
-"""A record as the words of a `PatientContext`, with a report of what was taken and what was not."""
+"""A record as the parameters of a `PatientContext`, with a report of what was taken and not."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from ..errors import SvcRequestError
-from .bundle import Resource
+from .bundle import Resource, objects
 from .history import read_allergy, read_condition, read_family, read_procedure, read_report
 from .importing import Import, Reader
 from .lifestyle import answer_of
 from .medications import read_medication
 from .observations import is_final, measurements, time_of
-from .options import Options
+from .options import ImportOptions
 from .person import check_alive, read_person
 from .report import FhirReport
 from .source import read_source
@@ -21,11 +21,11 @@ from .times import OLDEST, days_before
 from .versions import check_version
 
 
-def read_patient(given: Any, options: Options) -> tuple[dict[str, Any], FhirReport]:
-    """The words of a `PatientContext`, and what was taken.
+def read_patient(given: Any, options: ImportOptions) -> tuple[dict[str, Any], FhirReport]:
+    """The parameters of a `PatientContext`, and what was taken.
 
     Raises:
-        SvcRequestError: It is no record of one patient, is empty, one page of several or of
+        SvcRequestError: It is not the record of one patient, is empty, one page of several or of
             another version; an element is not what FHIR R4 allows, or a reading's unit cannot be
             converted.
     """
@@ -67,7 +67,7 @@ def _observation(importing: Import, resource: Resource, observation: Any) -> str
     made = time_of(observation)
     if made is not None and days_before(made, importing.today) < 0:
         return "it was made after the day of the record"
-    if any("modifierExtension" in part for part in _components(resource)):
+    if any("modifierExtension" in part for part in objects(resource.raw.get("component"))):
         return "a component has a modifierExtension, which may change it"
     if answer := answer_of(resource, observation):
         importing.answers.append(answer)
@@ -78,13 +78,6 @@ def _observation(importing: Import, resource: Resource, observation: Any) -> str
     found = list(measurements(resource, observation, importing.options.codes))
     importing.measured += found
     return None if found else "its code is not one that is read, or it has no number"
-
-
-def _components(resource: Resource) -> Iterator[Mapping[str, Any]]:
-    held = resource.raw.get("component")
-    for one in held if isinstance(held, (list, tuple)) else ():
-        if isinstance(one, Mapping):
-            yield one
 
 
 _READERS: Mapping[str, Reader] = {

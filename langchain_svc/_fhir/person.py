@@ -7,7 +7,7 @@ from datetime import date
 from typing import Any
 
 from ..errors import SvcRequestError
-from .bundle import ElementError, Resource
+from .bundle import ElementError, Resource, objects
 from .importing import Import
 from .report import FhirTaken
 from .times import age, day
@@ -66,10 +66,9 @@ _SEX_CODES: Mapping[str, str] = {
 
 def _sex(raw: Mapping[str, Any], gender: str | None) -> tuple[str, str]:
     """The sex and where it is from; none where it is unknown."""
-    extensions = raw.get("extension")
     for url, name in _SEXES:
-        for one in extensions if isinstance(extensions, (list, tuple)) else ():
-            if isinstance(one, Mapping) and one.get("url") == url:
+        for one in objects(raw.get("extension")):
+            if one.get("url") == url:
                 code = one.get("valueCode")
                 sex = _SEX_CODES.get(code) if isinstance(code, str) else None
                 if sex:

@@ -11,6 +11,8 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, TypeAlias
 
+from .bundle import objects
+
 Filter: TypeAlias = "Collection[str] | Callable[[Mapping[str, Any]], bool]"
 
 _CATEGORIES = re.compile(
@@ -49,9 +51,8 @@ def named_by(wanted: Filter, raw: Mapping[str, Any]) -> bool:
 
 
 def _codings(concepts: Any) -> Iterator[tuple[str, str]]:
-    """Systems and codes of one concept or several, as they came."""
-    for concept in concepts if isinstance(concepts, (list, tuple)) else (concepts,):
-        codings = concept.get("coding") if isinstance(concept, Mapping) else ()
-        for coding in codings if isinstance(codings, (list, tuple)) else ():
-            if isinstance(coding, Mapping) and isinstance(coding.get("code"), str):
+    """The unchecked systems and codes of one concept or several."""
+    for concept in objects(concepts if isinstance(concepts, (list, tuple)) else [concepts]):
+        for coding in objects(concept.get("coding")):
+            if isinstance(coding.get("code"), str):
                 yield str(coding.get("system", "")), coding["code"]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import SvcRequestError
-from .bundle import KIND, Resource
+from .bundle import KIND, Resource, objects
 
 _DEEPEST = 4  # a batch's answer is two deep
 _FORMS = (
@@ -35,7 +35,7 @@ def read_source(given: Any) -> Source:
     """The resources of a record, unchecked.
 
     Raises:
-        SvcRequestError: It is in no form that is read.
+        SvcRequestError: It is in none of the forms that are read.
     """
     held = _loaded(given)
     walk = _Walk()
@@ -87,9 +87,8 @@ class _Walk:
                 "The bundle's type is history, which holds old versions; give a searchset, a "
                 "collection, a document or a transaction"
             )
-        links = raw.get("link")
-        self.further_pages |= isinstance(links, (list, tuple)) and any(
-            isinstance(link, Mapping) and link.get("relation") == "next" for link in links
+        self.further_pages |= any(
+            link.get("relation") == "next" for link in objects(raw.get("link"))
         )
         for index, one in _entries(raw, place):
             where = f"{place}.entry[{index}]"
@@ -123,7 +122,7 @@ def _loaded(given: Any) -> Any:
         try:
             given = bytes(given).decode("utf-8-sig")
         except UnicodeDecodeError:
-            raise SvcRequestError("The record is no valid JSON: it is not UTF-8") from None
+            raise SvcRequestError("The record is not valid JSON: it is not UTF-8") from None
     if isinstance(given, (list, tuple)):
         held: list[Any] = []
         for one in given:
@@ -163,8 +162,8 @@ def _parsed(text: str) -> Any:
         if len(lines) > 1 and _line(lines[0][1]) is not None:
             return [_line_or_error(n, line) for n, line in lines]
         raise SvcRequestError(
-            "The record is no valid JSON. Texts are not read as paths and addresses: give the JSON "
-            "itself, or a pathlib.Path"
+            "The record is not valid JSON. Texts are not read as paths and addresses: give the "
+            "JSON itself, or a pathlib.Path"
         ) from None
 
 
@@ -178,5 +177,5 @@ def _line(text: str) -> Any:
 def _line_or_error(number: int, text: str) -> Any:
     held = _line(text)
     if held is None:
-        raise SvcRequestError(f"Line {number} of the record is no valid JSON")
+        raise SvcRequestError(f"Line {number} of the record is not valid JSON")
     return held

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..errors import SvcRequestError
-from .bundle import Resource
+from .bundle import Resource, objects
 
 _PATIENT = re.compile(r"(?:.*/)?Patient/([A-Za-z0-9.-]{1,64})(?:/_history/[A-Za-z0-9.-]+)?")
 _OF_A_PATIENT = frozenset({"FamilyMemberHistory", "AllergyIntolerance"})
@@ -132,12 +132,9 @@ def identifying(patient: Mapping[str, Any], resources: Iterable[Resource]) -> re
     }
     names = {word for text in _texts(patient.get("name")) | shown for word in text.split()}
     whole = _texts([patient.get(name) for name in ("identifier", "telecom", "address")])
-    contacts = patient.get("contact")
-    if isinstance(contacts, (list, tuple)):
-        for contact in contacts:
-            if isinstance(contact, Mapping):
-                names |= {word for text in _texts(contact.get("name")) for word in text.split()}
-                whole |= _texts([contact.get("telecom"), contact.get("address")])
+    for contact in objects(patient.get("contact")):
+        names |= {word for text in _texts(contact.get("name")) for word in text.split()}
+        whole |= _texts([contact.get("telecom"), contact.get("address")])
     names = {word for word in names if word.lower().strip(".,;") not in _TITLES}
     sought = {word.strip(".,;()") for word in names | whole | _compact(patient.get("birthDate"))}
     longest_first = sorted((word for word in sought if len(word) >= _SHORTEST), key=len)[::-1]

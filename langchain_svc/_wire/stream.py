@@ -71,7 +71,7 @@ class StreamDecoder:
             return []
         if self._decoder is None:
             self._head.append(data)
-            if not self._size and data.isspace():
+            if not self._size and not data.strip():
                 return []  # nothing to look at yet, however much of it comes
             self._size += len(data)
             news = _BLANK_LINE.search(data) if self._size > _LONG_HEAD else b"\n" in data
@@ -200,11 +200,12 @@ def _recognise_events(body: bytes, label: str, *, final: bool) -> str | None:
     lines = body.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     block = _EVENT_BLOCK.match(lines)
     if block is None:
-        if final and _CUT_EVENT.search(lines):
-            return "events"
         whole = lines.split(b"\n")[:-1]
-        prose = any(line and not line.startswith(_FIELDS) for line in whole)
-        return "text" if prose or final else None
+        if any(line and not line.startswith(_FIELDS) for line in whole):
+            return "text"  # however the rest of it looks: an earlier look would have said so too
+        if final:
+            return "events" if _CUT_EVENT.search(lines) else "text"
+        return None
     if _holds_answer(block[0]):
         return "events"
     rest = lines[block.end() :]

@@ -223,4 +223,4 @@ def _load(body: bytes) -> Any:
         # Half of a surrogate pair is an error there, but an ordinary cut for some servers.
         return _without_surrogates(json.loads(body.decode()))
     except (ValueError, RecursionError):
-        raise UnreadableError("it is no valid JSON") from None
+        raise UnreadableError("it is not valid JSON") from None

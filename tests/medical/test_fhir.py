@@ -622,7 +622,7 @@ def test_family_history(status, there):
 
 SECRET = NAMES["family"]
 BAD = [
-    ("/etc/passwd", "no valid JSON. Texts are not read as paths"), (b"\xff\xfe", "no valid JSON"), ("[" * 100_000, "no valid JSON"), ("", "no valid JSON"), (None, "given as a Bundle, a resource or a list"), ([], "it has no resources"), (5, "given as a Bundle"), ({}, "given as a Bundle"), ([{"resourceType": "Patient"}, 5], r"resources\[1\] must be an object"),
+    ("/etc/passwd", "not valid JSON. Texts are not read as paths"), (b"\xff\xfe", "not valid JSON"), ("[" * 100_000, "not valid JSON"), ("", "not valid JSON"), (None, "given as a Bundle, a resource or a list"), ([], "it has no resources"), (5, "given as a Bundle"), ({}, "given as a Bundle"), ([{"resourceType": "Patient"}, 5], r"resources\[1\] must be an object"),
     ({"resourceType": "Patient", "name": SECRET}, "neither birthDate nor gender"), ({"resourceType": "Bundle", "type": "history"}, "old versions"), ({"resourceType": SECRET + "-1"}, "resourceType must be the name"), ({"resourceType": "Bundle", "entry": {"a": SECRET}}, r"Bundle\.entry must be a list"),
     ({"resourceType": "Bundle", "entry": [SECRET]}, r"entry\[0\] must be an object"), ({"resourceType": "Bundle", "entry": [{"resource": SECRET}]}, r"entry\[0\]\.resource must be an object"),
     ({"resourceType": "Bundle", "entry": [{}, {"resource": {"resourceType": SECRET}}]}, r"entry\[1\]\.resource\.resourceType must be the name"), (bundle(first=patient(birthDate=SECRET)), r"entry\[0\]\.resource \(Patient\): birthDate is not what"),

@@ -130,7 +130,7 @@ def test_a_file_or_line_that_cannot_be_read_is_told_without_its_name(tmp_path):
     assert NAMES["family"] not in str(raised.value)
     lines = as_json(patient()) + "\n{" + NAMES["family"]
     with pytest.raises(
-        svc.SvcRequestError, match="Line 2 of the record is no valid JSON"
+        svc.SvcRequestError, match="Line 2 of the record is not valid JSON"
     ) as raised:
         read(lines)
     assert NAMES["family"] not in str(raised.value)

@@ -67,13 +67,13 @@ def test_odd_usage_does_not_break_a_good_answer(usage):
 @pytest.mark.parametrize(
     ("body", "why"),
     [
-        (b"", "empty"), (b"  ", "empty"), (b"hello", "no valid JSON"), (b'{"choices": [', "no valid JSON"),
+        (b"", "empty"), (b"  ", "empty"), (b"hello", "not valid JSON"), (b'{"choices": [', "not valid JSON"),
         (b"[]", "no JSON object"), (b"null", "no JSON object"), (b"{}", "none of the fields"),
         (b'{"choices": []}', "no text"), (b'{"choices": [{}]}', "no text"),
         (b'{"choices": [{"message": {"content": null}}]}', "no text"),
         (b'{"choices": [{"message": {"content": 5}}]}', "no text"),
         (b'{"choices": [{"message": null}]}', "no text"), (b'{"choices": "x"}', "none of the fields"),
-        (b'{"error": {"message": "boom"}}', "an error"), (b"[" * 100_000, "no valid JSON"),
+        (b'{"error": {"message": "boom"}}', "an error"), (b"[" * 100_000, "not valid JSON"),
     ],
 )  # fmt: skip
 def test_bodies_that_are_no_answer(body, why):
