@@ -17,13 +17,13 @@ def bare_deflate(data):
     return packer.compress(data) + packer.flush()
 
 
-ENCODED = [
-    ("", TEXT),
-    ("gzip", gzip.compress(TEXT)),
-    ("GZIP ", gzip.compress(TEXT)),
-    ("deflate", zlib.compress(TEXT)),
-    ("deflate", bare_deflate(TEXT)),
-]
+ENCODED = {
+    "plain": ("", TEXT),
+    "gzip": ("gzip", gzip.compress(TEXT)),
+    "capitals": ("GZIP ", gzip.compress(TEXT)),
+    "deflate": ("deflate", zlib.compress(TEXT)),
+    "deflate without its header": ("deflate", bare_deflate(TEXT)),
+}
 
 
 def read(encoding, raw, limit=100_000, step=7):
@@ -33,7 +33,7 @@ def read(encoding, raw, limit=100_000, step=7):
     return out
 
 
-@pytest.mark.parametrize(("encoding", "raw"), ENCODED)
+@pytest.mark.parametrize(("encoding", "raw"), ENCODED.values(), ids=ENCODED)
 @pytest.mark.parametrize("step", [1, 7, 100_000])
 def test_every_encoding_at_every_step(encoding, raw, step):
     assert read(encoding, raw, step=step) == TEXT
