@@ -36,7 +36,7 @@ _ACTIVE: ContextVar[SvcUsageCallbackHandler | None] = ContextVar("svc_usage", de
 register_configure_hook(_ACTIVE, inheritable=True)
 
 _MOST_RUNS = 10_000  # that are counted at one time
-# How a run ends when the caller wants no more of it, which is no error.
+# How a run ends when the caller stops reading, which is not an error.
 _LEFT = (GeneratorExit, asyncio.CancelledError, KeyboardInterrupt)
 
 
@@ -46,7 +46,7 @@ class ModelUsage:
 
     Attributes:
         calls: Calls that reached the service, however they ended.
-        cache_hits: Calls that LangChain's cache answered; they are no spend and no call.
+        cache_hits: Calls that LangChain's cache answered; they count neither as spend nor as calls.
         stopped: Calls whose stream the caller left early.
         input_tokens: Tokens in, as the service counted them.
         output_tokens: Tokens out, as the service counted them.

@@ -39,7 +39,7 @@ _HOST = re.compile(rf"(?=.{{1,254}}\Z)(?:{_PART}\.)*{_PART}\.?", re.ASCII)
 
 @dataclass(frozen=True)
 class Interface:
-    """One of the service's three HTTP interfaces: the words that set it up."""
+    """One of the service's three HTTP interfaces, with the parameters that configure it."""
 
     name: str
     url_word: str
@@ -197,7 +197,7 @@ def check_headers(headers: Mapping[str, str]) -> dict[str, str]:
         if known in _OWN_HEADERS:
             raise ValueError(f"default_headers must not hold {name!r}: it is set for each request")
         if not _HEADER_NAME.fullmatch(name):
-            raise ValueError(f"default_headers: {name!r} is no header name")
+            raise ValueError(f"default_headers: {name!r} is not a header name")
         if not value.isascii() or not value.replace("\t", " ").isprintable():
             raise ValueError(f"default_headers: the value of {name!r} cannot stand in a header")
         if known in {other.lower().replace("_", "-") for other in checked}:

@@ -37,7 +37,7 @@ class DicomImage:
         ct = DicomImage(Path("ct.dcm"), frame=12, window=(40, 400))
         patient = PatientContext(age=61, images=[ct])
 
-    Bytes of a DICOM file and `pydicom` datasets are taken as they are, too, and then mean
+    Bytes of a DICOM file and `pydicom` datasets are taken too, and then mean
     `DicomImage(it)`. It needs `pip install "langchain-svc[dicom]"`.
 
     In the words of DICOM PS3.15, Annex E: the picture keeps to the Basic Application Level
@@ -55,7 +55,7 @@ class DicomImage:
             file that may have text burned in, they say that the rest was looked at.
         burned_in: "refuse" refuses a file that says that text is burned into its pixels or that
             its person can be recognised, and one of a kind where that is common and that does not
-            say it is not so. "accept" takes it as it is.
+            say it is not so. "accept" takes it unchanged.
         longest_side: A larger picture is made as small as that; None keeps its size.
 
     Raises:
@@ -94,7 +94,7 @@ class DicomImage:
         """The picture as a PNG of 8 bits, which holds pixels and nothing else.
 
         Raises:
-            SvcRequestError: The file is no DICOM, is no picture (SEG, RTDOSE, RTIMAGE), has no
+            SvcRequestError: The file is not DICOM, is not a picture (SEG, RTDOSE, RTIMAGE), has no
                 pixels that can be decoded, is too large, shows one single shade, or may have text
                 burned in. The error never holds what is in the file.
             ImportError: The extra `dicom` is not installed.

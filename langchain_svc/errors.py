@@ -77,7 +77,7 @@ class SvcError(ModelError):
         self.waited = 0.0
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Subclasses take keyword arguments, which BaseException would not hand back.
+        # Subclasses take keyword arguments, which BaseException would not pass when unpickled.
         return _rebuild, (type(self), self.args, self.__dict__)
 
 

@@ -142,10 +142,10 @@ class ImageStore:
                 `DicomImage`, which says how to draw it; only its pixels are kept.
             label: A few words for people, on the contact sheet.
             keep_metadata: Keep what the file holds beside the picture: names, places, times,
-                comments, colour profiles. Left out otherwise; the pixels stay as they are.
+                comments, colour profiles. Left out otherwise; the pixels are not changed.
 
         Raises:
-            SvcRequestError: It is no image we take, or there is no room for it.
+            SvcRequestError: It is not an image that is taken, or there is no room for it.
             ImportError: It is DICOM, and the extra `dicom` is not installed.
         """
         try:
@@ -166,7 +166,7 @@ class ImageStore:
         """Put in what the service made.
 
         Raises:
-            ValueError: It is no image we take, or there is no room for it.
+            ValueError: It is not an image that is taken, or there is no room for it.
         """
         if url is not None:
             image = StoredImage("", url=check_address(url), label=label, generated=True)
@@ -178,7 +178,7 @@ class ImageStore:
         """Put in what came in a message, or find it, if the same image is here already.
 
         Raises:
-            ValueError: It is no image we take, or there is no room for it.
+            ValueError: It is not an image that is taken, or there is no room for it.
         """
         if url is not None:
             return self._put_once(StoredImage("", url=check_address(url), quoted=True), None)
@@ -288,7 +288,7 @@ class ImageStore:
         """What an image's bytes are, within this store's limits.
 
         Raises:
-            ImageError: They are no image, or one that is too large.
+            ImageError: They are not an image, or one that is too large.
         """
         if len(data) > self.max_image_bytes:
             raise ImageError(f"it has more than {self.max_image_bytes:,} bytes (max_image_bytes)")

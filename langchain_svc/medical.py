@@ -248,19 +248,19 @@ class SvcMedicalToolkit(MedicalSettings, ServiceToolkit):
     """Names of the tools to offer; all of them where it is None."""
 
     @classmethod
-    def from_env(cls, **words: Any) -> Self:
+    def from_env(cls, **settings: Any) -> Self:
         """A toolkit whose key and URL are in the environment, checked now.
 
         Args:
-            **words: Further settings.
+            **settings: Further settings.
 
         Raises:
             SvcRequestError: SVC_MEDICAL_API_KEY or SVC_MEDICAL_BASE_URL is missing.
         """
         try:
-            toolkit = cls(**words)
+            toolkit = cls(**settings)
         finally:
-            words.clear()  # a traceback may show variables, and these hold the key
+            settings.clear()  # a traceback may show variables, and these hold the key
         require_url(MEDICAL, toolkit.medical_base_url)
         key = toolkit.api_key
         require_key(MEDICAL, key if key is None or isinstance(key, str) else key.get_secret_value())

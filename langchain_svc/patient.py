@@ -45,7 +45,7 @@ _LARGEST = 1e15  # beyond it a number is a slip, and a float no longer counts in
 
 
 def _finite(value: Any) -> bool:
-    # True is no number, and a text is a mistake to be told of, not to be guessed at.
+    # True is not a number, and a text is a mistake to report, not to guess at.
     known = isinstance(value, (int, float)) and not isinstance(value, bool)
     return known and -_LARGEST < value < _LARGEST
 
@@ -359,11 +359,11 @@ class PatientContext(Demographics):
             partial: Take what can be had of an empty record, of one page of several, or of another
                 version of FHIR. Refused otherwise.
             problems: With "leave_out" an element that cannot be read, a value out of its bounds
-                and what is too many are left out with a reason, and are no error.
+                and what is too many are left out with a reason instead of raising.
             images: The record's images, which are not taken from the source.
 
         Raises:
-            SvcRequestError: It is no record of one patient, an element is not what FHIR R4
+            SvcRequestError: It is not the record of one patient, an element is not what FHIR R4
                 allows, a reading has no unit that can be converted, or a value is out of its
                 bounds. The error names the entry and the element, not the value.
             ImportError: The extra `fhir` is not installed.
@@ -407,7 +407,7 @@ class PatientContext(Demographics):
         )
         held = tuple(images)
         record, report = constructed(
-            lambda words: cls(**words, images=held),
+            lambda parameters: cls(**parameters, images=held),
             *read_patient(source, options),
             most=MOST_ENTRIES,
             lenient=lenient,

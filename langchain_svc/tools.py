@@ -82,7 +82,7 @@ class Arguments(BaseModel):
 class TranslateArguments(Arguments):
     """What `svc_translate` takes."""
 
-    text: PlainText = Field(description="The text to translate, as it is.")
+    text: PlainText = Field(description="The text to translate, unchanged.")
     target: Language = Field(
         description="The language to translate into, in its short form, e.g. es or pt-BR."
     )

@@ -1,4 +1,4 @@
-"""One turn of a chat: what is asked, in which words, and what becomes of the answer."""
+"""One turn of a chat: what is asked, how, and what becomes of the answer."""
 
 from __future__ import annotations
 

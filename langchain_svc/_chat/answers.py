@@ -180,7 +180,7 @@ class CallsExpected:
         yield from self._for_good(cut=cut, last=last)
 
     def _for_good(self, *, cut: bool, last: bool) -> Iterator[Part]:
-        """There is no call, and the model is not asked any more."""
+        """The answer has no call, and the model is not asked again."""
         if self._held:
             yield Part("".join(self._held))
         self.malformed = bool(self._bad)
@@ -292,7 +292,7 @@ class CallsExpected:
     def _arguments(self, text: str) -> Part:
         return Part(call=tool_call_chunk(args=text, index=self._count - 1))
 
-    # -- what becomes of those that are no calls --------------------------------------------------
+    # -- what becomes of those that are not calls -----------------------------------------------
 
     def _confirmed(self) -> bool:
         """Whether the model repeats, alone and as asked, the calls that it was asked about."""

@@ -69,7 +69,7 @@ def to_wire(
     Args:
         messages: The conversation.
         system_role: "user" folds system text into the user turns, since a system role is not
-            documented; "system" sends it as it is.
+            documented; "system" sends it unchanged.
         preamble: Instructions that stand after the leading system text.
         tool_format: How calls of tools are written.
         mark: What real results carry.

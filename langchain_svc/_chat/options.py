@@ -68,7 +68,7 @@ _OVERRIDES: dict[str, TypeAdapter[Any]] = {
 # Words that say what an answer is to be. They are read where they are used.
 _ANSWER_WORDS = ("tools", "tool_choice", "parallel_tool_calls", "response_format")
 _KNOWN = frozenset((*_OVERRIDES, *_ANSWER_WORDS))
-# LangChain's own words, which have done their work before a call reaches us.
+# LangChain's own parameters, which have done their work before a call reaches us.
 _LANGCHAIN_WORDS = frozenset({"stream", "strict"})
 
 
@@ -103,7 +103,7 @@ def checked(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def recorded(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What callbacks may be told of the words of a call.
+    """What callbacks may be told of the parameters of a call.
 
     They are told before the words are checked. So no header is among them, and no unknown word,
     which may be `api_key`.

@@ -1,7 +1,7 @@
 """What readers of answers yield: parts of a message.
 
 Each expectation reads the text of an answer as it comes, yields parts, and at the end says what is
-missing, in words for the model, so that the turn can ask once more. One expectation reads all the
+missing, in a text for the model, so that the turn can ask once more. One expectation reads all the
 tries of a turn. The same reading serves whole answers and streams, so both give the same.
 """
 

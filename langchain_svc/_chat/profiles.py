@@ -12,7 +12,7 @@ from .._wire import WINDOWS, ModelRecord
 
 DEFAULT_MODEL = "svc-turbo"
 
-# What changes where the images of messages are put into words.
+# What changes where the images of messages are described.
 IMAGES_DESCRIBED = ModelProfile(image_inputs=True, image_url_inputs=True, image_tool_message=True)
 
 

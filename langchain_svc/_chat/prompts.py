@@ -104,7 +104,7 @@ class Prompt:
         }
 
     def _tokens(self, usage: Mapping[str, int]) -> dict[str, Any]:
-        """The service's counts as they came, or an estimate of the total."""
+        """The service's own counts, or an estimate of the total."""
         names = {"prompt_tokens": "input_tokens", "completion_tokens": "output_tokens"}
         counts = {ours: usage[theirs] for theirs, ours in names.items() if theirs in usage}
         total = usage.get("total_tokens")

@@ -34,7 +34,7 @@ class StopCutter:
         return text[: len(text) - keep]
 
     def finish(self) -> str:
-        """What was held back and turned out to be no stop sequence."""
+        """What was held back and turned out not to be a stop sequence."""
         held, self._held = self._held, ""
         return held
 

@@ -126,7 +126,7 @@ def format_for(schema: Any, *, json_mode: bool = False) -> ResponseFormat:
         found = convert_to_json_schema(schema)
     except (ValueError, TypeError, KeyError) as error:
         raise SvcRequestError(
-            f"{shown(schema)} is no schema: pass a Pydantic class, a TypedDict, a JSON schema "
+            f"{shown(schema)} is not a schema: pass a Pydantic class, a TypedDict, a JSON schema "
             "with a title, or an OpenAI function"
         ) from error
     name = str(found.get("title") or "answer")

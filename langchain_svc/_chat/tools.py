@@ -46,7 +46,7 @@ class ToolList(list[dict[str, Any]]):
         )
 
     def with_object_arguments(self) -> ToolList:
-        """The same, where what is no object (a list, a number) is an argument of its own."""
+        """The same, where anything but an object (a list, a number) is an argument of its own."""
         for tool in self:
             schema = tool["function"].get("parameters") or {}
             if schema.get("type", "object") != "object":

@@ -167,17 +167,17 @@ class Turn:
 
     def _chunk(self, parts: list[Part]) -> ChatGenerationChunk:
         # All in one go: to set a field afterwards costs as much as half of a message.
-        words: dict[str, Any] = {}
+        fields: dict[str, Any] = {}
         if calls := _call_chunks(parts):
-            words["tool_call_chunks"] = calls
+            fields["tool_call_chunks"] = calls
         if beside := _beside(parts):
-            words["additional_kwargs"] = beside
+            fields["additional_kwargs"] = beside
         if not self._named:
             # Once only: LangChain joins the texts of metadata when it adds chunks up.
             self._named = True
-            words["response_metadata"] = self._names(self._reader.seen.model)
+            fields["response_metadata"] = self._names(self._reader.seen.model)
         content = "".join([part.content for part in parts])
-        return ChatGenerationChunk(message=AIMessageChunk(content=content, **words))
+        return ChatGenerationChunk(message=AIMessageChunk(content=content, **fields))
 
     def _last_chunk(
         self, reason: str | None, id_: str | None, created: int | None
@@ -269,7 +269,7 @@ class Turn:
         } | {name: value for name, value in known.items() if value}
 
     def _reason(self, said: str | None) -> str | None:
-        """Why the answer ended, in the words of a model that knows tools."""
+        """Why the answer ended, as a model that knows tools names it."""
         if self._expected.called:
             return "tool_calls"
         if is_cut(said):

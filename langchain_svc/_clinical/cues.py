@@ -130,7 +130,7 @@ _DOSE = _any(r"\d\s?(?:mg|mcg|µg|g|ml|units|iu|mmol)\b")
 
 
 def is_remark(before: str, after: str) -> bool:
-    """Whether a sentence ends with a text, and is no advice: "The chart lists heart failure."."""
+    """Whether a sentence ends with a text, and is not advice: "The chart lists heart failure."."""
     if not _ENDS.match(after) or _LED_IN.search(before) or _DOSE.search(before):
         return False
     return not GENERAL.search(before) and not ADVISED.search(before)

@@ -178,7 +178,7 @@ def _name_words(key: str) -> Words:
 
 
 def _quoted_as(value: float) -> set[float]:
-    """The numbers by which a value is quoted: as it is, rounded, and cut off."""
+    """The numbers by which a value is quoted: exact, rounded, and cut off."""
     shown = {float(value)}
     if value >= 10:  # noqa: PLR2004  # two digits are left
         shown |= {float(round(value)), float(math.floor(value))}
@@ -230,7 +230,7 @@ class Echo:
             self._rare.add(float(value))
 
     def _forget(self, sentence: str) -> None:
-        """What the model wrote itself is no news to it."""
+        """What the model wrote itself is not new to it."""
         tokens = _tokens(sentence)
         for at in range(len(tokens)):
             for words in self._parts(tokens, at):

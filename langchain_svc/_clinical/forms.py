@@ -1,6 +1,6 @@
 """A medical result in the forms that clinical systems take: FHIR R4 and CDS Hooks.
 
-Nothing of the service's words is shortened or sorted into codes by guess: a word that is no code
+Nothing that the service says is shortened or sorted into codes by guess: a word that is not a code
 goes as a text.
 """
 
@@ -92,7 +92,7 @@ def fhir_resource(result: ClinicalResult, subject: str | None) -> dict[str, Any]
     """The resource for a result, checked.
 
     Raises:
-        SvcRequestError: The result has no clinical form, or `subject` is no reference.
+        SvcRequestError: The result has no clinical form, or `subject` is not a reference.
         ImportError: The extra `fhir` is not installed.
     """
     title = _title(result)
@@ -127,7 +127,7 @@ def _risk(result: ClinicalResult, title: str) -> dict[str, Any]:
         code = result.risk_level.strip().lower()
         known = {"coding": [{"system": _RISKS, "code": code}]} if code in _RISK_CODES else {}
         prediction["qualitativeRisk"] = {**known, "text": result.risk_level}
-    if result.risk_score is not None:  # of no known scale, so it is no probability
+    if result.risk_score is not None:  # of no known scale, so not a probability
         prediction["rationale"] = f"Risk score of the service: {result.risk_score}"
     return {
         "resourceType": "RiskAssessment",

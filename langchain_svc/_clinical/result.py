@@ -91,7 +91,7 @@ class ClinicalResult:
 
     @property
     def raw(self) -> Any:
-        """The whole answer as it came, which may repeat patient data; None of a stored result."""
+        """The whole answer, unchanged, which may repeat patient data; None of a stored result."""
         return None if self._whole is None else self._whole.raw
 
     @property
@@ -137,7 +137,7 @@ class ClinicalResult:
             A JSON object, checked by `fhir.resources`.
 
         Raises:
-            SvcRequestError: It is the result of the status check, or `subject` is no reference.
+            SvcRequestError: It is the result of the status check, or `subject` is not a reference.
             ImportError: The extra `fhir` is not installed.
         """  # noqa: D205  # one sentence over two lines
         return fhir_resource(self, subject)

@@ -1,4 +1,4 @@
-"""A record out of the words that were read: what it does not take is an error, or left out."""
+"""A record from the values that were read: what it does not take is an error, or left out."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _T = TypeVar("_T")
 
 def constructed(
     make: Callable[[dict[str, Any]], _T],
-    words: dict[str, Any],
+    parameters: dict[str, Any],
     report: FhirReport,
     *,
     most: int,
@@ -25,8 +25,8 @@ def constructed(
     """The record, and the report of what is in it.
 
     Args:
-        make: Makes the record of its words.
-        words: What was read.
+        make: Makes the record from its parameters.
+        parameters: What was read.
         report: What was read from where.
         most: How many entries a field takes.
         lenient: Whether what the record does not take is left out.
@@ -36,13 +36,13 @@ def constructed(
     """
     while True:
         try:
-            return make(words), report
+            return make(parameters), report
         except ValidationError as error:  # noqa: PERF203  # each turn leaves one out
             first = error.errors(include_url=False, include_input=False)[0]
-            dropped = _without(first, words, report, most) if lenient else None
+            dropped = _without(first, parameters, report, most) if lenient else None
             if dropped is None:
                 raise SvcRequestError(_told(first, report, most)) from None
-            words, report = dropped
+            parameters, report = dropped
 
 
 def _reason(problem: Any, most: int) -> str:
@@ -68,14 +68,14 @@ def _listed(entries: Sequence[int | str], most: int = 10) -> str:
 
 
 def _without(
-    problem: Any, words: dict[str, Any], report: FhirReport, most: int
+    problem: Any, parameters: dict[str, Any], report: FhirReport, most: int
 ) -> tuple[dict[str, Any], FhirReport] | None:
     """Words and report without what a problem is about; None where it was not read from FHIR."""
     name, *inner = problem["loc"]
-    held = words.get(name)
+    held = parameters.get(name)
     if held is None:
         return None
-    kept = dict(words)
+    kept = dict(parameters)
     if isinstance(held, tuple):
         first = inner[0] if inner else most
         gone = range(first, first + 1 if inner else len(held))

@@ -161,8 +161,8 @@ def codes(
         molar_masses: Grams a mole by name of a laboratory result.
 
     Raises:
-        SvcRequestError: A code, a unit or a mass is none; or a unit is missing or for something
-            else than the result.
+        SvcRequestError: A code, a unit or a mass is not valid; or a unit is missing or measures
+            something else than the result.
     """
     named = {one.name: one for one, _ in (*_DEFAULT, *_COMMON)}
     coded = _by_code((*_DEFAULT, *_COMMON))
@@ -224,7 +224,7 @@ def _check_unit(name: str, unit: str, known: Field | None, substance: Substance)
         read_unit(unit)
     except UnknownUnitError:
         raise SvcRequestError(
-            f"units has {unit!r} for {name!r}, which is no UCUM unit that is read here; UCUM "
+            f"units has {unit!r} for {name!r}, which is not a UCUM unit that is read here; UCUM "
             "writes mg/dL, mmol/L, 10*3/uL, m[IU]/L, mL/min/{1.73_m2}, % or 1"
         ) from None
     try:

@@ -198,7 +198,7 @@ class Import:
             name: sorted(held.values(), key=lambda one: one.rank)
             for name, held in self.texts.items()
         }
-        words = {
+        parameters = {
             **self.person,
             **{name: tuple(one.text for one in held) for name, held in texts.items()},
             **readings.values,
@@ -214,7 +214,7 @@ class Import:
             dict(self.not_read),
             further_pages,
         )
-        return words, report
+        return parameters, report
 
 
 def _taken(texts: Mapping[str, Iterable[_Text]], *names: str) -> list[FhirTaken]:

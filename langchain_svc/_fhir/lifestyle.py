@@ -78,7 +78,7 @@ class Answer:
     order: int
     entry: int | str
     code: str
-    text: str  # empty where it is no risk factor, or no answer that is known
+    text: str  # empty where it is not a risk factor, or an unknown answer
 
     def left_out(self, reason: str) -> FhirLeftOut:
         """The line of the report that it was not taken."""
@@ -107,7 +107,7 @@ def risks_of(
             left_out.append(older.left_out("a newer one was taken"))
         last[one.code] = one
     left_out += [
-        one.left_out("it is no risk factor, or no answer that is known")
+        one.left_out("it is not a risk factor, or an unknown answer")
         for one in last.values()
         if not one.text
     ]

@@ -124,7 +124,7 @@ def _entries(held: Mapping[str, Any], url: str) -> Iterator[Mapping[str, Any]]:
         return
     entries = held.get("entry") or ()
     if not isinstance(entries, (list, tuple)):
-        raise SvcResponseError("The FHIR server sent a Bundle whose entry is no list")
+        raise SvcResponseError("The FHIR server sent a Bundle whose entry is not a list")
     for entry in entries:
         resource = entry.get("resource") if isinstance(entry, dict) else None
         if not isinstance(resource, dict):

@@ -44,10 +44,10 @@ def read_patient(given: Any, options: ImportOptions) -> tuple[dict[str, Any], Fh
     # The Patient goes first: with a death, the day of the record is another one.
     for resource in sorted(source.resources, key=lambda one: one.kind != "Patient"):
         importing.add(resource, _READERS)
-    words, report = importing.finish(further_pages=source.further_pages)
-    if not words and not options.partial:
+    parameters, report = importing.finish(further_pages=source.further_pages)
+    if not parameters and not options.partial:
         raise SvcRequestError(_empty(report))
-    return words, report
+    return parameters, report
 
 
 def _empty(report: FhirReport) -> str:

@@ -133,7 +133,7 @@ def _loaded(given: Any) -> Any:
 
 
 def _of_library(given: Any) -> Any:
-    """The JSON of another library's object; anything else as it is."""
+    """The JSON of another library's object; anything else unchanged."""
     module = type(given).__module__
     if module.startswith("fhirclient."):
         return given.as_json()

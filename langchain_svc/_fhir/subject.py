@@ -121,7 +121,7 @@ def _id_of(reference: str) -> str:
 def identifying(patient: Mapping[str, Any], resources: Iterable[Resource]) -> re.Pattern[str]:
     """Finds a patient's names, identifiers, numbers and addresses, and any date, in a text.
 
-    Names are found by their words, the others as they are. Names are those of the Patient and
+    Names are found word by word, the others as a whole. Names are those of the Patient and
     those that references to it display.
     """
     shown = {

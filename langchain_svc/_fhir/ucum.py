@@ -3,7 +3,7 @@
 Written here because no library does it on every Python of ours: ucumvert 0.2 (for 3.10) misreads
 mm[Hg], and 0.3 fails to load with the pint that 3.12 and later get; both take seconds to import.
 Parentheses and logarithmic units are not read; a unit that is not read is an error, not a guess.
-Equivalents are no moles, and notes in braces are kept: whoever converts must look at both.
+Equivalents are not moles, and notes in braces are kept: whoever converts must look at both.
 
 Rests on the Unified Code for Units of Measure, sections 2 (grammar) and 4 (tables).
 """

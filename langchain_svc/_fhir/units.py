@@ -82,7 +82,7 @@ def spelled(unit: str) -> str:
 
 
 def unit_of(quantity: Any) -> str:
-    """The UCUM unit of a Quantity: its code, or else the words of its unit.
+    """The UCUM unit of a Quantity: its code, or else the text of its unit.
 
     Raises:
         UnitError: It has none.
@@ -129,7 +129,7 @@ def converted(value: Decimal, unit: str, to: str, substance: Substance) -> int |
         )
     if substance.molar_mass is not None:
         source = source.by_mass(source.moles - target.moles, substance.molar_mass)
-    # % and mmol/mol have no dimension either, and are no multiples of each other.
+    # % and mmol/mol have no dimension either, and are not multiples of each other.
     if source.powers != target.powers or source.amounts != target.amounts:
         raise UnitError(f"its unit cannot be converted to {to}")
     return _rounded((float(value) * source.factor + source.offset - target.offset) / target.factor)
@@ -159,7 +159,7 @@ def _other_scale(value: float, source: Unit, target: Unit) -> float:
 # -- notes in braces ------------------------------------------------------------------------------
 
 # Notes that only name what is counted, or what something is divided by. Any other changes what
-# the number means: D-dimer in FEU is about twice that in DDU, a log is no number of copies.
+# the number means: D-dimer in FEU is about twice that in DDU, a log is not a number of copies.
 _NAMING = frozenset({
     "beat", "beats", "breath", "breaths", "cell", "cells", "copies", "copy", "count", "creat",
     "creatinine", "hb", "hgb", "inr", "ratio", "rbc", "score", "wbc", "#",

@@ -39,7 +39,7 @@ class AddressError(ValueError):
 
 
 def check_address(url: str) -> str:
-    """The address as it came.
+    """The address, unchanged.
 
     Raises:
         AddressError: It is none, or not one of a public host over http or https.

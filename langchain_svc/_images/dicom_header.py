@@ -32,7 +32,7 @@ _NEEDED = """
     BluePaletteColorLookupTableDescriptor BluePaletteColorLookupTableData
     SegmentedRedPaletteColorLookupTableData SegmentedGreenPaletteColorLookupTableData
     SegmentedBluePaletteColorLookupTableData
-""".split()  # noqa: SIM905  # a list of that length is no easier to read
+""".split()  # noqa: SIM905  # a list of that length reads worse
 
 
 def tags_of(names: Sequence[str]) -> list[int]:
@@ -119,7 +119,7 @@ def _inflated(data: bytes) -> bytes:
     return whole
 
 
-# -- what is no picture ----------------------------------------------------------------------------
+# -- what is not a picture -------------------------------------------------------------------------
 
 _NO_PICTURES = {
     "SEG": ("1.2.840.10008.5.1.4.1.1.66.", "a segmentation (SEG): its pixels are labels"),
@@ -129,7 +129,7 @@ _NO_PICTURES = {
 
 
 def check_kind(header: Dataset) -> None:
-    """Refuse what has pixels and is no picture to look at by itself.
+    """Refuse what has pixels but is not a picture to look at by itself.
 
     Raises:
         ImageError: It is such an object.
@@ -172,7 +172,7 @@ def doubt(header: Dataset) -> str:
 
 
 def _text(header: Dataset, name: str) -> str:
-    """A short text, without the check by pydicom, which logs a value that is no code."""
+    """A short text, without the check by pydicom, which logs a value that is not a code."""
     held = header.get_item(name) if name in header else None
     value: Any = None if held is None else held.value
     text = value.decode("ascii", "replace") if isinstance(value, bytes) else str(value or "")

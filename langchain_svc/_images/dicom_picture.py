@@ -147,7 +147,7 @@ def _checked(header: Dataset, wanted: int | None, max_pixels: int) -> int:
     if rows * columns > max_pixels:
         raise ImageError(f"it has {columns}x{rows} pixels, which is more than {max_pixels:,}")
     if min(rows, columns, count) < 1 or count > _MOST_FRAMES:
-        raise ImageError("its numbers of rows, columns and frames are no size of a picture")
+        raise ImageError("its numbers of rows, columns and frames are not the size of a picture")
     if wanted is not None and wanted > count:
         raise ImageError(f"it has {count} frames, counted from 1; there is no frame {wanted}")
     frame = wanted - 1 if wanted is not None else count // 2
@@ -198,7 +198,7 @@ def _palette_bits(header: Dataset) -> int:
 
 def _from_bits(values: Array, bits: int) -> Array:
     """Values of so many bits in 8."""
-    if bits <= 8:  # noqa: PLR2004  # as they are
+    if bits <= 8:  # noqa: PLR2004  # unchanged
         return values.astype(np.uint8)
     return (values.astype(np.uint32) >> (bits - 8)).astype(np.uint8)
 

@@ -60,7 +60,7 @@ class ImageAnalysis:
     Attributes:
         text: A text that a model can use.
         parts: What is known by name.
-        raw: The whole body, as it came.
+        raw: The whole body, unchanged.
     """
 
     text: str
@@ -83,7 +83,7 @@ def read_generated(body: bytes) -> GeneratedImages:
     """The images of a generation's answer.
 
     Raises:
-        UnreadableError: There is no image in the body, or it tells of a failure.
+        UnreadableError: The body holds no image, or reports a failure.
     """
     try:
         read_image_header(body, _ANY_SIZE)

@@ -21,7 +21,7 @@ FORMATS = "PNG, JPEG, GIF or WebP"
 
 
 class ImageError(ValueError):
-    """Bytes or a text that are no image we take; its text says why, without any of them."""
+    """Bytes or a text that are not an image we take; its text says why, without any of them."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def read_image_header(data: bytes, max_pixels: int) -> ImageHeader:
     """
     kind = kind_of(data)
     if kind is None:
-        raise ImageError(f"it is no image in a known format ({FORMATS})")
+        raise ImageError(f"it is not an image in a known format ({FORMATS})")
     try:
         width, height = _SIZES[kind](data)
     except (IndexError, ValueError):
@@ -142,7 +142,7 @@ def decode_base64(text: str, max_bytes: int) -> bytes:
     Both alphabets are taken, and padding may be missing.
 
     Raises:
-        ImageError: It is no base64, or more than `max_bytes`.
+        ImageError: It is not base64, or more than `max_bytes`.
     """
     payload = text
     if text[:5].lower() == "data:":
@@ -156,7 +156,7 @@ def decode_base64(text: str, max_bytes: int) -> bytes:
     try:
         data = base64.b64decode(payload + "=" * (-len(payload) % 4), validate=True)
     except (binascii.Error, ValueError):
-        raise ImageError("it is no valid base64") from None
+        raise ImageError("it is not valid base64") from None
     if len(data) > max_bytes:
         raise ImageError(f"it has more than {max_bytes:,} bytes")
     return data

@@ -7,7 +7,7 @@ wrap whatever is put into them, at whatever moment; a child run's manager takes 
 them.
 
 What a caller asked to be streamed to himself (`astream_events`, the stream modes of LangGraph)
-travels as a callback too, but is his answer, and is left as it is.
+travels as a callback too, but is the caller's answer, and is left unchanged.
 """
 
 from __future__ import annotations

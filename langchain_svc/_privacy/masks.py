@@ -156,7 +156,7 @@ def masked(value: Any, depth: int = 0) -> Any:
 
 
 def call_words(params: Any) -> Any:
-    """The words of a call: its settings as they are, and the rest masked."""
+    """The parameters of a call: its settings unchanged, and the rest masked."""
     if not isinstance(params, Mapping):
         return masked(params)
     kept = {
@@ -176,7 +176,7 @@ def _mapping(value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
 
 
 def _word(name: str, value: Any) -> Any:
-    """A word as it is where it is of those known under this name, or was offered."""
+    """A value, unmasked where it is one of those known under this name, or was offered."""
     known = _WORDS.get(name, _OFFERED)
     return value if isinstance(value, str) and value in known else masked(value)
 

@@ -80,7 +80,7 @@ def _parsed(url: str) -> tuple[httpx.URL, str]:
 
 def _timeouts(step: Open) -> dict[str, Any]:
     patience = step.patience
-    # Waiting for a place in the pool is no fault of the service: only the deadline bounds it.
+    # Waiting for a place in the pool is not the service's fault: only the deadline bounds it.
     until = patience.until - time.monotonic()
     pool = None if until == float("inf") else max(0.0, until)
     return {"connect": patience, "read": patience, "write": patience, "pool": pool}

@@ -43,7 +43,7 @@ class Found:
 
 
 def read_object(found: Mapping[str, Any]) -> Found | None:
-    """What the object says, or None for one that is no part of an answer."""
+    """What the object says; None if it is not part of an answer."""
     if _carries_error(found):
         return Found(error=found.get("error") or found)
     if isinstance(found.get("choices"), list):

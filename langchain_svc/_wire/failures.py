@@ -138,7 +138,7 @@ def read_safely(
 def safe_label(
     value: Any, *, secrets: Iterable[str] = (), private: Iterable[str] = ()
 ) -> str | None:
-    """A short machine word of the server's, or None for anything else and for what was sent."""
+    """A short identifier from the server; None for anything else and for what was sent."""
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value)
     if not isinstance(value, str) or not _LABEL.fullmatch(value):
@@ -149,7 +149,7 @@ def safe_label(
 
 
 def own_label(value: str | None, secrets: Iterable[str]) -> str | None:
-    """A short machine word of the server's, such as the id of a request; None for a key."""
+    """A short identifier from the server, such as the id of a request; None for a key."""
     if value is None or not _LABEL.fullmatch(value):
         return None
     return value if without_secrets(value, secrets) == value else None

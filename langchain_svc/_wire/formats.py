@@ -23,7 +23,7 @@ from pydantic_core import from_json
 
 from .chunks import Found, read_object
 
-_BROKEN_UTF8 = "a character of the stream was cut in half or is no UTF-8"
+_BROKEN_UTF8 = "a character of the stream was cut in half or is not UTF-8"
 _BROKEN_JSON = "a piece of the stream is malformed JSON"
 _UNKNOWN_SHAPE = "the answer is JSON of an unknown shape"
 _HALF_EVENT = "the stream ended inside an event"
@@ -207,7 +207,7 @@ class Events:
             texts.append(text)
 
     def _unplaced(self, data: bytes) -> str | None:
-        """Data that is no chunk: text of a plain stream, or damage in a stream of chunks."""
+        """Data that is not a chunk: text of a plain stream, or damage in a stream of chunks."""
         if self._seen.owes_end or b'"choices"' in data:
             self._seen.fault = _BROKEN_JSON
             return None
@@ -320,7 +320,7 @@ def is_answer(value: Any, *, sure: bool) -> bool:
 
 
 def begins_answer(data: bytes) -> bool:
-    """Whether broken JSON is surely the beginning of an answer, and no text of a model."""
+    """Whether broken JSON is surely the beginning of an answer, and not a text of the model."""
     return bool(_BEGINS_ANSWER.search(data))
 
 
@@ -351,7 +351,7 @@ def _find(data: bytes) -> Found | None:
 
 
 def _is_filled_object(data: bytes) -> bool:
-    """Whether data is a JSON object with something in it: no text that begins a plain stream."""
+    """Whether data is a JSON object with something in it, which does not begin a plain stream."""
     try:
         value = load(data)
     except ValueError:

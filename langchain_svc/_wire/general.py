@@ -47,7 +47,7 @@ class GeneralModel:
         provider: Who makes it.
         capabilities: What the service says it can do: chat, vision, code, analysis.
         max_tokens: The most tokens that it takes.
-        raw: The whole record, as it came.
+        raw: The whole record, unchanged.
     """
 
     id: str
@@ -104,7 +104,7 @@ def read_models(body: bytes) -> list[GeneralModel]:
     """The models of a listing: under `models` or `data`, or a bare list.
 
     Raises:
-        UnreadableError: There is no list of models in the body.
+        UnreadableError: The body holds no list of models.
     """
     return [
         GeneralModel(
@@ -138,7 +138,7 @@ class Translation:
     Attributes:
         text: The translated text.
         source: The source language that the service names, if it names one.
-        raw: The whole body, as it came.
+        raw: The whole body, unchanged.
     """
 
     text: str

@@ -1,7 +1,8 @@
 """The medical interface (medical-api.md): its requests and its answers.
 
 The fields of three of its answers are "not shown". `read_answer` takes every plausible shape, puts
-what it found into a text, word by word, and keeps the whole; docs/medical.md lists the shapes.
+what it found into a text in the service's wording, and keeps the whole; docs/medical.md lists the
+shapes.
 """
 
 from __future__ import annotations
@@ -294,7 +295,7 @@ def _items(value: Any) -> list[str]:
 
 
 def inline(value: Any, depth: int = 0) -> str:
-    """A value as a text, its words as they came; "" for what holds nothing or lies too deep."""
+    """A value as a text in the service's wording; "" for what holds nothing or lies too deep."""
     if isinstance(value, str):
         return _BLOB.sub("[data]", _UNPRINTABLE.sub(" ", value)).strip()
     if isinstance(value, bool):

@@ -77,8 +77,8 @@ class StreamDecoder:
             news = _BLANK_LINE.search(data) if self._size > _LONG_HEAD else b"\n" in data
             if not news and self._size < self._look_at:
                 return []
-            return self._mend(self._begin(final=False))
-        return self._mend(self._decoder.feed(data))
+            return self._join(self._begin(final=False))
+        return self._join(self._decoder.feed(data))
 
     def finish(self) -> list[str]:
         """The last texts, once the body has ended; then `seen.fault` tells a broken end."""
@@ -89,12 +89,12 @@ class StreamDecoder:
             texts += self._begin(final=True)
         if self._decoder is not None and not self.seen.ended and not self.seen.fault:
             texts += self._decoder.finish()
-        texts = self._mend(texts, final=True)
+        texts = self._join(texts, final=True)
         if self.seen.owes_end and self._strict_end and not (self.complete or self.seen.fault):
             self.seen.fault = "the stream ended with neither an end mark nor a finish_reason"
         return texts
 
-    def _mend(self, texts: list[str], *, final: bool = False) -> list[str]:
+    def _join(self, texts: list[str], *, final: bool = False) -> list[str]:
         if not self._halves:
             self._halves = any(not t.isascii() and _has_half(t) for t in texts)
         if self._halves:
@@ -111,7 +111,7 @@ class StreamDecoder:
             return []
         body = head.removeprefix(_BOM)
         if final and not body.strip():
-            return []  # white space keeps a connection alive; it is no text
+            return []  # white space keeps a connection alive, and is not text
         kind = _recognise(body, self._label, final=final)
         if kind is None:
             # Looking again at every byte of a long first line, or at every line of a long event,
@@ -160,7 +160,7 @@ def _recognise(head: bytes, label: str, *, final: bool) -> str | None:
     if body.startswith(_FIELDS):
         return _recognise_events(body, label, final=final)
     if any(field.startswith(body) for field in _FIELDS):
-        # Cut this short, an event is no text where events were announced.
+        # Where events were announced, a part of a field's name is a cut event and not text.
         return ("events" if label == "events" else "text") if final else None
     if label == "objects" and body[:1] == b'"':
         return "objects"

@@ -49,8 +49,8 @@ class ModelRecord:
         id: The model id, for `ChatSvc(model=...)`.
         capabilities: What the service says the model can do.
         context_window: Its size in tokens.
-        pricing: The pricing information, as it came.
-        raw: The whole record, as it came.
+        pricing: The pricing information, unchanged.
+        raw: The whole record, unchanged.
     """
 
     id: str
@@ -61,7 +61,7 @@ class ModelRecord:
 
 
 class UnreadableError(ValueError):
-    """A body that is no answer; its text says what is missing, without any of the body.
+    """A body that cannot be read as an answer; its text says why, without any of the body.
 
     Attributes:
         said: The error object that the body carried instead, if there was one.
@@ -153,7 +153,7 @@ def read_models(body: bytes) -> list[ModelRecord]:
     """The models of a listing: under `data` or `models`, or a bare list.
 
     Raises:
-        UnreadableError: There is no list of models in the body.
+        UnreadableError: The body holds no list of models.
     """
     found: Any = _load(body)
     if isinstance(found, dict):

@@ -20,6 +20,7 @@ from langchain_svc import (
     ImageStore,
     SvcAnalyzeImage,
     SvcBadRequestError,
+    SvcOutputError,
     SvcRequestError,
     SvcResponseError,
     SvcServerError,
@@ -238,9 +239,9 @@ REFUSED = {
     "loopback": ({"type": "image", "url": "http://127.0.0.1/a.png"}, "public host"),
     "link-local": ({"type": "image", "url": "http://169.254.169.254/a"}, "public host"),
     "a user in it": ({"type": "image", "url": "https://a:b@example.com/a.png"}, "user name"),
-    "no image": (image(base64.b64encode(SECRET.encode()).decode()), "no image in a known format"),
-    "no base64": (image(SECRET), "no valid base64"),
-    "a path as base64": (image("/etc/passwd"), "no image in a known format"),
+    "no image": (image(base64.b64encode(SECRET.encode()).decode()), "not an image in a known format"),
+    "no base64": (image(SECRET), "not valid base64"),
+    "a path as base64": (image("/etc/passwd"), "not an image in a known format"),
     "a data uri of text": ({"type": "image", "url": "data:text/plain," + SECRET}, "without ;base64"),
     "the id of a file": ({"type": "image", "file_id": SECRET}, "holds no image that can be passed on"),
     "an anthropic file": ({"type": "image", "source": {"type": "file", "file_id": SECRET}}, "holds no image"),
@@ -347,10 +348,14 @@ async def test_one_deadline_for_everything(sandbox, seeing, way):
 
 def test_a_reask_does_not_begin_the_deadline_again(sandbox, chat):
     refusal = {"choices": [{"message": {"content": "I will not."}, "finish_reason": "stop"}]}
-    sandbox.faults = [Fault(delay=0.4, body=refusal)]
     asking = chat.with_structured_output({"title": "T", "type": "object"})
-    with pytest.raises(SvcTimeoutError, match=r"deadline of 0\.6 s"):
-        asking.invoke("Hello", deadline=0.6, max_retries=0)
+    sandbox.faults = [Fault(body=refusal)]
+    with pytest.raises(SvcOutputError):
+        asking.invoke("Hello")  # which imports all that the next call needs
+    sandbox.clear()
+    sandbox.faults = [Fault(delay=0.8, body=refusal)]
+    with pytest.raises(SvcTimeoutError, match=r"deadline of 1\.2 s"):
+        asking.invoke("Hello", deadline=1.2, max_retries=0)
     assert len(sandbox.requests) == 2
 
 

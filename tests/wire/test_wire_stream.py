@@ -214,7 +214,7 @@ DAMAGED = {
     "no success": (b'{"success": false, "message": "boom"}', "", "an error"),
     "error alone": (b'{"error": {"message": "boom"}}', "", "an error"),
     "half a letter": ("Hié".encode()[:-1], "Hi", "cut in half"),
-    "no utf-8": (b"Hi\xff there", "Hi", "no UTF-8"),
+    "no utf-8": (b"Hi\xff there", "Hi", "not UTF-8"),
     "unknown json": (b'{"object": "x"}', "", "unknown shape"),
     "an unknown object in an event": (
         b'data: {"foo": {"bar": "Hi"}}\n\ndata: [DONE]\n\n',
