@@ -268,15 +268,20 @@ def test_one_analysis_in_many_shapes(task, body, text):
     assert message.artifact["raw"] == body
 
 
-def test_deep_bodies_end():
-    deep = {"data": "x"}
-    for _ in range(60):
-        deep = {"data": deep, "result": deep}
-    message = call(answering(svc.SvcGenerateImage, deep), prompt="x")
+def test_bodies_are_read_to_a_depth_and_told_to_a_length():
+    found = {"url": "https://example.com"}
+    for _ in range(8):
+        found = {"data": found}
+    message = call(answering(svc.SvcGenerateImage, found), prompt="x")
     assert message.status == "error"
-    assert len(message.content) < 1_000
-    message = call(answering(svc.SvcAnalyzeImage, {"a": "x" * 90_000, "data": deep}), image=B64, task="detect")  # fmt: skip
-    assert len(message.content) < 5_000
+    assert message.artifact is None
+    assert (
+        call(answering(svc.SvcGenerateImage, found["data"]["data"]), prompt="x").status == "success"
+    )
+    deep = {"a": {"b": {"c": {"d": {"e": {"f": 1}}}}}}
+    assert call(answering(svc.SvcAnalyzeImage, deep), image=B64, task="detect").content.endswith("...")  # fmt: skip
+    long = call(answering(svc.SvcAnalyzeImage, {"a": "x" * 9_000}), image=B64, task="detect")
+    assert len(long.content) == 4_000
 
 
 # -- failures --------------------------------------------------------------------------------------
