@@ -10,7 +10,7 @@ import pytest
 from langchain_core.language_models import BaseChatModel
 
 import langchain_svc
-from langchain_svc import ChatSvc, SvcRequestError
+from langchain_svc import ChatSvc, SvcRequestError, config
 from langchain_svc._fhir import fields
 
 ROOT = Path(__file__).parents[1]
@@ -132,11 +132,15 @@ def test_the_environment_table_names_what_is_read():
     for row in rows(section("Environment")):
         for name in re.findall(r"`(\w+)`", row[0]):
             assert name in source or name.endswith("_PROXY"), name
+    own = {value for name, value in vars(config).items() if name.startswith("ENV_")}
+    missing = own - set(re.findall(r"`(\w+)`", section("Environment")))
+    assert not missing, f"README.md, Environment, does not name {sorted(missing)}"
 
 
 def test_every_public_name_is_written_about():
     words = set(re.findall(r"\w+", "".join(page.read_text("utf-8") for page in PAGES)))
-    assert set(langchain_svc.__all__) - {"__version__"} <= words
+    missing = set(langchain_svc.__all__) - {"__version__"} - words
+    assert not missing, f"neither the README nor a page in docs/ names {sorted(missing)}"
 
 
 def test_every_module_of_the_assumptions_exists():

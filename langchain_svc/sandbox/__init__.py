@@ -7,7 +7,20 @@ cannot hide in both::
         ...  # s.v1, s.general and s.medical are keyword arguments for the client classes
 """
 
-from langchain_svc.sandbox._extras import require_extras
+from importlib.util import find_spec
+
+
+def require_extras() -> None:
+    """Raise ImportError naming the extra when a library of the sandbox is not installed."""
+    missing = [
+        name for module, name in (("h11", "h11"), ("PIL", "pillow")) if not find_spec(module)
+    ]
+    if missing:
+        raise ImportError(
+            f"The sandbox needs {', '.join(missing)}, which is not installed. "
+            'Run: pip install "langchain-svc[sandbox]"'
+        )
+
 
 require_extras()
 

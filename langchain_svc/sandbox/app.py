@@ -5,19 +5,20 @@ import logging
 import math
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
-from langchain_svc.sandbox.connection import Connection, Head
-from langchain_svc.sandbox.delivery import deliver, misbehave
-from langchain_svc.sandbox.errors import Problem
+from langchain_svc.sandbox.connection import Connection
 from langchain_svc.sandbox.faults import Fault, FaultBook, fault_from_json
-from langchain_svc.sandbox.log import Entry, Log, masked
-from langchain_svc.sandbox.response import NO_FAULT, response
+from langchain_svc.sandbox.log import Entry, Log
+from langchain_svc.sandbox.response import NO_FAULT, Ending, Response, response
 from langchain_svc.sandbox.scripted import Script
 from langchain_svc.sandbox.service import Answered, Service
-from langchain_svc.sandbox.wire import Call
+from langchain_svc.sandbox.wire import Problem, Request
 
 _logger = logging.getLogger("langchain_svc.sandbox")
+# What was sent must reach the client before a reset: a RST may overtake it on its way up.
+_BEFORE_RESET = 0.02
 
 
 class App:
@@ -40,71 +41,62 @@ class App:
         self._pace = pace
         self._clock = clock
 
-    async def __call__(self, head: Head, connection: Connection) -> None:
-        """Answer one HTTP request."""
-        entry = Entry(
-            method=head.method,
-            path=head.path,
-            query=head.query,
-            headers=masked(head.headers),
-            at=self._clock(),
-            client_port=head.client_port,
-        )
-        self._log.add(entry)
+    async def __call__(self, request: Request, connection: Connection) -> None:
+        """Answer one HTTP request, whose body is yet to come."""
+        entry = self._log.add(request, at=self._clock())
         body = await connection.body()
         if body is None:
-            entry.disconnected = True
+            entry.update(disconnected=True)
             return
-        entry.body = body.data
-        call = Call(entry.method, entry.path, head.headers, entry.body)
+        entry.update(body=body)
+        request = replace(request, body=body)
         try:
-            await self._respond(call, entry, connection, too_large=body.too_large)
+            entry.update(disconnected=await self._respond(request, entry, connection))
         except Exception as bug:  # noqa: BLE001 - whatever it is, the test must see a 500
-            await self._confess(bug, call, entry, connection)
+            await self._report(bug, request, entry, connection)
 
-    async def _respond(
-        self, call: Call, entry: Entry, connection: Connection, *, too_large: bool
-    ) -> None:
+    async def _respond(self, request: Request, entry: Entry, connection: Connection) -> bool:
+        """Answer; return whether the client left before it was over."""
         fault, pace = NO_FAULT, 0.0
         try:
-            fault, pace = self._fault(call), self._pace_of(call)
+            fault, pace = self._fault(request), self._pace_of(request)
         except Problem as problem:
-            answered = self._service.refuse(call, problem)
+            answered = self._service.refuse(request, problem)
         else:
             if fault.hang or fault.raw is not None or fault.reset == "before":
-                entry.disconnected = await misbehave(fault, connection)
-                return
-            answered = await self._answer(call, entry, fault, too_large=too_large)
-        entry.unknown_fields = answered.unknown_fields
+                return await _misbehave(fault, connection)
+            answered = await self._answer(request, entry, fault, connection)
+        entry.update(unknown_fields=answered.unknown_fields)
         if await connection.wait(fault.delay):
-            entry.disconnected = True
-            return
-        entry.status = answered.reply.status
+            return True
+        entry.update(status=answered.reply.status)
         sent = response(answered.reply, fault)
-        entry.disconnected = await deliver(sent, connection, pace=pace, heartbeats=fault.heartbeats)
+        return await _deliver(sent, connection, pace=pace, heartbeats=fault.heartbeats)
 
-    async def _answer(self, call: Call, entry: Entry, fault: Fault, *, too_large: bool) -> Answered:
+    async def _answer(
+        self, request: Request, entry: Entry, fault: Fault, connection: Connection
+    ) -> Answered:
         if fault.status is not None:
-            return self._service.refuse(call, Problem(fault.status))
-        if too_large:
-            return self._service.refuse(call, Problem(413, "The body is larger than 32 MB."))
-        scripted = partial(self._script.text, entry.snapshot())
-        if not self._service.is_slow(call):
-            return self._service.answer(call, scripted)
+            return self._service.refuse(request, Problem(fault.status))
+        if connection.too_large:
+            return self._service.refuse(request, Problem(413, "The body is larger than 32 MB."))
+        scripted = partial(self._script.text, entry.received)
+        if not self._service.is_slow(request):
+            return self._service.answer(request, scripted)
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(None, self._service.answer, call, scripted)
+        return await loop.run_in_executor(None, self._service.answer, request, scripted)
 
-    def _fault(self, call: Call) -> Fault:
-        wanted = call.headers.get("x-sandbox-fault")
+    def _fault(self, request: Request) -> Fault:
+        wanted = request.headers.get("x-sandbox-fault")
         if wanted is None:
-            return self._faults.pick(call.path) or self._script.fault(call.path) or NO_FAULT
+            return self._faults.pick(request.path) or self._script.fault(request.path) or NO_FAULT
         try:
             return fault_from_json(wanted)
-        except (ValueError, TypeError) as wrong:
+        except ValueError as wrong:
             raise Problem(400, str(wrong)) from None
 
-    def _pace_of(self, call: Call) -> float:
-        wanted = call.headers.get("x-sandbox-pace")
+    def _pace_of(self, request: Request) -> float:
+        wanted = request.headers.get("x-sandbox-pace")
         if wanted is None:
             return self._pace
         try:
@@ -115,15 +107,65 @@ class App:
             raise Problem(400, "X-Sandbox-Pace: expected seconds, 0 or more.")
         return pace
 
-    async def _confess(
-        self, bug: Exception, call: Call, entry: Entry, connection: Connection
+    async def _report(
+        self, bug: Exception, request: Request, entry: Entry, connection: Connection
     ) -> None:
         # Frames show code, never values; the exception's own text might hold patient data.
         frames = "".join(traceback.format_tb(bug.__traceback__))
         _logger.error("A bug in the sandbox: %s\n%s", type(bug).__name__, frames)
-        if entry.status is not None:
+        if entry.received.status is not None:
             connection.close()  # the answer had begun: it cannot become a 500 any more
             return
-        entry.status = 500
-        reply = self._service.refuse(call, Problem(500)).reply
-        await deliver(response(reply), connection, pace=0, heartbeats=None)
+        entry.update(status=500)
+        reply = self._service.refuse(request, Problem(500)).reply
+        await _deliver(response(reply), connection)
+
+
+# -- sending: each of these returns whether the client left before it was over --------------------
+
+
+async def _misbehave(fault: Fault, connection: Connection) -> bool:
+    """Do what leaves no HTTP answer at all."""
+    if await connection.wait(fault.delay):
+        return True
+    if fault.hang:
+        return await connection.wait(None)
+    if fault.raw is not None:
+        connection.write(fault.raw)
+        connection.close()
+    else:
+        connection.reset()
+    await connection.wait(None)
+    return False
+
+
+async def _deliver(
+    sent: Response, connection: Connection, *, pace: float = 0.0, heartbeats: float | None = None
+) -> bool:
+    """Send a response, each chunk flushed on its own."""
+    if await connection.wait(0):
+        return True
+    connection.begin(sent.status, sent.headers.items())
+    between = 0.0  # the first chunk comes at once
+    for chunk in sent.chunks:
+        if await connection.wait(between):
+            return True
+        await connection.send(chunk)
+        between = pace if sent.paced else 0.0
+    if await connection.wait(0):
+        return True
+    if sent.ending is Ending.COMPLETE:
+        connection.end()
+        return False
+    if sent.ending is Ending.STALL:
+        while not await connection.wait(heartbeats):
+            await connection.send(sent.heartbeat)
+        return True
+    if await connection.wait(_BEFORE_RESET):
+        return True
+    if sent.ending is Ending.RESET:
+        connection.reset()
+    else:
+        connection.close()
+    await connection.wait(None)
+    return False

@@ -6,42 +6,21 @@ import asyncio
 import socket
 import struct
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
 from http import HTTPStatus
 from urllib.parse import unquote
 
 import h11
 
-MOST_BYTES = 32 * 1024 * 1024  # of a body that is kept
+from langchain_svc.sandbox.wire import Request
+
+_MOST_BYTES = 32 * 1024 * 1024  # of a body that is kept
 _KEEP_ALIVE = 75  # seconds; common for hosted services
 _REASONS = {status.value: status.phrase for status in HTTPStatus}
 # l_onoff, l_linger: closing sends RST and drops what was not sent.
 _LINGER_ZERO = struct.pack("ii", 1, 0)
 
 
-@dataclass(frozen=True)
-class Head:
-    """A request without its body; header names are lower case."""
-
-    method: str
-    path: str
-    query: str
-    headers: dict[str, str]
-    client_port: int
-
-
-@dataclass(frozen=True)
-class Body:
-    """The body of a request; what is `too_large` was read to its end and dropped.
-
-    A client that is still sending could not see an answer that comes before.
-    """
-
-    data: bytes
-    too_large: bool
-
-
-Serve = Callable[[Head, "Connection"], Awaitable[None]]
+Serve = Callable[[Request, "Connection"], Awaitable[None]]
 
 
 class Connection(asyncio.Protocol):
@@ -98,7 +77,7 @@ class Connection(asyncio.Protocol):
     def _expect(self) -> None:
         self._chunks: list[bytes] = []
         self._size = 0
-        self._body: asyncio.Future[Body | None] = self._loop.create_future()
+        self._body: asyncio.Future[bytes | None] = self._loop.create_future()
         self._idle = self._loop.call_later(_KEEP_ALIVE, self._transport.close)
 
     def _read(self) -> None:
@@ -113,7 +92,7 @@ class Connection(asyncio.Protocol):
             elif isinstance(event, h11.Data):
                 self._take(bytes(event.data))
             elif isinstance(event, h11.EndOfMessage):
-                self._received(Body(b"".join(self._chunks), self._size > MOST_BYTES))
+                self._received(b"".join(self._chunks))
             else:  # nothing more before more data, or before this request is answered
                 if self._http.they_are_waiting_for_100_continue:
                     self._write(h11.InformationalResponse(status_code=100, headers=[]))
@@ -129,23 +108,23 @@ class Connection(asyncio.Protocol):
             headers[name] = f"{headers[name]}, {value}" if name in headers else value
         peer = self._transport.get_extra_info("peername")
         method = event.method.decode("latin-1")
-        head = Head(method, unquote(path), query, headers, peer[1] if peer else 0)
+        request = Request(method, unquote(path), query, headers, peer[1] if peer else 0)
         self._bodiless = method == "HEAD"
-        self._task = self._loop.create_task(self._answer(head))
+        self._task = self._loop.create_task(self._answer(request))
 
     def _take(self, data: bytes) -> None:
         self._size += len(data)
-        if self._size <= MOST_BYTES:
-            self._chunks.append(data)
-        else:
+        if self.too_large:
             self._chunks.clear()
+        else:
+            self._chunks.append(data)
 
-    def _received(self, body: Body | None) -> None:
+    def _received(self, body: bytes | None) -> None:
         if not self._body.done():
             self._body.set_result(body)
 
-    async def _answer(self, head: Head) -> None:
-        await self._serve(head, self)
+    async def _answer(self, request: Request) -> None:
+        await self._serve(request, self)
         if self._gone.is_set():
             return
         if self._http.our_state is h11.DONE and self._http.their_state is h11.DONE:
@@ -157,7 +136,7 @@ class Connection(asyncio.Protocol):
 
     def _refuse(self) -> None:
         if self._http.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
-            text = b"This is no HTTP request."
+            text = b"This is not an HTTP request."
             length = [("content-length", str(len(text))), ("connection", "close")]
             self._write(h11.Response(status_code=400, headers=length, reason=b"Bad Request"))
             self._write(h11.Data(data=text))
@@ -169,9 +148,17 @@ class Connection(asyncio.Protocol):
 
     # -- for whoever serves a request -------------------------------------------------------------
 
-    async def body(self) -> Body | None:
+    async def body(self) -> bytes | None:
         """The body of the request; None when the client left before its end."""
         return await self._body
+
+    @property
+    def too_large(self) -> bool:
+        """Whether the body was read to its end and dropped.
+
+        A client that is still sending could not see an answer that comes before.
+        """
+        return self._size > _MOST_BYTES
 
     def begin(self, status: int, headers: Iterable[tuple[str, str]]) -> None:
         """Send the head of an answer; without a content-length its body is chunked."""

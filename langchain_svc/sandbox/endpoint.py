@@ -5,56 +5,62 @@ import binascii
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from hashlib import sha256
+from typing import Any, Literal
 
 from langchain_svc.sandbox import answers
 from langchain_svc.sandbox.answers import Answer
 from langchain_svc.sandbox.catalogue import MODELS, Model
-from langchain_svc.sandbox.errors import Problem
-from langchain_svc.sandbox.schema import Field
-from langchain_svc.sandbox.wire import Reply, encode
+from langchain_svc.sandbox.wire import Body, Problem, Reply
 
-SIZES = ("1024x1024", "1792x1024", "1024x1792")
-QUALITIES = ("standard", "hd")
-
-
+Size = Literal["1024x1024", "1792x1024", "1024x1792"]
+Quality = Literal["standard", "hd"]
 Messages = Sequence[Mapping[str, str]]
 
 
 @dataclass(frozen=True)
-class Ask:
-    """One admitted request: its checked body, and what the sandbox knows around it."""
+class Settings:
+    """What a sandbox was asked to be."""
 
-    body: dict[str, object]
-    serial: int
-    now: float
-    seed: int
-    strict: bool
-    stream_format: str
+    plan: str
+    api_key: str
+    medical_api_key: str
+    stream_format: str | None
     stream_usage: bool
+    strict: bool
+    reset_format: str
+    seed: int
+    clock: Callable[[], float]
+
+
+@dataclass(frozen=True)
+class Ask:
+    """What the sandbox knows around an admitted request.
+
+    The `id` is the same for the same requests in the same order, and unique within a sandbox.
+    `scripted` gives the text that a test has written for a chat, or None.
+    """
+
+    id: str
+    now: float
+    settings: Settings
+    stream_format: str
     charge: Callable[[int], None]
     scripted: Callable[[Messages], str | None]
 
-    def text(self, name: str, default: str) -> str:
-        """Return an optional string field."""
-        return str(self.body.get(name, default))
-
-    def chat(self, messages: Messages, model: str, max_tokens: int | None = None) -> Answer:
-        """Answer a chat: by the test's script, else by the rules."""
+    def chat(self, messages: Messages, model_id: str, max_tokens: int | None = None) -> Answer:
+        """Answer a chat: by the test's script, else by the rules; its tokens are counted."""
+        if model_id not in MODELS:
+            raise Problem(
+                404, "model: there is no such model; the listing has all.", code="model_not_found"
+            )
         text = self.scripted(messages)
         if text is not None:
-            return answers.cut(text, messages, max_tokens)
-        return answers.answer(messages, model=model, max_tokens=max_tokens)
-
-    @property
-    def streams(self) -> bool:
-        """Whether the answer is to be delivered in pieces."""
-        return self.body.get("stream") is True and self.stream_format != "json"
-
-    @property
-    def id(self) -> str:
-        """The same for the same requests in the same order, and unique within a sandbox."""
-        return f"{sha256(encode(self.body)).hexdigest()[:16]}{self.serial:06d}"
+            answer = answers.cut(text, messages, max_tokens)
+        else:
+            answer = answers.answer(messages, model=model_id, max_tokens=max_tokens)
+        _fit_window(MODELS[model_id], answer.prompt_tokens)
+        self.charge(answer.total_tokens)
+        return answer
 
     @property
     def timestamp(self) -> str:
@@ -65,24 +71,14 @@ class Ask:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """One row of a document's endpoint table; `fields` is None where there is no body."""
+    """One row of a document's endpoint table; `body` is None where there is none."""
 
-    run: Callable[[Ask], Reply]
-    fields: tuple[Field, ...] | None = None
+    run: Callable[[Ask, Any], Reply]
+    body: type[Body] | None = None
     slow: bool = False
 
 
-def find_model(model_id: str) -> Model:
-    """Return a model of the catalogue, or refuse with 404."""
-    if model_id not in MODELS:
-        raise Problem(
-            404, "model: there is no such model; the listing has all.", code="model_not_found"
-        )
-    return MODELS[model_id]
-
-
-def fit_window(model: Model, prompt_tokens: int) -> None:
-    """Refuse a prompt that is longer than the model's context window."""
+def _fit_window(model: Model, prompt_tokens: int) -> None:
     if prompt_tokens > model.window:
         raise Problem(
             400,

@@ -1,19 +1,22 @@
 """Faults on request: what goes wrong, for which requests, and how often.
 
 A fault is a value; `FaultBook` decides which one a request gets. What a fault does to an answer
-is in `response.py`, and what it does to the connection in `delivery.py`.
+is in `response.py`, and what it does to the connection in `app.py`.
 """
 
 import base64
 import binascii
 import json
-import math
 import random
-import re
 import threading
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
-from typing import Literal, get_args
+from dataclasses import field
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field, ValidationError
+from pydantic.dataclasses import dataclass
+
+from langchain_svc.sandbox.wire import explained
 
 Reset = Literal["before", "inside"]
 Mangle = Literal["json", "utf8", "content-type"]
@@ -21,10 +24,12 @@ Mangle = Literal["json", "utf8", "content-type"]
 # At most one of these: each says how the exchange ends.
 _ENDINGS = ("hang", "reset", "cut", "end", "stall", "error_event", "raw")
 _NO_OBJECT = "X-Sandbox-Fault: expected a JSON object of Fault fields."
-_TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_Seconds = Annotated[float, Field(ge=0)]
+_HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]
+_HeaderText = Annotated[str, Field(pattern=r"^[\x01-\x09\x0b\x0c\x0e-\xff]*$")]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=ConfigDict(strict=True, extra="forbid", allow_inf_nan=False))
 class Fault:
     """Something that goes wrong; every field is optional, times are in seconds.
 
@@ -53,68 +58,36 @@ class Fault:
         ValueError: A field is out of its bounds, or two fields contradict each other.
     """
 
-    status: int | None = None
+    status: Annotated[int, Field(ge=200, le=599)] | None = None
     body: object = None
-    headers: Mapping[str, str | float] = field(default_factory=dict)
-    content_type: str | None = None
-    delay: float = 0.0
+    headers: Mapping[_HeaderName, _HeaderText | int | float] = field(default_factory=dict)
+    content_type: _HeaderText | None = None
+    delay: _Seconds = 0.0
     hang: bool = False
     reset: Reset | None = None
     cut: bool = False
     end: bool = False
     stall: bool = False
-    heartbeats: float | None = None
+    heartbeats: Annotated[float, Field(gt=0)] | None = None
     error_event: bool = False
     mangle: Mangle | None = None
     raw: bytes | None = None
-    after: int = 1
+    after: Annotated[int, Field(ge=0)] = 1
     path: str | None = None
-    rate: float = 1.0
-    times: int | None = None
+    rate: Annotated[float, Field(ge=0, le=1)] = 1.0
+    times: Annotated[int, Field(ge=1)] | None = None
 
     def __post_init__(self) -> None:
-        for name in ("hang", "cut", "end", "stall", "error_event"):
-            _require(isinstance(getattr(self, name), bool), name, "true or false")
-        _require(self.status is None or _whole(self.status, 200, 599), "status", "200 to 599")
-        _require(_seconds(self.delay), "delay", "seconds, 0 or more")
-        _require(self.reset in (None, *get_args(Reset)), "reset", '"before" or "inside"')
-        _require(
-            self.mangle in (None, *get_args(Mangle)), "mangle", '"json", "utf8" or "content-type"'
-        )
-        _require(_whole(self.after, 0), "after", "an integer, 0 or more")
-        _require(_seconds(self.rate) and self.rate <= 1, "rate", "a share from 0 to 1")
-        _require(self.times is None or _whole(self.times, 1), "times", "an integer, 1 or more")
-        _require(self.path is None or isinstance(self.path, str), "path", "the end of a path")
-        _require(self.raw is None or isinstance(self.raw, bytes), "raw", "bytes")
-        self._check_payload()
-        self._check_ending()
-
-    def _check_payload(self) -> None:
-        _require(isinstance(self.headers, Mapping), "headers", "a mapping")
-        named = dict(self.headers)
-        if self.content_type is not None:
-            named["content-type"] = self.content_type
-        for name, value in named.items():
-            _require(
-                isinstance(name, str) and _TOKEN.fullmatch(name) is not None,
-                "headers",
-                "header names as HTTP allows them",
-            )
-            _require(_header_text(value), "headers", "values in one line of latin-1")
-        if self.body is not None and not isinstance(self.body, (str, bytes)):
+        if not isinstance(self.body, bytes):
             try:
                 json.dumps(self.body)
             except (TypeError, ValueError):
-                raise ValueError("Fault.body: expected str, bytes or a JSON value.") from None
-
-    def _check_ending(self) -> None:
+                raise ValueError("body: expected str, bytes or a JSON value") from None
         chosen = [name for name in _ENDINGS if getattr(self, name) not in (None, False)]
         if len(chosen) > 1:
-            raise ValueError(f"Fault: {' and '.join(chosen)} contradict each other; choose one.")
-        if self.heartbeats is not None:
-            positive = _seconds(self.heartbeats) and self.heartbeats > 0
-            _require(positive, "heartbeats", "seconds, more than 0")
-            _require(self.stall, "heartbeats", "stall=True beside it")
+            raise ValueError(f"{' and '.join(chosen)} contradict each other; choose one")
+        if self.heartbeats is not None and not self.stall:
+            raise ValueError("heartbeats: expected stall=True beside it")
 
     @property
     def interrupts(self) -> bool:
@@ -130,19 +103,15 @@ def fault_from_json(text: str) -> Fault:
         raise ValueError(_NO_OBJECT) from None
     if not isinstance(given, dict):
         raise ValueError(_NO_OBJECT)  # noqa: TRY004 - it is the header's value that is wrong
-    unknown = sorted(given.keys() - {each.name for each in fields(Fault)})
-    if unknown:
-        raise ValueError(f"X-Sandbox-Fault: no such field: {', '.join(unknown)}.")
     if isinstance(given.get("raw"), str):
-        given["raw"] = _from_base64(given["raw"])
-    return Fault(**given)
-
-
-def _from_base64(text: str) -> bytes:
+        try:
+            given["raw"] = base64.b64decode(given["raw"], validate=True)
+        except binascii.Error:
+            raise ValueError("X-Sandbox-Fault: raw: expected base64.") from None
     try:
-        return base64.b64decode(text, validate=True)
-    except binascii.Error:
-        raise ValueError("X-Sandbox-Fault: raw: expected base64.") from None
+        return Fault(**given)
+    except ValidationError as wrong:
+        raise ValueError(f"X-Sandbox-Fault: {explained(wrong)}") from None
 
 
 class FaultBook:
@@ -170,7 +139,7 @@ class FaultBook:
             return self._faults
 
     def pick(self, path: str) -> Fault | None:
-        """Return the first fault that strikes this request, counting the request for each tried."""
+        """Return the fault that this request gets, counting the request for each tried."""
         with self._lock:
             for index, fault in enumerate(self._faults):
                 if fault.path is not None and not path.endswith(fault.path):
@@ -183,27 +152,3 @@ class FaultBook:
                 if draw < fault.rate:
                     return fault
         return None
-
-
-def _require(holds: bool, name: str, expected: str) -> None:  # noqa: FBT001 - reads as assert does
-    if not holds:
-        raise ValueError(f"Fault.{name}: expected {expected}.")
-
-
-def _whole(value: object, low: int, high: int | None = None) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int):
-        return False
-    return value >= low and (high is None or value <= high)
-
-
-def _seconds(value: object) -> bool:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return False
-    return math.isfinite(value) and value >= 0
-
-
-def _header_text(value: object) -> bool:
-    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        return False
-    text = str(value)
-    return not any(mark in text for mark in "\r\n\0") and all(ord(each) < 256 for each in text)  # noqa: PLR2004

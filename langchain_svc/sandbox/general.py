@@ -1,69 +1,65 @@
 """The unversioned interface: chat, models, vision, images, translation (general API document)."""
 
 import base64
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from langchain_svc.sandbox import answers
 from langchain_svc.sandbox.catalogue import DEFAULT_MODEL, general_listing
-from langchain_svc.sandbox.endpoint import (
-    QUALITIES,
-    SIZES,
-    Ask,
-    Endpoint,
-    find_model,
-    fit_window,
-    image_bytes,
-)
-from langchain_svc.sandbox.errors import Problem
-from langchain_svc.sandbox.schema import BOOLEAN, Field, number, one_of, text
+from langchain_svc.sandbox.endpoint import Ask, Endpoint, Quality, Size, image_bytes
 from langchain_svc.sandbox.streams import CONTENT_TYPES, Stream
 from langchain_svc.sandbox.v1 import completion_stream
-from langchain_svc.sandbox.wire import Reply, json_reply
-
-CHAT_FIELDS = (
-    Field("message", text(least=1), required=True),
-    Field("model", text(least=1)),
-    Field("stream", BOOLEAN),
-    Field("temperature", number(0, 1)),
-)
-
-VISION_FIELDS = (
-    Field("image", text(least=1), required=True),
-    Field("task", one_of("detect", "ocr", "moderate", "describe"), required=True),
-)
-
-IMAGE_FIELDS = (
-    Field("prompt", text(least=1), required=True),
-    Field("size", one_of(*SIZES)),
-    Field("quality", one_of(*QUALITIES)),
-)
-
-TRANSLATE_FIELDS = (
-    Field("text", text(least=1), required=True),
-    Field("from", text(least=1)),
-    Field("to", text(least=1), required=True),
-)
+from langchain_svc.sandbox.wire import Body, NotEmpty, Problem, Reply, json_reply
 
 
-def _chat(ask: Ask) -> Reply:
-    model = find_model(ask.text("model", DEFAULT_MODEL))
-    messages = [{"role": "user", "content": ask.text("message", "")}]
-    answer = ask.chat(messages, model.id)
-    fit_window(model, answer.prompt_tokens)
-    tokens = answer.prompt_tokens + answer.completion_tokens
-    ask.charge(tokens)
-    if not ask.streams:
+class ChatBody(Body):
+    """POST /api/chat."""
+
+    message: NotEmpty
+    model: NotEmpty = DEFAULT_MODEL
+    stream: bool = False
+    temperature: Annotated[float, Field(ge=0, le=1)] = 1.0
+
+
+class VisionBody(Body):
+    """POST /api/vision."""
+
+    image: NotEmpty
+    task: Literal["detect", "ocr", "moderate", "describe"]
+
+
+class ImageBody(Body):
+    """POST /api/generate-image."""
+
+    prompt: NotEmpty
+    size: Size = "1024x1024"
+    quality: Quality = "standard"
+
+
+class TranslateBody(Body):
+    """POST /api/translate."""
+
+    text: NotEmpty
+    source: Annotated[str, Field(alias="from", min_length=1)] = "detect"
+    to: NotEmpty
+
+
+def _chat(ask: Ask, body: ChatBody) -> Reply:
+    answer = ask.chat([{"role": "user", "content": body.message}], body.model)
+    if not body.stream or ask.stream_format == "json":
         return json_reply(
             {
                 "success": True,
                 "response": answer.text,
-                "model": model.id,
-                "tokens": tokens,
+                "model": body.model,
+                "tokens": answer.total_tokens,
                 "timestamp": ask.timestamp,
             }
         )
-    stream = completion_stream(ask, answer, model.id)
+    stream = completion_stream(ask, answer, body.model)
     if ask.stream_format == "ndjson":
-        last = {"done": True, "model": model.id, "tokens": tokens}
+        last = {"done": True, "model": body.model, "tokens": answer.total_tokens}
         stream = Stream("ndjson", stream.pieces, _line, last)
     return Reply(200, {"content-type": CONTENT_TYPES[stream.format]}, stream=stream)
 
@@ -72,45 +68,39 @@ def _line(piece: str, _index: int) -> object:
     return {"response": piece, "done": False}
 
 
-def _models(_ask: Ask) -> Reply:
+def _models(_ask: Ask, _body: None) -> Reply:
     return json_reply(general_listing())
 
 
-def _vision(ask: Ask) -> Reply:
-    image, task = ask.text("image", ""), ask.text("task", "")
-    if image.lower().startswith(("http://", "https://")):
+def _vision(_ask: Ask, body: VisionBody) -> Reply:
+    if body.image.lower().startswith(("http://", "https://")):
         # A stand-in that fetched addresses on request would be a hole in the user's network.
         note = "The sandbox does not fetch addresses, so it has not seen this image."
-        return json_reply({"success": True, "task": task, "result": {"seen": False, "note": note}})
+        result: dict[str, object] = {"seen": False, "note": note}
+    else:
+        data = image_bytes(body.image, "image")
+        try:
+            result = answers.analyze(data, body.task)
+        except ValueError:
+            raise Problem(400, "image: expected a picture in a common format.") from None
+    return json_reply({"success": True, "task": body.task, "result": result})
 
-    data = image_bytes(image, "image")
-    try:
-        result = answers.analyze(data, task)
-    except ValueError:
-        raise Problem(400, "image: expected a picture in a common format.") from None
-    return json_reply({"success": True, "task": task, "result": result})
 
-
-def _image(ask: Ask) -> Reply:
-    size, quality = ask.text("size", SIZES[0]), ask.text("quality", QUALITIES[0])
-    png = answers.draw(ask.text("prompt", ""), size=size, quality=quality, index=0)
+def _image(_ask: Ask, body: ImageBody) -> Reply:
+    png = answers.draw(body.prompt, size=body.size, quality=body.quality, index=0)
     uri = "data:image/png;base64," + base64.b64encode(png).decode()
-    return json_reply({"success": True, "image": uri, "size": size, "quality": quality})
+    return json_reply({"success": True, "image": uri, "size": body.size, "quality": body.quality})
 
 
-def _translate(ask: Ask) -> Reply:
-    source = ask.text("from", "") or None
-    try:
-        result = answers.translate(ask.text("text", ""), source=source, target=ask.text("to", ""))
-    except ValueError:
-        raise Problem(400, "from, to: expected language codes such as en.") from None
-    return json_reply(result)
+def _translate(_ask: Ask, body: TranslateBody) -> Reply:
+    source = body.source if "source" in body.model_fields_set else None
+    return json_reply(answers.translate(body.text, source=source, target=body.to))
 
 
 ROUTES = {
-    "/api/chat": {"POST": Endpoint(_chat, CHAT_FIELDS)},
+    "/api/chat": {"POST": Endpoint(_chat, ChatBody)},
     "/api/models": {"GET": Endpoint(_models)},
-    "/api/vision": {"POST": Endpoint(_vision, VISION_FIELDS, slow=True)},
-    "/api/generate-image": {"POST": Endpoint(_image, IMAGE_FIELDS, slow=True)},
-    "/api/translate": {"POST": Endpoint(_translate, TRANSLATE_FIELDS)},
+    "/api/vision": {"POST": Endpoint(_vision, VisionBody, slow=True)},
+    "/api/generate-image": {"POST": Endpoint(_image, ImageBody, slow=True)},
+    "/api/translate": {"POST": Endpoint(_translate, TranslateBody)},
 }

@@ -4,8 +4,11 @@ import json
 import threading
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
+
+from langchain_svc.sandbox.wire import Request
 
 _SECRET_HEADERS = frozenset({"authorization", "x-api-key", "cookie", "proxy-authorization"})
 _SCHEMES = frozenset({"bearer", "basic", "digest"})
@@ -20,9 +23,9 @@ class Received:
         path: Path without the query.
         query: Query without the question mark.
         headers: Names in lower case; keys and cookies masked.
-        body: Body as it came.
         at: Arrival, by the sandbox's clock.
         client_port: The client's port: equal ports mean one connection.
+        body: Body as received.
         status: Status that was answered; None when there was no answer (yet).
         unknown_fields: Fields that no document lists, as paths such as `messages[0].name`.
         disconnected: The client went away before the answer was complete.
@@ -32,16 +35,16 @@ class Received:
     path: str
     query: str
     headers: Mapping[str, str] = field(repr=False)
-    body: bytes = field(repr=False)
     at: float
     client_port: int
+    body: bytes = field(default=b"", repr=False)
     status: int | None = None
     unknown_fields: tuple[str, ...] = ()
     disconnected: bool = False
 
     @cached_property
     def json(self) -> object:
-        """The body parsed as JSON, or None when it is none."""
+        """The body parsed as JSON, or None when it is not JSON."""
         try:
             return json.loads(self.body)
         except (ValueError, RecursionError):
@@ -50,22 +53,13 @@ class Received:
 
 @dataclass
 class Entry:
-    """One line of the log while its request is still being answered; headers are masked."""
+    """One line of the log, whose request may still be being answered."""
 
-    method: str
-    path: str
-    query: str
-    headers: dict[str, str]
-    at: float
-    client_port: int
-    body: bytes = b""
-    status: int | None = None
-    unknown_fields: tuple[str, ...] = ()
-    disconnected: bool = False
+    received: Received
 
-    def snapshot(self) -> Received:
-        """Return this entry as it stands now."""
-        return Received(**vars(self))
+    def update(self, **changes: Any) -> None:
+        """Replace fields of what was received."""
+        self.received = replace(self.received, **changes)
 
 
 class Log:
@@ -75,10 +69,13 @@ class Log:
         self._lock = threading.Lock()
         self._entries: deque[Entry] = deque(maxlen=keep)
 
-    def add(self, entry: Entry) -> None:
-        """Append an entry; its fields may change later."""
+    def add(self, request: Request, *, at: float) -> Entry:
+        """Append a request whose body is yet to come."""
+        known = {**vars(request), "headers": _masked(request.headers), "at": at}
+        entry = Entry(Received(**known))
         with self._lock:
             self._entries.append(entry)
+        return entry
 
     def clear(self) -> None:
         """Forget all entries."""
@@ -88,11 +85,11 @@ class Log:
     def snapshots(self) -> list[Received]:
         """Return every entry as it stands now."""
         with self._lock:
-            return [entry.snapshot() for entry in self._entries]
+            return [entry.received for entry in self._entries]
 
 
-def masked(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return headers with the values of keys and cookies replaced, their scheme kept."""
+def _masked(headers: Mapping[str, str]) -> dict[str, str]:
+    """The headers with the values of keys and cookies replaced, their scheme kept."""
     return {
         name: _mask(value) if name in _SECRET_HEADERS else value for name, value in headers.items()
     }

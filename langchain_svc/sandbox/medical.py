@@ -1,81 +1,97 @@
 """The medical interface: consultation, decision support, cancer risk, status (medical document)."""
 
+from typing import Annotated
+
+from pydantic import ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
 from langchain_svc.sandbox import answers
 from langchain_svc.sandbox.endpoint import Ask, Endpoint, image_bytes
-from langchain_svc.sandbox.schema import Field, ListOf, MapOf, Record, number, text
-from langchain_svc.sandbox.wire import Reply, json_reply
+from langchain_svc.sandbox.wire import Body, NotEmpty, Reply, json_reply
 
-_STRINGS = ListOf(text())
-
-_PATIENT = Record(
-    (
-        Field("age", number()),
-        Field("sex", text()),
-        Field("medicalHistory", _STRINGS),
-        Field("currentMedications", _STRINGS),
-    )
-)
-
-CHAT_FIELDS = (
-    Field("message", text(least=1), required=True),
-    Field("specialty", text()),
-    Field("language", text()),
-    Field("patientContext", _PATIENT),
-)
-
-# "Keys in use" are examples: other readings and results are welcome while they are numbers.
-DECISION_FIELDS = (
-    Field("symptoms", ListOf(text(), least=1), required=True),
-    Field("vitalSigns", MapOf(number())),
-    Field("labResults", MapOf(number())),
-    Field("medicalHistory", _STRINGS),
-    Field("specialty", text(least=1), required=True),
-)
-
-# Which of these are required is not shown: none is.
-CANCER_FIELDS = (
-    Field("patientAge", number()),
-    Field("patientSex", text()),
-    Field("symptoms", text()),
-    Field("riskFactors", _STRINGS),
-    Field("images", _STRINGS),
-    Field("imagingType", text()),
-)
+_Strings = Annotated[list[str], Field(default_factory=list)]
+_Numbers = Annotated[dict[str, float], Field(default_factory=dict)]
 
 
-def _chat(ask: Ask) -> Reply:
-    return json_reply(answers.consult(ask.body))
+class _MedicalBody(Body):
+    model_config = ConfigDict(alias_generator=to_camel)
+
+    @property
+    def sent(self) -> dict[str, object]:
+        """The fields of the request, under the names of the document."""
+        return self.model_dump(by_alias=True, exclude_unset=True)
 
 
-def _decision_support(ask: Ask) -> Reply:
-    return json_reply(answers.decision_support(ask.body))
+class Patient(_MedicalBody):
+    """Whom a consultation is about."""
+
+    age: float = 0
+    sex: str = ""
+    medical_history: _Strings
+    current_medications: _Strings
 
 
-def _cancer(ask: Ask) -> Reply:
-    images = ask.body.get("images", [])
-    if isinstance(images, list):
-        for index, image in enumerate(images):
-            image_bytes(image, f"images[{index}]")
-    return json_reply(answers.cancer_risk(ask.body))
+class ChatBody(_MedicalBody):
+    """POST /api/medical/chat."""
+
+    message: NotEmpty
+    specialty: str = ""
+    language: str = ""
+    patient_context: Annotated[Patient, Field(default=None)]
 
 
-def _status(ask: Ask) -> Reply:
+class DecisionBody(_MedicalBody):
+    """POST /api/medical/clinic-protocols; its "keys in use" are examples, so others are welcome."""
+
+    symptoms: Annotated[list[str], Field(min_length=1)]
+    vital_signs: _Numbers
+    lab_results: _Numbers
+    medical_history: _Strings
+    specialty: NotEmpty
+
+
+class CancerBody(_MedicalBody):
+    """POST /api/medical/cancer-diagnosis; which fields are required is not shown: none is."""
+
+    patient_age: float = 0
+    patient_sex: str = ""
+    symptoms: str = ""
+    risk_factors: _Strings
+    images: _Strings
+    imaging_type: str = ""
+
+
+def _chat(_ask: Ask, body: ChatBody) -> Reply:
+    return json_reply(answers.consult(body.sent))
+
+
+def _decision_support(_ask: Ask, body: DecisionBody) -> Reply:
+    return json_reply(answers.decision_support(body.sent))
+
+
+def _cancer(_ask: Ask, body: CancerBody) -> Reply:
+    for index, image in enumerate(body.images):
+        image_bytes(image, f"images[{index}]")
+    return json_reply(answers.cancer_risk(body.sent))
+
+
+def _status(ask: Ask, _body: None) -> Reply:
     capabilities = ("clinicCDSS", "medicalAI", "cancerDiagnosis", "multiLanguage")
     return json_reply(
         {
             "status": "operational",
             "uptime": "99.98%",
-            "latency": f"{18 + ask.seed % 30}ms",
+            "latency": f"{18 + ask.settings.seed % 30}ms",
             "capabilities": dict.fromkeys(capabilities, True),
         }
     )
 
 
 ROUTES = {
-    "/api/medical/chat": {"POST": Endpoint(_chat, CHAT_FIELDS)},
+    "/api/medical/chat": {"POST": Endpoint(_chat, ChatBody)},
     "/api/medical/clinic-protocols": {
-        "POST": Endpoint(_decision_support, DECISION_FIELDS),
+        "POST": Endpoint(_decision_support, DecisionBody),
         "GET": Endpoint(_status),
     },
-    "/api/medical/cancer-diagnosis": {"POST": Endpoint(_cancer, CANCER_FIELDS)},
+    "/api/medical/cancer-diagnosis": {"POST": Endpoint(_cancer, CancerBody)},
 }

@@ -7,17 +7,17 @@ import time
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 from langchain_svc.sandbox.app import App
+from langchain_svc.sandbox.endpoint import Settings
 from langchain_svc.sandbox.faults import Fault, FaultBook
 from langchain_svc.sandbox.limits import GENERAL_PLANS, RESET_FORMATS
 from langchain_svc.sandbox.log import Log, Received
 from langchain_svc.sandbox.scripted import Script, Scripted
 from langchain_svc.sandbox.server import Server, is_loopback
-from langchain_svc.sandbox.service import Service, Settings
+from langchain_svc.sandbox.service import Service
 from langchain_svc.sandbox.streams import FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from types import TracebackType
 
     from typing_extensions import Self
 
@@ -56,11 +56,11 @@ class Sandbox:
         answers: What chats are answered with, in order, before the rules answer: a text, a
             `ToolCall`, a list of them, a `Fault`, or a function of the request (a `Received`).
         plan: Whose limits apply: "free", "starter", "pro" or "enterprise".
-        faults: What goes wrong; the first that matches a request strikes it.
+        faults: What goes wrong; the first that matches a request is applied.
         stream_format: Format of all streams; by default "sse" on v1 and "text" on general.
         pace: Seconds between the pieces of a stream.
         stream_usage: Whether a stream's last chunk carries the usage.
-        seed: Decides which requests a fault with a `rate` strikes.
+        seed: Decides which requests get a fault with a `rate`.
         strict: Refuse undocumented fields and roles instead of ignoring or accepting them.
         host: Address to listen on.
         port: Port to listen on; 0 takes a free one.
@@ -152,23 +152,13 @@ class Sandbox:
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     async def __aenter__(self) -> Self:
         return self.start()
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         server, self._server = self._server, None
         if server is not None:
             server.halt()
@@ -187,11 +177,8 @@ class Sandbox:
         if self._server is None:
             raise RuntimeError("The sandbox has no address before start(); use it in a with block.")
         host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self._host, self._host)  # noqa: S104
-        return (
-            f"http://[{host}]:{self._server.port}"
-            if ":" in host
-            else f"http://{host}:{self._server.port}"
-        )
+        host = f"[{host}]" if ":" in host else host
+        return f"http://{host}:{self._server.port}"
 
     @property
     def v1(self) -> V1Arguments:

@@ -50,9 +50,9 @@ class Server:
         with contextlib.suppress(RuntimeError):  # the loop has ended already
             self._loop.call_soon_threadsafe(self._halt.set)
 
-    def join(self, seconds: float = _PATIENCE) -> None:
+    def join(self) -> None:
         """Wait for the thread to end."""
-        self._thread.join(seconds)
+        self._thread.join(_PATIENCE)
 
     @property
     def running(self) -> bool:

@@ -7,43 +7,30 @@ In order: the path (404), the method (405), the key (401, 403), the plan's limit
 import hmac
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from email.utils import formatdate
 from hashlib import sha256
 
 from langchain_svc.sandbox import general, medical, v1
-from langchain_svc.sandbox.endpoint import Ask, Endpoint, Messages
-from langchain_svc.sandbox.errors import Problem, general_body, medical_body, v1_body
+from langchain_svc.sandbox.endpoint import Ask, Endpoint, Messages, Settings
 from langchain_svc.sandbox.limits import GENERAL_PLANS, RESET_FORMATS, V1_PLANS, Meter
-from langchain_svc.sandbox.schema import check
 from langchain_svc.sandbox.streams import FORMATS
-from langchain_svc.sandbox.wire import Call, Reply, decode, json_reply
+from langchain_svc.sandbox.wire import (
+    Problem,
+    Reply,
+    Request,
+    general_error,
+    json_reply,
+    medical_error,
+    parsed,
+    v1_error,
+)
 
 _LARGE = 64_000  # bytes of a body that takes the rules longer than a blink
 _FORBIDDEN = b"forbidden"  # a key that begins so is valid, but authorized for nothing
 
-
 Scripted = Callable[[Messages], str | None]
-
-
-def _nothing(_messages: Messages) -> None:
-    """No script: the rules answer."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What a sandbox was asked to be."""
-
-    plan: str
-    api_key: str
-    medical_api_key: str
-    stream_format: str | None
-    stream_usage: bool
-    strict: bool
-    reset_format: str
-    seed: int
-    clock: Callable[[], float]
 
 
 @dataclass(frozen=True)
@@ -53,7 +40,7 @@ class Interface:
     routes: dict[str, dict[str, Endpoint]]
     error_body: Callable[[Problem], dict[str, object]]
     stream_format: str
-    key: bytes
+    key: str
     meter: Meter
     bearer: bool = True
     shows_limits: bool = False
@@ -73,96 +60,85 @@ class Service:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._serial = itertools.count(1)
-        clock, plan = settings.clock, settings.plan
-        key, medical_key = settings.api_key.encode(), settings.medical_api_key.encode()
-        self._v1 = Interface(
-            v1.ROUTES, v1_body, "sse", key, Meter(V1_PLANS[plan], clock), shows_limits=True
+        key, clock = settings.api_key, settings.clock
+        on_v1, on_general, on_medical = (
+            Meter(limits, clock)
+            for limits in (V1_PLANS[settings.plan], GENERAL_PLANS[settings.plan], ())
         )
-        self._general = Interface(
-            general.ROUTES, general_body, "text", key, Meter(GENERAL_PLANS[plan], clock)
-        )
+        self._v1 = Interface(v1.ROUTES, v1_error, "sse", key, on_v1, shows_limits=True)
+        self._general = Interface(general.ROUTES, general_error, "text", key, on_general)
+        key = settings.medical_api_key
         self._medical = Interface(
-            medical.ROUTES, medical_body, "json", medical_key, Meter((), clock), bearer=False
+            medical.ROUTES, medical_error, "json", key, on_medical, bearer=False
         )
 
-    def is_slow(self, call: Call) -> bool:
+    def is_slow(self, request: Request) -> bool:
         """Whether answering may take long enough to hold up other requests."""
-        endpoint = self._interface(call.path).routes.get(call.path, {}).get(call.method)
-        return endpoint is not None and (endpoint.slow or len(call.body) > _LARGE)
+        endpoint = self._interface(request.path).routes.get(request.path, {}).get(request.method)
+        return endpoint is not None and (endpoint.slow or len(request.body) > _LARGE)
 
-    def answer(self, call: Call, scripted: Scripted = _nothing) -> Answered:
+    def answer(self, request: Request, scripted: Scripted) -> Answered:
         """Return the answer to a request; a refusal is an answer too.
 
         `scripted` gives the text that a test has written for a chat, or None.
         """
-        interface = self._interface(call.path)
-        serial = next(self._serial)
+        interface = self._interface(request.path)
         unknown: list[str] = []
+        serial = next(self._serial)
         try:
-            endpoint = _endpoint(interface, call)
-            _authorize(interface, call)
+            endpoint = _endpoint(interface, request)
+            _authorize(interface, request)
             _admit(interface)
-            reply = self._run(interface, endpoint, call, serial, unknown=unknown, scripted=scripted)
+            body = None if endpoint.body is None else parsed(endpoint.body, request)
+            unknown += body.undocumented() if body else ()
+            if self._settings.strict:
+                _refuse_undocumented(unknown)
+            reply = endpoint.run(self._ask(interface, request, serial, scripted), body)
         except Problem as problem:
             reply = _refusal(interface, problem)
-        return Answered(self._dressed(interface, call, reply, serial), tuple(unknown))
+        return Answered(self._with_headers(interface, request, reply, serial), tuple(unknown))
 
-    def refuse(self, call: Call, problem: Problem) -> Answered:
-        """Return this refusal in the words of the interface, nothing checked or counted."""
-        interface = self._interface(call.path)
+    def refuse(self, request: Request, problem: Problem) -> Answered:
+        """Return this refusal in the interface's error body, nothing checked or counted."""
+        interface = self._interface(request.path)
         reply = _refusal(interface, problem)
-        return Answered(self._dressed(interface, call, reply, next(self._serial)))
+        return Answered(self._with_headers(interface, request, reply, next(self._serial)))
 
     def _interface(self, path: str) -> Interface:
         if path == "/v1" or path.startswith("/v1/"):
             return self._v1
         return self._medical if path.startswith("/api/medical") else self._general
 
-    def _run(
-        self,
-        interface: Interface,
-        endpoint: Endpoint,
-        call: Call,
-        serial: int,
-        *,
-        unknown: list[str],
-        scripted: Scripted,
-    ) -> Reply:
-        body: dict[str, object] = {}
-        if endpoint.fields is not None:
-            body = decode(call)
-            unknown.extend(check(endpoint.fields, body))
-        settings = self._settings
-        if settings.strict and unknown:
-            raise Problem(400, f"{unknown[0]}: this field is not documented.")
-        ask = Ask(
-            body=body,
-            serial=serial,
-            now=settings.clock(),
-            seed=settings.seed,
-            strict=settings.strict,
-            stream_format=_stream_format(call, settings.stream_format or interface.stream_format),
-            stream_usage=settings.stream_usage,
+    def _ask(self, interface: Interface, request: Request, serial: int, scripted: Scripted) -> Ask:
+        default = self._settings.stream_format or interface.stream_format
+        stream_format = request.headers.get("x-sandbox-stream", default)
+        if stream_format not in FORMATS:
+            raise Problem(400, f"X-Sandbox-Stream: expected one of {', '.join(FORMATS)}.")
+        return Ask(
+            id=f"{sha256(request.body).hexdigest()[:16]}{serial:06d}",
+            now=self._settings.clock(),
+            settings=self._settings,
+            stream_format=stream_format,
             charge=interface.meter.charge,
             scripted=scripted,
         )
-        return endpoint.run(ask)
 
-    def _dressed(self, interface: Interface, call: Call, reply: Reply, serial: int) -> Reply:
+    def _with_headers(
+        self, interface: Interface, request: Request, reply: Reply, serial: int
+    ) -> Reply:
         now = self._settings.clock()
-        digest = sha256(call.path.encode() + call.body).hexdigest()
+        digest = sha256(request.path.encode() + request.body).hexdigest()
         headers = {
             "date": formatdate(now, usegmt=True),
             "x-request-id": f"req_{digest[:12]}{serial:06d}",
-            **reply.headers,
         }
         standing = interface.meter.standing() if interface.shows_limits else None
         if standing is not None:
             headers["x-ratelimit-limit"] = str(standing.limit)
             headers["x-ratelimit-remaining"] = str(standing.remaining)
-            wording = RESET_FORMATS[self._settings.reset_format]
-            headers["x-ratelimit-reset"] = wording(standing.reset_at, now)
-        return replace(reply, headers=headers)
+            written = RESET_FORMATS[self._settings.reset_format]
+            headers["x-ratelimit-reset"] = written(standing.reset_at, now)
+        return replace(reply, headers={**headers, **reply.headers})
 
 
 def _refusal(interface: Interface, problem: Problem) -> Reply:
@@ -171,36 +147,33 @@ def _refusal(interface: Interface, problem: Problem) -> Reply:
     return replace(reply, headers={**reply.headers, **problem.headers})
 
 
-def _endpoint(interface: Interface, call: Call) -> Endpoint:
-    methods = interface.routes.get(call.path)
-    if methods is None:
-        raise Problem(404)
-    if call.method not in methods:
-        allowed = ", ".join(sorted(methods))
-        raise Problem(405, f"This path answers {allowed} only.", headers={"allow": allowed})
-    return methods[call.method]
-
-
-def _authorize(interface: Interface, call: Call) -> None:
-    if interface.bearer:
-        scheme, _, key = call.headers.get("authorization", "").partition(" ")
-        given = key.strip().encode() if scheme.lower() == "bearer" else b""
-    else:
-        given = call.headers.get("x-api-key", "").encode()
-    if given.startswith(_FORBIDDEN):
-        raise Problem(403)
-    if not hmac.compare_digest(given, interface.key):
-        raise Problem(401)
-
-
 def _admit(interface: Interface) -> None:
     wait = interface.meter.admit()
     if wait > 0:
         raise Problem(429, headers={"retry-after": str(math.ceil(wait))})
 
 
-def _stream_format(call: Call, default: str) -> str:
-    chosen = call.headers.get("x-sandbox-stream", default)
-    if chosen not in FORMATS:
-        raise Problem(400, f"X-Sandbox-Stream: expected one of {', '.join(FORMATS)}.")
-    return chosen
+def _refuse_undocumented(fields: Sequence[str]) -> None:
+    if fields:
+        raise Problem(400, f"{fields[0]}: this field is not documented.")
+
+
+def _endpoint(interface: Interface, request: Request) -> Endpoint:
+    methods = interface.routes.get(request.path)
+    if methods is None:
+        raise Problem(404)
+    if request.method not in methods:
+        allowed = ", ".join(sorted(methods))
+        raise Problem(405, f"This path answers {allowed} only.", headers={"allow": allowed})
+    return methods[request.method]
+
+
+def _authorize(interface: Interface, request: Request) -> None:
+    given = request.headers.get("x-api-key", "")
+    if interface.bearer:
+        scheme, _, key = request.headers.get("authorization", "").partition(" ")
+        given = key.strip() if scheme.lower() == "bearer" else ""
+    if given.encode().startswith(_FORBIDDEN):
+        raise Problem(403)
+    if not hmac.compare_digest(given.encode(), interface.key.encode()):
+        raise Problem(401)

@@ -1,6 +1,6 @@
 """The formats in which an answer can stream, as bytes that are each sent on their own.
 
-Both documents leave the format of the pieces and of the end mark open, so the sandbox speaks all
+Both documents leave the format of the pieces and of the end mark open, so the sandbox offers all
 plausible ones. A stream here is a description: `pieces` of text, and how each becomes bytes.
 """
 

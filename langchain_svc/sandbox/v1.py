@@ -1,82 +1,59 @@
 """The versioned interface: chat completions, images, models (v1 API document)."""
 
 import base64
-from typing import cast
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from langchain_svc.sandbox import answers
 from langchain_svc.sandbox.catalogue import v1_listing
-from langchain_svc.sandbox.endpoint import (
-    QUALITIES,
-    SIZES,
-    Ask,
-    Endpoint,
-    find_model,
-    fit_window,
-)
-from langchain_svc.sandbox.errors import Problem
-from langchain_svc.sandbox.schema import (
-    BOOLEAN,
-    Field,
-    ListOf,
-    Record,
-    integer,
-    number,
-    one_of,
-    text,
-)
+from langchain_svc.sandbox.endpoint import Ask, Endpoint, Quality, Size
 from langchain_svc.sandbox.streams import CONTENT_TYPES, Stream
-from langchain_svc.sandbox.wire import Reply, json_reply
-
-_DEFAULT_MAX_TOKENS = 2000
-
-# `user` and `assistant` occur in the document; `system` is accepted unless the sandbox is strict.
-_MESSAGE = Record(
-    (
-        Field("role", one_of("user", "assistant", "system"), required=True),
-        Field("content", text(), required=True),
-    )
-)
-
-CHAT_FIELDS = (
-    Field("model", text(least=1), required=True),
-    Field("messages", ListOf(_MESSAGE, least=1), required=True),
-    Field("temperature", number(0, 2)),
-    Field("max_tokens", integer(1)),
-    Field("stream", BOOLEAN),
-)
-
-IMAGE_FIELDS = (
-    Field("prompt", text(least=1, most=1000), required=True),
-    Field("size", one_of(*SIZES)),
-    Field("n", integer(1, 4)),
-    Field("quality", one_of(*QUALITIES)),
-)
+from langchain_svc.sandbox.wire import Body, NotEmpty, Problem, Reply, json_reply
 
 
-def _chat(ask: Ask) -> Reply:
-    model = find_model(ask.text("model", ""))
-    messages = cast("list[dict[str, str]]", ask.body["messages"])
-    if ask.strict:
-        _refuse_undocumented_roles(messages)
-    max_tokens = cast("int", ask.body.get("max_tokens", _DEFAULT_MAX_TOKENS))
-    answer = ask.chat(messages, model.id, max_tokens)
-    fit_window(model, answer.prompt_tokens)
-    ask.charge(answer.prompt_tokens + answer.completion_tokens)
-    if ask.streams:
-        stream = completion_stream(ask, answer, model.id)
+class Message(Body):
+    """`system` does not occur in the document; it is accepted unless the sandbox is strict."""
+
+    role: Literal["user", "assistant", "system"]
+    content: str
+
+
+class ChatBody(Body):
+    """POST /v1/chat/completions."""
+
+    model: NotEmpty
+    messages: Annotated[list[Message], Field(min_length=1)]
+    temperature: Annotated[float, Field(ge=0, le=2)] = 1.0
+    max_tokens: Annotated[int, Field(ge=1)] = 2000
+    stream: bool = False
+
+
+class ImageBody(Body):
+    """POST /v1/images/generate."""
+
+    prompt: Annotated[str, Field(min_length=1, max_length=1000)]
+    size: Size = "1024x1024"
+    n: Annotated[int, Field(ge=1, le=4)] = 1
+    quality: Quality = "standard"
+
+
+def _chat(ask: Ask, body: ChatBody) -> Reply:
+    for index, message in enumerate(body.messages):
+        if ask.settings.strict and message.role == "system":
+            raise Problem(400, f"messages[{index}].role: expected 'user' or 'assistant'.")
+    messages = [{"role": message.role, "content": message.content} for message in body.messages]
+    answer = ask.chat(messages, body.model, body.max_tokens)
+    if body.stream and ask.stream_format != "json":
+        stream = completion_stream(ask, answer, body.model)
         return Reply(200, {"content-type": CONTENT_TYPES[stream.format]}, stream=stream)
     choice = {
         "index": 0,
         "message": {"role": "assistant", "content": answer.text},
         "finish_reason": answer.finish_reason,
     }
-    return json_reply(
-        {
-            **_envelope(ask, model.id, "chat.completion"),
-            "choices": [choice],
-            "usage": _usage(answer),
-        }
-    )
+    envelope = _envelope(ask, body.model, "chat.completion")
+    return json_reply({**envelope, "choices": [choice], "usage": _usage(answer)})
 
 
 def completion_stream(ask: Ask, answer: answers.Answer, model: str) -> Stream:
@@ -92,7 +69,7 @@ def completion_stream(ask: Ask, answer: answers.Answer, model: str) -> Stream:
         **envelope,
         "choices": [{"index": 0, "delta": {}, "finish_reason": answer.finish_reason}],
     }
-    if ask.stream_usage:
+    if ask.settings.stream_usage:
         last["usage"] = _usage(answer)
     return Stream(ask.stream_format, answer.pieces or ("",), chunk, last)
 
@@ -105,36 +82,24 @@ def _usage(answer: answers.Answer) -> dict[str, int]:
     return {
         "prompt_tokens": answer.prompt_tokens,
         "completion_tokens": answer.completion_tokens,
-        "total_tokens": answer.prompt_tokens + answer.completion_tokens,
+        "total_tokens": answer.total_tokens,
     }
 
 
-def _refuse_undocumented_roles(messages: list[dict[str, str]]) -> None:
-    for index, message in enumerate(messages):
-        if message["role"] == "system":
-            raise Problem(400, f"messages[{index}].role: expected one of user, assistant.")
-
-
-def _images(ask: Ask) -> Reply:
-    prompt = ask.text("prompt", "")
+def _images(ask: Ask, body: ImageBody) -> Reply:
     data = []
-    for index in range(cast("int", ask.body.get("n", 1))):
-        png = answers.draw(
-            prompt,
-            size=ask.text("size", SIZES[0]),
-            quality=ask.text("quality", QUALITIES[0]),
-            index=index,
-        )
-        data.append({"b64_json": base64.b64encode(png).decode(), "revised_prompt": prompt})
+    for index in range(body.n):
+        png = answers.draw(body.prompt, size=body.size, quality=body.quality, index=index)
+        data.append({"b64_json": base64.b64encode(png).decode(), "revised_prompt": body.prompt})
     return json_reply({"created": int(ask.now), "data": data})
 
 
-def _models(_ask: Ask) -> Reply:
+def _models(_ask: Ask, _body: None) -> Reply:
     return json_reply(v1_listing())
 
 
 ROUTES = {
-    "/v1/chat/completions": {"POST": Endpoint(_chat, CHAT_FIELDS)},
-    "/v1/images/generate": {"POST": Endpoint(_images, IMAGE_FIELDS, slow=True)},
+    "/v1/chat/completions": {"POST": Endpoint(_chat, ChatBody)},
+    "/v1/images/generate": {"POST": Endpoint(_images, ImageBody, slow=True)},
     "/v1/models": {"GET": Endpoint(_models)},
 }

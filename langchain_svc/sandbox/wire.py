@@ -1,11 +1,19 @@
-"""What goes in and out of the service: values only, no I/O."""
+"""What goes in and out of the service: requests, checked bodies, answers, refusals. No I/O.
+
+A refusal names the field and what was expected, never the value: it may be patient data. v1 API,
+section 7, shows an error body and one combination of `type` and `code`; the others are the
+sandbox's choice. The general and medical documents show no error body.
+"""
+
+from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
-from langchain_svc.sandbox.errors import Problem
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import from_json
 
 if TYPE_CHECKING:
     from langchain_svc.sandbox.streams import Stream
@@ -14,12 +22,14 @@ JSON_TYPE = "application/json"
 
 
 @dataclass(frozen=True)
-class Call:
-    """One complete request; header names are lower case."""
+class Request:
+    """One request; header names are lower case."""
 
     method: str
     path: str
+    query: str
     headers: Mapping[str, str]
+    client_port: int
     body: bytes = b""
 
 
@@ -28,9 +38,9 @@ class Reply:
     """One answer: a whole body, or a stream when `stream` is set."""
 
     status: int
-    headers: Mapping[str, str]
+    headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
-    stream: "Stream | None" = None
+    stream: Stream | None = None
 
 
 def json_reply(body: object, *, status: int = 200) -> Reply:
@@ -43,22 +53,134 @@ def encode(value: object) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def decode(call: Call) -> dict[str, object]:
+# -- refusals -------------------------------------------------------------------------------------
+
+_REQUEST = "invalid_request_error"
+
+# status -> (type, code) on v1. 401 is the documented combination.
+_V1_KINDS = {
+    400: (_REQUEST, "invalid_request"),
+    401: (_REQUEST, "invalid_api_key"),
+    403: ("permission_error", "not_authorized"),
+    404: (_REQUEST, "not_found"),
+    405: (_REQUEST, "method_not_allowed"),
+    413: (_REQUEST, "request_too_large"),
+    429: ("rate_limit_error", "rate_limit_exceeded"),
+    500: ("server_error", "internal_error"),
+    503: ("server_error", "service_unavailable"),
+}
+
+_MESSAGES = {
+    400: "The request is invalid.",
+    401: "The API key is missing or invalid.",
+    403: "The API key is valid but not authorized for this resource.",
+    404: "The requested resource was not found.",
+    429: "Too many requests.",
+    500: "Internal server error.",
+    503: "The service is temporarily unavailable.",
+}
+
+
+class Problem(Exception):  # noqa: N818 - it is a value that travels by raise, not a defect
+    """A refusal with its status."""
+
+    def __init__(
+        self,
+        status: int,
+        message: str | None = None,
+        *,
+        code: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        self.status = status
+        self.message = message or _MESSAGES.get(status, f"The service answered {status}.")
+        self.code = code
+        self.headers = headers or {}
+        super().__init__(self.message)
+
+
+def v1_error(problem: Problem) -> dict[str, object]:
+    """Return the documented v1 error body."""
+    kind, code = _V1_KINDS.get(problem.status, _V1_KINDS[500 if problem.status >= 500 else 400])  # noqa: PLR2004
+    return {"error": {"message": problem.message, "type": kind, "code": problem.code or code}}
+
+
+def general_error(problem: Problem) -> dict[str, object]:
+    """Return the general interface's error body."""
+    return {"success": False, "error": problem.message}
+
+
+def medical_error(problem: Problem) -> dict[str, object]:
+    """Return the medical interface's error body."""
+    return {"error": problem.message}
+
+
+# -- bodies ---------------------------------------------------------------------------------------
+
+NotEmpty = Annotated[str, Field(min_length=1)]
+
+
+class Body(BaseModel):
+    """A JSON object with the fields that a document lists; null is not of any of their types."""
+
+    model_config = ConfigDict(strict=True, extra="allow", allow_inf_nan=False)
+
+    def undocumented(self, prefix: str = "") -> Iterator[str]:
+        """The paths of the fields that no document lists."""
+        yield from (prefix + name for name in self.model_extra or ())
+        for name, info in type(self).model_fields.items():
+            value, path = getattr(self, name), prefix + (info.alias or name)
+            if isinstance(value, Body):
+                yield from value.undocumented(f"{path}.")
+            for index, each in enumerate(value if isinstance(value, list) else ()):
+                if isinstance(each, Body):
+                    yield from each.undocumented(f"{path}[{index}].")
+
+
+AnyBody = TypeVar("AnyBody", bound=Body)
+# Shorter than pydantic's messages, and with JSON's names of the types.
+_EXPECTED = {
+    "missing": "required, but missing",
+    "model_type": "expected an object",
+    "dict_type": "expected an object",
+    "list_type": "expected an array",
+    "too_short": "expected an array that is not empty",
+    "string_type": "expected a string",
+    "string_too_short": "expected a string that is not empty",
+    "string_too_long": "expected a string of at most {max_length} characters",
+    "bool_type": "expected true or false",
+    "int_type": "expected an integer",
+    "float_type": "expected a number",
+    "finite_number": "expected a number",
+    "greater_than_equal": "expected {ge:g} or more",
+    "less_than_equal": "expected {le:g} or less",
+    "literal_error": "expected {expected}",
+    "value_error": "{error}",
+    "unexpected_keyword_argument": "no such field",
+}
+
+
+def parsed(kind: type[AnyBody], request: Request) -> AnyBody:
     """Return the JSON object of a request, or refuse it with 400."""
-    media_type = call.headers.get("content-type", "").partition(";")[0].strip().lower()
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != JSON_TYPE:
         raise Problem(400, "Content-Type: expected application/json.")
     try:
-        value = json.loads(call.body.decode(), parse_constant=_refuse_constant)
-        if b"\\u" in call.body:
-            encode(value)  # an escaped lone surrogate is no text: UnicodeEncodeError
-    except (ValueError, RecursionError):
+        value = from_json(request.body, allow_inf_nan=False)
+    except ValueError:
         raise Problem(400, "The body is not valid JSON in UTF-8.") from None
     if not isinstance(value, dict):
         raise Problem(400, "The body is not a JSON object.")
-    return value
+    try:
+        return kind.model_validate(value)
+    except ValidationError as wrong:
+        raise Problem(400, explained(wrong)) from None
 
 
-def _refuse_constant(name: str) -> object:
-    # Python reads NaN and Infinity, which are not JSON.
-    raise ValueError(name)
+def explained(wrong: ValidationError) -> str:
+    """Return the path of the first wrong field, and what was expected there."""
+    first = wrong.errors(include_url=False, include_input=False)[0]
+    path = "".join(f"[{at}]" if isinstance(at, int) else f".{at}" for at in first["loc"])
+    told = _EXPECTED.get(first["type"])
+    expected = told.format(**first.get("ctx", {})) if told else first["msg"]
+    return ": ".join(filter(None, [path.removeprefix("."), f"{expected}."]))

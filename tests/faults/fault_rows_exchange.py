@@ -76,7 +76,7 @@ for name, data, label in (
     ("malformed JSON", b'{"error": {"message":', "application/json"),
     ("JSON of another shape", b'{"error": {"message": [5], "code": {}}}', "application/json"),
     ("deeply nested JSON", b'{"error":' + b"[" * 100_000, "application/json"),
-    ("not UTF-8", b"\xff\xfe\x00", "text/plain"),
+    ("bytes that are not UTF-8", b"\xff\xfe\x00", "text/plain"),
 ):
     script = says(response(data, "502 Bad Gateway", f"Content-Type: {label}", AGAIN))
     row(GROUP, f"502 with {name}", script, whole=SERVER)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import random
+import re
 import sys
 import time
 import tracemalloc
@@ -50,9 +51,9 @@ def render():
         listed = list(rows)
         count = len(WAYS) * sum(len(cells_of(row)) for row in listed)
         parts.append(f"\n## {group}\n\n{count} cells.\n\n")
-        parts.append("| what the peer does | whole answers | streams |\n|---|---|---|\n")
+        parts.append("| what the server does | whole answers | streams |\n|---|---|---|\n")
         parts += [
-            f"| {row.name.replace('|', chr(92) + '|')} | {_shown(row.whole)} | {_shown(row.stream)} |\n"
+            f"| {_named(row.name)} | {_shown(row.whole)} | {_shown(row.stream)} |\n"
             for row in listed
         ]
     return "".join(parts)
@@ -60,19 +61,19 @@ def render():
 
 _TOP = """# Faults, one by one
 
-What becomes of each class in each fault, over real sockets. Every cell is run blocking and on an
-event loop: {rows} faults, {columns} classes, {cells} cells. A cell is right when
+This page lists the behaviour of every class under every fault, over real sockets. Every cell is run
+blocking and on an event loop: {rows} faults, {columns} classes, {cells} cells. A cell passes if
 
-- the outcome is the one below, with the status, the wait and the partial text where there are any;
-- the peer saw as many requests as stand there (one where none do);
-- it ended long before the peer would have let go, and within its bounds;
-- the error names no key, is short, and `is_retryable` is as docs/reliability.md says;
-- the same object then gets a right answer without another try, and leaves no connection open.
+- the outcome is as listed, with the status, the wait and the partial text if there are any;
+- the server received the listed number of requests (one if none is listed);
+- the call returned well before the server would have closed the connection, and within its limits;
+- the error contains no key, is short, and `is_retryable` is as in [reliability.md](reliability.md);
+- the next call of the same object succeeds without a retry, and leaves no connection open.
 
-`python tests/faults/fault_table.py` runs them all and writes this file; the tests run them too.
-With `--memory` it measures what bodies beyond the limit take; with `--damage 100` it cuts every good
-answer at every byte, in four frames, and damages it 100 times at random: the beginning of an answer
-must be no answer, and every error must be one of this package.
+`python tests/faults/fault_table.py` runs all cells and writes this file; the tests run them too.
+With `--memory` it measures the memory that bodies beyond the limit take. With `--damage 100` it cuts every
+good answer at every byte, in four framings, and damages it 100 times at random: the beginning of an answer
+must not count as an answer, and every error must be one of this package.
 
 Whole answers are those of
 
@@ -82,9 +83,15 @@ and streams those of
 
 {stream}
 
-A tool's error is the cause of its `ToolException`. Unless the fault is about them, `timeout` is
-10 s, `deadline` 20 s and `max_retries` 1, or 0 where a pause between tries would only take time.
+A tool's error is the cause of its `ToolException`. Unless the fault concerns them, `timeout` is
+10 s, `deadline` 20 s and `max_retries` 1, or 0 where a pause between attempts would only take time.
 """
+
+
+def _named(name):
+    """The row's name, with a word for each value that is filled in when it runs."""
+    name = re.sub(r"\{([a-z_]+)\}", lambda field: f"({field[1].replace('_', ' ')})", name)
+    return name.replace("|", "\\|")
 
 
 def _shown(owed):

@@ -36,4 +36,5 @@ def test_no_damage_brings_out_a_foreign_error(places, pool):
 
 
 def test_the_table_in_the_docs_is_this_matrix():
-    assert DOCUMENT.read_text("utf-8") == render()
+    current = DOCUMENT.read_text("utf-8") == render()
+    assert current, "write docs/faults.md again: python tests/faults/fault_table.py --write"

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 import langchain_svc.sandbox
-from langchain_svc.sandbox import _extras
 
 FOLDER = Path(langchain_svc.sandbox.__file__).parent
 
@@ -27,9 +26,9 @@ def test_no_client_code(path):
 
 
 def test_a_missing_extra_is_named(monkeypatch):
-    monkeypatch.setattr(_extras, "find_spec", lambda _name: None)
+    monkeypatch.setattr(langchain_svc.sandbox, "find_spec", lambda _name: None)
     with pytest.raises(ImportError, match=r'pip install "langchain-svc\[sandbox\]"') as caught:
-        _extras.require_extras()
+        langchain_svc.sandbox.require_extras()
     assert "h11, pillow" in str(caught.value)
 
 

@@ -66,6 +66,7 @@ def test_answers(call, path, body):
         (CDSS, {**SUPPORT, "vitalSigns": {"systolic": "180"}}, "vitalSigns.systolic"),
         (CDSS, {**SUPPORT, "labResults": {"bnp": False}}, "labResults.bnp"),
         (CDSS, {**SUPPORT, "labResults": 3}, "labResults"),
+        (CDSS, {**SUPPORT, "labResults": {"bnp": 10**400}}, "labResults.bnp"),
         (CANCER, {"patientAge": "50"}, "patientAge"),
         (CANCER, {"images": ["%%%"]}, "images[0]"),
         (CANCER, {"riskFactors": [1]}, "riskFactors[0]"),

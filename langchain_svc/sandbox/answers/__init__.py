@@ -22,7 +22,7 @@ from langchain_svc.sandbox.answers.services import (
     decision_support,
     translate,
 )
-from langchain_svc.sandbox.answers.tokens import count_tokens, split_tokens
+from langchain_svc.sandbox.answers.text import count_tokens, split_tokens
 from langchain_svc.sandbox.answers.words import answer_in_words
 
 __all__ = [
@@ -52,6 +52,11 @@ class Answer:
     prompt_tokens: int
     completion_tokens: int
     pieces: tuple[str, ...]
+
+    @property
+    def total_tokens(self) -> int:
+        """The tokens of the prompt and of the answer."""
+        return self.prompt_tokens + self.completion_tokens
 
 
 def answer(

@@ -67,21 +67,12 @@ def _kinds(words: str) -> tuple[str, ...]:
     return next((kinds for pattern, kinds in _KINDS if re.search(pattern, words)), ())
 
 
-def _matching(pattern: object, text: str) -> str | None:
-    """The first word of a text that a schema's pattern fits."""
-    try:
-        fits = re.compile(pattern).search if isinstance(pattern, str) else None
-        return next(filter(fits, re.findall(r"[\w-]{1,80}", text[:4_000])), None) if fits else None
-    except re.error:  # written for another engine
-        return None
-
-
 def _found(kind: str, text: str) -> Iterator[Stretch]:
     """Every stretch of a kind."""
     if kind == "sum":
         yield from ((at, at + len(s), s) for s, _ in sums(text) if (at := text.find(s[0])) >= 0)
         return
-    # A date is no three numbers.
+    # A date is not three numbers.
     masked = DATE.sub(lambda date: "_" * len(date[0]), text) if kind == "number" else text
     for found in _PATTERNS[kind].finditer(masked):
         value = next(filter(None, found.groups()), found[0])
@@ -91,7 +82,7 @@ def _found(kind: str, text: str) -> Iterator[Stretch]:
             yield *found.span(), _NUMBERS.get(value, value.replace(",", ""))
         elif kind == "language":
             yield *found.span(), _LANGUAGES[value.lower()]
-        elif kind != "name" or stems(value):  # What is no name
+        elif kind != "name" or stems(value):  # "What" is not a name
             yield *found.span(), value
 
 
@@ -321,7 +312,7 @@ class Filler:
         return int(value) if whole or float(value).is_integer() else value
 
     def _string(self, schema: Schema, name: str, *, required: bool) -> str | None:
-        value = self._said(schema, name, required=required)
+        value = self._from_text(schema, name, required=required)
         if value is None and (not required or "default" in schema):
             default: str | None = schema.get("default")
             return default
@@ -330,10 +321,8 @@ class Filler:
         least = min(_bound(schema, "minLength", 0), _LONGEST)
         return value[: _bound(schema, "maxLength", _LONGEST)].ljust(least, ".")
 
-    def _said(  # noqa: C901 - one rule after the other
-        self, schema: Schema, name: str, *, required: bool
-    ) -> str | None:
-        """What the text says for a string."""
+    def _from_text(self, schema: Schema, name: str, *, required: bool) -> str | None:
+        """What the text, or a result that it refers to, says for a string."""
         words = name.replace("_", " ").lower()
         near = f"{words} {schema.get('description', '')}".lower()
         if name in _JOKE:
@@ -342,24 +331,25 @@ class Filler:
             return explicit
         if kind := _FORMAT_KINDS.get(str(schema.get("format"))):
             return self._take(kind, near)
-        if found := _matching(schema.get("pattern"), self._text):
-            return found
         if self._previous and _WHOLE.search(words):
             return self._previous[-1]
+        return self._stretch_for(words, near, required=required)
+
+    def _stretch_for(self, words: str, near: str, *, required: bool) -> str | None:
+        """A stretch of a kind that a field's name calls for, or else its description."""
         free = _WHOLE.search(words) or _REPLY.search(words)  # the answerer's own words will do
         kinds = _kinds(words) or (() if free else _kinds(near))
         # The last kind is a guess, for what is required.
-        for kind in (kinds if required else kinds[:2]) or ("quoted",):
-            if (value := self._take(kind, near)) is not None:
-                return value
-        if "handle" in kinds:
-            shown = [m[0] for text in self._previous if (m := re.search(r"\bimg_\w+", text))]
+        tried = (kinds if required else kinds[:2]) or ("quoted",)
+        found = next(filter(None, (self._take(kind, near) for kind in tried)), None)
+        if not found and "handle" in kinds:
+            shown = re.findall(r"\bimg_\w+", "\n".join(self._previous))
             return shown[-1] if shown else None
-        if _TOPICS.search(near) and (about := self._topic()):
-            return about
-        if not required or kinds or free:
-            return None
-        return self._explicit(words, "(?=[ ])") or self._take("name", near)
+        if not found and _TOPICS.search(near):
+            found = self._topic()
+        if not found and required and not kinds and not free:
+            found = self._explicit(words, "(?=[ ])") or self._take("name", near)
+        return found
 
     def _topic(self) -> str | None:
         about = topic(self._text)

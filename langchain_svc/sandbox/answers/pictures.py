@@ -123,7 +123,7 @@ def analyze(image: bytes, task: str) -> dict[str, object]:
     """Analyse the bytes of an image.
 
     Raises:
-        ValueError: The bytes are no image, or the task is none of the documented four.
+        ValueError: The bytes are not an image, or the task is not one of the documented four.
     """
     picture = _opened(image)
     shown = str(picture.info.get("prompt", ""))
@@ -151,7 +151,7 @@ def _opened(image: bytes) -> Image.Image:
         if fits:
             picture.load()
     except Exception as error:
-        raise ValueError("the bytes are no whole image of a known format") from error
+        raise ValueError("the bytes are not a whole image of a known format") from error
     if not fits:
         raise ValueError(f"the image has {picture.width}x{picture.height} pixels: too many")
     return picture

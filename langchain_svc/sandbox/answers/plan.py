@@ -20,9 +20,7 @@ _STEPS = re.compile(
 _REFERS = re.compile(
     r"(?i)\b(?:it|that|this|these|those|the (?:image|picture|description|result|answer|text))\b"
 )
-_FOLLOWS_UP = re.compile(r"(?i)(?:and|what about|how about)\b")
 _USE = re.compile(r"(?i)\b(?:use|using|call) (?:the|a|your) (?:tools?|functions?)\b")
-_SHORT = 6  # words of a follow-up
 _MOST_STEPS = 50
 _MOST_CALLS = 8  # of one step
 _ENOUGH = 1.0  # what the shared words must be worth for a call
@@ -45,6 +43,7 @@ def plan(prompt: Prompt) -> list[Call]:
 
 
 def _planned(prompt: Prompt, tools: Sequence[Tool]) -> list[Call]:
+    """A call or more for each step of the question, up to one that needs a result not there yet."""
     previous = [result.text for result in prompt.results if not result.failed]
     planned: list[Call] = []
     steps = [step.strip() for step in _STEPS.split(prompt.question) if step and step.strip()]
@@ -55,13 +54,8 @@ def _planned(prompt: Prompt, tools: Sequence[Tool]) -> list[Call]:
         if score < _ENOUGH:
             continue
         if refers and len(previous) < len(planned):
-            break  # it needs a result that is not there yet
+            break
         planned += _calls(tool, step, previous[: len(planned)] if refers else ())
-    if not planned and prompt.earlier and len(prompt.question.split()) <= _SHORT:
-        last = prompt.earlier[-1].name
-        again = [tool for tool in tools if tool.name == last]
-        if again and _FOLLOWS_UP.match(prompt.question):
-            return _calls(again[0], prompt.question, ())
     return planned
 
 
@@ -94,8 +88,6 @@ def _calls(tool: Tool, step: str, previous: Sequence[str]) -> list[Call]:
         return calls
     single = schema["properties"].get(names[0], {})
     filler.only = filler.kinds[0] if filler.kinds else ""
-    if single.get("type") not in {"integer", "number", "string"} or "enum" in single:
-        return calls
     while len(calls) < _MOST_CALLS:
         before = len(filler.used)
         value = filler.fill(single, names[0], required=False)

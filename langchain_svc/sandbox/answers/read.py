@@ -42,7 +42,7 @@ class Prompt:
     """A conversation as the rules see it.
 
     `before` is the question before this one, `material` all that was said beside this one, `calls`
-    and `results` those since it, `earlier` the calls before it, `images` what descriptions say.
+    and `results` those since it, `images` what descriptions say.
     """
 
     question: str = ""
@@ -60,7 +60,6 @@ class Prompt:
     single: bool = False
     calls: list[Call] = field(default_factory=list)
     results: list[Result] = field(default_factory=list)
-    earlier: list[Call] = field(default_factory=list)
 
 
 def read(messages: Sequence[Mapping[str, str]]) -> Prompt:
@@ -97,7 +96,6 @@ def read(messages: Sequence[Mapping[str, str]]) -> Prompt:
 
 
 def _ask(prompt: Prompt, question: str) -> None:
-    prompt.earlier += prompt.calls
     prompt.material += [prompt.question] if prompt.question else []
     prompt.before = prompt.question
     prompt.material += [result.text for result in prompt.results]

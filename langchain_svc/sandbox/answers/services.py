@@ -7,7 +7,7 @@ so that a reader can foresee every finding; they are worthless as medicine and s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 NOTE = "pseudo-localisation by the sandbox: not a real translation"
@@ -106,36 +106,28 @@ _LEVELS = (
     (0, "low", "routine screening for the age group"),
 )
 _Topic = tuple[str, str, str, int]
+Request = Mapping[str, Any]  # a checked body
 
 
 def _topic(text: str) -> _Topic:
     return next(row for words, row in _TOPICS.items() if re.search(words, text.lower()))
 
 
-def _strings(value: object) -> list[str]:
-    items = re.split(r"[,;\n]", value) if isinstance(value, str) else value
-    items = items if isinstance(items, Sequence) else []
-    return list(dict.fromkeys(said for item in items if (said := str(item).strip())))
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
+def _strings(value: Any) -> list[str]:
+    items = re.split(r"[,;\n]", value) if isinstance(value, str) else value or ()
+    return list(dict.fromkeys(said for item in items if (said := item.strip())))
 
 
 def _synthetic(**fields: object) -> dict[str, object]:
     return {**fields, "disclaimer": DISCLAIMER, "synthetic": True}
 
 
-def _worst(urgencies: Iterable[str]) -> str:
-    return max(urgencies, key=_URGENCY.index, default="routine")
-
-
-def consult(request: Mapping[str, object]) -> dict[str, object]:
+def consult(request: Request) -> dict[str, object]:
     """Answer a consultation by naming the matching topic and what usually follows."""
-    message = str(request.get("message", ""))
+    message = request["message"]
     own, advice, urgency, _ = _topic(message)
     specialty, language = request.get("specialty") or own, request.get("language") or "en"
-    patient = _patient(_mapping(request.get("patientContext")))
+    patient = _patient(request.get("patientContext", {}))
     words = (
         f'Synthetic sandbox answer: you wrote "{message[:500].strip()}". By the sandbox\'s table '
         f"this belongs to {specialty}{', ' + patient if patient else ''}. "
@@ -151,18 +143,19 @@ def consult(request: Mapping[str, object]) -> dict[str, object]:
     )
 
 
-def _patient(context: Mapping[str, Any]) -> str:
-    who = " ".join(f"{context.get('age', '')}-year-old {context.get('sex', '')}".split())
-    parts = [f"for a {who} patient" if context.get("age") or context.get("sex") else ""]
+def _patient(context: Request) -> str:
+    age = f"{context['age']:g}-year-old" if context.get("age") else ""
+    who = " ".join(filter(None, [age, context.get("sex")]))
+    parts = [f"for a {who} patient" if who else ""]
     for words, name in (("with a history of", "medicalHistory"), ("taking", "currentMedications")):
         held = ", ".join(_strings(context.get(name)))
         parts.append(f"{words} {held}" if held else "")
     return " ".join(filter(None, parts))
 
 
-def _finding(name: str, value: object) -> tuple[str, str] | None:
+def _finding(name: str, value: float) -> tuple[str, str] | None:
     """The urgency of a reading out of its range, and a sentence."""
-    if name not in _READINGS or isinstance(value, bool) or not isinstance(value, (int, float)):
+    if name not in _READINGS:
         return None
     words, unit, severely_low, low, high, severely_high = _READINGS[name]
     if low < value < high:
@@ -172,16 +165,17 @@ def _finding(name: str, value: object) -> tuple[str, str] | None:
     return urgency, f"{words} {value:g}{unit} is {side} (threshold {limit:g}{unit})"
 
 
-def decision_support(request: Mapping[str, object]) -> dict[str, object]:
+def decision_support(request: Request) -> dict[str, object]:
     """Answer with the symptoms given and every reading beyond a threshold of the tables."""
     symptoms = _strings(request.get("symptoms"))
     topics = [_topic(symptom) for symptom in symptoms]
-    readings = {**_mapping(request.get("vitalSigns")), **_mapping(request.get("labResults"))}
+    readings = {**request.get("vitalSigns", {}), **request.get("labResults", {})}
     findings = [found for item in readings.items() if (found := _finding(*item))]
     abnormal = [words for _, words in findings]
-    specialty = str(request.get("specialty") or "general medicine")
+    specialty = request["specialty"]
     considered = [f"{s}: considered under {t[0]}" for s, t in zip(symptoms, topics, strict=True)]
     history = _strings(request.get("medicalHistory"))
+    urgencies = ["routine", *(found[0] for found in findings), *(topic[2] for topic in topics)]
     titles = dict.fromkeys([specialty, *(topic[0] for topic in topics)])
     return _synthetic(
         assessment=[
@@ -195,22 +189,21 @@ def decision_support(request: Mapping[str, object]) -> dict[str, object]:
             for number, name in enumerate(titles, 1)
         ],
         specialty=specialty,
-        urgency=_worst([urgency for urgency, _ in findings] + [topic[2] for topic in topics]),
+        urgency=max(urgencies, key=_URGENCY.index),
         abnormalFindings=abnormal,
-        note=f"Synthetic sandbox answer about: {', '.join(symptoms) or 'no symptoms'}.",
+        note=f"Synthetic sandbox answer about: {', '.join(symptoms)}.",
     )
 
 
-def cancer_risk(request: Mapping[str, object]) -> dict[str, object]:
+def cancer_risk(request: Request) -> dict[str, object]:
     """Add up points for the age, the risk factors and the symptoms; the images count no point."""
     symptoms = _strings(request.get("symptoms"))
     given = [*_strings(request.get("riskFactors")), *symptoms]
-    factors = [{"factor": text, "points": _topic(text)[3]} for text in given]
-    age = request.get("patientAge")
-    if isinstance(age, (int, float)):
-        steps = [points for limit, points in _AGE_POINTS if age >= limit]
-        factors[:0] = [{"factor": f"age {age:g}", "points": points} for points in steps[:1]]
-    score = min(100, sum(int(str(factor["points"])) for factor in factors))
+    factors: list[dict[str, Any]] = [{"factor": text, "points": _topic(text)[3]} for text in given]
+    age = request.get("patientAge", 0)
+    steps = [points for limit, points in _AGE_POINTS if age >= limit]
+    factors[:0] = [{"factor": f"age {age:g}", "points": points} for points in steps[:1]]
+    score = min(100, sum(factor["points"] for factor in factors))
     level, advice = next((level, advice) for least, level, advice in _LEVELS if score >= least)
     return _synthetic(
         riskLevel=level,

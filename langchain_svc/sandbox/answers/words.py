@@ -16,7 +16,6 @@ _COUNT = re.compile(r"(?i)\bcount (?:from )?(\d{1,4}) to (\d{1,4})\b")
 _FEW = 4  # words of a greeting that asks nothing
 _MOST_COUNTED = 1_000
 _GREETING = re.compile(r"(?i)\W*(hello|hi|hey|good (?:morning|afternoon|evening))\b")
-_THANKS = re.compile(r"(?i)\W*(?:thanks|thank you)\b")
 _STORY = re.compile(r"(?i)\b(?:story|joke|poem|haiku|song|tale)\b")
 _REFERS = re.compile(r"(?i)\b(?:it|its|they|them|he|she|that|this|there)\b")
 _WHO = "This is the sandbox; rules answer here, not a model."
@@ -47,20 +46,13 @@ def _told(prompt: Prompt) -> Iterator[str]:
     for number, result in enumerate(prompt.results):
         called = prompt.calls[number].name if number < len(prompt.calls) else ""
         done = "failed" if result.failed else "answered"
-        shown = _shown(prompt.question, result.text)
-        yield " ".join(["The tool", *filter(None, [result.name or called]), f"{done}: {shown}"])
-
-
-def _shown(asked: str, result: str) -> str:
-    """A result, of a long one the sentence that answers."""
-    best = _best(asked, [result]) if len(result) > _LONGEST else None
-    return best[0] if best else result[:_LONGEST]
+        told = f"{done}: {result.text[:_LONGEST]}"
+        yield " ".join(["The tool", *filter(None, [result.name or called]), told])
 
 
 def _small_talk(asked: str) -> str | None:
-    if greeting := _GREETING.match(asked):
-        return f"{greeting[1].capitalize()}! {_WHO} How can I help?"
-    return f"You are welcome. {_WHO}" if _THANKS.match(asked) else None
+    greeting = _GREETING.match(asked)
+    return f"{greeting[1].capitalize()}! {_WHO} How can I help?" if greeting else None
 
 
 def _template(asked: str, model: str) -> str:

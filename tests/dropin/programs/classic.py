@@ -130,7 +130,7 @@ def text_agents():
 
 @program("create_openai_functions_agent", "langchain-classic")
 def functions_agent():
-    """The legacy `functions` are refused, with the agent to take in their place."""
+    """The legacy `functions` are rejected, and the error names the agent to use."""
     from langchain_classic.agents import create_openai_functions_agent
 
     from langchain_svc import SvcRequestError

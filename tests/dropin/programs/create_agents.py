@@ -47,7 +47,7 @@ def wrong_calls():
 
 @program("create_agent: an unreadable call", "langchain")
 def unreadable_call():
-    """A call that is no JSON: ChatSvc asks again in the run, where ChatOpenAI's run ends."""
+    """A call that is not JSON: ChatSvc asks again in the run, where ChatOpenAI's run ends."""
     from langchain.agents import create_agent
 
     broken = "<tool_call>\nadd one and two\n</tool_call>"

@@ -73,7 +73,7 @@ def llama_index():
 
 @program("mem0 (provider langchain)", "mem0ai", "mem0ai==2.2.1")
 def mem0():
-    """A memory is taken out of a conversation and kept."""
+    """A memory is taken from a conversation and kept."""
     from mem0 import Memory
 
     def run(model):

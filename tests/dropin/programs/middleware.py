@@ -74,7 +74,7 @@ def context_editing():
 
 @program("retries and fallbacks as middleware", "langchain")
 def retries():
-    """ToolRetry, ModelFallback, ModelRetry of what may pass (503) and not of a 400."""
+    """ToolRetry, ModelFallback, ModelRetry after a 503 and not after a 400."""
     from langchain.agents import create_agent
     from langchain.agents.middleware import (
         ModelFallbackMiddleware,
@@ -216,9 +216,9 @@ def wrapped():
         assert "sailor" in play.asked[0]
 
 
-@program("words of other providers for one call", "langchain-core")
+@program("parameters of other providers for one call", "langchain-core")
 def words():
-    """`max_tokens=10.0` and `stop=""` are taken; `seed=1` and `functions=[...]` are refused with what to write."""
+    """`max_tokens=10.0` and `stop=""` are taken; `seed=1` and `functions=[...]` are rejected, and the error says what to use."""
     from langchain_svc import SvcRequestError
 
     with Play(["ok"]) as play:

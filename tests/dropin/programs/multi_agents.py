@@ -27,7 +27,7 @@ def create_react_agent():
 
 @program("langgraph-supervisor", "langgraph-supervisor")
 def supervisor():
-    """A handover, one to an agent that is not there (the next answer is right), and the way back."""
+    """A handover, one to a missing agent (the next answer is right), and the way back."""
     from langchain.agents import create_agent
     from langgraph_supervisor import create_supervisor
 
@@ -44,7 +44,7 @@ def supervisor():
 
 @program("langgraph-swarm", "langgraph-swarm")
 def swarm():
-    """A handover between two agents; one to an agent that is not there."""
+    """A handover between two agents; one to a missing agent."""
     from langchain.agents import create_agent
     from langgraph_swarm import create_handoff_tool, create_swarm
 
@@ -61,7 +61,7 @@ def swarm():
 
 @program("deepagents", "deepagents", python=(3, 11))
 def deepagents():
-    """Files, a subagent, a tool that is not there (`write_todo`), by instance and by "svc:..."."""
+    """Files, a subagent, a missing tool (`write_todo`), by instance and by "svc:..."."""
     from deepagents import create_deep_agent
 
     script = [
@@ -85,7 +85,7 @@ def deepagents():
 
 @program("trustcall", "trustcall")
 def trustcall():
-    """A good answer, the repair of a wrong one by patches, an update of what is there."""
+    """A good answer, the repair of a wrong one by patches, an update of existing data."""
     from trustcall import create_extractor
 
     def extract(model, **given):
@@ -124,7 +124,7 @@ def trustcall():
 
 @program("langmem", "langmem", python=(3, 11))
 def langmem():
-    """Memories out of a conversation, and a running summary of a long one."""
+    """Memories from a conversation, and a running summary of a long one."""
     from langchain_core.messages import AIMessage, HumanMessage
     from langmem import create_memory_manager
     from langmem.short_term import summarize_messages

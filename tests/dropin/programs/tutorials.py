@@ -169,7 +169,7 @@ def sql():
 
 @program("LLMGraphTransformer", "langchain-experimental", *SQL)
 def graph_documents():
-    """Nodes and relations out of a text."""
+    """Nodes and relations from a text."""
     from langchain_experimental.graph_transformers import LLMGraphTransformer
 
     node = {"id": "Ann", "type": "Person"}
@@ -198,7 +198,7 @@ def graph_documents():
 
 @program("query constructor and SQLiteCache", "langchain-community", *SQL)
 def community():
-    """A structured query out of a question; a cache in a file."""
+    """A structured query from a question; a cache in a file."""
     import tempfile
 
     from langchain_classic.chains.query_constructor.base import (

@@ -1,0 +1,148 @@
+"""Figures, names and tables of the pages, held against the code: where one changes, so must the other."""
+
+import dataclasses
+import inspect
+import re
+from itertools import chain
+
+import pytest
+import test_frames
+import test_leaks
+from test_readme import ROOT, rows
+
+import langchain_svc as svc
+from langchain_svc import dicom, errors, medical, patient, tools
+from langchain_svc._chat import described_images
+from langchain_svc._clinical import findings
+from langchain_svc._fhir import importing
+from langchain_svc._images import clinical, dicom_header
+from langchain_svc._images import endpoints as images
+from langchain_svc._service import connections, exchange, reading, retry_budget
+from langchain_svc._service.fhir_server import FhirServer
+from langchain_svc._toolcalls import scanner
+from langchain_svc._wire import chunks, failures, general
+from langchain_svc._wire import medical as medical_wire
+from langchain_svc.sandbox import Fault, Sandbox
+
+MB = 1024 * 1024
+
+
+def page(name):
+    return (ROOT / name).read_text("utf-8")
+
+
+def listed(values):
+    *most, last = (str(value) for value in sorted(values))
+    return f"{', '.join(most)} and {last}"
+
+
+def setting(name, kind=svc.ChatSvc):
+    return kind.model_fields[name].default
+
+
+# -- sentences --------------------------------------------------------------------------------------
+
+RETRIED = listed(failures.TRANSIENT)
+RETRIED_5XX = ", ".join(str(status) for status in sorted(failures.TRANSIENT) if status >= 500)
+DOCUMENTED = {429, 500, 503}  # v1-api.md, section 7
+ERAS = inspect.signature(svc.PatientContext.from_fhir).parameters
+CELLS = 2 * len(test_leaks.DOORS) * len(test_leaks.ANSWERS)
+SENTENCES = [
+    ("README.md", f"the statuses {RETRIED} are retried"),
+    ("docs/reliability.md", f"the statuses {RETRIED}."),
+    ("docs/reliability.md", f"| `SvcServerError` | 5xx | {RETRIED_5XX} |"),
+    ("docs/reliability.md", f"the statuses {listed(failures._LASTING)}"),
+    ("docs/assumptions.md", f"{listed(failures.TRANSIENT - DOCUMENTED)} are retried like {listed(DOCUMENTED)}."),
+    ("docs/general.md", f"a gateway said {' or '.join(map(str, sorted(exchange._OF_GATEWAYS)))}"),
+    ("docs/reliability.md", f"| `timeout` | {setting('timeout'):g} s |"),
+    ("docs/reliability.md", f"| `deadline` | {setting('deadline'):g} s |"),
+    ("docs/reliability.md", f"`max_response_bytes` ({setting('max_response_bytes') // MB} MiB)"),
+    ("docs/reliability.md", f"`max_retries={setting('max_retries')}`"),
+    ("docs/reliability.md", f"`max_retry_wait` ({setting('max_retry_wait'):g} s)"),
+    ("docs/reliability.md", f"between nothing and {exchange._FIRST_BACKOFF} s, 1 s, 2 s and so on up to {exchange._LONGEST_BACKOFF:g} s"),
+    ("docs/reliability.md", f"more than {reading.LONG // 1000} kB"),
+    ("docs/reliability.md", f"a store of {retry_budget.STORE:g}"),
+    ("docs/reliability.md", f"at most {connections._CONNECTIONS} at once"),
+    ("docs/performance.md", f"up to {connections._SHARDS} pools"),
+    ("docs/tools.md", f"At most {scanner._MOST_CALLS} calls"),
+    ("docs/general.md", f"up to {['', 'one', 'two', 'three', 'four'][described_images._AT_ONCE]} images are described at the same time"),
+    ("docs/general.md", f"at most {images.LONGEST_PROMPT} characters on v1, all else of at most {tools._LONGEST_TEXT:,}"),
+    ("docs/medical.md", f"at most {clinical.MOST_IMAGES} of {clinical.MOST_IMAGE_BYTES // MB} MB and {clinical.MOST_PIXELS // 10**6} million pixels"),
+    ("docs/medical.md", f"above {dicom.MOST_PIXELS // 10**6} million pixels a frame or {dicom.MOST_FILE_BYTES // MB} MB a file"),
+    ("docs/medical.md", f"inflates to {dicom_header._MOST_INFLATED // MB} MB"),
+    ("docs/medical.md", f"`vital_window` ({ERAS['vital_window'].default.total_seconds() / 3600:g} hours) and `lab_window` ({ERAS['lab_window'].default.days} days)"),
+    ("docs/medical.md", f"at most {importing._LONGEST_TYPED} characters"),
+    ("docs/medical.md", f"`max_pages={setting('max_pages', FhirServer)}`"),
+    ("docs/medical.md", f"`max_result_chars` characters ({setting('max_result_chars', medical.SvcMedicalStatus):,})"),
+    ("docs/medical.md", f"entries {patient.LONGEST_LINE:,} characters, lists {patient.MOST_ENTRIES} entries"),
+    ("docs/privacy.md", f"{len(test_leaks.DOORS)} ways in"),
+    ("docs/privacy.md", f"{len(test_leaks.ANSWERS)} answers"),
+    ("docs/privacy.md", f"{CELLS:,} cells"),
+    ("docs/privacy.md", f"in {len(test_frames.RAISED) + len(test_frames.RETURNED)} ways"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "sentence"), SENTENCES, ids=[" ".join(one) for one in SENTENCES])
+def test_a_page_says_what_the_code_does(name, sentence):
+    said = sentence in " ".join(page(name).split())
+    assert said, f"the code has changed, and {name} must say: {sentence}"
+
+
+# -- names that are read ----------------------------------------------------------------------------
+
+READ = [
+    ("docs/assumptions.md", chunks._TEXT_KEYS),
+    ("docs/assumptions.md", chunks._DONE_TYPES),
+    ("docs/assumptions.md", failures._MESSAGE_KEYS),
+    ("docs/assumptions.md", findings._LEVELS),
+    ("docs/assumptions.md", findings._SCORES),
+    ("docs/assumptions.md", findings._URGENCIES),
+    ("docs/assumptions.md", findings._ADVICE),
+    ("docs/medical.md", medical_wire._ENVELOPES),
+    ("docs/general.md", general._SURE_KEYS),
+    ("docs/general.md", general._LIKELY_KEYS),
+    ("docs/general.md", general._SOURCE_KEYS),
+    ("docs/general.md", images._BYTES_KEYS),
+    ("docs/general.md", images._URL_KEYS),
+    ("docs/general.md", images._IMAGE_KEYS),
+    ("docs/general.md", images._OUTER_KEYS),
+    ("docs/general.md", images._INNER_KEYS),
+    ("docs/general.md", tuple(chain(*images._TEXT_KEYS.values()))),
+]
+
+
+@pytest.mark.parametrize(("name", "keys"), READ)
+def test_a_page_names_every_key_that_is_read(name, keys):
+    named = {word.replace("_", "").lower() for word in re.findall(r"\w+", page(name))}
+    missing = [key for key in keys if key.replace("_", "").lower() not in named]
+    assert not missing, f"{name} does not name {missing}"
+
+
+# -- tables -----------------------------------------------------------------------------------------
+
+
+def first_cells(name, heading):
+    """The names in the first column of the tables under a heading."""
+    (text,) = re.findall(rf"^#+ {heading}\n(.*?)(?=^#+ |\Z)", page(name), re.MULTILINE | re.DOTALL)
+    cells = "".join(row[0] for row in rows(text))
+    return set(re.findall(r"`(\w+)(?:[=(][^`]*)?`", cells))
+
+
+def test_the_table_of_errors_is_the_tree():
+    named = first_cells("docs/reliability.md", "Errors")
+    assert named == set(errors.__all__) - {"SvcError"}
+
+
+def test_the_table_of_errors_has_the_statuses():
+    told = {row[0].strip("`"): row[1] for row in rows(page("docs/reliability.md"))}
+    for status, kind in failures._BY_STATUS.items():
+        assert str(status) in told[kind.__name__], f"docs/reliability.md: {kind.__name__}, {status}"
+
+
+def test_the_sandbox_page_lists_every_argument():
+    words = set(inspect.signature(Sandbox).parameters)
+    assert first_cells("docs/sandbox.md", "Start it") >= words
+
+
+def test_the_sandbox_page_lists_every_field_of_a_fault():
+    assert first_cells("docs/sandbox.md", "Faults") == {f.name for f in dataclasses.fields(Fault)}
