@@ -3,10 +3,10 @@
 import test_endpoints
 import test_hostile
 import test_langchain_tools
-import test_leaks
-import test_urls
 from faults import fault_columns
 from langchain_core.tools import BaseTool
+from privacy import test_leaks
+from service import test_urls
 
 import langchain_svc as svc
 from langchain_svc.sandbox import general, medical, v1
