@@ -16,10 +16,17 @@ from inspect import signature
 from typing import Any, Literal
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
-from langchain_core.language_models import LangSmithParams, ModelProfile
-from langchain_core.messages import BaseMessage
+
+# At run time, too: RunnableWithFallbacks works out the type hints of what it passes on.
+from langchain_core.language_models import (
+    BaseChatModel,
+    LangSmithParams,
+    LanguageModelInput,
+    ModelProfile,
+)
+from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
-from langchain_core.utils import from_env
+from langchain_core.runnables import Runnable
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import Field, model_validator
 from typing_extensions import Self
@@ -30,9 +37,8 @@ from ._chat import (
     PROVIDER,
     REASK,
     TOKENS_A_TURN,
-    Binding,
     ExtraBody,
-    ImageInputs,
+    Gallery,
     MaxTokens,
     ModelId,
     Options,
@@ -40,9 +46,11 @@ from ._chat import (
     SystemRole,
     Temperature,
     TokenCounts,
+    ToolLike,
     Turn,
     Turns,
     Wanted,
+    ain_words,
     answer_words,
     answers_at_once,
     atell,
@@ -51,20 +59,34 @@ from ._chat import (
     documented_profile,
     expectation,
     has_calls,
+    in_words,
     listed_profile,
     recorded,
+    structured_output,
     surely_too_long,
     tell,
     texts_read,
     to_wire,
+    tool_parameters,
 )
-from ._privacy import Run, private_runs
-from ._service import Call, Retries, TextReader, WholeReader, read, revealed
+from ._privacy import MODEL_RUNS, WRAPS, Run, private, private_runs, set_uncached
+from ._service import (
+    Call,
+    Limits,
+    Retries,
+    ServiceSettings,
+    TextReader,
+    WholeReader,
+    read,
+    revealed,
+    url_of,
+)
 from ._toolcalls.render import FORMATS, ToolFormat, no_tools_block
 from ._version import __version__
 from ._wire import v1
-from .config import ENV_BASE_URL_V1, V1
+from .config import GENERAL, V1
 from .errors import SvcContextOverflowError
+from .images import ImageStore
 
 
 class ListedModel(v1.ModelRecord):
@@ -76,8 +98,8 @@ class ListedModel(v1.ModelRecord):
         return listed_profile(self)
 
 
-@private_runs(get_num_tokens_from_messages=Run.now)
-class ChatSvc(TokenCounts, Binding, ImageInputs):
+@private_runs(wraps_=WRAPS, **MODEL_RUNS, get_num_tokens_from_messages=Run.now)
+class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
     """A chat model on the service's v1 interface.
 
     Every way of calling a LangChain chat model works: `invoke`, `stream`, `batch`, their
@@ -100,6 +122,8 @@ class ChatSvc(TokenCounts, Binding, ImageInputs):
     Rests on v1-api.md, sections 2, 4, 5, 7 and 8.
     """
 
+    interfaces = (V1, GENERAL)
+
     model: ModelId = DEFAULT_MODEL
     """The model's id."""
 
@@ -115,7 +139,7 @@ class ChatSvc(TokenCounts, Binding, ImageInputs):
     streaming: bool = False
     """Whether `invoke` reads the answer as a stream too."""
 
-    base_url_v1: str | None = Field(default_factory=from_env(ENV_BASE_URL_V1, default=None))
+    base_url_v1: str | None = url_of(V1)
     """Where the interface is; its path ends in /v1."""
 
     system_role: SystemRole = "user"
@@ -147,6 +171,19 @@ class ChatSvc(TokenCounts, Binding, ImageInputs):
     require_stream_end: bool = True
     """Whether a stream that just ends, with neither [DONE] nor a finish_reason, is an error."""
 
+    image_inputs: Literal["refuse", "describe", "omit"] = "refuse"
+    """"describe" has each image described once by the service's vision model (POST /api/vision,
+    which needs `base_url`), and puts the description and a handle of `images` in its place.
+    "omit" leaves images out, and says so in their place."""
+
+    base_url: str | None = url_of(GENERAL)
+    """Where the general interface is, without the /api of its paths."""
+
+    images: ImageStore = Field(default_factory=ImageStore, exclude=True, repr=False)
+    """The images that handles stand for."""
+
+    _keep_from_cache = model_validator(mode="after")(set_uncached)
+
     @model_validator(mode="before")
     @classmethod
     def _read_base_url(cls, values: Any) -> Any:
@@ -162,6 +199,13 @@ class ChatSvc(TokenCounts, Binding, ImageInputs):
             )
         others = {name: value for name, value in values.items() if name != "base_url"}
         return others | {"base_url_v1": values["base_url"]}
+
+    @model_validator(mode="after")
+    def _take_an_address_only_for_images(self) -> Self:
+        """Another host than the chat's may be told the key only where that is asked for."""
+        if self.image_inputs != "describe":
+            self.__dict__["base_url"] = None
+        return self
 
     @model_validator(mode="after")
     def _set_langchain_svc_version(self) -> Self:
@@ -252,8 +296,9 @@ class ChatSvc(TokenCounts, Binding, ImageInputs):
 
         Nothing is asked for it: an image counts with its description once it has one.
         """
+        described = self.image_inputs == "describe"
         turns = to_wire(
-            self._known_words(messages),
+            Gallery(messages, self.images).in_words() if described else messages,
             system_role=self.system_role,
             omit_images=self.image_inputs == "omit",
         )
@@ -262,6 +307,75 @@ class ChatSvc(TokenCounts, Binding, ImageInputs):
             schemas = (json.dumps(convert_to_openai_tool(tool)) for tool in tools)
             count += sum(map(self.get_num_tokens, schemas))
         return count
+
+    # -- tools and objects ----------------------------------------------------------------------
+
+    def bind_tools(
+        self,
+        tools: Sequence[ToolLike],
+        *,
+        tool_choice: str | bool | dict[str, Any] | None = None,
+        parallel_tool_calls: bool | None = None,
+        strict: bool | None = None,
+        **kwargs: Any,
+    ) -> Runnable[LanguageModelInput, AIMessage]:
+        """This model with tools to call, as a model that knows tools natively.
+
+        The endpoint knows none: they are described in the prompt, and calls are read from the
+        answer's text. What a model writes wrongly becomes `invalid_tool_calls`.
+
+        Args:
+            tools: Functions with docstrings, Pydantic classes, TypedDicts, `BaseTool`s or dicts.
+            tool_choice: "auto" (also None and False), "any" (also "required" and True), "none",
+                or the name of a tool. Where a call is required and none comes, the model is asked
+                once more, within the same run.
+            parallel_tool_calls: False keeps the first call of an answer.
+            strict: Accepted for the sake of code written for other models; calls are always
+                checked against their schemas.
+            **kwargs: Settings for every call of the binding.
+
+        Raises:
+            SvcRequestError: A tool or the choice cannot be read.
+            SvcOutputError: From a call, when a required call did not come.
+        """
+        bound = tool_parameters(
+            tools, tool_choice=tool_choice, parallel_tool_calls=parallel_tool_calls
+        )
+        return self.bind(**bound, **kwargs)
+
+    def with_structured_output(
+        self,
+        schema: dict[str, Any] | type | None = None,
+        *,
+        include_raw: bool = False,
+        method: Literal["json_schema", "function_calling", "json_mode"] = "json_schema",
+        strict: bool | None = None,
+        **kwargs: Any,
+    ) -> Runnable[LanguageModelInput, Any]:
+        """This model with answers as objects: instances of a Pydantic class, or dicts.
+
+        An answer is checked within the run, and asked for again with the exact problems at most
+        `max_repairs` times.
+
+        Args:
+            schema: A Pydantic class (v2 or v1), a TypedDict, a JSON schema with a title or an
+                OpenAI function. With "json_mode" it may be None: any JSON object will do.
+            include_raw: Give `{"raw": message, "parsed": object, "parsing_error": error}` and
+                raise nothing for an answer that does not fit.
+            method: "json_schema" puts the schema into the prompt; "function_calling" has the
+                model call a function with it; "json_mode" leaves the wording to your prompt.
+            strict: Accepted for the sake of code written for other models; answers are always
+                checked.
+            **kwargs: Settings for every call.
+
+        Raises:
+            SvcRequestError: The schema or the method cannot be read.
+            SvcOutputError: From a call, when no answer fits the schema.
+        """
+        chain = structured_output(
+            self, schema, kwargs, include_raw=include_raw, method=method, strict=strict
+        )
+        return chain if self.privacy is None else private(chain)
 
     # -- calling --------------------------------------------------------------------------------
 
@@ -354,6 +468,16 @@ class ChatSvc(TokenCounts, Binding, ImageInputs):
         """The async version of `list_models`."""
         (models,) = [models async for models in self._apieces(self._listing())]
         return list(models)
+
+    def _in_words(self, messages: list[BaseMessage], limits: Limits) -> list[BaseMessage]:
+        if self.image_inputs != "describe":
+            return messages
+        return in_words(self, messages, self.images, limits)
+
+    async def _ain_words(self, messages: list[BaseMessage], limits: Limits) -> list[BaseMessage]:
+        if self.image_inputs != "describe":
+            return messages
+        return await ain_words(self, messages, self.images, limits)
 
     def _turn(self, messages: Sequence[BaseMessage], options: Options, *, stream: bool) -> Turn:
         """Prepares one turn: everything that can go wrong before sending goes wrong here."""

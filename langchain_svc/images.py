@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 from ._forks import new_lock
 from ._images import (
     MIME_TYPES,
-    Claims,
     ImageError,
     ImageHeader,
     check_address,
@@ -125,7 +124,6 @@ class ImageStore:
         self._images: dict[str, StoredImage] = {}
         self._count = 0
         self._lock = new_lock()
-        self.claims = Claims()  # on images that are being described
 
     def add(
         self,
@@ -186,18 +184,12 @@ class ImageStore:
         image = _stored(without_metadata(data), seen, label="", quoted=True)
         return self._put_once(image, data)
 
-    def describe(self, handle: str, description: str) -> str:
+    def describe(self, handle: str, description: str) -> None:
         """Keep what a vision model said of an image, if the image is still here."""
         with self._lock:
             image = self._images.get(handle)
             if image is not None:
                 self._images[handle] = replace(image, description=description)
-        return description
-
-    def description(self, handle: str) -> str:
-        """What a vision model said of an image; empty where none did, or the image is gone."""
-        image = self._images.get(handle)
-        return image.description if image is not None else ""
 
     def get(self, handle: str) -> StoredImage:
         """The image of a handle.

@@ -25,15 +25,15 @@ from ._chat import (
     TokenCounts,
     checked_words,
 )
-from ._privacy import PrivateLLM, Run, private_runs
-from ._service import Call, GeneralSettings, TextReader, WholeReader, gather
+from ._privacy import MODEL_RUNS, WRAPS, private_runs, set_uncached
+from ._service import Call, ServiceSettings, TextReader, WholeReader, gather, url_of
 from ._version import __version__
 from ._wire import general
 from .config import GENERAL
 
 
-@private_runs(batch=Run.now, abatch=Run.later)
-class SvcLLM(TokenCounts, PrivateLLM, GeneralSettings):
+@private_runs(wraps_=WRAPS, **MODEL_RUNS)
+class SvcLLM(TokenCounts, ServiceSettings, BaseLLM):
     """A text model on the service's general interface: a text in, a text out.
 
     `invoke`, `stream`, `batch` and their async versions work as for any LangChain LLM. Each
@@ -56,6 +56,11 @@ class SvcLLM(TokenCounts, PrivateLLM, GeneralSettings):
     Rests on general-api.md, sections 2, 4, 5, 7 and 8.
     """
 
+    interfaces = (GENERAL,)
+
+    base_url: str | None = url_of(GENERAL)
+    """Where the general interface is, without the /api of its paths."""
+
     model: ModelId | None = None
     """The model's id; the service's default model where it is None."""
 
@@ -73,6 +78,8 @@ class SvcLLM(TokenCounts, PrivateLLM, GeneralSettings):
 
     require_stream_end: bool = True
     """Whether a stream in completion shape that just ends, without a mark, is an error."""
+
+    _keep_from_cache = model_validator(mode="after")(set_uncached)
 
     @model_validator(mode="after")
     def _set_langchain_svc_version(self) -> Self:

@@ -14,9 +14,9 @@ from langchain_core.tools import BaseTool
 from pydantic import Field
 from typing_extensions import Self
 
-from ._clinical import ClinicalResult, Endpoint, MedicalSettings, MedicalTool, Patient
+from ._clinical import ClinicalResult, EchoMode, Endpoint, MedicalTool, Patient
 from ._images import Images
-from ._service import ServiceToolkit, selection
+from ._service import ServiceToolkit, selection, url_of
 from ._wire import medical as wire
 from .config import MEDICAL, require_key, require_url
 from .patient import (
@@ -228,7 +228,7 @@ _TOOLS: dict[str, type[MedicalTool]] = {
 }
 
 
-class SvcMedicalToolkit(MedicalSettings, ServiceToolkit):
+class SvcMedicalToolkit(ServiceToolkit):
     """The four medical tools over shared connections.
 
         from langchain_svc import PatientContext, SvcMedicalToolkit
@@ -239,6 +239,14 @@ class SvcMedicalToolkit(MedicalSettings, ServiceToolkit):
     Raises:
         pydantic.ValidationError: From the constructor, for a setting out of its bounds.
     """
+
+    interfaces = (MEDICAL,)
+
+    medical_base_url: str | None = url_of(MEDICAL)
+    """Where the medical interface is, without the /api/medical of its paths."""
+
+    echo: EchoMode = "withhold_sentence"
+    """What becomes of a sentence that repeats a bound patient's record; see `MedicalTool`."""
 
     patient: Patient = Field(default=None, exclude=True)
     """A patient whose record every tool sends and no model sees; "per_run" for one that comes

@@ -32,7 +32,7 @@ from typing_extensions import Self
 
 from ._fhir import FhirReport
 from ._images import ClinicalImages, imaging_type
-from ._privacy import Constructed
+from ._privacy import safe_constructor
 from .errors import SvcRequestError
 
 MOST_ENTRIES = 200
@@ -141,7 +141,8 @@ class _Count(int):
         return f"<{int(self)} value{'' if self == 1 else 's'}>"
 
 
-class Record(Constructed, BaseModel):
+@safe_constructor
+class Record(BaseModel):
     """Values that are sent and never shown. Fields may be named as in the documents too."""
 
     model_config = ConfigDict(

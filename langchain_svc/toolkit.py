@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from langchain_core.tools import BaseTool
-from langchain_core.utils import from_env
 from pydantic import Field
 from typing_extensions import Self
 
-from ._service import GeneralSettings, ServiceTool, ServiceToolkit, selection
-from .config import ENV_BASE_URL_V1, GENERAL, V1, require_key, require_url
+from ._service import ServiceTool, ServiceToolkit, selection, url_of
+from .config import GENERAL, V1, require_key, require_url
 from .images import ImageStore
 from .tools import SvcAnalyzeImage, SvcGenerateImage, SvcTranslate
 
@@ -22,7 +21,7 @@ _TOOLS: dict[str, type[ServiceTool]] = {
 }
 
 
-class SvcToolkit(GeneralSettings, ServiceToolkit):
+class SvcToolkit(ServiceToolkit):
     """Translation, image analysis and image generation for an agent.
 
         from langchain_svc import SvcToolkit
@@ -35,8 +34,13 @@ class SvcToolkit(GeneralSettings, ServiceToolkit):
     words that every class of this package takes, and hands them on.
     """
 
-    base_url_v1: str | None = Field(default_factory=from_env(ENV_BASE_URL_V1, default=None))
+    interfaces = (V1, GENERAL)
+
+    base_url_v1: str | None = url_of(V1)
     """Where the v1 interface is, which makes images; its path ends in /v1."""
+
+    base_url: str | None = url_of(GENERAL)
+    """Where the general interface is, without the /api of its paths."""
 
     image_api: Literal["v1", "general"] = "v1"
     """Which interface makes images."""

@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import ToolException
-from langchain_core.utils import from_env
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from ._images import (
@@ -29,18 +28,18 @@ from ._images import (
 )
 from ._service import (
     Call,
-    GeneralSettings,
     Job,
     ServiceTool,
     Told,
-    VisionSettings,
     WholeReader,
     moment,
     number,
     request_id,
+    url_of,
+    vision_call,
 )
 from ._wire import general
-from .config import ENV_BASE_URL_V1, GENERAL, V1
+from .config import GENERAL, V1
 from .errors import SvcRequestError
 from .images import HANDLE, ImageStore, StoredImage
 
@@ -133,7 +132,7 @@ class GenerateArguments(GeneralGenerateArguments):
     )
 
 
-class SvcTranslate(GeneralSettings, ServiceTool):
+class SvcTranslate(ServiceTool):
     """Translates text (POST /api/translate).
 
         from langchain_svc import SvcTranslate
@@ -151,6 +150,10 @@ class SvcTranslate(GeneralSettings, ServiceTool):
         "other than its own. Gives the translation and nothing else."
     )
     args_schema: Any = TranslateArguments
+    interfaces = (GENERAL,)
+
+    base_url: str | None = url_of(GENERAL)
+    """Where the general interface is, without the /api of its paths."""
 
     def _job(self, _: RunnableConfig, text: str, target: str, source: str | None = None) -> Job:
         call = self._new_call(
@@ -173,7 +176,7 @@ class SvcTranslate(GeneralSettings, ServiceTool):
 _TAKEN = "The image must be a handle (img_... as it was given), a public http(s) address or base64"
 
 
-class SvcAnalyzeImage(VisionSettings, ServiceTool):
+class SvcAnalyzeImage(ServiceTool):
     """Says what is in an image (POST /api/vision): description, text, objects, moderation.
 
     An image is a handle of `images`, a public http(s) address, which is passed on and never
@@ -188,12 +191,19 @@ class SvcAnalyzeImage(VisionSettings, ServiceTool):
         "conversation, copied exactly."
     )
     args_schema: Any = AnalyzeArguments
+    interfaces = (GENERAL,)
+
+    base_url: str | None = url_of(GENERAL)
+    """Where the general interface is, without the /api of its paths."""
+
+    images: ImageStore = Field(default_factory=ImageStore, exclude=True, repr=False)
+    """The images that handles stand for."""
 
     max_inline_bytes: Annotated[int, number(above=True, whole=True)] = 512 * 1024
     """The largest image that may stand in the arguments as base64. Larger ones need a handle."""
 
     def _job(self, _: RunnableConfig, image: str, task: Task) -> Job:
-        call = self._vision_call(self._sendable(image), task, self._limits({}))
+        call = vision_call(self, self._sendable(image), task, self._limits({}))
         handle = image.strip() if image.strip() in self.images else None
 
         def process(found: endpoints.ImageAnalysis) -> Told:
@@ -222,7 +232,7 @@ class SvcAnalyzeImage(VisionSettings, ServiceTool):
         return base64.b64encode(bare).decode()
 
 
-class SvcGenerateImage(GeneralSettings, ServiceTool):
+class SvcGenerateImage(ServiceTool):
     """Makes images from a description (POST /images/generate, or /api/generate-image).
 
     The images land in `images`, and the model gets their handles. The artifact has `images`
@@ -235,11 +245,16 @@ class SvcGenerateImage(GeneralSettings, ServiceTool):
         "Make a new image from a description. Use it only when an image is asked for. Gives a "
         "handle (img_...), by which other tools take the image."
     )
+    interfaces = (V1, GENERAL)
+
     api: Literal["v1", "general"] = "v1"
     """Which interface to ask. The general one makes one image at a time."""
 
-    base_url_v1: str | None = Field(default_factory=from_env(ENV_BASE_URL_V1, default=None))
+    base_url_v1: str | None = url_of(V1)
     """Where the v1 interface is; its path ends in /v1."""
+
+    base_url: str | None = url_of(GENERAL)
+    """Where the general interface is, without the /api of its paths."""
 
     images: ImageStore = Field(default_factory=ImageStore, exclude=True, repr=False)
     """Where the images land."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .._lazy import lazy
-from .binding import Binding
+from .binding import structured_output, tool_parameters
 from .counting import TokenCounts
-from .described_images import ImageInputs
+from .described_images import Gallery, ain_words, in_words
 from .events import REASK, atell, tell
 from .expect import expectation
 from .messages import (
@@ -33,6 +33,7 @@ from .options import (
 from .parts import Wanted
 from .profiles import DEFAULT_MODEL, IMAGES_DESCRIBED, documented_profile, listed_profile
 from .tokens import TOKENS_A_TURN, count_tokens, surely_too_long
+from .tools import ToolLike
 from .turn import PROVIDER, Turn
 
 if TYPE_CHECKING:

@@ -6,24 +6,21 @@ tags that name its handle and say whose words these are. The descriptions are ke
 in the model's store, so that the next turn of the conversation asks about new images only.
 
 `Gallery` calls nobody: it finds the images, says which are still to be described, and puts the
-words in. The two short methods of `ImageInputs` run the calls.
+words in. `in_words` and its async version run the calls.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import BaseMessage, HumanMessage
-from pydantic import model_validator
-from typing_extensions import Self
 
 from .._images import check_address, decode_base64
 from .._privacy import shown
-from .._service import VisionSettings, gather
+from .._service import ServiceSettings, gather, vision_call
 from ..errors import SvcError, SvcRequestError
 from ..images import ImageStore, StoredImage
 from .messages import DESCRIBED_IMAGE, to_wire
@@ -68,7 +65,7 @@ class Gallery:
     """
 
     def __init__(self, messages: Sequence[BaseMessage], store: ImageStore) -> None:
-        self._messages = messages
+        self._messages, self._store = messages, store
         self._images: dict[int, dict[int, StoredImage]] = {}  # by message and block
         self._places: dict[str, Place] = {}  # the first place of each image
         for number, message in enumerate(messages):
@@ -83,12 +80,17 @@ class Gallery:
         self._seen = {
             image.handle: image for one in self._images.values() for image in one.values()
         }
-        self.words = {image.handle: image.description for image in self._seen.values()}
+        self._words = {image.handle: image.description for image in self._seen.values()}
 
     def unseen(self) -> Iterator[tuple[StoredImage, Place]]:
         """Each image that has no description yet, once, and where it first stands."""
         images = self._seen.items()
-        return ((image, self._places[at]) for at, image in images if not self.words[at])
+        return ((image, self._places[at]) for at, image in images if not self._words[at])
+
+    def describe(self, image: StoredImage, description: str) -> None:
+        """Keep what a vision model said of an image, here and in the store."""
+        self._words[image.handle] = description
+        self._store.describe(image.handle, description)
 
     def in_words(self) -> list[BaseMessage]:
         """The conversation with words in the place of its images."""
@@ -100,105 +102,49 @@ class Gallery:
     def _worded(self, message: BaseMessage, found: Mapping[int, StoredImage]) -> BaseMessage:
         blocks: list[Any] = list(_blocks(message))
         for index, image in found.items():
-            text = self.words[image.handle] or _NOT_YET
+            text = self._words[image.handle] or _NOT_YET
             blocks[index] = {"type": DESCRIBED_IMAGE, "handle": image.handle, "text": text}
         return message.model_copy(update={"content": blocks})
 
 
-class ImageInputs(VisionSettings):
-    """What a chat model does with the images of its messages."""
-
-    image_inputs: Literal["refuse", "describe", "omit"] = "refuse"
-    """"describe" has each image described once by the service's vision model (POST /api/vision,
-    which needs `base_url`), and puts the description and a handle of `images` in its place.
-    "omit" leaves images out, and says so in their place."""
-
-    @model_validator(mode="after")
-    def _take_an_address_only_for_images(self) -> Self:
-        """Another host than the chat's may be told the key only where that is asked for."""
-        if self.image_inputs != "describe":
-            self.__dict__["base_url"] = None
-        return self
-
-    def _in_words(self, messages: Sequence[BaseMessage], limits: Limits) -> Sequence[BaseMessage]:
-        """The conversation in text alone; what has not been described yet is described now."""
-        if self.image_inputs != "describe":
-            return messages
-        gallery = Gallery(messages, self.images)
-        for handle, place, call in self._calls(gallery, limits):
-            gallery.words[handle] = self._described(handle, place, call)
-        return gallery.in_words()
-
-    async def _ain_words(
-        self, messages: Sequence[BaseMessage], limits: Limits
-    ) -> Sequence[BaseMessage]:
-        """The async version of `_in_words`; several images are described at once."""
-        if self.image_inputs != "describe":
-            return messages
-        gallery = Gallery(messages, self.images)
-
-        async def describe(handle: str, place: Place, call: Call[Any]) -> None:
-            gallery.words[handle] = await self._adescribed(handle, place, call)
-
-        asks = [describe(*ask) for ask in self._calls(gallery, limits)]
-        await gather(asks, at_once=_AT_ONCE)
-        return gallery.in_words()
-
-    def _described(self, handle: str, place: Place, call: Call[Any]) -> str:
-        """What a vision model says of an image, also where another call is asking already."""
-        claim, mine = self.images.claims.take(handle)
-        while not mine and claim.wait(_left(call)):
-            if known := self.images.description(handle):
-                return known
-            claim, mine = self.images.claims.take(handle)  # the other has failed
-        with self._released(handle, mine=mine), place.named():
-            if known := self.images.description(handle):
-                return known
-            (reading,) = self._pieces(call)
-            return self.images.describe(handle, reading.text)
-
-    async def _adescribed(self, handle: str, place: Place, call: Call[Any]) -> str:
-        """The async version of `_described`."""
-        claim, mine = self.images.claims.take(handle)
-        while not mine and await claim.await_(_left(call)):
-            if known := self.images.description(handle):
-                return known
-            claim, mine = self.images.claims.take(handle)  # the other has failed
-        with self._released(handle, mine=mine), place.named():
-            if known := self.images.description(handle):
-                return known
-            (reading,) = [reading async for reading in self._apieces(call)]
-            return self.images.describe(handle, reading.text)
-
-    @contextmanager
-    def _released(self, handle: str, *, mine: bool) -> Iterator[None]:
-        """Lets those go on that wait for a claim of ours, whatever came of it."""
-        try:
-            yield
-        finally:
-            if mine:
-                self.images.claims.release(handle)
-
-    def _known_words(self, messages: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
-        """The same with what is known already; nothing is asked."""
-        if self.image_inputs != "describe":
-            return messages
-        return Gallery(messages, self.images).in_words()
-
-    def _calls(self, gallery: Gallery, limits: Limits) -> list[tuple[str, Place, Call[Any]]]:
-        """The calls that a conversation needs before it can be asked."""
-        unseen = list(gallery.unseen())
-        if unseen:
-            to_wire(gallery.in_words())  # what cannot be said at all is refused before any call
-        return [
-            (image.handle, place, self._vision_call(image.sendable, "describe", limits))
-            for image, place in unseen
-        ]
+def in_words(
+    model: ServiceSettings, messages: Sequence[BaseMessage], store: ImageStore, limits: Limits
+) -> list[BaseMessage]:
+    """The conversation in text alone; what has not been described yet is described now."""
+    gallery = Gallery(messages, store)
+    for image, place, call in _calls(model, gallery, limits):
+        with place.named():
+            (reading,) = model._pieces(call)  # noqa: SLF001  # our own class
+        gallery.describe(image, reading.text)
+    return gallery.in_words()
 
 
-def _left(call: Call[Any]) -> float | None:
-    """Seconds until the call's deadline; the call itself says when that has passed."""
-    return None if call.until == math.inf else max(0.0, call.until - call.clock())
+async def ain_words(
+    model: ServiceSettings, messages: Sequence[BaseMessage], store: ImageStore, limits: Limits
+) -> list[BaseMessage]:
+    """The async version of `in_words`; several images are described at once."""
+    gallery = Gallery(messages, store)
+
+    async def describe(image: StoredImage, place: Place, call: Call[Any]) -> None:
+        with place.named():
+            (reading,) = [r async for r in model._apieces(call)]  # noqa: SLF001  # our own class
+        gallery.describe(image, reading.text)
+
+    await gather([describe(*ask) for ask in _calls(model, gallery, limits)], at_once=_AT_ONCE)
+    return gallery.in_words()
+
+
+def _calls(
+    model: ServiceSettings, gallery: Gallery, limits: Limits
+) -> list[tuple[StoredImage, Place, Call[Any]]]:
+    """The calls that a conversation needs before it can be asked."""
+    unseen = list(gallery.unseen())
+    if unseen:
+        to_wire(gallery.in_words())  # what cannot be said at all is refused before any call
+    return [
+        (image, place, vision_call(model, image.sendable, "describe", limits))
+        for image, place in unseen
+    ]
 
 
 def _blocks(message: BaseMessage) -> Sequence[Any]:

@@ -3,4 +3,4 @@
 from __future__ import annotations
 
 from .result import ClinicalResult
-from .tool import Endpoint, MedicalSettings, MedicalTool, Patient
+from .tool import EchoMode, Endpoint, MedicalTool, Patient

@@ -10,24 +10,21 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import ensure_config
 from langchain_core.tools import ToolException
-from langchain_core.utils import from_env, secret_from_env
-from pydantic import Field, model_validator
+from pydantic import Field
 from pydantic.alias_generators import to_camel
-from typing_extensions import Self
 
 from .._service import (
     Call,
     Job,
-    Secret,
-    ServiceSettings,
     ServiceTool,
     Told,
     WholeReader,
     moment,
     request_id,
+    url_of,
 )
 from .._wire import Answer, dump, names_sent, told_of, values_sent
-from ..config import ENV_MEDICAL_API_KEY, ENV_MEDICAL_BASE_URL, MEDICAL, check_url
+from ..config import MEDICAL
 from ..patient import Demographics, PatientContext, Record, on_wire
 from .echo import ALL_WITHHELD, Echo, without_echo
 from .findings import Findings, read_findings
@@ -44,34 +41,6 @@ PER_RUN: Literal["per_run"] = "per_run"
 Patient = PatientContext | Literal["per_run"] | None
 
 EchoMode = Literal["withhold_sentence", "withhold", "show"]
-
-
-class MedicalSettings(ServiceSettings):
-    """`ServiceSettings` with the address and the key of the medical interface."""
-
-    _not_pickled: ClassVar[tuple[str, ...]] = (*ServiceSettings._not_pickled, "patient")  # noqa: SLF001  # our own
-
-    # Never filled from SVC_API_KEY: a key goes only to the interface it was given for.
-    api_key: Secret = Field(
-        default_factory=secret_from_env(ENV_MEDICAL_API_KEY, default=None), repr=False
-    )
-    """The key; read from SVC_MEDICAL_API_KEY where it is not given."""
-
-    medical_base_url: str | None = Field(
-        default_factory=from_env(ENV_MEDICAL_BASE_URL, default=None)
-    )
-    """Where the medical interface is, without the /api/medical of its paths."""
-
-    echo: EchoMode = "withhold_sentence"
-    """What becomes of a sentence that repeats a bound patient's record: a note stands in its place
-    ("withhold_sentence"), or in place of the whole answer ("withhold"), or the model reads it
-    ("show"). Nothing else of an answer is ever changed; `ClinicalResult.raw` holds all of it."""
-
-    @model_validator(mode="after")
-    def _check_medical_base_url(self) -> Self:
-        url = self.medical_base_url
-        self.__dict__["medical_base_url"] = check_url(url, self.insecure_hosts) if url else None
-        return self
 
 
 @dataclass(frozen=True)
@@ -152,9 +121,7 @@ class _Turn:
         )
 
 
-# MedicalSettings first: pydantic takes a field from the first base that has it, and another order
-# would fill the key from SVC_API_KEY.
-class MedicalTool(MedicalSettings, ServiceTool):
+class MedicalTool(ServiceTool):
     """A tool over one endpoint of the medical interface.
 
     Args:
@@ -165,11 +132,20 @@ class MedicalTool(MedicalSettings, ServiceTool):
             settings of a connection, and what every LangChain tool takes.
     """
 
+    interfaces = (MEDICAL,)
     endpoint: ClassVar[Endpoint]
 
     name: str = ""
     description: str = ""
     patient: Patient = Field(default=None, exclude=True)
+
+    medical_base_url: str | None = url_of(MEDICAL)
+    """Where the medical interface is, without the /api/medical of its paths."""
+
+    echo: EchoMode = "withhold_sentence"
+    """What becomes of a sentence that repeats a bound patient's record: a note stands in its place
+    ("withhold_sentence"), or in place of the whole answer ("withhold"), or the model reads it
+    ("show"). Nothing else of an answer is ever changed; `ClinicalResult.raw` holds all of it."""
 
     def _arguments(self) -> type[Record]:
         return self.endpoint.unbound if self.patient is None else self.endpoint.arguments

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from .._lazy import lazy
 from . import endpoints
 from .addresses import AddressError, check_address
-from .claims import Claims
 from .endpoints import VISION_PATH, ImageAnalysis, Quality, Size, Task, read_analysis, vision_body
 from .headers import MIME_TYPES, ImageError, ImageHeader, decode_base64, read_image_header
 from .metadata import without_metadata

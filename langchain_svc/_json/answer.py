@@ -13,12 +13,12 @@ than a fixed multiple of the text.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from . import places
 from .check import Schema
-from .lenient import Attempt, Value, attempt, read
+from .lenient import Value, attempt, read
 from .no_answer import NoAnswer
 from .reasoning import is_all_reasoning, without_reasoning
 from .schema import Misfit, fields, fit, wants
@@ -33,7 +33,6 @@ _INCOMPLETE = 1
 _NESTED = 4
 _ASTRAY = 5
 _SEVERAL = 1
-_BARE = 4
 
 _ENDS_EARLY = "answer: the JSON ends before it is complete"
 _SCALARS = ("string", "number", "integer", "boolean", "null")
@@ -60,46 +59,32 @@ def read_answer(text: str, schema: Schema, *, cut: bool = False) -> Any:
     return search.best()
 
 
-@dataclass(frozen=True)
-class _Found:
-    """One reading that fits."""
-
-    value: Any
-    rank: tuple[int, int, bool]  # the penalty, what is filled (negative), whether it is unfenced
-
-
-@dataclass(frozen=True)
-class _Missed:
-    """One reading that does not fit."""
-
-    problems: list[str]
-    size: int
-
-
 class _Search:
     def __init__(self, text: str, schema: Schema, *, cut: bool) -> None:
         self.text = text
         self._is_cut = cut
         self._end = len(text.rstrip())
         self.schema = schema
-        self.found: list[_Found] = []
-        self._missed: list[_Missed] = []
-        self._objects: list[Any] = []  # in the order of the text, none inside another
         self._turn = 0
         self._fields = fields(schema)
         self._left = _READINGS * len(text) + _ALWAYS
+        self._begin()
+
+    def _begin(self) -> None:
+        # The best: its penalty, what it fills (negative), whether it is unfenced; and the value.
+        self.found: tuple[tuple[int, int, bool], Any] | None = None
+        self._missed = (-1, ["answer: no JSON found in the text"])  # the largest, and what is wrong
+        self._objects: list[Any] = []  # in the order of the text, none inside another
 
     @property
     def settled(self) -> bool:
         """Whether nothing better can come."""
-        return any(found.rank[0] == 0 for found in self.found)
+        return self.found is not None and self.found[0][0] == 0
 
     def best(self) -> Any:
         if self.found:
-            return min(self.found, key=lambda found: found.rank).value
-        if self._missed:
-            raise NoAnswer(max(self._missed, key=lambda missed: missed.size).problems)
-        raise NoAnswer(["answer: no JSON found in the text"])
+            return self.found[1]
+        raise NoAnswer(self._missed[1])
 
     # -- readings ---------------------------------------------------------------------------------
 
@@ -115,16 +100,15 @@ class _Search:
             if self._left <= 0:
                 break
             self._forget(spots.turn)
-            tried = self._attempt(self.text, spot.at)
+            tried = attempt(self.text, spot.at)
+            self._left -= max(tried.cost, _LEAST)
             value = tried.value
             if value is None:
                 spots.was_tried(tried)
                 continue
             if self._is_cut and not value.complete:
-                self._missed.append(_Missed([_ENDS_EARLY], value.end - spot.at))
+                self._miss([_ENDS_EARLY], value.end - spot.at)
                 break  # nor does what lies inside it count
-            if value.repairs and spot.fenced:
-                self._clipped(spot, spots.fence_end(spot), value)
             penalty = _NESTED * spot.nested + _ASTRAY * (spot.astray and value.repairs > 0)
             ended = value.end >= self._end
             fits = self._offer(
@@ -135,20 +119,10 @@ class _Search:
             spots.was_read(value, fits=fits)
         self._forget(spots.turn)
 
-    def _clipped(self, spot: places.Spot, end: int, whole: Value) -> None:
-        """The same place read only as far as its fence goes, if that makes a difference."""
-        if whole.end > end:
-            value = self._read(self.text[:end], spot.at)
-            if value:
-                penalty = _NESTED * spot.nested
-                self._offer(value, end - spot.at, penalty=penalty, fenced=True, ended=False)
-
     def _forget(self, turn: int) -> None:
         """Drop what was found before the end of a reasoning whose beginning is missing."""
         if turn != self._turn:
-            self.found.clear()
-            self._missed.clear()
-            self._objects.clear()
+            self._begin()
             self._turn = turn
 
     def several(self) -> None:
@@ -158,32 +132,16 @@ class _Search:
             self._offer(value, 0, penalty=_SEVERAL)
 
     def plain(self, text: str) -> None:
-        """A text without JSON: fields without braces, or a scalar where one is wanted."""
-        body = places.unfenced(text)
-        if places.begins_with_field(body):  # the prompt ended with the brace
-            value = self._read("{" + body, 0)
-            if value:
-                self._offer(value, value.end, penalty=_BARE)
-        elif any(wants(self.schema, name) for name in _SCALARS):
-            for fenced, part in [(True, part) for part in places.fences(text)] + [(False, body)]:
-                self._offer_scalar(part, fenced=fenced)
-
-    def _offer_scalar(self, text: str, *, fenced: bool) -> None:
+        """A text without JSON: a scalar where one is wanted."""
+        text = places.unfenced(text)
+        if not text or not any(wants(self.schema, name) for name in _SCALARS):
+            return
         value = read(text)
         if value is None or text[value.end :].strip():
             value = Value(text, len(text), complete=True, cut_in_value=False, repairs=1)
         if isinstance(value.value, dict) and len(value.value) == 1:  # {"answer": 5} for 5
             value = replace(value, value=next(iter(value.value.values())))
-        if text:
-            self._offer(value, len(text), penalty=_BARE, fenced=fenced)
-
-    def _read(self, text: str, at: int) -> Value | None:
-        return self._attempt(text, at).value
-
-    def _attempt(self, text: str, at: int) -> Attempt:
-        tried = attempt(text, at)
-        self._left -= max(tried.cost, _LEAST)
-        return tried
+        self._offer(value, len(text))
 
     def _offer(
         self,
@@ -199,20 +157,24 @@ class _Search:
         penalty += _INCOMPLETE * (not value.complete)
         goes_on = not isinstance(value.value, (dict, list, str)) or not value.complete
         if ended and goes_on and (self._is_cut or value.cut_in_value):
-            self._missed.append(_Missed([_ENDS_EARLY], size))
+            self._miss([_ENDS_EARLY], size)
             return False
         try:
             fitted, more = fit(value.value, self.schema, tidy=True)
         except Misfit as misfit:
             cut = [] if value.complete else [_ENDS_EARLY]
-            self._missed.append(_Missed([*cut, *misfit.problems], size))
+            self._miss([*cut, *misfit.problems], size)
             return False
-        self.found.append(_Found(fitted, (penalty + more, -self._filled(fitted), not fenced)))
+        rank = (penalty + more, -self._filled(fitted), not fenced)
+        if self.found is None or rank < self.found[0]:
+            self.found = (rank, fitted)
         return True
 
+    def _miss(self, problems: list[str], size: int) -> None:
+        if size > self._missed[0]:
+            self._missed = (size, problems)
+
     def _filled(self, value: Any) -> int:
-        if isinstance(value, list):
-            return len(value)
         if not isinstance(value, dict):
             return 0
         return sum(name in self._fields for name in value) if self._fields else len(value)

@@ -15,14 +15,14 @@ from __future__ import annotations
 
 import enum
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from .marks import (
     CLOSERS,
     COLONS,
     COMMAS,
     ELLIPSIS,
-    QUOTED_KEY,
     QUOTES,
     VALUE_START,
     WHOLE_STRING,
@@ -41,29 +41,27 @@ class Place(enum.Enum):
     ITEM = enum.auto()
 
 
+@dataclass(frozen=True)
+class Scalar:
+    """One string, or one value without quotes."""
+
+    value: Any
+    end: int
+    repairs: int = 0
+    cut: bool = False  # the text ended inside it, or right behind what has no quotes
+    lost: bool = False  # no quote ended it: the end was found by other signs
+
+
 @dataclass
 class Around:
-    """The open brackets around a string, by kind."""
+    """The open containers around a string."""
 
-    objects: int = 0
-    lists: int = 0
-    tuples: int = 0
+    closers: list[str] = field(default_factory=list)  # what closes them, the innermost last
     words: bool = False  # the innermost one has keys or items without quotes
-
-    @property
-    def depth(self) -> int:
-        return self.objects + self.lists + self.tuples
-
-    def count(self, closer: str, step: int) -> None:
-        """Note that a container was opened (1) or closed (-1)."""
-        self.objects += step * (closer == "}")
-        self.lists += step * (closer == "]")
-        self.tuples += step * (closer == ")")
 
     def closes(self, char: str) -> bool:
         """Whether a closing bracket can close one of them."""
-        kind = CLOSERS.get(char)
-        return bool({"}": self.objects, "]": self.lists, ")": self.tuples}.get(kind or "", 0))
+        return CLOSERS.get(char) in self.closers
 
 
 @dataclass
@@ -82,13 +80,11 @@ _KEY_OPENS = re.compile(
 _TAIL = 100
 _CLOSING_LINES = re.compile(r"\s{0,40}\n\s{0,40}[}\]][\s}\]]{0,40},$")
 _KEY_IN_TAIL = re.compile(r",\s{0,40}([^\W\d][\w$-]{0,60})\s{0,20}:\s{0,20}$")
-KEY_TEXT = re.compile(r"\s*[^:{}\[\],\"]{1,80}(?=:)")
+_KEY_TEXT = re.compile(r"\s*[^:{}\[\],\"]{1,80}(?=:)")
 _LOST_OPENING = re.compile(r"\s{0,5}[^\"\s,\]][^\"\n,\]]{0,80}\"?")
-_LONGEST_KEY = 200
 _CUT_WORD = re.compile(r"(?:t|tr|tru|f|fa|fal|fals|n|nu|nul|-)\Z")
 _CUT_KEY = re.compile(r"\"(?:[^\"\\\n]|\\[^\n]){0,200}\\?\Z")
 _INCHES = re.compile(r"(?:^|[\s(x×])\d+(?:[.,/]\d+)?$")
-_JUNK_WORD = re.compile(r"[A-Z][A-Z_]{1,40}\s{1,5}")
 
 
 def ends(text: str, at: int, place: Place, around: Around, inside: Inside) -> bool:
@@ -101,16 +97,15 @@ def ends(text: str, at: int, place: Place, around: Around, inside: Inside) -> bo
     char = text[after]
     if char in QUOTES:
         return _ends_before_quote(text, at, after, place, inside)
-    if char == "+" and place is not Place.KEY and _quote_at(text, peek(text, after + 1)):
+    if char == "+" and text[(plus := peek(text, after + 1)) : plus + 1] in QUOTES:
         return True
     return _BY_PLACE[place](text, at, after, around, inside)
 
 
 def _key_ends(text: str, at: int, after: int, _around: Around, inside: Inside) -> bool:
     char = text[after]
-    if char in COLONS or char in COMMAS or char in CLOSERS or char in "{[" or char.isdigit():
-        return True
-    return at - inside.begin > _LONGEST_KEY or "\n" in text[inside.begin : at]
+    ended = char in COLONS or char in COMMAS or char in CLOSERS
+    return ended or "\n" in text[inside.begin : at]
 
 
 def _field_ends(text: str, at: int, after: int, around: Around, inside: Inside) -> bool:
@@ -128,10 +123,8 @@ def _item_ends(text: str, at: int, after: int, around: Around, inside: Inside) -
         return _bracket_ends(text, after, around, inside)
     if char in COMMAS:
         follows = _item_follows(text, after, around)
-        return follows or _opening_lost(text, at, after + 1, around, inside)
-    if char in COLONS or char in "{[":
-        return True
-    return after > at + 1 and _opening_lost(text, at, after, around, inside)
+        return follows or _opening_lost(text, at, after + 1, inside)
+    return after > at + 1 and _opening_lost(text, at, after, inside)
 
 
 _BY_PLACE = {Place.KEY: _key_ends, Place.FIELD: _field_ends, Place.ITEM: _item_ends}
@@ -141,15 +134,10 @@ def _ends_before_quote(text: str, at: int, after: int, place: Place, inside: Ins
     """Whether a quote ends its string when another quote follows: a comma or a colon is missing."""
     if place is Place.KEY or is_key(text, after):
         return True
-    beyond = peek(text, after + 1)
-    if after == at + 1 and (
-        stops(text, beyond) or text[beyond] in CLOSERS or text[beyond] in COMMAS
-    ):
+    if after == at + 1 and structure_at(text, after + 1):
         return inside.quotes % 2 == 0  # "value"" is a quote too many; "say "hi"" is not
-    if place is not Place.ITEM:
-        return False
     string = WHOLE_STRING.match(text, after)
-    if string is None:
+    if place is not Place.ITEM or string is None:
         return False
     beyond = peek(text, string.end())
     return structure_at(text, beyond) or VALUE_START.match(text, beyond) is not None
@@ -170,9 +158,7 @@ def _bracket_ends(text: str, at: int, around: Around, inside: Inside) -> bool:
         return True
     if "\n" in text[at:after] or is_key(text, after):
         return True
-    if text[after] in COMMAS:
-        return inside.braces <= 0 or around.depth > 1
-    return around.depth == 1 and inside.braces <= 0
+    return inside.braces <= 0 or (text[after] in COMMAS and len(around.closers) > 1)
 
 
 def _stray_brackets_end(text: str, at: int, around: Around) -> bool:
@@ -191,10 +177,7 @@ def field_follows(text: str, at: int, around: Around) -> bool:
     after = _past_commas(text, at)
     if stops(text, after) or is_key(text, after, words=around.words):
         return True
-    junk = _JUNK_WORD.match(text, after)
-    if junk and QUOTED_KEY.match(text, junk.end()):  # "a": 1, COMMENT "b": 2
-        return True
-    if text[after] == "{" and around.lists:  # [{"a": "b", {"a": ...: a closing brace is missing
+    if text[after] == "{":  # [{"a": "b", {"a": ...: a closing brace is missing
         return is_key(text, peek(text, after + 1), words=around.words)
     return around.closes(text[after]) or bool(ELLIPSIS.match(text, after))
 
@@ -206,7 +189,7 @@ def _key_alone(text: str, at: int, inside: Inside) -> bool:
     after = peek(text, at + 1)
     string = WHOLE_STRING.match(text, after)
     if string is None:
-        return text[after] == '"' and _CUT_KEY.match(text, after) is not None
+        return _CUT_KEY.match(text, after) is not None
     return structure_at(text, string.end())
 
 
@@ -220,10 +203,6 @@ def _item_follows(text: str, at: int, around: Around) -> bool:
     return around.closes(text[after]) or bool(ELLIPSIS.match(text, after))
 
 
-def _quote_at(text: str, at: int) -> bool:
-    return text[at : at + 1] in QUOTES
-
-
 def _past_commas(text: str, at: int) -> int:
     for _ in range(3):
         at = peek(text, at + 1)
@@ -232,20 +211,18 @@ def _past_commas(text: str, at: int) -> int:
     return at
 
 
-def _opening_lost(text: str, at: int, after: int, around: Around, inside: Inside) -> bool:
+def _opening_lost(text: str, at: int, after: int, inside: Inside) -> bool:
     """Whether an item ends at `at` and the next one lacks its opening quote: ["a" b" ].
 
     Not after a number, where the quote means inches, nor inside a pair of quotes.
     """
-    if inside.quotes or text[at] != '"' or _INCHES.search(text[max(inside.begin, at - 20) : at]):
+    if inside.quotes or _INCHES.search(text[max(inside.begin, at - 20) : at]):
         return False
     found = _LOST_OPENING.match(text, after)
     if found is None:
         return False
     after = peek(text, found.end())
-    if stops(text, after) or text[after] == "]":
-        return True
-    return text[after] in COMMAS and _item_follows(text, after, around)
+    return stops(text, after) or text[after] == "]" or text[after] in COMMAS
 
 
 def ended_before(text: str, at: int, place: Place, around: Around, inside: Inside) -> int | None:
@@ -253,14 +230,12 @@ def ended_before(text: str, at: int, place: Place, around: Around, inside: Insid
 
     The position returned is the end of the string's text, and the reader goes on from there.
     """
-    if text[at] != '"' or text[at + 1 : at + 2].isspace():
-        return None
     if place is Place.KEY:
-        found = KEY_TEXT.match(text, inside.begin, at)
+        found = _KEY_TEXT.match(text, inside.begin, at)
         return found.end() if found else None
     if place is Place.FIELD:
         return _field_ended_before(text, at, around, inside)
-    return _item_ended_before(text, at, around, inside)
+    return None if inside.quotes else _before_comma(text, at, inside)
 
 
 def _field_ended_before(text: str, at: int, around: Around, inside: Inside) -> int | None:
@@ -273,15 +248,11 @@ def _field_ended_before(text: str, at: int, around: Around, inside: Inside) -> i
             return end
     start = max(inside.begin, at - _TAIL)
     found = _KEY_IN_TAIL.search(text[start:at])
-    if found and _whole_string_ends(text, at, Place.FIELD, around):
-        return start + found.start()
-    return None
-
-
-def _item_ended_before(text: str, at: int, around: Around, inside: Inside) -> int | None:
-    if inside.quotes or not _whole_string_ends(text, at, Place.ITEM, around):
+    string = WHOLE_STRING.match(text, at)
+    if found is None or string is None or stops(text, string.end()):
         return None
-    return _before_comma(text, at, inside)
+    whole = ends(text, string.end() - 1, Place.FIELD, around, Inside(at + 1))
+    return start + found.start() if whole else None
 
 
 def _before_comma(text: str, at: int, inside: Inside) -> int | None:
@@ -293,10 +264,3 @@ def _before_comma(text: str, at: int, inside: Inside) -> int | None:
         line = _CLOSING_LINES.search(bare) if inside.braces < 0 else None
         return start + (line.start() if line else len(bare) - 1)
     return start + len(bare) if "\n" in head[len(bare) :] else None
-
-
-def _whole_string_ends(text: str, at: int, place: Place, around: Around) -> bool:
-    string = WHOLE_STRING.match(text, at)
-    if string is None or stops(text, string.end()):
-        return False
-    return ends(text, string.end() - 1, place, around, Inside(at + 1))

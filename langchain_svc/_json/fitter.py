@@ -39,8 +39,7 @@ from .shapes import (
 from .values import frozen
 from .wording import below, got
 
-_UNIONS = ("anyOf", "oneOf")
-_COMBINED = ("$ref", "anyOf", "oneOf", "allOf")
+_COMBINED = ("$ref", "anyOf", "oneOf")
 
 
 class Misfit(ValueError):  # noqa: N818 - it reads as what it is: fit or misfit
@@ -69,8 +68,7 @@ class Fitter:
         self._checker = Checker(root, fitting=True)
         self._tidy = tidy
         self._known: dict[tuple[int, int], tuple[Any, Any, Any]] = {}
-        self._active: set[tuple[int, int]] = set()
-        self._parts: dict[int, tuple[Any, list[Schema]]] = {}
+        self._parts: dict[int, tuple[Any, list[tuple[str, Any]]]] = {}
 
     def fit(self, value: Any, schema: Any, path: str = "answer") -> tuple[Any, int]:
         """The fitted value and its penalty; raises Misfit."""
@@ -79,57 +77,52 @@ class Fitter:
         if not isinstance(schema, Mapping) or (not wrong and not (self._tidy and container)):
             return accept(value, wrong)
         key = (id(schema), id(value))
-        if key in self._active:
-            raise Misfit(wrong or [f"{path}: {got(value)}"])
         if container and key in self._known:
             return _replay(self._known[key][2])
-        self._active.add(key)
         try:
             result: Any = self._fit(value, schema, path)
         except Misfit as misfit:
             result = misfit if wrong else (value, 0)
-        finally:
-            self._active.remove(key)
         if container:
             self._known[key] = (schema, value, result)
         return _replay(result)
 
     def _fit(self, value: Any, schema: Schema, path: str) -> tuple[Any, int]:
         penalty = 0
-        for part in self._split(schema):
-            value, more = self._fit_part(value, part, path)
+        for word, asserted in self._split(schema):
+            value, more = self._fit_part(value, word, asserted, path)
             penalty += more
         return accept(value, self._checker.check(value, schema, path), penalty)
 
-    def _split(self, schema: Schema) -> list[Schema]:
+    def _split(self, schema: Schema) -> list[tuple[str, Any]]:
         """The schema as parts that hold one by one: its references, unions and plain keywords."""
         if id(schema) not in self._parts:
-            parts: list[Schema] = [{word: schema[word]} for word in _COMBINED if word in schema]
-            plain = {word: asserted for word, asserted in schema.items() if word not in _COMBINED}
+            parts = [(word, schema[word]) for word in _COMBINED if word in schema]
+            members = schema.get("allOf")
+            parts += [("allOf", one) for one in members] if isinstance(members, list) else []
+            beside = (*_COMBINED, "allOf")
+            plain = {word: asserted for word, asserted in schema.items() if word not in beside}
             types = type_names(plain.get("type"))
             if len(types) > 1:
-                plain = {"anyOf": [{**plain, "type": name} for name in types]}
-            self._parts[id(schema)] = (schema, [*parts, plain])
+                parts.append(("anyOf", [{**plain, "type": name} for name in types]))
+            else:
+                parts.append(("", plain))
+            self._parts[id(schema)] = (schema, parts)
         return self._parts[id(schema)][1]
 
-    def _fit_part(self, value: Any, part: Schema, path: str) -> tuple[Any, int]:
-        if "$ref" in part:
-            return self.fit(value, self._checker.resolve(part["$ref"]), path)
-        for word in _UNIONS:
-            if word in part:
-                return self._union(value, part[word], path)
-        if "allOf" in part:
-            return self._all(value, part["allOf"], path)
-        return self._plain(value, part, path)
+    def _fit_part(self, value: Any, word: str, asserted: Any, path: str) -> tuple[Any, int]:
+        if word == "$ref":
+            return self.fit(value, self._checker.resolve(asserted), path)
+        if word == "allOf":
+            return self.fit(value, asserted, path)
+        if word:
+            return self._union(value, asserted, path)
+        return self._plain(value, asserted, path)
 
     def _union(self, value: Any, members: Any, path: str) -> tuple[Any, int]:
         """The member that fits with the least penalty; the first of equals."""
         if not isinstance(members, (list, tuple)) or not members:
             return value, 0
-        choices = [options_of(member) for member in members]
-        if all(choices):  # Literal["a"] | Literal["b"]: one choice among all
-            options = [option for choice in choices for option in choice or ()]
-            return self._plain(value, {"enum": options}, path)
         best: tuple[Any, int] | None = None
         wrong = []
         for member in members:
@@ -143,13 +136,6 @@ class Fitter:
         if best is None:
             raise Misfit(nearest(value, path, members, wrong))
         return best
-
-    def _all(self, value: Any, members: Any, path: str) -> tuple[Any, int]:
-        penalty = 0
-        for member in members if isinstance(members, (list, tuple)) else ():
-            value, more = self.fit(value, member, path)
-            penalty += more
-        return value, penalty
 
     def _plain(self, value: Any, schema: Schema, path: str) -> tuple[Any, int]:
         """Fit to a schema without unions, by its type or what tells its type."""
@@ -165,7 +151,7 @@ class Fitter:
         if options is not None:
             found = scalars.choose(value, options)
         else:
-            found = scalars.coerce(value, name, schema)
+            found = scalars.coerce(value, name)
         if found is None and is_wrapped(value):
             inner, penalty = self.fit(value[0], schema, path)
             return inner, penalty + SHAPED
@@ -181,19 +167,17 @@ class Fitter:
         try:
             return self._fields(value, schema, path)
         except Misfit as misfit:
-            for inner in unwrapped(value, schema):
-                try:
-                    fitted, penalty = self.fit(inner, schema, path)
-                except Misfit:
-                    continue
-                return fitted, penalty + SHAPED
-            raise misfit from None
+            return self._first(unwrapped(value, schema), value, schema, path, misfit)
 
     def _first(
-        self, candidates: Iterator[Any], value: Any, schema: Schema, path: str
+        self,
+        candidates: Iterator[Any],
+        value: Any,
+        schema: Schema,
+        path: str,
+        misfit: Misfit | None = None,
     ) -> tuple[Any, int]:
         """The first of the readings of a value that fits."""
-        misfit: Misfit | None = None
         for candidate in candidates:
             try:
                 fitted, penalty = self.fit(candidate, schema, path)

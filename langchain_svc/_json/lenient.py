@@ -13,10 +13,8 @@ from .escapes import whole_characters
 from .marks import OPENERS, QUOTED_KEY, SPACE, peek, skip
 from .reader import MAX_DEPTH, Reader, TooDeepError
 from .strings import begins_string, read_string
-from .words import ABSENT, literal
+from .words import literal
 
-_MARK = re.compile(r'["{}\[\]]')
-_QUOTE = re.compile(r'["\\]')
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 _WORD = re.compile(r"[-+.\w]+")
 
@@ -66,43 +64,6 @@ def attempt(text: str, start: int = 0) -> Attempt:
     return found
 
 
-class _Scan:
-    """Looks at brackets and strings only; knows the deepest nesting afterwards."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._open: list[str] = []
-        self._counts = {"}": 0, "]": 0}
-        self.deepest = 0
-
-    def end(self, at: int) -> int | None:
-        while found := _MARK.search(self._text, at):
-            char = found[0]
-            at = self._string_end(found.end()) if char == '"' else found.end()
-            if char in OPENERS:
-                self._open.append(OPENERS[char])
-                self._counts[OPENERS[char]] += 1
-                self.deepest = max(self.deepest, len(self._open))
-            elif self._counts.get(char):
-                self._close(char)
-                if not self._open:
-                    return at
-        return None
-
-    def _close(self, closer: str) -> None:
-        closed = ""
-        while closed != closer:
-            closed = self._open.pop()
-            self._counts[closed] -= 1
-
-    def _string_end(self, at: int) -> int:
-        while found := _QUOTE.search(self._text, at):
-            if found[0] == '"':
-                return found.end()
-            at = found.end() + 1
-        return len(self._text)
-
-
 def _refuse(name: str) -> Any:
     raise ValueError(name)
 
@@ -127,16 +88,21 @@ def _read_strict(text: str, start: int) -> Value | None:
         return None
     if _closed_too_early(text, end, value):
         return None
-    if text.count("[", at, end) + text.count("{", at, end) > MAX_DEPTH:
-        scan = _Scan(text)
-        scan.end(at)
-        if scan.deepest > MAX_DEPTH:
-            return None
+    if text.count("[", at, end) + text.count("{", at, end) > MAX_DEPTH and _is_too_deep(value):
+        return None
     repairs = 0
     if _SURROGATE_ESCAPE.search(text, at, end):
         whole = whole_characters(value)
         value, repairs = whole, int(whole != value)
     return Value(value, end, complete=True, cut_in_value=False, repairs=repairs)
+
+
+def _is_too_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        held = (one.values() if isinstance(one, dict) else one for one in level)
+        level = [item for items in held for item in items if isinstance(item, (dict, list))]
+    return bool(level)
 
 
 def _closed_too_early(text: str, end: int, value: Any) -> bool:
@@ -164,7 +130,7 @@ def _read_container(text: str, at: int) -> Attempt:
 
 def _read_scalar(text: str, at: int) -> Value | None:
     if begins_string(text, at):
-        string = read_string(text, at, Place.ROOT, Around(), ())
+        string = read_string(text, at, Place.ROOT, Around())
         if string is None:
             return None
         return Value(string.value, string.end, not string.cut, string.cut, string.repairs)
@@ -172,6 +138,6 @@ def _read_scalar(text: str, at: int) -> Value | None:
     if found is None:
         return None
     value, repairs = literal(found[0])
-    if value is ABSENT or isinstance(value, str):
+    if isinstance(value, str):
         return None
     return Value(value, found.end(), complete=True, cut_in_value=False, repairs=repairs)

@@ -15,10 +15,7 @@ from .reasoning import CLOSE, CLOSES, OPENS
 _MARK = re.compile(rf"(?P<opens>{OPENS})|{CLOSES}|(?P<bracket>[{{\[｛［])", re.IGNORECASE)
 _FENCE_BEFORE = re.compile(r"(?:`{2,}|~{3,})[\w+-]*\s*$")
 _LINE_BEFORE = re.compile(r"(?:\A|[\n:>`-])[ \t]*$")
-_FENCE_AFTER = re.compile(r"\n[ \t]*(?:`{2,}|~{3,})")
 _FENCE_LABEL = re.compile(r"(?:[\w+-]*\n)?")
-_FENCES = re.compile(r"(?<!`)`{3,8}[\w+-]{0,20}[ \t]{0,8}\n([^`]*)`{3}")
-_FIRST_FIELD = re.compile(r"\s*(?=\"[^\"\n]{1,80}\"\s{0,20}:)")
 _LOOK_BACK = 60
 _INSIDE = frozenset(":,[{(=")
 _IN_OBJECT = frozenset([*QUOTES, "}", "\\", "{"])
@@ -51,7 +48,6 @@ class Spots:
         self._inside = 0  # up to here, a repaired reading has been through
         self._nested = False
         self._barred = False
-        self._fence_end = -1  # of the last spot that was asked for
         self._first = len(text) - len(text.lstrip())
 
     def __iter__(self) -> Iterator[Spot]:
@@ -62,13 +58,6 @@ class Spots:
                     yield self._spot(found.start())
             elif not self._reasoning:
                 self._pass_reasoning(opens=found["opens"] is not None)
-
-    def fence_end(self, spot: Spot) -> int:
-        """Where the fence around a spot closes; the end of the text if it does not."""
-        if self._fence_end < spot.at:
-            close = _FENCE_AFTER.search(self._text, spot.at)
-            self._fence_end = close.start() if close else len(self._text)
-        return self._fence_end
 
     def was_tried(self, tried: Attempt) -> None:
         """Say that nothing was read at the last spot."""
@@ -123,13 +112,3 @@ def unfenced(text: str) -> str:
     body = text.strip("`")
     label = _FENCE_LABEL.match(body)
     return body[label.end() if label else 0 :].strip()
-
-
-def fences(text: str) -> list[str]:
-    """What stands in the fences of a text."""
-    return [found[1].strip() for found in _FENCES.finditer(text)]
-
-
-def begins_with_field(text: str) -> bool:
-    """Whether a text begins with a key and its colon, without the brace before it."""
-    return _FIRST_FIELD.match(text) is not None

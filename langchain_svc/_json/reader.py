@@ -13,10 +13,10 @@ The rules, in the order in which a stranger will ask for them:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from .endings import Around, Place
+from .endings import Around, Place, Scalar
 from .marks import (
     ARROW,
     BARE_KEY,
@@ -36,7 +36,7 @@ from .marks import (
     stops,
 )
 from .strings import begins_string, read_string
-from .words import ABSENT, literal, read_word
+from .words import read_word
 
 MAX_DEPTH = 200
 
@@ -56,8 +56,7 @@ class Frame:
     value: Any
     key: str = ""  # of the last field
     commas: int = 1  # since the last item; a container opens as if after a comma
-    words: list[Any] = field(default_factory=list)  # strings and numbers where keys should be
-    prose: bool = False  # it has words that are neither keys nor values
+    prose: bool = False  # it has what is neither key nor value
     bare: bool = False  # it has keys or items without quotes
 
     @property
@@ -70,10 +69,6 @@ class Frame:
             self.value[self.key] = value
         else:
             self.value.append(value)
-
-    def replace(self, value: Any) -> None:
-        """Put another value in the place of the last one."""
-        self.value[self.key if self.is_object else -1] = value
 
 
 class Reader:
@@ -154,24 +149,17 @@ class Reader:
         char = self.text[self.at]
         if char in COLONS:
             self._junk(self.at + 1)
-        elif char in QUOTES and self._key_in_list(frame):
+        elif self._key_in_list(frame):
+            self._pop()
             self.repairs += 1
         else:
             self._after_comma(frame)
             self._value(frame, Place.ITEM)
 
     def _key_in_list(self, frame: Frame) -> bool:
-        """A key where an item should be: the list was closed already, or is an object."""
-        if not QUOTED_KEY.match(self.text, self.at):
-            return False
-        if not frame.value:
-            frame.value = {}
-            self._swap(frame.value)
-            return True
-        if len(self._stack) > 1 and self._stack[-2].is_object:
-            self._pop()
-            return True
-        return False
+        """Whether a key stands where an item should be: the closing bracket was forgotten."""
+        in_object = len(self._stack) > 1 and self._stack[-2].is_object
+        return bool(frame.value and in_object and QUOTED_KEY.match(self.text, self.at))
 
     def _field(self, frame: Frame) -> None:
         if self.text[self.at] in OPENERS:
@@ -184,9 +172,10 @@ class Reader:
         self._after_comma(frame)
         if not self._arrow(quoted=quoted):
             self.repairs += 1
-            if lost == self.lost_ends:
-                self._no_field(frame, key, quoted=quoted)
-            self.cut = self.cut or self.at >= len(self.text)
+            ended = self.at >= len(self.text)
+            self.cut = self.cut or ended
+            may_go_on = quoted and (ended or lost < self.lost_ends)
+            frame.prose = frame.prose or not may_go_on
             return
         frame.key = key
         frame.bare = self._around.words = frame.bare or not quoted
@@ -205,13 +194,6 @@ class Reader:
             self.repairs += 1
             return self.text[self.at] in OPENERS or begins_string(self.text, self.at)
         return arrow is not None
-
-    def _no_field(self, frame: Frame, key: str, *, quoted: bool) -> None:
-        """A key that no value follows: perhaps the item of a set, as Python writes it."""
-        item = key if quoted else literal(key)[0]
-        frame.prose = frame.prose or (item == key and not quoted)
-        if item is not ABSENT:
-            frame.words.append(item)
 
     def _bare_key(self, frame: Frame) -> str | None:
         found = BARE_KEY.match(self.text, self.at)
@@ -233,7 +215,7 @@ class Reader:
             self._pop()  # [{"a": 1, {"a": 2}]: the closing brace was forgotten
         elif isinstance(last, dict | list):
             items = last if isinstance(last, list) else [last]
-            frame.replace(items)  # "a": {...}, {...}: the brackets of the list were forgotten
+            frame.put(items)  # "a": {...}, {...}: the brackets of the list were forgotten
             self._push(Frame("]", items))
         else:
             self.at += 1  # {{"a": 1}}: braces doubled, as templates want them
@@ -261,31 +243,23 @@ class Reader:
             return False
         if ELLIPSIS.match(self.text, self.at):
             return False
-        return self._word(frame, place)
+        self._word(frame, place)
+        return True
 
-    def _word(self, frame: Frame, place: Place) -> bool:
+    def _word(self, frame: Frame, place: Place) -> None:
         word = read_word(self.text, self.at, place, self._around)
-        self.at = word.end
-        self.repairs += word.repairs
-        self.cut = self.cut or word.cut
-        if word.value is ABSENT:
-            return False
+        self._take(word)
         frame.put(word.value)
         frame.bare = frame.bare or (place is Place.ITEM and isinstance(word.value, str))
-        return True
 
     def _string(self, place: Place) -> str | None:
         """The string that stands here, joined with those that a + adds to it."""
         parts = []
         while True:
-            closers = [frame.closer for frame in self._stack]
-            string = read_string(self.text, self.at, place, self._around, closers)
+            string = read_string(self.text, self.at, place, self._around)
             if string is None:  # a fence, not a quote
                 return None
-            self.at = string.end
-            self.repairs += string.repairs
-            self.cut = self.cut or string.cut
-            self._count_lost_end(lost=string.lost)
+            self._take(string)
             parts.append(string.value)
             plus = peek(self.text, self.at)
             after = peek(self.text, plus + 1)
@@ -293,8 +267,11 @@ class Reader:
                 return "".join(parts)
             self._junk(after)
 
-    def _count_lost_end(self, *, lost: bool) -> None:
-        self.lost_ends += lost
+    def _take(self, scalar: Scalar) -> None:
+        self.at = scalar.end
+        self.repairs += scalar.repairs
+        self.cut = self.cut or scalar.cut
+        self.lost_ends += scalar.lost
         if self.lost_ends > _MAX_LOST_ENDS:
             self.at = len(self.text)
             self.cut = True
@@ -317,30 +294,15 @@ class Reader:
         if len(self._stack) >= MAX_DEPTH:
             raise TooDeepError
         self._stack.append(frame)
-        self._around.count(frame.closer, 1)
+        self._around.closers.append(frame.closer)
 
     def _pop(self) -> None:
         frame = self._stack.pop()
-        self._around.count(frame.closer, -1)
+        self._around.closers.pop()
         self.repairs += max(0, frame.commas - (not frame.value))
         if frame.prose and not frame.value:
             self.words = True
             self.prose = not self._stack
-
-    def _settle(self) -> None:
-        """See what the innermost container was, now that its own bracket closes it."""
-        frame = self._stack[-1]
-        if frame.closer == ")" and len(frame.value) == 1 and not frame.commas:
-            self._swap(frame.value[0])  # ("x") is no tuple
-        elif frame.words and not frame.value and not frame.prose:
-            self._swap(frame.words)  # a set
-
-    def _swap(self, value: Any) -> None:
-        """Put `value` where the innermost container was put."""
-        if len(self._stack) > 1:
-            self._stack[-2].replace(value)
-        else:
-            self.root = value
 
     def _close(self, closer: str) -> None:
         self.at += 1
@@ -353,12 +315,9 @@ class Reader:
             self.repairs += skipped
             while len(self._stack) > depth + 1:
                 self._pop()
-            self._settle()
             self._pop()
             return
         self.repairs += 1
-        if skipped:  # the wrong kind of bracket: it closes what is open
-            self._pop()
 
     def _innermost(self, closer: str) -> int | None:
         depths = range(len(self._stack) - 1, -1, -1)
@@ -379,12 +338,10 @@ class Reader:
             return True
         return not parent.is_object if parent else not skipped
 
-    def _char(self, at: int) -> str:
-        return self.text[at : at + 1]
-
     def _item_follows(self, at: int) -> bool:
         """Whether an item of a list stands at `at`, and no key."""
-        if self.text[at : at + 1] in ("{", "["):
+        if self.text.startswith(("{", "["), at):
             return True
         string = WHOLE_STRING.match(self.text, at)
-        return string is not None and self._char(peek(self.text, string.end())) in (",", "]")
+        after = peek(self.text, string.end()) if string else at
+        return self.text.startswith((",", "]"), after)

@@ -8,7 +8,7 @@ A function returns the value and a penalty, or None where the text does not clea
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .values import same
@@ -26,7 +26,6 @@ _AMOUNT = re.compile(
     rf"(?P<sign>[-+−]?)\s*{_CURRENCY}?\s*(?P<inner>[-−]?)(?P<digits>\d[\d.,'_\s]*)(?P<exp>[eE][-+]?\d+)?"
     rf"\s*(?:%|{_CURRENCY})?\.?"
 )
-_FRACTION = re.compile(r"(-?\d{1,9})\s*/\s*(\d{1,9})")
 _ENGLISH = re.compile(r"\d{1,3}(?:[,'_\s]\d{3})+(?:\.\d*)?|\d+(?:\.\d*)?")
 _CONTINENTAL = re.compile(r"\d{1,3}(?:\.\d{3})+,\d*|\d{1,3}(?:\.\d{3}){2,}|\d+,(?:\d{1,2}|\d{4,})")
 _LONGEST_NUMBER = 60
@@ -53,12 +52,9 @@ def fold(text: str) -> str:
     return _FOLDED.sub("", text).casefold()
 
 
-def coerce(value: Any, name: str, schema: Mapping[str, Any]) -> Coerced | None:
+def coerce(value: Any, name: str) -> Coerced | None:
     """The value as one of a type, if it clearly says one."""
-    found = _TYPES[name](value) if name in _TYPES else None
-    if found and name == "number" and _says_percent(value) and _wants_share(schema):
-        return found[0] / 100, found[1]
-    return found
+    return _TYPES[name](value) if name in _TYPES else None
 
 
 # -- types ----------------------------------------------------------------------------------------
@@ -85,12 +81,7 @@ def to_number(value: Any) -> Coerced | None:
         return None
     text = value.strip().strip("*`")
     plain = number(text)
-    if plain is not None:
-        return plain, SPELLED
-    fraction = _FRACTION.fullmatch(text)
-    if fraction and int(fraction[2]):
-        return int(fraction[1]) / int(fraction[2]), SPELLED
-    return _amount(text)
+    return _amount(text) if plain is None else (plain, SPELLED)
 
 
 def _amount(text: str) -> Coerced | None:
@@ -100,9 +91,7 @@ def _amount(text: str) -> Coerced | None:
     digits = _plain_digits(found["digits"].strip())
     if digits is None:
         return None
-    value = number(digits + (found["exp"] or ""))
-    if value is None:
-        value = number((digits.lstrip("0") or "0") + (found["exp"] or ""))  # 007
+    value = number(re.sub(r"^0+(?=\d)", "", digits) + (found["exp"] or ""))  # 007
     if value is None:
         return None
     return (-value if (found["sign"] + found["inner"]).strip("+") else value), SPELLED
@@ -115,16 +104,6 @@ def _plain_digits(digits: str) -> str | None:
     if _CONTINENTAL.fullmatch(digits):
         return digits.replace(".", "").replace(",", ".")
     return None
-
-
-def _says_percent(value: Any) -> bool:
-    return isinstance(value, str) and value.rstrip(" *`.").endswith("%")
-
-
-def _wants_share(schema: Mapping[str, Any]) -> bool:
-    """Whether the schema wants 0.5 for 50%: its values go up to 1."""
-    bounds = [schema.get("maximum"), schema.get("exclusiveMaximum")]
-    return any(isinstance(one, (int, float)) and one <= 1 for one in bounds)
 
 
 def to_boolean(value: Any) -> Coerced | None:
@@ -146,12 +125,7 @@ def to_string(value: Any) -> Coerced | None:
     """The text of a number or a boolean."""
     if isinstance(value, bool):
         return str(value).lower(), SPELLED
-    if isinstance(value, (int, float)):
-        try:
-            return str(value), SPELLED
-        except ValueError:  # more digits than this Python writes
-            return None
-    return None
+    return (str(value), SPELLED) if isinstance(value, (int, float)) else None
 
 
 _TYPES: dict[str, Callable[[Any], Coerced | None]] = {
@@ -197,43 +171,12 @@ def _mentioned(value: str, texts: list[str]) -> list[int]:
 
     A text that denies something names none: it may say which option it is not.
     """
+    longest_first = sorted(range(len(texts)), key=lambda at: -len(texts[at]))
+    names = [(at, r"[\W_]+".join(re.findall(r"[^\W_]+", texts[at]))) for at in longest_first]
+    named = "|".join(f"(?P<_{at}>{name})" for at, name in names if name) or r"\Z."
     for flags in (0, re.IGNORECASE):
-        spans = _spans(value, texts, flags)
-        named = [at for at, own in spans.items() if any(not _covered(one, spans) for one in own)]
-        if named:
-            every = sorted(span for own in spans.values() for span in own)
-            denied = _DENIAL.search(_without(value, every)) is not None
-            return [] if denied else named
+        pattern = re.compile(rf"(?<![^\W_])(?:{named})(?![^\W_])", flags)
+        hits = [int(str(found.lastgroup)[1:]) for found in pattern.finditer(value)]
+        if hits:
+            return [] if _DENIAL.search(pattern.sub(" ", value)) else hits
     return []
-
-
-_Spans = dict[int, list[tuple[int, int]]]
-
-
-def _spans(value: str, texts: list[str], flags: int) -> _Spans:
-    """Where each option stands in a text, as whole words."""
-    spans = {}
-    for at, text in enumerate(texts):
-        words = [re.escape(word) for word in re.split(r"[\W_]+", text) if word]
-        pattern = r"(?<![^\W_])" + r"[\W_]+".join(words) + r"(?![^\W_])"
-        found = re.finditer(pattern, value, flags) if words else ()
-        spans[at] = [one.span() for one in found]
-    return spans
-
-
-def _covered(span: tuple[int, int], spans: _Spans) -> bool:
-    """Whether what stands there is part of a longer option."""
-    longer = span[1] - span[0]
-    return any(
-        begin <= span[0] and span[1] <= end and end - begin > longer
-        for own in spans.values()
-        for begin, end in own
-    )
-
-
-def _without(value: str, spans: list[tuple[int, int]]) -> str:
-    kept, at = [], 0
-    for begin, end in spans:
-        kept.append(value[at:begin])
-        at = max(at, end)
-    return " ".join([*kept, value[at:]])

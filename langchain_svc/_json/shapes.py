@@ -32,22 +32,14 @@ def objects_of(value: Any, schema: Schema) -> Iterator[Any]:
     fields = fields_of(schema)
     if len(fields) == 1:
         name, only = next(iter(fields.items()))
-        if isinstance(only, Mapping) and _is_only_value(value, only):
+        types = type_names(only.get("type")) if isinstance(only, Mapping) else []
+        # No text, for text may be anything.
+        if not isinstance(value, str) and any(has_type(value, one) for one in types):
             yield {name: value}
 
 
-def _is_only_value(value: Any, schema: Schema) -> bool:
-    """Whether a value is that of an object's only field: no text, for text may be anything."""
-    if isinstance(value, list):
-        return type_of(schema) == "array"
-    names = type_names(schema.get("type"))
-    return not isinstance(value, str) and any(has_type(value, name) for name in names)
-
-
-def options_of(schema: Any) -> list[Any] | None:
+def options_of(schema: Schema) -> list[Any] | None:
     """The values that an enumeration or a constant allows; None if the schema is neither."""
-    if not isinstance(schema, Mapping):
-        return None
     if isinstance(schema.get("enum"), list):
         options: list[Any] = schema["enum"]
         return options
@@ -58,21 +50,7 @@ def type_of(schema: Schema) -> str:
     names = type_names(schema.get("type"))
     if names:
         return names[0]
-    for word, name in _TELLS_TYPE.items():
-        if word in schema:
-            return name
-    return ""
-
-
-_TELLS_TYPE = {
-    "enum": "",
-    "const": "",
-    "properties": "object",
-    "required": "object",
-    "additionalProperties": "object",
-    "items": "array",
-    "prefixItems": "array",
-}
+    return "object" if "properties" in schema else "array" if "items" in schema else ""
 
 
 def parsed(value: Any, wanted: type | tuple[type, ...]) -> Any:
@@ -100,8 +78,6 @@ def renamed(value: dict[str, Any], schema: Schema) -> tuple[dict[str, Any], int]
         wanted = absent.pop(fold(name), [])
         if len(wanted) == 1:
             names[name] = wanted[0]
-    if not names:
-        return value, 0
     return {names.get(name, name): item for name, item in value.items()}, SPELLED * len(names)
 
 

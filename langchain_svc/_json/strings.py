@@ -7,17 +7,15 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from .endings import KEY_TEXT, Around, Inside, Place, ended_before, ends, structure_at
+from .endings import Around, Inside, Place, Scalar, ended_before, ends, structure_at
 from .escapes import unescape
-from .marks import CLOSERS, QUOTES, is_key, peek
+from .marks import CLOSERS, QUOTES, peek
 
 _TRIPLES = ('"""', "'''", "```")
 _LABEL = re.compile(r"[^\n`]{0,60}\n")
 _DOUBLED = re.compile(r"(\"\"|'')(?=[^\s,:}\]\"'])([^\"'\n]{1,300})([\"']{1,2})")
 _MOST_TRIPLES = 20
-_LINE_END = re.compile(r"\n\s*")
 _TAG = re.compile(r"</[A-Za-z][\w-]*>\Z|<[|｜][^<>]*>\Z")
 _LONGEST_TAG = 40
 _RAW = re.compile(r"[\x00-\x1f]")
@@ -25,33 +23,19 @@ _SEARCHES = {quote: re.compile(f"[{re.escape(ends)}\\\\]") for quote, ends in QU
 _ESCAPED_QUOTE = re.compile(r'\\+"')
 
 
-@dataclass(frozen=True)
-class Text:
-    """One string read from a text."""
-
-    value: str
-    end: int
-    repairs: int = 0
-    cut: bool = False  # the text ended inside it
-    lost: bool = False  # no quote ended it: the end was found by other signs
-
-
 def begins_string(text: str, at: int) -> bool:
     r"""Whether a string begins at `at`, with a quote or, escaped once too often, with \"."""
     return text[at] in QUOTES or text.startswith('\\"', at)
 
 
-def read_string(
-    text: str, at: int, place: Place, around: Around, closers: Sequence[str]
-) -> Text | None:
+def read_string(text: str, at: int, place: Place, around: Around) -> Scalar | None:
     """The string that begins at `at`; None if these backticks are the fence around the JSON.
 
     Args:
         text: The whole text.
         at: Where the opening quote stands.
         place: Whether it is a key, a field's value or a list's item.
-        around: The open brackets by kind.
-        closers: The closing brackets waited for, the innermost last.
+        around: The open containers.
     """
     if text[at] == "\\":
         return _escaped_once_more(text, at)
@@ -61,20 +45,16 @@ def read_string(
             return triple
     doubled = _DOUBLED.match(text, at)
     if doubled and (structure_at(text, doubled.end()) or place is Place.KEY):
-        return Text(unescape(doubled[2])[0], doubled.end(), 1)
+        return Scalar(unescape(doubled[2])[0], doubled.end(), 1)
     inside = Inside(at + 1)
     end, resume = _find_end(text, place, around, inside, _SEARCHES[text[at]])
     repairs = inside.quotes + (text[at] != '"')
     if end is None:
-        string = _unterminated(text, closers, inside, repairs)
-        key = KEY_TEXT.match(text, inside.begin) if place is Place.KEY else None
-        if key and not string.cut:  # {"key: ...}
-            return Text(key[0], key.end(), repairs + 1, lost=True)
-        return string
+        return _unterminated(text, around.closers, inside, repairs)
     raw = text[at + 1 : end]
     value, odd = unescape(raw)
     repairs += odd + bool(_RAW.search(raw)) + (resume != end + 1)
-    return Text(value, resume, repairs)
+    return Scalar(value, resume, repairs)
 
 
 def _find_end(
@@ -105,31 +85,19 @@ def _is_doubled(text: str, mark: int) -> bool:
     return text.startswith(text[mark], mark + 1) and structure_at(text, mark + 2)
 
 
-def _unterminated(text: str, closers: Sequence[str], inside: Inside, repairs: int) -> Text:
+def _unterminated(text: str, closers: Sequence[str], inside: Inside, repairs: int) -> Scalar:
     """A string with no end: its closing quote was forgotten, or the text was cut off in it."""
     begin = inside.begin
-    line = _closing_line(text, begin)
-    if line and _balanced(text[begin : line[0]]):
-        value, odd = unescape(text[begin : line[0]].rstrip(" \t\r,"))
-        return Text(value, line[1], repairs + odd + 1, lost=True)
     body = _without_tail(text[begin:])
     kept = _without_closers(body, closers)
     if kept is None:
         value, odd = unescape(body, cut=True)
-        return Text(value, len(text), repairs + odd + 1, cut=True, lost=True)
+        return Scalar(value, len(text), repairs + odd + 1, cut=True, lost=True)
     end = resume = begin + len(kept)
     if inside.quotes % 2:  # one of them was its end, and junk follows
         end, resume = inside.last, inside.last + 1
     value, odd = unescape(text[begin:end])
-    return Text(value, resume, repairs + odd + 1, lost=True)
-
-
-def _closing_line(text: str, begin: int) -> tuple[int, int] | None:
-    """Where the first line ends before one that begins with a closing bracket; and that bracket."""
-    for found in _LINE_END.finditer(text, begin):
-        if text[found.end() : found.end() + 1] in ("}", "]"):
-            return found.span()
-    return None
+    return Scalar(value, resume, repairs + odd + 1, lost=True)
 
 
 def _without_tail(raw: str) -> str:
@@ -155,11 +123,7 @@ def _without_closers(raw: str, closers: Sequence[str]) -> str | None:
 _OPENS = {"}": "{", "]": "[", ")": "("}
 
 
-def _balanced(raw: str) -> bool:
-    return raw.count("{") <= raw.count("}") and raw.count("[") <= raw.count("]")
-
-
-def _triple(text: str, at: int, around: Around) -> Text | None:
+def _triple(text: str, at: int, around: Around) -> Scalar | None:
     """A string in triple quotes, as in Python; None if these are no triple quotes."""
     mark = text[at : at + 3]
     begin = at + 3
@@ -173,7 +137,7 @@ def _triple(text: str, at: int, around: Around) -> Text | None:
     if inside.startswith("\n"):  # a block of its own: as written, without the margin
         inside = textwrap.dedent(inside[1:]).rstrip()
     value, odd = unescape(inside)
-    return Text(value, end + 3, odd + 1)
+    return Scalar(value, end + 3, odd + 1)
 
 
 def _triple_end(text: str, begin: int, mark: str, around: Around) -> int | None:
@@ -185,21 +149,19 @@ def _triple_end(text: str, begin: int, mark: str, around: Around) -> int | None:
         while text.startswith(mark[0], end + 3):  # a quote of the text itself, before the three
             end += 1
         after = peek(text, end + 3)
-        if text[after : after + 1] in CLOSERS:
-            if around.closes(text[after]):
-                return end
-        elif structure_at(text, after) or is_key(text, after):
+        stray = text[after : after + 1] in CLOSERS and not around.closes(text[after])
+        if structure_at(text, after) and not stray:
             return end
         end = text.find(mark, end + 3)
     return None
 
 
-def _escaped_once_more(text: str, at: int) -> Text:
+def _escaped_once_more(text: str, at: int) -> Scalar:
     r"""A string between \" and \", as in JSON that was encoded twice but for its outer quotes."""
     begin = at + 2
     for found in _ESCAPED_QUOTE.finditer(text, begin):
         if len(found[0]) == 2:  # noqa: PLR2004 - one backslash and the quote
             value, odd = unescape(unescape(text[begin : found.start()])[0])
-            return Text(value, found.end(), odd + 1)
+            return Scalar(value, found.end(), odd + 1)
     value, odd = unescape(unescape(text[begin:], cut=True)[0], cut=True)
-    return Text(value, len(text), odd + 1, cut=True)
+    return Scalar(value, len(text), odd + 1, cut=True)

@@ -6,13 +6,10 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
-from .endings import Around, Place, field_follows, structure_at
+from .endings import Around, Place, Scalar, field_follows, structure_at
 from .marks import CLOSERS, COMMAS, QUOTES, VALUE_START, is_key, peek, stops
-
-ABSENT: Final = object()  # JavaScript's undefined: a field that is not there
 
 # NaN and the infinities are no JSON; "no value" is the nearest that JSON can say.
 _LITERALS: dict[str, Any] = {
@@ -31,7 +28,7 @@ _LITERALS: dict[str, Any] = {
     "Infinity": None,
     "+Infinity": None,
     "-Infinity": None,
-    "undefined": ABSENT,
+    "undefined": None,
 }
 _JSON_WORDS = frozenset({"true", "false", "null"})
 
@@ -40,7 +37,6 @@ _DIGITS = r"\d+(?:_\d+)*"
 _LOOSE = re.compile(
     rf"[-+]?(?:(?!0\d){_DIGITS}(\.(?:{_DIGITS})?)?|(\.{_DIGITS}))([eE][+-]?\d+)?", re.ASCII
 )
-_BASED = re.compile(r"([-+]?)(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO][0-7]+)")
 
 
 def literal(word: str) -> tuple[Any, int]:
@@ -62,9 +58,6 @@ def literal(word: str) -> tuple[Any, int]:
 
 def number(word: str) -> int | float | None:
     """The number a word is, also in the ways of writing of other languages; None if it is none."""
-    based = _BASED.fullmatch(word)
-    if based:
-        return int(based[1] + based[2], 0)
     found = _LOOSE.fullmatch(word)
     if found is None:
         return None
@@ -75,27 +68,17 @@ def number(word: str) -> int | float | None:
         return None
 
 
-@dataclass(frozen=True)
-class Word:
-    """One value without quotes."""
-
-    value: Any
-    end: int
-    repairs: int
-    cut: bool  # the text ended right after it: there may have been more
-
-
 _MARK = re.compile(r"\n\s*|[,;，；{}\])｝］】\"`<]|\s(?://|/\*|#\s|<!--)")
 _SHORT = re.compile(r"(?:[-+.\d][\w.+-]*|true|false|null|True|False|None)(?![\w.+-])")
 
 
-def read_word(text: str, at: int, place: Place, around: Around) -> Word:
+def read_word(text: str, at: int, place: Place, around: Around) -> Scalar:
     """The value without quotes that begins at `at`; it is at least one character long."""
     end = _word_end(text, at, place, around)
     token = text[at:end].strip()
     stray = token.endswith('"')
     value, repairs = literal(token.rstrip('"').rstrip() if stray else token)
-    return Word(value, max(end, at + 1), repairs + stray, cut=end >= len(text))
+    return Scalar(value, max(end, at + 1), repairs + stray, cut=end >= len(text))
 
 
 def _word_end(text: str, at: int, place: Place, around: Around) -> int:

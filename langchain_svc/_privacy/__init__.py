@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from .._lazy import lazy
 from .callbacks import PrivateCallbacks
-from .runs import Privacy, PrivateChatModel, PrivateTool, Run, private, private_runs, refuse_trio
-from .safe_errors import Constructed, shown
-
-if TYPE_CHECKING:
-    from .llm import PrivateLLM
-
-__getattr__ = lazy(
-    __name__,
-    {
-        "llm": "PrivateLLM",
-    },
+from .runs import (
+    MODEL_RUNS,
+    RUNS,
+    WRAPS,
+    Privacy,
+    Run,
+    private,
+    private_run,
+    private_runs,
+    refuse_trio,
+    set_uncached,
 )
+from .safe_errors import safe_constructor, shown

@@ -4,7 +4,7 @@ LangChain gives what goes into a run and what comes out of it to every callback 
 loggers, counters. Which handlers there are is known only when a run is configured, since the
 environment and context managers add some. So this callback manager has lists of handlers that
 wrap whatever is put into them, at whatever moment; a child run's manager takes over what is in
-them.
+them, in plain lists of its own.
 
 What a caller asked to be streamed to himself (`astream_events`, the stream modes of LangGraph)
 travels as a callback too, but is the caller's answer, and is left unchanged.
@@ -207,10 +207,11 @@ class PrivateCallbacks(BaseCallbackManager):
         agent = create_agent(model, tools).with_config(callbacks=PrivateCallbacks())
 
     or for one run: `agent.invoke(question, {"callbacks": PrivateCallbacks([tracer])})`. Every
-    handler of every run inside, also one that the environment adds, such as LangSmith's, is told
-    what happens with `[412 characters, hash 1f3a9c2b7d04]` in place of each text. The caller gets
-    the real answer, and so does who reads a stream of events. Tags, metadata and names of runs are
-    the application's own words, and stay.
+    handler of that run, also one that the environment adds, such as LangSmith's, is told what
+    happens there and in the runs inside with `[412 characters, hash 1f3a9c2b7d04]` in place of
+    each text. A handler that a step inside adds for itself is not reached: `privacy="phi"` of a
+    model or tool masks for that one too. The caller gets the real answer, and so does who reads a
+    stream of events. Tags, metadata and names of runs are the application's own words, and stay.
     """
 
     def __init__(

@@ -16,16 +16,11 @@ from functools import wraps
 from typing import Any, Literal, TypeVar
 
 from langchain_core.callbacks import BaseCallbackManager
-from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable, RunnableBinding
-from langchain_core.tools import BaseTool
-from pydantic import model_validator
-from typing_extensions import Self
 
 from ..errors import SvcError, SvcRequestError
 from .callbacks import PrivateCallbacks, private_config
 from .masks import masked_error
-from .safe_errors import Constructed
 
 Privacy = Literal["phi"] | None
 
@@ -111,6 +106,7 @@ def without_texts(error: BaseException) -> BaseException:
 Way = Callable[[Run], Any]
 """How a run is run: all at once, or piece by piece; blocking, or on an event loop."""
 Kind = TypeVar("Kind", bound="type[Any]")
+Model = TypeVar("Model", bound=Any)
 
 
 def private_runs(*, wraps_: tuple[str, ...] = (), **ways: Way) -> Callable[[Kind], Kind]:
@@ -122,7 +118,7 @@ def private_runs(*, wraps_: tuple[str, ...] = (), **ways: Way) -> Callable[[Kind
     """
 
     def decorate(kind: Kind) -> Kind:
-        made = {name: _private(getattr(kind, name), way) for name, way in ways.items()}
+        made = {name: private_run(getattr(kind, name), way) for name, way in ways.items()}
         made |= {name: _wrapping(getattr(kind, name)) for name in wraps_}
         for name, method in made.items():
             # A function is pickled by its place.
@@ -133,7 +129,7 @@ def private_runs(*, wraps_: tuple[str, ...] = (), **ways: Way) -> Callable[[Kind
     return decorate
 
 
-def _private(method: Callable[..., Any], way: Way) -> Callable[..., Any]:
+def private_run(method: Callable[..., Any], way: Way) -> Callable[..., Any]:
     """A method that masks its callbacks where the object is private."""
     signature = inspect.signature(method)
     # Some take their callbacks by themselves, some within a config, and some none.
@@ -237,36 +233,16 @@ def private(made: Runnable[Any, Any]) -> PrivateBinding:
     return PrivateBinding(bound=made)
 
 
-@private_runs(
-    wraps_=WRAPS,
-    **RUNS,
-    stream_events=Run.begun,
-    generate=Run.now,
-    agenerate=Run.later,
-    generate_prompt=Run.now,
-    agenerate_prompt=Run.later,
-)
-class PrivateChatModel(Constructed, BaseChatModel):
-    """A chat model whose runs are private where `privacy` says so."""
-
-    privacy: Privacy = None
-    """"phi" keeps the texts of prompts and answers out of callbacks, traces, errors and caches."""
-
-    @model_validator(mode="after")
-    def _keep_from_cache(self) -> Self:
-        set_uncached(self)
-        return self
+MODEL_RUNS = RUNS | {
+    "stream_events": Run.begun,
+    "generate": Run.now,
+    "agenerate": Run.later,
+    "generate_prompt": Run.now,
+    "agenerate_prompt": Run.later,
+}
 
 
-@private_runs(wraps_=WRAPS, **RUNS, run=Run.now, arun=Run.later)
-class PrivateTool(Constructed, BaseTool):
-    """A tool whose runs are private where `privacy` says so."""
-
-    privacy: Privacy = None
-    """"phi" keeps the texts of arguments and results out of callbacks, traces and errors."""
-
-
-def set_uncached(model: Any) -> None:
+def set_uncached(model: Model) -> Model:
     """Keep a private model out of caches, whatever is set for the process."""
     if model.privacy is not None:
         if model.cache:
@@ -274,3 +250,4 @@ def set_uncached(model: Any) -> None:
                 "privacy='phi' goes with cache=False only: a cache keeps prompts and answers"
             )
         model.__dict__["cache"] = False
+    return model

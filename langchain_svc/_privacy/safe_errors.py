@@ -7,30 +7,34 @@ for `errors()`, and the frames of its traceback have them as variables, which so
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
+Kind = TypeVar("Kind", bound="type[Any]")
 
-class Constructed:
-    """A mixin that stands first, for classes of pydantic's.
+
+def safe_constructor(kind: Kind) -> Kind:
+    """Gives a class of pydantic's, and those made of it, such a constructor.
 
     Raises:
         ValidationError: Pydantic's, with every problem but without inputs and inner frames.
     """
+    above: type[Any] = kind
 
-    if not TYPE_CHECKING:  # a type checker reads the words of a constructor from the fields
+    def __init__(self: Any, /, *args: Any, **words: Any) -> None:  # noqa: N807  # it is one
+        if args:
+            name = type(self).__name__
+            word = "model" if "model" in type(self).model_fields else "api_key"
+            raise TypeError(f"{name} takes its settings by name, as in {name}({word}=...)")
+        failed = _failure(super(above, self).__init__, words)
+        if failed is not None:
+            del self  # half made, it would be shown with what is wrong about it
+            raise failed
 
-        def __init__(self, /, *args: Any, **words: Any) -> None:  # an argument may be named "self"
-            if args:
-                name = type(self).__name__
-                word = "model" if "model" in type(self).model_fields else "api_key"
-                raise TypeError(f"{name} takes its settings by name, as in {name}({word}=...)")
-            failed = _failure(super().__init__, words)
-            if failed is not None:
-                del self  # half made, it would be shown with what is wrong about it
-                raise failed
+    kind.__init__ = __init__
+    return kind
 
 
 def _failure(make: Callable[..., None], words: dict[str, Any]) -> ValidationError | None:

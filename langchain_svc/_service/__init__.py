@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from .._lazy import lazy
 from .bounded_gather import gather
 from .call import Call, Limits
-from .general import GeneralSettings
 from .readers import TextReader, WholeReader
 from .reading import read
 from .settings import (
@@ -21,8 +20,9 @@ from .settings import (
     number,
     renamed,
     revealed,
+    url_of,
 )
-from .vision import VisionSettings
+from .vision import vision_call
 
 if TYPE_CHECKING:
     from .fhir_server import FhirServer

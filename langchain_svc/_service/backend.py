@@ -19,6 +19,7 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import suppress
 from ipaddress import ip_address
 from typing import Any
+from weakref import WeakSet
 
 import httpcore
 import httpx
@@ -181,6 +182,7 @@ class AsyncStream(httpcore.AsyncNetworkStream):
     def __init__(self, stream: httpcore.AsyncNetworkStream, home: AsyncBackend) -> None:
         self._stream = stream
         self.home = home
+        home.streams.add(self)
         self._outgoing = Outgoing()
         self.retired = False
 
@@ -224,6 +226,7 @@ class AsyncBackend(httpcore.AsyncNetworkBackend):
 
     def __init__(self, backend: httpcore.AsyncNetworkBackend) -> None:
         self._backend = backend
+        self.streams: WeakSet[AsyncStream] = WeakSet()
 
     async def connect_tcp(
         self,

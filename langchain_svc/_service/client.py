@@ -120,7 +120,8 @@ class Link:
                 response = self._client.send(request, stream=True, follow_redirects=False)
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
             return _lost(error)
-        self._response, self._received = response, Received(response)
+        self._response = response
+        self._received = Received(response, on_own_connection=self._client is None)
         assert isinstance(response.stream, httpx.SyncByteStream)  # noqa: S101
         self._body = iter(response.stream)
         return _head(response)
@@ -206,7 +207,8 @@ class AsyncLink:
                 response = await self._client.send(request, stream=True, follow_redirects=False)
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
             return _lost(error)
-        self._response, self._received = response, Received(response)
+        self._response = response
+        self._received = Received(response, on_own_connection=self._client is None)
         assert isinstance(response.stream, httpx.AsyncByteStream)  # noqa: S101
         self._body = response.stream.__aiter__()
         return _head(response)

@@ -33,7 +33,8 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-import anyio  # httpx brings it
+import anyio
+import httpcore
 import httpx
 
 from .._forks import new_lock
@@ -43,9 +44,6 @@ from .backend import AsyncBackend, Backend
 from .uncancellable_pauses import undivided
 
 _CONNECTIONS, _IDLE, _IDLE_SECONDS = 1000, 64, 15.0
-_LIMITS = httpx.Limits(
-    max_connections=_CONNECTIONS, max_keepalive_connections=_IDLE, keepalive_expiry=_IDLE_SECONDS
-)
 # For every call httpcore looks through all connections and all calls of a pool, so that many at
 # once cost their square: on an event loop 64 of them take 0.3 of the time in 16 pools of 4.
 _SHARDS = 16
@@ -59,9 +57,13 @@ class Transport(httpx.HTTPTransport):
     """httpx's transport, on network streams that keep to a deadline."""
 
     def __init__(self, url: str, proxy: str | None) -> None:
-        super().__init__(verify=_tls(url, proxy), limits=_LIMITS, proxy=proxy)
-        self._backend = Backend(self._pool._network_backend)  # noqa: SLF001
-        self._pool._network_backend = self._backend  # noqa: SLF001
+        self._backend = Backend(httpcore.SyncBackend())
+        self._pool = httpcore.ConnectionPool(
+            **_way(url, proxy),
+            max_connections=_CONNECTIONS,
+            max_keepalive_connections=_IDLE,
+            network_backend=self._backend,
+        )
 
     def close(self) -> None:
         self._backend.closed = True
@@ -72,13 +74,13 @@ class AsyncTransport(httpx.AsyncHTTPTransport):
     """The async version of `Transport`; one of several that share the calls of a loop."""
 
     def __init__(self, url: str, proxy: str | None) -> None:
-        # `Shards` lets no more calls in than there may be connections.
-        limits = httpx.Limits(
-            max_keepalive_connections=_IDLE // _SHARDS, keepalive_expiry=_IDLE_SECONDS
+        self._backend = AsyncBackend(httpcore.AnyIOBackend())
+        self._pool = httpcore.AsyncConnectionPool(
+            **_way(url, proxy),
+            max_connections=None,  # `Shards` lets no more calls in than there may be connections
+            max_keepalive_connections=_IDLE // _SHARDS,
+            network_backend=self._backend,
         )
-        super().__init__(verify=_tls(url, proxy), limits=limits, proxy=proxy)
-        self._backend = AsyncBackend(self._pool._network_backend)  # noqa: SLF001
-        self._pool._network_backend = self._backend  # noqa: SLF001
         self.calls = 0  # that are under way
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
@@ -87,6 +89,14 @@ class AsyncTransport(httpx.AsyncHTTPTransport):
     async def aclose(self) -> None:
         self._backend.closed = True
         await super().aclose()
+
+    def close_sockets(self) -> None:
+        """Where the event loop is gone, and can run nothing any more."""
+        for stream in list(self._backend.streams):
+            wrapper = stream.get_extra_info("socket")
+            sock = getattr(wrapper, "_sock", wrapper)
+            if sock is not None:
+                sock.close()
 
 
 class Shards:
@@ -134,6 +144,15 @@ class Shards:
         self._closed = True
         for shard in self.all:
             await shard.aclose()
+
+
+def _way(url: str, proxy: str | None) -> dict[str, Any]:
+    """How a pool of httpcore's reaches a host."""
+    way = None
+    if proxy is not None:
+        parsed = httpx.Proxy(proxy)  # takes a name and a password out of the URL
+        way = httpcore.Proxy(str(parsed.url), auth=parsed.raw_auth)
+    return {"ssl_context": _tls(url, proxy), "proxy": way, "keepalive_expiry": _IDLE_SECONDS}
 
 
 def _tls(url: str, proxy: str | None) -> ssl.SSLContext:
@@ -336,7 +355,7 @@ class _Pools:
         for loop in [loop for loop in list(self.loops) if loop.is_closed()]:
             shards, _ = self.loops.pop(loop)
             for transport in shards.all:
-                _close_sockets(transport)
+                transport.close_sockets()
 
 
 def _close_keeper(keeper: AsyncGenerator[None, None]) -> None:
@@ -365,13 +384,3 @@ async def _keep(
         if owner is not None and home is not None:
             owner.loops.pop(home, None)
         await shards.aclose()
-
-
-def _close_sockets(transport: AsyncTransport) -> None:
-    """Closes the sockets of a pool whose event loop is gone, and can run nothing any more."""
-    for connection in transport._pool.connections:  # noqa: SLF001
-        stream = getattr(getattr(connection, "_connection", None), "_network_stream", None)
-        wrapper = stream.get_extra_info("socket") if stream is not None else None
-        sock = getattr(wrapper, "_sock", wrapper)
-        if sock is not None:
-            sock.close()

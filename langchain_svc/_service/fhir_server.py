@@ -6,10 +6,9 @@ from collections.abc import Generator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
 from .._fhir import Page, read_page, read_refusal, record_pages
-from .._privacy import Constructed
 from ..config import check_url
 from .call import Call, Limits, Request
 from .readers import WholeReader
@@ -19,14 +18,11 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class FhirServer(Constructed, ServiceSettings):
-    """`ServiceSettings` for a server that is not the service: no key of it is ever used here."""
+class FhirServer(ServiceSettings):
+    """A server that is no interface of the service: no key of the service is ever used here."""
 
     url: str
     """The server's base, such as https://hospital.example/fhir."""
-
-    api_key: Secret = Field(default=None, repr=False)
-    """The bearer token; nothing of the environment is read."""
 
     max_pages: Annotated[int, number(1, whole=True)] = 100
     """The most pages of one record."""

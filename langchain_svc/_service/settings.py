@@ -1,6 +1,8 @@
 """The constructor words that every class of this package shares, checked once.
 
-A mixin of plain fields: how to reach the service, how long to wait, how often to try.
+How to reach the service, how long to wait, how often to try. A class names the interfaces that it
+speaks to; from them follow the variable its key is read from, the URLs that are checked and the
+calls that it may make.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from collections.abc import (
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 from urllib.parse import urlsplit
 
-from langchain_core.utils import secret_from_env
+from langchain_core.utils import from_env
 from pydantic import (
     BaseModel,
     BeforeValidator,
@@ -34,15 +36,15 @@ from pydantic import (
 )
 from typing_extensions import Self
 
-from .._privacy import Privacy, refuse_trio, shown
+from .._privacy import Privacy, refuse_trio, safe_constructor, shown
 from .._version import __version__
 from .._wire import ACCEPT_ENCODING, secrets_of
 from ..config import (
-    ENV_API_KEY,
     Interface,
     check_headers,
     check_key,
     check_proxy,
+    check_url,
     is_loopback,
     require_key,
     require_url,
@@ -108,6 +110,11 @@ else:
     Secret = SecretStr | None
 
 
+def url_of(interface: Interface) -> Any:
+    """The field that holds an interface's URL; read from the environment where it is not given."""
+    return Field(default_factory=from_env(interface.url_env, default=None))
+
+
 def revealed(secret: Secret) -> str | None:
     return secret.get_secret_value() if isinstance(secret, SecretStr) else secret
 
@@ -167,14 +174,21 @@ def hint(name: str, known: Iterable[str]) -> str:
     return _HINTS.get(name) or did_you_mean(name, known)
 
 
+@safe_constructor
 class ServiceSettings(BaseModel):
-    """How to reach the service, how long to wait and how often to try."""
+    """How to reach the service, how long to wait and how often to try.
+
+    It stands first among the bases of a class, so that its constructor is the one that is called.
+    """
 
     model_config = ConfigDict(
         arbitrary_types_allowed=True, hide_input_in_errors=True, validate_default=True
     )
 
-    api_key: Secret = Field(default_factory=secret_from_env(ENV_API_KEY, default=None), repr=False)
+    interfaces: ClassVar[tuple[Interface, ...]] = ()
+    """Those that the class speaks to. They have one key, which goes to no other."""
+
+    api_key: Secret = Field(default=None, repr=False)
     """The key; read from the environment where it is not given."""
 
     timeout: Seconds | None = 120.0
@@ -214,8 +228,6 @@ class ServiceSettings(BaseModel):
     privacy: Privacy = None
     """"phi" keeps what is sent and answered out of callbacks, traces, errors and caches."""
 
-    # What no pickle carries: it may be kept in a file or sent to another machine.
-    _not_pickled: ClassVar[tuple[str, ...]] = ("api_key", "proxy", "default_headers")
     _lost: tuple[str, ...] = PrivateAttr(default=())
 
     # By origin, since an interface may be spoken to over TLS or through a proxy and another not.
@@ -241,11 +253,29 @@ class ServiceSettings(BaseModel):
         unset = [name for name in _FROM_ENVIRONMENT if name in values and values[name] is None]
         return {k: v for k, v in values.items() if k not in unset} if unset else values
 
+    @field_validator("api_key", mode="before")
+    @classmethod
+    def _read_key(cls, key: Any) -> Any:
+        return cls._key_of_environment() if key is None else key
+
+    @classmethod
+    def _key_of_environment(cls) -> str | None:
+        (name,) = {interface.key_env for interface in cls.interfaces} or {""}
+        return os.environ.get(name)
+
     @field_validator("api_key")
     @classmethod
     def _check_key(cls, key: SecretStr | None) -> SecretStr | None:
         bare = check_key(key.get_secret_value()) if key is not None else ""
         return SecretStr(bare) if bare else None
+
+    @model_validator(mode="after")
+    def _check_urls(self) -> Self:
+        for interface in self.interfaces:
+            url = getattr(self, interface.url_word)
+            checked = check_url(url, self.insecure_hosts) if url else None
+            self.__dict__[interface.url_word] = checked
+        return self
 
     @field_validator("default_headers")
     @classmethod
@@ -309,6 +339,10 @@ class ServiceSettings(BaseModel):
         headers: Mapping[str, str] | None = None,
     ) -> Call[Any]:
         """One call of an interface: a key goes only to the interface it was given for."""
+        if interface not in self.interfaces:
+            raise SvcRequestError(
+                f"{type(self).__name__} has no key for the {interface.name} interface"
+            )
         self._refuse_lost()
         require_key(interface, revealed(self.api_key))
         base_url = require_url(interface, getattr(self, interface.url_word))
@@ -380,22 +414,19 @@ class ServiceSettings(BaseModel):
                 f"This {type(self).__name__} cannot be pickled: it uses an http_client of yours. "
                 "Make it without one, or make it anew in the other process"
             )
-        state = super().__getstate__()
-        held = dict(state["__dict__"])
+        bare = super().__copy__()
+        held = vars(bare)
         # "per_run" stands for a patient and is none.
-        lost = tuple(n for n in self._not_pickled if held.get(n) and held[n] != "per_run")
-        for name in lost:
+        bare._lost = tuple(n for n in _NOT_PICKLED if held.get(n) and held[n] != "per_run")  # noqa: SLF001  # our own class
+        for name in bare._lost:  # noqa: SLF001  # our own class
             held[name] = {} if name == "default_headers" else None
-        private = {**(state["__pydantic_private__"] or {}), "_connections": {}, "_lost": lost}
-        return {**state, "__dict__": held, "__pydantic_private__": private}
+        bare._connections = {}  # noqa: SLF001  # our own class
+        return super(ServiceSettings, bare).__getstate__()
 
     def __setstate__(self, state: dict[Any, Any]) -> None:
         super().__setstate__(state)
-        self.__dict__["api_key"] = self._key_of_environment()
-
-    @classmethod
-    def _key_of_environment(cls) -> SecretStr | None:
-        return cls._check_key(cls.model_fields["api_key"].get_default(call_default_factory=True))
+        key = self._key_of_environment()
+        self.__dict__["api_key"] = None if key is None else self._check_key(SecretStr(key))
 
     def _refuse_lost(self) -> None:
         """Says so where something did not come out of a pickle and was not given again."""
@@ -445,6 +476,8 @@ class ServiceSettings(BaseModel):
         await self.aclose()
 
 
+# It may be kept in a file or sent to another machine.
+_NOT_PICKLED = ("api_key", "proxy", "default_headers", "patient")
 _CHECKED_IN_COPIES = {
     "api_key": "_check_key",
     "proxy": "_check_proxy",

@@ -17,11 +17,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from langchain_core.runnables import RunnableConfig
-from langchain_core.tools import BaseToolkit, ToolException
+from langchain_core.tools import BaseTool, BaseToolkit, ToolException
 from pydantic import BeforeValidator, PrivateAttr, ValidationError, model_validator
 from typing_extensions import Self
 
-from .._privacy import Constructed, PrivateTool, shown
+from .._privacy import RUNS, WRAPS, Run, private_run, private_runs, shown
 from .._wire import safe_label
 from ..errors import SvcError, SvcRequestError
 from .call import Call
@@ -43,7 +43,12 @@ class Job:
     process: Callable[[Any], Told] = field(repr=False)
 
 
-class ServiceTool(PrivateTool, ServiceSettings):
+_run = private_run(BaseTool.run, Run.now)
+_arun = private_run(BaseTool.arun, Run.later)
+
+
+@private_runs(wraps_=WRAPS, **RUNS)
+class ServiceTool(ServiceSettings, BaseTool):
     """A tool on the service, with the constructor words that every class of this package has.
 
     Failures are told to the model (`handle_tool_error`, `handle_validation_error`) unless these
@@ -77,12 +82,12 @@ class ServiceTool(PrivateTool, ServiceSettings):
     def run(self, tool_input: Any, *args: Any, **kwargs: Any) -> Any:
         """As of every LangChain tool."""
         self._refuse_settings(kwargs)
-        return super().run(_bounded(tool_input), *args, **kwargs)
+        return _run(self, _bounded(tool_input), *args, **kwargs)
 
     async def arun(self, tool_input: Any, *args: Any, **kwargs: Any) -> Any:
         """As of every LangChain tool."""
         self._refuse_settings(kwargs)
-        return await super().arun(_bounded(tool_input), *args, **kwargs)
+        return await _arun(self, _bounded(tool_input), *args, **kwargs)
 
     def _refuse_settings(self, words: dict[str, Any]) -> None:
         """LangChain tells callbacks all words of a call, and these may be a key or a header."""
@@ -174,7 +179,7 @@ def _bounded(value: Any, depth: int = _DEEPEST) -> Any:
     return math.inf if large else value
 
 
-class ServiceToolkit(Constructed, BaseToolkit, ServiceSettings):
+class ServiceToolkit(ServiceSettings, BaseToolkit):
     """Tools over one set of connections, with the settings of the toolkit."""
 
     def _make(self, kind: Callable[..., ServiceTool], **own: Any) -> ServiceTool:

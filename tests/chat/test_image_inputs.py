@@ -5,7 +5,6 @@ import base64
 import copy
 import pickle
 import re
-from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 
 import httpx
@@ -389,80 +388,6 @@ async def test_the_first_failure_ends_the_other_calls(sandbox, seeing):
         await seeing.ainvoke([HumanMessage([image(png(size=(n, 1))) for n in range(1, 9)])])
     assert len(sandbox.requests) <= 4
     assert len(asyncio.all_tasks()) == 1
-
-
-@pytest.mark.parametrize("way", ["batch", "abatch"])
-async def test_calls_at_the_same_time_have_an_image_described_once(sandbox, seeing, way):
-    sandbox.faults = [Fault(path="/vision", delay=0.2)]
-    asked = [[HumanMessage([text(f"Question {n}"), image(RED)])] for n in range(8)]
-    if way == "batch":
-        seeing.batch(asked, config={"max_concurrency": 8})
-    else:
-        await seeing.abatch(asked)
-    assert looked(sandbox) == [RED]
-    assert len({turns[0]["content"].partition("<")[2] for turns in prompts(sandbox)}) == 1
-    assert len(prompts(sandbox)) == 8
-
-
-@pytest.mark.parametrize("way", ["batch", "abatch"])
-async def test_who_waited_for_a_call_that_failed_asks_itself(sandbox, words, way):
-    sandbox.faults = [Fault(path="/vision", status=500, delay=0.2, times=1)]
-    asked = [[HumanMessage([image(RED)])]] * 4
-    with ChatSvc(**words, max_retries=0) as model:
-        if way == "batch":
-            came = model.batch(asked, config={"max_concurrency": 4}, return_exceptions=True)
-        else:
-            came = await model.abatch(asked, return_exceptions=True)
-    kinds = sorted(type(each).__name__ for each in came)
-    assert kinds == ["AIMessage"] * 3 + ["SvcServerError"]
-    assert looked(sandbox) == [RED] * 2
-
-
-async def until(condition):
-    for _ in range(1000):
-        if condition():
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError("it did not come about")
-
-
-async def test_a_cancelled_call_leaves_nobody_waiting(sandbox, seeing):
-    sandbox.faults = [Fault(path="/vision", hang=True, times=1)]
-    message = HumanMessage([image(RED)])
-    first = asyncio.create_task(seeing.ainvoke([message]))
-    await until(lambda: sandbox.requests)
-    second = asyncio.create_task(seeing.ainvoke([message]))
-    await asyncio.sleep(0)
-    first.cancel()
-    assert (await second).content
-    assert looked(sandbox) == [RED] * 2
-    with pytest.raises(asyncio.CancelledError):
-        await first
-
-
-async def test_a_blocking_call_does_not_wait_for_its_own_event_loop(sandbox, seeing):
-    sandbox.faults = [Fault(path="/vision", hang=True, times=1)]
-    message = HumanMessage([image(RED)])
-    first = asyncio.create_task(seeing.ainvoke([message]))
-    await until(lambda: sandbox.requests)
-    assert seeing.invoke([message]).content
-    first.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await first
-
-
-@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
-async def test_who_waits_for_another_call_waits_no_longer_than_the_deadline(sandbox, seeing, way):
-    sandbox.faults = [Fault(path="/vision", hang=True)]
-    message = HumanMessage([image(RED)])
-    with ThreadPoolExecutor() as pool:
-        first = pool.submit(asyncio.run, seeing.bind(deadline=2).ainvoke([message]))
-        await until(lambda: sandbox.requests)
-        with pytest.raises(SvcTimeoutError, match=r"deadline of 0\.3 s"):
-            await ask(seeing.bind(deadline=0.3, max_retries=0), [message], way)
-        with pytest.raises(SvcTimeoutError):
-            first.result()
-    assert len(sandbox.requests) == 1
 
 
 def test_the_store_is_bounded(sandbox, words):

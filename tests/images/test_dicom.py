@@ -594,7 +594,7 @@ def with_elements(**elements):
 
 REFUSED = [
     (b"", "no DICOM file"), (b"DICM" + bytes(200), "no DICOM file"), (bytes(128) + b"DICM", "damaged|no pixels"), (bytes(128) + b"DICM" + b"Quuxberg" * 40, "damaged|no pixels|stored"), (no_pixels(), "holds no pixels"), (saved(no_pixels()), "holds no pixels"),
-    (with_elements(Rows=60_000, Columns=60_000), "60000x60000 pixels, which is more than 50,000,000"), (with_elements(Rows=0), "no size of a picture"), (with_elements(NumberOfFrames=10**9), "no size of a picture"), (with_elements(NumberOfFrames=7), "damaged"),
+    (with_elements(Rows=60_000, Columns=60_000), "60000x60000 pixels, which is more than 50,000,000"), (with_elements(Rows=0), "not the size of a picture"), (with_elements(NumberOfFrames=10**9), "not the size of a picture"), (with_elements(NumberOfFrames=7), "damaged"),
     (with_elements(BitsStored=99), "damaged"), (with_elements(PixelData=b"\0\0"), "damaged"),
 ]  # fmt: skip
 

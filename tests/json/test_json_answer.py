@@ -36,9 +36,8 @@ FOUND = [
     ('"{\\"n\\": 1}"', N, {"n": 1}),
     ('{\\"n\\": 1}', N, {"n": 1}),
     ('{{"n": 1}}', N, {"n": 1}),
-    ('"n": 1\n}', N, {"n": 1}),
-    ('```json\n"n": 1, "m": {"k": 2}}\n```', obj(n=INT, m={}), {"n": 1, "m": {"k": 2}}),
     ("**Result:** [{'n': 1,},]", array(N), [{"n": 1}]),
+    ("[red, light blue]", array(STR), ["red", "light blue"]),
     # prose with brackets of its own
     ('Replace {name} in [this](http://x/{id}): {"n": 1}', N, {"n": 1}),
     ('Of the set {1, 2} and the list [1, 2] I take {"n": 2}.', N, {"n": 2}),
@@ -79,7 +78,6 @@ FOUND = [
         obj(s=STR, l=array(INT)),
         {"s": "x", "l": [1, 2]},
     ),
-    ('```json\n{"s": "x\n```\nI hope this helps.', obj(s=STR), {"s": "x"}),
     ('[{"n": 1}, {"n": 2}', array(N), [{"n": 1}, {"n": 2}]),
     ('{"n": 1, "l": [1]\n\nNote: done.', obj(n=INT, l=array(INT)), {"n": 1, "l": [1]}),
     # wrapped and spelled otherwise, where the schema is open
@@ -94,7 +92,7 @@ FOUND = [
     ("The answer is TWO.", {"enum": ["ONE", "TWO"]}, "TWO"),
     ('"a text"', STR, "a text"),
     ("a text", STR, "a text"),
-    ("None applies, so:\n```\nnull\n```", {"type": ["integer", "null"]}, None),
+    ("```\nnull\n```", {"type": ["integer", "null"]}, None),
     ('{"answer": 5}', INT, 5),
     ("12", N, {"n": 12}),
 ]
@@ -112,6 +110,7 @@ NOT_FOUND = [
     ('{"n": 1', N),
     ('{"s": "x", "l": ["a", "b', obj(s=STR, l=array(STR))),
     ('{"n": 1, "m":', N),
+    ('```json\n{"s": "x\n```\nI hope this helps.', obj(s=STR)),
     ("", N),
     ("I cannot say.", N),
     ("I cannot say.", array(STR)),
@@ -127,6 +126,7 @@ NOT_FOUND = [
     ('{"n1": 5}', N),
     ('{"error": {"n": 1}}', N),
     ('{"m": 0}', obj([], n=INT)),
+    ('{"m": 0}', {"$ref": "#/$defs/N", "$defs": {"N": obj([], n=INT)}}),
     ('{"name": "Ada", "n', obj(name=STR, n=INT)),
     ('{"name": "Ada", "n":', obj(name=STR, n=INT)),
     ('{"s": "x", "t": "y", ', obj(s=STR, t=STR, u=STR)),

@@ -34,7 +34,6 @@ SPELLED = [
     (INT, "1,234", 1234),
     (INT, "007", 7),
     (INT, "**12**", 12),
-    (INT, "0x1F", 31),
     (NUM, "1.5e3", 1500.0),
     (NUM, "$1,234.50", 1234.5),
     (NUM, "-€ 5", -5),
@@ -42,8 +41,6 @@ SPELLED = [
     (NUM, "12,5", 12.5),
     (NUM, "1 234 567", 1234567),
     (NUM, "50%", 50),
-    ({**NUM, "maximum": 1}, "50%", 0.5),
-    (NUM, "3/4", 0.75),
     (BOOL, "Yes", True),
     (BOOL, "FALSE.", False),
     (BOOL, 0, False),
@@ -60,6 +57,7 @@ SPELLED = [
     ({"enum": ["ONE", "TWO"]}, "TWO is one of them", "TWO"),
     ({"enum": ["SPAM", "NOT_SPAM"]}, "this is not spam", "NOT_SPAM"),
     ({"enum": [1, 2, None]}, "2", 2),
+    ({"enum": ["1", "2"]}, 2, "2"),
     ({"enum": [True, "maybe"]}, "TRUE", True),
     ({"const": "cat"}, "Cat", "cat"),
     (union({"const": "a"}, {"const": "b"}), "B", "b"),
@@ -91,6 +89,7 @@ SHAPED = [
 FIELDS = [
     (obj(first_name=STR, n=INT), {"firstName": "x", "N": 1}, {"first_name": "x", "n": 1}),
     (obj(n=INT), {" n ": 1}, {"n": 1}),
+    ({"properties": {"n": INT}}, {"n": "1"}, {"n": 1}),
     (obj(["n"], n=INT, s=STR), {"n": 1, "s": None}, {"n": 1}),
     (obj(["n"], n=INT, m=INT), {"n": 1, "m": "N/A"}, {"n": 1}),
     (obj(n=INT, extra=False), {"n": 1, "more": 2}, {"n": 1}),
@@ -99,7 +98,8 @@ FIELDS = [
     ({"type": "object", "patternProperties": {"^n": INT}}, {"n1": "1"}, {"n1": 1}),
     (obj(n=union(INT, NULL)), {"n": "null"}, {"n": None}),
     ({"allOf": [obj(n=INT)], "description": "x"}, {"n": "1"}, {"n": 1}),
-    ({"type": ["integer", "null"]}, "5", 5),
+    ({"type": ["null", "integer"]}, "5", 5),
+    ({"type": "integer", "anyOf": "x"}, "5", 5),
 ]
 
 
@@ -125,7 +125,8 @@ REFUSED = [
     (INT, [1, 2]),
     (NUM, float("nan")),
     (NUM, float("inf")),
-    (NUM, "1/0"),
+    (NUM, "3/4"),
+    ({**NUM, "maximum": 1}, "50%"),
     (NUM, "1.2.3"),
     (NUM, "$5 or $6"),
     (BOOL, "true or false"),
@@ -159,7 +160,6 @@ REFUSED = [
     (obj(s=STR, t=STR), {"s": "x"}),
     (obj(n=INT, s=STR), {"N": 1, "S": {}}),
     (union(INT, NULL), "x"),
-    ({"not": {"type": "string"}}, "x"),
     (False, 1),
 ]
 
@@ -407,7 +407,6 @@ def test_a_typed_dict():
         ({**STR, "maxLength": 2}, "abc", "answer: expected at most 2 characters, got 3"),
         ({**STR, "pattern": "^a"}, "b", "answer: expected text that matches ^a, got string 'b'"),
         (array(INT, uniqueItems=True), [1, 1], "answer: expected no item twice, got 1 again"),
-        ({"not": STR}, "x", "answer: 'x' is not allowed here"),
         (union(CAT, DOG), {"kind": "cat"}, "answer.lives: required, but missing"),
         (union(CAT, STR), 5, "answer: expected object or string, got integer 5"),
         (STR, 5, "answer: expected string, got integer 5"),

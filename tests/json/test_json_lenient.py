@@ -24,8 +24,9 @@ BRACKETS = [
     ('{"tags": ["a"], "b", "c"], "n": 1}', {"tags": ["a", "b", "c"], "n": 1}),
     ('{"rows": [[1]], [[2]], "n": 1}', {"rows": [[1], [[2]]], "n": 1}),
     ('{"s": "x"]}', {"s": "x"}),
+    ('{"o": {"s": "x"]}, "n": 1}', {"o": {"s": "x"}, "n": 1}),
+    ('{"o": {"s": "a {"}, "n": 1,}', {"o": {"s": "a {"}, "n": 1}),
     ('{"both": {"n": 1}, {"n": 2}}', {"both": [{"n": 1}, {"n": 2}]}),
-    ('["n": 1, "m": 2]', {"n": 1, "m": 2}),
     ('{{"n": {{"m": 1}}, "o": 2}}', {"n": {"m": 1}, "o": 2}),
     ("{", {}),
     ("[{]", [{}]),
@@ -44,6 +45,8 @@ COMMAS = [
     ('{"n": 1; "m": 2}', {"n": 1, "m": 2}),
     ("[1, 2, ...]", [1, 2]),
     ("[1, ..., 9]", [1, 9]),
+    ('[{"s": "x", ...}, ["y", ...]]', [{"s": "x"}, ["y"]]),
+    ("{'l': ['x', ], 'n': 1}", {"l": ["x"], "n": 1}),
 ]
 KEYS = [
     ("{name: 'Ada', last-name: \"L\", 3: {}}", {"name": "Ada", "last-name": "L", "3": {}}),
@@ -60,7 +63,6 @@ KEYS = [
     ('{"n": ..., "m": 2}', {"m": 2}),
     ('{"n": 1, "m":', {"n": 1}),
     ('{"n": 1, "m', {"n": 1}),
-    ('{"n": 1, NOTE "m": 2}', {"n": 1, "m": 2}),
     ("{“n”: 1, «m»: 2, ‘o’: 3}", {"n": 1, "m": 2, "o": 3}),
 ]
 WORDS = [
@@ -68,8 +70,8 @@ WORDS = [
         "{yes: True, no: False, none: None, NULL: NULL}",
         {"yes": True, "no": False, "none": None, "NULL": None},
     ),
-    ("{gone: undefined, nan: NaN, inf: -Infinity}", {"nan": None, "inf": None}),
-    ("[1_000, .5, 5., +1, 0x1F, 0b101, 1e3, -2.5E-1]", [1000, 0.5, 5.0, 1, 31, 5, 1000.0, -0.25]),
+    ("{gone: undefined, nan: NaN, inf: -Infinity}", {"gone": None, "nan": None, "inf": None}),
+    ("[1_000, .5, 5., +1, 1e3, -2.5E-1]", [1000, 0.5, 5.0, 1, 1000.0, -0.25]),
     (
         '{"zip": 01234, "amount": -2,000.00, "n": 1}',
         {"zip": "01234", "amount": "-2,000.00", "n": 1},
@@ -84,16 +86,14 @@ WORDS = [
     ('{"s": Oslo", "n": 5"}', {"s": "Oslo", "n": 5}),
     ('{"s": Oslo "n": 5}', {"s": "Oslo", "n": 5}),
     ("{s: f(x, {y}), n: 1}", {"s": "f(x, {y})", "n": 1}),
+    ("{s: a `b` < c, n: 1}", {"s": "a `b` < c", "n": 1}),
     (
         '{"n": 1,\n "s": **One, two**\n\nThree "four".\n}',
         {"n": 1, "s": '**One, two**\n\nThree "four".'},
     ),
     ("[red, light blue]", ["red", "light blue"]),
-    (
-        "{at: (1, 2), one: (3), few: (4,), set: {5, 6}}",
-        {"at": [1, 2], "one": 3, "few": [4], "set": [5, 6]},
-    ),
-    ("{names: {'x', 'y'}}", {"names": ["x", "y"]}),
+    ("[red, 'blue', green]", ["red", "blue", "green"]),
+    ("{at: (1, 2), few: (4,)}", {"at": [1, 2], "few": [4]}),
 ]
 COMMENTS = [
     ('{"n": 1, // one\n "m": 2 /* two */ # three\n}', {"n": 1, "m": 2}),
@@ -178,7 +178,8 @@ def test_scalars(text, value):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "  ", "hello", "}", ", 1", "{name} is a placeholder", "{see above}", "// {}"]
+    "text",
+    ["", "  ", "hello", "}", ", 1", "{name} is a placeholder", "{see above}", "{1, 2}", "// {}"],
 )
 def test_where_no_value_begins(text):
     assert read(text) is None
@@ -201,7 +202,7 @@ def test_what_is_too_deep_is_not_read():
 
 def test_half_of_a_surrogate_pair_is_replaced():
     assert read('{"s": "\\\\ud83c\\').value == {"s": "\\ud83c"}
-    assert read(r'{"s": "\ud83d"}').value == {"s": "\ufffd"}
+    assert read(r'{"s": ["\ud83d"]}').value == {"s": ["\ufffd"]}
 
 
 # -- properties -----------------------------------------------------------------------------------
@@ -275,6 +276,10 @@ def test_a_word_cut_off_takes_nothing_into_the_item_before_it(cut):
     assert read(f'["x", {cut}').value[0] == "x"
 
 
+def test_a_number_of_more_digits_than_python_reads_is_text():
+    assert read('{"n": ' + "9" * 5_000 + "}").value == {"n": "9" * 5_000}
+
+
 @pytest.mark.parametrize("text", ['{"n": 1e999}', '{"n": -1e999}', "{'n': 1e400,}"])
 def test_a_number_too_large_for_any_is_no_value(text):
     found = read(text)
@@ -282,15 +287,9 @@ def test_a_number_too_large_for_any_is_no_value(text):
     assert found.repairs
 
 
-@pytest.mark.parametrize(
-    ("text", "value"), [("{undefined}", {}), ("{1, undefined}", [1]), ("[undefined]", [])]
-)
-def test_what_javascript_calls_undefined_is_no_item_of_a_set_either(text, value):
-    assert read(text).value == value
-
-
-def test_half_an_escape_after_an_escaped_backslash_is_dropped():
-    assert read('{"s": "\\\\ud83c\\').value == {"s": "\\ud83c"}
+@pytest.mark.parametrize("text", ["{'s': {1, 2}}", "{'s': {'x', 'y'}}", "[{see above}]"])
+def test_what_is_neither_key_nor_value_is_said_to_be_lost(text):
+    assert read(text).words
 
 
 def begins(part, whole):

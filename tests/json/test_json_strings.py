@@ -26,6 +26,8 @@ INNER_QUOTES = [
     '„so" genannt',
     'x"y',
     'see "[1]" and "{2}"',
+    'either "a" "b" or "c" + d',
+    'the title, t: "one" and two',
 ]
 
 

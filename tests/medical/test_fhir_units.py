@@ -123,8 +123,8 @@ def test_molar_masses_of_the_applications_own_codes():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"units": {"creatinine": "percents"}}, "'percents' for 'creatinine', which is no UCUM unit.*mg/dL"), ({"units": {"creatinine": "Cel"}}, "'Cel' for 'creatinine', to which mg/dL cannot be converted"), ({"units": {"troponin": "nmol/L"}}, "molar_masses"),
-        ({"lab_codes": {"99999-9": "it"}, "units": {"it": "furlong"}}, "no UCUM unit"), ({"molar_masses": {"creatinine": 0}}, "above 0"), ({"molar_masses": {"creatinine": True}}, "above 0"), ({"molar_masses": {"creatinine": "113"}}, "above 0"),
+        ({"units": {"creatinine": "percents"}}, "'percents' for 'creatinine', which is not a UCUM unit.*mg/dL"), ({"units": {"creatinine": "Cel"}}, "'Cel' for 'creatinine', to which mg/dL cannot be converted"), ({"units": {"troponin": "nmol/L"}}, "molar_masses"),
+        ({"lab_codes": {"99999-9": "it"}, "units": {"it": "furlong"}}, "not a UCUM unit"), ({"molar_masses": {"creatinine": 0}}, "above 0"), ({"molar_masses": {"creatinine": True}}, "above 0"), ({"molar_masses": {"creatinine": "113"}}, "above 0"),
         ({"molar_masses": {"glucose": 180}}, "molar_masses has 'glucose'; it takes"), ({"lab_codes": "usual"}, "'usual'; it takes a mapping or 'common'"), ({"lab_codes": {"4548-4": "a1c"}, "units": {"a1c": "mg/dL"}}, "'mg/dL' for 'a1c'"),
     ],
 )  # fmt: skip

@@ -73,7 +73,7 @@ def stalling_stream():
 def full_pool():
     """A service that never answers, while the only connection waits for it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(connections, "_LIMITS", connections.httpx.Limits(max_connections=1))
+        patch.setattr(connections, "_CONNECTIONS", 1)
         with Sandbox(faults=[Fault(hang=True)]) as box:
             yield box.v1
 

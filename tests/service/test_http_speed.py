@@ -15,7 +15,7 @@ from peers import LAST_CHUNK, RawServer, chunked_head, http_chunk, response
 
 from langchain_svc import ChatSvc, SvcNotFoundError
 from langchain_svc._service.connections import Shards
-from langchain_svc._service.parser_buffer import Received
+from langchain_svc._service.parser_buffer import Received, _warn_once
 
 URL = {"api_key": "k", "base_url_v1": "https://svc.example/v1"}
 EVENTS = 200
@@ -110,6 +110,15 @@ def test_a_response_of_another_transport_holds_nothing():
     received = Received(httpx.Response(200, content=b"\r\n5\r\nhello"))
     assert not received.has_chunk()
     assert not received.has_surplus()
+
+
+def test_a_parser_that_is_not_found_is_told_once(caplog):
+    _warn_once.cache_clear()
+    for own in (False, True, True):
+        assert not Received(httpx.Response(200), on_own_connection=own).has_surplus()
+    (record,) = caplog.records
+    assert record.name == "langchain_svc"
+    assert "bytes left over" in record.getMessage()
 
 
 def test_a_request_leaves_in_one_piece():

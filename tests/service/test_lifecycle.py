@@ -471,14 +471,13 @@ def child_of(work):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-@pytest.mark.parametrize("name", ["images", "claims", "usage", "connections"])
+@pytest.mark.parametrize("name", ["images", "usage", "connections"])
 def test_a_forked_child_is_not_held_by_a_lock_of_its_parents_threads(name, box, model):
     store, usage = svc.ImageStore(), svc.SvcUsageCallbackHandler()
     model.invoke("hi")
     (held_by_model,) = model._connections.values()
     lock, work = {
         "images": (store._lock, lambda: store.add(PIXEL)),
-        "claims": (store.claims._lock, lambda: store.claims.take("img_1")),
         "usage": (usage._lock, usage.to_dict),
         "connections": (held_by_model._lock, model.close),
     }[name]
@@ -497,18 +496,3 @@ def test_a_forked_child_is_not_held_by_a_lock_of_its_parents_threads(name, box, 
     finally:
         over.set()
         thread.join()
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_a_forked_child_does_itself_what_its_parents_threads_have_begun():
-    store = svc.ImageStore()
-    thread = threading.Thread(target=store.claims.take, args=["img_1"])
-    thread.start()
-    thread.join()
-
-    def take():
-        _, mine = store.claims.take("img_1")
-        assert mine
-
-    assert child_of(take) == 0
