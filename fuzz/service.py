@@ -6,16 +6,15 @@ import asyncio
 import json
 import socket
 import struct
-import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
 from langchain_core.tools import ToolException
 
 import langchain_svc as svc
+from tests.peers import RawServer, read_request, response
 
 from .draw import Draw
 
@@ -114,58 +113,31 @@ CLASSES: tuple[tuple[Callable[..., Any], tuple[_Ask, _Ask]], ...] = (
 )  # fmt: skip
 
 
-class _Service:
+class _Service(RawServer):
     """Answers each request with the script, or soundly where there is none."""
 
+    script: bytes | None = None
+    end = 0
+
     def __init__(self) -> None:
-        self.script: bytes | None = None
-        self.end = 0
-        self._socket = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
-        threading.Thread(target=self._accept, daemon=True).start()
+        super().__init__(self._answer)
 
-    def _accept(self) -> None:
-        while True:
-            connection, _ = self._socket.accept()
-            threading.Thread(target=self._serve, args=[connection], daemon=True).start()
-
-    def _serve(self, connection: socket.socket) -> None:
-        with connection, suppress(OSError):
-            connection.settimeout(10)
-            while _read_request(connection):
-                script, end = self.script, self.end
-                if script is None:
-                    head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(_SOUND)}\r\n\r\n"
-                    connection.sendall(head.encode() + _SOUND)
-                    continue
-                connection.sendall(script)
-                if end == 1:
-                    linger = struct.pack("ii", 1, 0)  # closes with a reset
-                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
-                if end < 2:
-                    return
-
-
-def _read_request(connection: socket.socket) -> bool:
-    data = b""
-    while b"\r\n\r\n" not in data:
-        piece = connection.recv(65_536)
-        if not piece:
-            return False
-        data += piece
-    head, _, body = data.partition(b"\r\n\r\n")
-    wanted = 0
-    for line in head.lower().split(b"\r\n"):
-        if line.startswith(b"content-length:"):
-            wanted = int(line.partition(b":")[2])
-    while len(body) < wanted:
-        body += connection.recv(65_536)
-    return True
+    def _answer(self, connection: socket.socket) -> None:
+        asked = self.requests.pop()
+        while asked:
+            script, end = self.script, self.end
+            connection.sendall(response(_SOUND, connection=None) if script is None else script)
+            if script is not None and end == 1:
+                linger = struct.pack("ii", 1, 0)  # closes with a reset
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            if script is not None and end < 2:
+                return
+            asked = read_request(connection)
 
 
 @lru_cache(maxsize=1)
 def _service() -> _Service:
-    return _Service()
+    return _Service().__enter__()
 
 
 def service(data: bytes) -> None:

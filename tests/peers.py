@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
+import operator
 import pickle
 import socket
 import threading
+import time
 
 import httpx
 
@@ -20,6 +23,19 @@ def thawed(thing, *further):
 
 
 MARKED_KEY = "sk-MARKED-KEY-93417"  # which is looked for where no key may be
+
+
+def summed(chunks):
+    """The message that these chunks make."""
+    return functools.reduce(operator.add, chunks)
+
+
+def settled(read, wanted, seconds=2.0):
+    """Waits until `read()` is `wanted`: the other end notices a closed socket a moment later."""
+    until = time.monotonic() + seconds
+    while read() != wanted and time.monotonic() < until:
+        time.sleep(0.01)
+    return read()
 
 
 class RawServer:
@@ -47,7 +63,7 @@ class RawServer:
 
     def __exit__(self, *_):
         self._stop.set()
-        for connection in self._open:
+        for connection in list(self._open):
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
         for thread in self._threads:
@@ -76,6 +92,7 @@ class RawServer:
             connection.settimeout(10)
             self.requests.append(read_request(connection, self.reads_bodies))
             self.handle(connection)
+        self._open.remove(connection)
 
 
 def read_request(connection, with_body=True):
@@ -121,10 +138,12 @@ LAST_CHUNK = b"0\r\n\r\n"
 class Scripted:
     """A service that gives these answers, one after the other, and remembers what it was asked.
 
-    `step` cuts a streamed answer into pieces of so many characters.
+    `step` cuts a streamed answer into pieces of so many characters; `usage` is told beside the
+    tokens that it used.
     """
 
-    def __init__(self, *answers, step=3, finish_reason="stop"):
+    def __init__(self, *answers, step=3, finish_reason="stop", **usage):
+        self.usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15, **usage}
         self.answers = list(answers)
         self.asked = []
         self.step = step
@@ -134,11 +153,12 @@ class Scripted:
         body = json.loads(request.content)
         self.asked.append(body["messages"])
         text = self.answers.pop(0)
-        usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
         if not body.get("stream"):
             message = {"role": "assistant", "content": text}
             choice = {"index": 0, "message": message, "finish_reason": self.finish_reason}
-            return httpx.Response(200, json={"model": "m", "choices": [choice], "usage": usage})
+            return httpx.Response(
+                200, json={"model": "m", "choices": [choice], "usage": self.usage}
+            )
         pieces = [text[i : i + self.step] for i in range(0, len(text), self.step)]
         events = [
             {"choices": [{"index": 0, "delta": {"content": p}, "finish_reason": None}]}
@@ -146,7 +166,7 @@ class Scripted:
         ]
         end = {
             "choices": [{"index": 0, "delta": {}, "finish_reason": self.finish_reason}],
-            "usage": usage,
+            "usage": self.usage,
         }
         lines = "".join(f"data: {json.dumps(event)}\n\n" for event in [*events, end])
         return httpx.Response(

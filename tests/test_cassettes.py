@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 from langchain_core.messages import BaseMessage
+from peers import summed
 from test_endpoints import ROWS as DOCUMENTED
 from vcr import VCR
 from vcr.errors import CannotOverwriteExistingCassetteException
@@ -297,18 +298,11 @@ class Case:
 
 
 def streamed(model):
-    chunks = list(model.stream("Tell me of the sea"))
-    whole = chunks[0]
-    for chunk in chunks[1:]:
-        whole += chunk
-    return whole
+    return summed(model.stream("Tell me of the sea"))
 
 
 async def astreamed(model):
-    whole = None
-    async for chunk in model.astream("Tell me of the sea"):
-        whole = chunk if whole is None else whole + chunk
-    return whole
+    return summed([chunk async for chunk in model.astream("Tell me of the sea")])
 
 
 def wrong_key(model):

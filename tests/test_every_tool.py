@@ -3,10 +3,10 @@
 import test_endpoints
 import test_hostile
 import test_langchain_tools
-import test_leaks
-import test_urls
 from faults import fault_columns
 from langchain_core.tools import BaseTool
+from privacy import test_leaks
+from service import test_urls
 
 import langchain_svc as svc
 from langchain_svc.sandbox import general, medical, v1
@@ -29,8 +29,8 @@ TABLES = {
     "ROWS in tests/test_endpoints.py": {row.kind.__name__ for row in test_endpoints.ROWS.values()},
     "CASES in tests/test_langchain_tools.py": {case.kind.__name__ for case in test_langchain_tools.CASES.values()},
     "GOOD in tests/test_hostile.py": {kind for kind, name in TOOLS.items() if name in test_hostile.GOOD},
-    "DOORS in tests/test_leaks.py": classes(test_leaks.DOORS),
-    "CLASSES in tests/test_urls.py": classes(test_urls.CLASSES),
+    "DOORS in tests/privacy/test_leaks.py": classes(test_leaks.DOORS),
+    "CLASSES in tests/service/test_urls.py": classes(test_urls.CLASSES),
     "COLUMNS in tests/faults/fault_columns.py": classes(column.name for column in fault_columns.COLUMNS),
 }  # fmt: skip
 

@@ -6,8 +6,7 @@ import re
 from itertools import chain
 
 import pytest
-import test_frames
-import test_leaks
+from privacy import test_frames, test_leaks
 from test_readme import ROOT, rows
 
 import langchain_svc as svc

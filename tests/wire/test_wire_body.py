@@ -18,12 +18,11 @@ def bare_deflate(data):
 
 
 ENCODED = {
-    "": TEXT,
-    "identity": TEXT,
-    "gzip": gzip.compress(TEXT),
-    "x-gzip": gzip.compress(TEXT),
-    "GZIP ": gzip.compress(TEXT),
-    "deflate": zlib.compress(TEXT),
+    "plain": ("", TEXT),
+    "gzip": ("gzip", gzip.compress(TEXT)),
+    "capitals": ("GZIP ", gzip.compress(TEXT)),
+    "deflate": ("deflate", zlib.compress(TEXT)),
+    "deflate without its header": ("deflate", bare_deflate(TEXT)),
 }
 
 
@@ -34,15 +33,10 @@ def read(encoding, raw, limit=100_000, step=7):
     return out
 
 
-@pytest.mark.parametrize("encoding", ENCODED)
+@pytest.mark.parametrize(("encoding", "raw"), ENCODED.values(), ids=ENCODED)
 @pytest.mark.parametrize("step", [1, 7, 100_000])
-def test_every_encoding_at_every_step(encoding, step):
-    assert read(encoding, ENCODED[encoding], step=step) == TEXT
-
-
-@pytest.mark.parametrize("step", [1, 7, 100_000])
-def test_deflate_without_its_header(step):
-    assert read("deflate", bare_deflate(TEXT), step=step) == TEXT
+def test_every_encoding_at_every_step(encoding, raw, step):
+    assert read(encoding, raw, step=step) == TEXT
 
 
 @pytest.mark.parametrize("step", [1, 7, 100_000])
@@ -62,34 +56,6 @@ def test_much_in_little_is_held_to_the_limit_in_steps():
     assert len(read("gzip", raw, limit=3_000_000, step=len(raw))) == 3_000_000
     with pytest.raises(BodyError, match="larger than 2999999 bytes"):
         read("gzip", raw, limit=2_999_999, step=len(raw))
-
-
-@pytest.mark.parametrize("encoding", ["br", "zstd", "gzip, gzip", "x"])
-def test_an_encoding_nobody_asked_for(encoding):
-    with pytest.raises(BodyError, match="not asked for"):
-        BodyReader(encoding, 10)
-
-
-def test_damage():
-    packed = bytearray(gzip.compress(TEXT))
-    packed[-6] ^= 0xFF  # a bit of the checksum
-    for raw in (bytes(packed), b"not gzip at all"):
-        with pytest.raises(BodyError, match="damaged"):
-            read("gzip", raw)
-
-
-def test_a_body_cut_short():
-    with pytest.raises(BodyError, match="cut short"):
-        read("gzip", gzip.compress(TEXT)[:-9])
-
-
-def test_nothing_may_follow_the_end():
-    with pytest.raises(BodyError, match="damaged"):
-        read("gzip", gzip.compress(TEXT) + b"more")
-
-
-def test_an_empty_body_needs_no_compressed_form():
-    assert read("gzip", b"") == b""
 
 
 def test_the_limit_is_exact():

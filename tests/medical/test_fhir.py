@@ -33,11 +33,9 @@ from fhir_records import (
 )  # fmt: skip
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from langchain.agents import create_agent
 
 import langchain_svc as svc
 from langchain_svc.patient import on_wire
-from langchain_svc.sandbox import Sandbox
 
 pytest.importorskip("fhir.resources", reason="the extra fhir is not installed")
 
@@ -641,47 +639,6 @@ def test_what_is_no_bundle_is_said_without_its_values(given, said):
         svc.PatientContext.from_fhir(given, today=TODAY)
     assert SECRET not in str(raised.value)
     assert "1963-13" not in str(raised.value)
-
-
-# -- an agent --------------------------------------------------------------------------------------
-
-
-def test_an_agent_asks_about_the_patient_of_a_bundle_and_its_prompt_holds_no_value():
-    record = svc.PatientContext.from_fhir(WHOLE, today=TODAY)
-    with (
-        Sandbox() as box,
-        svc.ChatSvc(**box.v1, model="svc-pro") as model,
-        svc.SvcMedicalToolkit(
-            **box.medical, patient=record, selected=["svc_decision_support"]
-        ) as toolkit,
-    ):
-        agent = create_agent(model, toolkit.get_tools())
-        question = "Run decision support for chest pain, specialty cardiovascular."
-        state = agent.invoke({"messages": [("user", question)]})
-        prompts = [r.body.decode() for r in box.requests if r.path == "/v1/chat/completions"]
-        (medical,) = [r for r in box.requests if r.path == "/api/medical/clinic-protocols"]
-        everything = "".join(r.body.decode() + str(r.headers) + r.query for r in box.requests)
-    assert medical.json["vitalSigns"] == EXPECTED["vitalSigns"]
-    assert medical.json["labResults"] == EXPECTED["labResults"]
-    assert medical.json["medicalHistory"] == list(EXPECTED["medicalHistory"])
-    assert len(prompts) == 2
-    values = [
-        "hypertension",
-        "Diabetes",
-        "lung",
-        "lisinopril",
-        "metformin",
-        "153",
-        "0.999981",
-        "0.022",
-        "Breast",
-        "smoker",
-    ]
-    for text in (*prompts, *(message.text for message in state["messages"])):
-        for value in values:
-            assert value not in text, value
-    for mark in (*NAMES.values(), ID, "1963-06-16"):
-        assert mark not in everything, mark
 
 
 # -- hostile bundles -------------------------------------------------------------------------------

@@ -7,12 +7,9 @@ import base64
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from peers import RawServer, chunked_head, http_chunk, response
 
 import langchain_svc as svc
-from langchain_svc._wire.redact import Redactor, secrets_of
 
 KEY = "sk-MARKED/KEY+93417="
 TOKEN = "tenant-7f3a9c2b7d04"
@@ -97,16 +94,6 @@ def test_what_begins_like_a_key_and_is_none_arrives_whole():
         model.close()
 
 
-@given(st.lists(st.sampled_from([KEY[:3], KEY[3:8], KEY[8:], KEY, TOKEN, TOKEN[:9], TOKEN[9:], " ", "s"]), max_size=8))  # fmt: skip
-def test_no_cut_of_a_text_shows_a_secret_or_loses_a_letter(pieces):
-    whole = Redactor([KEY, TOKEN])
-    fed = "".join([*map(whole.feed, pieces), whole.finish()])
-    assert KEY not in fed and TOKEN not in fed
-    text = "".join(pieces)
-    if KEY not in text and TOKEN not in text:
-        assert fed == text
-
-
 @pytest.mark.parametrize("status", ["200 OK", "403 Forbidden"])
 @pytest.mark.parametrize("streaming", [False, True])
 def test_a_header_of_the_callers_is_not_repeated(status, streaming):
@@ -177,14 +164,6 @@ def test_a_short_key_is_redacted_in_errors_as_a_word_only():
     assert "Keys [key] and abcdef are too short" in str(caught.value)
 
 
-def test_what_counts_as_a_secret():
-    headers = (("X-Team", f"Bearer {TOKEN}"), ("Accept", "application/json"), ("X-N", "7"))
-    found = secrets_of("k", headers, ("http://al%2Fice:p%40ss@proxy.example:3128",))
-    assert found[:3] == ("k", f"Bearer {TOKEN}", TOKEN)
-    assert {"al/ice", "p@ss", "p%40ss", base64.b64encode(b"al/ice:p@ss").decode()} < set(found)
-    assert "application/json" not in found and "7" not in found
-
-
 def test_a_key_in_what_a_stream_says_beside_its_text_stays_out_of_the_metadata():
     chunk = {"id": f"c-{KEY}", "model": f"m-{KEY}", "choices": [{"delta": {"content": "fine"}, "finish_reason": f"r-{KEY}"}]}  # fmt: skip
     body = f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n".encode()
@@ -193,10 +172,3 @@ def test_a_key_in_what_a_stream_says_beside_its_text_stays_out_of_the_metadata()
         pieces = list(model.stream("x"))
         model.close()
     assert "MARKED" not in repr(pieces) and "m-[key]" in repr(pieces)
-
-
-@pytest.mark.parametrize("depth", [150, 400, 900, 20_000])
-def test_a_body_that_is_nested_deeply_is_no_way_around(depth):
-    body = b'{"a":' * depth + json.dumps(KEY).replace("/", "\\/").encode() + b"}" * depth
-    clean = Redactor([KEY]).body(body)
-    assert clean == body if depth == 20_000 else b"MARKED" not in clean  # which nothing reads

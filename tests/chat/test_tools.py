@@ -10,7 +10,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.runnables import RunnableBinding, RunnableLambda
 from langchain_core.tools import tool
-from peers import Scripted
+from peers import Scripted, summed
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
@@ -39,10 +39,7 @@ def ask(service, tools=(weather, add), question="?", way="invoke", **choice):
     bound = service.model(**settings).bind_tools(list(tools), **choice)
     if way == "invoke":
         return bound.invoke(question)
-    whole = None
-    for chunk in bound.stream(question):
-        whole = chunk if whole is None else whole + chunk
-    return whole
+    return summed(bound.stream(question))
 
 
 def found(message):
@@ -84,6 +81,9 @@ FUNCTION = {
         "parameters": {"type": "object", "properties": {}},
     },
 }
+INPUT = {"type": "object", "properties": {"city": {"type": "string"}}}
+FLAT = {"type": "function", "name": "flat", "description": "d", "parameters": INPUT, "strict": True}
+CUSTOM = {"type": "custom", "name": "custom", "description": "d", "input_schema": INPUT}
 RUNNABLE = RunnableLambda(lambda d: d["style"]).as_tool(
     name="greet", description="Greet.", arg_types={"style": str}
 )
@@ -99,6 +99,8 @@ RUNNABLE = RunnableLambda(lambda d: d["style"]).as_tool(
         (SCHEMA, "translate"),
         (FUNCTION, "lookup"),
         (RUNNABLE, "greet"),
+        (FLAT, "flat"),
+        (CUSTOM, "custom"),
     ],
 )
 def test_every_form_of_a_tool_is_offered(form, name):
@@ -357,10 +359,7 @@ def test_arguments_can_be_streamed_as_they_are_written(step):
     chunks = [chunk for chunk in bound.stream("?") if chunk.tool_call_chunks]
     assert all(len(chunk.tool_call_chunks) == 1 for chunk in chunks)
     assert len(chunks) > (20 if step < 1000 else 3)
-    whole = chunks[0]
-    for chunk in chunks[1:]:
-        whole += chunk
-    assert found(whole) == [("weather", {"city": "Rome " * 20}), ("add", {"a": 1, "b": 2})]
+    assert found(summed(chunks)) == [("weather", {"city": "Rome " * 20}), ("add", {"a": 1, "b": 2})]
     assert bound.bound.profile["tool_call_streaming"] is True
     assert Scripted().model().profile["tool_call_streaming"] is False
 
@@ -493,22 +492,6 @@ def test_an_empty_list_of_tools_is_none():
 def test_an_unknown_choice_is_refused_with_the_known_ones(choice):
     with pytest.raises(svc.SvcRequestError, match=r"tool_choice .*(weather|known are)"):
         Scripted().model().bind_tools([weather], tool_choice=choice)
-
-
-def test_tools_in_the_flat_forms_of_others_are_offered():
-    schema = {"type": "object", "properties": {"city": {"type": "string"}}}
-    flat = {
-        "type": "function",
-        "name": "weather",
-        "description": "d",
-        "parameters": schema,
-        "strict": True,
-    }
-    custom = {"type": "custom", "name": "weather", "description": "d", "input_schema": schema}
-    for form in (flat, custom):
-        assert found(ask(Scripted(call("weather", city="Rome")), tools=[form])) == [
-            ("weather", {"city": "Rome"})
-        ]
 
 
 @pytest.mark.parametrize("kind", ["web_search_preview", "code_interpreter"])
@@ -650,9 +633,7 @@ async def test_the_asynchronous_ways_are_the_same():
     service = Scripted("no", text, "no", text)
     bound = service.model().bind_tools([weather], tool_choice="any")
     assert found(await bound.ainvoke("?")) == [("weather", {"city": "Rome"})]
-    whole = None
-    async for chunk in bound.astream("?"):
-        whole = chunk if whole is None else whole + chunk
+    whole = summed([chunk async for chunk in bound.astream("?")])
     assert found(whole) == [("weather", {"city": "Rome"})]
 
 

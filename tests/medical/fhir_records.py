@@ -149,6 +149,10 @@ def taken(*resources, **options):
     return svc.PatientContext.from_fhir(bundle(*resources), today=TODAY, **options)
 
 
+def reasons(record):
+    return [one.reason for one in record.fhir_report.left_out]
+
+
 def sent(*resources, **options):
     return on_wire(taken(*resources, **options))
 

@@ -61,12 +61,6 @@ def test_hemoglobin_a1c_in_both_scales(ngsp, ifcc):
     assert lab("59261-8", ifcc / 1000, "mol/mol") == pytest.approx(ngsp, abs=0.06)
 
 
-def test_the_two_worst_conversions_of_old():
-    calcium = {"lab_codes": {"17861-6": "ca"}, "units": {"ca": "mmol/L"}}
-    assert lab("17861-6", Decimal("4.8"), "meq/L", **calcium) == 2.4
-    assert lab("59261-8", 58, "mmol/mol") == pytest.approx(7.458, abs=0.001)
-
-
 @pytest.mark.parametrize(
     ("unit", "to"),
     [

@@ -17,6 +17,7 @@ from fhir_records import (
     patient,
     pressure,
     quantity,
+    reasons,
     sent,
     smoking,
     taken,
@@ -39,10 +40,6 @@ def breaths(at):
 
 def creatinine(at):
     return observation("2160-0", quantity(1.1, "mg/dL"), at=at, issued=None)
-
-
-def reasons(record):
-    return [one.reason for one in record.fhir_report.left_out]
 
 
 # -- windows ---------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from fhir_records import (
     patient,
     pressure,
     quantity,
+    reasons,
     taken,
 )  # fmt: skip
 
@@ -35,10 +36,6 @@ def as_json(value):
 
 def read(source, **options):
     return svc.PatientContext.from_fhir(source, today=TODAY, **options)
-
-
-def reasons(record):
-    return [one.reason for one in record.fhir_report.left_out]
 
 
 # -- forms ------------------------------------------------------------------------------------------

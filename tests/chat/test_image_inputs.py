@@ -190,10 +190,13 @@ def test_the_handle_is_usable_by_tools(sandbox, words):
     assert sandbox.requests[-1].json == {"image": RED, "task": "detect"}
 
 
-def test_off_by_default_and_the_error_names_the_way_on(sandbox, chat):
+@pytest.mark.parametrize("form", ["standard base64", "standard url", "openai data uri"])
+def test_off_by_default_and_the_error_names_the_way_on(sandbox, chat, form):
     assert chat.profile["image_inputs"] is False
-    with pytest.raises(SvcRequestError, match='image_inputs="describe"'):
-        chat.invoke([HumanMessage([image(RED)])])
+    with pytest.raises(SvcRequestError, match='image_inputs="describe"') as caught:
+        chat.invoke([HumanMessage([text("a secret of mine"), FORMS[form][0]])])
+    assert "a secret" not in str(caught.value)
+    assert RED not in str(caught.value)
     assert sandbox.requests == []
 
 

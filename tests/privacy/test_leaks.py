@@ -44,7 +44,7 @@ PATIENT = svc.PatientContext(
 KEYS = ("MARKEDKEY",)
 RECORDS = (*KEYS, "Xerxes", "granuloma", "8.1472639")
 ALL = (*RECORDS, "Zebulon", "Quux", "warfarin")
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1]
 
 
 def clean(marks, *texts):
@@ -263,7 +263,9 @@ class Tracer(BaseTracer):
 def with_locals(error, *, drawn=True):
     """The traceback as Python and (which takes its time) rich show it with local variables."""
     captured = traceback.TracebackException.from_exception(error, capture_locals=True)
-    captured.stack[:] = [frame for frame in captured.stack if Path(frame.filename).parent != HERE]
+    captured.stack[:] = [
+        frame for frame in captured.stack if HERE not in Path(frame.filename).parents
+    ]
     if not drawn:
         return "".join(captured.format())
     rendered = Traceback.from_exception(
@@ -275,7 +277,7 @@ def with_locals(error, *, drawn=True):
         locals_max_string=None,
     )
     for stack in rendered.trace.stacks:
-        stack.frames[:] = [one for one in stack.frames if Path(one.filename).parent != HERE]
+        stack.frames[:] = [one for one in stack.frames if HERE not in Path(one.filename).parents]
     screen = io.StringIO()
     Console(file=screen, width=300).print(rendered)
     return "".join(captured.format()) + screen.getvalue()

@@ -5,19 +5,17 @@ from __future__ import annotations
 import json
 import re
 
-import httpx
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import StructuredTool
-from peers import Scripted
+from peers import Scripted, summed
 
 from langchain_svc import ChatSvc
 from langchain_svc._chat.messages import conversation_mark, to_wire
 from langchain_svc._chat.tools import ToolList
-from langchain_svc._toolcalls.render import FENCED, TAGS
 
 MARK = "4b1d0c0ffe"
 HOSTILE = [
@@ -188,7 +186,7 @@ def test_another_process_goes_on_with_the_same_mark():
     assert first[2]["content"].startswith(f'<tool_response mark="{mark}">')
 
 
-@pytest.mark.parametrize("form", [TAGS, FENCED])
+@pytest.mark.parametrize("form", ["tags", "fenced"])
 def test_past_calls_and_their_results_when_no_tool_is_offered_any_more(form):
     """The model is told so, and a call that it imitates from the history is not the answer."""
     asked = [
@@ -197,7 +195,7 @@ def test_past_calls_and_their_results_when_no_tool_is_offered_any_more(form):
         ToolMessage("x", tool_call_id="1"),
     ]
     service = Scripted('<tool_call>{"name": "f", "arguments": {}}</tool_call>', "It is x.")
-    answer = service.model(tool_format="tags" if form is TAGS else "fenced").invoke(asked)
+    answer = service.model(tool_format=form).invoke(asked)
     assert answer.content == "It is x."
     assert answer.tool_calls == []
     assert "cannot be called any more" in service.asked[0][0]["content"]
@@ -300,42 +298,9 @@ def test_images_of_a_person_can_be_left_out():
 
 @pytest.mark.parametrize("way", ["invoke", "stream"])
 def test_counts_of_cached_and_thought_tokens_reach_the_usage(way):
-    details = {
-        "prompt_tokens_details": {"cached_tokens": 7},
-        "completion_tokens_details": {"reasoning_tokens": 3, "odd": None},
-    }
-    usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15, **details}
-
-    def answer(request):
-        if b'"stream":true' not in request.content:
-            choice = {
-                "index": 0,
-                "message": {"role": "assistant", "content": "Hi"},
-                "finish_reason": "stop",
-            }
-            return httpx.Response(200, json={"choices": [choice], "usage": usage})
-        chunk = {
-            "choices": [{"index": 0, "delta": {"content": "Hi"}, "finish_reason": "stop"}],
-            "usage": usage,
-        }
-        return httpx.Response(
-            200,
-            text=f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n",
-            headers={"content-type": "text/event-stream"},
-        )
-
-    model = ChatSvc(
-        api_key="k",
-        base_url_v1="https://svc.example/v1",
-        http_client=httpx.Client(transport=httpx.MockTransport(answer)),
-    )
-    if way == "invoke":
-        message = model.invoke("?")
-    else:
-        first, *rest = model.stream("?")
-        message = first
-        for chunk in rest:
-            message += chunk
+    cached, thought = {"cached_tokens": 7}, {"reasoning_tokens": 3, "odd": None}
+    model = Scripted("Hi", prompt_tokens_details=cached, completion_tokens_details=thought).model()
+    message = model.invoke("?") if way == "invoke" else summed(model.stream("?"))
     assert message.usage_metadata["input_token_details"] == {"cache_read": 7}
     assert message.usage_metadata["output_token_details"] == {"reasoning": 3}
 

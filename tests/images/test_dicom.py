@@ -824,13 +824,6 @@ def test_the_imaging_type_is_that_of_the_images(headers, kind, form):
     assert svc.PatientContext(images=images, imaging_type="x").imaging_type == "x"
 
 
-def test_and_it_is_sent():
-    patient = svc.PatientContext(images=[dataset([[1, 2], [3, 4]], BodyPartExamined="CHEST")])
-    with Sandbox() as box, svc.SvcCancerRisk(**box.medical, patient=patient) as tool:
-        tool.invoke({"symptoms": "a cough", "imaging_type": "an MRI, I guess"})
-        assert box.requests[0].json["imagingType"] == "chest CT"
-
-
 def test_a_body_part_that_is_no_code_is_told_to_nobody(caplog):
     file = saved(dataset([[1, 2], [3, 4]], BodyPartExamined="QUUXBERG"))
     file = file.replace(b"QUUXBERG", b"Quuxberg")

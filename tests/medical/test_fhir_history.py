@@ -16,6 +16,7 @@ from fhir_records import (
     observation,
     patient,
     quantity,
+    reasons,
     sent,
     smoking,
     taken,
@@ -28,10 +29,6 @@ import langchain_svc as svc
 pytest.importorskip("fhir.resources", reason="the extra fhir is not installed")
 
 ICD10 = "http://hl7.org/fhir/sid/icd-10-cm"
-
-
-def reasons(record):
-    return [one.reason for one in record.fhir_report.left_out]
 
 
 def allergy(display="Penicillin V", clinical="active", verified="confirmed", **changes):

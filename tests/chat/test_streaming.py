@@ -6,6 +6,7 @@ import asyncio
 
 import httpx
 import pytest
+from peers import summed
 from wire.test_wire_stream import BODIES, TEXT
 
 import langchain_svc as svc
@@ -28,32 +29,18 @@ class Cut(httpx.SyncByteStream, httpx.AsyncByteStream):
             yield part
 
 
-def cuts(body):
-    yield [body]
-    yield [body[i : i + 1] for i in range(len(body))]
-    for at in range(1, len(body)):
-        yield [body[:at], body[at:]]
-
-
 @pytest.mark.parametrize("name", BODIES)
-def test_every_format_at_every_cut(name):
-    parts = []
+async def test_every_format_whole_and_a_byte_at_a_time(name):
+    body, parts = BODIES[name], []
     transport = httpx.MockTransport(lambda _: httpx.Response(200, stream=Cut(parts)))
-    model = svc.ChatSvc(**URL, http_client=httpx.Client(transport=transport))
-    for parts in cuts(BODIES[name]):  # noqa: B007  # the transport reads it
-        chunks = list(model.stream("hi"))
+    clients = {"http_client": httpx.Client(transport=transport)}
+    clients["http_async_client"] = httpx.AsyncClient(transport=transport)
+    model = svc.ChatSvc(**URL, **clients)
+    for parts in ([body], [body[i : i + 1] for i in range(len(body))]):  # noqa: B007
+        chunks, later = list(model.stream("hi")), [chunk async for chunk in model.astream("hi")]
         assert "".join(chunk.content for chunk in chunks) == TEXT
+        assert "".join(chunk.content for chunk in later) == TEXT
         assert chunks[-1].chunk_position == "last"
-
-
-@pytest.mark.parametrize("name", BODIES)
-async def test_every_format_at_every_cut_async(name):
-    parts = []
-    transport = httpx.MockTransport(lambda _: httpx.Response(200, stream=Cut(parts)))
-    model = svc.ChatSvc(**URL, http_async_client=httpx.AsyncClient(transport=transport))
-    for parts in cuts(BODIES[name]):  # noqa: B007  # the transport reads it
-        chunks = [chunk async for chunk in model.astream("hi")]
-        assert "".join(chunk.content for chunk in chunks) == TEXT
 
 
 @pytest.mark.parametrize("form", ["sse", "sse-text", "ndjson", "text", "json"])
@@ -93,9 +80,7 @@ def test_metadata_stands_once_on_a_stream():
     with Sandbox() as box, svc.ChatSvc(**box.v1, model="svc-pro") as model:
         chunks = list(model.stream("Count from 1 to 9"))
         counted = [chunk for chunk in chunks if chunk.usage_metadata]
-        whole = chunks[0]
-        for chunk in chunks[1:]:
-            whole += chunk
+        whole = summed(chunks)
     assert len(counted) == 1
     metadata = whole.response_metadata
     assert (metadata["model_name"], metadata["model_provider"]) == ("svc-pro", "svc")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import heapq
 import itertools
+import json
 import math
 import pickle
 import random
@@ -19,7 +20,6 @@ from langchain_svc._service.call import READ, Call, Head, Limits, Lost, Open, Re
 from langchain_svc._service.exchange import converse
 from langchain_svc._service.readers import WholeReader
 from langchain_svc._service.retry_budget import REFILL, STORE, TOKENS_A_SECOND, Budget
-from langchain_svc._wire.v1 import read_completion
 from langchain_svc.sandbox import Fault, Sandbox
 
 GOOD = b'{"choices": [{"index": 0, "message": {"content": "Hi"}, "finish_reason": "stop"}]}'
@@ -67,7 +67,7 @@ class World:
     def _begin(self, number):
         self.began[number] = self.now
         call = Call(
-            REQUEST, self.limits, lambda: WholeReader(read_completion), self.budget,
+            REQUEST, self.limits, lambda: WholeReader(json.loads), self.budget,
             clock=lambda: self.now, wall=lambda: 1_790_000_000.0, jitter=self.jitter,
         )  # fmt: skip
         self._later(0.0, number, converse(call), None, [])
@@ -89,8 +89,8 @@ class World:
                 return self._later(self.takes, number, steps, reply, body)
             if step is READ:
                 reply = body.pop() if body else b""
-            elif hasattr(step, "text"):
-                self.ended[number] = step.text
+            elif isinstance(step, dict):
+                self.ended[number] = step["choices"][0]["message"]["content"]
 
     @property
     def good(self):

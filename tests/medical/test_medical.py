@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 import base64
 import copy
-import io
 import json
 import logging
 import re
 import traceback
 from datetime import datetime, timedelta, timezone
 
-import httpx
 import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import HumanInTheLoopMiddleware
@@ -23,15 +21,11 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 from peers import thawed
 from pydantic import ValidationError
-from rich.console import Console
-from rich.traceback import Traceback
 from test_patient import MARKED, MARKS, PNG, clean
 
 import langchain_svc as svc
 from langchain_svc._clinical.echo import ALL_WITHHELD, WITHHELD
 from langchain_svc._clinical.result import NOTICE
-from langchain_svc._wire.medical import read_answer, read_status
-from langchain_svc._wire.v1 import UnreadableError
 from langchain_svc.sandbox import Fault, Sandbox
 
 TOOLS = [svc.SvcMedicalConsult, svc.SvcDecisionSupport, svc.SvcCancerRisk, svc.SvcMedicalStatus]
@@ -95,20 +89,7 @@ def test_a_bound_patient_is_sent_in_the_documented_fields(box, kind, bound, how)
     assert content.endswith(NOTICE)
 
 
-def test_the_key_is_sent_and_no_other(monkeypatch, box):
-    seen = []
-
-    def answer(request):
-        seen.append(request.headers)
-        return httpx.Response(200, json={"status": "operational"})
-
-    with httpx.Client(transport=httpx.MockTransport(answer)) as client:
-        tool = svc.SvcMedicalStatus(
-            api_key="k1", medical_base_url="https://m.example/", http_client=client
-        )
-        tool.invoke({})
-    assert seen[0]["x-api-key"] == "k1"
-    assert "authorization" not in seen[0]
+def test_the_general_key_is_not_taken(monkeypatch, box):
     monkeypatch.setenv("SVC_API_KEY", "general-key")
     monkeypatch.setenv("SVC_BASE_URL", box.url)
     said = called(svc.SvcMedicalStatus(), {})
@@ -254,18 +235,25 @@ SHAPES = [
 ]  # fmt: skip
 
 
+def answered(box, body, kind=svc.SvcMedicalConsult):
+    data = json.dumps(body).encode()
+    box.faults = [Fault(status=200, body=data, content_type="application/json")]
+    with kind(**box.medical) as tool:
+        return called(tool, ASKED[kind])
+
+
 @pytest.mark.parametrize(("body", "text"), SHAPES)
-def test_every_plausible_shape_is_read(body, text):
-    answer = read_answer(json.dumps(body).encode())
+def test_every_plausible_shape_is_read(box, body, text):
+    answer = answered(box, body).artifact
     assert answer.text == text
     assert answer.raw == body
 
 
 def test_long_answers_are_whole_up_to_the_tools_bound(box):
     body = {"response": "word " * 5000, "findings": [f"f{i}" for i in range(100)]}
-    answer = read_answer(json.dumps(body).encode())
-    assert answer.text.startswith(body["response"].strip() + "\nFindings:\n- f0\n")
-    assert answer.text.endswith("- f99")
+    text = answered(box, body).artifact.text
+    assert text.startswith(body["response"].strip() + "\nFindings:\n- f0\n")
+    assert text.endswith("- f99")
     lines = "\n".join(f"Step {i}: give 1.5 mg." for i in range(500))
     box.faults = [Fault(status=200, body={"response": lines})]
     with svc.SvcMedicalConsult(**box.medical, patient=CONTEXT, max_result_chars=1_000) as tool:
@@ -288,8 +276,6 @@ UNREADABLE = [
 
 @pytest.mark.parametrize("body", UNREADABLE, ids=lambda b: str(b[:20]))
 def test_what_nothing_can_be_read_from_is_a_tool_error(box, body):
-    with pytest.raises(UnreadableError):
-        read_answer(body)
     box.faults = [Fault(status=200, body=body, content_type="application/json")]
     with svc.SvcMedicalConsult(**box.medical, patient=PATIENT, max_retries=0) as tool:
         said = called(tool, {"message": "hi"})
@@ -298,13 +284,14 @@ def test_what_nothing_can_be_read_from_is_a_tool_error(box, body):
     clean(said.content)
 
 
-def test_status_shapes():
-    assert read_status(b'{"status": "error", "uptime": "1%"}').text == "Status: error\nUptime: 1%"
-    assert read_status(b'{"data": {"latency": "3ms"}}').text == "Latency: 3ms"
-    shown = read_status(b'{"capabilities": {"clinicCDSS": true, "multiLanguage": false}}').text
-    assert shown == "Capabilities: clinic CDSS: yes, multi language: no"
-    with pytest.raises(UnreadableError):
-        read_status(b'{"hello": "world"}')
+def test_status_shapes(box):
+    for body, text in (
+        ({"status": "error", "uptime": "1%"}, "Status: error\nUptime: 1%"),
+        ({"data": {"latency": "3ms"}}, "Latency: 3ms"),
+        ({"capabilities": {"clinicCDSS": True, "multiLanguage": False}}, "Capabilities: clinic CDSS: yes, multi language: no"),
+    ):  # fmt: skip
+        assert answered(box, body, svc.SvcMedicalStatus).artifact.text == text
+    assert answered(box, {"hello": "world"}, svc.SvcMedicalStatus).status == "error"
 
 
 # -- no leak --------------------------------------------------------------------------------------
@@ -363,31 +350,11 @@ def test_no_error_tells_of_the_patient(box, caplog, number):
         no_mark(str(error) + repr(error) + repr(vars(error)))
         no_mark("".join(traceback.format_exception(error)))
         no_mark(recorder.text())
-        if kind is svc.SvcDecisionSupport and number in {0, 9, 16}:  # drawing it takes a second
-            screen = io.StringIO()
-            Console(file=screen, width=200).print(
-                Traceback.from_exception(type(error), error, error.__traceback__, show_locals=True)
-            )
-            no_mark(screen.getvalue())
     # The server's own words in a header or a status line are httpcore's to log, not ours.
     ours = [r for r in caplog.records if not r.name.startswith(("httpcore", "httpx", "asyncio"))]
     no_mark("".join(map(logging.Formatter().format, ours)))
     if number not in {6, 8, len(FAULTS) - 1}:
         no_mark(caplog.text)
-
-
-@pytest.mark.parametrize("number", range(6))
-async def test_nor_does_an_asynchronous_one(box, caplog, number):
-    caplog.set_level(logging.DEBUG)
-    box.faults = [FAULTS[number]]
-    for kind in TOOLS:
-        recorder = Recorder()
-        async with kind(**box.medical, patient=PATIENT, max_retries=0) as tool:
-            call = {"name": tool.name, "args": ASKED[kind], "id": "c1", "type": "tool_call"}
-            said = await tool.ainvoke(call, {"callbacks": [recorder]})
-        assert said.status == "error"
-        no_mark(repr(said) + recorder.text())
-    no_mark(caplog.text)
 
 
 MARKED_ARGUMENTS = {
@@ -534,13 +501,6 @@ def test_a_toolkit_shares_its_connections(box):
             tool.invoke(ASKED[type(tool)])
         assert len({request.client_port for request in box.requests}) == 1
     assert [type(tool) for tool in toolkit.get_tools()] == TOOLS
-
-
-async def test_a_toolkit_closes_asynchronously(box):
-    async with svc.SvcMedicalToolkit(**box.medical) as toolkit:
-        for tool in toolkit.get_tools():
-            await tool.ainvoke(ASKED[type(tool)])
-        assert len({request.client_port for request in box.requests}) == 1
 
 
 def test_a_toolkit_selects():

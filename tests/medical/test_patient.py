@@ -16,7 +16,6 @@ from pydantic import ValidationError
 from rich.console import Console
 
 from langchain_svc import PatientContext
-from langchain_svc._images.clinical import MOST_IMAGE_BYTES
 from langchain_svc.patient import on_wire
 
 MARKED = {
@@ -184,7 +183,7 @@ def test_images_come_as_bytes_base64_or_data_uris():
 
 @pytest.mark.parametrize("form", ["bytes", "base64"])
 def test_large_images_and_many_are_refused(form):
-    large = PNG[:33] + b"\0" * MOST_IMAGE_BYTES + PNG[33:]
+    large = PNG[:33] + b"\0" * 8 * 1024 * 1024 + PNG[33:]
     image = large if form == "bytes" else base64.b64encode(large).decode()
     with pytest.raises(ValidationError, match="at most 8 MB"):
         PatientContext(images=[image])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from langchain_core.tools import tool
-from peers import Scripted
+from peers import Scripted, summed
 
 from langchain_svc._json.reasoning import ALL_WAS_REASONING, CONTENT, NATIVE, REASONING, Thoughts
 
@@ -20,10 +20,7 @@ def ask(text, way, tools=(), **settings):
     bound = model.bind_tools(list(tools)) if tools else model
     if way == "invoke":
         return bound.invoke("?")
-    whole = None
-    for chunk in bound.stream("?"):
-        whole = chunk if whole is None else whole + chunk
-    return whole
+    return summed(bound.stream("?"))
 
 
 WAYS = pytest.mark.parametrize("way", ["invoke", "stream"])

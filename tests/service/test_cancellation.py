@@ -13,7 +13,7 @@ import time
 import types
 
 import pytest
-from peers import RawServer, chunked_head, http_chunk, response
+from peers import RawServer, chunked_head, http_chunk, response, settled
 from pydantic import BaseModel
 
 import langchain_svc as svc
@@ -26,13 +26,6 @@ EVENT = b'data: {"choices":[{"index":0,"delta":{"content":"Hi"},"finish_reason":
 
 class City(BaseModel):
     name: str
-
-
-def settled(read, wanted, seconds=2.0):
-    until = time.monotonic() + seconds
-    while read() != wanted and time.monotonic() < until:
-        time.sleep(0.01)
-    return read()
 
 
 # -- places where a call can get stuck ------------------------------------------------------------
