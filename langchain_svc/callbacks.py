@@ -98,7 +98,7 @@ class ModelUsage:
 
 
 @dataclass
-class _Run:
+class _ModelRun:
     model: str
     prompt: Sequence[str | BaseMessage]
     started: float
@@ -125,7 +125,7 @@ class SvcUsageCallbackHandler(BaseCallbackHandler):
     def __init__(self) -> None:
         self.models: dict[str, ModelUsage] = {}
         self._lock = new_lock()
-        self._runs: dict[UUID, _Run] = {}
+        self._runs: dict[UUID, _ModelRun] = {}
         self._outer: SvcUsageCallbackHandler | None = None
         self._token: Token[SvcUsageCallbackHandler | None] | None = None
 
@@ -226,7 +226,7 @@ class SvcUsageCallbackHandler(BaseCallbackHandler):
         metadata = kwargs.get("metadata") or {}
         model = params.get("model") or params.get("model_name") or metadata.get("ls_model_name")
         watchers = self._chain()
-        run = _Run(str(model or "unknown"), prompt, time.perf_counter(), watchers)
+        run = _ModelRun(str(model or "unknown"), prompt, time.perf_counter(), watchers)
         for handler in watchers:
             handler._note(run_id, run)  # noqa: SLF001  # our own class
 
@@ -234,7 +234,7 @@ class SvcUsageCallbackHandler(BaseCallbackHandler):
         """This handler and those of the blocks around it, which LangChain does not call."""
         return [self] if self._outer is None else [self, *self._outer._chain()]  # noqa: SLF001  # our own class
 
-    def _note(self, run_id: UUID, run: _Run) -> None:
+    def _note(self, run_id: UUID, run: _ModelRun) -> None:
         self._runs.setdefault(run_id, run)
         while len(self._runs) > _MOST_RUNS:  # LangChain does not tell the end of a cancelled run
             with suppress(KeyError, RuntimeError):  # another thread was quicker
@@ -258,7 +258,7 @@ class SvcUsageCallbackHandler(BaseCallbackHandler):
 
 
 def _count(
-    run: _Run,
+    run: _ModelRun,
     models: dict[str, ModelUsage],
     message: AIMessage | None,
     error: BaseException | None,
@@ -293,7 +293,7 @@ def _was_sent(error: BaseException | None) -> bool:
 
 
 def _count_tokens(
-    run: _Run, usage: ModelUsage, message: AIMessage, error: BaseException | None
+    run: _ModelRun, usage: ModelUsage, message: AIMessage, error: BaseException | None
 ) -> None:
     counts = message.usage_metadata
     if counts is not None:

@@ -37,48 +37,48 @@ from ._chat import (
     PROVIDER,
     REASK,
     TOKENS_A_TURN,
+    CallOptions,
+    ChatTurn,
     ExtraBody,
     Gallery,
     MaxTokens,
     ModelId,
-    Options,
     Stop,
     SystemRole,
     Temperature,
     TokenCounts,
     ToolLike,
-    Turn,
-    Turns,
     Wanted,
-    ain_words,
-    answer_words,
+    WireMessages,
+    adescribe_images,
+    adispatch_event,
     answers_at_once,
-    atell,
-    checked,
+    check_options,
     conversation_mark,
+    describe_images,
+    dispatch_event,
     documented_profile,
     expectation,
     has_calls,
-    in_words,
     listed_profile,
-    recorded,
+    read_answer_options,
     structured_output,
     surely_too_long,
-    tell,
     texts_read,
     to_wire,
     tool_parameters,
+    traced_options,
 )
-from ._privacy import MODEL_RUNS, WRAPS, Run, private, private_runs, set_uncached
+from ._privacy import MODEL_RUNS, WRAPS, Run, make_private, private_runs, set_uncached
 from ._service import (
-    Call,
+    Exchange,
     Limits,
     Retries,
     ServiceSettings,
-    TextReader,
-    WholeReader,
-    read,
-    revealed,
+    TextParser,
+    WholeParser,
+    parse_off_loop,
+    reveal_secret,
     url_of,
 )
 from ._toolcalls.render import FORMATS, ToolFormat, no_tools_block
@@ -267,7 +267,7 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
             **self._identifying_params,
             "_type": self._llm_type,
             "stop": self.stop if stop is None else stop,
-            **recorded(kwargs),
+            **traced_options(kwargs),
         }
 
     def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> LangSmithParams:
@@ -375,7 +375,7 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
         chain = structured_output(
             self, schema, kwargs, include_raw=include_raw, method=method, strict=strict
         )
-        return chain if self.privacy is None else private(chain)
+        return chain if self.privacy is None else make_private(chain)
 
     # -- calling --------------------------------------------------------------------------------
 
@@ -388,11 +388,11 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
     ) -> ChatResult:
         options = self._options(stop, kwargs)
         turn = self._turn(self._in_words(messages, options.limits), options, stream=False)
-        while turn.call is not None:
-            (answer,) = self._pieces(turn.call)
+        while turn.exchange is not None:
+            (answer,) = self._pieces(turn.exchange)
             turn.take(answer)
-            if turn.call is not None:
-                tell(run_manager, REASK, turn.why)
+            if turn.exchange is not None:
+                dispatch_event(run_manager, REASK, turn.why)
         return turn.result()
 
     async def _agenerate(
@@ -405,12 +405,12 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
         options = self._options(stop, kwargs)
         said = await self._ain_words(messages, options.limits)
         turn = self._turn(said, options, stream=False)
-        while turn.call is not None:
-            call = turn.call
-            (answer,) = [answer async for answer in self._apieces(call)]
-            await read(call.received, call.until, turn.take, answer)
-            if turn.call is not None:
-                await atell(run_manager, REASK, turn.why)
+        while turn.exchange is not None:
+            exchange = turn.exchange
+            (answer,) = [answer async for answer in self._apieces(exchange)]
+            await parse_off_loop(exchange.received, exchange.until, turn.take, answer)
+            if turn.exchange is not None:
+                await adispatch_event(run_manager, REASK, turn.why)
         return turn.result()
 
     def _stream(
@@ -422,15 +422,15 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
     ) -> Iterator[ChatGenerationChunk]:
         options = self._options(stop, kwargs)
         turn = self._turn(self._in_words(messages, options.limits), options, stream=True)
-        while turn.call is not None:
-            with closing(self._pieces(turn.call)) as texts:
+        while turn.exchange is not None:
+            with closing(self._pieces(turn.exchange)) as texts:
                 for text in texts:
                     yield from turn.chunks(text)
                     if turn.stopped:
                         break
             yield from turn.end()
-            if turn.call is not None:
-                tell(run_manager, REASK, turn.why)
+            if turn.exchange is not None:
+                dispatch_event(run_manager, REASK, turn.why)
 
     async def _astream(
         self,
@@ -442,18 +442,22 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
         options = self._options(stop, kwargs)
         said = await self._ain_words(messages, options.limits)
         turn = self._turn(said, options, stream=True)
-        while turn.call is not None:
-            call = turn.call
-            async with aclosing(self._apieces(call)) as texts:
+        while turn.exchange is not None:
+            exchange = turn.exchange
+            async with aclosing(self._apieces(exchange)) as texts:
                 async for text in texts:
-                    for chunk in await read(call.received, call.until, turn.chunks, text):
+                    for chunk in await parse_off_loop(
+                        exchange.received, exchange.until, turn.chunks, text
+                    ):
                         yield chunk
                     if turn.stopped:
                         break
-            for chunk in await read(call.received, call.until, lambda: list(turn.end())):
+            for chunk in await parse_off_loop(
+                exchange.received, exchange.until, lambda: list(turn.end())
+            ):
                 yield chunk
-            if turn.call is not None:
-                await atell(run_manager, REASK, turn.why)
+            if turn.exchange is not None:
+                await adispatch_event(run_manager, REASK, turn.why)
 
     def list_models(self) -> list[ListedModel]:
         """The models that the service lists (GET /models), each with its `.profile`.
@@ -472,18 +476,20 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
     def _in_words(self, messages: list[BaseMessage], limits: Limits) -> list[BaseMessage]:
         if self.image_inputs != "describe":
             return messages
-        return in_words(self, messages, self.images, limits)
+        return describe_images(self, messages, self.images, limits)
 
     async def _ain_words(self, messages: list[BaseMessage], limits: Limits) -> list[BaseMessage]:
         if self.image_inputs != "describe":
             return messages
-        return await ain_words(self, messages, self.images, limits)
+        return await adescribe_images(self, messages, self.images, limits)
 
-    def _turn(self, messages: Sequence[BaseMessage], options: Options, *, stream: bool) -> Turn:
+    def _turn(
+        self, messages: Sequence[BaseMessage], options: CallOptions, *, stream: bool
+    ) -> ChatTurn:
         """Prepares one turn: everything that can go wrong before sending goes wrong here."""
         calls_before = options.offer is None and has_calls(messages)
         marked = options.offer is not None or calls_before
-        mark = conversation_mark(messages, revealed(self.api_key) or "") if marked else ""
+        mark = conversation_mark(messages, reveal_secret(self.api_key) or "") if marked else ""
         turns = to_wire(
             messages,
             system_role=self.system_role,
@@ -504,7 +510,7 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
             thinks=not answers_at_once(messages, options.model),
             read=partial(texts_read, messages),
         )
-        return Turn(
+        return ChatTurn(
             partial(self._ask, options, stream),
             turns,
             model=options.model,
@@ -513,7 +519,7 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
             reasks=options.max_repairs,
         )
 
-    def _preamble(self, options: Options, mark: str, *, calls_before: bool) -> str:
+    def _preamble(self, options: CallOptions, mark: str, *, calls_before: bool) -> str:
         """The instructions for tools and JSON, which stand before the conversation."""
         offered, form = options.offer, options.response_format
         parts = [offered.preamble(self.tool_format, mark)] if offered is not None else []
@@ -523,7 +529,7 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
             parts.append(form.preamble(among_tools=offered is not None))
         return "\n\n".join(parts)
 
-    def _ask(self, options: Options, stream: bool, turns: Turns) -> Call[Any]:  # noqa: FBT001
+    def _ask(self, options: CallOptions, stream: bool, turns: WireMessages) -> Exchange[Any]:  # noqa: FBT001
         """The call that asks a conversation."""
         body = v1.chat_body(
             options.model,
@@ -534,7 +540,7 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
             extra=options.extra_body,
         )
         reader = self._new_text_reader if stream else _new_completion_reader
-        return self._new_call(
+        return self._new_exchange(
             V1,
             "POST",
             v1.CHAT_PATH,
@@ -545,11 +551,11 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
             headers=options.extra_headers,
         )
 
-    def _options(self, stop: list[str] | None, overrides: Mapping[str, Any]) -> Options:
+    def _options(self, stop: list[str] | None, overrides: Mapping[str, Any]) -> CallOptions:
         """The settings of one call: the constructor's, changed by what the call gives."""
-        given = checked(overrides if stop is None else {**overrides, "stop": stop})
-        offered, response_format = answer_words(given)
-        return Options(
+        given = check_options(overrides if stop is None else {**overrides, "stop": stop})
+        offered, response_format = read_answer_options(given)
+        return CallOptions(
             model=given.get("model", self.model),
             temperature=given.get("temperature", self.temperature),
             max_tokens=given.get("max_tokens", self.max_tokens),
@@ -574,11 +580,11 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
                 f"{model!r}; nothing was sent. Shorten it or choose a model with a larger window"
             )
 
-    def _listing(self) -> Call[Any]:
-        return self._new_call(V1, "GET", v1.MODELS_PATH, _new_listing_reader, self._limits({}))
+    def _listing(self) -> Exchange[Any]:
+        return self._new_exchange(V1, "GET", v1.MODELS_PATH, _new_listing_parser, self._limits({}))
 
-    def _new_text_reader(self) -> TextReader:
-        return TextReader(merge=self.merge_events, strict_end=self.require_stream_end)
+    def _new_text_reader(self) -> TextParser:
+        return TextParser(merge=self.merge_events, strict_end=self.require_stream_end)
 
 
 def _listed_models(body: bytes) -> list[ListedModel]:
@@ -589,8 +595,8 @@ def _listed_models(body: bytes) -> list[ListedModel]:
 for _method in (vars(ChatSvc)[name] for name in ("_generate", "_agenerate")):
     _method.__signature__ = signature(_method)
 
-_new_completion_reader = partial(WholeReader, v1.read_completion)
-_new_listing_reader = partial(WholeReader, _listed_models)
+_new_completion_reader = partial(WholeParser, v1.read_completion)
+_new_listing_parser = partial(WholeParser, _listed_models)
 
 
 def _make_loadable() -> None:

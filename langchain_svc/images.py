@@ -28,7 +28,7 @@ from ._images import (
     read_image_header,
     without_metadata,
 )
-from ._privacy import shown
+from ._privacy import safe_repr
 from .dicom import MARKED, DicomImage, as_dicom, draw, is_dicom
 from .errors import SvcRequestError
 
@@ -202,8 +202,8 @@ class ImageStore:
         if found is not None:
             return found
         raise SvcRequestError(
-            f"There is no image {shown(handle)}: copy a handle exactly as it was given. An image "
-            "may also have been removed, or dropped to make room"
+            f"There is no image {safe_repr(handle)}: copy a handle exactly as it was given. An "
+            "image may also have been removed, or dropped to make room"
         )
 
     def remove(self, handle: str) -> None:
@@ -300,7 +300,7 @@ class ImageStore:
             return None, self._as_png(image)
         raise ImageError(
             "it must be a path, bytes, a PIL image, a data URI, base64 or an http(s) address, "
-            f"not {shown(image)}"
+            f"not {safe_repr(image)}"
         )
 
     def _read_text(self, text: str) -> tuple[str | None, bytes]:

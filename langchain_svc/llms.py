@@ -23,10 +23,10 @@ from ._chat import (
     PromptOptions,
     Stop,
     TokenCounts,
-    checked_words,
+    check_prompt_options,
 )
 from ._privacy import MODEL_RUNS, WRAPS, private_runs, set_uncached
-from ._service import Call, ServiceSettings, TextReader, WholeReader, gather, url_of
+from ._service import Exchange, ServiceSettings, TextParser, WholeParser, bounded_gather, url_of
 from ._version import __version__
 from ._wire import general
 from .config import GENERAL
@@ -170,7 +170,7 @@ class SvcLLM(TokenCounts, ServiceSettings, BaseLLM):
         ask = self._awhole
         if self.streaming:
             ask = self._asummed
-        answers = await gather(ask(p, stop, run_manager, kwargs) for p in prompts)
+        answers = await bounded_gather(ask(p, stop, run_manager, kwargs) for p in prompts)
         return LLMResult(generations=[[answer] for answer in answers])
 
     def _stream(
@@ -181,7 +181,7 @@ class SvcLLM(TokenCounts, ServiceSettings, BaseLLM):
         **kwargs: Any,
     ) -> Iterator[GenerationChunk]:
         asked = self._asked(prompt, stop, kwargs, stream=True)
-        with closing(self._pieces(asked.call)) as texts:
+        with closing(self._pieces(asked.exchange)) as texts:
             for text in texts:
                 for chunk in asked.chunks(text):
                     if run_manager is not None:
@@ -202,7 +202,7 @@ class SvcLLM(TokenCounts, ServiceSettings, BaseLLM):
         **kwargs: Any,
     ) -> AsyncIterator[GenerationChunk]:
         asked = self._asked(prompt, stop, kwargs, stream=True)
-        async with aclosing(self._apieces(asked.call)) as texts:
+        async with aclosing(self._apieces(asked.exchange)) as texts:
             async for text in texts:
                 for chunk in asked.chunks(text):
                     if run_manager is not None:
@@ -233,12 +233,12 @@ class SvcLLM(TokenCounts, ServiceSettings, BaseLLM):
 
     def _whole(self, prompt: str, stop: Any, run_manager: Any, given: Any) -> Generation:
         asked = self._asked(prompt, stop, given, stream=False)
-        (answer,) = self._pieces(asked.call)
+        (answer,) = self._pieces(asked.exchange)
         return asked.generation(answer)
 
     async def _awhole(self, prompt: str, stop: Any, run_manager: Any, given: Any) -> Generation:
         asked = self._asked(prompt, stop, given, stream=False)
-        (answer,) = [answer async for answer in self._apieces(asked.call)]
+        (answer,) = [answer async for answer in self._apieces(asked.exchange)]
         return asked.generation(answer)
 
     def _summed(self, prompt: str, stop: Any, run_manager: Any, given: Any) -> Generation:
@@ -255,7 +255,7 @@ class SvcLLM(TokenCounts, ServiceSettings, BaseLLM):
         body = general.chat_body(
             prompt, model=options.model, temperature=options.temperature, stream=stream
         )
-        call = self._new_call(
+        exchange = self._new_exchange(
             GENERAL,
             "POST",
             general.CHAT_PATH,
@@ -264,11 +264,11 @@ class SvcLLM(TokenCounts, ServiceSettings, BaseLLM):
             body=body,
             private=(prompt,),
         )
-        return Prompt(call, prompt, options)
+        return Prompt(exchange, prompt, options)
 
     def _options(self, stop: list[str] | None, given: Mapping[str, Any]) -> PromptOptions:
         """The settings of one call: the constructor's, changed by what the call gives."""
-        given = checked_words(given if stop is None else {**given, "stop": stop})
+        given = check_prompt_options(given if stop is None else {**given, "stop": stop})
         return PromptOptions(
             model=given.get("model", self.model),
             temperature=given.get("temperature", self.temperature),
@@ -276,12 +276,12 @@ class SvcLLM(TokenCounts, ServiceSettings, BaseLLM):
             limits=self._limits(given),
         )
 
-    def _listing(self) -> Call[Any]:
+    def _listing(self) -> Exchange[Any]:
         limits = self._limits({})
-        return self._new_call(GENERAL, "GET", general.MODELS_PATH, _new_listing_reader, limits)
+        return self._new_exchange(GENERAL, "GET", general.MODELS_PATH, _new_listing_parser, limits)
 
-    def _new_text_reader(self) -> TextReader:
-        return TextReader(merge=self.merge_events, strict_end=self.require_stream_end)
+    def _new_text_reader(self) -> TextParser:
+        return TextParser(merge=self.merge_events, strict_end=self.require_stream_end)
 
 
 def _sum(chunks: list[GenerationChunk]) -> Generation:
@@ -289,5 +289,5 @@ def _sum(chunks: list[GenerationChunk]) -> Generation:
     return Generation(text=text, generation_info=chunks[-1].generation_info)
 
 
-_new_answer_reader = partial(WholeReader, general.read_answer)
-_new_listing_reader = partial(WholeReader, general.read_models)
+_new_answer_reader = partial(WholeParser, general.read_answer)
+_new_listing_parser = partial(WholeParser, general.read_models)

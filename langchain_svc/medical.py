@@ -16,7 +16,7 @@ from typing_extensions import Self
 
 from ._clinical import ClinicalResult, EchoMode, Endpoint, MedicalTool, Patient
 from ._images import Images
-from ._service import ServiceToolkit, selection, url_of
+from ._service import ServiceToolkit, tool_selection, url_of
 from ._wire import medical as wire
 from .config import MEDICAL, require_key, require_url
 from .patient import (
@@ -252,7 +252,7 @@ class SvcMedicalToolkit(ServiceToolkit):
     """A patient whose record every tool sends and no model sees; "per_run" for one that comes
     with `config={"configurable": {"svc_patient": patient}}`; None to let the model give it."""
 
-    selected: Annotated[Sequence[str] | None, selection(tuple(_TOOLS))] = None
+    selected: Annotated[Sequence[str] | None, tool_selection(tuple(_TOOLS))] = None
     """Names of the tools to offer; all of them where it is None."""
 
     @classmethod

@@ -371,10 +371,10 @@ class PatientContext(Demographics):
         """
         from ._fhir import (  # noqa: PLC0415  # an extra
             ImportOptions,
-            codes,
-            constructed,
-            instant,
+            construct_record,
+            fields_by_code,
             read_patient,
+            to_datetime,
         )
 
         for name, given, allowed in (
@@ -392,7 +392,7 @@ class PatientContext(Demographics):
         lenient = problems == "leave_out"
         options = ImportOptions(
             today=today or date.today(),  # noqa: DTZ011  # an age counts in the days of where one is
-            since=instant(since) if since else None,
+            since=to_datetime(since) if since else None,
             vital_window=vital_window,
             lab_window=lab_window,
             past_conditions=past_conditions,
@@ -404,10 +404,10 @@ class PatientContext(Demographics):
             typed_texts=typed_texts,
             social_findings=social_findings,
             leave_out=leave_out,
-            codes=codes(lab_codes or {}, units or {}, molar_masses or {}),
+            codes=fields_by_code(lab_codes or {}, units or {}, molar_masses or {}),
         )
         held = tuple(images)
-        record, report = constructed(
+        record, report = construct_record(
             lambda parameters: cls(**parameters, images=held),
             *read_patient(source, options),
             most=MOST_ENTRIES,

@@ -9,7 +9,7 @@ from langchain_core.tools import BaseTool
 from pydantic import Field
 from typing_extensions import Self
 
-from ._service import ServiceTool, ServiceToolkit, selection, url_of
+from ._service import ServiceTool, ServiceToolkit, tool_selection, url_of
 from .config import GENERAL, V1, require_key, require_url
 from .images import ImageStore
 from .tools import SvcAnalyzeImage, SvcGenerateImage, SvcTranslate
@@ -45,7 +45,7 @@ class SvcToolkit(ServiceToolkit):
     image_api: Literal["v1", "general"] = "v1"
     """Which interface makes images."""
 
-    selected: Annotated[Sequence[str] | None, selection(tuple(_TOOLS))] = None
+    selected: Annotated[Sequence[str] | None, tool_selection(tuple(_TOOLS))] = None
     """The names of the tools to give; all where it is None."""
 
     images: ImageStore = Field(default_factory=ImageStore, exclude=True, repr=False)

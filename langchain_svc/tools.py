@@ -27,16 +27,16 @@ from ._images import (
     without_metadata,
 )
 from ._service import (
-    Call,
-    Job,
+    Exchange,
     ServiceTool,
     Told,
-    WholeReader,
-    moment,
-    number,
+    ToolUse,
+    WholeParser,
+    bounded_number,
     request_id,
     url_of,
-    vision_call,
+    utc_now,
+    vision_exchange,
 )
 from ._wire import general
 from .config import GENERAL, V1
@@ -68,7 +68,7 @@ def _language(code: str) -> str:
 PlainText = Annotated[str, AfterValidator(_plain)]
 Language = Annotated[str, AfterValidator(_language)]
 Count = Annotated[
-    int, Field(ge=1, le=endpoints.MOST_IMAGES), number(1, endpoints.MOST_IMAGES, whole=True)
+    int, Field(ge=1, le=endpoints.MOST_IMAGES), bounded_number(1, endpoints.MOST_IMAGES, whole=True)
 ]
 
 
@@ -155,12 +155,12 @@ class SvcTranslate(ServiceTool):
     base_url: str | None = url_of(GENERAL)
     """Where the general interface is, without the /api of its paths."""
 
-    def _job(self, _: RunnableConfig, text: str, target: str, source: str | None = None) -> Job:
-        call = self._new_call(
+    def _job(self, _: RunnableConfig, text: str, target: str, source: str | None = None) -> ToolUse:
+        exchange = self._new_exchange(
             GENERAL,
             "POST",
             general.TRANSLATE_PATH,
-            partial(WholeReader, general.read_translation),
+            partial(WholeParser, general.read_translation),
             self._limits({}),
             body=general.translate_body(text, target=target, source=source),
             private=(text,),
@@ -168,9 +168,9 @@ class SvcTranslate(ServiceTool):
 
         def process(found: general.Translation) -> Told:
             parts = {"text": found.text, "source": source or found.source, "target": target}
-            return found.text, _provenance(call, found.raw) | parts
+            return found.text, _provenance(exchange, found.raw) | parts
 
-        return Job(call, process)
+        return ToolUse(exchange, process)
 
 
 _TAKEN = "The image must be a handle (img_... as it was given), a public http(s) address or base64"
@@ -199,18 +199,18 @@ class SvcAnalyzeImage(ServiceTool):
     images: ImageStore = Field(default_factory=ImageStore, exclude=True, repr=False)
     """The images that handles stand for."""
 
-    max_inline_bytes: Annotated[int, number(above=True, whole=True)] = 512 * 1024
+    max_inline_bytes: Annotated[int, bounded_number(above=True, whole=True)] = 512 * 1024
     """The largest image that may stand in the arguments as base64. Larger ones need a handle."""
 
-    def _job(self, _: RunnableConfig, image: str, task: Task) -> Job:
-        call = vision_call(self, self._sendable(image), task, self._limits({}))
+    def _job(self, _: RunnableConfig, image: str, task: Task) -> ToolUse:
+        exchange = vision_exchange(self, self._sendable(image), task, self._limits({}))
         handle = image.strip() if image.strip() in self.images else None
 
         def process(found: endpoints.ImageAnalysis) -> Told:
             parts = {"task": task, "image": handle, "text": found.text, **found.parts}
-            return found.text, _provenance(call, found.raw) | parts
+            return found.text, _provenance(exchange, found.raw) | parts
 
-        return Job(call, process)
+        return ToolUse(exchange, process)
 
     def _sendable(self, image: str) -> str:
         """The address or the base64 to send; nothing is read or fetched for it."""
@@ -273,20 +273,20 @@ class SvcGenerateImage(ServiceTool):
         size: Size | None = None,
         quality: Quality | None = None,
         n: int | None = None,
-    ) -> Job:
+    ) -> ToolUse:
         on_v1 = self.api == "v1"
-        call = self._new_call(
+        exchange = self._new_exchange(
             V1 if on_v1 else GENERAL,
             "POST",
             endpoints.GENERATE_PATH if on_v1 else endpoints.GENERAL_GENERATE_PATH,
-            partial(WholeReader, endpoints.read_generated),
+            partial(WholeParser, endpoints.read_generated),
             replace(self._limits({}), resend=self.retry_lost),
             body=endpoints.generate_body(prompt, size=size, quality=quality, n=n),
             private=(prompt,),
         )
-        return Job(call, partial(self._kept, call, prompt))
+        return ToolUse(exchange, partial(self._kept, exchange, prompt))
 
-    def _kept(self, call: Call[Any], label: str, found: endpoints.GeneratedImages) -> Told:
+    def _kept(self, exchange: Exchange[Any], label: str, found: endpoints.GeneratedImages) -> Told:
         """Puts what came into the store, and says what it is called."""
         tries = [(picture, self._keep(picture, label)) for picture in found.found]
         kept = [image for _, image in tries if isinstance(image, StoredImage)]
@@ -299,7 +299,7 @@ class SvcGenerateImage(ServiceTool):
             raise ToolException(f"The service made no image that can be kept. {lines[-1]}")
         handles = [image.handle for image in kept]
         artifact = {"images": handles, "unread": unread, "prompt": label}
-        return "Made:\n" + "\n".join(lines), _provenance(call, found.raw) | artifact
+        return "Made:\n" + "\n".join(lines), _provenance(exchange, found.raw) | artifact
 
     def _keep(self, picture: endpoints.GeneratedImage, label: str) -> StoredImage | str:
         """What the store made of it, or why it cannot be kept."""
@@ -312,13 +312,13 @@ class SvcGenerateImage(ServiceTool):
             return str(error)
 
 
-def _provenance(call: Call[Any], raw: Any) -> dict[str, Any]:
+def _provenance(exchange: Exchange[Any], raw: Any) -> dict[str, Any]:
     """Where an answer comes from, and the whole of it."""
     model = raw.get("model") if isinstance(raw, Mapping) else None
     return {
-        "endpoint": f"{call.request.method} {urlsplit(call.request.url).path}",
-        "time": moment(call),
-        "request_id": request_id(call),
+        "endpoint": f"{exchange.request.method} {urlsplit(exchange.request.url).path}",
+        "time": utc_now(exchange),
+        "request_id": request_id(exchange),
         "model": model if isinstance(model, str) else None,
         "raw": raw,
     }

@@ -16,7 +16,7 @@ from langchain_svc._clinical import findings
 from langchain_svc._fhir import importing
 from langchain_svc._images import clinical, dicom_header
 from langchain_svc._images import endpoints as images
-from langchain_svc._service import connections, exchange, reading, retry_budget
+from langchain_svc._service import connections, exchange, off_loop, retry_budget
 from langchain_svc._service.fhir_server import FhirServer
 from langchain_svc._toolcalls import scanner
 from langchain_svc._wire import chunks, failures, general
@@ -59,7 +59,7 @@ SENTENCES = [
     ("docs/reliability.md", f"`max_retries={setting('max_retries')}`"),
     ("docs/reliability.md", f"`max_retry_wait` ({setting('max_retry_wait'):g} s)"),
     ("docs/reliability.md", f"between nothing and {exchange._FIRST_BACKOFF} s, 1 s, 2 s and so on up to {exchange._LONGEST_BACKOFF:g} s"),
-    ("docs/reliability.md", f"more than {reading.LONG // 1000} kB"),
+    ("docs/reliability.md", f"more than {off_loop.LONG // 1000} kB"),
     ("docs/reliability.md", f"a store of {retry_budget.STORE:g}"),
     ("docs/reliability.md", f"at most {connections._CONNECTIONS} at once"),
     ("docs/performance.md", f"up to {connections._SHARDS} pools"),

@@ -157,7 +157,7 @@ def test_the_medical_page_lists_every_code_and_its_field():
         for code in re.findall(r"\b\d{1,7}-\d\b", row[1])
         if row[0].startswith("`")
     }
-    read = {code: one.name for code, one in fields.codes("common", {}, {}).items()}
+    read = {code: one.name for code, one in fields.fields_by_code("common", {}, {}).items()}
     assert {code: told.get(code) for code in read} == read
 
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from .._lazy import lazy
 from .binding import structured_output, tool_parameters
 from .counting import TokenCounts
-from .described_images import Gallery, ain_words, in_words
-from .events import REASK, atell, tell
+from .described_images import Gallery, adescribe_images, describe_images
+from .events import REASK, adispatch_event, dispatch_event
 from .expect import expectation
 from .messages import (
     SystemRole,
-    Turns,
+    WireMessages,
     answers_at_once,
     conversation_mark,
     has_calls,
@@ -20,28 +20,28 @@ from .messages import (
     to_wire,
 )
 from .options import (
+    CallOptions,
     ExtraBody,
     MaxTokens,
     ModelId,
-    Options,
     Stop,
     Temperature,
-    answer_words,
-    checked,
-    recorded,
+    check_options,
+    read_answer_options,
+    traced_options,
 )
 from .parts import Wanted
 from .profiles import DEFAULT_MODEL, IMAGES_DESCRIBED, documented_profile, listed_profile
 from .tokens import TOKENS_A_TURN, count_tokens, surely_too_long
 from .tools import ToolLike
-from .turn import PROVIDER, Turn
+from .turn import PROVIDER, ChatTurn
 
 if TYPE_CHECKING:
-    from .prompts import GeneralTemperature, Prompt, PromptOptions, checked_words
+    from .prompts import GeneralTemperature, Prompt, PromptOptions, check_prompt_options
 
 __getattr__ = lazy(
     __name__,
     {
-        "prompts": "GeneralTemperature Prompt PromptOptions checked_words",
+        "prompts": "GeneralTemperature Prompt PromptOptions check_prompt_options",
     },
 )

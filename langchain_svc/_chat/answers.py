@@ -20,7 +20,7 @@ from .._toolcalls.scanner import Prose, Thought, ThoughtEnd
 from .messages import guarded
 from .parts import Part, Wanted, split_parts
 from .structured import ResponseFormat
-from .tools import Offer
+from .tools import ToolRequest
 
 _JOINT = "\n\n"
 
@@ -116,7 +116,9 @@ class CallsExpected:
     once more, alone. What is cut off, or stays unreadable or unconfirmed, is an invalid call.
     """
 
-    def __init__(self, offer: Offer, wanted: Wanted, answer: JsonExpected | None = None) -> None:
+    def __init__(
+        self, offer: ToolRequest, wanted: Wanted, answer: JsonExpected | None = None
+    ) -> None:
         self._offer = offer
         self._wanted = wanted
         self._answer = answer
@@ -350,7 +352,7 @@ def _bad_complaint(bad: list[BadCall], *, offered: bool) -> str:
     )
 
 
-def _missing_complaint(offer: Offer, others: list[str]) -> str:
+def _missing_complaint(offer: ToolRequest, others: list[str]) -> str:
     what = f"the function {offer.wanted}" if offer.wanted else "a function"
     done = f"calls {', '.join(others)}" if others else "calls no function"
     return (
@@ -359,7 +361,7 @@ def _missing_complaint(offer: Offer, others: list[str]) -> str:
     )
 
 
-def _missing_failure(offer: Offer, *, cut: bool) -> str:
+def _missing_failure(offer: ToolRequest, *, cut: bool) -> str:
     what = f"the function {offer.wanted}" if offer.wanted else "a function"
     when = "before max_tokens cut its answer off" if cut else "also when it was asked again"
     return f"The model did not call {what}, as it had to, {when} (.raw has its answer)"
@@ -371,7 +373,7 @@ class CallExpected:
     ended = False
     failure: str | None = None
 
-    def __init__(self, offer: Offer, form: ResponseFormat) -> None:
+    def __init__(self, offer: ToolRequest, form: ResponseFormat) -> None:
         self._offer = offer
         self._form = form
         self.begin()

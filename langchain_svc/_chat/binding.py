@@ -14,9 +14,9 @@ from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import Runnable, RunnableMap, RunnablePassthrough
 
-from .._privacy import shown
+from .._privacy import safe_repr
 from ..errors import SvcRequestError
-from .options import answer_words
+from .options import read_answer_options
 from .structured import StructuredParser, format_for
 from .tools import ToolLike, ToolList
 
@@ -29,7 +29,7 @@ def tool_parameters(
 ) -> dict[str, Any]:
     """The parameters of a call that offers tools; refused now, and not at the call."""
     parameters: dict[str, Any] = {"tools": ToolList(tools), "tool_choice": tool_choice}
-    answer_words(parameters)
+    read_answer_options(parameters)
     parameters["parallel_tool_calls"] = parallel_tool_calls
     return {name: value for name, value in parameters.items() if value is not None}
 
@@ -46,7 +46,7 @@ def structured_output(
     """A model that is asked for objects, and the parser behind it."""
     if method not in {"json_schema", "function_calling", "json_mode"}:
         raise SvcRequestError(
-            f"method must be json_schema, function_calling or json_mode, not {shown(method)}"
+            f"method must be json_schema, function_calling or json_mode, not {safe_repr(method)}"
         )
     if schema is None and method != "json_mode":
         raise SvcRequestError(f"The method {method} needs a schema")

@@ -6,7 +6,7 @@ tags that name its handle and say whose words these are. The descriptions are ke
 in the model's store, so that the next turn of the conversation asks about new images only.
 
 `Gallery` calls nobody: it finds the images, says which are still to be described, and puts the
-words in. `in_words` and its async version run the calls.
+words in. `describe_images` and its async version run the calls.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.messages import BaseMessage, HumanMessage
 
 from .._images import check_address, decode_base64
-from .._privacy import shown
-from .._service import ServiceSettings, gather, vision_call
+from .._privacy import safe_repr
+from .._service import ServiceSettings, bounded_gather, vision_exchange
 from ..errors import SvcError, SvcRequestError
 from ..images import ImageStore, StoredImage
 from .messages import DESCRIBED_IMAGE, to_wire
 
 if TYPE_CHECKING:
-    from .._service import Call, Limits
+    from .._service import Exchange, Limits
 
 _AT_ONCE = 4
 _NOT_YET = "(not described yet)"
 
 
 @dataclass(frozen=True)
-class Place:
+class ImagePlace:
     """Where an image stands in a conversation; both numbers begin with 1."""
 
     message: int
@@ -67,14 +67,14 @@ class Gallery:
     def __init__(self, messages: Sequence[BaseMessage], store: ImageStore) -> None:
         self._messages, self._store = messages, store
         self._images: dict[int, dict[int, StoredImage]] = {}  # by message and block
-        self._places: dict[str, Place] = {}  # the first place of each image
+        self._places: dict[str, ImagePlace] = {}  # the first place of each image
         for number, message in enumerate(messages):
             found = self._images.setdefault(number, {})
             for index, block in enumerate(_blocks(message)):
                 standard = _standard(block)
                 kind = standard.get("type")
                 if isinstance(kind, str) and "image" in kind:
-                    place = Place(number + 1, len(found) + 1)
+                    place = ImagePlace(number + 1, len(found) + 1)
                     found[index] = _kept(standard, store, place)
                     self._places.setdefault(found[index].handle, place)
         self._seen = {
@@ -82,7 +82,7 @@ class Gallery:
         }
         self._words = {image.handle: image.description for image in self._seen.values()}
 
-    def unseen(self) -> Iterator[tuple[StoredImage, Place]]:
+    def unseen(self) -> Iterator[tuple[StoredImage, ImagePlace]]:
         """Each image that has no description yet, once, and where it first stands."""
         images = self._seen.items()
         return ((image, self._places[at]) for at, image in images if not self._words[at])
@@ -107,42 +107,44 @@ class Gallery:
         return message.model_copy(update={"content": blocks})
 
 
-def in_words(
+def describe_images(
     model: ServiceSettings, messages: Sequence[BaseMessage], store: ImageStore, limits: Limits
 ) -> list[BaseMessage]:
     """The conversation in text alone; what has not been described yet is described now."""
     gallery = Gallery(messages, store)
-    for image, place, call in _calls(model, gallery, limits):
+    for image, place, exchange in _calls(model, gallery, limits):
         with place.named():
-            (reading,) = model._pieces(call)  # noqa: SLF001  # our own class
+            (reading,) = model._pieces(exchange)  # noqa: SLF001  # our own class
         gallery.describe(image, reading.text)
     return gallery.in_words()
 
 
-async def ain_words(
+async def adescribe_images(
     model: ServiceSettings, messages: Sequence[BaseMessage], store: ImageStore, limits: Limits
 ) -> list[BaseMessage]:
-    """The async version of `in_words`; several images are described at once."""
+    """The async version of `describe_images`; several images are described at once."""
     gallery = Gallery(messages, store)
 
-    async def describe(image: StoredImage, place: Place, call: Call[Any]) -> None:
+    async def describe(image: StoredImage, place: ImagePlace, exchange: Exchange[Any]) -> None:
         with place.named():
-            (reading,) = [r async for r in model._apieces(call)]  # noqa: SLF001  # our own class
+            (reading,) = [r async for r in model._apieces(exchange)]  # noqa: SLF001  # our own class
         gallery.describe(image, reading.text)
 
-    await gather([describe(*ask) for ask in _calls(model, gallery, limits)], at_once=_AT_ONCE)
+    await bounded_gather(
+        [describe(*ask) for ask in _calls(model, gallery, limits)], at_once=_AT_ONCE
+    )
     return gallery.in_words()
 
 
 def _calls(
     model: ServiceSettings, gallery: Gallery, limits: Limits
-) -> list[tuple[StoredImage, Place, Call[Any]]]:
+) -> list[tuple[StoredImage, ImagePlace, Exchange[Any]]]:
     """The calls that a conversation needs before it can be asked."""
     unseen = list(gallery.unseen())
     if unseen:
         to_wire(gallery.in_words())  # what cannot be said at all is refused before any call
     return [
-        (image, place, vision_call(model, image.sendable, "describe", limits))
+        (image, place, vision_exchange(model, image.sendable, "describe", limits))
         for image, place in unseen
     ]
 
@@ -169,7 +171,7 @@ def _standard(given: Any) -> Mapping[str, Any]:
     return inner if isinstance(inner, dict) else block
 
 
-def _kept(block: Mapping[str, Any], store: ImageStore, place: Place) -> StoredImage:
+def _kept(block: Mapping[str, Any], store: ImageStore, place: ImagePlace) -> StoredImage:
     """An image of a message in the store, with its handle."""
     url, base64 = block.get("url"), block.get("base64")
     try:
@@ -182,6 +184,7 @@ def _kept(block: Mapping[str, Any], store: ImageStore, place: Place) -> StoredIm
     except ValueError as error:
         raise SvcRequestError(f"{place} is not sent: {error}") from None
     raise SvcRequestError(
-        f"{place} is not sent: its block of type {shown(block['type'])} holds no image that can be "
-        "passed on. Give it as {'type': 'image', 'base64': ...} or {'type': 'image', 'url': ...}"
+        f"{place} is not sent: its block of type {safe_repr(block['type'])} holds no image that "
+        "can be passed on. Give it as {'type': 'image', 'base64': ...} or {'type': 'image', "
+        "'url': ...}"
     )

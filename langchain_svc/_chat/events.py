@@ -24,7 +24,9 @@ REASK = "svc_reask"
 """The model is asked once more; data: `reason`, what it is told."""
 
 
-def tell(run: CallbackManagerForLLMRun | None, name: str, data: Mapping[str, Any]) -> None:
+def dispatch_event(
+    run: CallbackManagerForLLMRun | None, name: str, data: Mapping[str, Any]
+) -> None:
     """Tell the run's callbacks, or those of the run around it."""
     config = None
     if run is not None:
@@ -33,10 +35,10 @@ def tell(run: CallbackManagerForLLMRun | None, name: str, data: Mapping[str, Any
         dispatch_custom_event(name, dict(data), config=config)
 
 
-async def atell(
+async def adispatch_event(
     run: AsyncCallbackManagerForLLMRun | None, name: str, data: Mapping[str, Any]
 ) -> None:
-    """The async version of `tell`."""
+    """The async version of `dispatch_event`."""
     config = None
     if run is not None:
         manager = AsyncCallbackManager(run.handlers, parent_run_id=run.run_id)

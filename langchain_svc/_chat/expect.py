@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .parts import Expectation, TextExpected, Wanted
-from .tools import Offer
+from .tools import ToolRequest
 
 
 def expectation(wanted: Wanted) -> Expectation:
@@ -18,5 +18,5 @@ def expectation(wanted: Wanted) -> Expectation:
         return CallExpected(offer, form)
     answer = JsonExpected(form, streaming=wanted.streaming) if form is not None else None
     if offer is not None or answer is None:
-        return CallsExpected(offer or Offer([]), wanted, answer)
+        return CallsExpected(offer or ToolRequest([]), wanted, answer)
     return answer

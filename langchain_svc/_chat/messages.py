@@ -41,7 +41,7 @@ from .._toolcalls.render import (
 from ..errors import SvcRequestError
 
 SystemRole = Literal["user", "system"]
-Turns = list[dict[str, str]]
+WireMessages = list[dict[str, str]]
 
 THINKS_AHEAD = "svc_thinks_ahead"
 """In `additional_kwargs`: the model thinks without saying where that begins."""
@@ -63,7 +63,7 @@ def to_wire(
     tool_format: Format = TAGS,
     mark: str = "",
     omit_images: bool = False,
-) -> Turns:
+) -> WireMessages:
     """The conversation as the chat endpoint takes it.
 
     Args:

@@ -9,12 +9,20 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, TypeAdapter, ValidationError
 
-from .._service import ALIASES, Limits, Retries, Seconds, hint, number, renamed
+from .._service import (
+    ALIASES,
+    Limits,
+    Retries,
+    Seconds,
+    bounded_number,
+    resolve_aliases,
+    suggest_name,
+)
 from .._wire import v1
 from ..config import check_headers
 from ..errors import SvcRequestError
 from .structured import ResponseFormat, read_response_format
-from .tools import Offer, offer
+from .tools import ToolRequest, tool_request
 
 
 def _check_model(value: Any) -> str:
@@ -47,8 +55,10 @@ def _check_extra_body(value: Any) -> dict[str, Any]:
 
 
 ModelId = Annotated[str, BeforeValidator(_check_model)]
-Temperature = Annotated[float, number(v1.LOWEST_TEMPERATURE, v1.HIGHEST_TEMPERATURE, text=True)]
-MaxTokens = Annotated[int, number(1, whole=True, text=True)]
+Temperature = Annotated[
+    float, bounded_number(v1.LOWEST_TEMPERATURE, v1.HIGHEST_TEMPERATURE, text=True)
+]
+MaxTokens = Annotated[int, bounded_number(1, whole=True, text=True)]
 Stop = Annotated[list[str], BeforeValidator(_check_stop)]
 ExtraBody = Annotated[dict[str, Any], BeforeValidator(_check_extra_body)]
 
@@ -73,7 +83,7 @@ _LANGCHAIN_WORDS = frozenset({"stream", "strict"})
 
 
 @dataclass(frozen=True)
-class Options:
+class CallOptions:
     """The settings of one call."""
 
     model: str
@@ -82,13 +92,13 @@ class Options:
     stop: list[str] | None
     max_repairs: int
     limits: Limits
-    offer: Offer | None
+    offer: ToolRequest | None
     response_format: ResponseFormat | None
     extra_body: Mapping[str, Any]
     extra_headers: Mapping[str, str] | None
 
 
-def checked(given: Mapping[str, Any]) -> dict[str, Any]:
+def check_options(given: Mapping[str, Any]) -> dict[str, Any]:
     """What one call sets differently, by name.
 
     Raises:
@@ -96,13 +106,13 @@ def checked(given: Mapping[str, Any]) -> dict[str, Any]:
     """
     if given.keys() - _KNOWN:
         try:
-            given = renamed(given, _KNOWN, "a call of ChatSvc")
+            given = resolve_aliases(given, _KNOWN, "a call of ChatSvc")
         except ValueError as error:
             raise SvcRequestError(str(error)) from None
     return {name: _checked(name, value) for name, value in given.items()}
 
 
-def recorded(given: Mapping[str, Any]) -> dict[str, Any]:
+def traced_options(given: Mapping[str, Any]) -> dict[str, Any]:
     """What callbacks may be told of the parameters of a call.
 
     They are told before the words are checked. So no header is among them, and no unknown word,
@@ -112,13 +122,15 @@ def recorded(given: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in given.items() if name in known}
 
 
-def answer_words(given: Mapping[str, Any]) -> tuple[Offer | None, ResponseFormat | None]:
+def read_answer_options(
+    given: Mapping[str, Any],
+) -> tuple[ToolRequest | None, ResponseFormat | None]:
     """The tools that a call offers and the JSON that it asks for.
 
     Raises:
         SvcRequestError: A tool, a choice or a format cannot be read.
     """
-    offered = offer(
+    offered = tool_request(
         given.get("tools"),
         given.get("tool_choice"),
         parallel=given.get("parallel_tool_calls"),
@@ -131,7 +143,9 @@ def _checked(name: str, value: Any) -> Any:
         return value
     check = _OVERRIDES.get(name)
     if check is None:
-        raise SvcRequestError(f"A call of ChatSvc does not take {name!r}; {hint(name, _KNOWN)}")
+        raise SvcRequestError(
+            f"A call of ChatSvc does not take {name!r}; {suggest_name(name, _KNOWN)}"
+        )
     try:
         return check.validate_python(value)
     except ValidationError as error:

@@ -16,7 +16,7 @@ from langchain_core.messages import InvalidToolCall, ToolCallChunk
 from .._json.reasoning import ALL_WAS_REASONING, CONTENT, Thoughts
 from .._json.reasoning import Piece as Thought
 from .structured import ResponseFormat
-from .tools import Offer
+from .tools import ToolRequest
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Wanted:
         read: Gives what the model has read: who said it, and the text.
     """
 
-    offer: Offer | None
+    offer: ToolRequest | None
     form: ResponseFormat | None
     calls_before: bool
     fences: bool

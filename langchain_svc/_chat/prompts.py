@@ -14,16 +14,16 @@ from typing import Annotated, Any
 from langchain_core.outputs import Generation, GenerationChunk
 from pydantic import TypeAdapter, ValidationError
 
-from .._service import Call, Limits, did_you_mean, number
+from .._service import Exchange, Limits, bounded_number, did_you_mean
 from .._wire import general, own_label, read_rate_limit
 from ..errors import SvcRequestError
-from .options import checked
+from .options import check_options
 from .stop import StopCutter
 from .tokens import count_tokens
 from .turn import PROVIDER
 
 GeneralTemperature = Annotated[
-    float, number(general.LOWEST_TEMPERATURE, general.HIGHEST_TEMPERATURE, text=True)
+    float, bounded_number(general.LOWEST_TEMPERATURE, general.HIGHEST_TEMPERATURE, text=True)
 ]
 _TEMPERATURE: TypeAdapter[Any] = TypeAdapter(GeneralTemperature | None)
 # What one call may set differently from the constructor.
@@ -43,8 +43,8 @@ class PromptOptions:
 class Prompt:
     """One prompt and its answer: pure, it is given what the call brings."""
 
-    def __init__(self, call: Call[Any], prompt: str, options: PromptOptions) -> None:
-        self.call = call
+    def __init__(self, exchange: Exchange[Any], prompt: str, options: PromptOptions) -> None:
+        self.exchange = exchange
         self._prompt = prompt
         self._options = options
         self._cutter = StopCutter(options.stop)
@@ -76,7 +76,7 @@ class Prompt:
         """
         text = self._cutter.finish()
         self._read.append(text)
-        reader: Any = self.call.reader  # a stream's call is read by a TextReader
+        reader: Any = self.exchange.parser  # a stream's call is read by a TextParser
         seen = reader.seen
         info = self._info(seen.model, seen.usage, id=seen.id, finish_reason=seen.finish_reason)
         return GenerationChunk(text=text, generation_info=info)
@@ -84,16 +84,16 @@ class Prompt:
     def _info(
         self, model: str | None, usage: Mapping[str, int] | None, **known: Any
     ) -> dict[str, Any]:
-        head = self.call.head
+        head = self.exchange.head
         headers: Mapping[str, str] = head.headers if head is not None else {}
-        secrets = self.call.request.secrets
+        secrets = self.exchange.request.secrets
         found = {
             "model_name": model or self._options.model,
             **known,
             "request_id": own_label(headers.get("x-request-id"), secrets),
             "rate_limit": read_rate_limit(headers, time.time(), secrets),
-            "retries": self.call.retries,
-            "waited": round(self.call.waited, 3),
+            "retries": self.exchange.retries,
+            "waited": round(self.exchange.waited, 3),
         }
         if self.stopped:
             found["finish_reason"] = "stop"
@@ -116,7 +116,7 @@ class Prompt:
         return {"total_tokens": total, "usage_source": "estimated"}
 
 
-def checked_words(given: Mapping[str, Any]) -> dict[str, Any]:
+def check_prompt_options(given: Mapping[str, Any]) -> dict[str, Any]:
     """What one call sets differently, by name.
 
     Raises:
@@ -129,7 +129,7 @@ def checked_words(given: Mapping[str, Any]) -> dict[str, Any]:
             )
     left_out = {"model": None} if given.get("model", "") is None else {}
     own = {"temperature", *left_out}
-    known = checked({name: value for name, value in given.items() if name not in own})
+    known = check_options({name: value for name, value in given.items() if name not in own})
     if "temperature" in given:
         known["temperature"] = _checked_temperature(given["temperature"])
     return known | left_out

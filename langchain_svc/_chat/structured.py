@@ -20,7 +20,7 @@ from pydantic.v1 import BaseModel as BaseModelV1
 from pydantic.v1 import ValidationError as ValidationErrorV1
 
 from .._json.no_answer import NoAnswer
-from .._privacy import shown
+from .._privacy import safe_repr
 from .._toolcalls.render import dump
 from .._wire import is_cut
 from ..errors import SvcOutputError, SvcRequestError
@@ -126,8 +126,8 @@ def format_for(schema: Any, *, json_mode: bool = False) -> ResponseFormat:
         found = convert_to_json_schema(schema)
     except (ValueError, TypeError, KeyError) as error:
         raise SvcRequestError(
-            f"{shown(schema)} is not a schema: pass a Pydantic class, a TypedDict, a JSON schema "
-            "with a title, or an OpenAI function"
+            f"{safe_repr(schema)} is not a schema: pass a Pydantic class, a TypedDict, a JSON "
+            "schema with a title, or an OpenAI function"
         ) from error
     name = str(found.get("title") or "answer")
     if json_mode and not is_class:
@@ -153,7 +153,7 @@ def read_response_format(given: Any) -> ResponseFormat | None:
         return ResponseFormat(inner["schema"], name=str(inner.get("name") or "answer"))
     raise SvcRequestError(
         'response_format must be {"type": "json_schema", "json_schema": {"name", "schema"}}, '
-        f'{{"type": "json_object"}} or {{"type": "text"}}, not {shown(given)}'
+        f'{{"type": "json_object"}} or {{"type": "text"}}, not {safe_repr(given)}'
     )
 
 

@@ -1,4 +1,4 @@
-"""LangChain's ways of naming tools and choices -> one `Offer` of functions to the model.
+"""LangChain's ways of naming tools and choices -> one `ToolRequest` of functions to the model.
 
 An offer is made once, by `bind_tools`, and rides on the binding: its instructions are rendered
 once however many calls follow, and however many tools there are.
@@ -14,7 +14,7 @@ from typing import Any
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from .._privacy import shown
+from .._privacy import safe_repr
 from .._service import did_you_mean
 from .._toolcalls.calls import Tool
 from .._toolcalls.render import FORMATS, ToolFormat, choice_line, marks_line, tools_block
@@ -80,7 +80,7 @@ def _format(tool: ToolLike) -> dict[str, Any]:
             tool = {key: value for key, value in tool.items() if key not in {"type", "strict"}}
         elif tool["type"] != "object":
             raise SvcRequestError(
-                f"bind_tools cannot offer {shown(tool['type'])}: it is a tool that runs on the "
+                f"bind_tools cannot offer {safe_repr(tool['type'])}: it is a tool that runs on the "
                 "server of another provider, and this service has none. Pass a function or a "
                 "BaseTool that does the same"
             )
@@ -88,8 +88,8 @@ def _format(tool: ToolLike) -> dict[str, Any]:
         made = convert_to_openai_tool(tool)
     except (ValueError, TypeError, KeyError) as error:
         raise SvcRequestError(
-            f"{shown(tool)} is not a tool: pass a function with a docstring, a Pydantic class, a "
-            "TypedDict, a BaseTool, or a dict with name, description and parameters"
+            f"{safe_repr(tool)} is not a tool: pass a function with a docstring, a Pydantic class, "
+            "a TypedDict, a BaseTool, or a dict with name, description and parameters"
         ) from error
     # Python 3.13 unindents docstrings and older ones do not: the prompt is to be the same.
     function = made["function"]
@@ -98,7 +98,7 @@ def _format(tool: ToolLike) -> dict[str, Any]:
     return made
 
 
-class Offer:
+class ToolRequest:
     """The functions that a call offers to the model, and what it is to do with them."""
 
     def __init__(
@@ -141,13 +141,13 @@ def read_choice(choice: Any, names: Sequence[str]) -> str:
             return _CHOICES[choice]
     suggestion = did_you_mean(str(choice), ["auto", "any", "none", *names])
     raise SvcRequestError(
-        f"tool_choice {shown(choice)} is neither a choice nor a tool; {suggestion}"
+        f"tool_choice {safe_repr(choice)} is neither a choice nor a tool; {suggestion}"
     )
 
 
-def offer(tools: Any, choice: Any, *, parallel: bool | None) -> Offer | None:
+def tool_request(tools: Any, choice: Any, *, parallel: bool | None) -> ToolRequest | None:
     """The offer of a call's `tools`, `tool_choice` and `parallel_tool_calls`, if it makes one."""
     if not tools:
         return None
-    made = Offer(tools, choice, parallel=parallel)
+    made = ToolRequest(tools, choice, parallel=parallel)
     return None if made.choice == "none" else made

@@ -30,10 +30,10 @@ from langchain_core.messages.tool import tool_call, tool_call_chunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from pydantic_core import from_json
 
-from .._service import Call, TextReader
+from .._service import Exchange, TextParser
 from .._wire import Completion, is_cut, own_label, read_rate_limit
 from ..errors import SvcOutputError
-from .messages import THINKS_AHEAD, Turns
+from .messages import THINKS_AHEAD, WireMessages
 from .parts import Expectation, Part
 from .stop import StopCutter
 from .structured import CHECKED
@@ -45,7 +45,7 @@ CALL_ERRORS = "invalid_tool_call_errors"
 logger = logging.getLogger("langchain_svc")
 
 
-class Turn:
+class ChatTurn:
     """One question and its answer.
 
     Args:
@@ -59,8 +59,8 @@ class Turn:
 
     def __init__(
         self,
-        ask: Callable[[Turns], Call[Any]],
-        turns: Turns,
+        ask: Callable[[WireMessages], Exchange[Any]],
+        turns: WireMessages,
         *,
         model: str,
         stops: tuple[str, ...],
@@ -82,8 +82,8 @@ class Turn:
         self._begin()
 
     def _begin(self) -> None:
-        self.call: Call[Any] | None = self._ask(self._turns)
-        self._running = self.call
+        self.exchange: Exchange[Any] | None = self._ask(self._turns)
+        self._running = self.exchange
         self._cutter = StopCutter(self._stops)
         self._read: list[str] = []
 
@@ -142,11 +142,11 @@ class Turn:
         parts = self._finish(seen.finish_reason)
         self._account(seen.usage)
         self._next(seen.finish_reason)
-        if self.call is None:
+        if self.exchange is None:
             self._refuse_failure()
         if parts:
             yield from self._chunks(parts)
-        if self.call is None:
+        if self.exchange is None:
             yield self._last_chunk(seen.finish_reason, seen.id, seen.created)
 
     def _chunks(self, parts: list[Part]) -> Iterable[ChatGenerationChunk]:
@@ -195,9 +195,9 @@ class Turn:
         )
 
     @property
-    def _reader(self) -> TextReader:
-        reader: Any = self._running.reader
-        return reader  # type: ignore[no-any-return]  # a stream's call is read by a TextReader
+    def _reader(self) -> TextParser:
+        reader: Any = self._running.parser
+        return reader  # type: ignore[no-any-return]  # a stream's call is read by a TextParser
 
     # -- both -----------------------------------------------------------------------------------
 
@@ -233,7 +233,7 @@ class Turn:
     def _next(self, reason: str | None) -> None:
         """Ask once more, if the answer will not do and the model may be told."""
         complaint = self._expected.complaint
-        self.call = None
+        self.exchange = None
         if complaint is None or not self._reasks or is_cut(reason):
             return
         self._reasks -= 1

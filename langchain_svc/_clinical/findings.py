@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from .._wire import UnreadableError, inline, opened, plain
+from .._wire import UnreadableError, as_text, normalized_name, unwrap_answer
 from .sentences import LIST_MARK
 
 
@@ -76,7 +76,7 @@ _SCORE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(?:%|/\s*(?:100|10|1))?\s*")
 def read_findings(raw: Any) -> Findings:
     """The findings of an answer's JSON; empty where it has none."""
     try:
-        found = dict(reversed([*_fields(opened(raw))]))
+        found = dict(reversed([*_fields(unwrap_answer(raw))]))
     except UnreadableError:
         return Findings()
     return Findings(
@@ -97,7 +97,7 @@ def _fields(found: Mapping[str, Any], depth: int = 0) -> Iterator[tuple[str, Any
     """The fields of an object by their plain names, then those of the objects in it."""
     inner: list[tuple[str, Mapping[str, Any]]] = []
     for name, value in found.items():
-        key = plain(name)
+        key = normalized_name(name)
         if key in _OTHERS:
             continue
         if isinstance(value, Mapping):
@@ -125,7 +125,7 @@ def _advice(value: Any) -> Iterator[str]:
         lines = value.splitlines()
         value = [LIST_MARK.sub("", one, count=1) for one in lines] if len(lines) > 1 else lines
     for one in value if isinstance(value, list) else [value]:
-        text = inline(one)
+        text = as_text(one)
         if text:
             yield text
 
@@ -165,13 +165,15 @@ def _attachments(value: Any, depth: int) -> Iterator[Attachment]:
         if made:
             yield made
         for name, held in value.items():
-            if plain(name) not in _OTHERS and name != content:
+            if normalized_name(name) not in _OTHERS and name != content:
                 yield from _attachments(held, depth + 1)
 
 
 def _described(value: Mapping[str, Any]) -> tuple[Attachment | None, str | None]:
     """The file that an object describes, and the name of the field that holds its bytes."""
-    texts = {plain(name): (name, held) for name, held in value.items() if isinstance(held, str)}
+    texts = {
+        normalized_name(name): (name, held) for name, held in value.items() if isinstance(held, str)
+    }
     kind, title = (
         next((texts[known][1] for known in keys if known in texts), None)
         for keys in (_TYPES, _TITLES)

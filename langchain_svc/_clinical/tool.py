@@ -14,16 +14,16 @@ from pydantic import Field
 from pydantic.alias_generators import to_camel
 
 from .._service import (
-    Call,
-    Job,
+    Exchange,
     ServiceTool,
     Told,
-    WholeReader,
-    moment,
+    ToolUse,
+    WholeParser,
     request_id,
     url_of,
+    utc_now,
 )
-from .._wire import Answer, dump, names_sent, told_of, values_sent
+from .._wire import Answer, dump_json, names_sent, sent_notice, values_sent
 from ..config import MEDICAL
 from ..patient import Demographics, PatientContext, Record, on_wire
 from .echo import ALL_WITHHELD, Echo, without_echo
@@ -84,7 +84,7 @@ class Endpoint:
 class _Turn:
     """One request on its way, and what becomes of its answer."""
 
-    call: Call[Answer]
+    exchange: Exchange[Answer]
     endpoint: str
     sent: tuple[str, ...]
     told: str
@@ -98,8 +98,8 @@ class _Turn:
             self._shown(answer.text),
             self._shown_findings(read_findings(answer.raw)),
             endpoint=self.endpoint,
-            time=moment(self.call),
-            request_id=request_id(self.call),
+            time=utc_now(self.exchange),
+            request_id=request_id(self.exchange),
             sent=self.sent,
             of_record=self.told,
         )
@@ -158,7 +158,7 @@ class MedicalTool(ServiceTool):
             return self.endpoint.arguments
         return super().tool_call_schema
 
-    def _job(self, config: RunnableConfig | None, **given: Any) -> Job:
+    def _job(self, config: RunnableConfig | None, **given: Any) -> ToolUse:
         end = self.endpoint
         patient = self._patient_of(config)
         about = {n: v for n, v in given.items() if n in end.patient_fields and v not in (None, ())}
@@ -176,24 +176,24 @@ class MedicalTool(ServiceTool):
         body = None if end.build is None else end.build(asked, record)
         known = values_sent(record)
         bound = patient is not None and bool(end.patient_fields)
-        call = self._new_call(
+        exchange = self._new_exchange(
             MEDICAL,
             "GET" if body is None else "POST",
             end.path,
-            partial(WholeReader, end.read),
+            partial(WholeParser, end.read),
             self._limits({}),
-            body=None if body is None else dump(body),
+            body=None if body is None else dump_json(body),
             private=(*values_sent(body or {}), *known),
         )
         turn = _Turn(
-            call,
+            exchange,
             str(end),
             names_sent(body or {}),
-            told_of(record, end.record_fields) if bound else "",
+            sent_notice(record, end.record_fields) if bound else "",
             Echo(record, values_sent(asked)) if bound else None,
             self.echo,
         )
-        return Job(call, turn.result)
+        return ToolUse(exchange, turn.result)
 
     def _within_bound(self, told: Told) -> Told:
         """What stands under a result is told whole, whatever is left out of it."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from .construction import constructed
-from .fields import codes
+from .construction import construct_record
+from .fields import fields_by_code
 from .options import ImportOptions
 from .pages import Page, read_page, read_refusal, record_pages
 from .patient import read_patient
 from .report import FhirReport
-from .times import instant
+from .times import to_datetime

@@ -14,7 +14,7 @@ from .report import FhirLeftOut, FhirReport
 _T = TypeVar("_T")
 
 
-def constructed(
+def construct_record(
     make: Callable[[dict[str, Any]], _T],
     parameters: dict[str, Any],
     report: FhirReport,

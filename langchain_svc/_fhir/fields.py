@@ -140,7 +140,7 @@ Codes: TypeAlias = Mapping[str, Field]
 
 
 def _by_code(listed: _Listed) -> dict[str, Field]:
-    return {code: one for one, codes in listed for code in codes.split()}
+    return {code: one for one, fields_by_code in listed for code in fields_by_code.split()}
 
 
 def order() -> Iterator[str]:
@@ -148,7 +148,7 @@ def order() -> Iterator[str]:
     return (one.path for one, _ in (*_DEFAULT, *_COMMON))
 
 
-def codes(
+def fields_by_code(
     lab_codes: Mapping[str, str] | Literal["common"],
     units: Mapping[str, str],
     molar_masses: Mapping[str, float],

@@ -25,7 +25,7 @@ _LONGEST_TYPED = 200  # what is longer is a narrative, which may tell anything o
 
 
 @dataclass(frozen=True)
-class _Text:
+class _Entry:
     rank: int
     text: str
     taken: FhirTaken
@@ -49,7 +49,7 @@ class Import:
     resources: tuple[Resource, ...]
     options: ImportOptions
     person: dict[str, Any] = field(default_factory=dict)
-    texts: dict[str, dict[str, _Text]] = field(default_factory=dict)  # by field, then lower case
+    texts: dict[str, dict[str, _Entry]] = field(default_factory=dict)  # by field, then lower case
     measured: list[Measurement] = field(default_factory=list)
     answers: list[Answer] = field(default_factory=list)
     conclusions: list[Conclusion] = field(default_factory=list)
@@ -162,7 +162,7 @@ class Import:
         if text.lower() in held:
             return "the same is there already"
         taken = FhirTaken(name, resource.entry, resource.kind, note=words.note)
-        held[text.lower()] = _Text(rank, text, taken)
+        held[text.lower()] = _Entry(rank, text, taken)
         return None
 
     def _take_conclusions(self) -> None:
@@ -193,7 +193,7 @@ class Import:
                 risk = FhirTaken(RISKS, one.entry, one.resource, one.code, days=one.days)
                 risks.append((f"body mass index {index:.3g} kg/m2", risk))
         for text, taken in risks:
-            self.texts.setdefault(RISKS, {})[text] = _Text(0, text, taken)
+            self.texts.setdefault(RISKS, {})[text] = _Entry(0, text, taken)
         texts = {
             name: sorted(held.values(), key=lambda one: one.rank)
             for name, held in self.texts.items()
@@ -217,7 +217,7 @@ class Import:
         return parameters, report
 
 
-def _taken(texts: Mapping[str, Iterable[_Text]], *names: str) -> list[FhirTaken]:
+def _taken(texts: Mapping[str, Iterable[_Entry]], *names: str) -> list[FhirTaken]:
     return [one.taken for name in names for one in texts.get(name, ())]
 
 

@@ -14,7 +14,7 @@ from .bundle import Resource
 from .concepts import LOINC, codes_of
 from .observations import time_of
 from .report import FhirLeftOut, FhirTaken
-from .times import OLDEST, instant
+from .times import OLDEST, to_datetime
 from .ucum import UnknownUnitError, read_unit
 from .units import UnitError, unit_of
 
@@ -91,7 +91,7 @@ def answer_of(resource: Resource, observation: Any) -> Answer | None:
     if code is None:
         return None
     made = time_of(observation) or OLDEST
-    issued = instant(observation.issued) if observation.issued else OLDEST
+    issued = to_datetime(observation.issued) if observation.issued else OLDEST
     text = _QUESTIONS[code](observation)
     return Answer(made, issued, resource.order, resource.entry, code, text)
 

@@ -12,7 +12,7 @@ from .bundle import ElementError, Resource
 from .concepts import LOINC, codes_of
 from .fields import Codes, Field, order
 from .report import FhirLeftOut, FhirTaken
-from .times import OLDEST, days_before, instant
+from .times import OLDEST, days_before, to_datetime
 from .units import UnitError, converted, unit_of
 
 _FINAL = frozenset({"final", "amended", "corrected"})
@@ -59,14 +59,14 @@ def time_of(observation: Any) -> datetime | None:
         observation.issued,
     ):
         if told:
-            return instant(told)
+            return to_datetime(told)
     return None
 
 
 def measurements(resource: Resource, observation: Any, table: Codes) -> Iterator[Measurement]:
     """The numbers of an Observation and its components that are for a field."""
     at = time_of(observation)
-    issued = instant(observation.issued) if observation.issued else OLDEST
+    issued = to_datetime(observation.issued) if observation.issued else OLDEST
     for part in (observation, *(observation.component or ())):
         code = next((code for code in codes_of(part.code, LOINC) if code in table), None)
         if code is None or part.valueQuantity is None or part.valueQuantity.value is None:
@@ -83,7 +83,7 @@ class Window:
 
 
 @dataclass(frozen=True)
-class Readings:
+class NewestReadings:
     """The readings of one point in time by group and name, and where each came from."""
 
     today: date
@@ -105,7 +105,7 @@ class Readings:
 
 def newest(
     found: Iterable[Measurement], today: date, windows: Mapping[str, Window], *, lenient: bool
-) -> Readings:
+) -> NewestReadings:
     """The newest measurement of each field in the field's unit, if it is of the same time.
 
     A measurement is of the same time where it lies within its group's window, seen from `today`
@@ -115,7 +115,7 @@ def newest(
         SvcRequestError: The newest one has no unit, or one that cannot be converted, unless
             `lenient` leaves it out.
     """
-    readings = Readings(today, lenient)
+    readings = NewestReadings(today, lenient)
     chosen: dict[str, Measurement] = {}
     for one in sorted(found, key=lambda one: one.rank):
         if older := chosen.get(one.field.path):
@@ -132,7 +132,7 @@ def newest(
 
 
 def _keep_one_time(
-    chosen: dict[str, Measurement], windows: Mapping[str, Window], readings: Readings
+    chosen: dict[str, Measurement], windows: Mapping[str, Window], readings: NewestReadings
 ) -> None:
     newest_at: dict[str, datetime] = {}
     for one in chosen.values():
@@ -152,14 +152,14 @@ def _keep_one_time(
             readings.leave(chosen.pop(path), reason)
 
 
-def _keep_one_pressure(chosen: dict[str, Measurement], readings: Readings) -> None:
+def _keep_one_pressure(chosen: dict[str, Measurement], readings: NewestReadings) -> None:
     """A pressure is two numbers of one moment: without its pair, the older one says nothing."""
     pair = sorted((chosen[path] for path in _PRESSURES if path in chosen), key=lambda o: o.rank)
     if len(pair) == len(_PRESSURES) and pair[0].at != pair[1].at:
         readings.leave(chosen.pop(pair[0].field.path), "the other pressure was measured later")
 
 
-def _take(one: Measurement, readings: Readings) -> None:
+def _take(one: Measurement, readings: NewestReadings) -> None:
     known, quantity = one.field, one.quantity
     if quantity.comparator:
         # An older number in its place would be a lie, and the bound is not what was measured.

@@ -8,7 +8,7 @@ from typing import Any
 OLDEST = datetime.min.replace(tzinfo=timezone.utc)
 
 
-def instant(told: Any) -> datetime:
+def to_datetime(told: Any) -> datetime:
     """A FHIR date or time as a moment; one without a time is its beginning, in UTC."""
     if isinstance(told, datetime):
         return told if told.tzinfo else told.replace(tzinfo=timezone.utc)

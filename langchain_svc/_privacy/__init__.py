@@ -9,10 +9,10 @@ from .runs import (
     WRAPS,
     Privacy,
     Run,
-    private,
+    make_private,
     private_run,
     private_runs,
     refuse_trio,
     set_uncached,
 )
-from .safe_errors import safe_constructor, shown
+from .safe_errors import safe_constructor, safe_repr

@@ -170,7 +170,7 @@ def _wrapping(method: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(method)
     def wrap(self: Any, *args: Any, **kwargs: Any) -> Any:
         made = method(self, *args, **kwargs)
-        return made if self.privacy is None else private(made)
+        return made if self.privacy is None else make_private(made)
 
     return wrap
 
@@ -222,7 +222,7 @@ class PrivateBinding(RunnableBinding[Any, Any]):
         return RunnableBinding.lc_id()
 
 
-def private(made: Runnable[Any, Any]) -> PrivateBinding:
+def make_private(made: Runnable[Any, Any]) -> PrivateBinding:
     """A runnable as one whose runs are private."""
     if isinstance(made, PrivateBinding):
         return made

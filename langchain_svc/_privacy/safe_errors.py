@@ -64,7 +64,7 @@ def _without_inputs(error: ValidationError) -> ValidationError:
     )
 
 
-def shown(value: object) -> str:
+def safe_repr(value: object) -> str:
     """A value as an error may show it: short, and only the type of what may hold anything."""
     if value is None or isinstance(value, (bool, int, float)):
         return repr(value)[:40]

@@ -5,33 +5,41 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .._lazy import lazy
-from .bounded_gather import gather
-from .call import Call, Limits
-from .readers import TextReader, WholeReader
-from .reading import read
+from .concurrency import bounded_gather
+from .off_loop import parse_off_loop
+from .parsers import TextParser, WholeParser
 from .settings import (
     ALIASES,
     Retries,
     Seconds,
     Secret,
     ServiceSettings,
+    bounded_number,
     did_you_mean,
-    hint,
-    number,
-    renamed,
-    revealed,
+    resolve_aliases,
+    reveal_secret,
+    suggest_name,
     url_of,
 )
-from .vision import vision_call
+from .steps import Exchange, Limits
+from .vision import vision_exchange
 
 if TYPE_CHECKING:
     from .fhir_server import FhirServer
-    from .tool import Job, ServiceTool, ServiceToolkit, Told, moment, request_id, selection
+    from .tool import (
+        ServiceTool,
+        ServiceToolkit,
+        Told,
+        ToolUse,
+        request_id,
+        tool_selection,
+        utc_now,
+    )
 
 __getattr__ = lazy(
     __name__,
     {
-        "tool": "Job ServiceTool ServiceToolkit Told moment request_id selection",
+        "tool": "ToolUse ServiceTool ServiceToolkit Told utc_now request_id tool_selection",
         "fhir_server": "FhirServer",
     },
 )

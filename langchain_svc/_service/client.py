@@ -24,12 +24,12 @@ from typing import Any
 import httpx
 
 from .backend import outlives_its_pool, retire_if_surplus
-from .call import Call, Close, Conversation, Head, Lost, Open, Read, Reply, Sleep
 from .connections import AsyncTransport, Connections, Shards
 from .exchange import converse
 from .log_redaction import quietly
+from .off_loop import LONG
 from .parser_buffer import Received
-from .reading import LONG
+from .steps import Close, Conversation, Exchange, Head, Lost, Open, Read, Reply, Sleep
 from .uncancellable_pauses import undivided
 
 _TIMEOUTS = (httpx.ConnectTimeout, httpx.ReadTimeout, httpx.WriteTimeout, httpx.PoolTimeout)
@@ -162,11 +162,11 @@ _STEPS: dict[type[Any], Callable[[Link, Any], Reply]] = {
 
 
 def run(
-    call: Call[Any], connections: Connections, client: httpx.Client | None
+    exchange: Exchange[Any], connections: Connections, client: httpx.Client | None
 ) -> Generator[Any, None, None]:
     """The pieces of the answer, blocking."""
     link = Link(connections, client)
-    steps = converse(call)
+    steps = converse(exchange)
     reply: Reply = None
     try:
         while True:
@@ -292,11 +292,11 @@ _ASYNC_STEPS: dict[type[Any], Callable[[AsyncLink, Any], Awaitable[Reply]]] = {
 
 
 async def arun(
-    call: Call[Any], connections: Connections, client: httpx.AsyncClient | None
+    exchange: Exchange[Any], connections: Connections, client: httpx.AsyncClient | None
 ) -> AsyncGenerator[Any, None]:
     """The pieces of the answer, on the running event loop."""
     link = AsyncLink(connections, client)
-    steps = converse(call)
+    steps = converse(exchange)
     reply: Reply = None
     try:
         while (step := await link.advance(steps, reply)) is not _OVER:

@@ -26,8 +26,8 @@ from typing import Any
 
 from .. import errors
 from .._wire import TRANSIENT, TROUBLE, BodyError, BodyReader, TooLargeError
-from .call import CLOSE, READ, Call, Conversation, Head, Lost, Open, Reader, Reply, Sleep
 from .deadline import Patience
+from .steps import CLOSE, READ, AnswerParser, Conversation, Exchange, Head, Lost, Open, Reply, Sleep
 from .wording import how_lost, late, said, unreached
 
 logger = logging.getLogger("langchain_svc")
@@ -51,29 +51,29 @@ class _Failure:
     of_service: bool = False  # it shows the service in trouble
 
 
-def converse(call: Call[Any]) -> Conversation:
+def converse(exchange: Exchange[Any]) -> Conversation:
     """Tries until an answer has come or hope is lost; then raises the last error."""
     failure: _Failure | None = None
-    tries = _Tries(call)
+    tries = _Tries(exchange)
     try:
         while True:
             free = failure is None or not failure.of_service or tries.last
-            sent = free or call.budget.take(call.clock())
+            sent = free or exchange.budget.take(exchange.clock())
             if sent:
-                call.retries += failure is not None
-                call.reader = reader = call.new_reader()
-                failure = yield from _attempt(call, reader)
+                exchange.retries += failure is not None
+                exchange.parser = parser = exchange.new_parser()
+                failure = yield from _attempt(exchange, parser)
                 if failure is None:
-                    call.budget.succeeded()
+                    exchange.budget.succeeded()
                     return
             assert failure is not None  # noqa: S101  # without one a try is always sent
             pause = tries.pause(failure, sent=sent)
             if pause is None:
-                failure.error.retries, failure.error.waited = call.retries, call.waited
+                failure.error.retries, failure.error.waited = exchange.retries, exchange.waited
                 raise failure.error
             name = type(failure.error).__name__
-            logger.info("%s: try %d follows in %.2f s", name, call.retries + 2, pause)
-            call.waited += pause
+            logger.info("%s: try %d follows in %.2f s", name, exchange.retries + 2, pause)
+            exchange.waited += pause
             yield Sleep(pause)
     finally:
         # The traceback of a raised error holds this frame: together they would be a cycle, which
@@ -84,129 +84,137 @@ def converse(call: Call[Any]) -> Conversation:
 class _Tries:
     """How often a call was tried, and when the next try is due."""
 
-    def __init__(self, call: Call[Any]) -> None:
-        self._call = call
+    def __init__(self, exchange: Exchange[Any]) -> None:
+        self._exchange = exchange
         self._pauses = 0  # that count against max_retries
-        self._looked = call.clock()
+        self._looked = exchange.clock()
         self._until = float("-inf")  # when an outage has been waited for long enough
         self._down = False
         self.last = False  # the next try ends the wait for an outage; it is sent in any case
 
     def pause(self, failure: _Failure, *, sent: bool) -> float | None:
         """Seconds until the next try, or None to give up."""
-        call, error = self._call, failure.error
+        exchange, error = self._exchange, failure.error
         asked: float | None = getattr(error, "retry_after", None)
-        if asked is not None and asked > call.limits.max_retry_wait:
+        if asked is not None and asked > exchange.limits.max_retry_wait:
             error.is_retryable = False
             return None
-        now = call.clock()
+        now = exchange.clock()
         self._look(failure, now, sent=sent)
         backoff = min(_LONGEST_BACKOFF, _FIRST_BACKOFF * 2 ** min(self._pauses, 9))
         # A tenth of jitter keeps the callers that were told the same moment from meeting again.
-        pause = backoff * call.jitter() if asked is None else asked * (1 + 0.1 * call.jitter())
+        pause = (
+            backoff * exchange.jitter() if asked is None else asked * (1 + 0.1 * exchange.jitter())
+        )
         self.last = self._down and asked is None and now < self._until < now + pause
         if self.last:
             pause = self._until - now
         waits = self._down and now + pause <= self._until
-        patient = self._pauses < call.limits.max_retries or waits or self.last
+        patient = self._pauses < exchange.limits.max_retries or waits or self.last
         self._pauses += 1
-        return pause if failure.again and patient and now + pause < call.until else None
+        return pause if failure.again and patient and now + pause < exchange.until else None
 
     def _look(self, failure: _Failure, now: float, *, sent: bool) -> None:
         """Notes whether the service is down: it answered nobody, or the budget is used up."""
-        call, was_down = self._call, self._down
+        exchange, was_down = self._exchange, self._down
         if failure.of_service and self._until < 0:
-            self._until = now + call.limits.outage_wait
-        answered = call.budget.answered_at >= self._looked
+            self._until = now + exchange.limits.outage_wait
+        answered = exchange.budget.answered_at >= self._looked
         self._down = failure.of_service and not (sent and answered)
         self._looked = now
         if was_down and not self._down and now < self._until:
             self._pauses = 0  # it is back, if not quite well: the call's own retries begin now
 
 
-def _attempt(call: Call[Any], reader: Reader[Any]) -> Generator[Any, Reply, _Failure | None]:
-    patience = Patience(call.limits.timeout, call.until)
-    if call.clock() >= call.until:
-        return _Failure(late(call), again=False)
-    head = yield Open(call.request, patience)
+def _attempt(
+    exchange: Exchange[Any], parser: AnswerParser[Any]
+) -> Generator[Any, Reply, _Failure | None]:
+    patience = Patience(exchange.limits.timeout, exchange.until)
+    if exchange.clock() >= exchange.until:
+        return _Failure(late(exchange), again=False)
+    head = yield Open(exchange.request, patience)
     if isinstance(head, Lost):
-        again = call.limits.resend or not head.sent
-        return _Failure(unreached(call, head), again=again, of_service=call.clock() < call.until)
+        again = exchange.limits.resend or not head.sent
+        return _Failure(
+            unreached(exchange, head), again=again, of_service=exchange.clock() < exchange.until
+        )
     assert isinstance(head, Head)  # noqa: S101  # what Open is answered with
-    call.head = head
+    exchange.head = head
     if head.status not in TROUBLE:
-        call.budget.answered_at = call.clock()
+        exchange.budget.answered_at = exchange.clock()
     if not 200 <= head.status < 300:  # noqa: PLR2004
-        return (yield from _refusal(call, head, patience))
-    reader.secrets = call.request.secrets
-    reader.begin(head)
+        return (yield from _refusal(exchange, head, patience))
+    parser.secrets = exchange.request.secrets
+    parser.begin(head)
     try:
-        body = BodyReader(head.headers.get("content-encoding", ""), call.limits.max_bytes)
-        lost = yield from _receive(call, reader, body, patience)
+        body = BodyReader(head.headers.get("content-encoding", ""), exchange.limits.max_bytes)
+        lost = yield from _receive(exchange, parser, body, patience)
         if lost is None:
             body.finish()
-            for piece in reader.finish():
-                reader.delivered = True
+            for piece in parser.finish():
+                parser.delivered = True
                 yield piece
     except BodyError as error:
         yield CLOSE
-        refused = reader.failure(f"The answer's body cannot be read: {error}", None)
+        refused = parser.failure(f"The answer's body cannot be read: {error}", None)
         if isinstance(error, TooLargeError):
             refused.is_retryable = False  # it would be too large again
         return _Failure(refused, again=False)
-    verdict = _verdict(call, reader, lost)
+    verdict = _verdict(exchange, parser, lost)
     yield CLOSE
     return verdict
 
 
 def _receive(
-    call: Call[Any], reader: Reader[Any], body: BodyReader, patience: Patience
+    exchange: Exchange[Any], parser: AnswerParser[Any], body: BodyReader, patience: Patience
 ) -> Generator[Any, Reply, Lost | None]:
     """Yields pieces until the body ends; returns how it was lost, if it was."""
-    call.received = 0
-    content_due = call.clock() + _TIMEOUTS_WITHOUT_CONTENT * patience
-    while reader.fault is None:
+    exchange.received = 0
+    content_due = exchange.clock() + _TIMEOUTS_WITHOUT_CONTENT * patience
+    while parser.fault is None:
         data = yield READ
         if isinstance(data, Lost):
-            return None if reader.complete else data
+            return None if parser.complete else data
         if not data:
             return None
         assert isinstance(data, bytes)  # noqa: S101  # what READ is answered with
-        call.received += len(data)
-        pieces = reader.feed(body.feed(data))
-        now = call.clock()
+        exchange.received += len(data)
+        pieces = parser.feed(body.feed(data))
+        now = exchange.clock()
         for piece in pieces:
-            reader.delivered = True
+            parser.delivered = True
             yield piece
-        if pieces or reader.whole:
-            content_due = call.clock() + _TIMEOUTS_WITHOUT_CONTENT * patience
+        if pieces or parser.whole:
+            content_due = exchange.clock() + _TIMEOUTS_WITHOUT_CONTENT * patience
         if now > content_due or now > patience.until:
-            return None if reader.complete else Lost("silence")
-        if reader.complete:
-            linger = _LINGER_AFTER_END if reader.ended else _LINGER_AFTER_REASON
+            return None if parser.complete else Lost("silence")
+        if parser.complete:
+            linger = _LINGER_AFTER_END if parser.ended else _LINGER_AFTER_REASON
             patience.until = min(patience.until, now + linger)
     return None
 
 
-def _verdict(call: Call[Any], reader: Reader[Any], lost: Lost | None) -> _Failure | None:
+def _verdict(
+    exchange: Exchange[Any], parser: AnswerParser[Any], lost: Lost | None
+) -> _Failure | None:
     if lost is not None:
-        message = how_lost(call, lost)
-    elif reader.fault is not None:
-        message = f"The answer cannot be used: {reader.fault}{said(call, reader)}"
+        message = how_lost(exchange, lost)
+    elif parser.fault is not None:
+        message = f"The answer cannot be used: {parser.fault}{said(exchange, parser)}"
     else:
         return None
     return _Failure(
-        reader.failure(message, lost),
-        again=lost is not None and not reader.delivered and call.limits.resend,
-        of_service=lost is not None and call.clock() < call.until,
+        parser.failure(message, lost),
+        again=lost is not None and not parser.delivered and exchange.limits.resend,
+        of_service=lost is not None and exchange.clock() < exchange.until,
     )
 
 
 def _refusal(
-    call: Call[Any], head: Head, patience: Patience
+    exchange: Exchange[Any], head: Head, patience: Patience
 ) -> Generator[Any, Reply, _Failure | None]:
     """Reads an error answer, as far as it comes, and says what it means."""
-    patience.until = min(patience.until, call.clock() + _ERROR_BODY_SECONDS)
+    patience.until = min(patience.until, exchange.clock() + _ERROR_BODY_SECONDS)
     parts: list[bytes] = []
     try:
         body = BodyReader(head.headers.get("content-encoding", ""), _LONGEST_ERROR_BODY)
@@ -214,14 +222,14 @@ def _refusal(
             parts.append(body.feed(data))
     except BodyError:
         pass  # the status tells enough
-    error = call.read_failure(
+    error = exchange.read_failure(
         head.status,
         head.headers,
         b"".join(parts),
-        now=call.wall(),
-        secrets=call.request.secrets,
-        private=call.request.private,
+        now=exchange.wall(),
+        secrets=exchange.request.secrets,
+        private=exchange.request.private,
     )
     yield CLOSE
-    again = head.status in TRANSIENT and (call.limits.resend or head.status not in _OF_GATEWAYS)
+    again = head.status in TRANSIENT and (exchange.limits.resend or head.status not in _OF_GATEWAYS)
     return _Failure(error, again=again, of_service=head.status in TROUBLE)

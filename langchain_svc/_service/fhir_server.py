@@ -10,9 +10,9 @@ from pydantic import model_validator
 
 from .._fhir import Page, read_page, read_refusal, record_pages
 from ..config import check_url
-from .call import Call, Limits, Request
-from .readers import WholeReader
-from .settings import Secret, ServiceSettings, number, revealed
+from .parsers import WholeParser
+from .settings import Secret, ServiceSettings, bounded_number, reveal_secret
+from .steps import Exchange, Limits, Request
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -24,7 +24,7 @@ class FhirServer(ServiceSettings):
     url: str
     """The server's base, such as https://hospital.example/fhir."""
 
-    max_pages: Annotated[int, number(1, whole=True)] = 100
+    max_pages: Annotated[int, bounded_number(1, whole=True)] = 100
     """The most pages of one record."""
 
     @model_validator(mode="after")
@@ -47,7 +47,7 @@ class FhirServer(ServiceSettings):
         try:
             url = next(steps)
             while True:
-                (page,) = self._pieces(self._call(url, patient_id, limits))
+                (page,) = self._pieces(self._exchange(url, patient_id, limits))
                 url = steps.send(page)
         except StopIteration as done:
             return done.value  # type: ignore[no-any-return]  # what a generator returns
@@ -58,7 +58,7 @@ class FhirServer(ServiceSettings):
         try:
             url = next(steps)
             while True:
-                (page,) = [p async for p in self._apieces(self._call(url, patient_id, limits))]
+                (page,) = [p async for p in self._apieces(self._exchange(url, patient_id, limits))]
                 url = steps.send(page)
         except StopIteration as done:
             return done.value  # type: ignore[no-any-return]  # the same
@@ -74,8 +74,8 @@ class FhirServer(ServiceSettings):
             max_bytes=self.max_response_bytes,
         )
 
-    def _call(self, url: str, patient_id: str, limits: Limits) -> Call[Page]:
-        token = revealed(self.api_key)
+    def _exchange(self, url: str, patient_id: str, limits: Limits) -> Exchange[Page]:
+        token = reveal_secret(self.api_key)
         request = Request(
             method="GET",
             url=url,
@@ -87,9 +87,9 @@ class FhirServer(ServiceSettings):
             secrets=(token,) if token else (),
         )
         everything = url.endswith("/$everything")
-        return Call(
+        return Exchange(
             request,
             limits,
-            partial(WholeReader, read_page),
+            partial(WholeParser, read_page),
             read_failure=partial(read_refusal, everything=everything),
         )

@@ -36,7 +36,7 @@ from pydantic import (
 )
 from typing_extensions import Self
 
-from .._privacy import Privacy, refuse_trio, safe_constructor, shown
+from .._privacy import Privacy, refuse_trio, safe_constructor, safe_repr
 from .._version import __version__
 from .._wire import ACCEPT_ENCODING, secrets_of
 from ..config import (
@@ -50,14 +50,14 @@ from ..config import (
     require_url,
 )
 from ..errors import SvcRequestError
-from .call import Call, Limits, Request, origin
 from .retry_budget import Budget
+from .steps import Exchange, Limits, Request, origin
 
 if TYPE_CHECKING:
     from .connections import Connections
 
 
-def number(
+def bounded_number(
     low: float = 0,
     high: float = math.inf,
     *,
@@ -87,7 +87,7 @@ def number(
         # True is not a number, and half a token is not one token.
         known = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
         if not known or not low <= value <= high or (above and value == low) or value == math.inf:
-            raise ValueError(f"must be {allowed}, not {shown(value)}")
+            raise ValueError(f"must be {allowed}, not {safe_repr(value)}")
         return value
 
     return BeforeValidator(check)
@@ -102,8 +102,8 @@ def _as_number(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-Seconds = Annotated[float, number(above=True, text=True)]
-Retries = Annotated[int, number(whole=True, text=True)]
+Seconds = Annotated[float, bounded_number(above=True, text=True)]
+Retries = Annotated[int, bounded_number(whole=True, text=True)]
 if TYPE_CHECKING:  # what may be given; what is kept is always a SecretStr
     Secret: TypeAlias = SecretStr | str | None
 else:
@@ -115,7 +115,7 @@ def url_of(interface: Interface) -> Any:
     return Field(default_factory=from_env(interface.url_env, default=None))
 
 
-def revealed(secret: Secret) -> str | None:
+def reveal_secret(secret: Secret) -> str | None:
     return secret.get_secret_value() if isinstance(secret, SecretStr) else secret
 
 
@@ -157,7 +157,7 @@ _HINTS = {
 }
 
 
-def renamed(given: Mapping[str, Any], known: Collection[str], owner: str) -> dict[str, Any]:
+def resolve_aliases(given: Mapping[str, Any], known: Collection[str], owner: str) -> dict[str, Any]:
     """The same with the names that other integrations use replaced by ours."""
     words = dict(given)
     for theirs in ALIASES.keys() & given.keys() - set(known):
@@ -169,7 +169,7 @@ def renamed(given: Mapping[str, Any], known: Collection[str], owner: str) -> dic
     return words
 
 
-def hint(name: str, known: Iterable[str]) -> str:
+def suggest_name(name: str, known: Iterable[str]) -> str:
     """What to write instead of a name that is not known."""
     return _HINTS.get(name) or did_you_mean(name, known)
 
@@ -200,14 +200,16 @@ class ServiceSettings(BaseModel):
     max_retries: Retries = 2
     """How many times a call is tried again after the first try."""
 
-    max_retry_wait: Annotated[float, number(text=True)] = 60.0
+    max_retry_wait: Annotated[float, bounded_number(text=True)] = 60.0
     """Seconds: when the service asks to wait longer, the call fails at once and says so."""
 
-    outage_wait: Annotated[float, number(text=True)] = 0.0
+    outage_wait: Annotated[float, bounded_number(text=True)] = 0.0
     """Seconds that a call goes on trying after its first failure while the service is down. With 0
     it fails when its own retries are used up."""
 
-    max_response_bytes: Annotated[int, number(above=True, whole=True, text=True)] = 64 * 1024 * 1024
+    max_response_bytes: Annotated[int, bounded_number(above=True, whole=True, text=True)] = (
+        64 * 1024 * 1024
+    )
     """The largest answer that is read, after decompression."""
 
     default_headers: Mapping[str, str] = Field(default_factory=dict, exclude=True, repr=False)
@@ -242,12 +244,12 @@ class ServiceSettings(BaseModel):
             return values
         fields = cls.model_fields
         if values.keys() - fields:
-            values = renamed(values, fields, cls.__name__)
+            values = resolve_aliases(values, fields, cls.__name__)
             aliases = {field.alias for field in fields.values() if field.alias}
             for name in values.keys() - fields - aliases:
                 raise ValueError(
                     f"{cls.__name__} has no setting {name!r}; "
-                    + hint(str(name), {*fields, *aliases})
+                    + suggest_name(str(name), {*fields, *aliases})
                 )
         # None is what a configuration says that does not set it: the environment may.
         unset = [name for name in _FROM_ENVIRONMENT if name in values and values[name] is None]
@@ -299,7 +301,7 @@ class ServiceSettings(BaseModel):
         wanted = httpx.Client if info.field_name == "http_client" else httpx.AsyncClient
         if not isinstance(client, wanted):
             # A ValueError, because pydantic reports those.
-            raise ValueError(f"must be an httpx.{wanted.__name__}, not {shown(client)}")  # noqa: TRY004
+            raise ValueError(f"must be an httpx.{wanted.__name__}, not {safe_repr(client)}")  # noqa: TRY004
         return client
 
     def _limits(self, given: Mapping[str, Any]) -> Limits:
@@ -326,28 +328,28 @@ class ServiceSettings(BaseModel):
         fixed = (header for header in _FIXED_HEADERS if header[0].lower() not in names)
         return (*content, *fixed, *own.items())
 
-    def _new_call(
+    def _new_exchange(
         self,
         interface: Interface,
         method: str,
         path: str,
-        reader: Callable[[], Any],
+        parser: Callable[[], Any],
         limits: Limits,
         *,
         body: bytes | None = None,
         private: tuple[str, ...] = (),
         headers: Mapping[str, str] | None = None,
-    ) -> Call[Any]:
+    ) -> Exchange[Any]:
         """One call of an interface: a key goes only to the interface it was given for."""
         if interface not in self.interfaces:
             raise SvcRequestError(
                 f"{type(self).__name__} has no key for the {interface.name} interface"
             )
         self._refuse_lost()
-        require_key(interface, revealed(self.api_key))
+        require_key(interface, reveal_secret(self.api_key))
         base_url = require_url(interface, getattr(self, interface.url_word))
         # Only now, so that no frame of an error has it among its variables.
-        key = require_key(interface, revealed(self.api_key))
+        key = require_key(interface, reveal_secret(self.api_key))
         request = Request(
             method=method,
             url=base_url + path,
@@ -359,30 +361,30 @@ class ServiceSettings(BaseModel):
             private=private,
             secrets=self._secrets(key, headers, base_url),
         )
-        return Call(request, limits, reader, self._budget)
+        return Exchange(request, limits, parser, self._budget)
 
     def _secrets(self, key: str, more: Mapping[str, str] | None, url: str) -> tuple[str, ...]:
         """What neither an error nor an answer may repeat of what goes out with a call."""
         headers = (*self.default_headers.items(), *(more or {}).items())
-        proxy = revealed(self.proxy)
+        proxy = reveal_secret(self.proxy)
         if proxy is None and not is_loopback(urlsplit(url).hostname or ""):
             proxies = tuple(filter(None, map(os.environ.get, _PROXY_VARIABLES)))
         else:
             proxies = (proxy,) if proxy else ()
         return secrets_of(key, headers, proxies)
 
-    def _pieces(self, call: Call[Any]) -> Generator[Any, None, None]:
+    def _pieces(self, exchange: Exchange[Any]) -> Generator[Any, None, None]:
         """The pieces of the answer, blocking."""
         from .client import run  # noqa: PLC0415  # httpx is imported at the first call
 
-        return run(call, self._connected(call.request.url), self.http_client)
+        return run(exchange, self._connected(exchange.request.url), self.http_client)
 
-    def _apieces(self, call: Call[Any]) -> AsyncGenerator[Any, None]:
+    def _apieces(self, exchange: Exchange[Any]) -> AsyncGenerator[Any, None]:
         """The pieces of the answer, on the running event loop."""
         refuse_trio()
         from .client import arun  # noqa: PLC0415  # httpx is imported at the first call
 
-        return arun(call, self._connected(call.request.url), self.http_async_client)
+        return arun(exchange, self._connected(exchange.request.url), self.http_async_client)
 
     def _connected(self, url: str) -> Connections:
         """This object's connections to the origin of a URL, made at the first call."""
@@ -392,7 +394,9 @@ class ServiceSettings(BaseModel):
             # Here and not above: httpx is imported at the first call.
             from .connections import Connections, Route, account  # noqa: PLC0415
 
-            made = Connections(Route(place, revealed(self.proxy), account(revealed(self.api_key))))
+            made = Connections(
+                Route(place, reveal_secret(self.proxy), account(reveal_secret(self.api_key)))
+            )
             found = self._connections.setdefault(place, made)
         return found
 

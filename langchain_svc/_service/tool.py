@@ -1,6 +1,6 @@
 """What every tool of this package has in common, and every toolkit.
 
-A tool prepares a `Job` from its arguments (everything that can be wrong is found there, before
+A tool prepares a `ToolUse` from its arguments (everything that can be wrong is found there, before
 anything is sent), runs its call, and processes the answer into the text for the model and the
 artifact for the program. Every failure becomes a text that the model can act on.
 """
@@ -21,12 +21,12 @@ from langchain_core.tools import BaseTool, BaseToolkit, ToolException
 from pydantic import BeforeValidator, PrivateAttr, ValidationError, model_validator
 from typing_extensions import Self
 
-from .._privacy import RUNS, WRAPS, Run, private_run, private_runs, shown
+from .._privacy import RUNS, WRAPS, Run, private_run, private_runs, safe_repr
 from .._wire import safe_label
 from ..errors import SvcError, SvcRequestError
-from .call import Call
-from .reading import read
-from .settings import ServiceSettings, did_you_mean, number
+from .off_loop import parse_off_loop
+from .settings import ServiceSettings, bounded_number, did_you_mean
+from .steps import Exchange
 
 if TYPE_CHECKING:
     from .connections import Connections
@@ -36,10 +36,10 @@ Told = tuple[str, Any]
 
 
 @dataclass(frozen=True)
-class Job:
+class ToolUse:
     """One use of a tool: the call to run and what to make of its answer."""
 
-    call: Call[Any]
+    exchange: Exchange[Any]
     process: Callable[[Any], Told] = field(repr=False)
 
 
@@ -58,7 +58,7 @@ class ServiceTool(ServiceSettings, BaseTool):
     response_format: Literal["content", "content_and_artifact"] = "content_and_artifact"
     handle_tool_error: Any = True
 
-    max_result_chars: Annotated[int, number(1, whole=True, text=True)] = 100_000
+    max_result_chars: Annotated[int, bounded_number(1, whole=True, text=True)] = 100_000
     """The most characters of a result that a model is given; the artifact is whole."""
 
     _shared: ServiceToolkit | None = PrivateAttr(default=None)
@@ -76,7 +76,7 @@ class ServiceTool(ServiceSettings, BaseTool):
         return self.args_schema
 
     @abstractmethod
-    def _job(self, *args: Any, **kwargs: Any) -> Job:
+    def _job(self, *args: Any, **kwargs: Any) -> ToolUse:
         """The call that a run's config and the checked arguments ask for."""
 
     def run(self, tool_input: Any, *args: Any, **kwargs: Any) -> Any:
@@ -102,14 +102,16 @@ class ServiceTool(ServiceSettings, BaseTool):
     def _run(self, *texts: str, config: RunnableConfig = None, **given: Any) -> Told:  # type: ignore[assignment]
         with self._told():
             job = self._job(config or {}, **self._named(texts, given))
-            (answer,) = self._pieces(job.call)
+            (answer,) = self._pieces(job.exchange)
             return self._within_bound(job.process(answer))
 
     async def _arun(self, *texts: str, config: RunnableConfig = None, **given: Any) -> Told:  # type: ignore[assignment]
         with self._told():
             job = self._job(config or {}, **self._named(texts, given))
-            (answer,) = [answer async for answer in self._apieces(job.call)]
-            told = await read(job.call.received, job.call.until, job.process, answer)
+            (answer,) = [answer async for answer in self._apieces(job.exchange)]
+            told = await parse_off_loop(
+                job.exchange.received, job.exchange.until, job.process, answer
+            )
             return self._within_bound(told)
 
     def _within_bound(self, told: Told) -> Told:
@@ -195,7 +197,7 @@ class ServiceToolkit(ServiceSettings, BaseToolkit):
         return tool
 
 
-def selection(names: Sequence[str]) -> BeforeValidator:
+def tool_selection(names: Sequence[str]) -> BeforeValidator:
     """Accepts names of tools, one or several, and gives them in the order of `names`."""
 
     def check(value: Any) -> tuple[str, ...] | None:
@@ -203,11 +205,11 @@ def selection(names: Sequence[str]) -> BeforeValidator:
             return None
         chosen = [value] if isinstance(value, str) else value
         if not isinstance(chosen, (list, tuple, set, frozenset)) or not chosen:
-            raise ValueError(f"must be a list of names of tools, not {shown(value)}")
+            raise ValueError(f"must be a list of names of tools, not {safe_repr(value)}")
         for name in chosen:
             if name not in names:
                 raise ValueError(
-                    f"there is no tool {shown(name)}; {did_you_mean(str(name), names)}"
+                    f"there is no tool {safe_repr(name)}; {did_you_mean(str(name), names)}"
                 )
         return tuple(name for name in names if name in chosen)
 
@@ -242,13 +244,13 @@ def explain(schema: Any, error: Any) -> str:
     return f"Nothing was sent, because {wrong}. The arguments are: {known}."
 
 
-def moment(call: Call[Any]) -> str:
+def utc_now(exchange: Exchange[Any]) -> str:
     """The present in UTC as ISO 8601."""
-    return datetime.fromtimestamp(call.wall(), timezone.utc).isoformat(timespec="milliseconds")
+    return datetime.fromtimestamp(exchange.wall(), timezone.utc).isoformat(timespec="milliseconds")
 
 
-def request_id(call: Call[Any]) -> str | None:
+def request_id(exchange: Exchange[Any]) -> str | None:
     """The service's id of a request, unless it holds what was sent."""
-    request = call.request
-    given = call.head.headers.get("x-request-id") if call.head else None
+    request = exchange.request
+    given = exchange.head.headers.get("x-request-id") if exchange.head else None
     return safe_label(given, secrets=request.secrets, private=request.private)

@@ -5,37 +5,38 @@ from __future__ import annotations
 from typing import Any
 
 from .. import errors
-from .._wire import read_safely, safe_text
-from .call import Call, Lost, Reader, origin
+from .._wire import read_error_value, safe_text
+from .steps import AnswerParser, Exchange, Lost, origin
 
 
-def said(call: Call[Any], reader: Reader[Any]) -> str:
+def said(exchange: Exchange[Any], parser: AnswerParser[Any]) -> str:
     """What an error object inside the answer says, made safe."""
-    if reader.error is None:
+    if parser.error is None:
         return ""
-    text, _, code = read_safely(
-        reader.error, secrets=call.request.secrets, private=call.request.private
+    text, _, code = read_error_value(
+        parser.error, secrets=exchange.request.secrets, private=exchange.request.private
     )
     return (f": {text}" if text else "") + (f" (code {code})" if code else "")
 
 
-def late(call: Call[Any]) -> errors.SvcTimeoutError:
+def late(exchange: Exchange[Any]) -> errors.SvcTimeoutError:
     """A call whose deadline has passed."""
     return errors.SvcTimeoutError(
-        f"No answer within the deadline of {call.limits.deadline:g} s; a larger one waits longer"
+        f"No answer within the deadline of {exchange.limits.deadline:g} s; a larger one waits "
+        "longer"
     )
 
 
-def unreached(call: Call[Any], lost: Lost) -> errors.SvcError:
+def unreached(exchange: Exchange[Any], lost: Lost) -> errors.SvcError:
     """A try that was lost before an answer came."""
     if lost.kind == "timeout":
-        if call.clock() >= call.until:
-            return late(call)
+        if exchange.clock() >= exchange.until:
+            return late(exchange)
         return errors.SvcTimeoutError(
-            f"No answer within {_timeout(call)}; raise timeout to wait longer"
+            f"No answer within {_timeout(exchange)}; raise timeout to wait longer"
         )
-    detail = safe_text(lost.detail, secrets=call.request.secrets)
-    place = origin(call.request.url)
+    detail = safe_text(lost.detail, secrets=exchange.request.secrets)
+    place = origin(exchange.request.url)
     what = (
         f"The service at {place} could not be reached"
         if lost.kind == "connect"
@@ -44,16 +45,20 @@ def unreached(call: Call[Any], lost: Lost) -> errors.SvcError:
     return errors.SvcConnectionError(f"{what}: {detail}" if detail else what)
 
 
-def how_lost(call: Call[Any], lost: Lost) -> str:
+def how_lost(exchange: Exchange[Any], lost: Lost) -> str:
     """What is said of an answer that was lost on its way."""
     if lost.kind not in {"timeout", "silence"}:
         return "The connection was lost inside the answer"
-    if call.clock() >= call.until:
-        return f"The answer was not complete within the deadline of {call.limits.deadline:g} s"
+    if exchange.clock() >= exchange.until:
+        return f"The answer was not complete within the deadline of {exchange.limits.deadline:g} s"
     if lost.kind == "silence":
         return "The answer stalled: the service kept the connection alive but sent no content"
-    return f"The answer stalled: nothing came for {_timeout(call)}"
+    return f"The answer stalled: nothing came for {_timeout(exchange)}"
 
 
-def _timeout(call: Call[Any]) -> str:
-    return f"{call.limits.timeout:g} s" if call.limits.timeout is not None else "the time allowed"
+def _timeout(exchange: Exchange[Any]) -> str:
+    return (
+        f"{exchange.limits.timeout:g} s"
+        if exchange.limits.timeout is not None
+        else "the time allowed"
+    )

@@ -9,15 +9,23 @@ from .failures import (
     TROUBLE,
     failure,
     own_label,
+    read_error_value,
     read_failure,
-    read_safely,
     safe_label,
     safe_text,
 )
 from .formats import Seen
 from .general import read_success
 from .limits import read_rate_limit
-from .medical import Answer, inline, names_sent, opened, plain, told_of, values_sent
+from .medical import (
+    Answer,
+    as_text,
+    names_sent,
+    normalized_name,
+    sent_notice,
+    unwrap_answer,
+    values_sent,
+)
 from .redact import Redactor, secrets_of
 from .stream import StreamDecoder
-from .v1 import WINDOWS, Completion, ModelRecord, UnreadableError, dump, is_cut
+from .v1 import WINDOWS, Completion, ModelRecord, UnreadableError, dump_json, is_cut

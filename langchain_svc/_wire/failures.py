@@ -64,7 +64,7 @@ def read_failure(
         secrets: Keys, removed from the server's message wherever they stand.
         private: Texts that were sent. Their words are removed from the server's message.
     """
-    said, type_, code = read_safely(_load(body), secrets=secrets, private=private)
+    said, type_, code = read_error_value(_load(body), secrets=secrets, private=private)
     text = f"The service answered {status}"
     if said:
         text += f": {said}"
@@ -119,7 +119,7 @@ def _load(body: bytes) -> Any:
         return None  # a page of HTML or a proxy's text says nothing to a program
 
 
-def read_safely(
+def read_error_value(
     found: Any, *, secrets: Iterable[str] = (), private: Iterable[str] = ()
 ) -> tuple[str, str | None, str | None]:
     """Message, type and code of an error value, alone or under the key `error`, made safe."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from . import v1
 from .chunks import read_object
-from .v1 import UnreadableError, _load, dump
+from .v1 import UnreadableError, _load, dump_json
 
 CHAT_PATH = "/api/chat"
 MODELS_PATH = "/api/models"
@@ -67,7 +67,7 @@ def chat_body(message: str, *, model: str | None, temperature: float | None, str
         body["temperature"] = temperature
     if stream:
         body["stream"] = True
-    return dump(body)
+    return dump_json(body)
 
 
 def read_answer(body: bytes) -> Answer:
@@ -163,7 +163,7 @@ _DEEPEST = 8
 def translate_body(text: str, *, target: str, source: str | None) -> bytes:
     """The bytes of a translation request; the source language is left out where it is None."""
     given = {"text": text, "from": source, "to": target}
-    return dump({name: value for name, value in given.items() if value is not None})
+    return dump_json({name: value for name, value in given.items() if value is not None})
 
 
 def read_translation(body: bytes) -> Translation:

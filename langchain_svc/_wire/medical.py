@@ -84,7 +84,7 @@ _PARTS: Mapping[str, tuple[str, str]] = {
 }
 
 
-def told_of(record: Fields, fields: Iterable[str]) -> str:
+def sent_notice(record: Fields, fields: Iterable[str]) -> str:
     """What of a record is sent and what it does not have, by names and counts alone."""
     sent = [_part(name, record[name]) for name in fields if name in record]
     missing = [_PARTS[name][1] for name in fields if name not in record and name != "imagingType"]
@@ -191,8 +191,8 @@ def read_answer(body: bytes) -> Answer:
         UnreadableError: The body is no JSON, carries an error, or holds nothing known.
     """
     raw = _load(body)
-    found = opened(raw)
-    known = {plain(name): (name, value) for name, value in found.items()}
+    found = unwrap_answer(raw)
+    known = {normalized_name(name): (name, value) for name, value in found.items()}
     main = [text for key in _MAIN if key in known and (text := _paragraph(known[key][1]))]
     rows = [
         (key in _FURTHER, row)
@@ -215,7 +215,7 @@ def read_status(body: bytes) -> Answer:
         UnreadableError: The body is no JSON, carries an error, or has none of the four fields.
     """
     raw = _load(body)
-    found = opened(raw, failed=frozenset())
+    found = unwrap_answer(raw, failed=frozenset())
     rows = [
         row
         for name in ("status", "uptime", "latency", "capabilities")
@@ -226,7 +226,7 @@ def read_status(body: bytes) -> Answer:
     return Answer("\n".join(rows), raw)
 
 
-def opened(raw: Any, failed: frozenset[str] = _BAD_STATUS) -> dict[str, Any]:
+def unwrap_answer(raw: Any, failed: frozenset[str] = _BAD_STATUS) -> dict[str, Any]:
     """The fields of an answer, out of whatever is around them."""
     if isinstance(raw, str):
         return {"response": raw}
@@ -241,7 +241,9 @@ def opened(raw: Any, failed: frozenset[str] = _BAD_STATUS) -> dict[str, Any]:
         if isinstance(found.get("choices"), list):
             read = read_object(found)
             return {"response": read.text if read else None}
-        inner = next((k for k in found if plain(k) in _ENVELOPES and _is_object(found[k])), None)
+        inner = next(
+            (k for k in found if normalized_name(k) in _ENVELOPES and _is_object(found[k])), None
+        )
         if inner is None:
             break
         around = {name: value for name, value in found.items() if name != inner}
@@ -262,7 +264,7 @@ def _is_object(value: Any) -> bool:
     return isinstance(value, dict) and bool(value)
 
 
-def plain(name: str) -> str:
+def normalized_name(name: str) -> str:
     return re.sub(r"[\W_]+", "", name).lower()
 
 
@@ -291,10 +293,10 @@ def _row(name: str, value: Any) -> str:
 
 def _items(value: Any) -> list[str]:
     values = value if isinstance(value, list) else [value]
-    return [text for held in values if (text := inline(held))]
+    return [text for held in values if (text := as_text(held))]
 
 
-def inline(value: Any, depth: int = 0) -> str:
+def as_text(value: Any, depth: int = 0) -> str:
     """A value as a text in the service's wording; "" for what holds nothing or lies too deep."""
     if isinstance(value, str):
         return _BLOB.sub("[data]", _UNPRINTABLE.sub(" ", value)).strip()
@@ -305,9 +307,9 @@ def inline(value: Any, depth: int = 0) -> str:
     if depth >= _DEEPEST:
         return ""
     if isinstance(value, list):
-        return "; ".join(text for held in value if (text := inline(held, depth + 1)))
+        return "; ".join(text for held in value if (text := as_text(held, depth + 1)))
     if isinstance(value, dict):
-        held = {name: text for name, v in value.items() if (text := inline(v, depth + 1))}
+        held = {name: text for name, v in value.items() if (text := as_text(v, depth + 1))}
         return ", ".join(f"{_words(name)}: {text}" for name, text in held.items())
     return ""
 

@@ -97,7 +97,7 @@ def chat_body(
         body["stream"] = True
     if extra:
         body.update(extra)
-    return dump(body)
+    return dump_json(body)
 
 
 # Why an answer ended; "stop" occurs in section 2. These say that it was not let end.
@@ -109,7 +109,7 @@ def is_cut(reason: str | None) -> bool:
     return reason is not None and reason.lower() in _CUTTING_REASONS
 
 
-def dump(value: Any) -> bytes:
+def dump_json(value: Any) -> bytes:
     """JSON as UTF-8 bytes. Lone surrogates, which UTF-8 has no form for, become U+FFFD."""
     try:
         return to_json(value, inf_nan_mode="constants")

@@ -190,7 +190,7 @@ def test_the_handle_is_usable_by_tools(sandbox, words):
     assert sandbox.requests[-1].json == {"image": RED, "task": "detect"}
 
 
-@pytest.mark.parametrize("form", ["standard base64", "standard url", "openai data uri"])
+@pytest.mark.parametrize("form", ["standard base64", "standard url", "openai data uri", "bedrock"])
 def test_off_by_default_and_the_error_names_the_way_on(sandbox, chat, form):
     assert chat.profile["image_inputs"] is False
     with pytest.raises(SvcRequestError, match='image_inputs="describe"') as caught:

@@ -161,11 +161,11 @@ NOT_OF_A_FORMULA = {"bnp", "ntProBnp", "hemoglobin"}
 
 
 def test_molar_masses_follow_from_formulas():
-    from langchain_svc._fhir.fields import codes
+    from langchain_svc._fhir.fields import fields_by_code
 
     seen = {
         one.name: one.substance.molar_mass
-        for one in codes("common", {}, {}).values()
+        for one in fields_by_code("common", {}, {}).values()
         if one.substance.molar_mass
     }
     assert seen.keys() == FORMULAS.keys() | NOT_OF_A_FORMULA
@@ -179,7 +179,11 @@ def test_molar_masses_follow_from_formulas():
 def test_no_code_stands_for_two_results():
     from langchain_svc._fhir import fields
 
-    listed = [code for _, codes in (*fields._DEFAULT, *fields._COMMON) for code in codes.split()]
+    listed = [
+        code
+        for _, fields_by_code in (*fields._DEFAULT, *fields._COMMON)
+        for code in fields_by_code.split()
+    ]
     assert len(listed) == len(set(listed))
     for code in listed:  # LOINC's check digit, by Luhn
         digits = [int(digit) for digit in code.replace("-", "")][::-1]

@@ -16,10 +16,10 @@ import pytest
 from peers import RawServer, response
 
 import langchain_svc as svc
-from langchain_svc._service.call import READ, Call, Head, Limits, Lost, Open, Request, Sleep
 from langchain_svc._service.exchange import converse
-from langchain_svc._service.readers import WholeReader
+from langchain_svc._service.parsers import WholeParser
 from langchain_svc._service.retry_budget import REFILL, STORE, TOKENS_A_SECOND, Budget
+from langchain_svc._service.steps import READ, Exchange, Head, Limits, Lost, Open, Request, Sleep
 from langchain_svc.sandbox import Fault, Sandbox
 
 GOOD = b'{"choices": [{"index": 0, "message": {"content": "Hi"}, "finish_reason": "stop"}]}'
@@ -66,8 +66,8 @@ class World:
 
     def _begin(self, number):
         self.began[number] = self.now
-        call = Call(
-            REQUEST, self.limits, lambda: WholeReader(json.loads), self.budget,
+        call = Exchange(
+            REQUEST, self.limits, lambda: WholeParser(json.loads), self.budget,
             clock=lambda: self.now, wall=lambda: 1_790_000_000.0, jitter=self.jitter,
         )  # fmt: skip
         self._later(0.0, number, converse(call), None, [])

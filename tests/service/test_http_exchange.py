@@ -7,9 +7,19 @@ import json
 import pytest
 
 from langchain_svc import errors
-from langchain_svc._service.call import CLOSE, READ, Call, Head, Limits, Lost, Open, Request, Sleep
 from langchain_svc._service.exchange import converse
-from langchain_svc._service.readers import TextReader, WholeReader
+from langchain_svc._service.parsers import TextParser, WholeParser
+from langchain_svc._service.steps import (
+    CLOSE,
+    READ,
+    Exchange,
+    Head,
+    Limits,
+    Lost,
+    Open,
+    Request,
+    Sleep,
+)
 
 GOOD = json.dumps(
     {"choices": [{"index": 0, "message": {"content": "Hi"}, "finish_reason": "stop"}]}
@@ -54,8 +64,8 @@ class Script:
         self.closed = 0
         self.pieces = []
         self.seconds_a_step = seconds_a_step
-        self.call = Call(
-            REQUEST, Limits(**limits), reader or (lambda: WholeReader(json.loads)),
+        self.call = Exchange(
+            REQUEST, Limits(**limits), reader or (lambda: WholeParser(json.loads)),
             clock=lambda: self.now, wall=lambda: 1_790_000_000.0 + self.now, jitter=lambda: 1.0,
         )  # fmt: skip
 
@@ -90,7 +100,7 @@ class Script:
 
 
 def texts(**options):
-    return lambda: TextReader(**options)
+    return lambda: TextParser(**options)
 
 
 def test_backoff_doubles_up_to_its_longest():

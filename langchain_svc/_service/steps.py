@@ -99,7 +99,7 @@ Reply = Head | Lost | bytes | None
 Conversation = Generator[Any, Reply, None]
 
 
-class Reader(Protocol, Generic[T]):
+class AnswerParser(Protocol, Generic[T]):
     """Turns the body of one good answer into pieces for the caller."""
 
     secrets: tuple[str, ...]  # keys, which a service may repeat and nobody may see
@@ -120,18 +120,18 @@ class Reader(Protocol, Generic[T]):
 
 
 @dataclass
-class Call(Generic[T]):
+class Exchange(Generic[T]):
     """One call of the service: what to send, how to read the answer and what became of it."""
 
     request: Request
     limits: Limits
-    new_reader: Callable[[], Reader[T]]
+    new_parser: Callable[[], AnswerParser[T]]
     budget: Budget = field(default_factory=Budget)
     read_failure: Callable[..., errors.SvcAPIError] = read_failure
     clock: Callable[[], float] = time.monotonic
     wall: Callable[[], float] = time.time
     jitter: Callable[[], float] = random.random
-    reader: Reader[T] | None = None
+    parser: AnswerParser[T] | None = None
     head: Head | None = None
     received: int = 0  # bytes of the last answer's body
     retries: int = 0

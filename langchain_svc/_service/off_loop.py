@@ -17,7 +17,7 @@ LONG = 50_000
 """Bytes of an answer. Below, a thread costs more than the reading."""
 
 
-async def read(size: int, until: float, work: Callable[..., T], *given: Any) -> T:
+async def parse_off_loop(size: int, until: float, work: Callable[..., T], *given: Any) -> T:
     """What the work gives, which is done in a thread where an answer of this size is long.
 
     Raises:

@@ -9,7 +9,9 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-async def gather(asks: Iterable[Coroutine[Any, Any, T]], *, at_once: int | None = None) -> list[T]:
+async def bounded_gather(
+    asks: Iterable[Coroutine[Any, Any, T]], *, at_once: int | None = None
+) -> list[T]:
     """All answers in order; the first failure ends the calls that still run.
 
     Args:

@@ -8,14 +8,14 @@ from typing import Any, Generic, TypeVar
 
 from .. import errors
 from .._wire import Redactor, Seen, StreamDecoder, UnreadableError
-from .call import Head, Lost
+from .steps import Head, Lost
 
 T = TypeVar("T")
 # The reasons for which an answer may rightly be without any text.
 _EMPTY_REASONS = frozenset({"content_filter"})
 
 
-class TextReader:
+class TextParser:
     """Reads a streamed answer: every piece is a text.
 
     Args:
@@ -96,7 +96,7 @@ class TextReader:
         return errors.SvcStreamError(message, partial=self.text)
 
 
-class WholeReader(Generic[T]):
+class WholeParser(Generic[T]):
     """Reads a whole answer: its one piece is what `parse` makes of the body."""
 
     def __init__(self, parse: Callable[[bytes], T]) -> None:
