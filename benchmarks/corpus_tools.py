@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from langchain_svc._toolcalls import parse as parser
+from langchain_svc._toolcalls import parse_calls as parser
 from langchain_svc._toolcalls.parse import StreamParser
 from langchain_svc._toolcalls.scanner import Prose
 
@@ -21,9 +21,9 @@ def tools_of(rows: Iterable[dict[str, Any]]) -> list[parser.Tool]:
     return [parser.Tool(row["name"], row["parameters"]) for row in rows]
 
 
-def parse(text: str, tools: list[dict[str, Any]]) -> Found:
+def parse_calls(text: str, tools: list[dict[str, Any]]) -> Found:
     """The content and the calls of a whole answer."""
-    parsed = parser.parse(text, tools_of(tools))
+    parsed = parser.parse_calls(text, tools_of(tools))
     calls = [call for call in parsed.calls if isinstance(call, parser.Call)]
     return parsed.content, [{"name": call.name, "args": call.arguments} for call in calls]
 

@@ -13,9 +13,9 @@ from types import FrameType
 from typing import Any
 
 from langchain_svc._json.answer import NoAnswer, read_answer
-from langchain_svc._json.lenient import read
+from langchain_svc._json.lenient import read_json
 from langchain_svc._json.partial import PartialObject
-from langchain_svc._toolcalls.parse import StreamParser, parse
+from langchain_svc._toolcalls.parse import StreamParser, parse_calls
 from langchain_svc._wire.stream import StreamDecoder
 
 from .calls import CALL_PIECES, TOOLS
@@ -55,7 +55,7 @@ def of_json(data: bytes) -> None:
     draw = Draw(data)
     schema = draw.one_of(SCHEMAS)
     text = repeated(draw, JSON_PIECES)
-    _check(lambda: read(text), text, 50)
+    _check(lambda: read_json(text), text, 50)
     _check(lambda: _answer(text, schema), text, 450)
     _check(lambda: _by_parts(text), text, 30)
 
@@ -65,7 +65,7 @@ def of_calls(data: bytes) -> None:
     draw = Draw(data)
     step = draw.one_of((1, 7, 64, 1_000))
     text = repeated(draw, CALL_PIECES)
-    _check(lambda: parse(text, TOOLS), text, 120)
+    _check(lambda: parse_calls(text, TOOLS), text, 120)
     _check(lambda: _stream(text, step), text, 160)
 
 

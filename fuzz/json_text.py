@@ -7,9 +7,9 @@ import math
 from typing import Any
 
 from langchain_svc._json.answer import NoAnswer, read_answer
-from langchain_svc._json.lenient import Value, read
+from langchain_svc._json.lenient import JsonValue, read_json
 from langchain_svc._json.partial import PartialObject
-from langchain_svc._json.schema import Misfit, fit, problems
+from langchain_svc._json.schema import Misfit, fit_schema, problems
 
 from .draw import Draw, cut
 
@@ -48,7 +48,7 @@ _NO_CLOSERS = str.maketrans("", "", "}])｝】")
 def lenient(data: bytes) -> None:
     """Any text is read as a value that JSON can say, or as none; sound JSON as it stands."""
     text = Draw(data).text(JSON_PIECES)
-    found = read(text)
+    found = read_json(text)
     if found is not None:
         _check_value(found, text)
     sound = _sound(text)
@@ -61,7 +61,7 @@ def lenient(data: bytes) -> None:
         )
 
 
-def _check_value(found: Value, text: str) -> None:
+def _check_value(found: JsonValue, text: str) -> None:
     assert 0 < found.end <= len(text)
     json.dumps(found.value, allow_nan=False).encode()
     lowered = text.casefold()
@@ -154,11 +154,11 @@ def cut_off(data: bytes) -> None:
     text = json.dumps(value, ensure_ascii=style % 2 == 0, indent=style // 2 or None)
     if more.strip()[:1] not in ("", ","):
         more = ""
-    whole = read(text + (more if more.isspace() else ""))
+    whole = read_json(text + (more if more.isspace() else ""))
     assert whole is not None
     assert (same(whole.value, value), whole.complete, whole.end) == (True, True, len(text))
     part = text[: at % (len(text) + 1)]
-    found = read(part)
+    found = read_json(part)
     shown = PartialObject().feed(part)
     if found is not None and not found.complete:  # a bracket at the end may close it, quote or not
         _check_begun(found.value, value, cut=found.cut_in_value)
@@ -219,7 +219,7 @@ def fitting(data: bytes) -> None:
     value = drawn(draw)
     wrong = problems(value, schema)
     try:
-        fitted, penalty = fit(value, schema)
+        fitted, penalty = fit_schema(value, schema)
     except Misfit as misfit:
         assert wrong
         assert misfit.problems

@@ -81,7 +81,7 @@ from ._service import (
     reveal_secret,
     url_of,
 )
-from ._toolcalls.render import FORMATS, ToolFormat, no_tools_block
+from ._toolcalls import FORMATS, ToolFormat, no_tools_block
 from ._version import __version__
 from ._wire import v1
 from .config import GENERAL, V1

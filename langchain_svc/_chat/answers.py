@@ -9,14 +9,22 @@ from typing import Any
 
 from langchain_core.messages.tool import invalid_tool_call, tool_call_chunk
 
-from .._json.no_answer import NoAnswer
-from .._json.reasoning import Thoughts
-from .._toolcalls.arguments import Begun, Ended, Written
-from .._toolcalls.calls import BadCall, Call
-from .._toolcalls.echo import Echoes
-from .._toolcalls.judge import arguments_json
-from .._toolcalls.parse import Event, StreamParser, parse
-from .._toolcalls.scanner import Prose, Thought, ThoughtEnd
+from .._json import NoAnswer, Thoughts
+from .._toolcalls import (
+    BadCall,
+    Begun,
+    Call,
+    Echoes,
+    Ended,
+    Event,
+    Prose,
+    StreamParser,
+    Thought,
+    ThoughtEnd,
+    Written,
+    arguments_json,
+    parse_calls,
+)
 from .messages import guarded
 from .parts import Part, Wanted, split_parts
 from .structured import ResponseFormat
@@ -389,7 +397,7 @@ class CallExpected:
 
     def finish(self, *, cut: bool, last: bool) -> Iterator[Part]:
         text = "".join(self._text)
-        found = parse(text, self._offer.tools.parsed, cut=cut)
+        found = parse_calls(text, self._offer.tools.parsed, cut=cut)
         name = self._offer.wanted or self._offer.tools.names[0]
         call = next((call for call in found.calls if call.name == name), None)
         written = _dump(call.arguments) if isinstance(call, Call) else call and call.source

@@ -25,15 +25,15 @@ from langchain_core.messages import (
 )
 from langchain_core.utils.json import parse_partial_json
 
-from .._toolcalls.render import (
+from .._toolcalls import (
     TAGS,
     Format,
     PastCall,
     Result,
     calls_text,
     defuse,
-    dump,
     image_text,
+    render_json,
     results_text,
     system_text,
     user_text,
@@ -330,7 +330,7 @@ def _own_text(block: Any) -> str | None:
     for key in ("text", "refusal"):
         if isinstance(block.get(key), str):
             return defuse(block[key])
-    return dump(block["json"]) if kind == "json" and "json" in block else None
+    return render_json(block["json"]) if kind == "json" and "json" in block else None
 
 
 def _kind(block: Any) -> str:

@@ -13,8 +13,8 @@ from typing import Protocol
 
 from langchain_core.messages import InvalidToolCall, ToolCallChunk
 
-from .._json.reasoning import ALL_WAS_REASONING, CONTENT, Thoughts
-from .._json.reasoning import Piece as Thought
+from .._json import ALL_WAS_REASONING, CONTENT, Thoughts
+from .._json import Piece as Thought
 from .structured import ResponseFormat
 from .tools import ToolRequest
 

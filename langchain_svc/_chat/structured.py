@@ -19,9 +19,9 @@ from pydantic import BaseModel, ValidationError
 from pydantic.v1 import BaseModel as BaseModelV1
 from pydantic.v1 import ValidationError as ValidationErrorV1
 
-from .._json.no_answer import NoAnswer
+from .._json import NoAnswer
 from .._privacy import safe_repr
-from .._toolcalls.render import dump
+from .._toolcalls import render_json
 from .._wire import is_cut
 from ..errors import SvcOutputError, SvcRequestError
 from .messages import unguarded
@@ -63,7 +63,7 @@ class ResponseFormat(dict[str, Any]):
         when = "When you call no function, answer" if among_tools else "Answer"
         if self.schema == _ANY_OBJECT:
             return f"{when} with one JSON object and nothing else: no prose around it, no fence."
-        schema = dump(self.schema)
+        schema = render_json(self.schema)
         return (
             f"{when} with JSON that matches this JSON Schema and with nothing else: no prose "
             f"around it, no fence, no copy of the schema.\n<schema>\n{schema}\n</schema>"
@@ -79,7 +79,7 @@ class ResponseFormat(dict[str, Any]):
         Raises:
             NoAnswer: There is none; it lists what is wrong.
         """
-        from .._json.answer import read_answer  # noqa: PLC0415  # it takes 30 ms to import
+        from .._json import read_answer  # noqa: PLC0415  # it takes 30 ms to import
 
         value = read_answer(text, self.schema, cut=cut)
         self.make(value)
@@ -227,7 +227,7 @@ class _Growing:
     """The object of a stream as far as it has come, each stage once; then the checked one."""
 
     def __init__(self, parser: StructuredParser) -> None:
-        from .._json.partial import PartialObject  # noqa: PLC0415  # the same
+        from .._json import PartialObject  # noqa: PLC0415  # the same
 
         self._parser = parser
         self._whole: Any = None

@@ -16,8 +16,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from .._privacy import safe_repr
 from .._service import did_you_mean
-from .._toolcalls.calls import Tool
-from .._toolcalls.render import FORMATS, ToolFormat, choice_line, marks_line, tools_block
+from .._toolcalls import FORMATS, Tool, ToolFormat, choice_line, marks_line, tools_block
 from ..errors import SvcRequestError
 
 ToolLike = Mapping[str, Any] | type | Callable[..., Any] | BaseTool

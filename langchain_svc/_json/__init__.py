@@ -1,1 +1,29 @@
 """JSON out of real model text, and onto a schema: pure, without LangChain and without I/O."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .._lazy import lazy
+from .no_answer import NoAnswer
+from .reasoning import ALL_WAS_REASONING, CONTENT, NATIVE, NATIVE_ENDS, SPOKEN, Piece, Thoughts
+
+if TYPE_CHECKING:
+    from .answer import read_answer
+    from .escapes import has_surrogates, whole_characters
+    from .lenient import JsonValue, attempt_json, read_json
+    from .markers import Markers
+    from .partial import PartialObject
+    from .schema import Misfit, fit_schema
+
+__getattr__ = lazy(
+    __name__,
+    {
+        "answer": "read_answer",
+        "escapes": "has_surrogates whole_characters",
+        "lenient": "JsonValue attempt_json read_json",
+        "markers": "Markers",
+        "partial": "PartialObject",
+        "schema": "Misfit fit_schema",
+    },
+)

@@ -18,10 +18,10 @@ from typing import Any
 
 from . import places
 from .check import Schema
-from .lenient import Value, attempt, read
+from .lenient import JsonValue, attempt_json, read_json
 from .no_answer import NoAnswer
 from .reasoning import is_all_reasoning, without_reasoning
-from .schema import Misfit, fields, fit, wants
+from .schema import Misfit, fields, fit_schema, wants
 
 _READINGS = 6  # the text is looked at this often at most
 _ALWAYS = 8_000
@@ -90,7 +90,7 @@ class _Search:
 
     def whole(self) -> None:
         """The whole text as JSON: what a model that follows its instructions writes."""
-        value = read(self.text)
+        value = read_json(self.text)
         if value and not value.repairs and not self.text[value.end :].strip():
             self._offer(value, len(self.text))
 
@@ -100,7 +100,7 @@ class _Search:
             if self._left <= 0:
                 break
             self._forget(spots.turn)
-            tried = attempt(self.text, spot.at)
+            tried = attempt_json(self.text, spot.at)
             self._left -= max(tried.cost, _LEAST)
             value = tried.value
             if value is None:
@@ -128,7 +128,7 @@ class _Search:
     def several(self) -> None:
         """Objects one after another, as in JSON Lines, where an array is wanted."""
         if len(self._objects) > 1 and wants(self.schema, "array"):
-            value = Value(self._objects, 0, complete=True, cut_in_value=False, repairs=0)
+            value = JsonValue(self._objects, 0, complete=True, cut_in_value=False, repairs=0)
             self._offer(value, 0, penalty=_SEVERAL)
 
     def plain(self, text: str) -> None:
@@ -136,16 +136,16 @@ class _Search:
         text = places.unfenced(text)
         if not text or not any(wants(self.schema, name) for name in _SCALARS):
             return
-        value = read(text)
+        value = read_json(text)
         if value is None or text[value.end :].strip():
-            value = Value(text, len(text), complete=True, cut_in_value=False, repairs=1)
+            value = JsonValue(text, len(text), complete=True, cut_in_value=False, repairs=1)
         if isinstance(value.value, dict) and len(value.value) == 1:  # {"answer": 5} for 5
             value = replace(value, value=next(iter(value.value.values())))
         self._offer(value, len(text))
 
     def _offer(
         self,
-        value: Value,
+        value: JsonValue,
         size: int,
         *,
         penalty: int = 0,
@@ -160,7 +160,7 @@ class _Search:
             self._miss([_ENDS_EARLY], size)
             return False
         try:
-            fitted, more = fit(value.value, self.schema, tidy=True)
+            fitted, more = fit_schema(value.value, self.schema, tidy=True)
         except Misfit as misfit:
             cut = [] if value.complete else [_ENDS_EARLY]
             self._miss([*cut, *misfit.problems], size)

@@ -20,7 +20,7 @@ _WORD = re.compile(r"[-+.\w]+")
 
 
 @dataclass(frozen=True)
-class Value:
+class JsonValue:
     """One value read from a text."""
 
     value: Any
@@ -35,21 +35,21 @@ class Value:
 class Attempt:
     """What reading at one place came to."""
 
-    value: Value | None
+    value: JsonValue | None
     cost: int  # how many characters were looked at
     too_deep_until: int | None = None  # all that begins before it is nested too deeply
 
 
-def read(text: str, start: int = 0) -> Value | None:
+def read_json(text: str, start: int = 0) -> JsonValue | None:
     """The JSON value that begins at text[start], after white space; None where none begins.
 
     Deeper than 200 containers is not read. NaN and the infinities are read as None, "no value".
     """
-    return attempt(text, start).value
+    return attempt_json(text, start).value
 
 
-def attempt(text: str, start: int = 0) -> Attempt:
-    """Like `read`, for those who look in many places and must not look too often."""
+def attempt_json(text: str, start: int = 0) -> Attempt:
+    """Like `read_json`, for those who look in many places and must not look too often."""
     strict = _read_strict(text, start)
     if strict:
         return Attempt(strict, strict.end - start)
@@ -76,7 +76,7 @@ def _finite(digits: str) -> float:
 _DECODER = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite)
 
 
-def _read_strict(text: str, start: int) -> Value | None:
+def _read_strict(text: str, start: int) -> JsonValue | None:
     """What the standard library reads: fast, and most answers need no more."""
     found = SPACE.match(text, start)
     at = found.end() if found else start
@@ -94,7 +94,7 @@ def _read_strict(text: str, start: int) -> Value | None:
     if _SURROGATE_ESCAPE.search(text, at, end):
         whole = whole_characters(value)
         value, repairs = whole, int(whole != value)
-    return Value(value, end, complete=True, cut_in_value=False, repairs=repairs)
+    return JsonValue(value, end, complete=True, cut_in_value=False, repairs=repairs)
 
 
 def _is_too_deep(value: Any) -> bool:
@@ -124,20 +124,20 @@ def _read_container(text: str, at: int) -> Attempt:
     cost = reader.at - at + reader.lost_ends * (len(text) - at)
     if reader.prose:
         return Attempt(None, cost)
-    value = Value(reader.root, reader.at, complete, reader.cut, reader.repairs, reader.words)
+    value = JsonValue(reader.root, reader.at, complete, reader.cut, reader.repairs, reader.words)
     return Attempt(value, cost)
 
 
-def _read_scalar(text: str, at: int) -> Value | None:
+def _read_scalar(text: str, at: int) -> JsonValue | None:
     if begins_string(text, at):
         string = read_string(text, at, Place.ROOT, Around())
         if string is None:
             return None
-        return Value(string.value, string.end, not string.cut, string.cut, string.repairs)
+        return JsonValue(string.value, string.end, not string.cut, string.cut, string.repairs)
     found = _WORD.match(text, at)
     if found is None:
         return None
     value, repairs = literal(found[0])
     if isinstance(value, str):
         return None
-    return Value(value, found.end(), complete=True, cut_in_value=False, repairs=repairs)
+    return JsonValue(value, found.end(), complete=True, cut_in_value=False, repairs=repairs)

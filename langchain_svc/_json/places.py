@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .lenient import Attempt, Value
+from .lenient import Attempt, JsonValue
 from .marks import QUOTES, VALUE_START, is_key, peek
 from .reasoning import CLOSE, CLOSES, OPENS
 
@@ -63,7 +63,7 @@ class Spots:
         """Say that nothing was read at the last spot."""
         self._at = max(self._at, tried.too_deep_until or 0)
 
-    def was_read(self, value: Value, *, fits: bool) -> None:
+    def was_read(self, value: JsonValue, *, fits: bool) -> None:
         """Say what was read at the last spot: its inside is passed over as far as it should be."""
         if not value.repairs:
             self._at = value.end

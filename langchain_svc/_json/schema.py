@@ -10,7 +10,7 @@ from .fitter import Fitter, Misfit, accept
 from .shapes import is_skeleton, is_strange, options_of
 from .wording import got, listed
 
-__all__ = ["Misfit", "fields", "fit", "problems", "wants"]
+__all__ = ["Misfit", "fields", "fit_schema", "problems", "wants"]
 
 _TOO_DEEP = "answer: nested too deeply"
 _COMBINES = ("anyOf", "oneOf", "allOf")
@@ -24,7 +24,9 @@ def problems(value: Any, schema: Schema) -> list[str]:
         return [_TOO_DEEP]
 
 
-def fit(value: Any, schema: Schema, *, coerce: bool = True, tidy: bool = False) -> tuple[Any, int]:
+def fit_schema(
+    value: Any, schema: Schema, *, coerce: bool = True, tidy: bool = False
+) -> tuple[Any, int]:
     """The value as the schema wants it, and a penalty: 0 if it was valid as it was.
 
     Args:

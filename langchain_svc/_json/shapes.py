@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from .check import Schema, fields_of, has_type, type_names, unknown_names
-from .lenient import read
+from .lenient import read_json
 from .scalars import SPELLED, fold
 
 # Wrappers that other keys may stand beside (a schema's skeleton, a tool call), those keys, and
@@ -58,7 +58,7 @@ def parsed(value: Any, wanted: type | tuple[type, ...]) -> Any:
     if not isinstance(value, str):
         return None
     fence = _FENCE.match(value)
-    found = read(value, fence.end() if fence else 0)
+    found = read_json(value, fence.end() if fence else 0)
     if found is None or value[found.end :].strip(" \t\r\n`;"):
         return None
     return found.value if isinstance(found.value, wanted) else None

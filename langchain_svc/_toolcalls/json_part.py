@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from .._json.lenient import Value, attempt
+from .._json import JsonValue, attempt_json
 from .brackets import Brackets
 from .judge import CUT_OFF, MISSING
 from .pending import More
@@ -175,8 +175,8 @@ class _Broken:
         fault = CUT_OFF if line else ""
         return Json(found.value, self._begin + found.end, self._cost, fault, found.complete)
 
-    def _read(self, end: int) -> Value | None:
-        tried = attempt(self._text[self._begin : end], 0)
+    def _read(self, end: int) -> JsonValue | None:
+        tried = attempt_json(self._text[self._begin : end], 0)
         self._cost += tried.cost
         return tried.value
 

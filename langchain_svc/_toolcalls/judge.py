@@ -13,9 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from .._json.escapes import has_surrogates, whole_characters
-from .._json.lenient import read
-from .._json.schema import Misfit, fit
+from .._json import Misfit, fit_schema, has_surrogates, read_json, whole_characters
 from .calls import BadCall, Call, Tool
 
 MISSING: Final = object()  # a call that says nothing of arguments
@@ -111,7 +109,7 @@ class Judge:
 def _fitted(given: dict[str, Any], tool: Tool) -> tuple[dict[str, Any], str]:
     """The arguments as the schema wants them; or, with what is wrong, as they are."""
     try:
-        fitted, _ = fit(given, tool.parameters)
+        fitted, _ = fit_schema(given, tool.parameters)
     except Misfit as misfit:
         return given, "; ".join(misfit.problems) or "arguments do not fit"
     return fitted, ""
@@ -142,7 +140,7 @@ def _as_only_argument(given: list[Any], tool: Tool) -> Any:
     """A list as the one argument of a tool that has no other."""
     if len(tool.properties) == 1:
         try:
-            return fit(dict.fromkeys(tool.properties, given), tool.parameters)[0]
+            return fit_schema(dict.fromkeys(tool.properties, given), tool.parameters)[0]
         except Misfit:
             pass
     return given
@@ -154,7 +152,7 @@ def _decoded(text: str, tool: Tool, *, loose: bool) -> Any:
     if not text:
         return {}
     if text[0] in "{[\"“'":
-        found = read(text)
+        found = read_json(text)
         if found is not None and found.cut_in_value:
             raise Misfit([CUT_OFF])
         if found is not None and isinstance(found.value, (dict, list, str)):
@@ -187,7 +185,7 @@ def typed(text: Any, key: str, tool: Tool) -> Any:
     value = _json_of(text.strip())
     if value is not MISSING and not isinstance(value, str):
         try:
-            return fit(value, rooted, coerce=False)[0]
+            return fit_schema(value, rooted, coerce=False)[0]
         except Misfit:
             pass
     return text
@@ -200,7 +198,7 @@ def _json_of(text: str) -> Any:
     listed = text[0] not in "{["
     # A list around it makes a value of its own of a bare word or number.
     source = f"[{text}]" if listed else text
-    found = read(source)
+    found = read_json(source)
     if found is None or not found.complete or found.end != len(source):
         return MISSING
     if not listed:

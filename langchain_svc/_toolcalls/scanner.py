@@ -19,8 +19,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from .._json.markers import Markers
-from .._json.reasoning import NATIVE, NATIVE_ENDS, SPOKEN
+from .._json import NATIVE, NATIVE_ENDS, SPOKEN, Markers
 from .bare import bare, fenced
 from .calls import BadCall, Call, Tool
 from .cursor import Cursor

@@ -12,9 +12,9 @@ import time
 import pytest
 
 from langchain_svc._json.answer import NoAnswer, read_answer
-from langchain_svc._json.lenient import read
+from langchain_svc._json.lenient import read_json
 from langchain_svc._json.partial import PartialObject
-from langchain_svc._json.schema import Misfit, fit, problems
+from langchain_svc._json.schema import Misfit, fit_schema, problems
 
 SCHEMA = {
     "type": "object",
@@ -85,10 +85,10 @@ def calls(function, text):
     return count
 
 
-@pytest.mark.parametrize("function", [read, answer, by_letters])
+@pytest.mark.parametrize("function", [read_json, answer, by_letters])
 @pytest.mark.parametrize("kind", HARD)
 def test_twice_the_text_takes_about_twice_the_calls(kind, function):
-    if function is read and kind == "opening brackets":
+    if function is read_json and kind == "opening brackets":
         pytest.skip("stops at the depth that is read")
     one, two = (calls(function, HARD[kind](n)) for n in (200, 400))
     assert two <= 2.6 * one + 2_000
@@ -116,7 +116,7 @@ def seconds(function, text):
     return best
 
 
-@pytest.mark.parametrize("function", [read, answer])
+@pytest.mark.parametrize("function", [read_json, answer])
 @pytest.mark.parametrize("kind", HARD)
 def test_eight_times_the_text_takes_far_less_than_sixty_four_times(kind, function):
     short, long = (seconds(function, HARD[kind](n)) for n in (150, 1_200))
@@ -162,6 +162,6 @@ def test_what_a_union_tries_does_not_multiply():
     def refuse(value):
         assert problems(value, schema)
         with pytest.raises(Misfit):
-            fit(value, schema)
+            fit_schema(value, schema)
 
     assert calls(refuse, nested(24)) <= 3 * calls(refuse, nested(12))

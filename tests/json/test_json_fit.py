@@ -7,7 +7,7 @@ import pytest
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
-from langchain_svc._json.schema import Misfit, fit, problems
+from langchain_svc._json.schema import Misfit, fit_schema, problems
 
 NULL, BOOL, INT, NUM, STR = (
     {"type": name} for name in ("null", "boolean", "integer", "number", "string")
@@ -106,7 +106,7 @@ FIELDS = [
 @pytest.mark.parametrize(("schema", "value", "fitted"), SPELLED + SHAPED + FIELDS)
 def test_what_is_understood(schema, value, fitted):
     assert problems(value, schema)
-    found, penalty = fit(value, schema)
+    found, penalty = fit_schema(value, schema)
     assert found == fitted
     assert type(found) is type(fitted)
     assert penalty > 0
@@ -167,7 +167,7 @@ REFUSED = [
 @pytest.mark.parametrize(("schema", "value"), REFUSED)
 def test_what_is_refused(schema, value):
     with pytest.raises(Misfit) as caught:
-        fit(value, schema)
+        fit_schema(value, schema)
     assert caught.value.problems
     assert str(caught.value) == "; ".join(caught.value.problems)
 
@@ -184,36 +184,41 @@ def test_what_is_refused(schema, value):
 )
 def test_an_echo_of_the_schema_is_no_value(schema, echo):
     with pytest.raises(Misfit):
-        fit(echo, schema)
+        fit_schema(echo, schema)
 
 
 def test_a_schema_may_be_the_answer_where_one_is_asked_for():
     schema = obj(type=STR, properties={"type": "object"})
     value = {"type": "object", "properties": {"n": {"type": "integer"}}}
-    assert fit(value, schema) == (value, 0)
+    assert fit_schema(value, schema) == (value, 0)
 
 
 def test_five_point_zero_is_five_where_an_integer_is_wanted():
-    (value,), penalty = fit([5.0], array(INT))
+    (value,), penalty = fit_schema([5.0], array(INT))
     assert (type(value), penalty) == (int, 0)
     assert problems([5.0], array(INT)) == []
 
 
 def test_without_coercion_only_what_is_valid_passes():
-    assert fit({"n": 1}, obj(n=INT), coerce=False) == ({"n": 1}, 0)
+    assert fit_schema({"n": 1}, obj(n=INT), coerce=False) == ({"n": 1}, 0)
     with pytest.raises(Misfit):
-        fit({"n": "1"}, obj(n=INT), coerce=False)
+        fit_schema({"n": "1"}, obj(n=INT), coerce=False)
 
 
 def test_a_valid_value_with_other_spellings_is_tidied_only_on_request():
     schema = obj([], first_name=STR)
-    assert fit({"firstName": "x"}, schema) == ({"firstName": "x"}, 0)
-    assert fit({"firstName": "x"}, schema, tidy=True) == ({"first_name": "x"}, 1)
-    assert fit({"Person": {"first_name": "x"}}, schema, tidy=True) == ({"first_name": "x"}, 2)
-    assert fit({}, schema, tidy=True) == ({}, 0)
+    assert fit_schema({"firstName": "x"}, schema) == ({"firstName": "x"}, 0)
+    assert fit_schema({"firstName": "x"}, schema, tidy=True) == ({"first_name": "x"}, 1)
+    assert fit_schema({"Person": {"first_name": "x"}}, schema, tidy=True) == (
+        {"first_name": "x"},
+        2,
+    )
+    assert fit_schema({}, schema, tidy=True) == ({}, 0)
     with pytest.raises(Misfit, match="none of the fields first_name"):
-        fit({"age": 5}, schema, tidy=True)
-    assert fit({"age": 5}, {**schema, "additionalProperties": True}, tidy=True)[0] == {"age": 5}
+        fit_schema({"age": 5}, schema, tidy=True)
+    assert fit_schema({"age": 5}, {**schema, "additionalProperties": True}, tidy=True)[0] == {
+        "age": 5
+    }
 
 
 # -- unions and references ------------------------------------------------------------------------
@@ -233,13 +238,13 @@ DOG = obj(kind={"const": "dog"}, tricks=array(STR))
 )
 @pytest.mark.parametrize("word", ["anyOf", "oneOf"])
 def test_a_union_takes_the_member_that_fits_best(word, value, fitted):
-    assert fit(value, {word: [CAT, DOG]})[0] == fitted
+    assert fit_schema(value, {word: [CAT, DOG]})[0] == fitted
 
 
 def test_a_union_prefers_what_needs_no_coercion():
-    assert fit("5", union(INT, STR)) == ("5", 0)
-    assert fit("5", union(INT, BOOL)) == (5, 1)
-    assert fit(1, {"oneOf": [INT, NUM]}) == (1, 0)  # both fit, and that is good enough
+    assert fit_schema("5", union(INT, STR)) == ("5", 0)
+    assert fit_schema("5", union(INT, BOOL)) == (5, 1)
+    assert fit_schema(1, {"oneOf": [INT, NUM]}) == (1, 0)  # both fit, and that is good enough
     assert problems(1, {"oneOf": [INT, NUM]}) == [
         "answer: expected exactly one of 2 alternatives, fits 2"
     ]
@@ -251,7 +256,7 @@ def test_references_may_be_recursive():
         "$defs": {"Node": obj(["n"], n=INT, next={"$ref": "#/$defs/Node"})},
     }
     value = {"n": "1", "next": {"n": "2", "Next": {"n": 3, "next": None}}}
-    assert fit(value, schema)[0] == {"n": 1, "next": {"n": 2, "next": {"n": 3}}}
+    assert fit_schema(value, schema)[0] == {"n": 1, "next": {"n": 2, "next": {"n": 3}}}
     assert problems({"n": 1, "next": {}}, schema) == ["answer.next.n: required, but missing"]
 
 
@@ -274,7 +279,7 @@ def test_references_may_be_recursive():
 )
 @pytest.mark.parametrize("value", [1, "x", {"a": [None]}, [], None])
 def test_what_is_not_understood_allows_anything(schema, value):
-    assert fit(value, schema) == (value, 0)
+    assert fit_schema(value, schema) == (value, 0)
     assert problems(value, schema) == []
 
 
@@ -286,7 +291,7 @@ def test_pointers_into_definitions():
 
 
 def test_nullable_as_openapi_writes_it():
-    assert fit(None, {"type": "integer", "nullable": True}) == (None, 0)
+    assert fit_schema(None, {"type": "integer", "nullable": True}) == (None, 0)
 
 
 def test_a_value_too_deep_is_a_misfit():
@@ -295,7 +300,7 @@ def test_a_value_too_deep_is_a_misfit():
     for _ in range(3000):
         value = {"n": "1", "t": value}
     with pytest.raises(Misfit, match="nested too deeply"):
-        fit(value, schema)
+        fit_schema(value, schema)
     assert problems(value, schema) == ["answer: nested too deeply"]
 
 
@@ -348,7 +353,7 @@ def test_an_answer_for_a_pydantic_model():
         "home": ["50.7", 7],
         "boss": None,
     }
-    fitted, penalty = fit(value, Owner.model_json_schema())
+    fitted, penalty = fit_schema(value, Owner.model_json_schema())
     owner = Owner.model_validate(fitted)
     assert owner.model_dump(mode="json") == {
         "full_name": "Ada",
@@ -364,7 +369,7 @@ def test_an_answer_for_a_pydantic_model():
 def test_problems_of_a_pydantic_model_are_all_named():
     value = {"colour": "green", "pet": {"kind": "cat", "lives": 10}, "home": [1], "age": "old"}
     with pytest.raises(Misfit) as caught:
-        fit(value, Owner.model_json_schema())
+        fit_schema(value, Owner.model_json_schema())
     assert caught.value.problems == [
         "answer.full_name: required, but missing",
         "answer.colour: expected one of 'red', 'blue', got string 'green'",
@@ -378,7 +383,7 @@ def test_a_typed_dict():
     from pydantic import TypeAdapter
 
     schema = TypeAdapter(Place).json_schema()
-    assert fit({"City": "Bonn", "stars": "3"}, schema)[0] == {"city": "Bonn", "stars": 3}
+    assert fit_schema({"City": "Bonn", "stars": "3"}, schema)[0] == {"city": "Bonn", "stars": 3}
 
 
 # -- words ----------------------------------------------------------------------------------------
@@ -424,5 +429,5 @@ def test_long_values_are_shortened():
     assert problem.endswith("key6, key7 and 42 more")
     assert len(problems(["x"] * 1000, array(INT))) <= 1000
     with pytest.raises(Misfit) as caught:
-        fit(["x"] * 1000, array(INT))
+        fit_schema(["x"] * 1000, array(INT))
     assert len(caught.value.problems) <= 20

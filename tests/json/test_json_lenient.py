@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from langchain_svc._json.lenient import read
+from langchain_svc._json.lenient import read_json
 
 BRACKETS = [
     # closing brackets that are missing, too many, or of the wrong kind
@@ -112,7 +112,7 @@ FOREIGN = [
 
 @pytest.mark.parametrize(("text", "value"), BRACKETS + COMMAS + KEYS + WORDS + COMMENTS + FOREIGN)
 def test_what_was_meant(text, value):
-    found = read(text)
+    found = read_json(text)
     assert found is not None
     assert found.value == value
     assert types(found.value) == types(value)
@@ -148,7 +148,7 @@ def types(value):
     ],
 )
 def test_where_the_text_ended(text, complete, cut):
-    found = read(text)
+    found = read_json(text)
     assert (found.complete, found.cut_in_value) == (complete, cut)
 
 
@@ -164,7 +164,7 @@ def test_where_the_text_ended(text, complete, cut):
     ],
 )
 def test_where_the_value_ends(text, rest):
-    assert text[read(text).end :] == rest
+    assert text[read_json(text).end :] == rest
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_where_the_value_ends(text, rest):
     [("5", 5), (" -1.5 x", -1.5), ('"a" b', "a"), ("True", True), ("null", None), ("'a'", "a")],
 )
 def test_scalars(text, value):
-    found = read(text)
+    found = read_json(text)
     assert found.value == value
     assert found.complete
 
@@ -182,27 +182,27 @@ def test_scalars(text, value):
     ["", "  ", "hello", "}", ", 1", "{name} is a placeholder", "{see above}", "{1, 2}", "// {}"],
 )
 def test_where_no_value_begins(text):
-    assert read(text) is None
+    assert read_json(text) is None
 
 
 def test_a_value_is_read_where_it_begins():
-    assert read('x [1] {"n": 2}', 6).value == {"n": 2}
-    assert read('x [1] {"n": 2}', 5).value == {"n": 2}
-    assert read("x [1]", 1).value == [1]
-    assert read("x [1]", 0) is None
+    assert read_json('x [1] {"n": 2}', 6).value == {"n": 2}
+    assert read_json('x [1] {"n": 2}', 5).value == {"n": 2}
+    assert read_json("x [1]", 1).value == [1]
+    assert read_json("x [1]", 0) is None
 
 
 def test_what_is_too_deep_is_not_read():
-    assert read("[" * 200 + "]" * 200).repairs == 0
-    assert read("[" * 201 + "]" * 201) is None
-    assert read('{"a": ' * 201) is None
-    assert read("[" * 100_000) is None
-    assert read("[" * 100_000 + "]" * 100_000) is None
+    assert read_json("[" * 200 + "]" * 200).repairs == 0
+    assert read_json("[" * 201 + "]" * 201) is None
+    assert read_json('{"a": ' * 201) is None
+    assert read_json("[" * 100_000) is None
+    assert read_json("[" * 100_000 + "]" * 100_000) is None
 
 
 def test_half_of_a_surrogate_pair_is_replaced():
-    assert read('{"s": "\\\\ud83c\\').value == {"s": "\\ud83c"}
-    assert read(r'{"s": ["\ud83d"]}').value == {"s": ["\ufffd"]}
+    assert read_json('{"s": "\\\\ud83c\\').value == {"s": "\\ud83c"}
+    assert read_json(r'{"s": ["\ud83d"]}').value == {"s": ["\ufffd"]}
 
 
 # -- properties -----------------------------------------------------------------------------------
@@ -237,7 +237,7 @@ SCRAPS = st.text(st.sampled_from("{}[]()\"'`:,\\ntu0-1.ae #/*\n “”：，<>|\
 )
 def test_json_is_read_as_it_is(value, layout, before, after):
     text = before + json.dumps(value, **layout)
-    found = read(text + after)
+    found = read_json(text + after)
     assert found.value == value
     assert types(found.value) == types(value)
     assert (found.end, found.complete) == (len(text), True)
@@ -248,7 +248,7 @@ def test_json_is_read_as_it_is(value, layout, before, after):
 def test_the_repairing_reader_reads_sound_json_as_it_is(value, layout):
     # An unclosed bracket before it is what sends the reader on its long way.
     text = "[" + json.dumps(value, **layout)
-    found = read(text)
+    found = read_json(text)
     assert found.value == [value]
     assert not found.complete
 
@@ -257,7 +257,7 @@ def test_the_repairing_reader_reads_sound_json_as_it_is(value, layout):
 @given(CONTAINERS, LAYOUTS, st.data())
 def test_a_value_cut_off_is_a_beginning_of_it(value, layout, data):
     text = json.dumps(value, **layout)
-    found = read(text[: data.draw(st.integers(1, len(text)))])
+    found = read_json(text[: data.draw(st.integers(1, len(text)))])
     assert found is not None
     assert begins(found.value, value)
 
@@ -267,29 +267,29 @@ def test_a_value_cut_off_is_a_beginning_of_it(value, layout, data):
 @pytest.mark.parametrize("comma", [", ", ",", ",\n  "])
 def test_a_key_cut_off_takes_nothing_into_the_value_before_it(value, comma, cut):
     text = f'{{"s": {json.dumps(value)}{comma}{cut}'
-    assert read(text).value == {"s": value}
-    assert read(f'{{"in": [{text}').value == {"in": [{"s": value}]}
+    assert read_json(text).value == {"s": value}
+    assert read_json(f'{{"in": [{text}').value == {"in": [{"s": value}]}
 
 
 @pytest.mark.parametrize("cut", ["t", "fals", "nu", "-"])
 def test_a_word_cut_off_takes_nothing_into_the_item_before_it(cut):
-    assert read(f'["x", {cut}').value[0] == "x"
+    assert read_json(f'["x", {cut}').value[0] == "x"
 
 
 def test_a_number_of_more_digits_than_python_reads_is_text():
-    assert read('{"n": ' + "9" * 5_000 + "}").value == {"n": "9" * 5_000}
+    assert read_json('{"n": ' + "9" * 5_000 + "}").value == {"n": "9" * 5_000}
 
 
 @pytest.mark.parametrize("text", ['{"n": 1e999}', '{"n": -1e999}', "{'n': 1e400,}"])
 def test_a_number_too_large_for_any_is_no_value(text):
-    found = read(text)
+    found = read_json(text)
     assert found.value == {"n": None}
     assert found.repairs
 
 
 @pytest.mark.parametrize("text", ["{'s': {1, 2}}", "{'s': {'x', 'y'}}", "[{see above}]"])
 def test_what_is_neither_key_nor_value_is_said_to_be_lost(text):
-    assert read(text).words
+    assert read_json(text).words
 
 
 def begins(part, whole):
@@ -304,7 +304,7 @@ def begins(part, whole):
 @settings(max_examples=500, deadline=None)
 @given(SCRAPS)
 def test_any_text_is_read_without_complaint(text):
-    found = read(text)
+    found = read_json(text)
     if found and found.complete and not found.repairs:
         assert json.loads(text[: found.end]) == found.value
 
@@ -318,6 +318,6 @@ def test_no_repairs_means_strict_json(value, data):
         st.sampled_from(["", ",", '"', "}", "]", "{", ":", " ", "'", "x", "\\", "\n"])
     )
     text = text[:at] + scrap + text[at + data.draw(st.integers(0, 1)) :]
-    found = read(text)
+    found = read_json(text)
     if found and found.complete and not found.repairs:
         assert json.loads(text[: found.end]) == found.value

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from langchain_svc._json.schema import fit, problems
+from langchain_svc._json.schema import fit_schema, problems
 
 jsonschema = pytest.importorskip("jsonschema")
 
@@ -106,4 +106,4 @@ def test_a_valid_value_stays_as_it_is(value, schema, one):
     except RecursionError:
         return
     assume(not (isinstance(value, dict) and "properties" in value))  # may be an echo
-    assert fit(value, schema) == (value, 0)
+    assert fit_schema(value, schema) == (value, 0)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from langchain_svc._json.lenient import read
+from langchain_svc._json.lenient import read_json
 
 # The inside of a field's string, with quotes in it that should have been escaped.
 INNER_QUOTES = [
@@ -34,9 +34,9 @@ INNER_QUOTES = [
 @pytest.mark.parametrize("inside", INNER_QUOTES)
 @pytest.mark.parametrize("rest", ["}", ', "n": [1]}', '\n,"n": [1]\n}', ', "t": "u"}'])
 def test_quotes_inside_a_field(inside, rest):
-    expected = {"s": inside, **read('{"_": 0' + rest).value}
+    expected = {"s": inside, **read_json('{"_": 0' + rest).value}
     del expected["_"]
-    assert read('{"s": "' + inside + '"' + rest).value == expected
+    assert read_json('{"s": "' + inside + '"' + rest).value == expected
 
 
 @pytest.mark.parametrize(
@@ -54,8 +54,8 @@ def test_quotes_inside_a_field(inside, rest):
     ],
 )
 def test_quotes_inside_an_item(inside, items):
-    assert read("[" + inside + "]").value == items
-    assert read('{"l": [' + inside + '], "n": 1}').value == {"l": items, "n": 1}
+    assert read_json("[" + inside + "]").value == items
+    assert read_json('{"l": [' + inside + '], "n": 1}').value == {"l": items, "n": 1}
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_quotes_inside_an_item(inside, items):
     ],
 )
 def test_quotes_forgotten(text, value):
-    assert read(text).value == value
+    assert read_json(text).value == value
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_quotes_forgotten(text, value):
     ],
 )
 def test_other_quotes(text, value):
-    assert read(text).value == {"s": value}
+    assert read_json(text).value == {"s": value}
 
 
 @pytest.mark.parametrize(
@@ -136,13 +136,13 @@ def test_other_quotes(text, value):
     ],
 )
 def test_escapes(raw, value):
-    assert read('{"s": "' + raw + '"}').value == {"s": value}
+    assert read_json('{"s": "' + raw + '"}').value == {"s": value}
 
 
 def test_an_escaped_quote_ends_nothing():
-    assert read(r"""{"s": "a \", \"b\": \"c", }""").value == {"s": 'a ", "b": "c'}
+    assert read_json(r"""{"s": "a \", \"b\": \"c", }""").value == {"s": 'a ", "b": "c'}
 
 
 @pytest.mark.parametrize("tail", ["\n```", "\n</answer>", "<|im_end|>", "\n```\n", "`````"])
 def test_what_closes_the_fence_is_no_part_of_a_string_cut_off(tail):
-    assert read('{"s": "one two' + tail).value == {"s": "one two"}
+    assert read_json('{"s": "one two' + tail).value == {"s": "one two"}

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from langchain_svc._toolcalls.parse import BadCall, Call, StreamParser, Tool, parse
+from langchain_svc._toolcalls.parse import BadCall, Call, StreamParser, Tool, parse_calls
 from langchain_svc._toolcalls.render import FENCED, TAGS, PastCall, calls_text
 from langchain_svc._toolcalls.scanner import Prose
 
@@ -29,7 +29,7 @@ MARKUP = ("<tool_call", "</tool_call", '"arguments"')
 
 
 def whole(text):
-    found = parse(text, TOOLS)
+    found = parse_calls(text, TOOLS)
     good = [(c.name, c.arguments) for c in found.calls if isinstance(c, Call)]
     return found.content.strip(), good, [c for c in found.calls if isinstance(c, BadCall)]
 
@@ -261,7 +261,7 @@ def test_nothing_that_is_cut_off_runs(name, step):
 
     def called(text, *, cut):
         if step is None:
-            calls = parse(text, [SIZED], cut=cut).calls
+            calls = parse_calls(text, [SIZED], cut=cut).calls
         else:
             parser = StreamParser([SIZED])
             pieces = [
@@ -277,7 +277,7 @@ def test_nothing_that_is_cut_off_runs(name, step):
         return [call.arguments for call in calls if isinstance(call, Call)]
 
     assert called(text, cut=False) == [WHOLE]
-    assert parse(text, [SIZED]).content == ""
+    assert parse_calls(text, [SIZED]).content == ""
     values_end = [
         at
         for at in range(len(text))

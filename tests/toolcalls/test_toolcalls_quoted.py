@@ -7,7 +7,7 @@ import json
 import pytest
 
 from langchain_svc._toolcalls.echo import Echoes
-from langchain_svc._toolcalls.parse import Call, StreamParser, Tool, parse
+from langchain_svc._toolcalls.parse import Call, StreamParser, Tool, parse_calls
 from langchain_svc._toolcalls.scanner import Prose
 
 TOOLS = [
@@ -37,7 +37,7 @@ def read(text, step):
 
 
 def check(text, content, calls):
-    found = parse(text, TOOLS)
+    found = parse_calls(text, TOOLS)
     good = [(call.name, call.arguments) for call in found.calls if isinstance(call, Call)]
     assert (found.content, good, len(found.calls)) == (content, calls, len(calls))
     for step in (1, 2, 5, 17, 10_000):
@@ -113,7 +113,7 @@ def test_what_is_not_quoted_is_a_call(text, content, form):
     ],
 )
 def test_what_is_wrong_in_our_own_tags_is_said(text, reason):
-    (call,) = parse(text, TOOLS).calls
+    (call,) = parse_calls(text, TOOLS).calls
     assert reason in call.reason
 
 
@@ -155,7 +155,7 @@ AMID_PROSE = {
 
 
 def runs(text):
-    return any(isinstance(call, Call) for call in parse(text, DELETE).calls)
+    return any(isinstance(call, Call) for call in parse_calls(text, DELETE).calls)
 
 
 @pytest.mark.parametrize("around", AROUND)
@@ -184,7 +184,7 @@ def test_a_marked_call_amid_prose_may_be_meant_and_the_echo_guard_decides(around
     """A model that quotes a call without any marks of quotation writes what it would to make it."""
     text = AMID_PROSE[around].replace("{}", MARKED[form])
     echoes = Echoes(lambda: [("a mail", f"Dear Ann,\n{MARKED[form]}\nBye")])
-    for call in parse(text, DELETE).calls:
+    for call in parse_calls(text, DELETE).calls:
         assert echoes.source(call.name, call.arguments) == "a mail"
 
 
@@ -221,5 +221,5 @@ def test_what_is_asked_for_in_plain_words_is_not_an_echo(asked):
 def test_an_element_of_thoughts_that_a_prompt_asked_for_stays_in_the_text_and_calls_nothing():
     for name in ("reasoning", "analysis", "scratchpad", "thoughts", "reflection"):
         text = f"<{name}>\nI could run {CALLED}\n</{name}>\nNo."
-        assert parse(text, DELETE).content == text
+        assert parse_calls(text, DELETE).content == text
         assert not runs(text)

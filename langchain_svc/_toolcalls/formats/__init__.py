@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from ..._json.markers import Markers
-from ..._json.reasoning import NATIVE, NATIVE_ENDS, SPOKEN
+from ..._json import NATIVE, NATIVE_ENDS, SPOKEN, Markers
 from . import named, tags
 from .marks import CALL_MARK, HALF_MARK, HALF_NAMED, NAMED, PREFIX
 from .tags import Reader

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from json import dumps
 
-from ..._json.lenient import read
+from ..._json import read_json
 from ..cursor import Cursor
 from ..judge import CUT_OFF, Raw
 from ..pending import More
@@ -168,7 +168,7 @@ def gemma(c: Cursor) -> list[Raw] | None:
     parts = _GEMMA_QUOTE.split(text)
     # Every second part stood between two marks.
     quoted = [dumps(part) if at % 2 else part for at, part in enumerate(parts)]
-    found = read("".join(quoted))
+    found = read_json("".join(quoted))
     if found is None:
         return [Raw(head["name"], fault="unreadable arguments")]
     cut = len(parts) % 2 == 0 or found.cut_in_value

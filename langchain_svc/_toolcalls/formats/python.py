@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ..._json.lenient import read
+from ..._json import read_json
 from ..brackets import bracket_end, split_commas
 from ..cursor import Cursor
 from ..judge import CUT_OFF, Judge, Raw
@@ -80,7 +80,7 @@ def _call(name: str, body: str, judge: Judge, *, closed: bool) -> Raw | None:
 def _value(text: str) -> tuple[Any, bool]:
     """The value of a literal, and whether it is one."""
     # A list around it makes a value of its own of a bare word or number.
-    found = read(f"[{text}]")
+    found = read_json(f"[{text}]")
     if found is None or not isinstance(found.value, list) or len(found.value) != 1:
         return text, False
     return found.value[0], text[0] in "\"'" or found.value[0] != text
