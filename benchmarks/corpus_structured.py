@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from langchain_svc._json.answer import read_answer
+from langchain_svc._json import read_answer
 
 
 def parse(text: str, schema: dict[str, Any]) -> Any:

@@ -9,22 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from langchain_svc._toolcalls import parse_calls as parser
-from langchain_svc._toolcalls.parse import StreamParser
-from langchain_svc._toolcalls.scanner import Prose
+from langchain_svc._toolcalls import Call, Prose, StreamParser, Tool, parse_calls
 
 Found = tuple[str, list[dict[str, Any]]]
 
 
-def tools_of(rows: Iterable[dict[str, Any]]) -> list[parser.Tool]:
+def tools_of(rows: Iterable[dict[str, Any]]) -> list[Tool]:
     """The corpus' tools in our type."""
-    return [parser.Tool(row["name"], row["parameters"]) for row in rows]
+    return [Tool(row["name"], row["parameters"]) for row in rows]
 
 
-def parse_calls(text: str, tools: list[dict[str, Any]]) -> Found:
+def parse(text: str, tools: list[dict[str, Any]]) -> Found:
     """The content and the calls of a whole answer."""
-    parsed = parser.parse_calls(text, tools_of(tools))
-    calls = [call for call in parsed.calls if isinstance(call, parser.Call)]
+    parsed = parse_calls(text, tools_of(tools))
+    calls = [call for call in parsed.calls if isinstance(call, Call)]
     return parsed.content, [{"name": call.name, "args": call.arguments} for call in calls]
 
 
@@ -33,5 +31,5 @@ def parse_chunks(chunks: Iterable[str], tools: list[dict[str, Any]]) -> Found:
     stream = StreamParser(tools_of(tools))
     pieces = [piece for chunk in chunks for piece in stream.feed(chunk)] + [*stream.finish()]
     content = "".join(piece.text for piece in pieces if isinstance(piece, Prose))
-    calls = [piece for piece in pieces if isinstance(piece, parser.Call)]
+    calls = [piece for piece in pieces if isinstance(piece, Call)]
     return content, [{"name": call.name, "args": call.arguments} for call in calls]

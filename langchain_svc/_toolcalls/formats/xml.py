@@ -53,25 +53,31 @@ def _element(c: Cursor) -> list[Raw] | None:
 def _with_elements(c: Cursor, name: str, closing: str = "") -> Raw:
     """A call with an element for each argument; `closing` if it ends with a tag of its own."""
     arguments: dict[str, str] = {}
-    fault = ""
-    tag: re.Match[str] | None = None
-    while not fault:
+    while True:
         c.space()
         if closing and c.take(closing):
             return Raw(name, arguments, texts=True, whole=True)
-        begin = c.at
-        # In an element of the tool's name any element is an argument, a <function> too.
-        key = _own_key(c, name, other=True) if closing else None
-        tag = c.match(_TAG, _TAG_LENGTH) if not key and c.char() == "<" else None
-        if tag and not (tag["end"] or tag["call"]):
-            arguments[tag["a"] or tag["b"] or tag["c"] or ""], fault = _value(c)
-        elif key := key or (None if tag else _own_key(c, name)):
-            arguments[key], fault = _until_closed(c, key)
-        else:
-            if tag and tag["call"] and not tag["end"]:
-                c.at = begin  # the next call; the end of this one was forgotten
-            break
-    return Raw(name, arguments, fault, texts=True, whole=bool(tag and tag["end"]))
+        found = _argument(c, name, own=bool(closing))
+        if isinstance(found, bool):
+            return Raw(name, arguments, texts=True, whole=found)
+        key, (arguments[key], fault) = found
+        if fault:
+            return Raw(name, arguments, fault, texts=True)
+
+
+def _argument(c: Cursor, name: str, *, own: bool) -> tuple[str, tuple[str, str]] | bool:
+    """The next argument, its value and what is wrong with it; else whether the call ends here."""
+    begin = c.at
+    # In an element of the tool's name any element is an argument, a <function> too.
+    key = _own_key(c, name, other=True) if own else None
+    tag = c.match(_TAG, _TAG_LENGTH) if not key and c.char() == "<" else None
+    if tag and not (tag["end"] or tag["call"]):
+        return tag["a"] or tag["b"] or tag["c"] or "", _value(c)
+    if key := key or (None if tag else _own_key(c, name)):
+        return key, _until_closed(c, key)
+    if tag and not tag["end"]:
+        c.at = begin  # the next call; the end of this one was forgotten
+    return bool(tag and tag["end"])
 
 
 def _own_key(c: Cursor, name: str, *, other: bool = False) -> str | None:
