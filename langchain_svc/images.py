@@ -238,7 +238,7 @@ class ImageStore:
             handles: The images to show; all where none is named.
 
         Raises:
-            SvcRequestError: There is no image of such a handle.
+            SvcRequestError: No image has this handle.
             ImportError: Pillow is not installed.
         """
         from ._images import draw_sheet  # noqa: PLC0415  # Pillow is optional

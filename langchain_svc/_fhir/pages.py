@@ -41,7 +41,9 @@ def read_page(body: bytes) -> Page:
     try:
         held = json.loads(body.decode("utf-8-sig"), parse_float=Decimal)
     except (ValueError, RecursionError):
-        raise UnreadableError("it is no JSON, though application/fhir+json was asked for") from None
+        raise UnreadableError(
+            "it is not JSON, though application/fhir+json was asked for"
+        ) from None
     kind = held.get("resourceType") if isinstance(held, dict) else None
     if kind == "OperationOutcome":
         raise UnreadableError(f"it is an OperationOutcome{_said(held)}")

@@ -4,7 +4,7 @@ Every place where JSON may begin is read, with its repairs, and fitted to the sc
 that needed the least wins. Of equals, the one that fills more of the schema, then one in a fence,
 then the first. What a model writes while it thinks does not count, unless it wrote nothing else.
 
-Four rules keep a wrong value from being found: what lies inside sound JSON is no answer of its
+Four rules keep a wrong value from being found: what lies inside sound JSON is not an answer of its
 own; what lies inside repaired JSON is one only where prose precedes it (the bracket before it was
 a stray one); a value that the text ends inside of is none, and of a text that is known to be cut
 off, only a value counts whose last bracket came; and all readings together may look at no more

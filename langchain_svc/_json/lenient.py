@@ -70,7 +70,7 @@ def _refuse(name: str) -> Any:
 
 def _finite(digits: str) -> float:
     value = float(digits)
-    return value if math.isfinite(value) else _refuse(digits)  # 1e999 is no number either
+    return value if math.isfinite(value) else _refuse(digits)  # 1e999 is not a number either
 
 
 _DECODER = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite)

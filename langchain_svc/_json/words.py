@@ -11,7 +11,7 @@ from typing import Any
 from .endings import Around, Place, Scalar, field_follows, structure_at
 from .marks import CLOSERS, COMMAS, QUOTES, VALUE_START, is_key, peek, stops
 
-# NaN and the infinities are no JSON; "no value" is the nearest that JSON can say.
+# NaN and the infinities are not JSON; "no value" is the nearest that JSON can say.
 _LITERALS: dict[str, Any] = {
     "true": True,
     "True": True,

@@ -187,7 +187,7 @@ def proxy_for(url: str, proxy: str | None = None) -> str | None:
         return check_proxy(found if "://" in found else f"http://{found}")
     except ValueError as error:
         raise SvcRequestError(
-            f"The environment's proxy cannot be used: {error}. Mend {parts.scheme.upper()}_PROXY "
+            f"The environment's proxy cannot be used: {error}. Fix {parts.scheme.upper()}_PROXY "
             f"or ALL_PROXY, or name the host in NO_PROXY to go without"
         ) from None
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class FhirServer(ServiceSettings):
-    """A server that is no interface of the service: no key of the service is ever used here."""
+    """A server that is not an interface of the service: no key of the service is ever used here."""
 
     url: str
     """The server's base, such as https://hospital.example/fhir."""

@@ -63,7 +63,7 @@ def _refuse(name: str) -> Any:
     raise ValueError(name)
 
 
-# Raw line ends in strings are read as they are; NaN and the infinities are no JSON.
+# Raw line ends in strings are read; NaN and the infinities are not JSON.
 _DECODER = json.JSONDecoder(strict=False, parse_constant=_refuse)
 
 

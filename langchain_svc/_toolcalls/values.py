@@ -49,7 +49,7 @@ def calls_in(
     if isinstance(value, list):
         return _in_list(value, judge, tagged=tagged, wrappings=wrappings - 1)
     if not isinstance(value, dict):
-        return [Raw(None, fault="this is no JSON object")] if tagged else None
+        return [Raw(None, fault="this is not a JSON object")] if tagged else None
     fields = {str(key).strip().lower(): field for key, field in value.items()}
     for key in (*CONTAINER_KEYS, *NAME_KEYS):
         if isinstance(fields.get(key), (dict, list)):

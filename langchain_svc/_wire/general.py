@@ -74,7 +74,7 @@ def read_answer(body: bytes) -> Answer:
     """The whole answer in a body.
 
     Raises:
-        UnreadableError: The body is no JSON, tells of a failure, or holds no text.
+        UnreadableError: The body is not JSON, tells of a failure, or holds no text.
     """
     raw = read_success(body)
     found = read_object(raw) if isinstance(raw, dict) else None

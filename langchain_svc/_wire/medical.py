@@ -188,7 +188,7 @@ def read_answer(body: bytes) -> Answer:
     """What an answer of the chat, decision support or cancer diagnosis endpoint says.
 
     Raises:
-        UnreadableError: The body is no JSON, carries an error, or holds nothing known.
+        UnreadableError: The body is not JSON, carries an error, or holds nothing known.
     """
     raw = _load(body)
     found = unwrap_answer(raw)
@@ -212,7 +212,7 @@ def read_status(body: bytes) -> Answer:
     """What the status endpoint says (section 2, "Status response").
 
     Raises:
-        UnreadableError: The body is no JSON, carries an error, or has none of the four fields.
+        UnreadableError: The body is not JSON, carries an error, or has none of the four fields.
     """
     raw = _load(body)
     found = unwrap_answer(raw, failed=frozenset())
@@ -233,7 +233,7 @@ def unwrap_answer(raw: Any, failed: frozenset[str] = _BAD_STATUS) -> dict[str, A
     if isinstance(raw, list):
         return {"findings": raw}
     if not isinstance(raw, dict):
-        raise UnreadableError("it is no JSON object")
+        raise UnreadableError("it is not a JSON object")
     found = raw
     for _ in range(_ENVELOPES_DEEP):
         if _is_error(found, failed):

@@ -131,7 +131,7 @@ def read_completion(body: bytes) -> Completion:
     """The whole answer in a body.
 
     Raises:
-        UnreadableError: The body is no JSON, or holds no text where one must be.
+        UnreadableError: The body is not JSON, or holds no text where one must be.
     """
     found = read_object(_object(body))
     if found is None:
@@ -207,7 +207,7 @@ def _first_size(item: Mapping[str, Any]) -> int | None:
 def _object(body: bytes) -> dict[str, Any]:
     value = _load(body)
     if not isinstance(value, dict):
-        raise UnreadableError("it is no JSON object")
+        raise UnreadableError("it is not a JSON object")
     return value
 
 

@@ -42,7 +42,7 @@ class Fails:
         status: The error's `status_code`.
         wait: Its `retry_after`, within a few seconds.
         later: Its `is_retryable`; None for what its class is.
-        partial: The text that a stream had handed on; "*" for any beginning of the answer.
+        partial: The text that a stream had yielded; "*" for any beginning of the answer.
         says: What its text names.
     """
 

@@ -423,7 +423,7 @@ def test_errors_have_the_status_and_the_code_and_no_patient(status, code, kind, 
 
 
 NOT_FHIR = [
-    (b"<html>Quuxberg</html>", "it is no JSON"), (b"", "it is no JSON"), (b"[" * 100_000, "it is no JSON"), (b"[]", "no FHIR Bundle"), ({"resourceType": "Observation"}, "no FHIR Bundle"),
+    (b"<html>Quuxberg</html>", "it is not JSON"), (b"", "it is not JSON"), (b"[" * 100_000, "it is not JSON"), (b"[]", "no FHIR Bundle"), ({"resourceType": "Observation"}, "no FHIR Bundle"),
     (outcome("exception", "Quuxberg"), "an OperationOutcome.*exception"), ({"resourceType": "Bundle", "entry": {}}, "does not hold the Patient"), ({"resourceType": "Bundle", "entry": "Quuxberg"}, "entry is not a list"),
     ({"resourceType": "Bundle", "entry": ["Quuxberg", {"resource": 5}]}, "does not hold the Patient"), ({"resourceType": "Bundle", "entry": [{"resource": {**PERSON, "id": "pat-2"}}]}, "does not hold the Patient"),
     ({"resourceType": "Bundle", "entry": [{"resource": PERSON}, {"resource": outcome("incomplete", "Quuxberg")}]}, r"only a part of the record.*incomplete"),

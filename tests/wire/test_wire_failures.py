@@ -23,7 +23,7 @@ def failure(status, body=b"", headers=None, **more):
 
 
 @pytest.mark.parametrize(
-    ("status", "kind", "kin", "retryable"),
+    ("status", "kind", "parent", "retryable"),
     [
         (400, errors.SvcBadRequestError, core.ModelInvalidRequestError, False),
         (401, errors.SvcAuthenticationError, core.ModelAuthenticationError, False),
@@ -39,10 +39,10 @@ def failure(status, body=b"", headers=None, **more):
         (307, errors.SvcAPIError, core.ModelError, False),
     ],
 )
-def test_each_status_has_its_class_and_kin(status, kind, kin, retryable):
+def test_each_status_has_its_class_and_kin(status, kind, parent, retryable):
     error = failure(status)
     assert type(error) is kind
-    assert isinstance(error, kin)
+    assert isinstance(error, parent)
     assert isinstance(error, errors.SvcError)
     assert (error.status_code, error.is_retryable) == (status, retryable)
     assert str(status) in str(error)

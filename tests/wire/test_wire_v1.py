@@ -68,7 +68,7 @@ def test_odd_usage_does_not_break_a_good_answer(usage):
     ("body", "why"),
     [
         (b"", "empty"), (b"  ", "empty"), (b"hello", "not valid JSON"), (b'{"choices": [', "not valid JSON"),
-        (b"[]", "no JSON object"), (b"null", "no JSON object"), (b"{}", "none of the fields"),
+        (b"[]", "not a JSON object"), (b"null", "not a JSON object"), (b"{}", "none of the fields"),
         (b'{"choices": []}', "no text"), (b'{"choices": [{}]}', "no text"),
         (b'{"choices": [{"message": {"content": null}}]}', "no text"),
         (b'{"choices": [{"message": {"content": 5}}]}', "no text"),
