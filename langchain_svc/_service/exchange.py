@@ -14,7 +14,7 @@ Rules:
 - A retry after a failure of the service takes a token of `retry_budget.py`. Without one it is
   left out: its pause counts and nothing is sent, so that the call ends when its retries would have.
 - While a service is down, a call goes on for `outage_wait` seconds after its first failure. Its
-  last try, at the end of that time, needs no token.
+  last try, at the end of that time, needs no token. When the service is back, the call begins anew.
 """
 
 from __future__ import annotations
@@ -119,18 +119,22 @@ class _Tries:
         exchange, was_down = self._exchange, self._down
         if failure.of_service and self._until < 0:
             self._until = now + exchange.limits.outage_wait
+            was_down = True  # it may have been, until the moment of another's answer
         answered = exchange.budget.answered_at >= self._looked
         self._down = failure.of_service and not (sent and answered)
         self._looked = now
         if was_down and not self._down and now < self._until:
-            self._pauses = 0  # it is back, if not quite well: the call's own retries begin now
+            # It is back, if not quite well: the call begins anew, with a first try, since this
+            # failure may have left the service before it was back.
+            self._pauses = -1
 
 
 def _attempt(
     exchange: Exchange[Any], parser: AnswerParser[Any]
 ) -> Generator[Any, Reply, _Failure | None]:
     patience = Patience(exchange.limits.timeout, exchange.until)
-    if exchange.clock() >= exchange.until:
+    begun = exchange.clock()
+    if begun >= exchange.until:
         return _Failure(late(exchange), again=False)
     head = yield Open(exchange.request, patience)
     if isinstance(head, Lost):
@@ -141,7 +145,7 @@ def _attempt(
     assert isinstance(head, Head)  # noqa: S101  # what Open is answered with
     exchange.head = head
     if head.status not in TROUBLE:
-        exchange.budget.answered_at = exchange.clock()
+        exchange.budget.answered_at = max(exchange.budget.answered_at, begun)
     if not 200 <= head.status < 300:  # noqa: PLR2004
         return (yield from _refusal(exchange, head, patience))
     parser.secrets = exchange.request.secrets

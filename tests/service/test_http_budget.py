@@ -33,9 +33,10 @@ class World:
     `answer(number of the call, now)` is the service: a Head or how the request was lost.
     """
 
-    def __init__(self, answer, *, seed=1, takes=0.05, **limits):
+    def __init__(self, answer, *, seed=1, takes=0.05, spread=0.0, **limits):
         self.answer = answer
         self.takes = takes
+        self.spread = spread  # how many times as long some answers take
         self.limits = Limits(**limits)
         self.budget = Budget()
         self.jitter = random.Random(seed).random
@@ -86,7 +87,8 @@ class World:
                 self.sent.append(self.now)
                 reply = self.answer(number, self.now)
                 body = [GOOD] if reply is OK else []
-                return self._later(self.takes, number, steps, reply, body)
+                takes = self.takes * (1 + self.spread * self.jitter())
+                return self._later(takes, number, steps, reply, body)
             if step is READ:
                 reply = body.pop() if body else b""
             elif isinstance(step, dict):
@@ -218,8 +220,12 @@ def broken_for(poison):
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_whoever_waits_for_an_outage_to_end_tries_again_before_giving_up(seed):
-    world = World(lambda _, now: DOWN if 0.1 < now < 2.1 else OK, seed=seed, outage_wait=8)
+@pytest.mark.parametrize("limits", [{}, {"max_retries": 0, "spread": 9}])
+def test_whoever_waits_for_an_outage_to_end_tries_again_before_giving_up(seed, limits):
+    """Also whose failure of before the end arrives after the first good answer of another."""
+    world = World(
+        lambda _, now: DOWN if 0.1 < now < 2.1 else OK, seed=seed, outage_wait=8, **limits
+    )
     world.run(300, at_once=32)
     assert not [end for end in world.ended.values() if isinstance(end, svc.SvcError)]
 
