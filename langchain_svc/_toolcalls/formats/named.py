@@ -18,7 +18,8 @@ _WORDS = ("function", "functions", "assistant", "commentary", "code", "json", "c
 _PLAIN = rf"\s|[:：(\[\].]|\d+\b|(?:{'|'.join(_WORDS)})\b"
 _FILL = rf"(?:{_PLAIN}|{ANY_MARK})"
 _BEGINNING = re.compile(rf"(?:{_PLAIN}|=)*(?:print\()?(?P<name>[\w./-]*)")
-_HEAD = re.compile(rf"(?:{_FILL}|=)*?{_N}(?:{_FILL}|`{{3,}}\w*)*(?=\{{)")
+# A fence is all of its ticks and its whole label: read in parts, many of them would take for ever.
+_HEAD = re.compile(rf"(?:{_FILL}|=)*?{_N}(?:{_FILL}|`{{3,}}(?!`)\w*(?!\w))*(?=\{{)")
 _LONGEST_HEAD = 200
 
 
