@@ -1,4 +1,4 @@
-"""The constructor words that every class of this package shares, checked once.
+"""The constructor parameters that every class of this package shares, checked once.
 
 How to reach the service, how long to wait, how often to try. A class names the interfaces that it
 speaks to; from them follow the variable its key is read from, the URLs that are checked and the
@@ -340,7 +340,7 @@ class ServiceSettings(BaseModel):
         private: tuple[str, ...] = (),
         headers: Mapping[str, str] | None = None,
     ) -> Exchange[Any]:
-        """One call of an interface: a key goes only to the interface it was given for."""
+        """An exchange with an interface: a key goes only to the interface it was given for."""
         if interface not in self.interfaces:
             raise SvcRequestError(
                 f"{type(self).__name__} has no key for the {interface.name} interface"

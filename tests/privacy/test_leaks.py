@@ -26,8 +26,7 @@ import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.load import dumps
 from langchain_core.tools import BaseTool, ToolException
-from langchain_core.tracers.base import BaseTracer
-from peers import RawServer, chunked_head, http_chunk, response
+from peers import RawServer, RunKeeper, chunked_head, http_chunk, response
 from pydantic import ValidationError
 from rich.console import Console
 from rich.traceback import Traceback
@@ -248,14 +247,7 @@ def settings(url, **more):
 # -- every place to look ------------------------------------------------------------------------------
 
 
-class Tracer(BaseTracer):
-    def __init__(self):
-        super().__init__()
-        self.runs = []
-
-    def _persist_run(self, run):
-        self.runs.append(run)
-
+class Tracer(RunKeeper):
     def recorded(self):
         return "".join(f"{vars(run)}{run.model_dump_json()}" for run in self.runs)
 
