@@ -17,7 +17,7 @@ from peers import RawServer, chunked_head, http_chunk, response, settled
 from pydantic import BaseModel
 
 import langchain_svc as svc
-from langchain_svc._service import connections
+from langchain_svc._service import pools
 from langchain_svc.sandbox import Fault, Sandbox
 
 pytestmark = pytest.mark.filterwarnings("error::ResourceWarning")
@@ -73,7 +73,7 @@ def stalling_stream():
 def full_pool():
     """A service that never answers, while the only connection waits for it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(connections, "_CONNECTIONS", 1)
+        patch.setattr(pools, "_CONNECTIONS", 1)
         with Sandbox(faults=[Fault(hang=True)]) as box:
             yield box.v1
 
