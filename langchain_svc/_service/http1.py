@@ -42,6 +42,8 @@ class AnswerReader:
         """A request was sent: an answer is to come."""
         # One for each answer: what came too much can then never be read as the next one.
         self._parser = httptools.HttpResponseParser(self)
+        # A length beside chunks is passed over, as RFC 9112 says, and the connection not used again.
+        self._parser.set_dangerous_leniencies(lenient_chunked_length=True)
         self._start = b""
         self._body: list[bytes] = []
         self._barren = self._announced = 0
@@ -62,25 +64,26 @@ class AnswerReader:
         except httptools.HttpParserUpgrade:
             self._fault = "the server changed to another protocol"
         except httptools.HttpParserError:
-            if self.done:
-                self._keep = False
-            else:
-                self._fault = self._fault or "the server spoke no valid HTTP"
+            self._refuse("the server spoke no valid HTTP")
         self._barren = 0 if self._body else self._barren + len(data)
-        if self._barren > _LONGEST_HEAD and not self.done:
-            self._fault = "the server sent a head or trailer without an end"
+        if self._barren > _LONGEST_HEAD:
+            self._refuse("the server sent a head or trailer without an end")
         if not self._body:
             return b""
         parts, self._body = self._body, []
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
+    def _refuse(self, fault: str) -> None:
+        """What came is wrong, unless the answer was over: then the connection is."""
+        self._keep = False
+        if not self.done:
+            self._fault = self._fault or fault
+
     def end(self) -> None:
         """The other side has closed."""
         if self._until_closed and not self._fault:
             self.done = True
-        self._keep = False
-        if not self.done:
-            self._fault = self._fault or "the server broke off"
+        self._refuse("the server broke off")
 
     def check(self) -> None:
         """Raise what was found wrong.
