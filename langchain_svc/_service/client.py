@@ -203,12 +203,12 @@ class AsyncLink:
         assert self._body is not None  # noqa: S101  # READ follows Open
         try:
             data = await self._body.__anext__()
-            self._size += len(data)
-            return data
         except StopAsyncIteration:
             return b""
         except (httpx.HTTPError, httpx.StreamError, OSError) as error:
             return _lost(error)
+        self._size += len(data)
+        return data
 
     async def advance(self, steps: Conversation, reply: Reply) -> Any:
         """The next step of the conversation; _OVER at its end.

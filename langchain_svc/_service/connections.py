@@ -21,6 +21,7 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
+import sys
 import threading
 import weakref
 from collections.abc import AsyncGenerator
@@ -46,23 +47,23 @@ _INHERITED: list[Any] = []
 class Transport(httpx.HTTPTransport):
     """httpx's transport on our connections."""
 
-    def __init__(self, url: str, proxy: str | None) -> None:
-        way = _way(url, proxy)
+    def __init__(self, route: Route) -> None:
+        way = _way(route)
         if way is None:
-            super().__init__(verify=_verifying(), proxy=proxy)
+            super().__init__(**_settings(route))
         else:
-            self._pool = Pool(way)  # type: ignore[assignment]  # all that httpx asks of one
+            self._pool = Pool(way, _most(route))  # type: ignore[assignment]  # all that httpx asks of one
 
 
 class AsyncTransport(httpx.AsyncHTTPTransport):
     """The async version of `Transport`, for one event loop."""
 
-    def __init__(self, url: str, proxy: str | None) -> None:
-        way = _way(url, proxy)
+    def __init__(self, route: Route) -> None:
+        way = _way(route)
         if way is None:
-            super().__init__(verify=_verifying(), proxy=proxy)
+            super().__init__(**_settings(route))
         else:
-            self._pool = AsyncPool(way)  # type: ignore[assignment]  # all that httpx asks of one
+            self._pool = AsyncPool(way, _most(route))  # type: ignore[assignment]  # all that httpx asks of one
 
     def close_sockets(self) -> None:
         """Where the event loop is gone, and can run nothing any more."""
@@ -70,11 +71,27 @@ class AsyncTransport(httpx.AsyncHTTPTransport):
             self._pool.close_sockets()
 
 
-def _way(url: str, proxy: str | None) -> Way | None:
+def _settings(route: Route) -> dict[str, Any]:
+    limits = httpx.Limits(max_connections=_most(route))
+    return {"verify": _verifying(), "proxy": route.proxy, "limits": limits}
+
+
+def _most(route: Route) -> int:
+    """How many connections: half of the files that the process may open are for others."""
+    if sys.platform == "win32":
+        return route.most
+    import resource  # noqa: PLC0415  # Windows has none
+
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return max(1, min(route.most, files // 2)) if files > 0 else route.most
+
+
+def _way(route: Route) -> Way | None:
     """How a host is reached; None by SOCKS, which is left to httpx."""
+    proxy = route.proxy
     if proxy is not None and not proxy.startswith("http"):
         return None
-    host, via = Place.of(url), Place.of(proxy) if proxy is not None else None
+    host, via = Place.of(route.url), Place.of(proxy) if proxy is not None else None
     secure = host.scheme == "https" or (via is not None and via.scheme == "https")
     credentials = credentials_of(proxy) if proxy is not None else None
     return Way(host, via, credentials, _verifying() if secure else None)
@@ -124,6 +141,7 @@ class Route:
     url: str
     proxy: str | None = field(default=None, repr=False)
     account: bytes = field(default=b"", repr=False)
+    most: int = 1024  # requests at one time, for threads and for each event loop
 
 
 class Connections:
@@ -234,7 +252,7 @@ class _Pools:
         if self._transport is None:
             with self._lock:
                 if self._transport is None:
-                    self._transport = Transport(self._route.url, self._route.proxy)
+                    self._transport = Transport(self._route)
         return self._transport
 
     async def on_loop(self) -> AsyncTransport:
@@ -242,7 +260,7 @@ class _Pools:
         loop = asyncio.get_running_loop()
         held = self.loops.get(loop)
         if held is None:
-            transport = AsyncTransport(self._route.url, self._route.proxy)
+            transport = AsyncTransport(self._route)
             keeper = _keep(transport, weakref.ref(loop), weakref.ref(self))
             held = self.loops[loop] = (transport, keeper)
             await keeper.__anext__()  # from here on the loop knows the generator

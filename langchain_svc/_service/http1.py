@@ -2,8 +2,8 @@
 
 llhttp reads them, by way of httptools and in its strict form: one grammar for heads, lengths,
 chunks and trailers that many servers and clients share. This module adds what a client must know
-beside the grammar: which answer belongs to the request, and whether the connection may carry another
-one. Nothing of an answer stands in the text of an error.
+beside the grammar: which answer belongs to the request, and whether the connection may carry
+another one. Nothing of an answer stands in the text of an error.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class AnswerReader:
         """A request was sent: an answer is to come."""
         # One for each answer: what came too much can then never be read as the next one.
         self._parser = httptools.HttpResponseParser(self)
-        # A length beside chunks is passed over, as RFC 9112 says, and the connection not used again.
+        # A length beside chunks is passed over, as RFC 9112 says; the connection is not reused.
         self._parser.set_dangerous_leniencies(lenient_chunked_length=True)
         self._start = b""
         self._body: list[bytes] = []

@@ -11,7 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Generic, Protocol, TypeVar
 
 import anyio
@@ -22,7 +22,7 @@ from .http1 import AnswerReader, BadAnswerError
 from .sockets import AsyncConnection, Connection
 from .way import ProxyRefusedError, Way
 
-_CONNECTIONS, _IDLE, _IDLE_SECONDS = 1024, 64, 15.0
+_IDLE, _IDLE_SECONDS = 64, 15.0
 
 
 class _Reusable(Protocol):
@@ -63,29 +63,28 @@ class _Idle(Generic[_C]):
 
     def _taken(self) -> _C | None:
         """One that can be used again."""
-        while self._idle:
-            try:
+        with suppress(IndexError):  # another thread takes them, too
+            while True:
                 connection = self._idle.pop()
-            except IndexError:  # another thread took it
-                return None
-            fresh = time.monotonic() - connection.idle_since < _IDLE_SECONDS
-            if fresh and connection.usable:
-                return connection
-            connection.close()
+                fresh = time.monotonic() - connection.idle_since < _IDLE_SECONDS
+                if fresh and connection.usable:
+                    return connection
+                connection.close()
         return None
 
     def _put(self, connection: _C) -> None:
-        if self.closed or not connection.usable or len(self._idle) >= _IDLE:
+        if not connection.usable or len(self._idle) >= _IDLE:
             connection.close()
             return
         connection.idle_since = time.monotonic()
         self._idle.append(connection)
-        if self.closed:  # in this moment
+        if self.closed:  # after the append: it may be closed in this moment
             self._close_idle()
 
     def _close_idle(self) -> None:
-        while self._idle:
-            self._idle.pop().close()
+        with suppress(IndexError):  # another thread takes them, too
+            while True:
+                self._idle.pop().close()
 
     def _head(self, request: httpcore.Request) -> bytes:
         target, headers = request.url.target, list(request.headers)
@@ -95,12 +94,20 @@ class _Idle(Generic[_C]):
                 headers.append((b"Proxy-Authorization", self.way.credentials))
         lines = [b"%b %b HTTP/1.1" % (request.method, target)]
         lines += [b"%b: %b" % header for header in headers]
-        return b"\r\n".join((*lines, b"", b""))
+        head = b"\r\n".join((*lines, b"", b""))
+        # One line each: whatever a header was made of, it may not become a second header.
+        if not head.count(b"\r") == head.count(b"\n") == len(lines) + 1 or b"\0" in head:
+            raise httpcore.LocalProtocolError("a header of the request has a line break or NUL")
+        return head
 
 
 def _patience(request: httpcore.Request) -> Patience:
-    given = request.extensions["timeout"]["read"]
+    given = _timeout(request, "read")
     return given if isinstance(given, Patience) else Patience(given)
+
+
+def _timeout(request: httpcore.Request, name: str) -> Any:
+    return request.extensions.get("timeout", {}).get(name)
 
 
 def _response(answer: AnswerReader, body: Any) -> httpcore.Response:
@@ -113,14 +120,14 @@ def _response(answer: AnswerReader, body: Any) -> httpcore.Response:
 class Pool(_Idle[Connection]):
     """For threads."""
 
-    def __init__(self, way: Way) -> None:
+    def __init__(self, way: Way, most: int) -> None:
         super().__init__(way)
-        self._places = threading.BoundedSemaphore(_CONNECTIONS)
+        self._places = threading.BoundedSemaphore(most)
 
     def handle_request(self, request: httpcore.Request) -> httpcore.Response:
         """What httpx asks of a pool."""
         patience = _patience(request)
-        if not self._places.acquire(timeout=request.extensions["timeout"]["pool"]):
+        if not self._places.acquire(timeout=_timeout(request, "pool")):
             raise httpcore.PoolTimeout
         connection = None
         try:
@@ -171,15 +178,15 @@ class _Body:
 class AsyncPool(_Idle[AsyncConnection]):
     """For one event loop."""
 
-    def __init__(self, way: Way) -> None:
+    def __init__(self, way: Way, most: int) -> None:
         super().__init__(way)
-        self._places = asyncio.Semaphore(_CONNECTIONS)
+        self._places = asyncio.Semaphore(most)
         self._used: set[AsyncConnection] = set()
 
     async def handle_async_request(self, request: httpcore.Request) -> httpcore.Response:
         """What httpx asks of a pool."""
         patience = _patience(request)
-        await self._enter(request.extensions["timeout"]["pool"])
+        await self._enter(_timeout(request, "pool"))
         connection = None
         try:
             connection = self._taken()

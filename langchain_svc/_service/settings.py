@@ -212,6 +212,10 @@ class ServiceSettings(BaseModel):
     )
     """The largest answer that is read, after decompression."""
 
+    max_connections: Annotated[int, bounded_number(1, whole=True, text=True)] = 1024
+    """Calls that have a connection at one time, for all threads together and for each event loop;
+    further ones wait. Objects of the same key, origin and proxy share them."""
+
     default_headers: Mapping[str, str] = Field(default_factory=dict, exclude=True, repr=False)
     """Further headers of every request. Their values are kept out of repr and traces."""
 
@@ -394,10 +398,9 @@ class ServiceSettings(BaseModel):
             # Here and not above: httpx is imported at the first call.
             from .connections import Connections, Route, account  # noqa: PLC0415
 
-            made = Connections(
-                Route(place, reveal_secret(self.proxy), account(reveal_secret(self.api_key)))
-            )
-            found = self._connections.setdefault(place, made)
+            key = account(reveal_secret(self.api_key))
+            route = Route(place, reveal_secret(self.proxy), key, self.max_connections)
+            found = self._connections.setdefault(place, Connections(route))
         return found
 
     def __copy__(self) -> Self:

@@ -80,10 +80,7 @@ class Connection(_Line):
             going = next(steps, None)
             while going is not None:
                 self._send(going, patience)
-                data = self._receive(patience)
-                if not data:
-                    raise ConnectionResetError("it was closed")
-                going = _next(steps, data)
+                going = _next(steps, self._receive(patience))
             self._opened(opening)
         except BaseException:
             sock.close()
@@ -145,6 +142,8 @@ class Connection(_Line):
 
 
 def _next(steps: Any, data: bytes) -> bytes | None:
+    if not data:
+        raise ConnectionResetError("it was closed")
     try:
         going: bytes = steps.send(data)
     except StopIteration:
@@ -165,7 +164,7 @@ def _connected(host: str, port: int, patience: Patience) -> socket.socket:
     lost: OSError = OSError("the host has no address")
     end = time.monotonic() + (_left(patience) or math.inf)
     trying: dict[socket.socket, None] = {}
-    addresses = iter(_addresses(host, port, patience))
+    addresses = _addresses(host, port, patience)
     try:
         while True:
             found = next(addresses, None)
@@ -217,11 +216,9 @@ def _addresses(host: str, port: int, patience: Patience) -> Iterator[tuple[int, 
 
     A resolver knows no timeout, so a thread asks it, and may be left.
     """
-    with suppress(ValueError):
-        address = ip_address(host.partition("%")[0])
-        family = socket.AF_INET6 if address.version == 6 else socket.AF_INET  # noqa: PLR2004
-        yield family, (host, port)
-        return
+    literal = _literal(host, port)
+    if literal is not None:
+        return iter([literal])
     found: Future[list[Any]] = Future()
 
     def look_up() -> None:
@@ -235,7 +232,17 @@ def _addresses(host: str, port: int, patience: Patience) -> Iterator[tuple[int, 
         infos = found.result(_left(patience))
     except UnicodeError as error:
         raise OSError(str(error)) from None
-    yield from _by_turns(infos)
+    return _by_turns(infos)
+
+
+def _literal(host: str, port: int) -> tuple[int, Any] | None:
+    """The address that a host is, unless it is a name."""
+    try:
+        address = ip_address(host.partition("%")[0])
+    except ValueError:
+        return None
+    family = socket.AF_INET6 if address.version == 6 else socket.AF_INET  # noqa: PLR2004
+    return family, (host, port)
 
 
 def _by_turns(infos: list[Any]) -> Iterator[tuple[int, Any]]:
@@ -248,10 +255,13 @@ def _by_turns(infos: list[Any]) -> Iterator[tuple[int, Any]]:
 
 
 async def _connected_on_loop(host: str, port: int) -> socket.socket:
-    """The async version of `_connected`. asyncio's own way to do it loses sockets when cancelled."""
+    """The async version of `_connected`. asyncio's own loses sockets when it is cancelled."""
     loop = asyncio.get_running_loop()
-    infos = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    addresses = iter(_by_turns(infos))
+    literal = _literal(host, port)
+    if literal is not None:
+        addresses = iter([literal])
+    else:
+        addresses = _by_turns(await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM))
     trying: dict[asyncio.Future[None], socket.socket] = {}
     lost: OSError = OSError("the host has no address")
     try:
@@ -312,12 +322,10 @@ class AsyncConnection(_Line, asyncio.Protocol):
             going = next(steps, None)
             while going is not None:
                 self._write(going)
-                while not self._raw:
+                while not (self._raw or self._lost):
                     self._complain()
-                    if self._lost:
-                        raise ConnectionResetError("it was closed")
                     await self._event(patience)
-                data, self._raw = b"".join(self._raw), []
+                data, self._raw = b"".join(self._raw or ()), []
                 going = _next(steps, data)
             self._opened(opening)
             self._raw = None

@@ -1,4 +1,4 @@
-"""TLS of one connection, without I/O, so that it may also run inside another's, as behind a proxy."""
+"""TLS of one connection, without I/O, so that it may run inside another's, as behind a proxy."""
 
 from __future__ import annotations
 

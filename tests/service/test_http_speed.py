@@ -6,6 +6,8 @@ import asyncio
 import inspect
 import json
 import socket
+import subprocess
+import sys
 import threading
 import warnings
 
@@ -13,7 +15,6 @@ import pytest
 from peers import LAST_CHUNK, RawServer, chunked_head, http_chunk, response
 
 from langchain_svc import ChatSvc, SvcNotFoundError
-from langchain_svc._service import pools
 from langchain_svc.sandbox import Fault, Sandbox
 
 URL = {"api_key": "k", "base_url_v1": "https://svc.example/v1"}
@@ -92,17 +93,36 @@ def test_a_request_leaves_in_one_piece():
     assert b"Hello" in arrived[0]
 
 
-async def test_calls_wait_for_one_of_so_many_connections_and_use_it_again(monkeypatch):
-    monkeypatch.setattr(pools, "_CONNECTIONS", 3)
+async def test_calls_wait_for_one_of_so_many_connections_and_use_it_again():
     most = 0
     with Sandbox(faults=[Fault(delay=0.05, times=24)]) as box:
-        async with ChatSvc(**box.v1) as model:
+        async with ChatSvc(**box.v1, max_connections=3) as model:
             asking = asyncio.ensure_future(model.abatch(["What is 1 + 1?"] * 24))
             while not asking.done():
                 await asyncio.sleep(0.005)
                 most = max(most, box.open_connections)
             assert [answer.text for answer in await asking] == ["1 + 1 = 2"] * 24
             assert most == box.open_connections == 3
+
+
+FEW_FILES = """
+import asyncio, resource, sys
+from langchain_svc import ChatSvc
+
+resource.setrlimit(resource.RLIMIT_NOFILE, (96, 96))
+model = ChatSvc(base_url_v1=sys.argv[1], api_key=sys.argv[2], max_retries=0)
+answers = asyncio.run(model.abatch(["What is 1 + 1?"] * 200))
+answers += model.batch(["What is 1 + 1?"] * 100, {"max_concurrency": 64})
+print({answer.text for answer in answers})
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
+def test_a_process_that_may_open_few_files_waits_for_its_own():
+    with Sandbox(plan="enterprise", faults=[Fault(delay=0.05, times=300)]) as box:
+        where = [box.v1["base_url_v1"], box.v1["api_key"]]
+        told = subprocess.run([sys.executable, "-c", FEW_FILES, *where], capture_output=True, text=True, check=False)  # fmt: skip
+    assert told.stdout.strip() == "{'1 + 1 = 2'}", told.stderr
 
 
 def test_langchain_finds_the_signatures_that_were_fixed():
