@@ -75,11 +75,11 @@ _OVERRIDES: dict[str, TypeAdapter[Any]] = {
     "extra_body": TypeAdapter(ExtraBody),
     "extra_headers": TypeAdapter(Annotated[dict[str, str], AfterValidator(check_headers)]),
 }
-# Words that say what an answer is to be. They are read where they are used.
-_ANSWER_WORDS = ("tools", "tool_choice", "parallel_tool_calls", "response_format")
-_KNOWN = frozenset((*_OVERRIDES, *_ANSWER_WORDS))
+# What an answer is to be. These are read where they are used.
+_ANSWER_OPTIONS = ("tools", "tool_choice", "parallel_tool_calls", "response_format")
+_KNOWN = frozenset((*_OVERRIDES, *_ANSWER_OPTIONS))
 # LangChain's own parameters, which have done their work before a call reaches us.
-_LANGCHAIN_WORDS = frozenset({"stream", "strict"})
+_LANGCHAIN_OPTIONS = frozenset({"stream", "strict"})
 
 
 @dataclass(frozen=True)
@@ -109,16 +109,16 @@ def check_options(given: Mapping[str, Any]) -> dict[str, Any]:
             given = resolve_aliases(given, _KNOWN, "a call of ChatSvc")
         except ValueError as error:
             raise SvcRequestError(str(error)) from None
-    return {name: _checked(name, value) for name, value in given.items()}
+    return {name: _check_option(name, value) for name, value in given.items()}
 
 
 def traced_options(given: Mapping[str, Any]) -> dict[str, Any]:
     """What callbacks may be told of the parameters of a call.
 
-    They are told before the words are checked. So no header is among them, and no unknown word,
-    which may be `api_key`.
+    They are told before the parameters are checked. So no header is among them, and no unknown
+    name, which may be `api_key`.
     """
-    known = (_KNOWN | _LANGCHAIN_WORDS | ALIASES.keys()) - {"extra_headers"}
+    known = (_KNOWN | _LANGCHAIN_OPTIONS | ALIASES.keys()) - {"extra_headers"}
     return {name: value for name, value in given.items() if name in known}
 
 
@@ -138,8 +138,8 @@ def read_answer_options(
     return offered, read_response_format(given.get("response_format"))
 
 
-def _checked(name: str, value: Any) -> Any:
-    if name in _LANGCHAIN_WORDS or name in _ANSWER_WORDS:
+def _check_option(name: str, value: Any) -> Any:
+    if name in _LANGCHAIN_OPTIONS or name in _ANSWER_OPTIONS:
         return value
     check = _OVERRIDES.get(name)
     if check is None:

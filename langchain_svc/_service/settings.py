@@ -1,4 +1,4 @@
-"""The constructor words that every class of this package shares, checked once.
+"""The constructor parameters that every class of this package shares, checked once.
 
 How to reach the service, how long to wait, how often to try. A class names the interfaces that it
 speaks to; from them follow the variable its key is read from, the URLs that are checked and the
@@ -212,6 +212,10 @@ class ServiceSettings(BaseModel):
     )
     """The largest answer that is read, after decompression."""
 
+    max_connections: Annotated[int, bounded_number(1, whole=True, text=True)] = 1024
+    """Calls that have a connection at one time, for all threads together and for each event loop;
+    further ones wait. Objects of the same key, origin and proxy share them."""
+
     default_headers: Mapping[str, str] = Field(default_factory=dict, exclude=True, repr=False)
     """Further headers of every request. Their values are kept out of repr and traces."""
 
@@ -340,7 +344,7 @@ class ServiceSettings(BaseModel):
         private: tuple[str, ...] = (),
         headers: Mapping[str, str] | None = None,
     ) -> Exchange[Any]:
-        """One call of an interface: a key goes only to the interface it was given for."""
+        """An exchange with an interface: a key goes only to the interface it was given for."""
         if interface not in self.interfaces:
             raise SvcRequestError(
                 f"{type(self).__name__} has no key for the {interface.name} interface"
@@ -394,10 +398,9 @@ class ServiceSettings(BaseModel):
             # Here and not above: httpx is imported at the first call.
             from .connections import Connections, Route, account  # noqa: PLC0415
 
-            made = Connections(
-                Route(place, reveal_secret(self.proxy), account(reveal_secret(self.api_key)))
-            )
-            found = self._connections.setdefault(place, made)
+            key = account(reveal_secret(self.api_key))
+            route = Route(place, reveal_secret(self.proxy), key, self.max_connections)
+            found = self._connections.setdefault(place, Connections(route))
         return found
 
     def __copy__(self) -> Self:
