@@ -176,7 +176,8 @@ class SvcUsageCallbackHandler(BaseCallbackHandler):
         """One of this package's tools has called the service, or refused to."""
         for run, handler in self._ended(run_id):
             usage = handler._of(run, endpoint=endpoint)  # noqa: SLF001  # our own class
-            _count_end(run, usage, error, sent=error is not SvcRequestError)
+            refused = error is not None and issubclass(error, SvcRequestError)
+            _count_end(run, usage, error, sent=bool(endpoint) and not refused)
             usage.retries += retries
             usage.waited += waited
 

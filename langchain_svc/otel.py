@@ -32,7 +32,7 @@ else:
     LoggerProvider = Context = MeterProvider = TracerProvider = Any  # hints are read at run time
 
 _MOST_RUNS = 10_000  # that are open at one time
-# How a run ends when the caller stops reading, which is not an error.
+# How a run ends when the caller stops reading.
 _LEFT = (GeneratorExit, asyncio.CancelledError, KeyboardInterrupt)
 _AGENT = "langchain_create_agent"  # what LangChain's agents say of themselves
 _GRAPH = "LangGraph"  # the name of a graph that was given none
@@ -342,12 +342,19 @@ class SvcOpenTelemetryCallbackHandler(BaseCallbackHandler):
         if run is None or run.span is None:
             return
         kind = run.error
-        if kind is None and error is not None and not isinstance(error, _LEFT):
+        if kind is None and error is not None and not _is_no_failure(error):
             kind = _type_name(type(error))
         if kind is None:
             run.span.stop()
         else:  # without the error's text, in which a prompt may stand
             run.span.fail(self._types.Error(message=None, type=kind))
+
+
+def _is_no_failure(error: BaseException) -> bool:
+    """Whether a run was left early, or its graph pauses to ask a person."""
+    return isinstance(error, _LEFT) or any(
+        kind.__name__ == "GraphBubbleUp" for kind in type(error).__mro__
+    )
 
 
 def _type_name(error: type[BaseException]) -> str:

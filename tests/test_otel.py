@@ -16,6 +16,8 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda, RunnableParallel
 from langchain_core.tools import ToolException, tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command, interrupt
 from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
 from opentelemetry.sdk.metrics import MeterProvider
@@ -266,6 +268,21 @@ async def test_a_stream_left_early_is_no_error_and_leaves_nothing_behind(otel):
     assert [span.status.status_code for span in otel.spans] == [StatusCode.UNSET] * 2
     assert not any(ERROR_TYPE in span.attributes for span in otel.spans)
     assert otel.handler._runs == {}
+
+
+def test_a_graph_that_pauses_to_ask_a_person_has_not_failed(otel):
+    @tool
+    def order(item: str) -> str:
+        """Orders."""
+        return interrupt("sure?")
+
+    with Sandbox(answers=[ToolCall("order", {"item": "x"}), "Done."]) as s:
+        agent = create_agent(ChatSvc(**s.v1), [order], checkpointer=InMemorySaver())
+        config = otel.config | {"configurable": {"thread_id": "1"}}
+        agent.invoke(QUESTION, config)
+        assert agent.invoke(Command(resume="yes"), config)["messages"][-1].text == "Done."
+    assert [span.name for span in otel.spans].count("execute_tool order") == 2
+    assert not any(ERROR_TYPE in span.attributes for span in otel.spans)
 
 
 # -- parents and children ---------------------------------------------------------------------------

@@ -238,7 +238,7 @@ NEWS = "12,345|120|12.3M + ~7,001|2.35M|~47.11 USD|1,234 (812.5 s)|30 SvcServerE
 
 
 @pytest.mark.parametrize(
-    "name", ["svc-turbo", "svc-turbo-2026-preview", "a-very-" * 6 + "long-name"]
+    "name", ["svc-turbo", "svc-turbo[red]-2026-preview", "a-very-" * 6 + "long-name"]
 )
 def test_a_table_loses_nothing_at_any_width(name):
     table = UsageTable([(name, overnight()), ("svc-pro", ModelUsage(calls=1))])
@@ -252,6 +252,7 @@ def test_a_table_loses_nothing_at_any_width(name):
         assert "\u2026" not in text
         words = " ".join(text.split())
         packed = words.replace(" ", "")
+        assert name in packed
         assert [fact for fact in NEWS.split("|") if fact.replace(" ", "") not in packed] == []
         shown.append(
             any(line.split()[:3] == ["model", "calls", "cached"] for line in text.splitlines())

@@ -178,6 +178,7 @@ def _cells(usage: ModelUsage, columns: Iterable[_Column]) -> str:
 def _table(rows: Sequence[tuple[str, ModelUsage]], columns: Iterable[_Column]) -> Table:
     from rich import box  # noqa: PLC0415  # an extra
     from rich.table import Table  # noqa: PLC0415  # the same
+    from rich.text import Text  # noqa: PLC0415  # the same
 
     table = Table(
         title="Usage", title_justify="left", box=box.SIMPLE_HEAD, padding=0, pad_edge=False
@@ -186,7 +187,8 @@ def _table(rows: Sequence[tuple[str, ModelUsage]], columns: Iterable[_Column]) -
     for each in columns:
         table.add_column(each.head, justify="right", no_wrap=True)
     for name, usage in rows:
-        table.add_row(name, *(each.cell(usage) or each.empty for each in columns))
+        cells = (each.cell(usage) or each.empty for each in columns)
+        table.add_row(*map(Text, (name, *cells)))  # as text, in which brackets are no markup
     return table
 
 
