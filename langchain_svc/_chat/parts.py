@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from langchain_core.messages import InvalidToolCall, ToolCallChunk
 
@@ -19,8 +19,7 @@ from .structured import ResponseFormat
 from .tools import ToolRequest
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """A piece of the message that an answer becomes."""
 
     content: str = ""
@@ -30,6 +29,14 @@ class Part:
     failed: tuple[str, str] | None = None  # the id of a call that must not run, and why
     checked: str | None = None  # the answer to use instead of the content
     all_was_reasoning: bool = False  # the content so far, though it looked like an answer
+
+    @property
+    def is_content(self) -> bool:
+        """Whether it is content and nothing else."""
+        return self[1:] == _NOTHING_ELSE
+
+
+_NOTHING_ELSE = Part()[1:]
 
 
 class Expectation(Protocol):
