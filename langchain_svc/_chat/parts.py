@@ -7,16 +7,24 @@ tries of a turn. The same reading serves whole answers and streams, so both give
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from langchain_core.messages import InvalidToolCall, ToolCallChunk
+from langchain_core.tools import BaseTool
 
 from .._json import ALL_WAS_REASONING, CONTENT, Thoughts
 from .._json import Piece as Thought
-from .structured import ResponseFormat
-from .tools import ToolRequest
+
+if TYPE_CHECKING:
+    from .structured import ResponseFormat
+    from .tools import ToolRequest
+
+ToolLike = Mapping[str, Any] | type | Callable[..., Any] | BaseTool
+"""What a tool may be given as."""
+CHECKED = "svc_checked_answer"
+"""In `additional_kwargs`: the answer that was checked, and is used instead of the content."""
 
 
 class Part(NamedTuple):

@@ -34,9 +34,8 @@ from .._service import Exchange, TextParser
 from .._wire import Completion, is_cut, own_label, read_rate_limit
 from ..errors import SvcOutputError
 from .messages import THINKS_AHEAD, WireMessages
-from .parts import Expectation, Part
+from .parts import CHECKED, Expectation, Part
 from .stop import StopCutter
-from .structured import CHECKED
 from .text_chunk import text_chunk
 from .tokens import TOKENS_A_TURN, count_tokens
 
