@@ -181,14 +181,12 @@ class ServiceSettings(BaseModel):
     It stands first among the bases of a class, so that its constructor is the one that is called.
     """
 
-    model_config = ConfigDict(
-        arbitrary_types_allowed=True, hide_input_in_errors=True, validate_default=True
-    )
+    model_config = ConfigDict(arbitrary_types_allowed=True, hide_input_in_errors=True)
 
     interfaces: ClassVar[tuple[Interface, ...]] = ()
     """Those that the class speaks to. They have one key, which goes to no other."""
 
-    api_key: Secret = Field(default=None, repr=False)
+    api_key: Secret = Field(default=None, repr=False, validate_default=True)
     """The key; read from the environment where it is not given."""
 
     timeout: Seconds | None = 120.0
