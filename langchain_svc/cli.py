@@ -1,4 +1,4 @@
-"""The command `langchain-svc`: the demo, the sandbox, the service's models, one question.
+"""The command `langchain-svc`: its entry, the demo and the sandbox; the rest is in `_cli/`.
 
 Every failure is one line on stderr with a next step, never a traceback. Exit codes: 0 done, 1 it
 failed, 2 the command was not understood or its port is taken, 130 interrupted.
@@ -22,25 +22,25 @@ from pydantic_core import ValidationError
 
 import langchain_svc as svc
 
-from .errors import SvcConnectionError, SvcError, SvcServerError, SvcStreamError
+from ._cli import (
+    MisuseError,
+    add_ask,
+    add_chat,
+    add_doctor,
+    add_explain,
+    add_models,
+    emit,
+    error_line,
+    tell,
+)
+from .errors import SvcError
 
 if TYPE_CHECKING:
-    from .chat_models import ChatSvc, ListedModel
     from .sandbox import Sandbox
 
 _FAILED, _MISUSED, _INTERRUPTED = 1, 2, 130
 _HIGHEST_PORT = 65_535
 _GRACE = 3.0  # seconds for an interrupted demo to clear up
-_LONGEST_WAIT = 5.0  # seconds; who sits at a terminal would rather be told to come back
-
-# The next step, for the errors whose own text names none.
-_HINTS: dict[type[SvcError], str] = {
-    SvcConnectionError: "check SVC_BASE_URL_V1, and that the service (or the sandbox) is running",
-    SvcServerError: "it may pass: try again later",
-    SvcStreamError: "what had arrived is printed; ask again",
-}
-# Where each setting comes from here. The URL is checked last, under no name of its own.
-_WHERE_SET = {"model": "--model", "api_key": "SVC_API_KEY"}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -48,9 +48,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # An answer may hold letters that the output's encoding has no form for.
         sys.stdout.reconfigure(errors="replace")
-    args = _parser().parse_args(argv)
+    parser = _parser()
+    if "_ARGCOMPLETE" in os.environ:  # a shell asks what could come next
+        import argcomplete  # noqa: PLC0415  # an extra, which the shell's script came from
+
+        argcomplete.autocomplete(parser)
+    args = _parsed(parser, argv)
     try:
-        code: int = args.run(args)
+        code: int = args.run(args) or 0
         sys.stdout.flush()
     except KeyboardInterrupt:
         return _fail("interrupted", _INTERRUPTED)
@@ -59,34 +64,25 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _FAILED
     except (SvcError, ValidationError, ImportError) as error:
-        return _fail(_said(error))
+        return _fail(error_line(error))
+    except MisuseError as error:
+        return _fail(str(error), _MISUSED)
     return code
+
+
+def _parsed(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> argparse.Namespace:
+    """The arguments; a question's words may stand on both sides of its options."""
+    args, rest = parser.parse_known_args(argv)
+    words: list[str] = getattr(args, "question", None) or getattr(args, "prompt", None) or []
+    if rest and (not words or any(word.startswith("-") for word in rest)):
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    words += rest
+    return args
 
 
 def _fail(line: str, code: int = _FAILED) -> int:
-    _tell(f"langchain-svc: {line}")
+    tell(f"langchain-svc: {line}")
     return code
-
-
-def _said(error: Exception) -> str:
-    """An error as one line that ends in a next step."""
-    if isinstance(error, ValidationError):
-        found = error.errors(include_url=False, include_input=False)[0]
-        setting = str(found["loc"][0]) if found["loc"] else ""
-        said = found["msg"].removeprefix("Value error, ")
-        return f"{_WHERE_SET.get(setting, 'SVC_BASE_URL_V1')}: {said}"
-    hints = [hint for kind, hint in _HINTS.items() if isinstance(error, kind)]
-    return " ".join("; ".join([str(error), *hints]).split())
-
-
-def _print(text: str, end: str = "\n") -> None:
-    sys.stdout.write(text + end)
-    sys.stdout.flush()
-
-
-def _tell(line: str) -> None:
-    sys.stderr.write(line + "\n")
-    sys.stderr.flush()
 
 
 # -- the commands -------------------------------------------------------------------------------
@@ -129,7 +125,7 @@ def _ended_by_ctrl_c() -> Iterator[None]:
 
 def _leave() -> None:
     if sys.stdout.isatty():
-        _print("\x1b[?25h")  # the cursor, which the live display hides
+        emit("\x1b[?25h")  # the cursor, which the live display hides
     os._exit(_fail("interrupted", _INTERRUPTED))
 
 
@@ -143,14 +139,14 @@ def _sandbox(args: argparse.Namespace) -> int:
     except OSError as error:
         return _fail(_why_deaf(error, args), _MISUSED)
     try:
-        _tell(f"The sandbox of langchain-svc {svc.__version__}: plan {args.plan}, rules, not AI.")
-        _tell("Paste these lines into another terminal. Ctrl-C here stops the sandbox.")
+        tell(f"The sandbox of langchain-svc {svc.__version__}: plan {args.plan}, rules, not AI.")
+        tell("Paste these lines into another terminal. Ctrl-C here stops the sandbox.")
         for name, value in sandbox.env.items():
-            _print(f"export {name}={shlex.quote(value)}")
+            emit(f"export {name}={shlex.quote(value)}")
         serve(sandbox)
     finally:
         sandbox.stop()
-    _tell("Stopped.")
+    tell("Stopped.")
     return 0
 
 
@@ -177,53 +173,6 @@ def _why_deaf(error: OSError, args: argparse.Namespace) -> str:
     return f"cannot listen on {where}: {error.strerror or error}; choose another --host or --port"
 
 
-def _new_model(name: str | None = None) -> ChatSvc:
-    """The model of that name, or the default one, on the service of the environment."""
-    named: dict[str, Any] = {} if name is None else {"model": name}
-    return svc.ChatSvc(max_retry_wait=_LONGEST_WAIT, **named)
-
-
-def _models(args: argparse.Namespace) -> int:
-    del args
-    with _new_model() as model:
-        models = model.list_models()
-    rows = [("MODEL", "CONTEXT", "CAPABILITIES", "PRICING"), *map(_row, models)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        _print("  ".join(cells).rstrip())
-    return 0
-
-
-def _row(model: ListedModel) -> tuple[str, ...]:
-    return (
-        model.id,
-        f"{model.context_window:,}" if model.context_window else "-",
-        ", ".join(model.capabilities) or "-",
-        ", ".join(f"{name} {value}" for name, value in model.pricing.items()) or "-",
-    )
-
-
-def _ask(args: argparse.Namespace) -> int:
-    with _new_model(args.model) as model:
-        if args.no_stream:
-            _print(model.invoke(args.question).text)
-        else:
-            _stream(model, args.question)
-    return 0
-
-
-def _stream(model: ChatSvc, question: str) -> None:
-    begun = False
-    try:
-        for chunk in model.stream(question):
-            _print(chunk.text, end="")
-            begun = True
-    finally:
-        if begun:
-            _print("")  # what follows, an error too, begins on a line of its own
-
-
 # -- the command line ---------------------------------------------------------------------------
 
 
@@ -231,25 +180,54 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="langchain-svc",
         description="A hosted AI platform in LangChain: try it offline, or ask the service.",
-        epilog="models and ask need SVC_API_KEY and SVC_BASE_URL_V1; demo and sandbox do not.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {svc.__version__}")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    parser.set_defaults(run=lambda _: emit(parser.format_help(), end=""))
+    commands = parser.add_subparsers(metavar="COMMAND")
 
     demo = commands.add_parser("demo", help="a tour on the sandbox: no key, no network, no cost")
     demo.set_defaults(run=_demo)
-
-    models = commands.add_parser("models", help="list the models of the service")
-    models.set_defaults(run=_models)
-
-    ask = commands.add_parser("ask", help="ask one question and print the answer as it comes")
-    ask.add_argument("question")
-    ask.add_argument("--model", metavar="ID", help="a model id, as `langchain-svc models` lists it")
-    ask.add_argument("--no-stream", action="store_true", help="print the answer when it is whole")
-    ask.set_defaults(run=_ask)
-
     _add_sandbox(commands.add_parser("sandbox", help="serve a local stand-in for the service"))
+    add_ask(commands.add_parser("ask", help="ask one question and print the answer as it comes"))
+    add_chat(commands.add_parser("chat", help="talk to a model"))
+    add_models(commands.add_parser("models", help="list the models of the service"))
+    add_doctor(commands.add_parser("doctor", help="check what is set up, and say how to fix it"))
+    add_explain(commands.add_parser("explain", help="show the request of a prompt; send nothing"))
+    _add_completion(commands.add_parser("completion", help="print a script that completes words"))
     return parser
+
+
+_EPILOG = """\
+ask, chat and models need SVC_API_KEY and SVC_BASE_URL_V1; the others do not.
+
+  langchain-svc demo
+  langchain-svc ask why is the sky blue
+  git diff | langchain-svc ask review this
+  langchain-svc doctor
+"""
+
+
+def _add_completion(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        'A script for your shell. bash: eval "$(langchain-svc completion bash)" in ~/.bashrc; '
+        "zsh the same in ~/.zshrc; fish: langchain-svc completion fish | source."
+    )
+    parser.add_argument("shell", choices=("bash", "zsh", "fish"))
+    parser.set_defaults(run=_completion)
+
+
+def _completion(args: argparse.Namespace) -> int:
+    try:
+        from argcomplete.shell_integration import shellcode  # noqa: PLC0415  # an extra
+    except ImportError:
+        raise ImportError(
+            "Completion needs argcomplete, which is not installed. "
+            'Run: pip install "langchain-svc[cli]"'
+        ) from None
+    emit(shellcode(["langchain-svc"], shell=args.shell))
+    return 0
 
 
 def _add_sandbox(parser: argparse.ArgumentParser) -> None:

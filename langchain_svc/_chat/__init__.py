@@ -30,7 +30,7 @@ from .options import (
 )
 from .parts import ToolLike, Wanted
 from .profiles import DEFAULT_MODEL, IMAGES_DESCRIBED, documented_profile, listed_profile
-from .tokens import TOKENS_A_TURN, count_tokens, surely_too_long
+from .tokens import TOKENS_A_TURN, count_tokens, encoding, surely_too_long
 from .turn import PROVIDER, ChatTurn
 
 if TYPE_CHECKING:

@@ -51,6 +51,7 @@ class StreamDecoder:
 
     def __init__(self, content_type: str = "", *, strict_end: bool = True) -> None:
         self.seen = Seen()
+        self.format: str | None = None  # once it is recognised
         self._label = _label(content_type)
         self._strict_end = strict_end
         self._decoder: _Decoder | None = None
@@ -122,6 +123,7 @@ class StreamDecoder:
             self.seen.fault = "the answer is a page of HTML"
             return []
         self._head = []
+        self.format = kind
         self._decoder = _DECODERS[kind](self.seen)
         return self._decoder.feed(body)
 

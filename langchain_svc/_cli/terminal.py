@@ -1,0 +1,193 @@
+"""What the commands share: lines on the terminal, words that stay whole, errors as one line."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import unicodedata
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from pydantic_core import ValidationError
+
+import langchain_svc as svc
+
+from ..errors import SvcConnectionError, SvcError, SvcServerError, SvcStreamError
+
+if TYPE_CHECKING:
+    from langchain_core.messages import AIMessageChunk
+
+    from ..chat_models import ChatSvc
+
+_LONGEST_WAIT = 5.0  # seconds; who sits at a terminal would rather be told to come back
+_STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "1;36"}
+
+# The next step, for the errors whose own text names none.
+_HINTS: dict[type[SvcError], str] = {
+    SvcConnectionError: "check SVC_BASE_URL_V1, and that the service (or the sandbox) is running",
+    SvcServerError: "it may pass: try again later",
+    SvcStreamError: "what had arrived is printed; ask again",
+}
+# Where each setting comes from here. The URL is checked last, under no name of its own.
+_WHERE_SET = {
+    "model": "--model",
+    "api_key": "SVC_API_KEY",
+    "temperature": "--temperature",
+    "max_tokens": "--max-tokens",
+}
+
+
+class MisuseError(Exception):
+    """The command was understood, but what it was given cannot be used."""
+
+
+def emit(text: str, end: str = "\n") -> None:
+    """Write to stdout at once."""
+    sys.stdout.write(text + end)
+    sys.stdout.flush()
+
+
+def tell(line: str) -> None:
+    """Write a line to stderr at once."""
+    sys.stderr.write(line + "\n")
+    sys.stderr.flush()
+
+
+def error_line(error: Exception) -> str:
+    """An error as one line that ends in a next step."""
+    if isinstance(error, ValidationError):
+        found = error.errors(include_url=False, include_input=False)[0]
+        setting = str(found["loc"][0]) if found["loc"] else ""
+        said = found["msg"].removeprefix("Value error, ")
+        return f"{_WHERE_SET.get(setting, 'SVC_BASE_URL_V1')}: {said}"
+    hints = [hint for kind, hint in _HINTS.items() if isinstance(error, kind)]
+    return " ".join("; ".join([str(error), *hints]).split())
+
+
+def is_terminal(stream: TextIO) -> bool:
+    """Whether a person looks at the stream."""
+    return stream.isatty()
+
+
+def styled(text: str, style: str, stream: TextIO) -> str:
+    """The text in a style, where the stream is a terminal that wants one."""
+    plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") in {"dumb", "unknown"}
+    if plain or not is_terminal(stream):
+        return text
+    return f"\x1b[{_STYLES[style]}m{text}\x1b[0m"
+
+
+def columns() -> int:
+    """The width of the terminal."""
+    return max(20, shutil.get_terminal_size().columns)
+
+
+def new_model(**settings: Any) -> ChatSvc:
+    """The model of the environment with what is given; None stands for a default."""
+    given = {name: value for name, value in settings.items() if value is not None}
+    return svc.ChatSvc(max_retry_wait=_LONGEST_WAIT, **given)
+
+
+def read_json(name: str, option: str, wanted: type, form: str) -> Any:
+    """The JSON value in a file that an option names.
+
+    Raises:
+        MisuseError: There is no such file, or it holds something else.
+    """
+    try:
+        found = json.loads(Path(name).expanduser().read_text("utf-8"))
+    except OSError as error:
+        raise MisuseError(f"{option}: cannot read {name!r}: {error.strerror}") from None
+    except ValueError as error:
+        raise MisuseError(f"{option}: {name!r} is not JSON: {error}; give {form}") from None
+    if not isinstance(found, wanted):
+        raise MisuseError(f"{option}: {name!r} holds a {type(found).__name__}; give {form}")
+    return found
+
+
+def read_schema(name: str) -> dict[str, Any]:
+    """A JSON schema in a file; its title, which a model reads, is the file's name by default."""
+    schema = read_json(name, "--schema", dict, "a JSON schema (an object)")
+    return {"title": "".join(c if c.isalnum() else "_" for c in Path(name).stem), **schema}
+
+
+class WordWriter:
+    """Writes a growing text to stdout: on a terminal without breaking words at its edge.
+
+    A word is written when it is whole. Escape sequences of a model's answer are left out on a
+    terminal, which would obey them; a file or a pipe gets the exact text.
+    """
+
+    def __init__(self) -> None:
+        self._wrap = is_terminal(sys.stdout)
+        self._width = columns() - 1  # some terminals wrap when the last column is filled
+        self._column = 0
+        self._word = ""
+        self.wrote = False
+
+    def write(self, text: str) -> None:
+        """Write the next part of the text."""
+        self.wrote = self.wrote or bool(text)
+        if self._wrap:
+            text = "".join(self._placed(c) for c in text if c in "\n\t" or not _is_control(c))
+        if text:
+            emit(text, end="")
+
+    def end(self) -> None:
+        """Write what is left, and end the line."""
+        if self.wrote:
+            emit(self._whole_word())
+            self._column = 0
+
+    def _placed(self, letter: str) -> str:
+        """What can be written now that this letter has come."""
+        if not letter.isspace():
+            self._word += letter
+            # Scripts without blanks, and words longer than a line, may break anywhere.
+            loose = _cells(letter) > 1 or _width(self._word) >= self._width
+            return self._whole_word() if loose else ""
+        written = self._whole_word()
+        if letter == "\n":
+            self._column = 0
+            return written + letter
+        room = self._column < self._width
+        self._column += 1
+        return written + (letter if room else "")
+
+    def _whole_word(self) -> str:
+        word, self._word = self._word, ""
+        size = _width(word)
+        if size and self._column and self._column + size > self._width:
+            self._column = size
+            return "\n" + word
+        self._column += size
+        return word
+
+
+def _is_control(letter: str) -> bool:
+    return unicodedata.category(letter) in {"Cc", "Cf"} and letter not in "\u200d\u200c"
+
+
+def _cells(letter: str) -> int:
+    """How many columns a letter takes."""
+    if unicodedata.combining(letter):
+        return 0
+    return 2 if unicodedata.east_asian_width(letter) in "WF" else 1
+
+
+def _width(text: str) -> int:
+    return sum(map(_cells, text))
+
+
+def write_stream(chunks: Iterable[AIMessageChunk], keep: Callable[[AIMessageChunk], None]) -> None:
+    """Write an answer while it comes; an error leaves what had arrived, on lines of its own."""
+    writer = WordWriter()
+    try:
+        for chunk in chunks:
+            keep(chunk)
+            writer.write(chunk.text)
+    finally:
+        writer.end()
