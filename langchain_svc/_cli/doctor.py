@@ -209,14 +209,15 @@ def _medical(*, chat: bool) -> Iterator[_Finding]:
         return
     begun = time.monotonic()
     try:
-        with svc.SvcMedicalToolkit(**_PATIENCE) as toolkit:
-            (tool,) = [one for one in toolkit.get_tools() if isinstance(one, svc.SvcMedicalStatus)]
-            tool.invoke({})
+        with svc.SvcMedicalStatus(**_PATIENCE) as tool:
+            exchange = tool._use({}).exchange  # noqa: SLF001  # our own class
+            list(tool._pieces(exchange))  # noqa: SLF001  # the same
     except (SvcError, ValidationError) as error:
         yield _failed(MEDICAL, error)
     else:
         took = time.monotonic() - begun
         yield _Finding("medical", "ok", f"GET status answered in {took * 1000:.0f} ms")
+        yield from _told(MEDICAL, exchange, time.time() - took / 2)
 
 
 def _unset(interface: Interface) -> _Finding | None:
@@ -294,9 +295,9 @@ def _chatted(model: Any) -> Iterator[_Finding]:
 
 
 def _failed(interface: Interface, error: Exception) -> _Finding:
-    said = error_line(error)
+    said = " ".join(str(error).split())
     if isinstance(error, ValidationError):
-        said = said.partition(": ")[2]
+        said = error_line(error).partition(": ")[2]
         setting = str(error.errors(include_url=False, include_input=False)[0]["loc"][:1])
         name = interface.key_env if "api_key" in setting else interface.url_env
         return _Finding(interface.name, "FAIL", said, f"correct {name}")

@@ -27,14 +27,17 @@ _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", 
 
 # The next step, for the errors whose own text names none.
 _HINTS: dict[type[SvcError], str] = {
-    SvcConnectionError: "check SVC_BASE_URL_V1, and that the service (or the sandbox) is running",
+    SvcConnectionError: "the base URL is that of SVC_BASE_URL_V1",
     SvcServerError: "it may pass: try again later",
     SvcStreamError: "what had arrived is printed; ask again",
 }
-# Where each setting comes from here. The URL is checked last, under no name of its own.
+# Where each setting comes from here. What is wrong with a URL begins with its setting's name.
 _WHERE_SET = {
     "model": "--model",
     "api_key": "SVC_API_KEY",
+    "base_url_v1": "SVC_BASE_URL_V1",
+    "base_url": "SVC_BASE_URL",
+    "medical_base_url": "SVC_MEDICAL_BASE_URL",
     "temperature": "--temperature",
     "max_tokens": "--max-tokens",
 }
@@ -60,9 +63,9 @@ def error_line(error: Exception) -> str:
     """An error as one line that ends in a next step."""
     if isinstance(error, ValidationError):
         found = error.errors(include_url=False, include_input=False)[0]
-        setting = str(found["loc"][0]) if found["loc"] else ""
         said = found["msg"].removeprefix("Value error, ")
-        return f"{_WHERE_SET.get(setting, 'SVC_BASE_URL_V1')}: {said}"
+        setting = str(found["loc"][0]) if found["loc"] else said.partition(": ")[0]
+        return f"{_WHERE_SET.get(setting, setting)}: {said.removeprefix(setting + ': ')}"
     hints = [hint for kind, hint in _HINTS.items() if isinstance(error, kind)]
     return " ".join("; ".join([str(error), *hints]).split())
 

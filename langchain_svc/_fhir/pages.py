@@ -221,6 +221,7 @@ def read_refusal(
     secrets: Sequence[str] = (),
     private: Sequence[str] = (),
     everything: bool = False,
+    **_: object,
 ) -> SvcAPIError:
     """The error that a FHIR server's refusal means.
 

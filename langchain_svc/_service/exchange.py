@@ -233,6 +233,8 @@ def _refusal(
         now=exchange.wall(),
         secrets=exchange.request.secrets,
         private=exchange.request.private,
+        url=exchange.request.url,
+        sent=exchange.request.body,
     )
     yield CLOSE
     again = head.status in TRANSIENT and (exchange.limits.resend or head.status not in _OF_GATEWAYS)

@@ -154,6 +154,16 @@ _HINTS = {
     **dict.fromkeys(
         ("stream_usage", "stream_options"), "leave it out: usage comes with every answer"
     ),
+    **dict.fromkeys(
+        (
+            *("organization", "openai_organization", "use_responses_api", "tiktoken_model_name"),
+            *("api_version", "azure_endpoint", "azure_deployment"),
+        ),
+        "leave it out: the service has nothing of the kind",
+    ),
+    "tools": "give them to bind_tools",
+    "response_format": "give the schema to with_structured_output",
+    "max_retry": "did you mean 'max_retries'?",
     "model_kwargs": "did you mean 'extra_body'?",
     "n": "the service answers once; use batch with the same messages",
 }
@@ -296,7 +306,10 @@ class ServiceSettings(BaseModel):
     def _check_urls(self) -> Self:
         for interface in self.interfaces:
             url = getattr(self, interface.url_word)
-            checked = check_url(url, self.insecure_hosts) if url else None
+            try:
+                checked = check_url(url, self.insecure_hosts) if url else None
+            except ValueError as error:
+                raise ValueError(f"{interface.url_word}: {error}") from None
             self.__dict__[interface.url_word] = checked
         return self
 

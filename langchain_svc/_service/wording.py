@@ -42,7 +42,11 @@ def unreached(exchange: Exchange[Any], lost: Lost) -> errors.SvcError:
         if lost.kind == "connect"
         else f"The connection to {place} was lost before an answer came"
     )
-    return errors.SvcConnectionError(f"{what}: {detail}" if detail else what)
+    text = f"{what}: {detail}" if detail else what
+    if lost.kind == "connect":
+        proxy = detail.startswith("the proxy")
+        text += f"; check the {'proxy' if proxy else 'base URL, and that the server is running'}"
+    return errors.SvcConnectionError(text)
 
 
 def how_lost(exchange: Exchange[Any], lost: Lost) -> str:

@@ -33,7 +33,6 @@ _BY_STATUS: dict[int, type[errors.SvcAPIError]] = {
 _NEXT_STEP = {
     401: "check the API key and that it belongs to this interface",
     403: "the key is valid but not allowed to do this: check its plan",
-    404: "check the base URL (v1's ends in /v1) and the model id, if sent (list_models() has them)",
     413: "send a shorter request",
 }
 _OVERFLOW_CODES = frozenset({"context_length_exceeded", "context_window_exceeded"})
@@ -53,6 +52,8 @@ def read_failure(
     now: float,
     secrets: Iterable[str] = (),
     private: Iterable[str] = (),
+    url: str = "",
+    sent: bytes | None = None,
 ) -> errors.SvcAPIError:
     """The error that an answer with an error status means.
 
@@ -63,6 +64,8 @@ def read_failure(
         now: The present as a Unix timestamp, for dates in headers.
         secrets: Keys, removed from the server's message wherever they stand.
         private: Texts that were sent. Their words are removed from the server's message.
+        url: What was asked.
+        sent: The request's body.
     """
     said, type_, code = read_error_value(_load(body), secrets=secrets, private=private)
     text = f"The service answered {status}"
@@ -72,8 +75,27 @@ def read_failure(
         text += f" (code {code})"
     if status in _NEXT_STEP:
         text += f"; {_NEXT_STEP[status]}"
+    if status == 404:  # noqa: PLR2004
+        text += f"; {_why_not_found(url, sent)}"
     identifier = safe_label(headers.get("x-request-id"), secrets=secrets, private=private)
     return failure(status, headers, text, now=now, type_=type_, code=code, request_id=identifier)
+
+
+def _why_not_found(url: str, sent: bytes | None) -> str:
+    """What to change where nothing was found at a URL."""
+    *parts, path = url.split("/", 3)
+    place = "/".join(parts)  # the rest of a base URL could hold a key
+    if path.count("chat/completions") > 1:
+        return f"base_url_v1 holds the path of an endpoint, and must end in /v1: {place}/v1"
+    if "v1/" not in path and "api/" not in path:
+        return f"base_url_v1 does not end in /v1: write {place}/v1"
+    if path.count("api/") > 1 or ("v1/" in path and "api/" in path):
+        return f"the base URL must end before the /api of the paths: {place}"
+    found = _load(sent or b"")
+    model = found.get("model") if isinstance(found, Mapping) else None
+    if not isinstance(model, str):
+        return f"check the base URL, which is at {place}"
+    return f"the model asked for is {model!r:.80}; list_models() has those that there are"
 
 
 def failure(

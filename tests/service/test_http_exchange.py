@@ -207,5 +207,6 @@ def test_a_failed_connection_names_the_place_but_no_key():
         Script([[Lost("connect", "proxy k-secret said no")]], max_retries=0).run()
     assert (
         str(raised.value)
-        == "The service at https://svc.example could not be reached: proxy [key] said no"
+        == "The service at https://svc.example could not be reached: proxy [key] said no; "
+        "check the base URL, and that the server is running"
     )
