@@ -81,9 +81,9 @@ class AnswerReader:
         if not self.done:
             self._fault = self._fault or fault
 
-    def end(self) -> None:
-        """The other side has closed."""
-        if self._until_closed and not self._fault:
+    def end(self, *, cut: bool = False) -> None:
+        """The other side has closed; or the way to it was cut, perhaps by somebody else."""
+        if self._until_closed and not (cut or self._fault):
             self.done = True
         self._refuse("the server broke off")
 
