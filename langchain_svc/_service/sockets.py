@@ -241,8 +241,6 @@ def _addresses(host: str, port: int, patience: Patience) -> Iterator[tuple[int, 
     def look_up() -> None:
         try:
             found.set_result(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
-        except UnicodeError as error:
-            found.set_exception(OSError(str(error)))
         except Exception as error:  # noqa: BLE001  # it is raised below
             found.set_exception(error)
 
@@ -279,10 +277,7 @@ async def _connected_on_loop(host: str, port: int) -> socket.socket:
     if literal is not None:
         addresses = iter([literal])
     else:
-        try:
-            addresses = _by_turns(await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM))
-        except UnicodeError as error:
-            raise OSError(str(error)) from None
+        addresses = _by_turns(await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM))
     trying: dict[asyncio.Future[None], socket.socket] = {}
     lost: OSError = OSError("the host has no address")
     try:

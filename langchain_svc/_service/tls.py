@@ -47,10 +47,9 @@ class Tls:
         try:
             while part := self._object.read(_MOST):
                 parts.append(part)
+            self.closed = True
         except ssl.SSLWantReadError:
             pass
-        except ssl.SSLZeroReturnError:
-            self.closed = True
         except ssl.SSLError:
             if not parts:  # else what came before it counts; the next call raises
                 raise

@@ -8,11 +8,10 @@ import socket
 import ssl
 import threading
 from contextlib import suppress
-from urllib.parse import urlsplit
 
 import pytest
 import trustme
-from peers import RawServer, response
+from peers import SecureServer, response
 
 import langchain_svc as svc
 from langchain_svc._service import connections
@@ -35,32 +34,7 @@ def trusted(authority, monkeypatch):
     monkeypatch.setattr(connections, "_verifying", lambda: context)
 
 
-class Secure(RawServer):
-    """A server whose certificate is for one name; without a name it speaks no TLS."""
-
-    def __init__(self, handle, authority, name, **how):
-        super().__init__(handle, **how)
-        self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER) if name else None
-        if name:
-            authority.issue_cert(name).configure_cert(self._context)
-
-    @property
-    def port(self):
-        return urlsplit(self.url).port
-
-    def _serve(self, connection):
-        if self._context is None:
-            return super()._serve(connection)
-        with suppress(OSError):
-            connection.settimeout(10)
-            secure = self._context.wrap_socket(connection, server_side=True)
-            self._open.append(secure)
-            super()._serve(secure)
-        self._open.remove(connection)
-        return None
-
-
-class Proxy(Secure):
+class Proxy(SecureServer):
     """Takes CONNECT and absolute requests, and leads every one to the same port."""
 
     def __init__(self, authority, target, *, secure, password=None):
@@ -110,7 +84,7 @@ def good(connection):
 async def test_a_request_goes_through(authority, secure, scheme, way, password):
     user = "ann:s%40cr%C3%A9t@" if password else ""
     with (
-        Secure(good, authority, HOST if secure else None) as server,
+        SecureServer(good, authority, HOST if secure else None) as server,
         Proxy(authority, server.port, secure=scheme == "https", password=password) as proxy,
         svc.ChatSvc(
             api_key="k",
@@ -151,7 +125,7 @@ async def test_a_proxy_that_refuses_is_named_by_its_status_alone(authority, way)
 @pytest.mark.parametrize("way", ["invoke", "ainvoke"])
 async def test_a_certificate_for_another_name_is_refused(authority, way):
     with (
-        Secure(good, authority, "other.example") as server,
+        SecureServer(good, authority, "other.example") as server,
         Proxy(authority, server.port, secure=False) as proxy,
         svc.ChatSvc(
             api_key="k",
