@@ -157,7 +157,7 @@ class Connection(_Line):
 
 def _next(steps: Any, data: bytes) -> bytes | None:
     if not data:
-        raise ConnectionResetError("it was closed")
+        raise ConnectionResetError("the other side closed the connection")
     try:
         going: bytes = steps.send(data)
     except StopIteration:
@@ -493,9 +493,8 @@ class AsyncConnection(_Line, asyncio.Protocol):
         """Close it, whatever it is doing."""
         if self._loop.is_closed():  # it can run nothing any more
             wrapper = self._transport.get_extra_info("socket") if self._transport else None
-            sock = getattr(wrapper, "_sock", None)  # asyncio's wrapper refuses; uvloop has none
-            if sock is not None:
-                sock.close()
+            if wrapper is not None:
+                wrapper._sock.close()  # noqa: SLF001  # asyncio's wrapper refuses
             return
         self._stop_timer()
         if self._transport is not None:

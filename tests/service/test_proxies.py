@@ -11,7 +11,7 @@ from contextlib import suppress
 
 import pytest
 import trustme
-from peers import SecureServer, response
+from peers import RawServer, SecureServer, response
 
 import langchain_svc as svc
 from langchain_svc._service import connections
@@ -137,3 +137,45 @@ async def test_a_certificate_for_another_name_is_refused(authority, way):
     ):
         await asked(model, way)
     assert server.requests in ([], [b""])
+
+
+@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+@pytest.mark.parametrize(
+    ("says", "reason"),
+    [
+        (b"", "closed the connection"),
+        (b"HTTP/1.1 200 Co", "closed the connection"),
+        (b"SSH-2.0-secret\r\n", "the proxy did not let it through"),
+        (b"HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", "the proxy did not let it through"),
+        (b"HTTP/1.1 502 secret\r\nContent-Length: 6\r\n\r\nsecret", "the proxy answered 502"),
+    ],
+)
+async def test_a_proxy_that_does_not_connect(says, reason, way):
+    with (
+        RawServer(lambda connection: connection.sendall(says)) as proxy,
+        svc.ChatSvc(
+            api_key="k",
+            base_url_v1=f"https://{HOST}/v1",
+            max_retries=0,
+            proxy=proxy.url.replace("//", "//ann:secret@"),
+        ) as model,
+        pytest.raises(svc.SvcConnectionError, match=reason) as caught,
+    ):
+        await asked(model, way)
+    assert "secret" not in f"{caught.value!r} {vars(caught.value)}"
+
+
+@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+async def test_a_host_that_is_an_address_of_ipv6(authority, way):
+    with (
+        SecureServer(good, authority, "2001:db8::1") as server,
+        Proxy(authority, server.port, secure=False) as proxy,
+        svc.ChatSvc(
+            api_key="k",
+            base_url_v1="https://[2001:db8::1]:8443/v1",
+            max_retries=0,
+            proxy=f"http://127.0.0.1:{proxy.port}",
+        ) as model,
+    ):
+        assert await asked(model, way) == "through"
+    assert proxy.requests[0].startswith(b"CONNECT [2001:db8::1]:8443 HTTP/1.1\r\n")

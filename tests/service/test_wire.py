@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import datetime
+import datetime as dt
 import gc
 import shutil
 import socket
@@ -25,10 +25,12 @@ from peers import (
     http_chunk,
     read_request,
     response,
+    settled,
 )
 
 import langchain_svc as svc
-from langchain_svc._service import connections
+from langchain_svc._service import connections, pools
+from langchain_svc.sandbox import Sandbox
 
 SOUND = b'{"choices":[{"message":{"content":"sound"},"finish_reason":"stop"}]}'
 FORGED = SOUND.replace(b"sound", b"forged")
@@ -91,20 +93,21 @@ def test_an_answer_that_is_cut_anywhere_is_no_answer(form, end, way):
     whole = response(SOUND, connection=None)
     if form == "chunked":
         whole = chunked_head("application/json") + http_chunk(SOUND) + LAST_CHUNK
-    at = 0
+    cuts = [*range(0, len(whole), 3), len(whole) - 1]
+    due = iter(cuts)
 
     def cut(connection):
-        connection.sendall(whole[:at])
+        connection.sendall(whole[: next(due)])
         if end == "reset":
             close_hard(connection)
 
     with RawServer(cut) as server, chat(server) as model:
         before = len(list(Path("/proc/self/fd").iterdir()))
-        for at in range(len(whole)):
+        for _ in cuts:
             with pytest.raises((svc.SvcConnectionError, svc.SvcResponseError)):
                 asked(model, way)
         gc.collect()
-        assert server.accepted == len(whole)
+        assert server.accepted == len(cuts)
     assert len(list(Path("/proc/self/fd").iterdir())) <= before
 
 
@@ -114,10 +117,12 @@ def test_an_end_of_tls_that_was_not_announced_may_be_anyones(authority, trusted,
     def answer(connection):
         connection.sendall(UNSIZED)
         if announced:
-            connection.settimeout(0.2)
+            connection.settimeout(0.1)
             with suppress(OSError):
                 connection.unwrap()
-            time.sleep(0.5 if way == "invoke" else 0)  # the announcement is the end
+            with socket.socket(fileno=connection.detach()) as bare:
+                bare.settimeout(8)
+                bare.recv(99)  # the announcement is the end, and not that of the connection
 
     trusted(authority)
     with SecureServer(answer, authority, "127.0.0.1") as server, chat(server, "https") as model:
@@ -172,7 +177,7 @@ def test_nonsense_inside_tls_ends_the_answer(authority, trusted, sent, way):
     ],
     ids=["sized", "both", "chunked"],
 )
-async def test_what_follows_an_answer_is_never_the_next_one(  # noqa: PLR0913
+async def test_what_follows_an_answer_is_never_the_next_one(
     authority, trusted, head, late, secure, way
 ):
     body = http_chunk(SOUND) + LAST_CHUNK if head else SOUND
@@ -201,20 +206,51 @@ async def test_what_follows_an_answer_is_never_the_next_one(  # noqa: PLR0913
         await model.aclose()
 
 
+@pytest.mark.parametrize(
+    "start",
+    [
+        b"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 68\r\n\r\n" + SOUND,
+        b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n"
+        + http_chunk(SOUND)
+        + LAST_CHUNK,
+    ],
+    ids=["HTTP/1.0", "a length beside chunks"],
+)
+def test_a_connection_is_not_used_again_after(start):
+    def answer(connection):
+        connection.sendall(start)
+        connection.recv(1)
+
+    with RawServer(answer) as server, chat(server) as model:
+        assert [asked(model, "invoke") for _ in range(2)] == ["sound"] * 2
+        assert server.accepted == 2
+
+
 @WAYS
 @pytest.mark.parametrize("secure", [False, True])
 def test_an_answer_before_the_question_is_heard_or_refused_at_once(authority, trusted, secure, way):
-    def busy(connection):
-        connection.sendall(response(b"{}", status="503 Busy"))
-        connection.recv(65536)
+    busy = response(b"{}", status="503 Busy")
 
     class Hasty(SecureServer):
         def _serve(self, connection):
-            if self.context is not None:
-                with suppress(OSError):
-                    connection = self.context.wrap_socket(connection, server_side=True)
             with connection, suppress(OSError):
-                busy(connection)
+                connection.sendall(self._in_one_packet(connection) if self.context else busy)
+                connection.recv(65536)
+                connection.recv(65536)
+
+        def _in_one_packet(self, connection):
+            came, going = ssl.MemoryBIO(), ssl.MemoryBIO()
+            self.context.maximum_version = ssl.TLSVersion.TLSv1_2
+            tls = self.context.wrap_bio(came, going, server_side=True)
+            while True:
+                try:
+                    tls.do_handshake()
+                except ssl.SSLWantReadError:
+                    connection.sendall(going.read())
+                    came.write(connection.recv(65536))
+                else:
+                    tls.write(busy)
+                    return going.read()
 
     trusted(authority)
     begun = time.monotonic()
@@ -248,7 +284,7 @@ def for_another_host(authority, context):
 
 
 def of_yesterday(authority, context):
-    past = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(days=1)
+    past = dt.datetime.now(dt.timezone.utc) - dt.timedelta(days=1)
     authority.issue_cert("127.0.0.1", not_after=past).configure_cert(context)
 
 
@@ -272,7 +308,7 @@ def without_the_middle(authority, context):
         (of_yesterday, "certificate has expired", "clock"),
     ],
 )
-def test_a_server_that_cannot_prove_who_it_is(authority, trusted, prove, reason, advice, way):  # noqa: PLR0913
+def test_a_server_that_cannot_prove_who_it_is(authority, trusted, prove, reason, advice, way):
     trusted(authority)
     with (
         SecureServer(lambda c: c.sendall(response(SOUND)), authority, "unused.example") as server,
@@ -292,7 +328,7 @@ def test_a_server_that_cannot_prove_who_it_is(authority, trusted, prove, reason,
 
 @WAYS
 @pytest.mark.parametrize("setting", ["SSL_CERT_FILE", "SSL_CERT_DIR"])
-def test_a_chain_to_an_authority_that_the_environment_names(  # noqa: PLR0913
+def test_a_chain_to_an_authority_that_the_environment_names(
     authority, trusted, setting, way, monkeypatch, tmp_path
 ):
     trusted(authority)
@@ -335,3 +371,57 @@ def test_a_system_without_a_family_of_addresses_takes_the_other(monkeypatch, way
         monkeypatch.setattr(socket, "socket", Lacking)
         with svc.ChatSvc(api_key="k", base_url_v1=f"http://localhost:{port}/v1") as model:
             assert asked(model, way) == "sound"
+
+
+async def test_a_socket_is_closed_after_the_event_loop_let_go_of_it(monkeypatch):
+    loop, seen = asyncio.get_running_loop(), []
+    connect = loop.sock_connect
+
+    async def connect_late(sock, address):
+        if address[1] != 9:
+            return await connect(sock, address)
+        try:
+            await asyncio.sleep(60)
+        finally:  # its number may be another's socket once it is closed
+            seen.append((sock, sock.fileno()))
+
+    monkeypatch.setattr(loop, "sock_connect", connect_late)
+    with RawServer(lambda c: c.sendall(response(SOUND))) as server:
+        port = int(server.url.rpartition(":")[2])
+        both = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", p)) for p in (9, port)]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: both)
+        async with svc.ChatSvc(api_key="k", base_url_v1=f"http://localhost:{port}/v1") as model:
+            assert (await model.ainvoke("hi")).text == "sound"
+    [(sock, number)] = seen
+    assert number > 0
+    assert sock.fileno() == -1
+
+
+# -- time ----------------------------------------------------------------------------------------
+
+
+async def test_what_came_while_the_event_loop_was_blocked_is_not_late():
+    def answer(connection):
+        time.sleep(0.2)
+        connection.sendall(response(SOUND))
+
+    with RawServer(answer) as server, chat(server, timeout=0.4) as model:
+        call = asyncio.ensure_future(model.ainvoke("hi"))
+        await asyncio.sleep(0.1)
+        time.sleep(0.6)  # noqa: ASYNC251
+        assert (await call).text == "sound"
+        await model.aclose()
+
+
+async def test_connections_that_are_not_needed_any_more_are_closed(monkeypatch):
+    monkeypatch.setattr(pools, "_IDLE_SECONDS", 0.3)
+    with Sandbox() as box, svc.ChatSvc(**box.v1) as model:
+        model.batch(["hi"] * 4)
+        await model.abatch(["hi"] * 4)
+        assert box.open_connections > 4
+        for _ in range(5):
+            model.invoke("hi")
+            await model.ainvoke("hi")
+            await asyncio.sleep(0.1)
+        assert await asyncio.to_thread(settled, lambda: box.open_connections, 2) == 2
+        await model.aclose()
