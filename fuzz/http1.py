@@ -45,7 +45,7 @@ STARTS = (
 )  # fmt: skip
 
 # Where we accept what h11 refuses: what h11 says, and what was sent. The sections are of RFC 9112.
-_ANNOUNCED = r"HTTP/1\.\d 1\d\d .*?\r\n\r\n"
+_ANNOUNCED = r"HTTP/1\.\d 1\d\d (?s:.*?)\r\n\r\n"
 _STRICTER = (
     # 4: what stands behind the status is ignored.
     (r"illegal status line", r"HTTP/1\.1 \d{3} [^\r\n]*[^\t -~\x80-\xff]"),
@@ -100,7 +100,9 @@ def http1(data: bytes) -> None:
 
 
 def _plain(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    return [(name.lower(), value.strip(b" \t")) for name, value in headers]
+    # h11 writes the one coding that it knows small.
+    plain = [(name.lower(), value.strip(b" \t")) for name, value in headers]
+    return [(n, v.lower() if n == b"transfer-encoding" else v) for n, v in plain]
 
 
 def _ours(parts: list[bytes], *, closed: bool) -> _Said:
