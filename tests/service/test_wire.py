@@ -167,7 +167,7 @@ def test_nonsense_inside_tls_ends_the_answer(authority, trusted, sent, way):
 
 @WAYS
 @pytest.mark.parametrize("secure", [False, True])
-@pytest.mark.parametrize("late", [0.0, 0.1])
+@pytest.mark.parametrize("late", [0.0, 0.04])
 @pytest.mark.parametrize(
     "head",
     [
