@@ -112,7 +112,7 @@ class AnswerReader:
             self.headers.append((name, value))
 
     def on_headers_complete(self) -> None:
-        if self.done:
+        if self.done or self._fault:
             return
         self.status = self._parser.get_status_code()
         if self.status < 200:  # noqa: PLR2004  # it only announces one
