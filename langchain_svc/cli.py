@@ -16,7 +16,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from pydantic_core import ValidationError
 
@@ -135,6 +135,7 @@ def _leave() -> None:
 
 def _sandbox(args: argparse.Namespace) -> int:
     from .sandbox import serve  # noqa: PLC0415  # its libraries are an extra
+    from .sandbox.terminal import Terminal  # noqa: PLC0415
 
     try:
         sandbox = _started(args)
@@ -147,11 +148,15 @@ def _sandbox(args: argparse.Namespace) -> int:
         _tell("Paste these lines into another terminal. Ctrl-C here stops the sandbox.")
         for name, value in sandbox.env.items():
             _print(f"export {name}={shlex.quote(value)}")
-        serve(sandbox)
+        serve(sandbox, None if args.quiet else Terminal(colours=_coloured(sys.stderr)))
     finally:
         sandbox.stop()
     _tell("Stopped.")
     return 0
+
+
+def _coloured(stream: TextIO) -> bool:
+    return stream.isatty() and not os.environ.get("NO_COLOR")
 
 
 def _started(args: argparse.Namespace) -> Sandbox:
@@ -276,6 +281,7 @@ def _add_sandbox(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--api-key", metavar="KEY", help="the key to accept on v1 and general")
     parser.add_argument("--medical-api-key", metavar="KEY", help="the key to accept on medical")
+    parser.add_argument("--quiet", action="store_true", help="print no line for each request")
     parser.set_defaults(run=_sandbox)
 
 

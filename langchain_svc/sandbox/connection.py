@@ -36,6 +36,7 @@ class Connection(asyncio.Protocol):
         self._writable.set()
         self._idle: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
+        self.tap: Callable[[bytes], None] | None = None
 
     # -- what asyncio calls -----------------------------------------------------------------------
 
@@ -168,6 +169,8 @@ class Connection(asyncio.Protocol):
     async def send(self, data: bytes) -> None:
         """Send a piece of the body, once the client has read enough of those before."""
         if data and not self._bodiless and not self._gone.is_set():
+            if self.tap is not None:
+                self.tap(data)
             self._write(h11.Data(data=data))
             await self._writable.wait()
 
@@ -188,6 +191,8 @@ class Connection(asyncio.Protocol):
 
     def write(self, data: bytes) -> None:
         """Send bytes past HTTP."""
+        if self.tap is not None:
+            self.tap(data)
         self._transport.write(data)
 
     def close(self) -> None:

@@ -10,6 +10,8 @@ from typing import Any, Literal
 from langchain_svc.sandbox import answers
 from langchain_svc.sandbox.answers import Answer
 from langchain_svc.sandbox.catalogue import MODELS, Model
+from langchain_svc.sandbox.exchanges import Exchange
+from langchain_svc.sandbox.limits import Meter
 from langchain_svc.sandbox.wire import Body, Problem, Reply
 
 Size = Literal["1024x1024", "1792x1024", "1024x1792"]
@@ -44,7 +46,8 @@ class Ask:
     now: float
     settings: Settings
     stream_format: str
-    charge: Callable[[int], None]
+    meter: Meter
+    exchange: Exchange
     scripted: Callable[[Messages], str | None]
 
     def chat(self, messages: Messages, model_id: str, max_tokens: int | None = None) -> Answer:
@@ -59,8 +62,13 @@ class Ask:
         else:
             answer = answers.answer(messages, model=model_id, max_tokens=max_tokens)
         _fit_window(MODELS[model_id], answer.prompt_tokens)
-        self.charge(answer.total_tokens)
+        self.charge(answer)
         return answer
+
+    def charge(self, answer: Answer) -> None:
+        """Count the tokens of an answer."""
+        self.meter.charge(answer.total_tokens)
+        self.exchange.tokens = (answer.prompt_tokens, answer.completion_tokens)
 
     @property
     def timestamp(self) -> str:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 from langchain_svc.sandbox.app import App
 from langchain_svc.sandbox.endpoint import Settings
+from langchain_svc.sandbox.exchanges import Exchange, Exchanges
 from langchain_svc.sandbox.faults import Fault, FaultBook
 from langchain_svc.sandbox.limits import GENERAL_PLANS, RESET_FORMATS
 from langchain_svc.sandbox.log import Log, Received
@@ -26,6 +28,7 @@ StreamFormat = Literal["sse", "sse-text", "ndjson", "text", "json"]
 ResetFormat = Literal["epoch", "epoch_ms", "delta", "iso", "duration"]
 
 _TICK = 0.005
+_MOST_UNTOLD = 10_000  # exchanges that a terminal has yet to show
 
 
 class V1Arguments(TypedDict):
@@ -123,9 +126,18 @@ class Sandbox:
         )
         self._faults = FaultBook(faults, seed)
         self._log = Log(keep)
+        self._exchanges = Exchanges()
         self._script = Script(answers)
         service = Service(settings)
-        self._app = App(service, self._faults, self._script, self._log, pace=pace, clock=clock)
+        self._app = App(
+            service,
+            self._faults,
+            self._script,
+            self._log,
+            self._exchanges,
+            pace=pace,
+            clock=clock,
+        )
         self._server: Server | None = None
 
     def start(self) -> Self:
@@ -232,6 +244,7 @@ class Sandbox:
     def clear(self) -> None:
         """Forget the requests so far."""
         self._log.clear()
+        self._exchanges.clear()
 
     @property
     def open_connections(self) -> int:
@@ -239,14 +252,23 @@ class Sandbox:
         return 0 if self._server is None else self._server.open_connections
 
 
-def serve(sandbox: Sandbox) -> None:
-    """Serve until interrupted (Ctrl-C) or stopped; starts the sandbox unless it is running."""
+def serve(sandbox: Sandbox, tell: Callable[[Exchange], None] | None = None) -> None:
+    """Serve until interrupted (Ctrl-C) or stopped; starts the sandbox unless it is running.
+
+    `tell` is called with each exchange that is over, in this thread: a terminal that does not
+    read holds up no answer.
+    """
+    over: deque[Exchange] = deque(maxlen=_MOST_UNTOLD)
+    if tell is not None:
+        sandbox._exchanges.listener = over.append  # noqa: SLF001 - it is the sandbox's own
     started_here = not sandbox.running
     if started_here:
         sandbox.start()
     try:
         while sandbox.running:
             time.sleep(0.1)
+            while tell is not None and over:
+                tell(over.popleft())
     except KeyboardInterrupt:
         pass
     finally:

@@ -14,6 +14,7 @@ from hashlib import sha256
 
 from langchain_svc.sandbox import general, medical, v1
 from langchain_svc.sandbox.endpoint import Ask, Endpoint, Messages, Settings
+from langchain_svc.sandbox.exchanges import Exchange
 from langchain_svc.sandbox.limits import GENERAL_PLANS, RESET_FORMATS, V1_PLANS, Meter
 from langchain_svc.sandbox.streams import FORMATS
 from langchain_svc.sandbox.wire import (
@@ -77,10 +78,11 @@ class Service:
         endpoint = self._interface(request.path).routes.get(request.path, {}).get(request.method)
         return endpoint is not None and (endpoint.slow or len(request.body) > _LARGE)
 
-    def answer(self, request: Request, scripted: Scripted) -> Answered:
+    def answer(self, request: Request, scripted: Scripted, exchange: Exchange) -> Answered:
         """Return the answer to a request; a refusal is an answer too.
 
-        `scripted` gives the text that a test has written for a chat, or None.
+        `scripted` gives the text that a test has written for a chat, or None. The tokens are
+        written into the `exchange`.
         """
         interface = self._interface(request.path)
         unknown: list[str] = []
@@ -93,7 +95,7 @@ class Service:
             unknown += body.undocumented() if body else ()
             if self._settings.strict:
                 _refuse_undocumented(unknown)
-            reply = endpoint.run(self._ask(interface, request, serial, scripted), body)
+            reply = endpoint.run(self._ask(interface, request, serial, scripted, exchange), body)
         except Problem as problem:
             reply = _refusal(interface, problem)
         return Answered(self._with_headers(interface, request, reply, serial), tuple(unknown))
@@ -109,7 +111,14 @@ class Service:
             return self._v1
         return self._medical if path.startswith("/api/medical") else self._general
 
-    def _ask(self, interface: Interface, request: Request, serial: int, scripted: Scripted) -> Ask:
+    def _ask(
+        self,
+        interface: Interface,
+        request: Request,
+        serial: int,
+        scripted: Scripted,
+        exchange: Exchange,
+    ) -> Ask:
         default = self._settings.stream_format or interface.stream_format
         stream_format = request.headers.get("x-sandbox-stream", default)
         if stream_format not in FORMATS:
@@ -119,7 +128,8 @@ class Service:
             now=self._settings.clock(),
             settings=self._settings,
             stream_format=stream_format,
-            charge=interface.meter.charge,
+            meter=interface.meter,
+            exchange=exchange,
             scripted=scripted,
         )
 
