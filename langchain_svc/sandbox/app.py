@@ -11,6 +11,7 @@ from functools import partial
 from langchain_svc.sandbox.connection import Connection
 from langchain_svc.sandbox.exchanges import Exchange, Exchanges
 from langchain_svc.sandbox.faults import Fault, FaultBook, fault_from_json
+from langchain_svc.sandbox.inspector import Inspector
 from langchain_svc.sandbox.log import Log
 from langchain_svc.sandbox.response import NO_FAULT, Ending, Response, response
 from langchain_svc.sandbox.scripted import Script
@@ -31,8 +32,9 @@ class App:
         faults: FaultBook,
         script: Script,
         log: Log,
-        exchanges: Exchanges,
         *,
+        exchanges: Exchanges,
+        inspector: Inspector | None,
         pace: float,
         clock: Callable[[], float],
     ) -> None:
@@ -41,11 +43,15 @@ class App:
         self._script = script
         self._log = log
         self._exchanges = exchanges
+        self._inspector = inspector
         self._pace = pace
         self._clock = clock
 
     async def __call__(self, request: Request, connection: Connection) -> None:
         """Answer one HTTP request, whose body is yet to come."""
+        if self._inspector is not None and self._inspector.is_for_it(request):
+            await self._inspect(self._inspector, request, connection)
+            return
         entry = self._log.add(request, at=self._clock())
         exchange = self._exchanges.begin(entry)
         connection.tap = exchange.sent
@@ -61,6 +67,20 @@ class App:
             await self._report(bug, request, exchange, connection)
         finally:
             self._exchanges.end(exchange)
+
+    async def _inspect(
+        self, inspector: Inspector, request: Request, connection: Connection
+    ) -> None:
+        connection.tap = None
+        request = replace(request, body=await connection.body() or b"")
+        show = partial(inspector.answer, request, from_here=connection.from_here)
+        try:
+            reply = await asyncio.get_running_loop().run_in_executor(None, show)
+        except Exception as bug:  # noqa: BLE001 - the page says that it has lost the sandbox
+            _log_bug(bug)
+            connection.close()
+        else:
+            await _deliver(response(reply), connection)
 
     async def _respond(self, request: Request, exchange: Exchange, connection: Connection) -> bool:
         """Answer; return whether the client left before it was over."""
@@ -80,6 +100,7 @@ class App:
             return True
         entry.update(status=answered.reply.status)
         sent = response(answered.reply, fault)
+        exchange.headers = sent.headers
         return await _deliver(sent, connection, pace=pace, heartbeats=fault.heartbeats)
 
     async def _answer(
@@ -119,15 +140,19 @@ class App:
     async def _report(
         self, bug: Exception, request: Request, exchange: Exchange, connection: Connection
     ) -> None:
-        # Frames show code, never values; the exception's own text might hold patient data.
-        frames = "".join(traceback.format_tb(bug.__traceback__))
-        _logger.error("A bug in the sandbox: %s\n%s", type(bug).__name__, frames)
+        _log_bug(bug)
         if exchange.received.status is not None:
             connection.close()  # the answer had begun: it cannot become a 500 any more
             return
         exchange.entry.update(status=500)
         reply = self._service.refuse(request, Problem(500)).reply
         await _deliver(response(reply), connection)
+
+
+def _log_bug(bug: Exception) -> None:
+    # Frames show code, never values; the exception's own text might hold patient data.
+    frames = "".join(traceback.format_tb(bug.__traceback__))
+    _logger.error("A bug in the sandbox: %s\n%s", type(bug).__name__, frames)
 
 
 # -- sending: each of these returns whether the client left before it was over --------------------

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 import h11
 
-from langchain_svc.sandbox.wire import Request
+from langchain_svc.sandbox.wire import Request, is_loopback
 
 _MOST_BYTES = 32 * 1024 * 1024  # of a body that is kept
 _KEEP_ALIVE = 75  # seconds; common for hosted services
@@ -152,6 +152,12 @@ class Connection(asyncio.Protocol):
     async def body(self) -> bytes | None:
         """The body of the request; None when the client left before its end."""
         return await self._body
+
+    @property
+    def from_here(self) -> bool:
+        """Whether the client is on this machine."""
+        peer = self._transport.get_extra_info("peername")
+        return peer is not None and is_loopback(peer[0])
 
     @property
     def too_large(self) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from langchain_svc.sandbox.faults import Fault
@@ -34,8 +34,8 @@ class Exchange:
         note: What the upstream said about its failure.
         pieces: Seconds after the arrival of the request, and the bytes that were sent then.
         size: Bytes sent in all; those beyond the limits are not in `pieces`.
+        headers: Of the answer.
         seconds: How long the exchange took; None until it is over.
-        version: Grows with every change.
     """
 
     number: int
@@ -45,10 +45,10 @@ class Exchange:
     upstream: str = ""
     note: str = ""
     pieces: list[tuple[float, bytes]] = field(default_factory=list)
+    headers: Mapping[str, str] = field(default_factory=dict)
     size: int = 0
     kept: int = 0
     seconds: float | None = None
-    version: int = 0
     _began: float = field(default_factory=time.monotonic)
 
     @property
@@ -64,7 +64,6 @@ class Exchange:
     def sent(self, data: bytes) -> None:
         """Take note of bytes that are being sent."""
         self.size += len(data)
-        self.version += 1
         data = data[: _MOST_SENT - self.kept]
         if data and len(self.pieces) < _MOST_PIECES:
             self.kept += len(data)
@@ -73,7 +72,6 @@ class Exchange:
     def end(self) -> None:
         """Take note that it is over, and keep no more of it than is shown."""
         self.seconds = time.monotonic() - self._began
-        self.version += 1
         received = self.received
         # The log may keep the whole entry: it is the user's.
         self.entry = Entry(replace(received, body=received.body[:_MOST_BODY]))

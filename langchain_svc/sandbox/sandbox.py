@@ -11,12 +11,14 @@ from langchain_svc.sandbox.app import App
 from langchain_svc.sandbox.endpoint import Settings
 from langchain_svc.sandbox.exchanges import Exchange, Exchanges
 from langchain_svc.sandbox.faults import Fault, FaultBook
+from langchain_svc.sandbox.inspector import Inspector
 from langchain_svc.sandbox.limits import GENERAL_PLANS, RESET_FORMATS
 from langchain_svc.sandbox.log import Log, Received
 from langchain_svc.sandbox.scripted import Script, Scripted
-from langchain_svc.sandbox.server import Server, is_loopback
+from langchain_svc.sandbox.server import Server
 from langchain_svc.sandbox.service import Service
 from langchain_svc.sandbox.streams import FORMATS
+from langchain_svc.sandbox.wire import is_loopback
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -73,6 +75,8 @@ class Sandbox:
         clock: Seconds since the epoch; limits and timestamps follow it, delays do not.
         allow_remote: Permit a host that other machines can reach.
         keep: How many of the latest requests to remember; all by default.
+        inspector: Whether the address without a path shows the latest requests in a browser, to
+            whoever uses this machine.
 
     Raises:
         ValueError: An argument is not one of its options, or the host is not loopback.
@@ -98,6 +102,7 @@ class Sandbox:
         clock: Callable[[], float] = time.time,
         allow_remote: bool = False,
         keep: int | None = None,
+        inspector: bool = True,
     ) -> None:
         _require_option("plan", plan, GENERAL_PLANS)
         _require_option("reset_format", reset_format, RESET_FORMATS)
@@ -129,12 +134,14 @@ class Sandbox:
         self._exchanges = Exchanges()
         self._script = Script(answers)
         service = Service(settings)
+        page = Inspector(self._exchanges, self._faults, service.meters, {"plan": plan})
         self._app = App(
             service,
             self._faults,
             self._script,
             self._log,
-            self._exchanges,
+            exchanges=self._exchanges,
+            inspector=page if inspector else None,
             pace=pace,
             clock=clock,
         )

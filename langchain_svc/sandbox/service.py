@@ -106,6 +106,10 @@ class Service:
         reply = _refusal(interface, problem)
         return Answered(self._with_headers(interface, request, reply, next(self._serial)))
 
+    def meters(self) -> dict[str, list[dict[str, object]]]:
+        """The limits of the plan, by interface; none where it has no limit."""
+        return {"v1": self._v1.meter.windows(), "general": self._general.meter.windows()}
+
     def _interface(self, path: str) -> Interface:
         if path == "/v1" or path.startswith("/v1/"):
             return self._v1
