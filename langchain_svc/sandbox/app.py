@@ -5,6 +5,7 @@ import logging
 import math
 import traceback
 from collections.abc import Callable
+from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 
@@ -94,7 +95,10 @@ class App:
         else:
             if fault.hang or fault.raw is not None or fault.reset == "before":
                 return await _misbehave(fault, connection)
-            answered = await self._answer(request, exchange, fault, connection)
+            found = await self._answer(request, exchange, fault, connection)
+            if found is None:
+                return True
+            answered = found
         entry.update(unknown_fields=answered.unknown_fields)
         if await connection.wait(fault.delay):
             return True
@@ -105,16 +109,18 @@ class App:
 
     async def _answer(
         self, request: Request, exchange: Exchange, fault: Fault, connection: Connection
-    ) -> Answered:
+    ) -> Answered | None:
         if fault.status is not None:
             return self._service.refuse(request, Problem(fault.status))
         if connection.too_large:
             return self._service.refuse(request, Problem(413, "The body is larger than 32 MB."))
         scripted = partial(self._script.text, exchange.received)
-        if not self._service.is_slow(request):
-            return self._service.answer(request, scripted, exchange)
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(None, self._service.answer, request, scripted, exchange)
+        answer = partial(self._service.answer, request, scripted, exchange)
+        if self._service.is_slow(request):
+            answered = await asyncio.get_running_loop().run_in_executor(None, answer)
+        else:
+            answered = answer()
+        return answered if isinstance(answered, Answered) else await connection.until_gone(answered)
 
     def _fault(self, request: Request) -> Fault:
         wanted = request.headers.get("x-sandbox-fault")
@@ -181,13 +187,16 @@ async def _deliver(
         return True
     connection.begin(sent.status, sent.headers.items())
     between = 0.0  # the first chunk comes at once
-    for chunk in sent.chunks:
-        if await connection.wait(between):
-            return True
-        await connection.send(chunk)
-        between = pace if sent.paced else 0.0
-    if await connection.wait(0):
-        return True
+    async with aclosing(sent.chunks) as chunks:
+        while True:
+            coming = anext(chunks, None)
+            chunk = await (connection.until_gone(coming) if sent.live else coming)
+            if await connection.wait(between if chunk is not None else 0):
+                return True
+            if chunk is None:
+                break
+            await connection.send(chunk)
+            between = pace if sent.paced else 0.0
     if sent.ending is Ending.COMPLETE:
         connection.end()
         return False

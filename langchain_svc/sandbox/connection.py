@@ -7,6 +7,7 @@ import socket
 import struct
 from collections.abc import Awaitable, Callable, Iterable
 from http import HTTPStatus
+from typing import TypeVar
 from urllib.parse import unquote
 
 import h11
@@ -20,6 +21,7 @@ _REASONS = {status.value: status.phrase for status in HTTPStatus}
 _LINGER_ZERO = struct.pack("ii", 1, 0)
 
 
+Result = TypeVar("Result")
 Serve = Callable[[Request, "Connection"], Awaitable[None]]
 
 
@@ -194,6 +196,20 @@ class Connection(asyncio.Protocol):
             except asyncio.TimeoutError:
                 return False
         return self._gone.is_set()
+
+    async def until_gone(self, work: Awaitable[Result]) -> Result | None:
+        """The result of some work, which is broken off with None when the client leaves."""
+        task = asyncio.ensure_future(work)
+        gone = self._loop.create_task(self._gone.wait())
+        try:
+            await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+            return None if self._gone.is_set() else task.result()
+        finally:
+            gone.cancel()
+            task.cancel()
+            await asyncio.wait({task})
+            if not task.cancelled():
+                task.exception()  # is seen, or is of no interest any more
 
     def write(self, data: bytes) -> None:
         """Send bytes past HTTP."""

@@ -18,6 +18,7 @@ from langchain_svc.sandbox.scripted import Script, Scripted
 from langchain_svc.sandbox.server import Server
 from langchain_svc.sandbox.service import Service
 from langchain_svc.sandbox.streams import FORMATS
+from langchain_svc.sandbox.upstream import Upstream
 from langchain_svc.sandbox.wire import is_loopback
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ class Sandbox:
         keep: How many of the latest requests to remember; all by default.
         inspector: Whether the address without a path shows the latest requests in a browser, to
             whoever uses this machine.
+        upstream: A real model that answers in the place of the rules.
 
     Raises:
         ValueError: An argument is not one of its options, or the host is not loopback.
@@ -103,6 +105,7 @@ class Sandbox:
         allow_remote: bool = False,
         keep: int | None = None,
         inspector: bool = True,
+        upstream: Upstream | None = None,
     ) -> None:
         _require_option("plan", plan, GENERAL_PLANS)
         _require_option("reset_format", reset_format, RESET_FORMATS)
@@ -133,8 +136,9 @@ class Sandbox:
         self._log = Log(keep)
         self._exchanges = Exchanges()
         self._script = Script(answers)
-        service = Service(settings)
-        page = Inspector(self._exchanges, self._faults, service.meters, {"plan": plan})
+        service = Service(settings, upstream.routes() if upstream else {})
+        about = {"plan": plan, "upstream": upstream.model if upstream else ""}
+        page = Inspector(self._exchanges, self._faults, service.meters, about)
         self._app = App(
             service,
             self._faults,

@@ -7,7 +7,7 @@ In order: the path (404), the method (405), the key (401, 403), the plan's limit
 import hmac
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from email.utils import formatdate
 from hashlib import sha256
@@ -31,6 +31,7 @@ from langchain_svc.sandbox.wire import (
 _LARGE = 64_000  # bytes of a body that takes the rules longer than a blink
 _FORBIDDEN = b"forbidden"  # a key that begins so is valid, but authorized for nothing
 
+Routes = Mapping[str, dict[str, Endpoint]]
 Scripted = Callable[[Messages], str | None]
 
 
@@ -56,9 +57,9 @@ class Answered:
 
 
 class Service:
-    """Answers requests; safe to call from any thread."""
+    """Answers requests; safe to call from any thread. `routes` take the place of the rules'."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, routes: Routes) -> None:
         self._settings = settings
         self._serial = itertools.count(1)
         key, clock = settings.api_key, settings.clock
@@ -66,11 +67,15 @@ class Service:
             Meter(limits, clock)
             for limits in (V1_PLANS[settings.plan], GENERAL_PLANS[settings.plan], ())
         )
-        self._v1 = Interface(v1.ROUTES, v1_error, "sse", key, on_v1, shows_limits=True)
-        self._general = Interface(general.ROUTES, general_error, "text", key, on_general)
+        self._v1 = Interface(
+            {**v1.ROUTES, **routes}, v1_error, "sse", key, on_v1, shows_limits=True
+        )
+        self._general = Interface(
+            {**general.ROUTES, **routes}, general_error, "text", key, on_general
+        )
         key = settings.medical_api_key
         self._medical = Interface(
-            medical.ROUTES, medical_error, "json", key, on_medical, bearer=False
+            {**medical.ROUTES, **routes}, medical_error, "json", key, on_medical, bearer=False
         )
 
     def is_slow(self, request: Request) -> bool:
@@ -78,8 +83,10 @@ class Service:
         endpoint = self._interface(request.path).routes.get(request.path, {}).get(request.method)
         return endpoint is not None and (endpoint.slow or len(request.body) > _LARGE)
 
-    def answer(self, request: Request, scripted: Scripted, exchange: Exchange) -> Answered:
-        """Return the answer to a request; a refusal is an answer too.
+    def answer(
+        self, request: Request, scripted: Scripted, exchange: Exchange
+    ) -> Answered | Awaitable[Answered]:
+        """Return the answer to a request, or wait for it; a refusal is an answer too.
 
         `scripted` gives the text that a test has written for a chat, or None. The tokens are
         written into the `exchange`.
@@ -98,7 +105,23 @@ class Service:
             reply = endpoint.run(self._ask(interface, request, serial, scripted, exchange), body)
         except Problem as problem:
             reply = _refusal(interface, problem)
-        return Answered(self._with_headers(interface, request, reply, serial), tuple(unknown))
+        if isinstance(reply, Reply):
+            return Answered(self._with_headers(interface, request, reply, serial), tuple(unknown))
+        return self._later(interface, request, reply, serial, tuple(unknown))
+
+    async def _later(
+        self,
+        interface: Interface,
+        request: Request,
+        coming: Awaitable[Reply],
+        serial: int,
+        unknown: tuple[str, ...],
+    ) -> Answered:
+        try:
+            reply = await coming
+        except Problem as problem:
+            reply = _refusal(interface, problem)
+        return Answered(self._with_headers(interface, request, reply, serial), unknown)
 
     def refuse(self, request: Request, problem: Problem) -> Answered:
         """Return this refusal in the interface's error body, nothing checked or counted."""
