@@ -13,7 +13,7 @@ from contextlib import aclosing, closing, suppress
 from functools import partial
 from importlib import import_module
 from inspect import signature
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, overload
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 
@@ -28,7 +28,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable
 from langchain_core.utils.function_calling import convert_to_openai_tool
-from pydantic import Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 from typing_extensions import Self
 
 from ._chat import (
@@ -40,7 +40,6 @@ from ._chat import (
     CallOptions,
     ChatTurn,
     ExtraBody,
-    Gallery,
     MaxTokens,
     ModelId,
     Stop,
@@ -50,23 +49,19 @@ from ._chat import (
     ToolLike,
     Wanted,
     WireMessages,
-    adescribe_images,
     adispatch_event,
     answers_at_once,
     check_options,
     conversation_mark,
-    describe_images,
     dispatch_event,
     documented_profile,
     expectation,
     has_calls,
     listed_profile,
     read_answer_options,
-    structured_output,
     surely_too_long,
     texts_read,
     to_wire,
-    tool_parameters,
     traced_options,
 )
 from ._privacy import MODEL_RUNS, WRAPS, Run, make_private, private_runs, set_uncached
@@ -79,14 +74,18 @@ from ._service import (
     WholeParser,
     parse_off_loop,
     reveal_secret,
+    suggest_name,
     url_of,
 )
 from ._toolcalls import FORMATS, ToolFormat, no_tools_block
 from ._version import __version__
 from ._wire import v1
-from .config import GENERAL, V1
-from .errors import SvcContextOverflowError
+from .config import GENERAL, V1, require_key, require_url
+from .errors import SvcContextOverflowError, SvcRequestError
 from .images import ImageStore
+
+_Method = Literal["json_schema", "function_calling", "json_mode"]
+_Object = TypeVar("_Object", bound=BaseModel)
 
 
 class ListedModel(v1.ModelRecord):
@@ -220,6 +219,54 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
             super()._check_profile_keys()  # type: ignore[operator]  # Pydantic unwraps it
         return self
 
+    @classmethod
+    def from_env(cls, **settings: Any) -> Self:
+        """A model by the environment, where the key and the address must be set.
+
+        An application that makes its model so fails when it starts, and not at its first request.
+
+        Args:
+            **settings: Those of the constructor.
+
+        Raises:
+            SvcRequestError: A variable is not set. (Without `from_env` the first call says so.)
+        """
+        try:
+            model = cls(**settings)
+        finally:
+            settings.clear()  # a traceback may show variables, and these hold the key
+        require_key(V1, None if model.api_key is None else "set")
+        require_url(V1, model.base_url_v1)
+        if model.image_inputs == "describe":
+            require_url(GENERAL, model.base_url)
+        return model
+
+    def check(self) -> ListedModel:
+        """Ask the service for its models (GET /models), the cheapest call there is.
+
+        A wrong key, address or model id shows now, and not amid the work.
+
+        Returns:
+            What the service lists about this model.
+
+        Raises:
+            SvcError: As for any call; `SvcRequestError` where the model is not listed.
+        """
+        return self._find_listed(self.list_models())
+
+    async def acheck(self) -> ListedModel:
+        """The async version of `check`."""
+        return self._find_listed(await self.alist_models())
+
+    def _find_listed(self, models: list[ListedModel]) -> ListedModel:
+        for known in models:
+            if known.id == self.model:
+                return known
+        raise SvcRequestError(
+            f"The service lists no model {self.model!r}; "
+            + suggest_name(self.model, [known.id for known in models])
+        )
+
     # -- what LangChain asks about a model ------------------------------------------------------
 
     @property
@@ -296,9 +343,12 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
 
         Nothing is asked for it: an image counts with its description once it has one.
         """
-        described = self.image_inputs == "describe"
+        if self.image_inputs == "describe":
+            from ._chat import Gallery  # noqa: PLC0415  # most models see no picture
+
+            messages = Gallery(messages, self.images).in_words()
         turns = to_wire(
-            Gallery(messages, self.images).in_words() if described else messages,
+            messages,
             system_role=self.system_role,
             omit_images=self.image_inputs == "omit",
         )
@@ -338,17 +388,41 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
             SvcRequestError: A tool or the choice cannot be read.
             SvcOutputError: From a call, when a required call did not come.
         """
+        from ._chat import tool_parameters  # noqa: PLC0415  # most models have no tools
+
         bound = tool_parameters(
             tools, tool_choice=tool_choice, parallel_tool_calls=parallel_tool_calls
         )
         return self.bind(**bound, **kwargs)
+
+    @overload
+    def with_structured_output(
+        self,
+        schema: type[_Object],
+        *,
+        include_raw: Literal[False] = False,
+        method: _Method = "json_schema",
+        strict: bool | None = None,
+        **kwargs: Any,
+    ) -> Runnable[LanguageModelInput, _Object]: ...
+
+    @overload
+    def with_structured_output(
+        self,
+        schema: type | dict[str, Any] | None = None,
+        *,
+        include_raw: bool = False,
+        method: _Method = "json_schema",
+        strict: bool | None = None,
+        **kwargs: Any,
+    ) -> Runnable[LanguageModelInput, dict[str, Any]]: ...
 
     def with_structured_output(
         self,
         schema: dict[str, Any] | type | None = None,
         *,
         include_raw: bool = False,
-        method: Literal["json_schema", "function_calling", "json_mode"] = "json_schema",
+        method: _Method = "json_schema",
         strict: bool | None = None,
         **kwargs: Any,
     ) -> Runnable[LanguageModelInput, Any]:
@@ -372,6 +446,8 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
             SvcRequestError: The schema or the method cannot be read.
             SvcOutputError: From a call, when no answer fits the schema.
         """
+        from ._chat import structured_output  # noqa: PLC0415  # the same
+
         chain = structured_output(
             self, schema, kwargs, include_raw=include_raw, method=method, strict=strict
         )
@@ -476,11 +552,15 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
     def _in_words(self, messages: list[BaseMessage], limits: Limits) -> list[BaseMessage]:
         if self.image_inputs != "describe":
             return messages
+        from ._chat import describe_images  # noqa: PLC0415  # most models see no picture
+
         return describe_images(self, messages, self.images, limits)
 
     async def _ain_words(self, messages: list[BaseMessage], limits: Limits) -> list[BaseMessage]:
         if self.image_inputs != "describe":
             return messages
+        from ._chat import adescribe_images  # noqa: PLC0415  # the same
+
         return await adescribe_images(self, messages, self.images, limits)
 
     def _turn(

@@ -1,4 +1,4 @@
-"""The constructor words that every class of this package shares, checked once.
+"""The constructor parameters that every class of this package shares, checked once.
 
 How to reach the service, how long to wait, how often to try. A class names the interfaces that it
 speaks to; from them follow the variable its key is read from, the URLs that are checked and the
@@ -17,6 +17,7 @@ from collections.abc import (
     Collection,
     Generator,
     Iterable,
+    Iterator,
     Mapping,
     Sequence,
 )
@@ -50,6 +51,7 @@ from ..config import (
     require_url,
 )
 from ..errors import SvcRequestError
+from .field_docs import DocWithArgs, PlainSignature
 from .retry_budget import Budget
 from .steps import Exchange, Limits, Request, origin
 
@@ -181,14 +183,12 @@ class ServiceSettings(BaseModel):
     It stands first among the bases of a class, so that its constructor is the one that is called.
     """
 
-    model_config = ConfigDict(
-        arbitrary_types_allowed=True, hide_input_in_errors=True, validate_default=True
-    )
+    model_config = ConfigDict(arbitrary_types_allowed=True, hide_input_in_errors=True)
 
     interfaces: ClassVar[tuple[Interface, ...]] = ()
     """Those that the class speaks to. They have one key, which goes to no other."""
 
-    api_key: Secret = Field(default=None, repr=False)
+    api_key: Secret = Field(default=None, repr=False, validate_default=True)
     """The key; read from the environment where it is not given."""
 
     timeout: Seconds | None = 120.0
@@ -211,6 +211,10 @@ class ServiceSettings(BaseModel):
         64 * 1024 * 1024
     )
     """The largest answer that is read, after decompression."""
+
+    max_connections: Annotated[int, bounded_number(1, whole=True, text=True)] = 1024
+    """Calls that have a connection at one time, for all threads together and for each event loop;
+    further ones wait. Objects of the same key, origin and proxy share them."""
 
     default_headers: Mapping[str, str] = Field(default_factory=dict, exclude=True, repr=False)
     """Further headers of every request. Their values are kept out of repr and traces."""
@@ -235,6 +239,23 @@ class ServiceSettings(BaseModel):
     # By origin, since an interface may be spoken to over TLS or through a proxy and another not.
     _connections: dict[str, Connections] = PrivateAttr(default_factory=dict)
     _budget: Budget = PrivateAttr(default_factory=Budget)
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        super().__pydantic_init_subclass__(**kwargs)
+        if cls.__doc__:
+            cls.__doc__ = DocWithArgs(cls.__doc__)  # type: ignore[assignment]  # it gives a text
+        cls.__signature__ = PlainSignature(vars(cls)["__signature__"])  # type: ignore[assignment]  # and it a signature
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+        """What was set, the model first; LangChain's profile and metadata would hide it."""
+        fields = type(self).model_fields
+        first = ["model", *(interface.url_word for interface in self.interfaces)]
+        names = {*first, *self.model_fields_set} & fields.keys() - {"profile", "metadata"}
+        for name in sorted(names, key=[*first, *fields].index):
+            value = getattr(self, name)
+            if fields[name].repr and value is not None:
+                yield name, value
 
     @model_validator(mode="before")
     @classmethod
@@ -340,7 +361,7 @@ class ServiceSettings(BaseModel):
         private: tuple[str, ...] = (),
         headers: Mapping[str, str] | None = None,
     ) -> Exchange[Any]:
-        """One call of an interface: a key goes only to the interface it was given for."""
+        """An exchange with an interface: a key goes only to the interface it was given for."""
         if interface not in self.interfaces:
             raise SvcRequestError(
                 f"{type(self).__name__} has no key for the {interface.name} interface"
@@ -394,10 +415,9 @@ class ServiceSettings(BaseModel):
             # Here and not above: httpx is imported at the first call.
             from .connections import Connections, Route, account  # noqa: PLC0415
 
-            made = Connections(
-                Route(place, reveal_secret(self.proxy), account(reveal_secret(self.api_key)))
-            )
-            found = self._connections.setdefault(place, made)
+            key = account(reveal_secret(self.api_key))
+            route = Route(place, reveal_secret(self.proxy), key, self.max_connections)
+            found = self._connections.setdefault(place, Connections(route))
         return found
 
     def __copy__(self) -> Self:

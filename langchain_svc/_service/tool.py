@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, BaseToolkit, ToolException
@@ -43,13 +44,43 @@ class ToolUse:
     process: Callable[[Any], Told] = field(repr=False)
 
 
+class _Report:
+    """What became of one use of a tool, for handlers that have `svc_tool_called`.
+
+    LangChain tells handlers neither of retries nor of errors that the model is told as text.
+    """
+
+    use: ToolUse | None = None
+
+    @contextmanager
+    def sent(self, run: Any) -> Iterator[None]:
+        """Tells the handlers of the run."""
+        error: type[BaseException] | None = None
+        try:
+            yield
+        except BaseException as raised:
+            error = type(raised)
+            raise
+        finally:
+            for handler in run.handlers if run is not None else ():
+                tell = getattr(handler, "svc_tool_called", None)
+                if tell is not None:
+                    self._tell(tell, run.run_id, error)
+
+    def _tell(self, tell: Any, run_id: Any, error: type[BaseException] | None) -> None:
+        done = None if self.use is None else self.use.exchange
+        endpoint = "" if done is None else urlsplit(done.request.url).path
+        retries, waited = (0, 0.0) if done is None else (done.retries, done.waited)
+        tell(run_id, endpoint=endpoint, retries=retries, waited=waited, error=error)
+
+
 _run = private_run(BaseTool.run, Run.now)
 _arun = private_run(BaseTool.arun, Run.later)
 
 
 @private_runs(wraps_=WRAPS, **RUNS)
 class ServiceTool(ServiceSettings, BaseTool):
-    """A tool on the service, with the constructor words that every class of this package has.
+    """A tool on the service, with the constructor parameters that every class of this package has.
 
     Failures are told to the model (`handle_tool_error`, `handle_validation_error`) unless these
     are set to False, which raises `ToolException` or pydantic's error instead.
@@ -76,7 +107,7 @@ class ServiceTool(ServiceSettings, BaseTool):
         return self.args_schema
 
     @abstractmethod
-    def _job(self, *args: Any, **kwargs: Any) -> ToolUse:
+    def _use(self, *args: Any, **kwargs: Any) -> ToolUse:
         """The call that a run's config and the checked arguments ask for."""
 
     def run(self, tool_input: Any, *args: Any, **kwargs: Any) -> Any:
@@ -89,28 +120,40 @@ class ServiceTool(ServiceSettings, BaseTool):
         self._refuse_settings(kwargs)
         return await _arun(self, _bounded(tool_input), *args, **kwargs)
 
-    def _refuse_settings(self, words: dict[str, Any]) -> None:
-        """LangChain tells callbacks all words of a call, and these may be a key or a header."""
-        taken = sorted(words.keys() & ServiceSettings.model_fields.keys())
+    def _refuse_settings(self, given: dict[str, Any]) -> None:
+        """LangChain tells callbacks all that a call is given, and that may be a key or a header."""
+        taken = sorted(given.keys() & ServiceSettings.model_fields.keys())
         if taken:
-            words.clear()  # they would stand in the frames of the error
+            given.clear()  # they would stand in the frames of the error
             raise SvcRequestError(
                 f"A call of {self.name} takes no {taken[0]!r}: it is set where the tool is made"
             )
 
     # LangChain looks at the annotation, which must be this; adapters to others leave config out.
-    def _run(self, *texts: str, config: RunnableConfig = None, **given: Any) -> Told:  # type: ignore[assignment]
-        with self._told():
-            job = self._job(config or {}, **self._named(texts, given))
-            (answer,) = self._pieces(job.exchange)
-            return self._within_bound(job.process(answer))
+    def _run(
+        self,
+        *texts: str,
+        config: RunnableConfig = None,  # type: ignore[assignment]
+        run_manager: Any = None,
+        **given: Any,
+    ) -> Told:
+        with self._told(run_manager) as report:
+            use = report.use = self._use(config or {}, **self._named(texts, given))
+            (answer,) = self._pieces(use.exchange)
+            return self._within_bound(use.process(answer))
 
-    async def _arun(self, *texts: str, config: RunnableConfig = None, **given: Any) -> Told:  # type: ignore[assignment]
-        with self._told():
-            job = self._job(config or {}, **self._named(texts, given))
-            (answer,) = [answer async for answer in self._apieces(job.exchange)]
+    async def _arun(
+        self,
+        *texts: str,
+        config: RunnableConfig = None,  # type: ignore[assignment]
+        run_manager: Any = None,
+        **given: Any,
+    ) -> Told:
+        with self._told(run_manager) as report:
+            use = report.use = self._use(config or {}, **self._named(texts, given))
+            (answer,) = [answer async for answer in self._apieces(use.exchange)]
             told = await parse_off_loop(
-                job.exchange.received, job.exchange.until, job.process, answer
+                use.exchange.received, use.exchange.until, use.process, answer
             )
             return self._within_bound(told)
 
@@ -132,13 +175,16 @@ class ServiceTool(ServiceSettings, BaseTool):
         return dict(schema.model_validate({first: texts[0]}))
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _told(self, run: Any) -> Iterator[_Report]:
         """Makes of an error of this package a text that a model can act on.
 
-        The error leaves its frames behind, since they have the patient's record.
+        The error leaves its frames behind, since they have the patient's record. Handlers that
+        count are told how the call went.
         """
+        report = _Report()
         try:
-            yield
+            with report.sent(run):
+                yield report
         except SvcRequestError as error:
             raise ToolException(f"Nothing was sent: {error}") from error.with_traceback(None)
         except SvcError as error:
