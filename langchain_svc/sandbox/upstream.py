@@ -7,6 +7,7 @@ that hold neither its key nor its address; what it said itself shows in terminal
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -123,7 +124,8 @@ class Upstream:
 
     async def _vision(self, ask: Ask, body: general.VisionBody) -> Reply:
         if body.task != "describe" or body.image.lower().startswith(("http://", "https://")):
-            return general.vision(ask, body)  # addresses are not fetched, here or there
+            # Addresses are not fetched, here or there.
+            return await asyncio.to_thread(general.vision, ask, body)
         image_bytes(body.image, "image")
         payload = body.image if body.image[:5].lower() == "data:" else _data_uri(body.image)
         content = [
