@@ -1,8 +1,10 @@
+import io
 import os
 import signal
 import socket
 import subprocess
 import sys
+from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -19,12 +21,14 @@ COMMAND = [sys.executable, "-c", "import sys; from langchain_svc.cli import main
 def service(sandbox, monkeypatch):
     for name, value in sandbox.env.items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys, "stdin", io.StringIO())  # pytest's refuses to be read
     return sandbox
 
 
 def started(*words, **options):
     return subprocess.Popen(
         [*COMMAND, *words],
+        stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -89,7 +93,7 @@ def test_a_broken_stream_leaves_its_text_and_one_line(service, capsys):
 def test_models_lists_each_in_a_line(service, capsys):
     assert cli.main(["models"]) == 0
     head, *rows = capsys.readouterr().out.splitlines()
-    assert head.split() == ["MODEL", "CONTEXT", "CAPABILITIES", "PRICING"]
+    assert head.split() == ["MODEL", "CONTEXT", "PRICE", "IN/OUT", "CAPABILITIES"]
     assert [row.split()[0] for row in rows] == ["svc-turbo", "svc-pro", "svc-vision", "svc-code"]
     assert "200,000" in rows[1]
     assert len({row.index("chat") for row in rows}) == 1, "the columns stand under each other"
@@ -146,7 +150,9 @@ def test_a_wrong_model_is_named(service, capsys):
 
 def test_an_unknown_model_says_where_to_look(service, capsys):
     assert cli.main(["ask", "Hello", "--model", "svc-imaginary"]) == 1
-    assert "list_models()" in only_line(capsys.readouterr())
+    line = only_line(capsys.readouterr())
+    assert "svc-imaginary" in line
+    assert "list_models()" in line
 
 
 def test_a_wrong_key_is_not_shown(service, monkeypatch, capsys):
@@ -163,11 +169,13 @@ def test_an_unreachable_service_says_what_to_check(monkeypatch, capsys):
         port = free.getsockname()[1]
     monkeypatch.setenv("SVC_API_KEY", "key")
     monkeypatch.setenv("SVC_BASE_URL_V1", f"http://127.0.0.1:{port}/v1")
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
     monkeypatch.setattr("langchain_svc._service.exchange._FIRST_BACKOFF", 0.01)
     assert cli.main(["ask", "Hello"]) == 1
     line = only_line(capsys.readouterr())
     assert "could not be reached" in line
-    assert "check SVC_BASE_URL_V1" in line
+    assert "check the base URL" in line
+    assert "SVC_BASE_URL_V1" in line
 
 
 def test_a_long_wait_is_told_and_not_waited_for(service, capsys):
@@ -178,10 +186,48 @@ def test_a_long_wait_is_told_and_not_waited_for(service, capsys):
 
 
 def test_no_command_shows_how_to_use_it(capsys):
-    with pytest.raises(SystemExit) as stopped:
-        cli.main([])
-    assert stopped.value.code == 2
-    assert "usage: langchain-svc" in capsys.readouterr().err
+    assert cli.main([]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("usage: langchain-svc")
+    assert "\n  langchain-svc ask why is the sky blue\n" in out
+
+
+def test_the_package_is_the_command_too():
+    done = subprocess.run(
+        [sys.executable, "-m", "langchain_svc", "--version"],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+    )
+    assert done.stdout == f"langchain-svc {langchain_svc.__version__}\n"
+
+
+def test_bash_completes_commands_options_and_choices():
+    pytest.importorskip("argcomplete")
+    script = subprocess.run(
+        [*COMMAND, "completion", "bash"], capture_output=True, text=True, timeout=30, check=True
+    ).stdout
+    folder = Path(sys.executable).parent
+    asked = (
+        "complete_for() { COMP_WORDS=($1); COMP_LINE=$1; COMP_POINT=${#1}; COMP_TYPE=9; "
+        "COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); COMPREPLY=(); "
+        '_python_argcomplete langchain-svc; echo "${COMPREPLY[@]}"; }\n'
+        "for line in 'langchain-svc do' 'langchain-svc ask --sch' 'langchain-svc sandbox --plan en'\n"
+        'do complete_for "$line"; done\n'
+    )
+    done = subprocess.run(
+        ["bash", "-c", f"PATH={folder}:$PATH\n{script}\n{asked}"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert [line.split() for line in done.stdout.splitlines()] == [
+        ["doctor"],
+        ["--schema"],
+        ["enterprise"],
+    ]
 
 
 @pytest.mark.parametrize(

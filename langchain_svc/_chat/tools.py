@@ -27,10 +27,8 @@ class ToolList(list[dict[str, Any]]):
     """Tools in the form that LangChain traces, which remembers what was rendered from it."""
 
     def __init__(self, tools: Sequence[ToolLike] = ()) -> None:
-        if isinstance(tools, str):
-            raise SvcRequestError(  # type: ignore[unreachable]  # a checker knows, a user may not
-                f"tools must be a list, not the text {safe_repr(tools)}"
-            )
+        if isinstance(tools, str):  # type: ignore[unreachable]  # a checker knows, a user may not
+            raise SvcRequestError(f"tools must be a list, not the text {safe_repr(tools)}")
         super().__init__(map(_format, tools))
 
     @cached_property

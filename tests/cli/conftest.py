@@ -1,0 +1,82 @@
+import io
+import os
+import pty
+import select
+import struct
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+
+import pytest
+
+COMMAND = [sys.executable, "-m", "langchain_svc"]
+
+
+@pytest.fixture
+def service(sandbox, monkeypatch):
+    """The sandbox, as the environment's service; nothing is piped in."""
+    for name, value in sandbox.env.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    return sandbox
+
+
+@pytest.fixture
+def typed(monkeypatch):
+    def type_(text):
+        monkeypatch.setattr(sys, "stdin", io.StringIO(text))
+
+    return type_
+
+
+class Terminal:
+    """A program on a terminal of its own, as a person sees it."""
+
+    def __init__(self, process, screen):
+        self.process = process
+        self._screen = screen
+        self.text = ""
+
+    def expect(self, text, within=20):
+        """Wait until the terminal shows the text, and forget what stood before its end."""
+        until = time.monotonic() + within
+        while text not in self.text:
+            left = until - time.monotonic()
+            assert left > 0, f"{text!r} did not come; there is {self.text!r}"
+            if select.select([self._screen], [], [], left)[0]:
+                try:
+                    data = os.read(self._screen, 65_536)
+                except OSError:  # Linux says so at the end
+                    data = b""
+                assert data, f"{text!r} did not come before the end; there is {self.text!r}"
+                self.text += data.decode()
+        seen, _, self.text = self.text.partition(text)
+        return seen
+
+    def type(self, text):
+        os.write(self._screen, text.encode())
+
+
+@contextmanager
+def terminal(*words, columns=60, **environment):
+    """The command on a terminal so wide."""
+    fcntl, termios = pytest.importorskip("fcntl"), pytest.importorskip("termios")
+    screen, end = pty.openpty()
+    fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    process = subprocess.Popen(
+        [*COMMAND, *words],
+        stdin=end,
+        stdout=end,
+        stderr=end,
+        env={**os.environ, "TERM": "xterm", **environment},
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    )
+    os.close(end)
+    try:
+        yield Terminal(process, screen)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(screen)

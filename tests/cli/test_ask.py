@@ -1,0 +1,153 @@
+import json
+import re
+
+import pytest
+from cli.conftest import terminal
+
+from langchain_svc import cli
+from langchain_svc.sandbox import Fault
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
+    "required": ["city", "days"],
+}
+
+
+def says(text):
+    return Fault(body={"choices": [{"message": {"content": text}, "finish_reason": "stop"}]})
+
+
+def asked(sandbox):
+    return sandbox.requests[-1].json["messages"][-1]["content"]
+
+
+@pytest.mark.parametrize(
+    ("words", "piped", "question"),
+    [
+        (["two", "words"], "", "two words"),
+        (["two", "--model", "svc-pro", "words"], "", "two words"),
+        (["-"], "from stdin\n", "from stdin"),
+        ([], "from stdin\n", "from stdin"),
+        (["sum", "this", "up:"], "a text\n", "sum this up:\n\na text"),
+        (["--", "-x", "is", "what?"], "", "-x is what?"),
+    ],
+)
+def test_the_question_is_what_was_written_and_piped(words, piped, question, service, typed):
+    typed(piped)
+    assert cli.main(["ask", *words]) == 0
+    assert asked(service) == question
+
+
+def test_no_question_is_told_and_nothing_sent(service, capsys):
+    assert cli.main(["ask"]) == 2
+    assert "there is no question: write it behind" in capsys.readouterr().err
+    assert not service.requests
+
+
+def test_an_unknown_option_is_not_a_word_of_the_question(service, capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["ask", "what", "--modle", "x"])
+    assert "--modle" in capsys.readouterr().err
+    assert not service.requests
+
+
+def test_options_reach_the_service(service):
+    words = ["ask", "Hello", "--system", "Be brief.", "--temperature", "0.5", "--max-tokens", "9"]
+    assert cli.main(words) == 0
+    sent = service.requests[-1].json
+    assert (sent["temperature"], sent["max_tokens"]) == (0.5, 9)
+    assert "Be brief." in sent["messages"][0]["content"]
+
+
+def test_a_setting_out_of_bounds_names_its_option(service, capsys):
+    assert cli.main(["ask", "Hello", "--temperature", "3"]) == 1
+    assert "--temperature: must be a number from 0 to 2, not 3" in capsys.readouterr().err
+
+
+def test_json_is_the_whole_answer(service, capsys):
+    assert cli.main(["ask", "What is 17 * 23?", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert "391" in answer["content"]
+    assert answer["usage"]["total_tokens"] > 0
+    assert answer["metadata"]["finish_reason"] == "stop"
+
+
+def test_a_schema_gives_an_object(service, capsys, tmp_path):
+    file = tmp_path / "trip.json"
+    file.write_text(json.dumps(SCHEMA))
+    service.faults = [says('Here: {"city": "Rome", "days": 3}')]
+    assert cli.main(["ask", "Rome for 3 days", "--schema", str(file)]) == 0
+    assert json.loads(capsys.readouterr().out) == {"city": "Rome", "days": 3}
+    assert cli.main(["ask", "Rome for 3 days", "--schema", str(file), "--json"]) == 0
+    whole = json.loads(capsys.readouterr().out)
+    assert whole["object"] == {"city": "Rome", "days": 3}
+    assert whole["content"].startswith("Here:")
+
+
+def test_an_answer_that_never_fits_the_schema_is_an_error(service, capsys, tmp_path):
+    file = tmp_path / "trip.json"
+    file.write_text(json.dumps(SCHEMA))
+    service.faults = [says("I would rather not.")]
+    assert cli.main(["ask", "Rome", "--schema", str(file)]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("langchain-svc: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [(None, "cannot read"), ("{", "is not JSON"), ("[1]", "holds a list; give a JSON schema")],
+)
+def test_a_wrong_schema_file_is_named(text, said, service, capsys, tmp_path):
+    file = tmp_path / "trip.json"
+    if text is not None:
+        file.write_text(text)
+    assert cli.main(["ask", "Rome", "--schema", str(file)]) == 2
+    err = capsys.readouterr().err
+    assert "--schema" in err
+    assert "trip.json" in err
+    assert said in err
+    assert not service.requests
+
+
+def test_usage_is_a_line_beside_the_answer(service, capsys):
+    assert cli.main(["ask", "What is 17 * 23?", "--usage"]) == 0
+    captured = capsys.readouterr()
+    assert captured.out == "17 * 23 = 391\n"
+    assert re.fullmatch(r"svc-turbo  \d+ -> \d+ tokens  \d+\.\d\d s.*\n", captured.err)
+    assert cli.main(["ask", "What is 17 * 23?"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+TEXT = "A keeper lit the lamp each evening, whatever the sea said about it. " * 3
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("columns", [25, 60])
+def test_words_stay_whole_on_a_terminal(columns, stream, service):
+    service.faults = [says(TEXT + "\n\n\x1b[31mend\x07")]
+    with terminal("ask", "Hi", *([] if stream else ["--no-stream"]), columns=columns) as screen:
+        shown = screen.expect("end").replace("\r\n", "\n")
+        assert screen.process.wait(10) == 0
+    lines = shown.split("\n")
+    assert all(len(line) <= columns for line in lines)
+    assert len(lines) > len(TEXT) // columns, "nothing was wrapped"
+    assert " ".join(shown.split()).startswith(TEXT.strip())
+    assert "\x1b" not in shown, "a model must not write escapes to a terminal"
+    assert "[31m" in shown
+
+
+def test_a_word_longer_than_the_terminal_and_wide_letters_are_all_there(service):
+    long, wide = "x" * 90, "灯台守は毎晩ランプを灯した" * 4
+    service.faults = [says(f"{long} {wide} end")]
+    with terminal("ask", "Hi", columns=30) as screen:
+        shown = screen.expect("end").replace("\r\n", "")
+    assert long in shown
+    assert wide in shown
+
+
+def test_a_pipe_gets_the_exact_text(service, capsys):
+    service.faults = [says(TEXT + "\x1b[31m\tend")]
+    assert cli.main(["ask", "Hi"]) == 0
+    assert capsys.readouterr().out == TEXT + "\x1b[31m\tend\n"
