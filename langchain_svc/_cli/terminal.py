@@ -128,7 +128,7 @@ class WordWriter:
         self._wrap = is_terminal(sys.stdout)
         self._width = columns() - 1  # some terminals wrap when the last column is filled
         self._column = 0
-        self._word = ""
+        self._word, self._blanks = "", ""
         self.wrote = False
 
     def write(self, text: str) -> None:
@@ -143,31 +143,32 @@ class WordWriter:
         """Write what is left, and end the line."""
         if self.wrote:
             emit(self._whole_word())
-            self._column = 0
 
     def _placed(self, letter: str) -> str:
         """What can be written now that this letter has come."""
-        if not letter.isspace():
-            self._word += letter
-            # Scripts without blanks, and words longer than a line, may break anywhere.
-            loose = _cells(letter) > 1 or _width(self._word) >= self._width
-            return self._whole_word() if loose else ""
-        written = self._whole_word()
         if letter == "\n":
-            self._column = 0
-            return written + letter
-        room = self._column < self._width
-        self._column += 1
-        return written + (letter if room else "")
+            written = self._whole_word() + letter
+            self._column, self._blanks = 0, ""
+            return written
+        if letter.isspace():
+            written = self._whole_word()
+            self._blanks += "    " if letter == "\t" else " "
+            return written
+        self._word += letter
+        # Scripts without blanks, and words longer than a line, may break anywhere.
+        loose = _cells(letter) > 1 or _width(self._word) >= self._width
+        return self._whole_word() if loose else ""
 
     def _whole_word(self) -> str:
+        """The word that is there, with the blanks before it or on a line of its own."""
+        if not self._word:
+            return ""
         word, self._word = self._word, ""
-        size = _width(word)
-        if size and self._column and self._column + size > self._width:
-            self._column = size
-            return "\n" + word
-        self._column += size
-        return word
+        blanks, self._blanks = self._blanks, ""
+        if self._column and self._column + len(blanks) + _width(word) > self._width:
+            blanks, self._column = "\n", -1
+        self._column += len(blanks) + _width(word)
+        return blanks + word
 
 
 def _is_control(letter: str) -> bool:

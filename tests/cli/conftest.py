@@ -69,9 +69,10 @@ def terminal(*words, columns=60, **environment):
         stdin=end,
         stdout=end,
         stderr=end,
-        env={**os.environ, "TERM": "xterm", **environment},
+        env={k: v for k, v in os.environ.items() if k != "COLUMNS"}
+        | {"TERM": "xterm", **environment},
         start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509  # so that Ctrl-C reaches it
     )
     os.close(end)
     try:

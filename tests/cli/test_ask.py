@@ -82,7 +82,8 @@ def test_a_schema_gives_an_object(service, capsys, tmp_path):
     assert cli.main(["ask", "Rome for 3 days", "--schema", str(file), "--json"]) == 0
     whole = json.loads(capsys.readouterr().out)
     assert whole["object"] == {"city": "Rome", "days": 3}
-    assert whole["content"].startswith("Here:")
+    assert json.loads(whole["content"]) == whole["object"]
+    assert whole["usage"]["total_tokens"] > 0
 
 
 def test_an_answer_that_never_fits_the_schema_is_an_error(service, capsys, tmp_path):
@@ -131,6 +132,7 @@ def test_words_stay_whole_on_a_terminal(columns, stream, service):
         shown = screen.expect("end").replace("\r\n", "\n")
         assert screen.process.wait(10) == 0
     lines = shown.split("\n")
+    assert not [line for line in lines if line.endswith(" ")]
     assert all(len(line) <= columns for line in lines)
     assert len(lines) > len(TEXT) // columns, "nothing was wrapped"
     assert " ".join(shown.split()).startswith(TEXT.strip())

@@ -99,23 +99,25 @@ def test_a_folder_that_is_not_there_is_named(service, typed, capsys, tmp_path):
 def test_at_a_terminal_ctrl_c_stops_the_answer_and_ctrl_d_leaves(monkeypatch, tmp_path):
     file = tmp_path / "talk.json"
     file.write_text("mine")
-    with Sandbox(pace=0.3, answers=["one two three four five six seven eight nine"]) as sandbox:
-        with terminal("chat", **sandbox.env) as screen:
-            screen.expect("/help for commands")
-            screen.expect("> ")
-            screen.type("Hello\r")
-            screen.expect("two")
-            screen.type("\x03")
-            screen.expect("stopped")
-            screen.expect("> ")
-            screen.type("half a line\x03")
-            screen.expect("Nothing was sent")
-            screen.type(f"/save {file}\r")
-            screen.expect("[y/N]")
-            screen.type("y\r")
-            screen.expect("2 messages are in")
-            screen.type("\x04")
-            assert screen.process.wait(10) == 0
+    with (
+        Sandbox(pace=0.3, answers=["one two three four five six seven eight nine"]) as sandbox,
+        terminal("chat", **sandbox.env) as screen,
+    ):
+        screen.expect("/help for commands")
+        screen.expect("> ")
+        screen.type("Hello\r")
+        screen.expect("two")
+        screen.type("\x03")
+        screen.expect("stopped")
+        screen.expect("> ")
+        screen.type("half a line\x03")
+        screen.expect("Nothing was sent")
+        screen.type(f"/save {file}\r")
+        screen.expect("[y/N]")
+        screen.type("y\r")
+        screen.expect("2 messages are in")
+        screen.type("\x04")
+        assert screen.process.wait(10) == 0
     question, answer = json.loads(file.read_text("utf-8"))
     assert question == {"role": "user", "content": "Hello"}
     assert answer["content"].startswith("one two")

@@ -1,7 +1,7 @@
 import json
 import socket
-from email.utils import format_datetime
 from datetime import datetime, timedelta, timezone
+from email.utils import format_datetime
 
 import pytest
 
@@ -35,7 +35,7 @@ def test_all_is_well(findings, service):
     assert not failed(found)
     v1 = " ".join(one["found"] for one in of(found, "v1"))
     assert "svc-pro" in v1
-    assert "60 requests allowed" in v1
+    assert "requests allowed, " in v1
     assert "clock: within" in v1
     assert "text/event-stream, read as events" in v1
     assert "svc-" in of(found, "general")[0]["found"]
