@@ -12,6 +12,10 @@ PAGES = [ROOT / "docs" / "architecture.md", ROOT / "CONTRIBUTING.md"]
 PLACES = ("langchain_svc", ".", "docs")
 
 
+def test_the_reference_of_commands_is_what_the_parser_says():
+    subprocess.run([sys.executable, ROOT / "docs" / "commands.py", "--check"], check=True)
+
+
 def test_the_picture_is_what_the_imports_say():
     subprocess.run([sys.executable, ROOT / "docs" / "floors.py", "--check"], check=True)
 

@@ -107,7 +107,7 @@ def _print(finding: _Finding) -> None:
     emit(f"{mark}  {text.replace(chr(10), chr(10) + ' ' * 6)}")
     if finding.fix:
         fix = textwrap.fill(
-            f"fix: {finding.fix}",
+            f"{'hint' if finding.status == '-' else 'fix'}: {finding.fix}",
             width - 1,
             initial_indent=" " * 19,
             subsequent_indent=" " * 24,
@@ -129,7 +129,9 @@ def _findings(*, chat: bool) -> Iterator[_Finding]:
 
 
 def _versions() -> Iterator[_Finding]:
-    yield _Finding("python", "ok", f"{platform.python_version()} on {platform.platform()}")
+    yield _Finding(
+        "python", "ok", f"{platform.python_version()} on {platform.system()} {platform.machine()}"
+    )
     found = {name: _version(name) for name in _LIBRARIES}
     yield _Finding("packages", "ok", ", ".join(f"{k} {v}" for k, v in found.items() if v))
     missing = [name for name, known in found.items() if not known]
@@ -150,7 +152,7 @@ def _tokenizer() -> _Finding:
     if encoding() is not None:
         return _Finding("tokenizer", "ok", "tiktoken o200k_base, from its file on this machine")
     fix = (
-        'optional, once, with network: python -c "import tiktoken; '
+        'for closer counts, once, with network: python -c "import tiktoken; '
         "tiktoken.get_encoding('o200k_base')\""
     )
     return _Finding("tokenizer", "-", "a rule on characters estimates tokens before a call", fix)

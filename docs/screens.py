@@ -1,0 +1,106 @@
+"""Draws the pictures of docs/cli.md from real runs on the sandbox: `python docs/screens.py`."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import select
+import struct
+import subprocess
+import sys
+import termios
+import time
+from pathlib import Path
+
+from rich.console import Console
+from rich.terminal_theme import MONOKAI
+from rich.text import Text
+
+from langchain_svc.sandbox import Sandbox
+
+IMAGES = Path(__file__).parent / "images"
+COLUMNS, LINES = 80, 60
+COMMAND = [sys.executable, "-m", "langchain_svc"]
+STORY = (
+    "A lighthouse keeper counted the waves each night, and told the number to nobody. One night "
+    "the sea stopped to listen, and he had to begin again at one, aloud this time, until the "
+    "ships came near to hear how it would end."
+)
+CHAT = [  # when this is shown, type that
+    ("> ", "Tell me a story.\r"),
+    ("left", "/system Answer in numbers.\r"),
+    ("from now on", "What is 17 * 23?\r"),
+    ("left", "Once more, please.\r"),
+    ("counted the", "\x03"),
+    ("stopped", "/save talk.json\r"),
+    ("are in talk.json", "\x04"),
+]
+
+
+def screen(words: list[str], typed: list[tuple[str, str]], env: dict[str, str]) -> str:
+    """What a terminal shows of a command."""
+    master, end = pty.openpty()
+    fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
+    environment = {**os.environ, "COLUMNS": str(COLUMNS), "TERM": "xterm", **env}
+    process = subprocess.Popen(  # noqa: S603  # our own command
+        [*COMMAND, *words],
+        stdin=end,
+        stdout=end,
+        stderr=end,
+        env=environment,
+        cwd=os.environ.get("TMPDIR", "/tmp"),  # noqa: S108  # where the chat is saved
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509  # so that Ctrl-C reaches it
+    )
+    os.close(end)
+    shown, read = "", 0
+    steps = list(typed)
+    while True:
+        if steps and steps[0][0] in shown[read:]:
+            time.sleep(0.1)
+            read = len(shown)
+            os.write(master, steps.pop(0)[1].encode())
+        if select.select([master], [], [], 0.05)[0]:
+            try:
+                data = os.read(master, 65_536)
+            except OSError:
+                break
+            if not data:
+                break
+            shown += data.decode()
+    process.wait()
+    os.close(master)
+    return shown
+
+
+def draw(name: str, title: str, shown: str, command: str) -> None:
+    """One picture of it."""
+    for noise in ("\r", "\x1b[?2004h", "\x1b[?2004l", "\x01", "\x02"):
+        shown = shown.replace(noise, "")
+    text = Text.from_ansi(f"$ langchain-svc {command}\n{shown.rstrip()}")
+    with open(os.devnull, "w") as nowhere:  # noqa: PTH123  # a device
+        console = Console(record=True, width=COLUMNS, file=nowhere, force_terminal=True)
+        console.print(text)
+    svg = console.export_svg(title=title, theme=MONOKAI, unique_id=name)
+    # Its fonts are at an outside address; those of the reader do.
+    svg = re.sub(r"@font-face \{.*?\}\n", "", svg, flags=re.DOTALL)
+    (IMAGES / f"{name}.svg").write_text(svg, "utf-8")
+
+
+def main() -> None:
+    """Draw both."""
+    saved = Path(os.environ.get("TMPDIR", "/tmp")) / "talk.json"  # noqa: S108  # as above
+    saved.unlink(missing_ok=True)
+    answers = [STORY, "391", STORY]
+    with Sandbox(answers=answers, pace=0.1) as sandbox:
+        draw("chat", "langchain-svc chat", screen(["chat"], CHAT, sandbox.env), "chat")
+    saved.unlink(missing_ok=True)
+    with Sandbox() as sandbox:
+        env = sandbox.env | {"SVC_BASE_URL_V1": sandbox.url, "SSL_CERT_FILE": ""}
+        draw("doctor", "langchain-svc doctor", screen(["doctor"], [], env), "doctor")
+
+
+if __name__ == "__main__":
+    main()
