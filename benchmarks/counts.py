@@ -1,8 +1,8 @@
 """Counts the calls of this package's functions: a check of speed that does not depend on time.
 
-    python -m benchmarks.counts              # the counts
-    python -m benchmarks.counts --check      # compares them with counts.json; part of .ci/run
-    python -m benchmarks.counts --update     # writes counts.json anew
+    python -m benchmarks counts              # the counts
+    python -m benchmarks counts --check      # compares them with counts.json; part of .ci/run
+    python -m benchmarks counts --update     # writes counts.json anew
 
 Only functions of the package are counted, so that a new version of a dependency changes nothing.
 Answers come from a script, cut where the script says, so that every run counts the same. Python
@@ -19,7 +19,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -281,14 +281,14 @@ def check_growth() -> list[str]:
     return problems
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Count; returns the exit code."""
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.counts", description=__doc__.partition("\n")[0]
+        prog="python -m benchmarks counts", description=__doc__.partition("\n")[0]
     )
     parser.add_argument("--check", action="store_true", help="compare with what is committed")
     parser.add_argument("--update", action="store_true", help="commit what is counted now")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     counts = measure()
     for name, found in counts.items():
         print(f"{_total(found):>8.2f}  {name}")

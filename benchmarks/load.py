@@ -1,6 +1,6 @@
 """Many calls at once against a faulty service: nothing lost, nothing swapped, nothing left behind.
 
-    python -m benchmarks.load
+    python -m benchmarks load
 
 The server runs in its own process and strikes a tenth of the requests by a seeded plan: statuses,
 resets before and inside the answer, slow answers. Each prompt has an answer of its own, and the

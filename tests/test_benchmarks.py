@@ -13,9 +13,11 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 import tool_calling
 
+from benchmarks import __main__ as command
 from benchmarks import counts
-from benchmarks.speed import report
-from benchmarks.speed.rows import Row
+from benchmarks.speed import contestants, report
+from benchmarks.speed.measure import Bench
+from benchmarks.speed.rows import ROWS, Row
 
 WEATHER = {
     "name": "weather",
@@ -109,11 +111,58 @@ def test_what_grew_is_told_with_its_module():
     assert len(counts.check({"invoke": before["invoke"]}, before)) == 1
 
 
+INVOKED = {"ChatSvc": [50.0, 40.0, 60.0], "ChatGroq": [200.0], "ChatOpenAI": [100.0]}
+INVOKED |= {"httpx": [30.0], "core": [20.0]}
+
+
 def test_the_table_says_whether_a_target_is_met():
-    row = Row("`invoke`", "invoke", of_peer=0.6, of_floor=0.9)
-    figures = {"ChatSvc": [50.0, 40.0, 60.0], "ChatGroq": [200.0], "ChatOpenAI": [100.0]}
-    figures |= {"httpx": [30.0], "core": [20.0]}
-    line = report.table([(row, figures)]).splitlines()[-1]
+    row = Row("`invoke`", "invoke", of_peer=0.6, of_floor=0.9, why="It checks the answer.")
+    text = report.text(report.Run("Measured on a Z80.", [(row, INVOKED)]))
+    line = text.splitlines()[2]
     assert "**50** (45 to 55)" in line
     assert "0.5 (at most 0.6: met)" in line
     assert "1 (at most 0.9: missed)" in line
+    assert text.count("Z80") == 1
+    missed = "`invoke`: 1 of the floor, and 0.9 was the target. It checks the answer."
+    assert text.endswith(missed)
+
+
+def test_of_requests_a_second_the_best_peer_has_the_most():
+    figures = {"ChatSvc": [400.0], "ChatGroq": [50.0], "ChatOpenAI": [20.0]}
+    assert "| 8 |" in report.table([(Row("app", "app", unit="1/s", floor=()), figures)])
+
+
+def test_a_run_can_be_kept_and_written_later(tmp_path, capsys):
+    (tmp_path / "performance.md").write_text("a <!-- measured: begin --> <!-- measured: end --> b")
+    figures = INVOKED | {"ChatSvc before": [70.0]}
+    rows = [(row, figures) for row in ROWS if row.name == "`invoke`"]
+    report.save(report.Run("Measured on a Z80.", rows), tmp_path / "run.json")
+    assert command.main(["--load", str(tmp_path / "run.json")]) == 0
+    assert "ChatSvc before" in capsys.readouterr().out
+    assert report.load(tmp_path / "run.json").results == rows
+
+
+def test_what_cannot_be_measured_is_refused(tmp_path, capsys):
+    for wrong in (["--before", str(tmp_path)], ["--rows", "nothing of this name"]):
+        with pytest.raises(SystemExit):
+            command.main(wrong)
+        assert wrong[1] in capsys.readouterr().err
+
+
+def test_contestants_are_measured_in_turn(capfd):
+    same = {"answer": "live-3", "who": (contestants.OURS, contestants.HTTPX), "calls": 5}
+    rows = [
+        Row("a token", "live", per=3, **same),
+        Row("length", "live", unit="x", key="length", **same),
+        Row("start", "cold", "first-8", who=(contestants.OURS,), unit="ms"),
+    ]
+    with Bench(Path(__file__).parents[1]) as bench:
+        results = dict(zip(("cpu", "length", "start"), bench.run(rows, 1), strict=True))
+    assert set(results["cpu"][1]) == {"ChatSvc", "ChatSvc before", "httpx"}
+    assert all(1 <= figure[0] < 20 for figure in results["length"][1].values())
+    assert set(results["start"][1]) == {"ChatSvc", "ChatSvc before"}
+    assert "Error" not in capfd.readouterr().err
+
+
+def test_names_of_rows_are_their_keys():
+    assert len({row.name for row in ROWS}) == len(ROWS)

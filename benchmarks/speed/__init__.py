@@ -1,1 +1,1 @@
-"""Measures ChatSvc against its peers and its floor: `python -m benchmarks.speed`."""
+"""Measures ChatSvc against its peers and its floor: `python -m benchmarks`."""

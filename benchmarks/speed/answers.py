@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 EVENTS_A_CHUNK = 64
 SERVICE_TIME = 0.02  # seconds that a call of many at once takes
+TOKEN_TIME = 0.02  # seconds between the tokens of a live stream, which are 50 in a second
 _TOKEN = 12  # characters of an event of a tool call
 
 _SENTENCE = 'The quick brown fox said "no" to 17 lazy dogs, again and again. '

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -19,6 +21,7 @@ HTTPX, CORE = "httpx", "core"
 
 IMPORTS: Mapping[str, str] = {
     OURS: "langchain_svc.ChatSvc",
+    BEFORE: "langchain_svc.ChatSvc",
     "ChatOpenAI": "langchain_openai.ChatOpenAI",
     "ChatMistralAI": "langchain_mistralai.ChatMistralAI",
     "ChatGroq": "langchain_groq.ChatGroq",
@@ -28,6 +31,12 @@ IMPORTS: Mapping[str, str] = {
 def prompted(name: str) -> bool:
     """Whether a contestant's calls of tools are text."""
     return name in {OURS, BEFORE}
+
+
+def prepare(name: str) -> None:
+    """Before anything of a contestant is imported: where it is."""
+    if name == BEFORE:
+        sys.path.insert(0, os.environ["BENCH_BEFORE"])
 
 
 def make(name: str, address: str, answer: str) -> Any:
@@ -67,7 +76,7 @@ class _Httpx:
 
         self._url = f"{url}/v1/chat/completions"
         self._sync = httpx.Client(timeout=60)
-        limits = httpx.Limits(max_connections=512, max_keepalive_connections=512)
+        limits = httpx.Limits(max_connections=1024, max_keepalive_connections=1024)
         self._async = httpx.AsyncClient(timeout=60, limits=limits)
 
     def bind_tools(self, tools: list[Any]) -> _Httpx:

@@ -1,89 +1,58 @@
-"""The plot of the documents: one small panel a row, each with its own axis from zero."""
+"""The plot of the documents: groups of three bars, each with the best peer as its measure."""
 
 from __future__ import annotations
 
-import statistics
 from pathlib import Path
-from typing import Any
 
-from .contestants import OURS, PEERS
-from .measure import Figures, Results
-from .report import floor, middle
-from .rows import Row
+from .contestants import OURS
+from .measure import Results
+from .report import best_peer, floor, middle, number
 
-_COLUMNS = 4
-_NAMES = (OURS, *PEERS)
-_COLOURS = {OURS: "#1b6ca8"}
-_OTHERS = "#b8b8b8"
-_WIDTH_OF_TITLE = 34
+_OURS, _PEER, _FLOOR = "#1b6ca8", "#b8b8b8", "#ffffff"
 
 
 def draw(results: Results, file: Path) -> None:
-    """Write the plot of every row that has a peer."""
+    """Write the plot of the rows that have a short name."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
-    shown = [(row, figures) for row, figures in results if len(figures) > 1]
-    lines = -(-len(shown) // _COLUMNS)
-    figure, axes = plt.subplots(lines, _COLUMNS, figsize=(15, 2.2 * lines), squeeze=False)
-    panels = axes.flatten()
-    for panel, (row, figures) in zip(panels, shown, strict=False):
-        _panel(panel, row, figures)
-    for panel in panels[len(shown) :]:
-        panel.axis("off")
-    figure.suptitle(
-        "What a client costs: CPU time, modules and memory of its process. Shorter is better; "
-        "whiskers are quartiles; the dashed line is httpx and langchain-core alone.",
-        fontsize=11,
-    )
-    figure.tight_layout(rect=(0, 0, 1, 0.985))
+    figure, axes = plt.subplots(figsize=(10, 4.2))
+    shown = [(row, figures) for row, figures in results if row.short]
+    for at, (row, figures) in enumerate(shown):
+        ours, peer, low = middle(figures, OURS), best_peer(row, figures), floor(row, figures)
+        if ours is None or peer is None:
+            continue
+        bars = [(ours, OURS, _OURS), (*peer, _PEER), (low, "floor", _FLOOR)]
+        for beside, (value, name, colour) in enumerate(bars):
+            if value is None:
+                continue
+            place, height = at + 0.28 * (beside - 1), value / peer[0]
+            axes.bar(place, height, 0.26, color=colour, edgecolor="#606060", linewidth=0.6)
+            axes.annotate(
+                _told(value, row.unit) + ("" if beside != 1 else f"\n{name}"),
+                (place, height), xytext=(0, 3), textcoords="offset points", ha="center",
+                fontsize=8, fontweight="bold" if beside == 0 else "normal",
+            )  # fmt: skip
+    axes.set_xticks(range(len(shown)), [row.short for row, _ in shown], fontsize=9)
+    axes.set_yticks([0, 0.5, 1], ["0", "half", "best peer"], fontsize=9)
+    axes.margins(y=0.15)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.set_title("CPU time of the client, by that of the best peer: shorter is better",
+                   fontsize=11, loc="left", pad=24)  # fmt: skip
+    floor_name = "floor: httpx + langchain-core"
+    kinds = ((OURS, _OURS), ("the best peer", _PEER), (floor_name, _FLOOR))
+    handles = [mpl.patches.Patch(facecolor=c, edgecolor="#606060", label=n) for n, c in kinds]
+    axes.legend(handles=handles, fontsize=8, frameon=False, ncols=3, loc="lower left",
+                bbox_to_anchor=(0, 0.99))  # fmt: skip
+    figure.tight_layout()
     file.parent.mkdir(exist_ok=True)
-    figure.savefig(file, dpi=90)
+    figure.savefig(file, dpi=110)
     plt.close(figure)
 
 
-def _panel(panel: Any, row: Row, figures: Figures) -> None:
-    names = [name for name in _NAMES if figures.get(name)]
-    for at, name in enumerate(names):
-        value = statistics.median(figures[name])
-        whiskers = _whiskers(figures[name])
-        above = whiskers[1][0] if whiskers else 0
-        panel.barh(at, value, color=_COLOURS.get(name, _OTHERS), xerr=whiskers,
-                   error_kw={"elinewidth": 1, "ecolor": "#404040"})  # fmt: skip
-        panel.annotate(
-            f"{value:,.0f}" if value >= 100 else f"{value:.3g}", (value + above, at),
-            xytext=(4, 0), textcoords="offset points", va="center", fontsize=8,
-        )  # fmt: skip
-    low = floor(row, figures)
-    if low is not None:
-        panel.axvline(low, color="#c03030", linestyle="--", linewidth=1)
-    longest = max([low or 0.0, *(middle(figures, name) or 0.0 for name in names)])
-    panel.set_xlim(0, 1.25 * longest)
-    panel.set_yticks(range(len(names)), names, fontsize=8)
-    panel.invert_yaxis()
-    panel.tick_params(axis="x", labelsize=7)
-    panel.spines[["top", "right"]].set_visible(False)
-    unit = row.unit.replace("us", "µs")
-    panel.set_title(f"{_title(row)}\n({unit})", fontsize=9, loc="left")
-
-
-def _title(row: Row) -> str:
-    names = {
-        "package_modules": "modules of `import langchain_svc`",
-        "class_modules": "modules of the class",
-    }
-    return (
-        names.get(row.way, row.name)
-        .replace("`", "")
-        .replace(", per event", "")
-        .replace(", per call", "")
-    )
-
-
-def _whiskers(values: list[float]) -> list[list[float]] | None:
-    if len(values) < 3:
-        return None
-    low, mid, high = statistics.quantiles(values, n=4, method="inclusive")
-    return [[mid - low], [high - mid]]
+def _told(value: float, unit: str) -> str:
+    if unit == "us" and value >= 1000:
+        value, unit = value / 1000, "ms"
+    return f"{number(value)} {unit.replace('us', 'µs')}"

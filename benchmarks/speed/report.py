@@ -2,27 +2,55 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
+import os
+import platform
 import statistics
-from dataclasses import asdict
+from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 
-from .contestants import OURS, PEERS
+from .contestants import BEFORE, OURS, PEERS
 from .measure import Figures, Results
 from .rows import ROWS, Row
 
 _BEGIN, _END = "<!-- measured: begin -->", "<!-- measured: end -->"
+_LIBRARIES = ("langchain-core", "httpx", "langchain-openai", "langchain-mistralai",
+              "langchain-groq")  # fmt: skip
 
 
-def save(results: Results, file: Path) -> None:
+@dataclass(frozen=True)
+class Run:
+    """The figures of one run, and the machine that it ran on."""
+
+    machine: str
+    results: Results
+
+
+def machine() -> str:
+    """What figures of this machine depend on, in one sentence."""
+    cpuinfo = Path("/proc/cpuinfo")
+    named = cpuinfo.read_text("utf-8").partition("model name")[2] if cpuinfo.exists() else ""
+    model = named.partition("\n")[0].strip("\t: ") or platform.machine()
+    versions = ", ".join(f"{name} {version(name)}" for name in _LIBRARIES)
+    today = dt.datetime.now(dt.timezone.utc).date()
+    return (
+        f"Measured on {today}: {model}, {os.cpu_count()} cores, {platform.system()}, "
+        f"Python {platform.python_version()}, {versions}."
+    )
+
+
+def save(run: Run, file: Path) -> None:
     """Keep the figures."""
-    file.write_text(json.dumps([[asdict(r)["name"], r.way, f] for r, f in results], indent=1))
+    kept = {"machine": run.machine, "rows": {row.name: figures for row, figures in run.results}}
+    file.write_text(json.dumps(kept, indent=1), "utf-8")
 
 
-def load(file: Path) -> Results:
+def load(file: Path) -> Run:
     """Figures that were kept."""
-    rows = {(row.name, row.way): row for row in ROWS}
-    return [(rows[name, way], figures) for name, way, figures in json.loads(file.read_text())]
+    kept = json.loads(file.read_text("utf-8"))
+    return Run(kept["machine"], [(r, kept["rows"][r.name]) for r in ROWS if r.name in kept["rows"]])
 
 
 def middle(figures: Figures, name: str) -> float | None:
@@ -30,9 +58,11 @@ def middle(figures: Figures, name: str) -> float | None:
     return statistics.median(figures[name]) if figures.get(name) else None
 
 
-def best_peer(figures: Figures) -> float | None:
-    """The median of the best peer."""
-    return min((m for name in PEERS if (m := middle(figures, name)) is not None), default=None)
+def best_peer(row: Row, figures: Figures) -> tuple[float, str] | None:
+    """The median of the best peer, and its name."""
+    best = max if row.unit == "1/s" else min
+    known = [(m, name) for name in PEERS if (m := middle(figures, name)) is not None]
+    return best(known, default=None)
 
 
 def floor(row: Row, figures: Figures) -> float | None:
@@ -42,24 +72,48 @@ def floor(row: Row, figures: Figures) -> float | None:
     return sum(known) if parts and len(known) == len(parts) else None
 
 
+def ratios(row: Row, figures: Figures) -> list[tuple[str, float | None, float | None]]:
+    """Ours by the best peer's and by the floor: the name, the ratio and its target."""
+    ours, peer = middle(figures, OURS), best_peer(row, figures)
+    against = (("best peer", peer and peer[0], row.of_peer),
+               ("floor", floor(row, figures), row.of_floor))  # fmt: skip
+    return [(name, ours / m if ours and m else None, goal) for name, m, goal in against]
+
+
+def text(run: Run) -> str:
+    """Everything in Markdown: the table, the machine and the targets that were missed."""
+    missed = []
+    for row, figures in run.results:
+        over = [
+            f"{ratio:.3g} of the {name}, and {goal:g} was the target"
+            for name, ratio, goal in ratios(row, figures)
+            if ratio and goal and ratio > goal
+        ]
+        if over:
+            missed.append(f"- {row.name}: {'; '.join(over)}. {row.why}".rstrip())
+    title = "Missed:" if missed else ""
+    return "\n\n".join(filter(None, (table(run.results), run.machine, title, "\n".join(missed))))
+
+
 def table(results: Results) -> str:
     """The figures in Markdown: medians, with the quartiles of ours."""
-    heads = ["CPU of the client", OURS, *PEERS, "httpx + core"]
+    names = [OURS, *(n for n in (BEFORE,) if any(n in f for _, f in results)), *PEERS]
     lines = [
-        "| " + " | ".join([*heads, "of the best peer", "of the floor"]) + " |",
-        "|" + "---|" * (len(heads) + 2),
+        "| " + " | ".join(["", *names, "floor", "of the best peer", "of the floor"]) + " |",
+        "|" + "---|" * (len(names) + 4),
     ]
     for row, figures in results:
-        ours, low = middle(figures, OURS), floor(row, figures)
-        cells = [f"{row.name}, {row.unit.replace('us', 'µs')}", _spread(figures.get(OURS, []))]
-        cells += [_number(middle(figures, name)) for name in PEERS]
-        cells += [_number(low)]
-        cells += [_ratio(ours, best_peer(figures), row.of_peer), _ratio(ours, low, row.of_floor)]
+        cells = [f"{row.name}, {row.unit.replace('us', 'µs')}".removesuffix(", x")]
+        cells += [_spread(figures.get(OURS, []))]
+        cells += [number(middle(figures, name)) for name in names[1:]]
+        cells += [number(floor(row, figures))]
+        cells += [_ratio(ratio, goal) for _, ratio, goal in ratios(row, figures)]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
-def _number(value: float | None) -> str:
+def number(value: float | None) -> str:
+    """A figure with three digits at least."""
     if value is None:
         return ""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
@@ -67,27 +121,27 @@ def _number(value: float | None) -> str:
 
 def _spread(values: list[float]) -> str:
     if len(values) < 3:
-        return _number(statistics.median(values)) if values else ""
+        return f"**{number(statistics.median(values))}**" if values else ""
     low, mid, high = statistics.quantiles(values, n=4, method="inclusive")
-    return f"**{_number(mid)}** ({_number(low)} to {_number(high)})"
+    return f"**{number(mid)}** ({number(low)} to {number(high)})"
 
 
-def _ratio(ours: float | None, other: float | None, target: float | None) -> str:
-    if ours is None or not other:
+def _ratio(ratio: float | None, goal: float | None) -> str:
+    if ratio is None:
         return ""
-    ratio = ours / other
-    if target is None:
+    if goal is None:
         return f"{ratio:.2g}"
-    met = "met" if ratio <= target else "missed"
-    return f"{ratio:.2g} (at most {target:g}: {met})"
+    return f"{ratio:.2g} (at most {goal:g}: {'met' if ratio <= goal else 'missed'})"
 
 
-def write(results: Results, docs: Path) -> None:
-    """Put the table into the documents, and the plot beside them."""
+def write(run: Run, docs: Path) -> None:
+    """Put the figures of now into the documents, and the plot beside them."""
     from .plot import draw
 
+    now = [(row, {n: v for n, v in f.items() if n != BEFORE}) for row, f in run.results]
     page = docs / "performance.md"
     before, _, rest = page.read_text("utf-8").partition(_BEGIN)
     after = rest.partition(_END)[2]
-    page.write_text(f"{before}{_BEGIN}\n{table(results)}\n{_END}{after}", "utf-8")
-    draw(results, docs / "images" / "performance.png")
+    measured = text(Run(run.machine, now))
+    page.write_text(f"{before}{_BEGIN}\n{measured}\n{_END}{after}", "utf-8")
+    draw(now, docs / "images" / "performance.png")

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from .answers import EVENTS_A_CHUNK, SERVICE_TIME, arguments, pieces, prompted, words
+from .answers import EVENTS_A_CHUNK, SERVICE_TIME, TOKEN_TIME, arguments, pieces, prompted, words
 
 _HEAD = b"HTTP/1.1 200 OK\r\nServer: bench\r\nContent-Type: "
 _USAGE = {"prompt_tokens": 9, "completion_tokens": 12, "total_tokens": 21}
@@ -25,11 +25,15 @@ _PACE = 0.001  # seconds between events: no client here is slower
 
 @dataclass(frozen=True)
 class Answer:
-    """Parts of an answer, and the seconds to wait before each."""
+    """Parts of an answer, and the seconds to wait before each.
+
+    A `live` one keeps to its times, as a model does; else each part waits for the one before.
+    """
 
     parts: tuple[bytes, ...]
     wait: float = 0.0
     first_wait: float = 0.0
+    live: bool = False
 
 
 def _chunk(delta: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -101,6 +105,14 @@ def _first(count: int) -> Answer:
     return Answer((head + role + first, b"".join(rest)), wait=0.004)
 
 
+def _live(count: int, seconds: float = TOKEN_TIME) -> Answer:
+    """The head at once, then a token after the other, and the end with the last of them."""
+    paced = _streamed(_stream(_text_deltas(words(count)), "stop"), together=False)
+    head, role, *tokens, stop, end = paced.parts
+    tokens[-1] += stop + end
+    return Answer((head + role, *tokens), wait=seconds, live=True)
+
+
 _MAKERS: dict[str, Callable[[int], Answer]] = {
     "say": lambda size: _say("word " * size),
     "slow": lambda size: _say("word " * size, wait=SERVICE_TIME),
@@ -108,6 +120,8 @@ _MAKERS: dict[str, Callable[[int], Answer]] = {
     "each": lambda n: _streamed(_stream(_text_deltas(words(n)), "stop")),
     "paced": lambda n: _streamed(_stream(_text_deltas(words(n)), "stop"), together=False),
     "first": _first,
+    "live": _live,
+    "hundred": lambda count: _live(count, 0.01),
     "prompted": lambda size: _say(prompted(size)),
     "called": _calls,
     "prompted_stream": lambda size: _streamed(
@@ -141,17 +155,22 @@ class _Connection(asyncio.Protocol):
         if len(body) < sum(sizes):
             return
         self._received = b""
-        target = head.split(b" ", 2)[1].decode()
-        self._answer = answer(target.split("/")[1])
-        self._next(0, self._answer.first_wait)
+        self._answer = answer(head.split(b" ", 2)[1].decode().split("/")[1])
+        self._due = asyncio.get_running_loop().time()
+        self._after(self._answer.first_wait, 0)
 
-    def _next(self, at: int, wait: float) -> None:
-        if wait:
-            asyncio.get_running_loop().call_later(wait, self._next, at, 0.0)
+    def _after(self, wait: float, at: int) -> None:
+        if not wait:
+            self._send(at)
             return
+        loop = asyncio.get_running_loop()
+        self._due = (self._due if self._answer.live else loop.time()) + wait
+        loop.call_at(self._due, self._send, at)
+
+    def _send(self, at: int) -> None:
         self._transport.write(self._answer.parts[at])
         if at + 1 < len(self._answer.parts) and not self._transport.is_closing():
-            self._next(at + 1, self._answer.wait)
+            self._after(self._answer.wait, at + 1)
 
 
 async def main() -> None:

@@ -1,7 +1,7 @@
 """One contestant in a process of its own, which measures itself when it is told to.
 
 It reads one JSON object a line, `{"way": ..., "answer": ..., "calls": ...}`, and answers with one:
-`{"cpu": ..., "wall": ...}`, in seconds for all calls together.
+`{"cpu": ..., ...}`, in seconds for all calls together.
 """
 
 from __future__ import annotations
@@ -9,6 +9,9 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import resource
+import socket
+import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -17,26 +20,31 @@ from functools import cache
 from typing import Any
 
 from . import contestants
-from .answers import TOOL
+from .answers import TOKEN_TIME, TOOL
 
 _QUESTION = "What is the weather in Oslo?"
 _LOOP = asyncio.new_event_loop()
 _THREADS = 16
+_CALLERS = 64
 
 
 class Clock:
-    """CPU and wall time of what runs inside its `with` blocks, added up."""
+    """CPU time of what runs inside its `with` blocks, added up.
 
-    def __init__(self) -> None:
-        self.cpu = self.wall = 0.0
-        self.bytes = 0
+    Attributes:
+        bytes: What was held.
+        first: Seconds to the first token of a stream, the median.
+        length: How long a live stream took, by how long the model took, the median.
+        rate: Requests a second.
+    """
+
+    cpu = bytes = first = length = rate = 0.0
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        wall, cpu = time.perf_counter(), time.process_time()
+        cpu = time.process_time()
         yield
         self.cpu += time.process_time() - cpu
-        self.wall += time.perf_counter() - wall
 
 
 def construct(clock: Clock, new: Callable[[], Any], calls: int) -> None:
@@ -92,6 +100,64 @@ def astream(clock: Clock, new: Callable[[], Any], calls: int) -> None:
         _LOOP.run_until_complete(run())
 
 
+def live(clock: Clock, new: Callable[[], Any], calls: int) -> None:
+    """Streams at once, begun together, as fast as a model makes them."""
+    model = new()
+    firsts, lengths = [], []
+
+    async def read() -> None:
+        begin, texts = time.perf_counter(), 0
+        async for chunk in model.astream(_QUESTION):
+            if (text := _text(chunk)) and not texts:
+                firsts.append(time.perf_counter() - begin)
+            texts += text.count(" ")
+        lengths.append((time.perf_counter() - begin) / (texts * TOKEN_TIME))
+
+    async def run() -> None:
+        await asyncio.gather(*(read() for _ in range(calls)))
+
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with clock.running():
+        _LOOP.run_until_complete(run())
+    clock.first, clock.length = statistics.median(firsts), statistics.median(lengths)
+    clock.bytes = 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+
+
+def app(clock: Clock, new: Callable[[], Any], calls: int) -> None:
+    """A FastAPI app that passes streams on, asked by another process."""
+    import uvicorn
+    from fastapi import FastAPI
+    from fastapi.responses import StreamingResponse
+
+    model, api = new(), FastAPI()
+
+    @api.get("/")
+    async def answer() -> Any:
+        texts = (_text(chunk) async for chunk in model.astream(_QUESTION))
+        return StreamingResponse(texts, media_type="text/plain")
+
+    async def run() -> None:
+        listening = socket.create_server(("127.0.0.1", 0))
+        server = uvicorn.Server(uvicorn.Config(api, log_level="error", lifespan="off"))
+        serving = asyncio.create_task(server.serve([listening]))
+        port = listening.getsockname()[1]
+        callers = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "benchmarks.speed.callers", str(port), str(calls),
+            str(min(calls, _CALLERS)), stdout=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        with clock.running():
+            seconds, _ = await callers.communicate()
+        clock.rate = calls / float(seconds)
+        server.should_exit = True
+        await serving
+
+    _LOOP.run_until_complete(run())
+
+
+def _text(chunk: Any) -> str:
+    return chunk.get("content", "") if isinstance(chunk, dict) else chunk.text
+
+
 def stream_tool(clock: Clock, new: Callable[[], Any], calls: int) -> None:
     model = new().bind_tools([TOOL])
     for _ in range(calls):
@@ -136,6 +202,12 @@ def abatch(clock: Clock, new: Callable[[], Any], calls: int) -> None:
         _LOOP.run_until_complete(model.abatch([_QUESTION] * calls))
 
 
+def abatch_bounded(clock: Clock, new: Callable[[], Any], calls: int) -> None:
+    model = new()
+    with clock.running():
+        _LOOP.run_until_complete(model.abatch([_QUESTION] * calls, {"max_concurrency": 64}))
+
+
 def memory(clock: Clock, new: Callable[[], Any], calls: int) -> None:
     """What one stream holds when its last chunk has come."""
     import psutil
@@ -171,8 +243,8 @@ def _must_call(*messages: Any) -> None:
 WAYS: dict[str, Callable[[Clock, Callable[[], Any], int], None]] = {
     way.__name__: way
     for way in (
-        construct, invoke, call_tool, ainvoke, stream, astream, stream_tool, first_chunk,
-        afirst_chunk, batch, abatch, memory,
+        live, app, construct, invoke, call_tool, ainvoke, stream, astream, stream_tool,
+        first_chunk, afirst_chunk, batch, abatch, abatch_bounded, memory,
     )
 }  # fmt: skip
 
@@ -180,6 +252,7 @@ WAYS: dict[str, Callable[[Clock, Callable[[], Any], int], None]] = {
 def main(name: str, address: str) -> None:
     """Measure what standard input asks for."""
     asyncio.set_event_loop(_LOOP)
+    contestants.prepare(name)
 
     @cache
     def model(answer: str) -> Any:

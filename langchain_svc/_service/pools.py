@@ -22,7 +22,7 @@ from .http1 import AnswerReader, BadAnswerError
 from .sockets import AsyncConnection, Connection
 from .way import ProxyRefusedError, Way
 
-_IDLE, _IDLE_SECONDS = 64, 15.0
+_IDLE, _IDLE_SECONDS = 256, 15.0
 
 
 class _Reusable(Protocol):
