@@ -89,7 +89,10 @@ def _question(words: list[str]) -> str:
     said = " ".join(word for word in words if word != "-")
     stdin = sys.stdin
     piped = stdin is not None and ("-" in words or not is_terminal(stdin))
-    read = stdin.read().strip() if piped else ""
+    try:
+        read = stdin.read().strip() if piped else ""
+    except UnicodeDecodeError as error:
+        raise MisuseError(f"what is piped in is not text in {error.encoding}") from None
     question = "\n\n".join(part for part in (said, read) if part)
     if not question.strip():
         raise MisuseError(

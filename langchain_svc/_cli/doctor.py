@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from email.utils import parsedate_to_datetime
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic_core import ValidationError
@@ -168,6 +169,9 @@ def _environment() -> Iterator[_Finding]:
         if name in _TRACING and os.environ[name].strip().lower() == "true":
             fix = f"unset {name}, unless the prompts may leave this machine"
             yield _Finding("environment", "warn", f"{name} sends prompts to LangSmith", fix)
+        elif name == "SSL_CERT_FILE" and not Path(os.environ[name]).is_file():
+            fix = f"let {name} name a file of certificates, or unset it"
+            yield _Finding("environment", "FAIL", f"{name} names a file that is not there", fix)
         else:
             yield _Finding("environment", "-", f"{name} is set")
 

@@ -91,7 +91,7 @@ def columns() -> int:
 def new_model(**settings: Any) -> ChatSvc:
     """The model of the environment with what is given; None stands for a default."""
     given = {name: value for name, value in settings.items() if value is not None}
-    return svc.ChatSvc(max_retry_wait=_LONGEST_WAIT, **given)
+    return svc.ChatSvc.from_env(max_retry_wait=_LONGEST_WAIT, **given)
 
 
 def read_json(name: str, option: str, wanted: type, form: str) -> Any:

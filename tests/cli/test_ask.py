@@ -1,5 +1,7 @@
+import io
 import json
 import re
+import sys
 
 import pytest
 from cli.conftest import terminal
@@ -42,6 +44,13 @@ def test_the_question_is_what_was_written_and_piped(words, piped, question, serv
 def test_no_question_is_told_and_nothing_sent(service, capsys):
     assert cli.main(["ask"]) == 2
     assert "there is no question: write it behind" in capsys.readouterr().err
+    assert not service.requests
+
+
+def test_what_is_piped_in_must_be_text(service, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xff\xfe"), "utf-8"))
+    assert cli.main(["ask", "what is this?"]) == 2
+    assert "not text in utf-8" in capsys.readouterr().err
     assert not service.requests
 
 

@@ -54,6 +54,15 @@ def test_mistakes_are_told_and_the_session_goes_on(service, typed, capsys):
     assert service.requests[-1].json["model"] == "svc-turbo"
 
 
+def test_without_a_key_it_does_not_begin(service, typed, monkeypatch, capsys):
+    monkeypatch.delenv("SVC_API_KEY")
+    typed("Hello\n")
+    assert cli.main(["chat"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "SVC_API_KEY" in line
+    assert "langchain-svc sandbox" in line
+
+
 def test_a_failed_question_can_be_asked_again(service, typed, capsys):
     service.faults = [Fault(status=400, times=1)]
     typed("Hello\nHello\n")

@@ -92,6 +92,13 @@ def test_what_fails_has_a_fix(variable, value, part, fix, findings, service, mon
     assert all(one["fix"] for one in found)
 
 
+def test_a_file_of_certificates_that_is_not_there(findings, monkeypatch):
+    monkeypatch.setenv("SSL_CERT_FILE", "/nowhere/certificates.pem")
+    (found,) = failed(findings(code=1))
+    assert "SSL_CERT_FILE" in found["found"]
+    assert "unset it" in found["fix"]
+
+
 def test_a_server_that_is_not_there(findings, monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
