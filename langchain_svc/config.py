@@ -33,10 +33,11 @@ _OWN_HEADERS = frozenset(
 )
 _HEADER_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]*", re.ASCII | re.IGNORECASE)
 _NO_URL = frozenset('<>{}|\\^`"')
-# A name that ends in letters, or one with a port: no key looks so.
+# In small letters, with a port or a path: a key in the wrong place does not look so.
 _BARE_HOST = re.compile(
-    r"(?P<host>(?:[a-z0-9-]{1,30}\.){1,4}[a-z]{2,10}|localhost|127(?:\.\d{1,3}){3})(?::\d{1,5})?(?=/|\Z)",
-    re.ASCII | re.IGNORECASE,
+    r"(?P<host>(?:[a-z0-9-]{1,30}\.){1,4}[a-z]{2,10}|localhost|127(?:\.\d{1,3}){3})"
+    r"(?::\d{1,5}(?=/|\Z)|(?=/))",
+    re.ASCII,
 )
 _PART = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
 _HOST = re.compile(rf"(?=.{{1,254}}\Z)(?:{_PART}\.)*{_PART}\.?", re.ASCII)

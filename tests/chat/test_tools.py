@@ -667,3 +667,8 @@ def test_the_newer_protocol_of_events_has_the_calls_too(step, merge):
     assert_valid_event_stream(list(stream))
     assert found(stream.output) == [("weather", {"city": "Rome"}), ("weather", {"city": "Oslo"})]
     assert [block["type"] for block in stream.output.content] == ["text", "tool_call", "tool_call"]
+
+
+def test_one_text_is_not_a_list_of_tools():
+    with pytest.raises(svc.SvcRequestError, match="tools must be a list, not the text 'weather'"):
+        svc.ChatSvc().bind_tools("weather")

@@ -85,7 +85,15 @@ def test_an_unknown_word_is_refused(word, said):
 
 
 OPENAI = [("api_base", "did you mean 'base_url_v1'"), ("openai_api_key", "did you mean 'api_key'"), ("n", "use batch"), ("model_kwargs", "did you mean 'extra_body'"),
-          ("top_p", "no 'top_p'; extra_body={'top_p': ...} sends it"), ("seed", "extra_body"), ("stream_usage", "usage comes with every answer"), ("functions", "bind_tools")]  # fmt: skip
+          ("top_p", "no 'top_p'; extra_body={'top_p': ...} sends it"), ("seed", "extra_body"), ("stream_usage", "usage comes with every answer"), ("functions", "bind_tools"), ("organization", "leave it out"), ("max_retry", "did you mean 'max_retries'")]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("word", "said"), [("tools", "bind_tools"), ("response_format", "with_structured_output")]
+)
+def test_what_a_call_takes_is_not_a_setting(word, said):
+    with pytest.raises(ValidationError, match=said):
+        make(**{word: 1})
 
 
 @pytest.mark.parametrize(("word", "said"), OPENAI)

@@ -43,6 +43,38 @@ def make(name="ChatSvc", url=URL, **words):
 
 # -- base URLs --------------------------------------------------------------------------------------
 
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("svc.example/v1", "'svc.example' has no scheme: write https://svc.example..."),
+        ("localhost:8000/v1", "'localhost:8000' has no scheme: write http://localhost:8000..."),
+        ("127.0.0.1:8765/v1", "write http://127.0.0.1:8765..."),
+    ],
+)
+def test_a_missing_scheme_is_named_with_the_setting(url, said):
+    with pytest.raises(ValidationError, match="base_url_v1: the base URL must look like") as raised:
+        svc.ChatSvc(base_url_v1=url)
+    assert said in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "sk-0123456789abcdef",
+        "eyJhbGciOi.eyJzdWIiOiIx.SflKxwRJSM",
+        "Ab1.Cd2",
+        "abc.def",
+        "AbC.dEf/gh",
+    ],
+)
+def test_a_key_in_the_place_of_a_url_is_not_repeated(key):
+    with pytest.raises(ValidationError, match="must look like") as raised:
+        svc.ChatSvc(base_url_v1=key)
+    assert key not in str(raised.value)
+    assert key[:6] not in str(raised.value)
+
+
 REFUSED = [
     # no scheme, another one, or no host
     ("svc.example/v1", "must look like"), ("svc.example:443/v1", "must look like"), ("localhost:8000", "must look like"), ("//svc.example/v1", "must look like"),

@@ -48,6 +48,32 @@ def test_each_status_has_its_class_and_kin(status, kind, parent, retryable):
     assert str(status) in str(error)
 
 
+@pytest.mark.parametrize(
+    ("url", "sent", "said"),
+    [
+        (
+            "https://h/chat/completions",
+            b'{"model": "m"}',
+            "does not end in /v1: write https://h/v1",
+        ),
+        ("https://h/x/models", None, "does not end in /v1"),
+        ("https://h/v1/chat/completions/chat/completions", b"{}", "must end in /v1: https://h/v1"),
+        ("https://h/api/api/models", None, "before the /api of the paths: https://h"),
+        ("https://h/v1/api/models", None, "before the /api of the paths: https://h"),
+        ("https://h/v1/chat/completions", b'{"model": "gpt-4o"}', "'gpt-4o'; list_models() has"),
+        ("https://h/api/chat", b'{"message": "x", "model": "m"}', "the model asked for is 'm'"),
+        ("https://h/v1/models", None, "check the base URL, which is at https://h"),
+        ("https://h/v1/chat/completions", b'{"model": 5}', "check the base URL"),
+    ],
+)
+def test_what_is_not_found_says_what_was_asked(url, sent, said):
+    assert said in str(failure(404, url=url, sent=sent))
+
+
+def test_the_path_of_a_base_url_is_not_repeated():
+    assert "token" not in str(failure(404, url="https://h/token/models"))
+
+
 def test_only_server_errors_are_langchains_api_error():
     assert not isinstance(failure(400), core.ModelAPIError)
 
