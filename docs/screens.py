@@ -22,7 +22,9 @@ from langchain_svc.sandbox import Sandbox
 
 IMAGES = Path(__file__).parent / "images"
 COLUMNS, LINES = 80, 60
-COMMAND = [sys.executable, "-m", "langchain_svc"]
+# The terminal is made the process's own, so that Ctrl-C reaches it.
+_OWN = "import fcntl, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0)"
+COMMAND = [sys.executable, "-c", f"{_OWN}; from langchain_svc.cli import main; sys.exit(main())"]
 STORY = (
     "A lighthouse keeper counted the waves each night, and told the number to nobody. One night "
     "the sea stopped to listen, and he had to begin again at one, aloud this time, until the "
@@ -52,7 +54,6 @@ def screen(words: list[str], typed: list[tuple[str, str]], env: dict[str, str]) 
         env=environment,
         cwd=os.environ.get("TMPDIR", "/tmp"),  # noqa: S108  # where the chat is saved
         start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509  # so that Ctrl-C reaches it
     )
     os.close(end)
     shown, read = "", 0

@@ -158,17 +158,7 @@ class Record(BaseModel):
         if not isinstance(values, Mapping):
             return values
         documented = {to_camel(name): name for name in cls.model_fields}
-        named = {documented.get(name, name): value for name, value in values.items()}
-        for name in (
-            named.keys() - cls.model_fields if cls.model_config["extra"] == "forbid" else ()
-        ):
-            from ._service import did_you_mean  # noqa: PLC0415  # for this mistake alone
-
-            said = repr(name) if str(name).isidentifier() else "of that name"
-            raise ValueError(
-                f"{cls.__name__} has no field {said}; {did_you_mean(str(name), cls.model_fields)}"
-            )
-        return named
+        return {documented.get(name, name): value for name, value in values.items()}
 
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
         known = type(self).model_fields

@@ -217,7 +217,7 @@ def _medical(*, chat: bool) -> Iterator[_Finding]:
     try:
         with svc.SvcMedicalStatus(**_PATIENCE) as tool:
             exchange = tool._use({}).exchange  # noqa: SLF001  # our own class
-            list(tool._pieces(exchange))  # noqa: SLF001  # the same
+            list(tool._pieces(exchange))  # noqa: SLF001  # our own class
     except (SvcError, ValidationError) as error:
         yield _failed(MEDICAL, error)
     else:
@@ -243,7 +243,7 @@ def _listed(interface: Interface, model: Any, wanted: str | None) -> Iterator[_F
     """The listing of models, which costs nothing, and what its headers tell."""
     exchange = model._listing()  # noqa: SLF001  # our own class
     begun = time.time()
-    (models,) = model._pieces(exchange)  # noqa: SLF001  # the same
+    (models,) = model._pieces(exchange)  # noqa: SLF001  # our own class
     took = time.time() - begun
     ids = [one.id for one in models]
     some = ", ".join(ids[:_NAMED]) + (f" and {len(ids) - _NAMED} more" if len(ids) > _NAMED else "")
@@ -281,12 +281,13 @@ def _told(interface: Interface, exchange: Exchange[Any], now: float) -> Iterator
 
 def _chatted(model: Any) -> Iterator[_Finding]:
     """A chat of a few tokens, whose stream shows its format."""
-    messages = model._convert_input("Say OK.").to_messages()  # noqa: SLF001  # our own class
-    options = model._options(None, {"max_tokens": 5})  # noqa: SLF001  # the same
-    turn = model._turn(messages, options, stream=True)  # noqa: SLF001  # the same
+    from langchain_core.messages import HumanMessage  # noqa: PLC0415  # not for --help
+
+    options = model._options(None, {"max_tokens": 5})  # noqa: SLF001  # our own class
+    turn = model._turn([HumanMessage("Say OK.")], options, stream=True)  # noqa: SLF001  # our own class
     exchange = turn.exchange
     begun = time.monotonic()
-    pieces = list(model._pieces(exchange))  # noqa: SLF001  # the same
+    pieces = list(model._pieces(exchange))  # noqa: SLF001  # our own class
     took = time.monotonic() - begun
     label = exchange.head.headers.get("content-type", "no Content-Type").partition(";")[0]
     seen = exchange.parser.decoder.seen

@@ -116,8 +116,10 @@ def _models(args: argparse.Namespace) -> tuple[Any, Any]:
 
 def _request(bound: Any, messages: list[dict[str, str]]) -> dict[str, Any]:
     """The request as it would go out, without the key."""
+    from langchain_core.messages import convert_to_messages  # noqa: PLC0415  # not for --help
+
     model = bound.bound
-    made = model._convert_input(messages).to_messages()  # noqa: SLF001  # LangChain's own reading
+    made = convert_to_messages(messages)
     turn = model._turn(made, model._options(None, bound.kwargs), stream=True)  # noqa: SLF001  # our own class
     request = turn.exchange.request
     headers = {

@@ -10,7 +10,9 @@ from contextlib import contextmanager
 
 import pytest
 
-COMMAND = [sys.executable, "-m", "langchain_svc"]
+# The terminal is made the process's own, so that Ctrl-C reaches it.
+_OWN = "import fcntl, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0)"
+COMMAND = [sys.executable, "-c", f"{_OWN}; from langchain_svc.cli import main; sys.exit(main())"]
 
 
 @pytest.fixture
@@ -72,7 +74,6 @@ def terminal(*words, columns=60, **environment):
         env={k: v for k, v in os.environ.items() if k != "COLUMNS"}
         | {"TERM": "xterm", **environment},
         start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509  # so that Ctrl-C reaches it
     )
     os.close(end)
     try:

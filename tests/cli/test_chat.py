@@ -119,12 +119,16 @@ def test_at_a_terminal_ctrl_c_stops_the_answer_and_ctrl_d_leaves(monkeypatch, tm
         screen.type("\x03")
         screen.expect("stopped")
         screen.expect("> ")
-        screen.type("half a line\x03")
+        screen.type("half a line")
+        screen.expect("half a line")
+        screen.type("\x03")
         screen.expect("Nothing was sent")
+        screen.expect("> ")
         screen.type(f"/save {file}\r")
-        screen.expect("[y/N]")
+        screen.expect("[y/N] ")
         screen.type("y\r")
         screen.expect("2 messages are in")
+        screen.expect("> ")  # before it, Ctrl-D would be the end of a line
         screen.type("\x04")
         assert screen.process.wait(10) == 0
     question, answer = json.loads(file.read_text("utf-8"))
