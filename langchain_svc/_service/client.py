@@ -29,7 +29,7 @@ from .exchange import converse
 from .log_redaction import quietly
 from .off_loop import LONG
 from .parser_buffer import Received
-from .steps import Close, Conversation, Exchange, Head, Lost, Open, Read, Reply, Sleep
+from .steps import Admit, Close, Conversation, Exchange, Head, Lost, Open, Read, Reply, Sleep
 from .uncancellable_pauses import undivided
 
 _TIMEOUTS = (httpx.ConnectTimeout, httpx.ReadTimeout, httpx.WriteTimeout, httpx.PoolTimeout)
@@ -151,6 +151,9 @@ class Link:
         time.sleep(step.seconds)
         return None
 
+    def admit(self, step: Admit) -> Reply:
+        return step.gate.admit(step.patience)
+
 
 # Not bound methods in each link: they would be a cycle that holds its connections.
 _STEPS: dict[type[Any], Callable[[Link, Any], Reply]] = {
@@ -158,6 +161,7 @@ _STEPS: dict[type[Any], Callable[[Link, Any], Reply]] = {
     Read: Link.read,
     Close: Link.close,
     Sleep: Link.sleep,
+    Admit: Link.admit,
 }
 
 
@@ -272,6 +276,9 @@ class AsyncLink:
         await asyncio.sleep(step.seconds)
         return None
 
+    async def admit(self, step: Admit) -> Reply:
+        return await step.gate.aadmit(step.patience)
+
 
 _OVER: Any = object()
 
@@ -288,6 +295,7 @@ _ASYNC_STEPS: dict[type[Any], Callable[[AsyncLink, Any], Awaitable[Reply]]] = {
     Read: AsyncLink.read,
     Close: AsyncLink.close,
     Sleep: AsyncLink.sleep,
+    Admit: AsyncLink.admit,
 }
 
 

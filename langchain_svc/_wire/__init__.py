@@ -16,7 +16,7 @@ from .failures import (
 )
 from .formats import Seen
 from .general import read_success
-from .limits import read_rate_limit
+from .limits import rate_limit_of, read_rate_limit
 from .medical import (
     Answer,
     as_text,
@@ -26,6 +26,7 @@ from .medical import (
     unwrap_answer,
     values_sent,
 )
+from .prices import Price, read_prices
 from .redact import Redactor, secrets_of
 from .stream import StreamDecoder
 from .v1 import WINDOWS, Completion, ModelRecord, UnreadableError, dump_json, is_cut
