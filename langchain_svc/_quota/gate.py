@@ -30,7 +30,11 @@ class Account(Protocol):
 
     async def aask(self, ticket: Ticket) -> Wait | None: ...
 
-    def settle(self, ticket: Ticket, outcome: Outcome) -> None: ...
+    def settle(self, ticket: Ticket, outcome: Outcome) -> bool: ...
+
+    def tell(self) -> None: ...
+
+    async def atell(self) -> None: ...
 
     def leave(self, ticket: Ticket) -> None: ...
 
@@ -79,6 +83,7 @@ class Gate:
         error = self._hold_budgets()
         if error is not None or self.account is None:
             return error or 0.0
+        self._ticket.patience = patience
         try:
             return self._answer(self.account.ask(self._ticket), patience)
         except SvcError as failed:
@@ -90,6 +95,7 @@ class Gate:
         error = self._hold_budgets()
         if error is not None or self.account is None:
             return error or 0.0
+        self._ticket.patience = patience
         try:
             return self._answer(await self.account.aask(self._ticket), patience)
         except SvcError as failed:
@@ -132,7 +138,7 @@ class Gate:
         usage: Mapping[str, int] | None,
         answered: int | None,
         retry_after: float | None,
-    ) -> None:
+    ) -> bool:
         """What became of a try that was let through. It makes no I/O.
 
         Args:
@@ -142,6 +148,9 @@ class Gate:
             usage: The tokens that it reported.
             answered: Characters of text that came, where no usage did.
             retry_after: When the service said to come back, in seconds.
+
+        Returns:
+            Whether other processes should be told at once, by `account.tell`.
         """
         used = read_usage(usage)
         refused = status is not None and not 200 <= status < 300  # noqa: PLR2004
@@ -159,10 +168,21 @@ class Gate:
         for budget, held in self._holds:
             budget.settle(held, sent=sent, tokens=tokens, usage=used)
         self._holds.clear()
+        if self.account is None:
+            return False
+        limits = rate_limit_of(headers, time.time()) if headers else None
+        outcome = Outcome(sent, tokens, status, retry_after, limits)
+        return self.account.settle(self._ticket, outcome)
+
+    def tell(self) -> None:
+        """Tell other processes what became of the call."""
         if self.account is not None:
-            limits = rate_limit_of(headers, time.time()) if headers else None
-            outcome = Outcome(sent, tokens, status, retry_after, limits)
-            self.account.settle(self._ticket, outcome)
+            self.account.tell()
+
+    async def atell(self) -> None:
+        """The async version of `tell`."""
+        if self.account is not None:
+            await self.account.atell()
 
     def leave(self) -> None:
         """The call is given up: it waits no more, and what it held is free again."""

@@ -39,7 +39,10 @@ _serials = count(1)
 
 @dataclass(eq=False)
 class Ticket:
-    """A call that asks for its place. `key` is its place in the queue, once it has one."""
+    """A call that asks for its place. `key` is its place in the queue, once it has one.
+
+    The last five are for an account in Redis.
+    """
 
     tokens: int = 0
     priority: int = INTERACTIVE
@@ -47,6 +50,11 @@ class Ticket:
     key: tuple[int, float, int] | None = None
     at: float | None = None  # when it was let through
     waits: bool = False
+    id: str = ""
+    turn: float = 0.0
+    patience: float = 0.0  # how long it can wait
+    stored_at: float | None = None  # when it was let through, by Redis' clock
+    gone: bool = False
 
     def __lt__(self, other: Ticket) -> bool:
         return (self.key or ()) < (other.key or ())
@@ -131,6 +139,15 @@ class Ledger:
         window = self.windows["requests", MINUTE]
         window.limit += max(1.0, _GROWTH * window.limit)
         self._grows_at = now + MINUTE
+
+    def note(self, ticket: Ticket, now: float) -> None:
+        """Count a call that was let through elsewhere."""
+        if ticket.key is None:
+            self._place(ticket)
+        for window in self.windows.values():
+            window.roll(now)
+        self.leave(ticket)
+        self._let_through(ticket, now)
 
     def _place(self, ticket: Ticket) -> None:
         last = self._turns[ticket.priority]
@@ -253,6 +270,14 @@ class Ledger:
         return window
 
     # -- looking --------------------------------------------------------------------------------
+
+    def counted(self, now: float) -> list[tuple[str, float, float, float]]:
+        """What is counted: the unit, the seconds of its window, its age and the amount."""
+        return [
+            (window.unit, window.seconds, age, amount)
+            for window in self.windows.values()
+            for age, amount in window.ages(now)
+        ]
 
     def eta(self, requests: int, tokens: int, now: float) -> float:
         """Seconds until so many more requests and tokens, after those that wait, have fitted."""

@@ -77,6 +77,11 @@ class Window:
         first = self.at(moment)
         return sum(amount for bucket, amount in self._buckets.items() if bucket >= first)
 
+    def ages(self, now: float) -> list[tuple[float, float]]:
+        """How old each amount is, at least, and how much it is."""
+        ends = (((bucket + 1) * self.width, amount) for bucket, amount in self._buckets.items())
+        return [(max(0.0, now - end), amount) for end, amount in ends]
+
     def empties(self, now: float) -> float:
         """Seconds until nothing is counted any more."""
         return self._leaves(next(reversed(self._buckets))) - now if self._buckets else 0.0

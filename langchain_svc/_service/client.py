@@ -29,7 +29,7 @@ from .exchange import converse
 from .log_redaction import quietly
 from .off_loop import LONG
 from .parser_buffer import Received
-from .steps import Admit, Close, Conversation, Exchange, Head, Lost, Open, Read, Reply, Sleep
+from .steps import Admit, Close, Conversation, Exchange, Head, Lost, Open, Read, Reply, Sleep, Tell
 from .uncancellable_pauses import undivided
 
 _TIMEOUTS = (httpx.ConnectTimeout, httpx.ReadTimeout, httpx.WriteTimeout, httpx.PoolTimeout)
@@ -154,6 +154,10 @@ class Link:
     def admit(self, step: Admit) -> Reply:
         return step.gate.admit(step.patience)
 
+    def tell(self, step: Tell) -> Reply:
+        step.gate.tell()
+        return None
+
 
 # Not bound methods in each link: they would be a cycle that holds its connections.
 _STEPS: dict[type[Any], Callable[[Link, Any], Reply]] = {
@@ -162,6 +166,7 @@ _STEPS: dict[type[Any], Callable[[Link, Any], Reply]] = {
     Close: Link.close,
     Sleep: Link.sleep,
     Admit: Link.admit,
+    Tell: Link.tell,
 }
 
 
@@ -279,6 +284,10 @@ class AsyncLink:
     async def admit(self, step: Admit) -> Reply:
         return await step.gate.aadmit(step.patience)
 
+    async def tell(self, step: Tell) -> Reply:
+        await step.gate.atell()
+        return None
+
 
 _OVER: Any = object()
 
@@ -296,6 +305,7 @@ _ASYNC_STEPS: dict[type[Any], Callable[[AsyncLink, Any], Awaitable[Reply]]] = {
     Close: AsyncLink.close,
     Sleep: AsyncLink.sleep,
     Admit: AsyncLink.admit,
+    Tell: AsyncLink.tell,
 }
 
 

@@ -39,6 +39,7 @@ from .steps import (
     Open,
     Reply,
     Sleep,
+    Tell,
 )
 from .wording import how_lost, late, said, unreached
 
@@ -171,7 +172,7 @@ def _admitted(
         sent = failure is None or failure.sent
     finally:
         head = exchange.head
-        gate.settle(
+        news = gate.settle(
             sent=sent,
             status=None if head is None else head.status,
             headers=None if head is None else head.headers,
@@ -179,6 +180,8 @@ def _admitted(
             answered=parser.length,
             retry_after=None if failure is None else getattr(failure.error, "retry_after", None),
         )
+    if news:
+        yield Tell(gate)
     return failure
 
 

@@ -102,7 +102,11 @@ class Gate(Protocol):
         usage: Mapping[str, int] | None,
         answered: int | None,
         retry_after: float | None,
-    ) -> None: ...
+    ) -> bool: ...
+
+    def tell(self) -> None: ...
+
+    async def atell(self) -> None: ...
 
     def leave(self) -> None: ...
 
@@ -113,6 +117,13 @@ class Admit:
 
     gate: Gate
     patience: float
+
+
+@dataclass(frozen=True)
+class Tell:
+    """Let other processes know what became of the call."""
+
+    gate: Gate
 
 
 class Read:
