@@ -109,7 +109,7 @@ class Ledger:
         self._turns = [0.0, 0.0]  # of the last one that was let through, of each class
         self._finished: dict[tuple[int, str], float] = {}
         self._bulk_at = 0.0
-        if learns:
+        if learns and ("requests", MINUTE) not in self.windows:
             self._learn(MINUTE, None)
 
     # -- asking ---------------------------------------------------------------------------------
@@ -287,7 +287,11 @@ class Ledger:
             on_requests = window.unit == "requests"
             queued = len(self.waiting) if on_requests else sum(t.tokens for t in self.waiting)
             amount = (requests if on_requests else tokens) + queued
-            longest = max(longest, window.wait(now, amount))
+            wait = window.wait(now, amount)
+            if on_requests and amount > window.limit:
+                # What its last window has to take goes at the pace of the shortest one.
+                wait += (amount + window.used) % window.limit * self._pace()
+            longest = max(longest, wait)
         return longest
 
     def look(self, now: float) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 -- that of Redis. KEYS: the state, the queue (by turn), when each waiting call is given up, and the
 -- tokens of each. ARGV: one JSON object (see redis_store.py).
 local BUCKETS, LATENESS, SLACK, ROUNDING = 120, 0.75, 1.0, 2.0
-local MINUTE, HOUR, DAY, KEPT, GROWTH, GONE = 60, 3600, 86400, 0.02, 0.05, 3.0
+local MINUTE, HOUR, DAY, KEPT, GROWTH = 60, 3600, 86400, 0.02, 0.05
+local GONE = 3.0 -- seconds after which a call that does not ask again is taken for dead
 local state_key, queue_key, seen_key, tokens_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local ask = cjson.decode(ARGV[1])
 
@@ -245,7 +246,14 @@ if ask.eta then
   local longest = math.max(0, state.hold - now)
   for _, w in pairs(state.windows) do
     local amount = w[UNIT] == 'requests' and ask.eta[1] + waiting or ask.eta[2] + state.queued
-    if limit_of(w) < math.huge then longest = math.max(longest, wait_for(w, amount)) end
+    local limit = limit_of(w)
+    if limit < math.huge then
+      local wait = wait_for(w, amount)
+      if w[UNIT] == 'requests' and amount > limit then
+        wait = wait + (amount + w[USED]) % limit * pace()
+      end
+      longest = math.max(longest, wait)
+    end
   end
   reply.eta = longest
 end
