@@ -147,14 +147,15 @@ def storage(on_failure: str, seconds: float = 60.0) -> dict[str, Any]:
 
 
 async def _a_call(call: Callable[[], Awaitable[Any]], calls: int) -> float:
-    began = time.perf_counter()
+    # Of this thread alone: the sandbox works in another, and other programs beside both.
+    began = time.thread_time()
     for _ in range(calls):
         await call()
-    return (time.perf_counter() - began) / calls
+    return (time.thread_time() - began) / calls
 
 
 def cost(rounds: int = 15, calls: int = 60) -> dict[str, Any]:
-    """The price of a call with a quota, as a ratio to one without; rounds take turns."""
+    """The CPU time of a call with a quota, as a ratio to one without; rounds take turns."""
 
     async def run() -> dict[str, Any]:
         with Sandbox() as sandbox, RedisServer() as redis:

@@ -288,7 +288,7 @@ class Ledger:
             queued = len(self.waiting) if on_requests else sum(t.tokens for t in self.waiting)
             amount = (requests if on_requests else tokens) + queued
             wait = window.wait(now, amount)
-            if on_requests and amount > window.limit:
+            if on_requests and window.seconds > MINUTE and amount > window.limit:
                 # What its last window has to take goes at the pace of the shortest one.
                 wait += (amount + window.used) % window.limit * self._pace()
             longest = max(longest, wait)

@@ -11,7 +11,7 @@ local time = redis.call('TIME')
 local now = tonumber(time[1]) + tonumber(time[2]) / 1e6
 local packed = redis.call('GET', state_key)
 local state = packed and cmsgpack.unpack(packed)
-  or {born = now, now = now, windows = {}, turns = {0, 0}, done = {}, hold = 0, refusals = 0,
+  or {born = time[1] .. '.' .. time[2], now = now, windows = {}, turns = {0, 0}, done = {}, hold = 0, refusals = 0,
       bulk_at = 0, queued = 0, parties = {}, grows = 0}
 now = math.max(now, state.now)
 state.now = now
@@ -153,7 +153,7 @@ for _, s in ipairs(ask.settle) do
 end
 
 -- what a process had counted before Redis lost it
-local lost = ask.born > 0 and ask.born ~= state.born and not ask.counted
+local lost = ask.born ~= '' and ask.born ~= state.born and not ask.counted
 if ask.counted then
   for _, part in ipairs(ask.counted) do
     local w = window_of(part[1], part[2])
@@ -249,7 +249,7 @@ if ask.eta then
     local limit = limit_of(w)
     if limit < math.huge then
       local wait = wait_for(w, amount)
-      if w[UNIT] == 'requests' and amount > limit then
+      if w[UNIT] == 'requests' and w[SECONDS] > MINUTE and amount > limit then
         wait = wait + (amount + w[USED]) % limit * pace()
       end
       longest = math.max(longest, wait)

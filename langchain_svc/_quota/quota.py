@@ -130,7 +130,7 @@ class SvcQuota(Shared):
         self._register()
 
     def _arguments(self) -> dict[str, Any]:
-        return self._given
+        return self._given | {"storage": self._place}  # without a password
 
     def account(self, interface: str, key: str) -> Account:
         """Where the use of a key on an interface is counted."""

@@ -146,7 +146,7 @@ class RedisAccount:
         self._own = MemoryAccount(limits, learns=learns)
         self._settled: deque[dict[str, Any]] = deque()
         self._left: deque[str] = deque()
-        self._born = 0.0
+        self._born = ""  # when the state in Redis began
         self._lock = new_lock()
 
     # -- asking ---------------------------------------------------------------------------------

@@ -39,7 +39,7 @@ class InRedis:
             "limits": [(limit.unit, limit.seconds, limit.amount) for limit in limits],
             "learns": learns,
             "process": "one",
-            "born": 0,
+            "born": "",
             "leave": [],
         }
         self._serials = itertools.count()
