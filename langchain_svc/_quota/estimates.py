@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _BYTES_A_TOKEN = 4.0
 _FIRST_ANSWER = 500.0  # tokens, before any answer has come
 _WEIGHT = 0.1  # of the newest call, in the means
 
 
-@dataclass(frozen=True)
-class Size:
+class Size(NamedTuple):
     """How large a call is.
 
     Attributes:
@@ -42,6 +41,7 @@ class Estimates:
         self._ratio = 1.0
         self._answer: float | None = None
         self.samples = 0
+        self.looked_at = 0.0  # when an answer's headers were read last
         self.error = 0.0
         """The mean of how far estimates were off, as a share of what was used."""
 

@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     from .quota import SvcQuota
 
 _BYTES_A_TOKEN = 4
+_LOOK = 0.25  # seconds between two answers whose headers are read
 
 
 class Account(Protocol):
     """Where the use of one key on one interface is counted."""
 
     counts_tokens: bool
+    local: bool  # it is in this process, and asking needs no I/O
 
     def ask(self, ticket: Ticket) -> Wait | None: ...
 
@@ -47,7 +49,10 @@ def gate_of(
     quota: SvcQuota | None, budget: SvcBudget | None, interface: str, key: str, size: Size
 ) -> Gate | None:
     """The gate of one call, or None where nothing limits it."""
-    budgets = tuple(dict.fromkeys((*BUDGETS.get(), *((budget,) if budget is not None else ()))))
+    budgets = BUDGETS.get()
+    if budgets or budget is not None:
+        more = () if budget is None else (budget,)
+        budgets = tuple(dict.fromkeys((*budgets, *more)))
     if quota is None and not budgets:
         return None
     account = None if quota is None else quota.account(interface, key)
@@ -73,6 +78,11 @@ class Gate:
         if self.size.metered and (counted or any(b.counts_tokens for b in self.budgets)):
             self._prompt = self.estimates.prompt(self.size.body)
             self._ticket.tokens = self._prompt + self.estimates.answer(self.size.max_tokens)
+
+    @property
+    def local(self) -> bool:
+        """Whether asking needs no I/O."""
+        return self.account is None or self.account.local
 
     def admit(self, patience: float) -> float | SvcError:
         """0 where the call may be sent; else seconds to wait before asking again, or why not.
@@ -170,7 +180,13 @@ class Gate:
         self._holds.clear()
         if self.account is None:
             return False
-        limits = rate_limit_of(headers, time.time()) if headers else None
+        limits = None
+        now = time.time()
+        if headers and (refused or not 0 <= now - self.estimates.looked_at < _LOOK):
+            # What others use changes slowly, and reading it costs as much as all the rest here.
+            limits = rate_limit_of(headers, now)
+            if limits is not None:
+                self.estimates.looked_at = now
         outcome = Outcome(sent, tokens, status, retry_after, limits)
         return self.account.settle(self._ticket, outcome)
 

@@ -18,7 +18,7 @@ import logging
 from bisect import bisect_left, insort
 from dataclasses import dataclass
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
 from .plans import DAY, HOUR, MINUTE, Limit
 from .windows import Window
@@ -60,8 +60,7 @@ class Ticket:
         return (self.key or ()) < (other.key or ())
 
 
-@dataclass(frozen=True)
-class Wait:
+class Wait(NamedTuple):
     """Not yet: `turn` is when it can be this call's turn, `again` when to ask again, in seconds.
 
     `seconds` is the period of the limit that it waits for.
@@ -72,8 +71,7 @@ class Wait:
     seconds: float
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What became of a call that was let through.
 
     Attributes:
@@ -116,10 +114,13 @@ class Ledger:
 
     def ask(self, ticket: Ticket, now: float) -> Wait | None:
         """None, and the call is let through; or how long to wait. It stands in the queue then."""
-        if ticket.key is None:
-            self._place(ticket)
         if self._grows_at and now >= self._grows_at:
             self._grow(now)
+        if not self.waiting and self._wait(ticket, [], now) is None:
+            self._count(ticket, now)
+            return None
+        if ticket.key is None:
+            self._place(ticket)
         rank = bisect_left(self.waiting, ticket)
         wait = self._wait(ticket, self.waiting[:rank], now)
         if wait is not None:
@@ -142,12 +143,10 @@ class Ledger:
 
     def note(self, ticket: Ticket, now: float) -> None:
         """Count a call that was let through elsewhere."""
-        if ticket.key is None:
-            self._place(ticket)
         for window in self.windows.values():
             window.roll(now)
         self.leave(ticket)
-        self._let_through(ticket, now)
+        self._count(ticket, now)
 
     def _place(self, ticket: Ticket) -> None:
         last = self._turns[ticket.priority]
@@ -166,7 +165,8 @@ class Ledger:
                     amount += _KEPT * window.limit
             else:
                 amount = min(ticket.tokens, window.limit)
-                amount += sum(min(other.tokens, window.limit) for other in ahead)
+                if ahead:
+                    amount += sum(min(other.tokens, window.limit) for other in ahead)
             wait = window.wait(now, amount)
             if wait > longest:
                 longest, seconds = wait, window.seconds
@@ -183,7 +183,6 @@ class Ledger:
 
     def _let_through(self, ticket: Ticket, now: float) -> None:
         assert ticket.key is not None  # noqa: S101  # `ask` gave it
-        ticket.at = now
         priority, turn, _ = ticket.key
         self._turns[priority] = max(self._turns[priority], turn)
         if len(self._finished) > 64 + len(self.waiting):  # rarely
@@ -192,9 +191,13 @@ class Ledger:
                 for party, last in self._finished.items()
                 if last > self._turns[party[0]]
             }
+        self._count(ticket, now)
+
+    def _count(self, ticket: Ticket, now: float) -> None:
+        ticket.at = now
         for window in self.windows.values():
             window.add(window.at(now), 1 if window.unit == "requests" else ticket.tokens)
-        if self._bulk_at or priority == BULK:  # interactive calls take from bulk ones
+        if self._bulk_at or ticket.priority == BULK:  # interactive calls take from bulk ones
             self._bulk_at = max(self._bulk_at, now - _SLACK) + self._pace()
 
     def leave(self, ticket: Ticket) -> None:

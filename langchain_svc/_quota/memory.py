@@ -21,6 +21,7 @@ class MemoryAccount:
         learns: bool,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self.local = True
         self.counts_tokens = any(limit.unit == "tokens" for limit in limits)
         self._limits = limits
         self._ledger = Ledger(limits, learns=learns)

@@ -125,6 +125,7 @@ class SvcQuota(Shared):
             store = RedisStore(storage, local=on_storage_failure == "local")
             self._store, self._place = store.account, store.place
         self._accounts: dict[tuple[str, str], Account] = {}
+        self._known: dict[tuple[str, int], Account] = {}
         self._lock = new_lock()
         self.estimates = Estimates()
         self._register()
@@ -134,6 +135,9 @@ class SvcQuota(Shared):
 
     def account(self, interface: str, key: str) -> Account:
         """Where the use of a key on an interface is counted."""
+        known = self._known.get((interface, hash(key)))  # so that no key is kept
+        if known is not None:
+            return known
         # One plan for all interfaces is one account; the documents' plans count each their own.
         scope = "all" if "" in self._plans else interface
         place = (scope, key_digest(key))
@@ -147,6 +151,7 @@ class SvcQuota(Shared):
                     extra = {} if self._store is MemoryAccount else {"name": ":".join(place)}
                     found = self._store(limits, learns=plan is None, **extra)
                     self._accounts[place] = found
+        self._known[interface, hash(key)] = found
         return found
 
     def snapshot(self) -> QuotaSnapshot:

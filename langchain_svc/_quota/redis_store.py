@@ -136,6 +136,7 @@ class RedisAccount:
         name: str,
         local: bool,
     ) -> None:
+        self.local = False
         self.counts_tokens = any(limit.unit == "tokens" for limit in limits)
         self._tokens_limit = min((n.amount for n in limits if n.unit == "tokens"), default=0)
         self._store, self._name, self._is_local = store, name, local

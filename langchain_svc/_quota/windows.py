@@ -25,16 +25,18 @@ class Window:
         self.width = limit.seconds / BUCKETS
         self.turnover = limit.seconds + LATENESS + self.width  # how long a bucket counts
         self.used = 0.0
+        self._rolls_at = 0.0  # nothing leaves before
         self._buckets: dict[int, float] = {}  # in the order of time
 
     def roll(self, now: float) -> None:
         """Forget what has left the window."""
-        edge = self._edge(now)
+        if now < self._rolls_at:
+            return
+        edge = math.floor((now - self.seconds - LATENESS) / self.width)
         while self._buckets and (first := next(iter(self._buckets))) < edge:
             self.used -= self._buckets.pop(first)
-
-    def _edge(self, now: float) -> int:
-        return math.floor((now - self.seconds - LATENESS) / self.width)
+        # Amounts are added later than that, or before the first bucket, which add() sees to.
+        self._rolls_at = self._leaves(next(iter(self._buckets), edge))
 
     def at(self, now: float) -> int:
         """The bucket of a moment."""
@@ -50,6 +52,7 @@ class Window:
             self._buckets[bucket] = amount
             if late:
                 self._buckets = dict(sorted(self._buckets.items()))
+                self._rolls_at = 0.0
         else:
             amount = max(amount, -held)
             self._buckets[bucket] = held + amount

@@ -153,7 +153,8 @@ def _admitted(
     waits = True
     try:
         while waits:
-            wait = yield Admit(gate, exchange.until - exchange.clock())
+            patience = exchange.until - exchange.clock()
+            wait: Reply = gate.admit(patience) if gate.local else (yield Admit(gate, patience))
             if isinstance(wait, errors.SvcError):
                 again = isinstance(wait, errors.SvcConnectionError)
                 return _Failure(wait, again=again, sent=False)

@@ -89,6 +89,9 @@ class Sleep:
 class Gate(Protocol):
     """What a call asks before each try: a quota, and budgets."""
 
+    @property
+    def local(self) -> bool: ...
+
     def admit(self, patience: float) -> float | errors.SvcError: ...
 
     async def aadmit(self, patience: float) -> float | errors.SvcError: ...
