@@ -197,7 +197,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _read_dicom(path: Path) -> bytes | None:
-    """A file's bytes; None where it is no DICOM."""
+    """A file's bytes; None where it is not DICOM."""
     data = _read_file(path)
     return data if is_dicom(data) else None
 
@@ -226,7 +226,7 @@ def draw(image: DicomImage, max_pixels: int = MOST_PIXELS) -> bytes:
     if isinstance(source, (bytes, bytearray)):
         source = bytes(source)
         if not is_dicom(source):
-            raise ImageError("it is no DICOM file: DICM does not stand at its 129th byte")
+            raise ImageError("it is not a DICOM file: DICM does not stand at its 129th byte")
     made: bytes = drawing.draw_png(source, image, max_pixels)
     return made
 

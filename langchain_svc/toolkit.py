@@ -31,7 +31,7 @@ class SvcToolkit(ServiceToolkit):
             agent = create_agent(model, toolkit.get_tools())
 
     All tools share the toolkit's connections and its store of images. It takes the constructor
-    words that every class of this package takes, and hands them on.
+    parameters that every class of this package takes, and passes them on.
     """
 
     interfaces = (V1, GENERAL)
@@ -55,16 +55,16 @@ class SvcToolkit(ServiceToolkit):
     """Whether a generation of images is sent again that the service may have got."""
 
     @classmethod
-    def from_env(cls, **words: Any) -> Self:
+    def from_env(cls, **settings: Any) -> Self:
         """A toolkit by the environment, where all that its tools need must be set.
 
         Raises:
             SvcRequestError: A variable is not set. (Without from_env the first use says so.)
         """
         try:
-            toolkit = cls(**words)
+            toolkit = cls(**settings)
         finally:
-            words.clear()  # a traceback may show variables, and these hold the key
+            settings.clear()  # a traceback may show variables, and these hold the key
         key = None if toolkit.api_key is None else "set"
         for tool in toolkit.get_tools():
             on_v1 = isinstance(tool, SvcGenerateImage) and tool.api == "v1"

@@ -155,7 +155,7 @@ class SvcTranslate(ServiceTool):
     base_url: str | None = url_of(GENERAL)
     """Where the general interface is, without the /api of its paths."""
 
-    def _job(self, _: RunnableConfig, text: str, target: str, source: str | None = None) -> ToolUse:
+    def _use(self, _: RunnableConfig, text: str, target: str, source: str | None = None) -> ToolUse:
         exchange = self._new_exchange(
             GENERAL,
             "POST",
@@ -202,7 +202,7 @@ class SvcAnalyzeImage(ServiceTool):
     max_inline_bytes: Annotated[int, bounded_number(above=True, whole=True)] = 512 * 1024
     """The largest image that may stand in the arguments as base64. Larger ones need a handle."""
 
-    def _job(self, _: RunnableConfig, image: str, task: Task) -> ToolUse:
+    def _use(self, _: RunnableConfig, image: str, task: Task) -> ToolUse:
         exchange = vision_exchange(self, self._sendable(image), task, self._limits({}))
         handle = image.strip() if image.strip() in self.images else None
 
@@ -266,7 +266,7 @@ class SvcGenerateImage(ServiceTool):
     def _arguments(self) -> type[Arguments]:
         return GenerateArguments if self.api == "v1" else GeneralGenerateArguments
 
-    def _job(
+    def _use(
         self,
         _: RunnableConfig,
         prompt: str,

@@ -12,6 +12,7 @@ import threading
 import time
 
 import httpx
+from langchain_core.tracers.base import BaseTracer
 
 from langchain_svc import ChatSvc
 
@@ -23,6 +24,17 @@ def thawed(thing, *further):
 
 
 MARKED_KEY = "sk-MARKED-KEY-93417"  # which is looked for where no key may be
+
+
+class RunKeeper(BaseTracer):
+    """A tracer that keeps its runs whole, as LangSmith would get them."""
+
+    def __init__(self):
+        super().__init__()
+        self.runs = []
+
+    def _persist_run(self, run):
+        self.runs.append(run)
 
 
 def summed(chunks):

@@ -29,10 +29,9 @@ from langchain_core.runnables import (
     ConfigurableField,
     RunnableLambda,
 )
-from langchain_core.tracers.base import BaseTracer
 from langchain_tests.utils.stream_lifecycle import assert_valid_event_stream
 from langgraph.graph import END, START, MessagesState, StateGraph
-from peers import summed, thawed
+from peers import RunKeeper, summed, thawed
 from pydantic import SecretStr
 
 import langchain_svc
@@ -514,22 +513,11 @@ def test_langsmith_parameters(sandbox):
     assert set(bare) == {"ls_provider", "ls_model_name", "ls_model_type"}
 
 
-class Recorder(BaseTracer):
-    """A tracer that keeps whole runs, as LangSmith would get them."""
-
-    def __init__(self):
-        super().__init__()
-        self.kept = []
-
-    def _persist_run(self, run):
-        self.kept.append(run)
-
-
 async def test_traces_name_what_was_called(chat):
-    recorder = Recorder()
+    recorder = RunKeeper()
     words = {"model": "svc-pro", "temperature": 0.1, "stop": ["zzz"]}
     chat.invoke("Hello", **words, config={"callbacks": [recorder]})
-    (run,) = recorder.kept
+    (run,) = recorder.runs
     metadata = run.extra["metadata"]
     assert metadata["ls_provider"] == "svc"
     assert metadata["ls_model_name"] == "svc-pro"

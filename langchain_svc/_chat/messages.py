@@ -334,9 +334,8 @@ def _own_text(block: Any) -> str | None:
 
 
 def _kind(block: Any) -> str:
-    kind = block.get("type") or next(
-        iter(block), "unknown"
-    )  # Bedrock's blocks are named by their key
+    # Bedrock's blocks have no type and are named by their key.
+    kind = block.get("type") or next(iter(block), "unknown")
     return kind if isinstance(kind, str) else type(kind).__name__
 
 

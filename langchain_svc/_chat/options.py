@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, TypeAdapter, ValidationError
 
@@ -21,8 +21,10 @@ from .._service import (
 from .._wire import v1
 from ..config import check_headers
 from ..errors import SvcRequestError
-from .structured import ResponseFormat, read_response_format
-from .tools import ToolRequest, tool_request
+
+if TYPE_CHECKING:
+    from .structured import ResponseFormat
+    from .tools import ToolRequest
 
 
 def _check_model(value: Any) -> str:
@@ -75,11 +77,11 @@ _OVERRIDES: dict[str, TypeAdapter[Any]] = {
     "extra_body": TypeAdapter(ExtraBody),
     "extra_headers": TypeAdapter(Annotated[dict[str, str], AfterValidator(check_headers)]),
 }
-# Words that say what an answer is to be. They are read where they are used.
-_ANSWER_WORDS = ("tools", "tool_choice", "parallel_tool_calls", "response_format")
-_KNOWN = frozenset((*_OVERRIDES, *_ANSWER_WORDS))
+# What an answer is to be. These are read where they are used.
+_ANSWER_OPTIONS = frozenset({"tools", "tool_choice", "parallel_tool_calls", "response_format"})
+_KNOWN = frozenset((*_OVERRIDES, *_ANSWER_OPTIONS))
 # LangChain's own parameters, which have done their work before a call reaches us.
-_LANGCHAIN_WORDS = frozenset({"stream", "strict"})
+_LANGCHAIN_OPTIONS = frozenset({"stream", "strict"})
 
 
 @dataclass(frozen=True)
@@ -109,16 +111,16 @@ def check_options(given: Mapping[str, Any]) -> dict[str, Any]:
             given = resolve_aliases(given, _KNOWN, "a call of ChatSvc")
         except ValueError as error:
             raise SvcRequestError(str(error)) from None
-    return {name: _checked(name, value) for name, value in given.items()}
+    return {name: _check_option(name, value) for name, value in given.items()}
 
 
 def traced_options(given: Mapping[str, Any]) -> dict[str, Any]:
     """What callbacks may be told of the parameters of a call.
 
-    They are told before the words are checked. So no header is among them, and no unknown word,
-    which may be `api_key`.
+    They are told before the parameters are checked. So no header is among them, and no unknown
+    name, which may be `api_key`.
     """
-    known = (_KNOWN | _LANGCHAIN_WORDS | ALIASES.keys()) - {"extra_headers"}
+    known = (_KNOWN | _LANGCHAIN_OPTIONS | ALIASES.keys()) - {"extra_headers"}
     return {name: value for name, value in given.items() if name in known}
 
 
@@ -130,6 +132,11 @@ def read_answer_options(
     Raises:
         SvcRequestError: A tool, a choice or a format cannot be read.
     """
+    if not given.keys() & _ANSWER_OPTIONS:
+        return None, None
+    from .structured import read_response_format  # noqa: PLC0415  # most calls want a text
+    from .tools import tool_request  # noqa: PLC0415  # the same
+
     offered = tool_request(
         given.get("tools"),
         given.get("tool_choice"),
@@ -138,8 +145,8 @@ def read_answer_options(
     return offered, read_response_format(given.get("response_format"))
 
 
-def _checked(name: str, value: Any) -> Any:
-    if name in _LANGCHAIN_WORDS or name in _ANSWER_WORDS:
+def _check_option(name: str, value: Any) -> Any:
+    if name in _LANGCHAIN_OPTIONS or name in _ANSWER_OPTIONS:
         return value
     check = _OVERRIDES.get(name)
     if check is None:

@@ -76,8 +76,8 @@ class Prompt:
         """
         text = self._cutter.finish()
         self._read.append(text)
-        reader: Any = self.exchange.parser  # a stream's call is read by a TextParser
-        seen = reader.seen
+        parser: Any = self.exchange.parser  # a stream is read by a TextParser
+        seen = parser.seen
         info = self._info(seen.model, seen.usage, id=seen.id, finish_reason=seen.finish_reason)
         return GenerationChunk(text=text, generation_info=info)
 

@@ -34,9 +34,9 @@ from .._service import Exchange, TextParser
 from .._wire import Completion, is_cut, own_label, read_rate_limit
 from ..errors import SvcOutputError
 from .messages import THINKS_AHEAD, WireMessages
-from .parts import Expectation, Part
+from .parts import CHECKED, Expectation, Part
 from .stop import StopCutter
-from .structured import CHECKED
+from .text_chunk import text_chunk
 from .tokens import TOKENS_A_TURN, count_tokens
 
 PROVIDER = "svc"
@@ -134,11 +134,13 @@ class ChatTurn:
     def chunks(self, text: str) -> Iterable[ChatGenerationChunk]:
         """A piece of a stream as LangChain's chunks; none while it is held back."""
         parts = list(self._texts(text))
+        if len(parts) == 1 and self._named and parts[0].is_content:
+            return (text_chunk(parts[0].content),)
         return self._chunks(parts) if parts else ()
 
     def end(self) -> Iterator[ChatGenerationChunk]:
         """The end of a stream; afterwards `call` is None, or the next call to run."""
-        seen = self._reader.seen
+        seen = self._parser.seen
         parts = self._finish(seen.finish_reason)
         self._account(seen.usage)
         self._next(seen.finish_reason)
@@ -175,14 +177,14 @@ class ChatTurn:
         if not self._named:
             # Once only: LangChain joins the texts of metadata when it adds chunks up.
             self._named = True
-            fields["response_metadata"] = self._names(self._reader.seen.model)
+            fields["response_metadata"] = self._names(self._parser.seen.model)
         content = "".join([part.content for part in parts])
         return ChatGenerationChunk(message=AIMessageChunk(content=content, **fields))
 
     def _last_chunk(
         self, reason: str | None, id_: str | None, created: int | None
     ) -> ChatGenerationChunk:
-        names = {} if self._named else self._names(self._reader.seen.model)
+        names = {} if self._named else self._names(self._parser.seen.model)
         metadata = names | self._metadata(reason, id_, created)
         return ChatGenerationChunk(
             message=AIMessageChunk(
@@ -195,9 +197,9 @@ class ChatTurn:
         )
 
     @property
-    def _reader(self) -> TextParser:
-        reader: Any = self._running.parser
-        return reader  # type: ignore[no-any-return]  # a stream's call is read by a TextParser
+    def _parser(self) -> TextParser:
+        parser: Any = self._running.parser
+        return parser  # type: ignore[no-any-return]  # a stream is read by a TextParser
 
     # -- both -----------------------------------------------------------------------------------
 

@@ -158,7 +158,7 @@ class MedicalTool(ServiceTool):
             return self.endpoint.arguments
         return super().tool_call_schema
 
-    def _job(self, config: RunnableConfig | None, **given: Any) -> ToolUse:
+    def _use(self, config: RunnableConfig | None, **given: Any) -> ToolUse:
         end = self.endpoint
         patient = self._patient_of(config)
         about = {n: v for n, v in given.items() if n in end.patient_fields and v not in (None, ())}

@@ -19,6 +19,7 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 
 from .._wire import UnreadableError, failure, safe_label
 from ..errors import SvcAPIError, SvcRequestError, SvcResponseError
+from .bundle import objects
 
 _ID = re.compile(r"[A-Za-z0-9.-]{1,64}")  # datatypes.html, id
 _SEARCH = re.compile(r"([A-Z][A-Za-z]{1,39})(?:\?([!-~]*))?")
@@ -165,12 +166,8 @@ _PORTS = {"http": 80, "https": 443}
 
 
 def _next_url(held: Mapping[str, Any], url: str, base_url: str) -> str | None:
-    links = held.get("link") or ()
-    found = [
-        link.get("url")
-        for link in (links if isinstance(links, (list, tuple)) else ())
-        if isinstance(link, dict) and link.get("relation") == "next"
-    ]
+    links = objects(held.get("link"))
+    found = [link.get("url") for link in links if link.get("relation") == "next"]
     if not found:
         return None
     base, following = urlsplit(base_url), None
@@ -249,9 +246,8 @@ def read_refusal(
     )
 
 
-def _issues(held: Any) -> list[Mapping[str, Any]]:
-    issues = held.get("issue") if isinstance(held, dict) else None
-    return [one for one in issues if isinstance(one, dict)] if isinstance(issues, list) else []
+def _issues(held: Any) -> Iterator[Mapping[str, Any]]:
+    return objects(held.get("issue") if isinstance(held, dict) else None)
 
 
 def _codes(held: Any) -> list[str]:

@@ -38,7 +38,7 @@ def ordered(files: Iterable[bytes | None]) -> list[Slice]:
     """The slices of files in the order of their positions, or else of their instance numbers.
 
     Args:
-        files: The bytes of each file; None for what is no DICOM file.
+        files: The bytes of each file; None for what is not a DICOM file.
 
     Raises:
         ImageError: They are damaged, of several series, or hold no picture.

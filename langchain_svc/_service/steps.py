@@ -167,7 +167,7 @@ class AnswerParser(Protocol, Generic[T]):
 
 @dataclass
 class Exchange(Generic[T]):
-    """One call of the service: what to send, how to read the answer and what became of it."""
+    """One request with its retries: what to send, how to read the answer, what became of it."""
 
     request: Request
     limits: Limits

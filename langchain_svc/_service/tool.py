@@ -49,7 +49,7 @@ _arun = private_run(BaseTool.arun, Run.later)
 
 @private_runs(wraps_=WRAPS, **RUNS)
 class ServiceTool(ServiceSettings, BaseTool):
-    """A tool on the service, with the constructor words that every class of this package has.
+    """A tool on the service, with the constructor parameters that every class of this package has.
 
     Failures are told to the model (`handle_tool_error`, `handle_validation_error`) unless these
     are set to False, which raises `ToolException` or pydantic's error instead.
@@ -76,7 +76,7 @@ class ServiceTool(ServiceSettings, BaseTool):
         return self.args_schema
 
     @abstractmethod
-    def _job(self, *args: Any, **kwargs: Any) -> ToolUse:
+    def _use(self, *args: Any, **kwargs: Any) -> ToolUse:
         """The call that a run's config and the checked arguments ask for."""
 
     def run(self, tool_input: Any, *args: Any, **kwargs: Any) -> Any:
@@ -89,11 +89,11 @@ class ServiceTool(ServiceSettings, BaseTool):
         self._refuse_settings(kwargs)
         return await _arun(self, _bounded(tool_input), *args, **kwargs)
 
-    def _refuse_settings(self, words: dict[str, Any]) -> None:
-        """LangChain tells callbacks all words of a call, and these may be a key or a header."""
-        taken = sorted(words.keys() & ServiceSettings.model_fields.keys())
+    def _refuse_settings(self, given: dict[str, Any]) -> None:
+        """LangChain tells callbacks all that a call is given, and that may be a key or a header."""
+        taken = sorted(given.keys() & ServiceSettings.model_fields.keys())
         if taken:
-            words.clear()  # they would stand in the frames of the error
+            given.clear()  # they would stand in the frames of the error
             raise SvcRequestError(
                 f"A call of {self.name} takes no {taken[0]!r}: it is set where the tool is made"
             )
@@ -101,16 +101,16 @@ class ServiceTool(ServiceSettings, BaseTool):
     # LangChain looks at the annotation, which must be this; adapters to others leave config out.
     def _run(self, *texts: str, config: RunnableConfig = None, **given: Any) -> Told:  # type: ignore[assignment]
         with self._told():
-            job = self._job(config or {}, **self._named(texts, given))
-            (answer,) = self._pieces(job.exchange)
-            return self._within_bound(job.process(answer))
+            use = self._use(config or {}, **self._named(texts, given))
+            (answer,) = self._pieces(use.exchange)
+            return self._within_bound(use.process(answer))
 
     async def _arun(self, *texts: str, config: RunnableConfig = None, **given: Any) -> Told:  # type: ignore[assignment]
         with self._told():
-            job = self._job(config or {}, **self._named(texts, given))
-            (answer,) = [answer async for answer in self._apieces(job.exchange)]
+            use = self._use(config or {}, **self._named(texts, given))
+            (answer,) = [answer async for answer in self._apieces(use.exchange)]
             told = await parse_off_loop(
-                job.exchange.received, job.exchange.until, job.process, answer
+                use.exchange.received, use.exchange.until, use.process, answer
             )
             return self._within_bound(told)
 

@@ -71,7 +71,7 @@ class StreamDecoder:
             return []
         if self._decoder is None:
             self._head.append(data)
-            if not self._size and not data.strip():
+            if not self._size and (not data or data.isspace()):
                 return []  # nothing to look at yet, however much of it comes
             self._size += len(data)
             news = _BLANK_LINE.search(data) if self._size > _LONG_HEAD else b"\n" in data

@@ -11,8 +11,7 @@ import pytest
 from langchain_core.caches import InMemoryCache
 from langchain_core.load import dumps, loads
 from langchain_core.prompts import PromptTemplate
-from langchain_core.tracers.base import BaseTracer
-from peers import thawed
+from peers import RunKeeper, thawed
 from pydantic import ValidationError
 
 import langchain_svc as svc
@@ -44,13 +43,10 @@ def answering(body, content_type="application/json", **settings):
     return svc.SvcLLM(api_key="k", base_url="https://svc.example", **clients, **settings), asked
 
 
-class Recorder(BaseTracer):
+class Recorder(RunKeeper):
     def __init__(self):
         super().__init__()
-        self.runs, self.tokens = [], []
-
-    def _persist_run(self, run):
-        self.runs.append(run)
+        self.tokens = []
 
     def on_llm_new_token(self, token, **kwargs):
         self.tokens.append(token)

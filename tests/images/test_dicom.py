@@ -593,7 +593,7 @@ def with_elements(**elements):
 
 
 REFUSED = [
-    (b"", "no DICOM file"), (b"DICM" + bytes(200), "no DICOM file"), (bytes(128) + b"DICM", "damaged|no pixels"), (bytes(128) + b"DICM" + b"Quuxberg" * 40, "damaged|no pixels|stored"), (no_pixels(), "holds no pixels"), (saved(no_pixels()), "holds no pixels"),
+    (b"", "not a DICOM file"), (b"DICM" + bytes(200), "not a DICOM file"), (bytes(128) + b"DICM", "damaged|no pixels"), (bytes(128) + b"DICM" + b"Quuxberg" * 40, "damaged|no pixels|stored"), (no_pixels(), "holds no pixels"), (saved(no_pixels()), "holds no pixels"),
     (with_elements(Rows=60_000, Columns=60_000), "60000x60000 pixels, which is more than 50,000,000"), (with_elements(Rows=0), "not the size of a picture"), (with_elements(NumberOfFrames=10**9), "not the size of a picture"), (with_elements(NumberOfFrames=7), "damaged"),
     (with_elements(BitsStored=99), "damaged"), (with_elements(PixelData=b"\0\0"), "damaged"),
 ]  # fmt: skip
@@ -639,7 +639,7 @@ def test_cut_anywhere_it_is_refused_or_whole(make):
 def test_missing_files_and_bad_options(tmp_path):
     refused(tmp_path / "none", "cannot be read: No such file")
     (tmp_path / "x").write_bytes(b"no dicom")
-    refused(tmp_path / "x", "no DICOM file")
+    refused(tmp_path / "x", "not a DICOM file")
     for options in ({"frame": 0}, {"frame": True}, {"window": (1, 0)}, {"window": 5}, {"blank": [(1, 2, 3)]}, {"blank": [(-1, 0, 1, 1)]}, {"burned_in": "maybe"}, {"longest_side": 0}):  # fmt: skip
         with pytest.raises(svc.SvcRequestError, match=f"{next(iter(options))} must be"):
             svc.DicomImage(b"", **options)

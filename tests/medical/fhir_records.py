@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import date
 from decimal import Decimal
 
@@ -16,6 +17,10 @@ NAMES = {
     "family": "Quuxberg482", "given": "Zebulonia", "maiden": "Frobnitz", "mrn": "MRN-88231-77", "ssn": "999-44-1123", "phone": "555-773-9012",
     "street": "77 Wumpus Terrace Suite 4", "city": "Flurbville", "postal": "90417", "mail": "zq@flurb.example", "contact": "Grobulina", "doctor": "Dorble Hackenbush",
 }  # fmt: skip
+
+
+def as_json(value):
+    return json.dumps(value, default=float)
 
 
 def quantity(value, code, unit=None, **more):

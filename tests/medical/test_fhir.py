@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import pickle
 import re
 import sys
@@ -19,6 +18,7 @@ from fhir_records import (
     NAMES,
     TODAY,
     WHOLE,
+    as_json,
     bundle,
     concept,
     condition,
@@ -38,10 +38,6 @@ import langchain_svc as svc
 from langchain_svc.patient import on_wire
 
 pytest.importorskip("fhir.resources", reason="the extra fhir is not installed")
-
-
-def as_json(value):
-    return json.dumps(value, default=float)
 
 
 def test_a_whole_bundle_becomes_a_record():

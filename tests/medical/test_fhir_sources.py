@@ -13,6 +13,7 @@ from fhir_records import (
     NAMES,
     TODAY,
     WHOLE,
+    as_json,
     bundle,
     condition,
     medication,
@@ -28,10 +29,6 @@ import langchain_svc as svc
 from langchain_svc.patient import on_wire
 
 pytest.importorskip("fhir.resources", reason="the extra fhir is not installed")
-
-
-def as_json(value):
-    return json.dumps(value, default=float)
 
 
 def read(source, **options):

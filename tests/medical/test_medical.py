@@ -15,11 +15,10 @@ import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain_core.tools import ToolException
-from langchain_core.tracers.base import BaseTracer
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
-from peers import thawed
+from peers import RunKeeper, thawed
 from pydantic import ValidationError
 from test_patient import MARKED, MARKS, PNG, clean
 
@@ -297,14 +296,7 @@ def test_status_shapes(box):
 # -- no leak --------------------------------------------------------------------------------------
 
 
-class Recorder(BaseTracer):
-    def __init__(self):
-        super().__init__()
-        self.runs = []
-
-    def _persist_run(self, run):
-        self.runs.append(run)
-
+class Recorder(RunKeeper):
     def text(self):
         """Everything recorded, but for the ids of runs, which hold any five digits at times."""
         text = "".join(run.model_dump_json() for run in self.runs)

@@ -24,12 +24,11 @@ from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompt_values import StringPromptValue
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableLambda
-from langchain_core.tracers.base import BaseTracer
 from langchain_core.tracers.context import collect_runs, tracing_v2_enabled
 from langchain_core.tracers.langchain import LangChainTracer
 from langgraph.checkpoint.memory import InMemorySaver
 from langsmith import Client
-from peers import Scripted
+from peers import RunKeeper, Scripted
 from pydantic import BaseModel, ValidationError
 from rich.console import Console
 from rich.traceback import Traceback
@@ -58,16 +57,7 @@ CALL = json.dumps(
 ANSWERS = (f"<tool_call>{CALL}</tool_call>", ANSWER)
 
 
-class Tracer(BaseTracer):
-    """A tracer that keeps its runs, as most do."""
-
-    def __init__(self):
-        super().__init__()
-        self.runs = []
-
-    def _persist_run(self, run):
-        self.runs.append(run)
-
+class Tracer(RunKeeper):
     def recorded(self):
         flat = list(self.runs)
         for run in flat:
