@@ -153,8 +153,8 @@ for _, s in ipairs(ask.settle) do
 end
 
 -- what a process had counted before Redis lost it
-local lost = ask.born ~= '' and ask.born ~= state.born and not ask.counted
-if ask.counted then
+local lost = ask.born ~= '' and ask.born ~= state.born
+if ask.counted and not lost then
   for _, part in ipairs(ask.counted) do
     local w = window_of(part[1], part[2])
     add(w, math.min(at(w, now - part[3]), at(w, now)), part[4])
@@ -169,7 +169,10 @@ end
 local parties = 0
 for _ in pairs(state.parties) do parties = parties + 1 end
 
-local reply = {now = now, born = state.born, parties = parties, lost = lost, waiting = waiting}
+local reply = {now = now, born = state.born, parties = parties, lost = lost, waiting = waiting, used = {}}
+for _, limit in ipairs(ask.limits) do
+  table.insert(reply.used, window_of(limit[1], limit[2])[USED])
+end
 local call = ask.call
 if call and not lost then
   if state.grows > 0 and now >= state.grows then
