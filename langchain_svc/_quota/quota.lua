@@ -13,7 +13,21 @@ local packed = redis.call('GET', state_key)
 local state = packed and cmsgpack.unpack(packed)
   or {born = time[1] .. '.' .. time[2], now = now, windows = {}, turns = {0, 0}, done = {}, hold = 0, refusals = 0,
       bulk_at = 0, queued = 0, parties = {}, grows = 0}
-now = math.max(now, state.now)
+-- A clock that was set back a little stands still; one that was set back far moves everything.
+local back = state.now - now
+if back > MINUTE then
+  for _, w in pairs(state.windows) do
+    for _, held in ipairs(w[5]) do held[1] = held[1] - math.ceil(back * BUCKETS / w[2]) end
+  end
+  state.hold, state.bulk_at = state.hold - back, state.bulk_at - back
+  for process in pairs(state.parties) do state.parties[process] = now end
+  if state.grows > 0 then state.grows = state.grows - back end
+  for _, id in ipairs(redis.call('ZRANGE', seen_key, 0, -1)) do
+    redis.call('ZADD', seen_key, now + GONE, id)
+  end
+else
+  now = math.max(now, state.now)
+end
 state.now = now
 
 -- windows: state.windows[name] = {unit, seconds, learned limit or false, used, {{bucket, amount}, ...}}
