@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         SvcMedicalStatus,
         SvcMedicalToolkit,
     )
+    from .otel import SvcOpenTelemetryCallbackHandler
     from .patient import PatientContext
     from .registration import register
     from .toolkit import SvcToolkit
@@ -88,6 +89,7 @@ __all__ = [
     "SvcMedicalStatus",
     "SvcMedicalToolkit",
     "SvcNotFoundError",
+    "SvcOpenTelemetryCallbackHandler",
     "SvcOutputError",
     "SvcPermissionDeniedError",
     "SvcQuota",
@@ -126,6 +128,7 @@ __getattr__ = lazy(
         "medical": (
             "SvcCancerRisk SvcDecisionSupport SvcMedicalConsult SvcMedicalStatus SvcMedicalToolkit"
         ),
+        "otel": "SvcOpenTelemetryCallbackHandler",
         "patient": "PatientContext",
         "registration": "register",
         "toolkit": "SvcToolkit",
