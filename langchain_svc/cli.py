@@ -22,6 +22,7 @@ from pydantic_core import ValidationError
 
 import langchain_svc as svc
 
+from ._bulk import add_batch
 from .errors import SvcConnectionError, SvcError, SvcServerError, SvcStreamError
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # An answer may hold letters that the output's encoding has no form for.
         sys.stdout.reconfigure(errors="replace")
     args = _parser().parse_args(argv)
+    args.words = list(sys.argv[1:] if argv is None else argv)
     try:
         code: int = args.run(args)
         sys.stdout.flush()
@@ -248,6 +250,7 @@ def _parser() -> argparse.ArgumentParser:
     ask.add_argument("--no-stream", action="store_true", help="print the answer when it is whole")
     ask.set_defaults(run=_ask)
 
+    add_batch(commands.add_parser("batch", help="ask every row of a file, with a journal"))
     _add_sandbox(commands.add_parser("sandbox", help="serve a local stand-in for the service"))
     return parser
 

@@ -1,0 +1,168 @@
+"""The command `langchain-svc batch`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import SvcError, SvcRequestError
+
+if TYPE_CHECKING:
+    from ..chat_models import ChatSvc
+    from .estimate import Estimate
+    from .job import BulkReport, Job
+
+_SOME_FAILED, _INTERRUPTED = 1, 130
+_MOST_TOKENS = 2000  # of an answer, where max_tokens is not set (v1-api.md, section 2)
+
+
+def add_batch(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the command."""
+    parser.description = (
+        "Ask the service every row of a file. A journal keeps each answer: the same command after "
+        "Ctrl-C or a crash goes on."
+    )
+    parser.add_argument("input", help=".jsonl, .csv, .tsv or .parquet; - for JSONL on stdin")
+    parser.add_argument("output", help="a JSONL file, written when the run ends; - for stdout")
+    parser.add_argument("--journal", metavar="FILE", help="(OUTPUT.journal)")
+    parser.add_argument(
+        "--concurrency", type=int, default=16, metavar="N", help="rows at a time (%(default)s)"
+    )
+    parser.add_argument("--plan", metavar="NAME", help="keeps to the limits of this plan")
+    parser.add_argument("--dry-run", action="store_true", help="tell what it takes, ask nothing")
+    parser.add_argument(
+        "--retry-errors", action="store_true", help="ask again the rows that had an error"
+    )
+    parser.add_argument("--ordered", action="store_true", help="results in the input's order")
+    parser.add_argument("--format", metavar="TEXT", help='prompts of columns: "Summarize: {text}"')
+    parser.add_argument("--schema", metavar="FILE", help="JSON schema of objects to answer with")
+    parser.add_argument("--model", metavar="ID", help="as `langchain-svc models` lists it")
+    parser.add_argument("--temperature", type=float, metavar="T", help="0 to 2")
+    parser.add_argument("--max-tokens", type=int, metavar="N", help="the most of one answer")
+    parser.add_argument(
+        "--outage-wait",
+        type=float,
+        default=3600.0,
+        metavar="SECONDS",
+        help="how long to wait for a service that is down or a limit that is used up (%(default)s)",
+    )
+    parser.add_argument("--quiet", action="store_true", help="show no progress")
+    parser.set_defaults(run=_batch)
+
+
+def _batch(args: argparse.Namespace) -> int:
+    from .job import Job  # noqa: PLC0415  # the other commands need none of it
+
+    if args.journal is None:
+        if args.output == "-":
+            raise SvcRequestError(
+                "With results on stdout the journal needs a place: --journal results.journal"
+            )
+        args.journal = args.output + ".journal"
+    with _model(args) as model:
+        job = Job(
+            _runnable(model, args.schema),
+            args.input,
+            journal=args.journal,
+            output=args.output,
+            concurrency=args.concurrency,
+            format=args.format,
+            ordered=args.ordered,
+            retry_errors=args.retry_errors,
+            settings=None,
+            outage_wait=args.outage_wait,
+            quota=None,
+            config=None,
+            progress=not args.quiet,
+        )
+        if args.dry_run:
+            _tell_estimate(job.estimate(), args)
+            return 0
+        return _run(job, args)
+
+
+def _run(job: Job, args: argparse.Namespace) -> int:
+    try:
+        report = job.run()
+    except KeyboardInterrupt:
+        _tell(f"langchain-svc: interrupted: {_counts(job.report())}. Go on with:\n  {_again(args)}")
+        return _INTERRUPTED
+    except SvcError as error:
+        report = job.report()
+        if report.done or report.failed:
+            _tell(f"langchain-svc: stopped: {_counts(report)}. Then go on with:\n  {_again(args)}")
+        raise error from None
+    from .progress import duration  # noqa: PLC0415  # the other commands need none of it
+
+    _tell(f"{_counts(report)} in {duration(report.seconds)}; journal {report.journal}")
+    if report.failed:
+        _tell(f"To ask those with an error again:\n  {_again(args, '--retry-errors')}")
+    return _SOME_FAILED if report.failed else 0
+
+
+def _counts(report: BulkReport) -> str:
+    parts = [f"{report.done:,} rows answered"]
+    if report.failed:
+        parts.append(f"{report.failed:,} with an error")
+    parts.append(f"{report.total_tokens:,} tokens")
+    if report.cost is not None:
+        parts.append(f"cost {report.cost:,.2f}")
+    return ", ".join(parts)
+
+
+def _again(args: argparse.Namespace, *more: str) -> str:
+    words = [word for word in args.words if word not in more]
+    return shlex.join(["langchain-svc", *words, *more])
+
+
+def _model(args: argparse.Namespace) -> ChatSvc:
+    from ..chat_models import ChatSvc  # noqa: PLC0415  # the other commands need none of it
+
+    given = {name: getattr(args, name) for name in ("model", "temperature", "max_tokens")}
+    named: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    # A row waits as long as the plan wants; the run itself ends after --outage-wait.
+    return ChatSvc(deadline=None, **named)
+
+
+def _runnable(model: ChatSvc, schema: str | None) -> Any:
+    if schema is None:
+        return model
+    try:
+        wanted = json.loads(Path(schema).read_text("utf-8"))
+    except OSError as error:
+        raise SvcRequestError(f"--schema {schema} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise SvcRequestError(f"--schema {schema} is not JSON: {error}") from None
+    if not isinstance(wanted, dict):
+        raise SvcRequestError(f"--schema {schema} must hold a JSON schema, which is an object")
+    return model.with_structured_output({"title": "Answer", **wanted})
+
+
+def _tell_estimate(found: Estimate, args: argparse.Namespace) -> None:
+    lines = [f"rows        {found.rows:,}"]
+    if found.answered:
+        lines.append(f"answered    {found.answered:,}")
+    if found.bad:
+        lines.append(f"bad         {found.bad:,} ({'; '.join(found.problems)})")
+    lines.append(f"requests    {found.requests:,}")
+    lines.append(f"tokens in   about {found.tokens_in:,}")
+    lines.append(f"tokens out  {_tokens_out(found, args)[1]}")
+    for line in lines:
+        sys.stdout.write(line + "\n")
+
+
+def _tokens_out(found: Estimate, args: argparse.Namespace) -> tuple[int, str]:
+    if found.tokens_out is not None:
+        tokens = round(found.tokens_out * found.requests)
+        return tokens, f"about {tokens:,}, as the journal's answers had them"
+    most = args.max_tokens or _MOST_TOKENS
+    return most * found.requests, f"at most {most * found.requests:,} ({most:,} an answer)"
+
+
+def _tell(line: str) -> None:
+    sys.stderr.write(line + "\n")
+    sys.stderr.flush()
