@@ -174,18 +174,32 @@ class Journal:
         Raises:
             SvcRequestError: The disk is full, or cannot be written.
         """
-        values = [
-            (row.number, row.key, row.digest, a.failed, a.content, a.error, *a.usage, a.cost)
-            for row, a in answers
-        ]
         try:
-            with self._db:
-                self._db.executemany(_SAVE, values)
+            self._write(answers)
         except sqlite3.Error as error:
             raise SvcRequestError(
                 f"The journal {self.path} cannot be written: {error}. What it holds is safe: make "
                 "room, then run the same again"
             ) from error
+
+    def _write(self, answers: Iterable[tuple[Row, Answer]]) -> None:
+        with self._db:
+            self._db.executemany(
+                _SAVE,
+                (
+                    (
+                        row.number,
+                        row.key,
+                        row.digest,
+                        a.failed,
+                        a.content,
+                        a.error,
+                        *a.usage,
+                        a.cost,
+                    )
+                    for row, a in answers
+                ),
+            )
 
     def totals(self) -> Totals:
         """The sums over all rows."""
@@ -264,8 +278,13 @@ class Journal:
     def _opened(self) -> sqlite3.Connection:
         if not self.path.exists():
             raise SvcRequestError(f"There is no journal {self.path}")
-        if not self.path.stat().st_size:
-            raise self._damaged("it is empty")
+        # Opening a file that is another's would change it.
+        with self.path.open("rb") as file:
+            head = file.read(100)
+        if not head.startswith(b"SQLite format 3\0"):
+            raise self._damaged("it does not begin as one")
+        if head[68:72] != _APPLICATION.to_bytes(4, "big"):
+            raise SvcRequestError(f"{self.path} is a database, but no journal: give another file")
         db = sqlite3.connect(self.path, timeout=1.0, check_same_thread=False)
         try:
             self._prepare(db)
@@ -282,9 +301,6 @@ class Journal:
             db.execute(f"PRAGMA {pragma}")
         db.execute("BEGIN EXCLUSIVE")  # fails where another run holds the file
         db.execute("COMMIT")
-        (application,) = db.execute("PRAGMA application_id").fetchone()
-        if application != _APPLICATION:
-            raise SvcRequestError(f"{self.path} is a database, but no journal: give another file")
         (verdict,) = db.execute("PRAGMA quick_check(1)").fetchone()
         if verdict != "ok":
             raise self._damaged("its pages do not fit together")

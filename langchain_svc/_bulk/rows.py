@@ -156,7 +156,10 @@ class Source:
             if missing:
                 return BadRow(f"it has no column {missing[0]!r}, only {_names(raw)}")
             filled = {name: "" if value is None else value for name, value in raw.items()}
-            return self._format.format_map(filled)
+            try:
+                return self._format.format_map(filled)
+            except (ValueError, TypeError):
+                return BadRow("a column's value does not suit the format")
         found = [name for name in _INPUTS if raw.get(name) is not None]
         if len(found) != 1:
             return BadRow(
