@@ -40,7 +40,6 @@ from ._chat import (
     CallOptions,
     ChatTurn,
     ExtraBody,
-    Gallery,
     MaxTokens,
     ModelId,
     Stop,
@@ -50,23 +49,19 @@ from ._chat import (
     ToolLike,
     Wanted,
     WireMessages,
-    adescribe_images,
     adispatch_event,
     answers_at_once,
     check_options,
     conversation_mark,
-    describe_images,
     dispatch_event,
     documented_profile,
     expectation,
     has_calls,
     listed_profile,
     read_answer_options,
-    structured_output,
     surely_too_long,
     texts_read,
     to_wire,
-    tool_parameters,
     traced_options,
 )
 from ._privacy import MODEL_RUNS, WRAPS, Run, make_private, private_runs, set_uncached
@@ -296,9 +291,12 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
 
         Nothing is asked for it: an image counts with its description once it has one.
         """
-        described = self.image_inputs == "describe"
+        if self.image_inputs == "describe":
+            from ._chat import Gallery  # noqa: PLC0415  # most models see no picture
+
+            messages = Gallery(messages, self.images).in_words()
         turns = to_wire(
-            Gallery(messages, self.images).in_words() if described else messages,
+            messages,
             system_role=self.system_role,
             omit_images=self.image_inputs == "omit",
         )
@@ -338,6 +336,8 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
             SvcRequestError: A tool or the choice cannot be read.
             SvcOutputError: From a call, when a required call did not come.
         """
+        from ._chat import tool_parameters  # noqa: PLC0415  # most models have no tools
+
         bound = tool_parameters(
             tools, tool_choice=tool_choice, parallel_tool_calls=parallel_tool_calls
         )
@@ -372,6 +372,8 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
             SvcRequestError: The schema or the method cannot be read.
             SvcOutputError: From a call, when no answer fits the schema.
         """
+        from ._chat import structured_output  # noqa: PLC0415  # the same
+
         chain = structured_output(
             self, schema, kwargs, include_raw=include_raw, method=method, strict=strict
         )
@@ -476,11 +478,15 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
     def _in_words(self, messages: list[BaseMessage], limits: Limits) -> list[BaseMessage]:
         if self.image_inputs != "describe":
             return messages
+        from ._chat import describe_images  # noqa: PLC0415  # most models see no picture
+
         return describe_images(self, messages, self.images, limits)
 
     async def _ain_words(self, messages: list[BaseMessage], limits: Limits) -> list[BaseMessage]:
         if self.image_inputs != "describe":
             return messages
+        from ._chat import adescribe_images  # noqa: PLC0415  # the same
+
         return await adescribe_images(self, messages, self.images, limits)
 
     def _turn(

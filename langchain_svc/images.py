@@ -29,7 +29,6 @@ from ._images import (
     without_metadata,
 )
 from ._privacy import safe_repr
-from .dicom import MARKED, DicomImage, as_dicom, draw, is_dicom
 from .errors import SvcRequestError
 
 if TYPE_CHECKING:
@@ -37,8 +36,9 @@ if TYPE_CHECKING:
     from pydicom import Dataset
 
     from ._images import Sheet
+    from .dicom import DicomImage
 else:
-    Image = Dataset = Sheet = Any  # hints are read at run time too, and Pillow may not be installed
+    Image = Dataset = Sheet = DicomImage = Any  # hints are read at run time, without Pillow too
 
 HANDLE = re.compile(r"img_[1-9][0-9]{0,8}[a-z]{0,8}", re.ASCII)
 _LETTERS = "bcdfghjkmnpqrstvwxz"  # which make no words, and none of which looks like a digit
@@ -148,6 +148,8 @@ class ImageStore:
         """
         try:
             url, data = self._read(image)
+            from .dicom import as_dicom, draw  # noqa: PLC0415  # most processes see no picture
+
             if held := as_dicom(data):
                 data = draw(held, self.max_pixels)
             if url is not None:
@@ -290,6 +292,8 @@ class ImageStore:
         """The address or the bytes of what the application gave."""
         if isinstance(image, (bytes, bytearray, memoryview)):
             return None, bytes(image)
+        from .dicom import as_dicom, draw  # noqa: PLC0415  # the same
+
         if not isinstance(image, (str, Path)) and (held := as_dicom(image)):
             return None, draw(held, self.max_pixels)
         if isinstance(image, Path):
@@ -319,8 +323,10 @@ class ImageStore:
     def _read_file(self, path: Path) -> bytes:
         try:
             with path.open("rb") as file:
-                if is_dicom(file.read(MARKED)):
-                    return draw(DicomImage(path), self.max_pixels)
+                from . import dicom  # noqa: PLC0415  # the same
+
+                if dicom.is_dicom(file.read(dicom.MARKED)):
+                    return dicom.draw(dicom.DicomImage(path), self.max_pixels)
                 file.seek(0)
                 return file.read(self.max_image_bytes + 1)
         except OSError as error:

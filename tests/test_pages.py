@@ -16,7 +16,7 @@ from langchain_svc._clinical import findings
 from langchain_svc._fhir import importing
 from langchain_svc._images import clinical, dicom_header
 from langchain_svc._images import endpoints as images
-from langchain_svc._service import connections, exchange, off_loop, retry_budget
+from langchain_svc._service import exchange, off_loop, retry_budget
 from langchain_svc._service.fhir_server import FhirServer
 from langchain_svc._toolcalls import scanner
 from langchain_svc._wire import chunks, failures, general
@@ -61,8 +61,7 @@ SENTENCES = [
     ("docs/reliability.md", f"between nothing and {exchange._FIRST_BACKOFF} s, 1 s, 2 s and so on up to {exchange._LONGEST_BACKOFF:g} s"),
     ("docs/reliability.md", f"more than {off_loop.LONG // 1000} kB"),
     ("docs/reliability.md", f"a store of {retry_budget.STORE:g}"),
-    ("docs/reliability.md", f"at most {connections._CONNECTIONS} at once"),
-    ("docs/performance.md", f"up to {connections._SHARDS} pools"),
+    ("docs/reliability.md", f"`max_connections` ({setting('max_connections'):,})"),
     ("docs/tools.md", f"At most {scanner._MOST_CALLS} calls"),
     ("docs/general.md", f"up to {['', 'one', 'two', 'three', 'four'][described_images._AT_ONCE]} images are described at the same time"),
     ("docs/general.md", f"at most {images.LONGEST_PROMPT} characters on v1, all else of at most {tools._LONGEST_TEXT:,}"),

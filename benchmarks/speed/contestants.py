@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 OURS = "ChatSvc"
-WITH_AIOHTTP = "ChatSvc[aiohttp]"
+BEFORE = "ChatSvc before"  # of another checkout
 PEERS = ("ChatOpenAI", "ChatMistralAI", "ChatGroq")
 HTTPX, CORE = "httpx", "core"
 
@@ -27,7 +27,7 @@ IMPORTS: Mapping[str, str] = {
 
 def prompted(name: str) -> bool:
     """Whether a contestant's calls of tools are text."""
-    return name in {OURS, WITH_AIOHTTP}
+    return name in {OURS, BEFORE}
 
 
 def make(name: str, address: str, answer: str) -> Any:
@@ -39,21 +39,6 @@ def _svc(url: str) -> Any:
     from langchain_svc import ChatSvc
 
     return ChatSvc(model="svc-pro", api_key="bench-key-0123456789", base_url_v1=f"{url}/v1")
-
-
-def _svc_aiohttp(url: str) -> Any:
-    import httpx
-    from httpx_aiohttp import AiohttpTransport
-
-    from langchain_svc import ChatSvc
-
-    client = httpx.AsyncClient(transport=AiohttpTransport())
-    return ChatSvc(
-        model="svc-pro",
-        api_key="bench-key-0123456789",
-        base_url_v1=f"{url}/v1",
-        http_async_client=client,
-    )
 
 
 def _openai(url: str) -> Any:
@@ -142,7 +127,7 @@ def _core(url: str) -> Any:
 
 _MAKERS: dict[str, Callable[[str], Any]] = {
     OURS: _svc,
-    WITH_AIOHTTP: _svc_aiohttp,
+    BEFORE: _svc,
     "ChatOpenAI": _openai,
     "ChatMistralAI": _mistral,
     "ChatGroq": _groq,

@@ -6,14 +6,14 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-from .contestants import OURS, PEERS, WITH_AIOHTTP
+from .contestants import OURS, PEERS
 from .measure import Figures, Results
 from .report import floor, middle
 from .rows import Row
 
 _COLUMNS = 4
-_NAMES = (OURS, WITH_AIOHTTP, *PEERS)
-_COLOURS = {OURS: "#1b6ca8", WITH_AIOHTTP: "#6aa9d8"}
+_NAMES = (OURS, *PEERS)
+_COLOURS = {OURS: "#1b6ca8"}
 _OTHERS = "#b8b8b8"
 _WIDTH_OF_TITLE = 34
 

@@ -7,7 +7,7 @@ import statistics
 from dataclasses import asdict
 from pathlib import Path
 
-from .contestants import OURS, PEERS, WITH_AIOHTTP
+from .contestants import OURS, PEERS
 from .measure import Figures, Results
 from .rows import ROWS, Row
 
@@ -44,7 +44,7 @@ def floor(row: Row, figures: Figures) -> float | None:
 
 def table(results: Results) -> str:
     """The figures in Markdown: medians, with the quartiles of ours."""
-    heads = ["CPU of the client", OURS, WITH_AIOHTTP, *PEERS, "httpx + core"]
+    heads = ["CPU of the client", OURS, *PEERS, "httpx + core"]
     lines = [
         "| " + " | ".join([*heads, "of the best peer", "of the floor"]) + " |",
         "|" + "---|" * (len(heads) + 2),
@@ -52,7 +52,7 @@ def table(results: Results) -> str:
     for row, figures in results:
         ours, low = middle(figures, OURS), floor(row, figures)
         cells = [f"{row.name}, {row.unit.replace('us', 'µs')}", _spread(figures.get(OURS, []))]
-        cells += [_number(middle(figures, name)) for name in (WITH_AIOHTTP, *PEERS)]
+        cells += [_number(middle(figures, name)) for name in PEERS]
         cells += [_number(low)]
         cells += [_ratio(ours, best_peer(figures), row.of_peer), _ratio(ours, low, row.of_floor)]
         lines.append("| " + " | ".join(cells) + " |")

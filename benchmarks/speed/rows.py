@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .contestants import CORE, HTTPX, OURS, PEERS, WITH_AIOHTTP
+from .contestants import CORE, HTTPX, OURS, PEERS
 
 FLOOR = (HTTPX, CORE)
 ALL = (OURS, *PEERS, *FLOOR)
-ASYNC = (OURS, WITH_AIOHTTP, *PEERS, *FLOOR)
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,7 @@ ROWS = (
         floor=(CORE,),
     ),
     Row("`invoke`", "invoke", calls=150, of_peer=0.60, of_floor=0.90),
-    Row("`ainvoke`", "ainvoke", calls=100, who=ASYNC, of_peer=0.65, of_floor=1.0),
+    Row("`ainvoke`", "ainvoke", calls=100, of_peer=0.65, of_floor=1.0),
     Row(
         "`stream`, 64 events a read, per event", "stream", "many-2048", per=2048, of_peer=0.15,
         of_floor=0.25,
@@ -73,19 +72,19 @@ ROWS = (
     ),
     Row(
         "`astream`, one event a read (paced), per event", "astream", "paced-300", per=300,
-        who=ASYNC, of_peer=0.88, of_floor=1.0,
+        of_peer=0.88, of_floor=1.0,
     ),
     Row("first chunk", "first_chunk", "first-8", calls=40, of_peer=0.60, of_floor=1.1),
     Row(
-        "first chunk, async", "afirst_chunk", "first-8", calls=40, who=ASYNC, of_peer=0.50,
+        "first chunk, async", "afirst_chunk", "first-8", calls=40, of_peer=0.50,
         of_floor=1.1,
     ),
     Row("`batch`, 16 threads, per call", "batch", calls=128, of_peer=0.70, of_floor=1.0),
     Row(
-        "`abatch`, 64 at once, per call", "abatch", "slow-12", calls=64, who=ASYNC, of_peer=0.35,
+        "`abatch`, 64 at once, per call", "abatch", "slow-12", calls=64, of_peer=0.35,
         of_floor=0.35,
     ),
-    Row("`abatch`, 512 at once, per call", "abatch", "slow-12", calls=512, who=ASYNC, rounds=2,
+    Row("`abatch`, 512 at once, per call", "abatch", "slow-12", calls=512, rounds=2,
         quick=False),
     Row(
         "memory held per event, 64 events a read", "memory", "many-50000", per=50_000,

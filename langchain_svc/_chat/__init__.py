@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .._lazy import lazy
-from .binding import structured_output, tool_parameters
 from .counting import TokenCounts
-from .described_images import Gallery, adescribe_images, describe_images
 from .events import REASK, adispatch_event, dispatch_event
 from .expect import expectation
 from .messages import (
@@ -30,18 +28,21 @@ from .options import (
     read_answer_options,
     traced_options,
 )
-from .parts import Wanted
+from .parts import ToolLike, Wanted
 from .profiles import DEFAULT_MODEL, IMAGES_DESCRIBED, documented_profile, listed_profile
 from .tokens import TOKENS_A_TURN, count_tokens, surely_too_long
-from .tools import ToolLike
 from .turn import PROVIDER, ChatTurn
 
 if TYPE_CHECKING:
+    from .binding import structured_output, tool_parameters
+    from .described_images import Gallery, adescribe_images, describe_images
     from .prompts import GeneralTemperature, Prompt, PromptOptions, check_prompt_options
 
 __getattr__ = lazy(
     __name__,
     {
+        "binding": "structured_output tool_parameters",
+        "described_images": "Gallery adescribe_images describe_images",
         "prompts": "GeneralTemperature Prompt PromptOptions check_prompt_options",
     },
 )

@@ -17,8 +17,9 @@ from langchain_core.runnables import Runnable, RunnableMap, RunnablePassthrough
 from .._privacy import safe_repr
 from ..errors import SvcRequestError
 from .options import read_answer_options
+from .parts import ToolLike
 from .structured import StructuredParser, format_for
-from .tools import ToolLike, ToolList
+from .tools import ToolList
 
 
 def tool_parameters(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from .parts import Expectation, TextExpected, Wanted
-from .tools import ToolRequest
 
 
 def expectation(wanted: Wanted) -> Expectation:
@@ -13,6 +12,7 @@ def expectation(wanted: Wanted) -> Expectation:
         return TextExpected(split=wanted.split)
     # Here and not above: these modules are two thirds of what importing ChatSvc takes.
     from .answers import CallExpected, CallsExpected, JsonExpected  # noqa: PLC0415
+    from .tools import ToolRequest  # noqa: PLC0415
 
     if offer is not None and form is not None and offer.required:
         return CallExpected(offer, form)

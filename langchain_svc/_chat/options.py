@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, TypeAdapter, ValidationError
 
@@ -21,8 +21,10 @@ from .._service import (
 from .._wire import v1
 from ..config import check_headers
 from ..errors import SvcRequestError
-from .structured import ResponseFormat, read_response_format
-from .tools import ToolRequest, tool_request
+
+if TYPE_CHECKING:
+    from .structured import ResponseFormat
+    from .tools import ToolRequest
 
 
 def _check_model(value: Any) -> str:
@@ -76,7 +78,7 @@ _OVERRIDES: dict[str, TypeAdapter[Any]] = {
     "extra_headers": TypeAdapter(Annotated[dict[str, str], AfterValidator(check_headers)]),
 }
 # What an answer is to be. These are read where they are used.
-_ANSWER_OPTIONS = ("tools", "tool_choice", "parallel_tool_calls", "response_format")
+_ANSWER_OPTIONS = frozenset({"tools", "tool_choice", "parallel_tool_calls", "response_format"})
 _KNOWN = frozenset((*_OVERRIDES, *_ANSWER_OPTIONS))
 # LangChain's own parameters, which have done their work before a call reaches us.
 _LANGCHAIN_OPTIONS = frozenset({"stream", "strict"})
@@ -130,6 +132,11 @@ def read_answer_options(
     Raises:
         SvcRequestError: A tool, a choice or a format cannot be read.
     """
+    if not given.keys() & _ANSWER_OPTIONS:
+        return None, None
+    from .structured import read_response_format  # noqa: PLC0415  # most calls want a text
+    from .tools import tool_request  # noqa: PLC0415  # the same
+
     offered = tool_request(
         given.get("tools"),
         given.get("tool_choice"),

@@ -7,20 +7,27 @@ tries of a turn. The same reading serves whole answers and streams, so both give
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from langchain_core.messages import InvalidToolCall, ToolCallChunk
+from langchain_core.tools import BaseTool
 
 from .._json import ALL_WAS_REASONING, CONTENT, Thoughts
 from .._json import Piece as Thought
-from .structured import ResponseFormat
-from .tools import ToolRequest
+
+if TYPE_CHECKING:
+    from .structured import ResponseFormat
+    from .tools import ToolRequest
+
+ToolLike = Mapping[str, Any] | type | Callable[..., Any] | BaseTool
+"""What a tool may be given as."""
+CHECKED = "svc_checked_answer"
+"""In `additional_kwargs`: the answer that was checked, and is used instead of the content."""
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """A piece of the message that an answer becomes."""
 
     content: str = ""
@@ -30,6 +37,14 @@ class Part:
     failed: tuple[str, str] | None = None  # the id of a call that must not run, and why
     checked: str | None = None  # the answer to use instead of the content
     all_was_reasoning: bool = False  # the content so far, though it looked like an answer
+
+    @property
+    def is_content(self) -> bool:
+        """Whether it is content and nothing else."""
+        return self[1:] == _NOTHING_ELSE
+
+
+_NOTHING_ELSE = Part()[1:]
 
 
 class Expectation(Protocol):

@@ -25,9 +25,9 @@ from .._toolcalls import render_json
 from .._wire import is_cut
 from ..errors import SvcOutputError, SvcRequestError
 from .messages import unguarded
+from .parts import CHECKED
 
 # Where a stream's last chunk carries the checked answer, if what was yielded before differs.
-CHECKED = "svc_checked_answer"
 _ANY_OBJECT: dict[str, Any] = {"type": "object"}
 
 

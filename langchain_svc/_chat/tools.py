@@ -6,20 +6,18 @@ once however many calls follow, and however many tools there are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from inspect import cleandoc
 from typing import Any
 
-from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from .._privacy import safe_repr
 from .._service import did_you_mean
 from .._toolcalls import FORMATS, Tool, ToolFormat, choice_line, marks_line, tools_block
 from ..errors import SvcRequestError
-
-ToolLike = Mapping[str, Any] | type | Callable[..., Any] | BaseTool
+from .parts import ToolLike
 
 _CHOICES = {None: "auto", False: "auto", True: "any", "auto": "auto", "any": "any"}
 _CHOICES |= {"required": "any", "none": "none"}

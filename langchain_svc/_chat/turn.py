@@ -34,9 +34,9 @@ from .._service import Exchange, TextParser
 from .._wire import Completion, is_cut, own_label, read_rate_limit
 from ..errors import SvcOutputError
 from .messages import THINKS_AHEAD, WireMessages
-from .parts import Expectation, Part
+from .parts import CHECKED, Expectation, Part
 from .stop import StopCutter
-from .structured import CHECKED
+from .text_chunk import text_chunk
 from .tokens import TOKENS_A_TURN, count_tokens
 
 PROVIDER = "svc"
@@ -134,6 +134,8 @@ class ChatTurn:
     def chunks(self, text: str) -> Iterable[ChatGenerationChunk]:
         """A piece of a stream as LangChain's chunks; none while it is held back."""
         parts = list(self._texts(text))
+        if len(parts) == 1 and self._named and parts[0].is_content:
+            return (text_chunk(parts[0].content),)
         return self._chunks(parts) if parts else ()
 
     def end(self) -> Iterator[ChatGenerationChunk]:

@@ -5,15 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .._lazy import lazy
-from . import endpoints
 from .addresses import AddressError, check_address
-from .endpoints import VISION_PATH, ImageAnalysis, Quality, Size, Task, read_analysis, vision_body
 from .headers import MIME_TYPES, ImageError, ImageHeader, decode_base64, read_image_header
 from .metadata import without_metadata
 
 if TYPE_CHECKING:
     from .clinical import ClinicalImages, Images, imaging_type
     from .dicom_header import read_kind
+    from .endpoints import (
+        VISION_PATH,
+        ImageAnalysis,
+        Quality,
+        Size,
+        Task,
+        read_analysis,
+        vision_body,
+    )
     from .sheet import Sheet, draw_sheet
 
 __getattr__ = lazy(
@@ -21,6 +28,7 @@ __getattr__ = lazy(
     {
         "clinical": "ClinicalImages Images imaging_type",
         "dicom_header": "read_kind",
+        "endpoints": "VISION_PATH ImageAnalysis Quality Size Task read_analysis vision_body",
         "sheet": "Sheet draw_sheet",
     },
 )

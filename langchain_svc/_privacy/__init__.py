@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from .callbacks import PrivateCallbacks
+from typing import TYPE_CHECKING
+
+from .._lazy import lazy
 from .runs import (
     MODEL_RUNS,
     RUNS,
@@ -16,3 +18,8 @@ from .runs import (
     set_uncached,
 )
 from .safe_errors import safe_constructor, safe_repr
+
+if TYPE_CHECKING:
+    from .callbacks import PrivateCallbacks
+
+__getattr__ = lazy(__name__, {"callbacks": "PrivateCallbacks"})

@@ -19,8 +19,6 @@ from langchain_core.callbacks import BaseCallbackManager
 from langchain_core.runnables import Runnable, RunnableBinding
 
 from ..errors import SvcError, SvcRequestError
-from .callbacks import PrivateCallbacks, private_config
-from .masks import masked_error
 
 Privacy = Literal["phi"] | None
 
@@ -96,6 +94,8 @@ def _returned(found: Any) -> Any:
 
 def without_texts(error: BaseException) -> BaseException:
     """An error for the caller: without frames, and without what it held of prompt and answer."""
+    from .masks import masked_error  # noqa: PLC0415  # most processes have no private run
+
     cause = error.__cause__
     failed = masked_error(error) if isinstance(error, SvcError) else error
     failed.__context__ = None
@@ -176,10 +176,14 @@ def _wrapping(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _masked_config(config: Any) -> Any:
+    from .callbacks import private_config  # noqa: PLC0415  # the same
+
     return [*map(private_config, config)] if isinstance(config, list) else private_config(config)
 
 
 def _masked_callbacks(callbacks: Any) -> Any:
+    from .callbacks import PrivateCallbacks  # noqa: PLC0415  # the same
+
     several = isinstance(callbacks, list)
     if several and any(isinstance(one, (list, BaseCallbackManager)) for one in callbacks):
         return [PrivateCallbacks.around(one) for one in callbacks]  # one for each prompt

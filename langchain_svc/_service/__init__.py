@@ -22,7 +22,6 @@ from .settings import (
     url_of,
 )
 from .steps import Exchange, Limits
-from .vision import vision_exchange
 
 if TYPE_CHECKING:
     from .fhir_server import FhirServer
@@ -35,11 +34,13 @@ if TYPE_CHECKING:
         tool_selection,
         utc_now,
     )
+    from .vision import vision_exchange
 
 __getattr__ = lazy(
     __name__,
     {
         "tool": "ToolUse ServiceTool ServiceToolkit Told utc_now request_id tool_selection",
         "fhir_server": "FhirServer",
+        "vision": "vision_exchange",
     },
 )

@@ -23,14 +23,11 @@ from typing import Any
 
 import httpx
 
-from .backend import outlives_its_pool, retire_if_surplus
-from .connections import AsyncTransport, Connections, Shards
+from .connections import Connections
 from .exchange import converse
 from .log_redaction import quietly
 from .off_loop import LONG
-from .parser_buffer import Received
 from .steps import Close, Conversation, Exchange, Head, Lost, Open, Read, Reply, Sleep
-from .uncancellable_pauses import undivided
 
 _TIMEOUTS = (httpx.ConnectTimeout, httpx.ReadTimeout, httpx.WriteTimeout, httpx.PoolTimeout)
 
@@ -121,30 +118,20 @@ class Link:
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
             return _lost(error)
         self._response = response
-        self._received = Received(response, on_own_connection=self._client is None)
         assert isinstance(response.stream, httpx.SyncByteStream)  # noqa: S101
         self._body = iter(response.stream)
         return _head(response)
 
     def read(self, _: Read) -> Reply:
         try:
-            data = next(self._body, b"")
-            if not self._received.has_chunk():
-                return data
-            parts = [data]
-            while self._received.has_chunk():
-                parts.append(next(self._body))
-            return b"".join(parts)
+            return next(self._body, b"")
         except (httpx.HTTPError, httpx.StreamError, OSError) as error:
             return _lost(error)
 
     def close(self, _: Close | None = None) -> Reply:
         response, self._response = self._response, None
         if response is not None:
-            retire_if_surplus(response, self._received)
             response.close()
-            if outlives_its_pool(response):
-                response.extensions["network_stream"].close()
         return None
 
     def sleep(self, step: Sleep) -> Reply:
@@ -194,21 +181,20 @@ class AsyncLink:
         self._client = client
         self._response: httpx.Response | None = None
         self._body: AsyncIterator[bytes] | None = None
-        self._place: tuple[Shards, AsyncTransport] | None = None
         self._size = 0  # of what was sent and came
 
     async def open(self, step: Open) -> Reply:
         self._size = len(step.request.body or b"")
         try:
             if self._client is None:
-                response = await self._open(_prepare(step))
+                transport = await self._connections.async_transport()
+                response = await transport.handle_async_request(_prepare(step))
             else:
                 request = _prepared_by(self._client, step)
                 response = await self._client.send(request, stream=True, follow_redirects=False)
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
             return _lost(error)
         self._response = response
-        self._received = Received(response, on_own_connection=self._client is None)
         assert isinstance(response.stream, httpx.AsyncByteStream)  # noqa: S101
         self._body = response.stream.__aiter__()
         return _head(response)
@@ -217,33 +203,12 @@ class AsyncLink:
         assert self._body is not None  # noqa: S101  # READ follows Open
         try:
             data = await self._body.__anext__()
-            if not self._received.has_chunk():
-                return self._counted(data)
-            parts = [data]
-            while self._received.has_chunk():
-                parts.append(await self._body.__anext__())
-            return self._counted(b"".join(parts))
         except StopAsyncIteration:
             return b""
         except (httpx.HTTPError, httpx.StreamError, OSError) as error:
             return _lost(error)
-
-    def _counted(self, data: bytes) -> bytes:
         self._size += len(data)
         return data
-
-    async def _open(self, request: httpx.Request) -> httpx.Response:
-        self._leave()  # where the try before this one failed
-        shards = await self._connections.shards()
-        shard = await shards.enter(request.extensions["timeout"]["pool"])
-        self._place = shards, shard
-        return await shard.handle_async_request(request)
-
-    def _leave(self) -> None:
-        place, self._place = self._place, None
-        if place is not None:
-            shards, shard = place
-            shards.leave(shard)
 
     async def advance(self, steps: Conversation, reply: Reply) -> Any:
         """The next step of the conversation; _OVER at its end.
@@ -258,14 +223,8 @@ class AsyncLink:
 
     async def close(self, _: Close | None = None) -> Reply:
         response, self._response = self._response, None
-        try:
-            if response is not None:
-                retire_if_surplus(response, self._received)
-                await undivided(response.aclose())
-                if outlives_its_pool(response):
-                    await response.extensions["network_stream"].aclose()
-        finally:
-            self._leave()
+        if response is not None:
+            await response.aclose()
         return None
 
     async def sleep(self, step: Sleep) -> Reply:

@@ -1,4 +1,4 @@
-"""Owns connections: a pool for threads, and several for each event loop.
+"""Owns connections: a pool for threads, and one for each event loop.
 
 Objects that use one key at one origin by one proxy share their pools, so that a model for each user
 does not mean a socket for each user. The last of them to be closed or collected closes the pools.
@@ -21,154 +21,88 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
+import sys
 import threading
 import weakref
 from collections.abc import AsyncGenerator
-from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import blake2b
-from operator import attrgetter
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-import anyio
-import httpcore
 import httpx
 
 from .._forks import new_lock
 from ..config import check_proxy, is_loopback
 from ..errors import SvcRequestError
-from .backend import AsyncBackend, Backend
-from .uncancellable_pauses import undivided
-
-_CONNECTIONS, _IDLE, _IDLE_SECONDS = 1000, 64, 15.0
-# For every call httpcore looks through all connections and all calls of a pool, so that many at
-# once cost their square: on an event loop 64 of them take 0.3 of the time in 16 pools of 4.
-_SHARDS = 16
-_CALLS_A_SHARD = 4
+from .pools import AsyncPool, Pool
+from .way import Place, Way, credentials_of
 
 # What a forked child inherited. Collecting it would close sockets that the parent still uses.
 _INHERITED: list[Any] = []
 
 
 class Transport(httpx.HTTPTransport):
-    """httpx's transport, on network streams that keep to a deadline."""
+    """httpx's transport on our connections."""
 
-    def __init__(self, url: str, proxy: str | None) -> None:
-        self._backend = Backend(httpcore.SyncBackend())
-        self._pool = httpcore.ConnectionPool(
-            **_way(url, proxy),
-            max_connections=_CONNECTIONS,
-            max_keepalive_connections=_IDLE,
-            network_backend=self._backend,
-        )
-
-    def close(self) -> None:
-        self._backend.closed = True
-        super().close()
+    def __init__(self, route: Route) -> None:
+        way = _way(route)
+        if way is None:
+            super().__init__(**_settings(route))
+        else:
+            self._pool = Pool(way, _most(route))  # type: ignore[assignment]  # all that httpx asks of one
 
 
 class AsyncTransport(httpx.AsyncHTTPTransport):
-    """The async version of `Transport`; one of several that share the calls of a loop."""
+    """The async version of `Transport`, for one event loop."""
 
-    def __init__(self, url: str, proxy: str | None) -> None:
-        self._backend = AsyncBackend(httpcore.AnyIOBackend())
-        self._pool = httpcore.AsyncConnectionPool(
-            **_way(url, proxy),
-            max_connections=None,  # `Shards` lets no more calls in than there may be connections
-            max_keepalive_connections=_IDLE // _SHARDS,
-            network_backend=self._backend,
-        )
-        self.calls = 0  # that are under way
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        return await undivided(super().handle_async_request(request))
-
-    async def aclose(self) -> None:
-        self._backend.closed = True
-        await super().aclose()
+    def __init__(self, route: Route) -> None:
+        way = _way(route)
+        if way is None:
+            super().__init__(**_settings(route))
+        else:
+            self._pool = AsyncPool(way, _most(route))  # type: ignore[assignment]  # all that httpx asks of one
 
     def close_sockets(self) -> None:
         """Where the event loop is gone, and can run nothing any more."""
-        for stream in list(self._backend.streams):
-            wrapper = stream.get_extra_info("socket")
-            sock = getattr(wrapper, "_sock", wrapper)
-            if sock is not None:
-                sock.close()
+        if isinstance(self._pool, AsyncPool):
+            self._pool.close_sockets()
 
 
-class Shards:
-    """The pools of one event loop: `enter` for each call, `leave` when it is over."""
-
-    def __init__(self, url: str, proxy: str | None) -> None:
-        self._route = (url, proxy)
-        self._places = asyncio.Semaphore(_CONNECTIONS)
-        self._closed = False
-        self.all: list[AsyncTransport] = []
-
-    async def enter(self, seconds: float | None) -> AsyncTransport:
-        """The pool for one call, once there is room for it.
-
-        Raises:
-            httpx.PoolTimeout: There was none within so many seconds.
-        """
-        try:
-            # Not asyncio.wait_for, which swallows some cancellations before Python 3.12.
-            with anyio.fail_after(seconds) if self._places.locked() else nullcontext():
-                await self._places.acquire()
-        except TimeoutError:
-            raise httpx.PoolTimeout("no connection became free") from None
-        shard = self._least_busy()
-        shard.calls += 1
-        return shard
-
-    def leave(self, shard: AsyncTransport) -> None:
-        """The call is over."""
-        shard.calls -= 1
-        self._places.release()
-
-    def _least_busy(self) -> AsyncTransport:
-        """One with room, the first of them: few calls are to share few connections."""
-        for shard in self.all:
-            if shard.calls < _CALLS_A_SHARD:
-                return shard
-        if len(self.all) < _SHARDS and not (self._closed and self.all):
-            self.all.append(AsyncTransport(*self._route))
-            return self.all[-1]
-        return min(self.all, key=attrgetter("calls"))
-
-    async def aclose(self) -> None:
-        """Close every connection."""
-        self._closed = True
-        for shard in self.all:
-            await shard.aclose()
+def _settings(route: Route) -> dict[str, Any]:
+    limits = httpx.Limits(max_connections=_most(route))
+    return {"verify": _verifying(), "proxy": route.proxy, "limits": limits}
 
 
-def _way(url: str, proxy: str | None) -> dict[str, Any]:
-    """How a pool of httpcore's reaches a host."""
-    way = None
-    if proxy is not None:
-        parsed = httpx.Proxy(proxy)  # takes a name and a password out of the URL
-        way = httpcore.Proxy(str(parsed.url), auth=parsed.raw_auth)
-    return {"ssl_context": _tls(url, proxy), "proxy": way, "keepalive_expiry": _IDLE_SECONDS}
+def _most(route: Route) -> int:
+    """How many connections: half of the files that the process may open are for others."""
+    if sys.platform == "win32":
+        return route.most
+    import resource  # noqa: PLC0415  # Windows has none
+
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return max(1, min(route.most, files // 2)) if files > 0 else route.most
 
 
-def _tls(url: str, proxy: str | None) -> ssl.SSLContext:
-    return _verifying() if url.startswith("https:") or proxy else _bare()
+def _way(route: Route) -> Way | None:
+    """How a host is reached; None by SOCKS, which is left to httpx."""
+    proxy = route.proxy
+    if proxy is not None and not proxy.startswith("http"):
+        return None
+    host, via = Place.of(route.url), Place.of(proxy) if proxy is not None else None
+    secure = host.scheme == "https" or (via is not None and via.scheme == "https")
+    credentials = credentials_of(proxy) if proxy is not None else None
+    return Way(host, via, credentials, _verifying() if secure else None)
 
 
 @lru_cache(maxsize=1)
 def _verifying() -> ssl.SSLContext:
     """One context for the process: loading the certificates takes 40 ms."""
-    return httpx.create_ssl_context()
-
-
-@lru_cache(maxsize=1)
-def _bare() -> ssl.SSLContext:
-    """For plain http, where httpx wants a context but never uses it."""
-    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context = httpx.create_ssl_context()
+    context.set_alpn_protocols(["http/1.1"])
+    return context
 
 
 def proxy_for(url: str, proxy: str | None = None) -> str | None:
@@ -207,6 +141,7 @@ class Route:
     url: str
     proxy: str | None = field(default=None, repr=False)
     account: bytes = field(default=b"", repr=False)
+    most: int = 1024  # requests at one time, for threads and for each event loop
 
 
 class Connections:
@@ -241,9 +176,9 @@ class Connections:
         """The pool for blocking calls."""
         return self._here().blocking()
 
-    async def shards(self) -> Shards:
-        """The pools of the running event loop."""
-        return await self._here().shards()
+    async def async_transport(self) -> AsyncTransport:
+        """The pool of the running event loop."""
+        return await self._here().on_loop()
 
     def close(self) -> None:
         """Give up this share. The next call takes a new one."""
@@ -286,7 +221,7 @@ def _renew() -> None:
 if hasattr(os, "register_at_fork"):  # not on Windows, which has no forks
     os.register_at_fork(after_in_child=_renew)
 
-Held = tuple[Shards, "AsyncGenerator[None, None]"]
+Held = tuple[AsyncTransport, "AsyncGenerator[None, None]"]
 
 
 class _Pools:
@@ -317,17 +252,17 @@ class _Pools:
         if self._transport is None:
             with self._lock:
                 if self._transport is None:
-                    self._transport = Transport(self._route.url, self._route.proxy)
+                    self._transport = Transport(self._route)
         return self._transport
 
-    async def shards(self) -> Shards:
-        """The pools of the running event loop."""
+    async def on_loop(self) -> AsyncTransport:
+        """The pool of the running event loop."""
         loop = asyncio.get_running_loop()
         held = self.loops.get(loop)
         if held is None:
-            shards = Shards(self._route.url, self._route.proxy)
-            keeper = _keep(shards, weakref.ref(loop), weakref.ref(self))
-            held = self.loops[loop] = (shards, keeper)
+            transport = AsyncTransport(self._route)
+            keeper = _keep(transport, weakref.ref(loop), weakref.ref(self))
+            held = self.loops[loop] = (transport, keeper)
             await keeper.__anext__()  # from here on the loop knows the generator
             with self._lock:
                 self.drop_closed_loops()
@@ -353,9 +288,8 @@ class _Pools:
 
     def drop_closed_loops(self) -> None:
         for loop in [loop for loop in list(self.loops) if loop.is_closed()]:
-            shards, _ = self.loops.pop(loop)
-            for transport in shards.all:
-                transport.close_sockets()
+            transport, _ = self.loops.pop(loop)
+            transport.close_sockets()
 
 
 def _close_keeper(keeper: AsyncGenerator[None, None]) -> None:
@@ -372,7 +306,7 @@ async def _aclose(keeper: AsyncGenerator[None, None]) -> None:
 
 
 async def _keep(
-    shards: Shards,
+    transport: AsyncTransport,
     loop: weakref.ref[asyncio.AbstractEventLoop],
     pools: weakref.ref[_Pools],
 ) -> AsyncGenerator[None, None]:
@@ -383,4 +317,4 @@ async def _keep(
         owner, home = pools(), loop()
         if owner is not None and home is not None:
             owner.loops.pop(home, None)
-        await shards.aclose()
+        await transport.aclose()

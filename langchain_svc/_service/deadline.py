@@ -2,7 +2,7 @@
 
 httpx takes a number of seconds for every read, and a peer that sends one byte a second stretches
 a request for ever. `Patience` is that number, and knows the moment after which nothing may be
-awaited any more; the network streams of `backend.py` ask it before every read and write.
+awaited any more; the connections of `sockets.py` ask it at every wait.
 """
 
 from __future__ import annotations
@@ -34,8 +34,3 @@ class Patience(float):
 
     def __reduce__(self) -> tuple[type[Patience], tuple[float, float]]:
         return Patience, (float(self), self.until)
-
-
-def seconds(timeout: float | None) -> float | None:
-    """What a network call gets: plain seconds, from a Patience or a number."""
-    return timeout.left() if isinstance(timeout, Patience) else timeout

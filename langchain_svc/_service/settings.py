@@ -181,14 +181,12 @@ class ServiceSettings(BaseModel):
     It stands first among the bases of a class, so that its constructor is the one that is called.
     """
 
-    model_config = ConfigDict(
-        arbitrary_types_allowed=True, hide_input_in_errors=True, validate_default=True
-    )
+    model_config = ConfigDict(arbitrary_types_allowed=True, hide_input_in_errors=True)
 
     interfaces: ClassVar[tuple[Interface, ...]] = ()
     """Those that the class speaks to. They have one key, which goes to no other."""
 
-    api_key: Secret = Field(default=None, repr=False)
+    api_key: Secret = Field(default=None, repr=False, validate_default=True)
     """The key; read from the environment where it is not given."""
 
     timeout: Seconds | None = 120.0
@@ -211,6 +209,10 @@ class ServiceSettings(BaseModel):
         64 * 1024 * 1024
     )
     """The largest answer that is read, after decompression."""
+
+    max_connections: Annotated[int, bounded_number(1, whole=True, text=True)] = 1024
+    """Calls that have a connection at one time, for all threads together and for each event loop;
+    further ones wait. Objects of the same key, origin and proxy share them."""
 
     default_headers: Mapping[str, str] = Field(default_factory=dict, exclude=True, repr=False)
     """Further headers of every request. Their values are kept out of repr and traces."""
@@ -394,10 +396,9 @@ class ServiceSettings(BaseModel):
             # Here and not above: httpx is imported at the first call.
             from .connections import Connections, Route, account  # noqa: PLC0415
 
-            made = Connections(
-                Route(place, reveal_secret(self.proxy), account(reveal_secret(self.api_key)))
-            )
-            found = self._connections.setdefault(place, made)
+            key = account(reveal_secret(self.api_key))
+            route = Route(place, reveal_secret(self.proxy), key, self.max_connections)
+            found = self._connections.setdefault(place, Connections(route))
         return found
 
     def __copy__(self) -> Self:

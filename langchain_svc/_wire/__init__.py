@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from . import general, medical, v1
+from typing import TYPE_CHECKING
+
+from .._lazy import lazy
+from . import v1
 from .body import ACCEPT_ENCODING, BodyError, BodyReader, TooLargeError
 from .failures import (
     TRANSIENT,
@@ -15,17 +18,30 @@ from .failures import (
     safe_text,
 )
 from .formats import Seen
-from .general import read_success
 from .limits import read_rate_limit
-from .medical import (
-    Answer,
-    as_text,
-    names_sent,
-    normalized_name,
-    sent_notice,
-    unwrap_answer,
-    values_sent,
-)
 from .redact import Redactor, secrets_of
 from .stream import StreamDecoder
 from .v1 import WINDOWS, Completion, ModelRecord, UnreadableError, dump_json, is_cut
+
+if TYPE_CHECKING:
+    from . import general, medical
+    from .general import read_success
+    from .medical import (
+        Answer,
+        as_text,
+        names_sent,
+        normalized_name,
+        sent_notice,
+        unwrap_answer,
+        values_sent,
+    )
+
+__getattr__ = lazy(
+    __name__,
+    {
+        "general": "read_success",
+        "medical": (
+            "Answer as_text names_sent normalized_name sent_notice unwrap_answer values_sent"
+        ),
+    },
+)

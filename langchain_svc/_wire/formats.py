@@ -32,6 +32,7 @@ _BEGINS_ANSWER = re.compile(
     rb'\A\s*\{\s*"(?:choices|success|usage|object|done)"|'
     rb'"object"\s*:\s*"chat\.completion|"choices"\s*:\s*\[\s*\{'
 )
+_BEHIND_NAME = len(b"data: ")
 _END_EVENTS = frozenset({b"done", b"end", b"complete", b"finish"})
 
 
@@ -101,6 +102,11 @@ class Lines:
         self._parts = [rest] if rest else []
         return lines
 
+    @property
+    def begun(self) -> bool:
+        """Whether a line has begun, or its end may not be over."""
+        return bool(self._parts) or self._after_cr
+
     def rest(self) -> bytes:
         """The unfinished line."""
         data = b"".join(self._parts)
@@ -142,6 +148,11 @@ class Events:
         self._plain = False  # the first piece was text: later ones are too
 
     def feed(self, data: bytes) -> list[str]:
+        # One whole event a read is how a live stream comes.
+        if data.endswith(b"}\n\n") and data.find(b"\n") == len(data) - 2 and self._is_next(data):
+            text = quick_text(data[_BEHIND_NAME:])
+            if text is not None:
+                return [text] if text else []
         texts: list[str] = []
         for line in self._lines.feed(data):
             if line:
@@ -151,6 +162,11 @@ class Events:
                 if self._seen.ended or self._seen.fault:
                     break
         return texts
+
+    def _is_next(self, data: bytes) -> bool:
+        """Whether the data is the next event of a stream of chunks."""
+        between = not (self._data or self._event or self._lines.begun)
+        return between and self._seen.owes_end and data.startswith(b"data: {") and b"\r" not in data
 
     def finish(self) -> list[str]:
         """Takes a last event whose blank line is missing, if it is whole."""

@@ -159,7 +159,7 @@ row(GROUP, "HTTP/1.0, until the connection ends", framed(version="1.0", then=(CL
 row(GROUP, "HTTP/1.1, until the connection ends", framed(then=(CLOSE,)), whole=Answer())
 row(GROUP, "100 Continue first", framed(LENGTH, before=head("100 Continue")), whole=Answer())
 row(GROUP, "103 Early Hints first", framed(LENGTH, before=head("103 Early Hints", "Link: </a>") * 3), whole=Answer())
-row(GROUP, "the same Content-Length twice", framed(LENGTH, LENGTH), whole=Answer())
+row(GROUP, "the same Content-Length twice", framed(LENGTH, LENGTH), whole=LOST, settings=NO_RETRY)  # RFC 9110, 8.6: reject or take one
 row(GROUP, "both a length and chunks", framed("Content-Length: 5", CHUNKED, wrap=lambda d: in_chunks(d) + LAST_CHUNK), whole=Answer())
 row(GROUP, "other headers twice", framed(LENGTH, "X-Request-Id: a", "X-Request-Id: b", "Set-Cookie: a=1", "Set-Cookie: b=2"), whole=Answer())
 row(GROUP, "two different lengths", framed(LENGTH, "Content-Length: 5"), whole=LOST, settings=NO_RETRY)

@@ -346,7 +346,6 @@ def test_no_error_leaks(everything_is_logged, door, privacy):
             thing.close()
             clean(ALL if privacy else KEYS, tracer.recorded())
     assert failed >= 20
-    assert any("httpcore" in record.name for record in everything_is_logged.records)
     clean(ALL, logged(everything_is_logged))
 
 
@@ -536,5 +535,6 @@ def test_a_client_or_proxy_of_the_callers_logs_nothing_of_an_answer(everything_i
         with pytest.raises(svc.SvcError):
             model.invoke(ASKED)
         model.close()
-    assert any(record.name.startswith("httpcore") for record in everything_is_logged.records)
+    heard = any(record.name.startswith("httpcore") for record in everything_is_logged.records)
+    assert heard is not proxied  # our own connections log nothing
     clean(ALL, logged(everything_is_logged))

@@ -17,7 +17,6 @@ from peers import RawServer, chunked_head, http_chunk, response, settled
 from pydantic import BaseModel
 
 import langchain_svc as svc
-from langchain_svc._service import connections
 from langchain_svc.sandbox import Fault, Sandbox
 
 pytestmark = pytest.mark.filterwarnings("error::ResourceWarning")
@@ -72,10 +71,8 @@ def stalling_stream():
 @contextlib.contextmanager
 def full_pool():
     """A service that never answers, while the only connection waits for it."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(connections, "_CONNECTIONS", 1)
-        with Sandbox(faults=[Fault(hang=True)]) as box:
-            yield box.v1
+    with Sandbox(faults=[Fault(hang=True)]) as box:
+        yield {**box.v1, "max_connections": 1}
 
 
 STUCK = {

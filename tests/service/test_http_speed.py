@@ -6,16 +6,16 @@ import asyncio
 import inspect
 import json
 import socket
+import subprocess
+import sys
 import threading
 import warnings
 
-import httpx
 import pytest
 from peers import LAST_CHUNK, RawServer, chunked_head, http_chunk, response
 
 from langchain_svc import ChatSvc, SvcNotFoundError
-from langchain_svc._service.connections import Shards
-from langchain_svc._service.parser_buffer import Received, _warn_once
+from langchain_svc.sandbox import Fault, Sandbox
 
 URL = {"api_key": "k", "base_url_v1": "https://svc.example/v1"}
 EVENTS = 200
@@ -73,54 +73,6 @@ def test_a_piece_is_not_held_back_for_the_next():
         assert "".join(chunk.text for chunk in pieces) == " 1"
 
 
-class Holding:
-    """A response as httpcore makes it, as far as `Received` looks into it."""
-
-    def __init__(self, data):
-        self.stream = self._httpcore_stream = self._stream = self
-        self._connection = self._h11_state = self
-        self.trailing_data = (data, False)
-
-
-@pytest.mark.parametrize(
-    ("held", "more"),
-    [
-        (b"", False),
-        (b"\r", False),
-        (b"\r\n", False),
-        (b"\r\n5", False),
-        (b"\r\n5\r\n", False),
-        (b"\r\n5\r\nh", True),
-        (b"\r\n005\r\nhello\r\n0\r\n\r\n", True),
-        (b"\r\nA;name=value\r\nh", True),
-        (b"\r\nff \r\n\r", True),
-        (b"\r\n0\r\n", False),  # the end may wait for the network, and pieces must not
-        (b"\r\n0\r\n\r\n", False),
-        (b"\r\n00000\r\n\r\n", False),
-        (b"\r\nxyz\r\nh", False),
-        (b"hello", False),
-        (b"5\r\nh", False),
-    ],
-)
-def test_what_can_be_had_without_waiting(held, more):
-    assert Received(Holding(held)).has_chunk() is more
-
-
-def test_a_response_of_another_transport_holds_nothing():
-    received = Received(httpx.Response(200, content=b"\r\n5\r\nhello"))
-    assert not received.has_chunk()
-    assert not received.has_surplus()
-
-
-def test_a_parser_that_is_not_found_is_told_once(caplog):
-    _warn_once.cache_clear()
-    for own in (False, True, True):
-        assert not Received(httpx.Response(200), on_own_connection=own).has_surplus()
-    (record,) = caplog.records
-    assert record.name == "langchain_svc"
-    assert "bytes left over" in record.getMessage()
-
-
 def test_a_request_leaves_in_one_piece():
     arrived = []
 
@@ -141,34 +93,36 @@ def test_a_request_leaves_in_one_piece():
     assert b"Hello" in arrived[0]
 
 
-async def test_many_calls_share_small_pools_and_few_calls_one():
-    shards = Shards("http://127.0.0.1:9", None)
-    entered = [await shards.enter(None) for _ in range(64)]
-    assert sorted(shard.calls for shard in shards.all) == [4] * 16
-    for shard in entered:
-        shards.leave(shard)
-    again = [await shards.enter(None) for _ in range(4)]
-    assert {id(shard) for shard in again} == {id(shards.all[0])}
-    await shards.aclose()
+async def test_calls_wait_for_one_of_so_many_connections_and_use_it_again():
+    most = 0
+    with Sandbox(faults=[Fault(delay=0.05, times=24)]) as box:
+        async with ChatSvc(**box.v1, max_connections=3) as model:
+            asking = asyncio.ensure_future(model.abatch(["What is 1 + 1?"] * 24))
+            while not asking.done():
+                await asyncio.sleep(0.005)
+                most = max(most, box.open_connections)
+            assert [answer.text for answer in await asking] == ["1 + 1 = 2"] * 24
+            assert most == box.open_connections == 3
 
 
-async def test_no_more_calls_enter_than_there_may_be_connections():
-    shards = Shards("http://127.0.0.1:9", None)
-    entered = [await shards.enter(None) for _ in range(1000)]
-    with pytest.raises(httpx.PoolTimeout):
-        await shards.enter(0.01)
-    waiting = asyncio.ensure_future(shards.enter(None))
-    await asyncio.sleep(0)
-    shards.leave(entered[17])
-    assert await waiting is entered[17]
-    cancelled = asyncio.ensure_future(shards.enter(None))
-    await asyncio.sleep(0)
-    cancelled.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await cancelled
-    shards.leave(entered[18])
-    assert await shards.enter(1) is entered[18]
-    await shards.aclose()
+FEW_FILES = """
+import asyncio, resource, sys
+from langchain_svc import ChatSvc
+
+resource.setrlimit(resource.RLIMIT_NOFILE, (96, 96))
+model = ChatSvc(base_url_v1=sys.argv[1], api_key=sys.argv[2], max_retries=0)
+answers = asyncio.run(model.abatch(["What is 1 + 1?"] * 200))
+answers += model.batch(["What is 1 + 1?"] * 100, {"max_concurrency": 64})
+print({answer.text for answer in answers})
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
+def test_a_process_that_may_open_few_files_waits_for_its_own():
+    with Sandbox(plan="enterprise", faults=[Fault(delay=0.05, times=300)]) as box:
+        where = [box.v1["base_url_v1"], box.v1["api_key"]]
+        told = subprocess.run([sys.executable, "-c", FEW_FILES, *where], capture_output=True, text=True, check=False)  # fmt: skip
+    assert told.stdout.strip() == "{'1 + 1 = 2'}", told.stderr
 
 
 def test_langchain_finds_the_signatures_that_were_fixed():

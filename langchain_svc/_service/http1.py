@@ -1,0 +1,137 @@
+"""The answers that come over one HTTP/1.1 connection, without I/O.
+
+llhttp reads them, by way of httptools and in its strict form: one grammar for heads, lengths,
+chunks and trailers that many servers and clients share. This module adds what a client must know
+beside the grammar: which answer belongs to the request, and whether the connection may carry
+another one. Nothing of an answer stands in the text of an error.
+"""
+
+from __future__ import annotations
+
+import httptools
+
+_LONGEST_HEAD = 100 * 1024  # bytes in a row that hold nothing of a body: heads, trailers, sizes
+_MOST_ANNOUNCED = 100  # answers of status 1xx before the one that counts
+_START = b"HTTP/"
+
+
+class BadAnswerError(Exception):
+    """What came is not an answer of HTTP/1.1, or only a part of one."""
+
+
+class AnswerReader:
+    """Reads one answer after another: `begin`, then `feed` until `done`.
+
+    Attributes:
+        status: The status of the answer.
+        headers: Its headers, names and values as they were sent.
+        has_head: Whether both are here.
+        done: Whether the whole answer is here.
+    """
+
+    def __init__(self) -> None:
+        self.status = 0
+        self.headers: list[tuple[bytes, bytes]] = []
+        self.has_head = False
+        self.done = True
+        self._keep = True
+        self._fault: str | None = None
+        self._until_closed = False
+
+    def begin(self) -> None:
+        """A request was sent: an answer is to come."""
+        # One for each answer: what came too much can then never be read as the next one.
+        self._parser = httptools.HttpResponseParser(self)
+        # A length beside chunks is passed over, as RFC 9112 says; the connection is not reused.
+        self._parser.set_dangerous_leniencies(lenient_chunked_length=True)
+        self._start = b""
+        self._body: list[bytes] = []
+        self._barren = self._announced = 0
+        self.headers = []
+        self.has_head = self.done = False
+
+    def feed(self, data: bytes) -> bytes:
+        """What the data adds to the body; what is wrong behind that is for `check` to raise."""
+        if self.done or self._fault:
+            self._keep = False  # it belongs to no answer
+            return b""
+        if len(self._start) < len(_START):
+            self._start += data[: len(_START) - len(self._start)]
+            if not _START.startswith(self._start):  # llhttp takes RTSP, too
+                self._fault = "the server spoke no valid HTTP"
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            self._fault = "the server changed to another protocol"
+        except httptools.HttpParserError:
+            self._refuse("the server spoke no valid HTTP")
+        self._barren = 0 if self._body else self._barren + len(data)
+        if self._barren > _LONGEST_HEAD:
+            self._refuse("the server sent a head or trailer without an end")
+        if not self._body:
+            return b""
+        parts, self._body = self._body, []
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _refuse(self, fault: str) -> None:
+        """What came is wrong, unless the answer was over: then the connection is."""
+        self._keep = False
+        if not self.done:
+            self._fault = self._fault or fault
+
+    def end(self) -> None:
+        """The other side has closed."""
+        if self._until_closed and not self._fault:
+            self.done = True
+        self._refuse("the server broke off")
+
+    def check(self) -> None:
+        """Raise what was found wrong.
+
+        Raises:
+            BadAnswerError: The answer cannot go on.
+        """
+        if self._fault is not None:
+            raise BadAnswerError(self._fault)
+
+    @property
+    def reusable(self) -> bool:
+        """Whether the connection may carry another request."""
+        return self.done and self._keep and self._fault is None
+
+    # -- what httptools calls ---------------------------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        if self.done:
+            self._keep = False  # an answer that nobody asked for
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if not self.has_head:  # trailers count for nothing
+            self.headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        if self.done:
+            return
+        self.status = self._parser.get_status_code()
+        if self.status < 200:  # noqa: PLR2004  # it only announces one
+            return
+        self.has_head = True
+        self._keep = self._keep and self._parser.should_keep_alive()
+        coding = [v for n, v in self.headers if n.lower() == b"transfer-encoding"]
+        sized = any(n.lower() == b"content-length" for n, _ in self.headers)
+        self._until_closed = not coding and not sized
+        if coding and [one.strip().lower() for one in coding] != [b"chunked"]:
+            self._fault = "the server used an unknown transfer coding"
+
+    def on_body(self, data: bytes) -> None:
+        if not self.done and self._fault is None:
+            self._body.append(data)
+
+    def on_message_complete(self) -> None:
+        if self.has_head:
+            self.done = True
+            return
+        self._announced += 1
+        self.headers = []
+        if self._announced > _MOST_ANNOUNCED:
+            self._fault = "the server only announces answers"

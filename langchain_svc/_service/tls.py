@@ -1,0 +1,53 @@
+"""TLS of one connection, without I/O, so that it may run inside another's, as behind a proxy."""
+
+from __future__ import annotations
+
+import ssl
+
+_MOST = 64 * 1024
+
+
+class Tls:
+    """Encrypts what is sent and decrypts what came: `handshake` first, until it is `ready`."""
+
+    def __init__(self, context: ssl.SSLContext, host: str) -> None:
+        self._came, self._going = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._object = context.wrap_bio(self._came, self._going, server_hostname=host)
+        self.ready = False
+
+    def handshake(self, data: bytes) -> bytes:
+        """What is to be sent next, in answer to what came.
+
+        Raises:
+            ssl.SSLError: The other side cannot prove who it is, or speaks no TLS that we accept.
+        """
+        self._came.write(data)
+        try:
+            self._object.do_handshake()
+            self.ready = True
+        except ssl.SSLWantReadError:
+            pass
+        return self._going.read()
+
+    def encrypt(self, data: bytes) -> bytes:
+        """What is to be sent instead of the data."""
+        view = memoryview(data)
+        while view:
+            view = view[self._object.write(view) :]
+        return self._going.read()
+
+    def decrypt(self, data: bytes) -> bytes:
+        """What the data says."""
+        self._came.write(data)
+        parts: list[bytes] = []
+        try:
+            while part := self._object.read(_MOST):
+                parts.append(part)
+        except (ssl.SSLWantReadError, ssl.SSLZeroReturnError):  # no more, or no more ever
+            pass
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    @property
+    def owed(self) -> bytes:
+        """What the protocol itself has to send, such as the answer to a change of keys."""
+        return self._going.read() if self._going.pending else b""
