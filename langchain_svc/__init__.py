@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         SvcMedicalStatus,
         SvcMedicalToolkit,
     )
+    from .otel import SvcOpenTelemetryCallbackHandler
     from .patient import PatientContext
     from .registration import register
     from .toolkit import SvcToolkit
@@ -72,6 +73,7 @@ __all__ = [
     "SvcMedicalStatus",
     "SvcMedicalToolkit",
     "SvcNotFoundError",
+    "SvcOpenTelemetryCallbackHandler",
     "SvcOutputError",
     "SvcPermissionDeniedError",
     "SvcRateLimitError",
@@ -107,6 +109,7 @@ __getattr__ = lazy(
         "medical": (
             "SvcCancerRisk SvcDecisionSupport SvcMedicalConsult SvcMedicalStatus SvcMedicalToolkit"
         ),
+        "otel": "SvcOpenTelemetryCallbackHandler",
         "patient": "PatientContext",
         "registration": "register",
         "toolkit": "SvcToolkit",

@@ -1,4 +1,4 @@
-"""Counts what calls cost: tokens, retries, waits, errors and time, per model.
+"""Counts what calls cost: tokens, money, retries, waits, errors and time, by model and endpoint.
 
 One handler may watch many threads, event loops and graphs at once. Each run is known by its id
 from its start to its end, so a handler that is reached twice (given to the call and active as a
@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar, Token
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
 from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler
@@ -25,12 +25,8 @@ from typing_extensions import Self
 
 from ._chat import TOKENS_A_TURN, count_tokens
 from ._forks import new_lock
+from ._usage import ModelUsage, Price, UsageTable, one_line, read_prices
 from .errors import SvcContextOverflowError, SvcRequestError
-
-if TYPE_CHECKING:
-    from rich.table import Table
-else:
-    Table = Any  # hints are read at run time too, and rich may not be installed
 
 _ACTIVE: ContextVar[SvcUsageCallbackHandler | None] = ContextVar("svc_usage", default=None)
 register_configure_hook(_ACTIVE, inheritable=True)
@@ -40,66 +36,15 @@ _MOST_RUNS = 10_000  # that are counted at one time
 _LEFT = (GeneratorExit, asyncio.CancelledError, KeyboardInterrupt)
 
 
-@dataclass
-class ModelUsage:
-    """What the calls of one model came to.
-
-    Attributes:
-        calls: Calls that reached the service, however they ended.
-        cache_hits: Calls that LangChain's cache answered; they count neither as spend nor as calls.
-        stopped: Calls whose stream the caller left early.
-        input_tokens: Tokens in, as the service counted them.
-        output_tokens: Tokens out, as the service counted them.
-        estimated_input_tokens: Tokens in of the calls for which the service sent no counts.
-        estimated_output_tokens: Tokens out of those calls.
-        unsplit_tokens: Tokens of which only the sum is known, as of `SvcLLM`.
-        retries: How often a request was sent again.
-        waited: Seconds spent waiting between tries.
-        errors: How many calls failed, by the error's name.
-        seconds: Seconds from start to end, over all calls.
-        streams: Calls that streamed at least one token.
-        first_token_seconds: Seconds to the first token, over those streams.
-    """
-
-    calls: int = 0
-    cache_hits: int = 0
-    stopped: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    estimated_input_tokens: int = 0
-    estimated_output_tokens: int = 0
-    unsplit_tokens: int = 0
-    retries: int = 0
-    waited: float = 0.0
-    errors: Counter[str] = field(default_factory=Counter)
-    seconds: float = 0.0
-    streams: int = 0
-    first_token_seconds: float = 0.0
-
-    @property
-    def total_tokens(self) -> int:
-        """All tokens, counted and estimated."""
-        return (
-            self.input_tokens
-            + self.output_tokens
-            + self.estimated_input_tokens
-            + self.estimated_output_tokens
-            + self.unsplit_tokens
-        )
-
-    def add_tokens(self, tokens_in: int, tokens_out: int, *, estimated: bool) -> None:
-        """Count the tokens of one call."""
-        if estimated:
-            self.estimated_input_tokens += tokens_in
-            self.estimated_output_tokens += tokens_out
-        else:
-            self.input_tokens += tokens_in
-            self.output_tokens += tokens_out
+# Where our models send their calls, by LangChain's name for the kind of a model.
+_ENDPOINTS = {"svc-chat": "/v1/chat/completions", "svc-llm": "/api/chat"}
 
 
 @dataclass
-class _ModelRun:
-    model: str
+class _Run:
+    kind: Literal["model", "tool"]
+    name: str
+    endpoint: str
     prompt: Sequence[str | BaseMessage]
     started: float
     watchers: Sequence[SvcUsageCallbackHandler]
@@ -107,25 +52,39 @@ class _ModelRun:
 
 
 class SvcUsageCallbackHandler(BaseCallbackHandler):
-    """Counts calls, tokens, cache hits, retries, waits, errors and times, per model.
+    """Counts calls, tokens, cost, cache hits, retries, waits, errors and times, by model.
 
     Give it to calls, or use it as a context manager that watches every call made inside:
 
-        with SvcUsageCallbackHandler() as usage:
+        with SvcUsageCallbackHandler(prices=model.list_models()) as usage:
             chain.batch(questions)
+        print(usage)
         print(usage.models["svc-pro"].total_tokens)
 
+    Calls of this package's tools are counted too, by the tool's name. See docs/usage.md.
+
     Attributes:
-        models: A `ModelUsage` for each model id. Read it when no call is running, or take a
-            consistent copy with `to_dict()`.
+        models: A `ModelUsage` for each model id: a copy of the counts of this moment.
+        tools: The same for each of this package's tools.
     """
 
     run_inline = True  # the work is short, and a thread a token would cost more than it
 
-    def __init__(self) -> None:
-        self.models: dict[str, ModelUsage] = {}
+    def __init__(self, prices: Mapping[str, Any] | Iterable[Any] | None = None) -> None:
+        """Count from zero.
+
+        Args:
+            prices: What tokens cost: the models of `ChatSvc.list_models()`, or by model id
+                `{"input": 5.0, "output": 15.0, "per_tokens": 1_000_000, "currency": "USD"}`. A
+                handler asks the service for nothing by itself.
+
+        Raises:
+            ValueError: A price by model id cannot be read.
+        """
+        self._prices = None if prices is None else read_prices(prices)
+        self._counts: dict[tuple[str, str, str], ModelUsage] = {}
         self._lock = new_lock()
-        self._runs: dict[UUID, _ModelRun] = {}
+        self._runs: dict[UUID, _Run] = {}
         self._outer: SvcUsageCallbackHandler | None = None
         self._token: Token[SvcUsageCallbackHandler | None] | None = None
 
@@ -146,8 +105,8 @@ class SvcUsageCallbackHandler(BaseCallbackHandler):
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self  # copies of a model are counted together
 
-    def __reduce__(self) -> tuple[type[Self], tuple[()]]:
-        return type(self), ()  # another process counts for itself
+    def __reduce__(self) -> tuple[partial[Self], tuple[()]]:
+        return partial(type(self), self._prices), ()  # another process counts for itself
 
     async def __aenter__(self) -> Self:
         return self.__enter__()
@@ -198,26 +157,101 @@ class SvcUsageCallbackHandler(BaseCallbackHandler):
         response = kwargs.get("response")
         self._end(run_id, _message(response) if isinstance(response, LLMResult) else None, error)
 
+    def on_tool_start(
+        self, serialized: dict[str, Any], input_str: str, *, run_id: UUID, **kwargs: Any
+    ) -> None:
+        """A tool's run begins."""
+        del input_str, kwargs
+        self._watch(run_id, "tool", (serialized or {}).get("name") or "unknown", "", ())
+
+    def svc_tool_called(  # the tools of this package call it
+        self,
+        run_id: UUID,
+        *,
+        endpoint: str,
+        retries: int,
+        waited: float,
+        error: type[BaseException] | None,
+    ) -> None:
+        """One of this package's tools has called the service, or refused to."""
+        for run, handler in self._ended(run_id):
+            usage = handler._of(run, endpoint=endpoint)  # noqa: SLF001  # our own class
+            refused = error is not None and issubclass(error, SvcRequestError)
+            _count_end(run, usage, error, sent=bool(endpoint) and not refused)
+            usage.retries += retries
+            usage.waited += waited
+
+    def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        """A tool's run has ended; one of this package has been counted by now."""
+        del output, kwargs
+        for _ in self._ended(run_id):
+            pass
+
+    def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
+        """A tool's run has failed; one of this package has been counted by now."""
+        self.on_tool_end(error, run_id=run_id, **kwargs)
+
     # -- what comes of it -----------------------------------------------------------------------
 
+    @property
+    def models(self) -> dict[str, ModelUsage]:
+        """The counts of each model, over all endpoints."""
+        return self._totals("model")
+
+    @property
+    def tools(self) -> dict[str, ModelUsage]:
+        """The counts of each of this package's tools, over all endpoints."""
+        return self._totals("tool")
+
     def to_dict(self) -> dict[str, dict[str, Any]]:
-        """A consistent copy of all counts, by model id, of plain dicts and numbers."""
-        with self._lock:
-            return {
-                model: {**asdict(usage), "errors": dict(usage.errors)}
-                for model, usage in self.models.items()
-            }
+        """A consistent copy of all counts, by model id or tool name, of plain dicts and numbers.
 
-    def table(self) -> Table:
-        """The counts as a table to print with rich.
-
-        Raises:
-            ImportError: rich is not installed (`pip install "langchain-svc[cli]"`).
+        Each has its `kind` ("model" or "tool") and, under `endpoints`, the same counts by endpoint.
         """
-        from ._usage_table import usage_table  # noqa: PLC0415  # rich is an extra
-
         with self._lock:
-            return usage_table(self.models)
+            made = {
+                name: {"kind": kind, **usage.to_dict(), "endpoints": {}}
+                for kind in ("model", "tool")
+                for name, usage in self._totals_locked(kind).items()
+            }
+            for (_, name, endpoint), usage in self._counts.items():
+                made[name]["endpoints"][endpoint] = usage.to_dict()
+        return made
+
+    def table(self) -> UsageTable:
+        """The counts as a table: rich and notebooks show it as one, `print` as lines."""
+        with self._lock:
+            counts = [(key, self._counts[key] + ModelUsage()) for key in sorted(self._counts)]
+        names = [name for (_, name, _), _ in counts]
+        return UsageTable(
+            [
+                (f"{name} {endpoint}".strip() if names.count(name) > 1 else name, usage)
+                for (_, name, endpoint), usage in counts
+            ]
+        )
+
+    def __repr__(self) -> str:
+        with self._lock:
+            return f"<{type(self).__name__}: {one_line(self._counts.values())}>"
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
+    def _totals(self, kind: str) -> dict[str, ModelUsage]:
+        with self._lock:
+            return self._totals_locked(kind)
+
+    def _totals_locked(self, kind: str) -> dict[str, ModelUsage]:
+        made: dict[str, ModelUsage] = {}
+        for (of, name, _), usage in self._counts.items():
+            if of == kind:
+                made[name] = made.get(name, ModelUsage()) + usage
+        return made
+
+    def _of(self, run: _Run, *, name: str = "", endpoint: str = "") -> ModelUsage:
+        """Where a run is counted."""
+        key = (run.kind, name or run.name, endpoint or run.endpoint)
+        return self._counts.setdefault(key, ModelUsage())
 
     def _start(
         self, run_id: UUID, prompt: Sequence[str | BaseMessage], kwargs: dict[str, Any]
@@ -225,8 +259,19 @@ class SvcUsageCallbackHandler(BaseCallbackHandler):
         params = kwargs.get("invocation_params") or {}
         metadata = kwargs.get("metadata") or {}
         model = params.get("model") or params.get("model_name") or metadata.get("ls_model_name")
+        kind = str(params.get("_type") or "")
+        self._watch(run_id, "model", str(model or "unknown"), _ENDPOINTS.get(kind, kind), prompt)
+
+    def _watch(
+        self,
+        run_id: UUID,
+        kind: Literal["model", "tool"],
+        name: str,
+        endpoint: str,
+        prompt: Sequence[str | BaseMessage],
+    ) -> None:
         watchers = self._chain()
-        run = _ModelRun(str(model or "unknown"), prompt, time.perf_counter(), watchers)
+        run = _Run(kind, name, endpoint, prompt, time.perf_counter(), watchers)
         for handler in watchers:
             handler._note(run_id, run)  # noqa: SLF001  # our own class
 
@@ -234,7 +279,7 @@ class SvcUsageCallbackHandler(BaseCallbackHandler):
         """This handler and those of the blocks around it, which LangChain does not call."""
         return [self] if self._outer is None else [self, *self._outer._chain()]  # noqa: SLF001  # our own class
 
-    def _note(self, run_id: UUID, run: _ModelRun) -> None:
+    def _note(self, run_id: UUID, run: _Run) -> None:
         self._runs.setdefault(run_id, run)
         while len(self._runs) > _MOST_RUNS:  # LangChain does not tell the end of a cancelled run
             with suppress(KeyError, RuntimeError):  # another thread was quicker
@@ -245,44 +290,57 @@ class SvcUsageCallbackHandler(BaseCallbackHandler):
         if run is not None and run.first_token is None:
             run.first_token = time.perf_counter()
 
-    def _end(
-        self, run_id: UUID, message: AIMessage | None, error: BaseException | None = None
-    ) -> None:
+    def _ended(self, run_id: UUID) -> Iterator[tuple[_Run, SvcUsageCallbackHandler]]:
+        """A run that has ended, with each handler that is to count it, under that one's lock."""
         run = self._runs.get(run_id)
         if run is None:
             return
         for handler in run.watchers:
             if handler._runs.pop(run_id, None) is not None:  # noqa: SLF001  # our own class
                 with handler._lock:  # noqa: SLF001  # our own class
-                    _count(run, handler.models, message, error)
+                    yield run, handler
+
+    def _end(
+        self, run_id: UUID, message: AIMessage | None, error: BaseException | None = None
+    ) -> None:
+        for run, handler in self._ended(run_id):
+            handler._count(run, message, error)  # noqa: SLF001  # our own class
+
+    def _count(self, run: _Run, message: AIMessage | None, error: BaseException | None) -> None:
+        """Count a model's run that has ended, under the model that answered or was asked."""
+        metadata = message.response_metadata if message is not None else {}
+        model = metadata.get("model_name") or run.name
+        usage = self._of(run, name=model)
+        if error is None and _from_cache(message):
+            usage.cache_hits += 1
+            return
+        _count_end(run, usage, None if error is None else type(error), sent=_was_sent(error))
+        usage.retries += metadata.get("retries", 0) + getattr(error, "retries", 0)
+        usage.waited += metadata.get("waited", 0.0) + getattr(error, "waited", 0.0)
+        if message is not None:
+            before = usage.total_tokens
+            price = self._price(model, run.name)
+            priced = _count_tokens(run, usage, message, error, price)
+            if self._prices is not None and usage.total_tokens > before and not priced:
+                usage.unpriced_calls += 1
+
+    def _price(self, *models: str) -> Price | None:
+        return next((p for p in map((self._prices or {}).get, models) if p is not None), None)
 
 
-def _count(
-    run: _ModelRun,
-    models: dict[str, ModelUsage],
-    message: AIMessage | None,
-    error: BaseException | None,
+def _count_end(
+    run: _Run, usage: ModelUsage, error: type[BaseException] | None, *, sent: bool
 ) -> None:
-    """Count a run that has ended, under the model that answered or was asked."""
-    metadata = message.response_metadata if message is not None else {}
-    usage = models.setdefault(metadata.get("model_name") or run.model, ModelUsage())
-    if error is None and _from_cache(message):
-        usage.cache_hits += 1
-        return
-    if isinstance(error, _LEFT):
+    """Count how a run ended, and how long it took."""
+    if error is not None and issubclass(error, _LEFT):
         usage.stopped += 1
     elif error is not None:
-        usage.errors[type(error).__name__] += 1
-    if _was_sent(error):
+        usage.errors[error.__name__] += 1
+    if sent:
         usage.calls += 1
-        usage.seconds += time.perf_counter() - run.started
+        usage.duration.add(time.perf_counter() - run.started)
     if run.first_token is not None:
-        usage.streams += 1
-        usage.first_token_seconds += run.first_token - run.started
-    usage.retries += metadata.get("retries", 0) + getattr(error, "retries", 0)
-    usage.waited += metadata.get("waited", 0.0) + getattr(error, "waited", 0.0)
-    if message is not None:
-        _count_tokens(run, usage, message, error)
+        usage.first_token.add(run.first_token - run.started)
 
 
 def _was_sent(error: BaseException | None) -> bool:
@@ -293,17 +351,33 @@ def _was_sent(error: BaseException | None) -> bool:
 
 
 def _count_tokens(
-    run: _ModelRun, usage: ModelUsage, message: AIMessage, error: BaseException | None
-) -> None:
+    run: _Run,
+    usage: ModelUsage,
+    message: AIMessage,
+    error: BaseException | None,
+    price: Price | None,
+) -> bool:
+    """Count the tokens of a call, and what they cost; says whether that is known."""
     counts = message.usage_metadata
     if counts is not None:
         estimated = message.response_metadata.get("usage_source") == "estimated"
-        usage.add_tokens(counts["input_tokens"], counts["output_tokens"], estimated=estimated)
+        spent = counts["input_tokens"], counts["output_tokens"]
+        usage.add_tokens(*spent, estimated=estimated)
     elif "total_tokens" in message.response_metadata:
-        usage.unsplit_tokens += message.response_metadata["total_tokens"]
+        spent = message.response_metadata["total_tokens"], 0
+        usage.unsplit_tokens += spent[0]
+        if price is not None and price.input != price.output:
+            return False
     elif error is not None and message.text:
         asked = sum(count_tokens(_text(turn)) + TOKENS_A_TURN for turn in run.prompt)
-        usage.add_tokens(asked, count_tokens(message.text), estimated=True)
+        spent = asked, count_tokens(message.text)
+        usage.add_tokens(*spent, estimated=True)
+    else:
+        return True
+    if price is None:
+        return False
+    usage.add_cost(price.input * spent[0] + price.output * spent[1], price.currency)
+    return True
 
 
 def _text(turn: str | BaseMessage) -> str:

@@ -113,10 +113,11 @@ def test_no_answer_is_written_into_the_demo(canned, piped):
 
 
 def test_the_usage_table_counts_everything(piped):
+    # One line: errors would have a second.
     (row,) = (line for line in piped.stdout.splitlines() if "svc-pro" in line)
     words = row.replace("│", " ").split()
-    assert words[:3] == ["svc-pro", str(6 + len(QUESTIONS)), "0"]
-    assert (words[5], words[8]) == ("2", "0"), "two retries, no errors"
+    assert words[:2] == ["svc-pro", str(6 + len(QUESTIONS))]
+    assert words[4] == "2", "two retries"
 
 
 # -- on a terminal ----------------------------------------------------------------------------------

@@ -6,10 +6,9 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeVar
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 from rich.text import Text
 
 T = TypeVar("T")
@@ -54,7 +53,7 @@ class Screen:
         """Print a remark beside an answer."""
         self._show(Text(text, style="dim"))
 
-    def table(self, table: Table) -> None:
+    def table(self, table: RenderableType) -> None:
         """Print a table."""
         self._console.print(table)
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, BaseToolkit, ToolException
@@ -41,6 +42,36 @@ class ToolUse:
 
     exchange: Exchange[Any]
     process: Callable[[Any], Told] = field(repr=False)
+
+
+class _Report:
+    """What became of one use of a tool, for handlers that have `svc_tool_called`.
+
+    LangChain tells handlers neither of retries nor of errors that the model is told as text.
+    """
+
+    use: ToolUse | None = None
+
+    @contextmanager
+    def sent(self, run: Any) -> Iterator[None]:
+        """Tells the handlers of the run."""
+        error: type[BaseException] | None = None
+        try:
+            yield
+        except BaseException as raised:
+            error = type(raised)
+            raise
+        finally:
+            for handler in run.handlers if run is not None else ():
+                tell = getattr(handler, "svc_tool_called", None)
+                if tell is not None:
+                    self._tell(tell, run.run_id, error)
+
+    def _tell(self, tell: Any, run_id: Any, error: type[BaseException] | None) -> None:
+        done = None if self.use is None else self.use.exchange
+        endpoint = "" if done is None else urlsplit(done.request.url).path
+        retries, waited = (0, 0.0) if done is None else (done.retries, done.waited)
+        tell(run_id, endpoint=endpoint, retries=retries, waited=waited, error=error)
 
 
 _run = private_run(BaseTool.run, Run.now)
@@ -99,15 +130,27 @@ class ServiceTool(ServiceSettings, BaseTool):
             )
 
     # LangChain looks at the annotation, which must be this; adapters to others leave config out.
-    def _run(self, *texts: str, config: RunnableConfig = None, **given: Any) -> Told:  # type: ignore[assignment]
-        with self._told():
-            use = self._use(config or {}, **self._named(texts, given))
+    def _run(
+        self,
+        *texts: str,
+        config: RunnableConfig = None,  # type: ignore[assignment]
+        run_manager: Any = None,
+        **given: Any,
+    ) -> Told:
+        with self._told(run_manager) as report:
+            use = report.use = self._use(config or {}, **self._named(texts, given))
             (answer,) = self._pieces(use.exchange)
             return self._within_bound(use.process(answer))
 
-    async def _arun(self, *texts: str, config: RunnableConfig = None, **given: Any) -> Told:  # type: ignore[assignment]
-        with self._told():
-            use = self._use(config or {}, **self._named(texts, given))
+    async def _arun(
+        self,
+        *texts: str,
+        config: RunnableConfig = None,  # type: ignore[assignment]
+        run_manager: Any = None,
+        **given: Any,
+    ) -> Told:
+        with self._told(run_manager) as report:
+            use = report.use = self._use(config or {}, **self._named(texts, given))
             (answer,) = [answer async for answer in self._apieces(use.exchange)]
             told = await parse_off_loop(
                 use.exchange.received, use.exchange.until, use.process, answer
@@ -132,13 +175,16 @@ class ServiceTool(ServiceSettings, BaseTool):
         return dict(schema.model_validate({first: texts[0]}))
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _told(self, run: Any) -> Iterator[_Report]:
         """Makes of an error of this package a text that a model can act on.
 
-        The error leaves its frames behind, since they have the patient's record.
+        The error leaves its frames behind, since they have the patient's record. Handlers that
+        count are told how the call went.
         """
+        report = _Report()
         try:
-            yield
+            with report.sent(run):
+                yield report
         except SvcRequestError as error:
             raise ToolException(f"Nothing was sent: {error}") from error.with_traceback(None)
         except SvcError as error:

@@ -1,0 +1,278 @@
+"""What SvcUsageCallbackHandler tells beyond plain calls: tools, prices, times, and its table."""
+
+import asyncio
+import itertools
+import json
+import pickle
+import random
+
+import pytest
+from langchain.agents import create_agent
+from rich.console import Console
+
+from langchain_svc import ChatSvc, SvcLLM, SvcMedicalToolkit, SvcTranslate, SvcUsageCallbackHandler
+from langchain_svc._usage import Durations, ModelUsage, UsageTable
+from langchain_svc.sandbox import Fault, Sandbox, ToolCall
+
+HELLO = {"text": "Good morning", "target": "es"}
+AT_ONCE = {"Retry-After": "0"}
+PRICE = {"input": 5.0, "output": 15.0, "per_tokens": 1_000_000, "currency": "USD"}
+
+
+@pytest.fixture
+def translate(sandbox):
+    with SvcTranslate(**sandbox.general) as tool:
+        yield tool
+
+
+def news(counts):
+    apart = {"kind", "duration", "first_token", "endpoints"}
+    return {name: value for name, value in counts.items() if value and name not in apart}
+
+
+# -- tools ------------------------------------------------------------------------------------------
+
+
+def test_tools_are_counted_with_retries_and_with_errors_that_the_model_is_told(sandbox, translate):
+    sandbox.faults = [Fault(status=503, headers=AT_ONCE, times=1)]
+    with SvcUsageCallbackHandler() as usage:
+        translate.invoke(HELLO)
+        asyncio.run(translate.ainvoke(HELLO))
+        sandbox.faults = [Fault(status=404, times=1)]
+        assert "404" in translate.invoke(HELLO)
+    counts = usage.to_dict()["svc_translate"]
+    assert counts["kind"] == "tool"
+    assert counts["errors"] == {"SvcNotFoundError": 1}
+    assert (counts["calls"], counts["retries"]) == (3, 1)
+    assert counts["duration"]["count"] == 3
+    assert list(counts["endpoints"]) == ["/api/translate"]
+    assert usage.tools["svc_translate"].calls == 3
+    assert usage.models == {}
+
+
+def test_a_tool_counts_once_in_each_of_nested_blocks_however_often_it_is_reached(translate):
+    with SvcUsageCallbackHandler() as outer:
+        with SvcUsageCallbackHandler() as inner:
+            translate.invoke(HELLO, {"callbacks": [outer, inner, inner]})
+        translate.invoke(HELLO)
+    assert [each.tools["svc_translate"].calls for each in (outer, inner)] == [2, 1]
+    assert outer._runs == inner._runs == {}
+
+
+def test_a_tool_that_holds_the_handler_is_counted(sandbox):
+    usage = SvcUsageCallbackHandler()
+    with SvcTranslate(**sandbox.general, callbacks=[usage]) as tool:
+        tool.invoke(HELLO)
+    assert usage.tools["svc_translate"].calls == 1
+
+
+def test_a_call_that_a_tool_refuses_is_an_error_and_no_call(sandbox):
+    with SvcUsageCallbackHandler() as usage, SvcTranslate(base_url="https://x.invalid") as tool:
+        said = tool.invoke(HELLO)
+    assert "Nothing was sent" in said
+    assert news(usage.to_dict()["svc_translate"]) == {"errors": {"SvcRequestError": 1}}
+
+
+def test_tools_of_others_are_not_counted(chat):
+    from langchain_core.tools import tool
+
+    @tool
+    def add(a: int, b: int) -> int:
+        """Adds."""
+        return a + b
+
+    with SvcUsageCallbackHandler() as usage:
+        add.invoke({"a": 1, "b": 2})
+    assert usage.to_dict() == usage._runs == {}
+
+
+@pytest.mark.parametrize("privacy", [None, "phi"])
+def test_an_agent_counts_its_model_and_its_tools(privacy):
+    answers = [ToolCall("svc_translate", HELLO), "Done."] * 2
+    with (
+        Sandbox(answers=answers) as s,
+        ChatSvc(**s.v1, privacy=privacy) as model,
+        SvcTranslate(**s.general, privacy=privacy) as tool,
+        SvcUsageCallbackHandler(prices={"svc-turbo": PRICE}) as usage,
+    ):
+        agent = create_agent(model, [tool])
+        agent.invoke({"messages": [("user", "Translate it")]})
+        asyncio.run(agent.ainvoke({"messages": [("user", "Translate it")]}))
+    assert usage.models["svc-turbo"].calls >= 3  # on Python 3.10 LangGraph loses callbacks of tasks
+    assert usage.tools["svc_translate"].calls == 2
+    assert usage.models["svc-turbo"].cost["USD"] > 0
+
+
+def test_medical_tools_are_counted_by_endpoint(sandbox):
+    with SvcUsageCallbackHandler() as usage:
+        tools = {tool.name: tool for tool in SvcMedicalToolkit(**sandbox.medical).get_tools()}
+        tools["svc_medical_status"].invoke({})
+    assert list(usage.to_dict()["svc_medical_status"]["endpoints"]) == [
+        "/api/medical/clinic-protocols"
+    ]
+
+
+# -- endpoints and prices ---------------------------------------------------------------------------
+
+
+def test_a_model_on_two_interfaces_is_counted_by_endpoint_and_in_all(sandbox, chat):
+    with SvcUsageCallbackHandler() as usage, SvcLLM(**sandbox.general, model="svc-turbo") as llm:
+        chat.batch(["one", "two"])
+        llm.invoke("three")
+    found = usage.to_dict()["svc-turbo"]
+    assert found["calls"] == 3
+    assert {at: counts["calls"] for at, counts in found["endpoints"].items()} == {
+        "/v1/chat/completions": 2,
+        "/api/chat": 1,
+    }
+    assert "svc-turbo /api/chat" in str(usage.table())
+    assert json.loads(json.dumps(found)) == found
+
+
+def test_cost_by_the_prices_of_the_listing(sandbox, chat):
+    usage = SvcUsageCallbackHandler(prices=chat.list_models())
+    asked = len(sandbox.requests)
+    answers = chat.batch(["Hello", "You"], {"callbacks": [usage]})
+    assert len(sandbox.requests) == asked + 2  # none of its own
+    (price,) = [m.pricing for m in chat.list_models() if m.id == "svc-turbo"]
+    spent = [answer.usage_metadata for answer in answers]
+    whole = sum(
+        price["input"] * one["input_tokens"] + price["output"] * one["output_tokens"]
+        for one in spent
+    )
+    assert usage.models["svc-turbo"].cost == {"USD": pytest.approx(whole / 1_000_000)}
+    assert "USD" in repr(usage)
+    copied = pickle.loads(pickle.dumps(usage))
+    chat.invoke("Hello", {"callbacks": [copied]})
+    assert copied.models["svc-turbo"].cost["USD"] > 0
+
+
+def test_calls_without_a_price_are_said(sandbox, chat):
+    with SvcLLM(**sandbox.general, model="svc-pro") as llm:
+        with SvcUsageCallbackHandler(prices={"svc-pro": PRICE}) as usage:
+            chat.invoke("Hello")  # a model without a price
+            llm.invoke("Hello")  # a price, but tokens of which only the sum is known
+        flat = PRICE | {"output": 5.0}
+        with SvcUsageCallbackHandler(prices={"svc-pro": flat}) as known:
+            llm.invoke("Hello")
+    unpriced = {name: counts.unpriced_calls for name, counts in usage.models.items()}
+    assert unpriced == {"svc-turbo": 1, "svc-pro": 1}
+    assert "without a known price" in str(usage.table())
+    counts = known.models["svc-pro"]
+    assert counts.cost == {"USD": pytest.approx(counts.unsplit_tokens * 5 / 1_000_000)}
+    with SvcUsageCallbackHandler() as none:
+        chat.invoke("Hello")
+    assert none.models["svc-turbo"].unpriced_calls == 0  # nobody asked for a cost
+
+
+def test_a_hit_of_the_cache_costs_nothing(chat):
+    from langchain_core.caches import InMemoryCache
+
+    cached = chat.model_copy(update={"cache": InMemoryCache()})
+    with SvcUsageCallbackHandler(prices={"svc-turbo": PRICE}) as usage:
+        cached.invoke("Hello")
+        once = usage.models["svc-turbo"].cost
+        cached.invoke("Hello")
+    assert usage.models["svc-turbo"].cost == once
+    assert usage.models["svc-turbo"].cache_hits == 1
+
+
+@pytest.mark.parametrize(
+    "prices",
+    [
+        5,
+        "svc-pro",
+        ["svc-pro"],
+        {"svc-pro": 5},
+        {"svc-pro": {"input": 5, "output": 15}},  # of how many tokens?
+        {"svc-pro": {"input": -1, "output": 15, "per_tokens": 1000}},
+        {"svc-pro": {"input": "much", "output": 15, "per_tokens": 1000}},
+    ],
+    ids=repr,
+)
+def test_prices_that_cannot_be_read_are_refused_with_the_form(prices):
+    with pytest.raises(ValueError, match=r"per_tokens") as raised:
+        SvcUsageCallbackHandler(prices=prices)
+    assert "list_models()" in str(raised.value)
+
+
+# -- times ------------------------------------------------------------------------------------------
+
+
+def test_quantiles_are_near_and_two_counts_add_up_in_bounded_memory():
+    numbers = random.Random(7)
+    seconds = [numbers.lognormvariate(0, 3) for _ in range(20_000)]
+    halves = Durations(), Durations()
+    for at, each in enumerate(seconds):
+        halves[at % 2].add(each)
+    both = halves[0] + halves[1]
+    assert both.count == 20_000
+    assert both.total == pytest.approx(sum(seconds))
+    seconds.sort()
+    for share in (0.01, 0.5, 0.9, 0.99, 1):
+        true = seconds[max(0, round(share * 20_000) - 1)]
+        assert both.quantile(share) == pytest.approx(true, rel=0.026)
+    for extreme in itertools.chain([0, -1, 1e300], (10.0**power for power in range(-300, 300))):
+        both.add(extreme)
+    assert len(both.sizes) < 600
+    assert Durations().quantile(0.5) is None
+
+
+# -- what people see --------------------------------------------------------------------------------
+
+
+def overnight():
+    """The counts of a large job with trouble."""
+    made = ModelUsage(calls=12_345, cache_hits=120, stopped=3, retries=1_234, waited=812.5)
+    made.add_tokens(12_345_678, 2_345_678, estimated=False)
+    made.add_tokens(7_001, 0, estimated=True)
+    made.errors.update({"SvcServerError": 30, "SvcNotFoundError": 7})
+    made.add_cost(47.11, "USD")
+    for seconds in (0.5, 0.81, 75.0):
+        made.duration.add(seconds)
+        made.first_token.add(seconds / 3)
+    return made
+
+
+NEWS = "12,345|120|12.3M + ~7,001|2.35M|~47.11 USD|1,234 (812.5 s)|30 SvcServerError|7 SvcNotFoundError|3 left early|268 ms|823 ms|73.2 s"
+
+
+@pytest.mark.parametrize(
+    "name", ["svc-turbo", "svc-turbo[red]-2026-preview", "a-very-" * 6 + "long-name"]
+)
+def test_a_table_loses_nothing_at_any_width(name):
+    table = UsageTable([(name, overnight()), ("svc-pro", ModelUsage(calls=1))])
+    shown = []
+    for width in range(30, 201):
+        console = Console(width=width, color_system=None)
+        with console.capture() as captured:
+            console.print(table)
+        text = captured.get()
+        assert max(map(len, text.splitlines())) <= width
+        assert "\u2026" not in text
+        words = " ".join(text.split())
+        packed = words.replace(" ", "")
+        assert name in packed
+        assert [fact for fact in NEWS.split("|") if fact.replace(" ", "") not in packed] == []
+        shown.append(
+            any(line.split()[:3] == ["model", "calls", "cached"] for line in text.splitlines())
+        )
+    assert shown == sorted(shown)  # once there is room for all, there is
+    assert shown[-1]
+
+
+def test_what_is_printed_without_rich_and_shown_in_a_notebook_tells_the_same(chat):
+    usage = SvcUsageCallbackHandler()
+    usage._counts["model", "<b>svc</b>", "/v1"] = overnight()
+    assert str(UsageTable([])) == "nothing counted"
+    html, text = usage._repr_html_(), str(usage.table())
+    for fact in NEWS.split("|"):
+        assert fact in html
+        assert fact in text
+    assert "<b>" not in html
+    assert "&lt;b&gt;svc" in html
+    assert repr(usage) == (
+        "<SvcUsageCallbackHandler: 12,345 calls, 14,698,357 tokens, ~47.11 USD, 120 cached, "
+        "retried 1,234, 7 SvcNotFoundError, 30 SvcServerError, 3 left early>"
+    )
+    assert repr(SvcUsageCallbackHandler()) == "<SvcUsageCallbackHandler: 0 calls, 0 tokens>"
