@@ -16,7 +16,7 @@ from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from ._bulk import BulkReport, Format, Job, Place, Rows, read_results
+from ._bulk import BulkReport, Format, Job, Place, Prices, Rows, read_results
 
 __all__ = ["BulkReport", "arun", "results", "run"]
 
@@ -34,6 +34,7 @@ def run(
     settings: Mapping[str, Any] | None = None,
     outage_wait: float = 3600.0,
     quota: Any = None,
+    prices: Prices = None,
     config: RunnableConfig | None = None,
     progress: bool | None = None,
 ) -> BulkReport:
@@ -63,6 +64,8 @@ def run(
         outage_wait: Seconds that the run waits for a service that is down or whose limit is used
             up, from the last answer on.
         quota: An `SvcQuota` for a model of this package; the models of a chain have their own.
+        prices: What tokens cost, as of `SvcUsageCallbackHandler`: `model.list_models()`, for one.
+            They must be in one currency.
         config: Goes to every call. Its `max_concurrency` is not read.
         progress: Whether progress is shown on stderr; None shows it on a terminal.
 
@@ -84,6 +87,7 @@ def run(
         settings=settings,
         outage_wait=outage_wait,
         quota=quota,
+        prices=prices,
         config=config,
         progress=progress,
     )
@@ -103,6 +107,7 @@ async def arun(
     settings: Mapping[str, Any] | None = None,
     outage_wait: float = 3600.0,
     quota: Any = None,
+    prices: Prices = None,
     config: RunnableConfig | None = None,
     progress: bool | None = None,
 ) -> BulkReport:
@@ -123,6 +128,7 @@ async def arun(
         settings=settings,
         outage_wait=outage_wait,
         quota=quota,
+        prices=prices,
         config=config,
         progress=progress,
     )

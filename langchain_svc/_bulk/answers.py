@@ -56,6 +56,8 @@ def _told(error: Exception) -> dict[str, str]:
 def _counted(answer: Answer, usage: SvcUsageCallbackHandler) -> Answer:
     """The same with the tokens of all models that were asked for it."""
     models = usage.models.values()
+    costs = [amount for model in models for amount in model.cost.values()]
+    answer.cost = sum(costs) if costs else None
     tokens = sum(model.total_tokens for model in models)
     if tokens:
         unsplit = any(model.unsplit_tokens for model in models)

@@ -9,11 +9,15 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import SvcError, SvcRequestError
+from ..errors import (
+    SvcAuthenticationError,
+    SvcError,
+    SvcPermissionDeniedError,
+    SvcRequestError,
+)
 
 if TYPE_CHECKING:
-    from ..chat_models import ChatSvc
-    from .estimate import Estimate
+    from ..chat_models import ChatSvc, ListedModel
     from .job import BulkReport, Job
 
 _SOME_FAILED, _INTERRUPTED = 1, 130
@@ -64,6 +68,7 @@ def _batch(args: argparse.Namespace) -> int:
             )
         args.journal = args.output + ".journal"
     with _model(args) as model:
+        listed, unlisted = _listed(model, args)
         job = Job(
             _runnable(model, args.schema),
             args.input,
@@ -76,13 +81,29 @@ def _batch(args: argparse.Namespace) -> int:
             settings=None,
             outage_wait=args.outage_wait,
             quota=None,
+            prices=listed,
             config=None,
             progress=not args.quiet,
         )
         if args.dry_run:
-            _tell_estimate(job.estimate(), args)
+            _tell_estimate(job, args, model.model, unlisted)
             return 0
         return _run(job, args)
+
+
+def _listed(model: ChatSvc, args: argparse.Namespace) -> tuple[list[ListedModel], str]:
+    """The models with their prices, or why there are none.
+
+    A wrong key, or none, is found here, before a row is asked.
+    """
+    try:
+        return model.list_models(), ""
+    except (SvcAuthenticationError, SvcPermissionDeniedError, SvcRequestError) as error:
+        if not args.dry_run:
+            raise
+        return [], str(error)
+    except SvcError as error:  # the run waits for a service that is down
+        return [], str(error)
 
 
 def _run(job: Job, args: argparse.Namespace) -> int:
@@ -142,25 +163,39 @@ def _runnable(model: ChatSvc, schema: str | None) -> Any:
     return model.with_structured_output({"title": "Answer", **wanted})
 
 
-def _tell_estimate(found: Estimate, args: argparse.Namespace) -> None:
+def _tell_estimate(job: Job, args: argparse.Namespace, model: str, unlisted: str) -> None:
+    from .progress import duration  # noqa: PLC0415  # the other commands need none of it
+
+    found = job.estimate()
+    if found.tokens_out is None:
+        most = args.max_tokens or _MOST_TOKENS
+        tokens_out, how, unit = most * found.requests, "at most", f" ({most:,} an answer)"
+    else:
+        tokens_out, how = round(found.tokens_out * found.requests), "about"
+        unit = " (as the journal's answers have)"
+    price = job.price(model)
+    seconds = job.eta(found.requests, found.tokens_in + tokens_out)
     lines = [f"rows        {found.rows:,}"]
     if found.answered:
         lines.append(f"answered    {found.answered:,}")
     if found.bad:
         lines.append(f"bad         {found.bad:,} ({'; '.join(found.problems)})")
-    lines.append(f"requests    {found.requests:,}")
-    lines.append(f"tokens in   about {found.tokens_in:,}")
-    lines.append(f"tokens out  {_tokens_out(found, args)[1]}")
+    lines += [
+        f"requests    {found.requests:,}",
+        f"tokens in   about {found.tokens_in:,}",
+        f"tokens out  {how} {tokens_out:,}{unit}",
+    ]
+    if seconds is None:
+        lines.append("time        not known: --plan says how fast the service may be asked")
+    else:
+        lines.append(f"time        {how} {duration(seconds)} by the plan {args.plan}")
+    if price is None:
+        lines.append(f"cost        not known: {unlisted or f'no price of {model} is listed'}")
+    else:
+        cost = found.tokens_in * price.input + tokens_out * price.output
+        lines.append(f"cost        {how} {cost:,.2f} {price.currency}".rstrip())
     for line in lines:
         sys.stdout.write(line + "\n")
-
-
-def _tokens_out(found: Estimate, args: argparse.Namespace) -> tuple[int, str]:
-    if found.tokens_out is not None:
-        tokens = round(found.tokens_out * found.requests)
-        return tokens, f"about {tokens:,}, as the journal's answers had them"
-    most = args.max_tokens or _MOST_TOKENS
-    return most * found.requests, f"at most {most * found.requests:,} ({most:,} an answer)"
 
 
 def _tell(line: str) -> None:

@@ -10,13 +10,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import merge_configs
 
+from .._usage import Price
 from ..callbacks import SvcUsageCallbackHandler
 from ..errors import SvcRequestError
 from .answers import answered, failed, unreadable
@@ -67,6 +68,7 @@ class Run:
         concurrency: How many rows are asked at the same time.
         retry_errors: Whether rows that an earlier run had an error for are asked again.
         outage_wait: Seconds without an answer after which the run ends.
+        prices: Of models, by which the cost of rows is counted.
         config: Goes to every call.
     """
 
@@ -79,13 +81,14 @@ class Run:
         concurrency: int,
         retry_errors: bool,
         outage_wait: float,
-        config: RunnableConfig | None = None,
+        prices: Mapping[str, Price] | None,
+        config: RunnableConfig | None,
     ) -> None:
         self.standing = Standing()
         self.interrupted = False
         self._runnable, self._source, self._new_journal = runnable, source, journal
         self._concurrency, self._retry_errors = concurrency, retry_errors
-        self._config = config
+        self._config, self._prices = config, prices
         self._outage = Outage(outage_wait)
         self._error: Exception | None = None
         self._rows: deque[Row] = deque()
@@ -231,7 +234,7 @@ class Run:
 
     async def _try(self, row: Row, tries: Any) -> float | None:
         """Asks once and saves what came; or the seconds after which to try again."""
-        usage = SvcUsageCallbackHandler()
+        usage = SvcUsageCallbackHandler(self._prices)
         config = merge_configs(self._config, {"callbacks": [usage]})
         try:
             answer = answered(await self._runnable.ainvoke(row.input, config), usage)

@@ -6,24 +6,26 @@ import math
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from .._privacy import safe_repr
 from .._service import ServiceSettings
+from .._usage import Price, read_prices
 from ..errors import SvcRequestError
 from .driver import block_on
 from .engine import Run
 from .estimate import Estimate, estimate
 from .fingerprint import fingerprint
 from .journal import Journal, read_results
-from .progress import shown
+from .progress import Eta, shown
 from .rows import Format, Rows, Source
 
-Place = str | os.PathLike[str]
+Place: TypeAlias = str | os.PathLike[str]
+Prices: TypeAlias = Mapping[str, Any] | Iterable[Any] | None
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,7 @@ class Job:
         settings: Mapping[str, Any] | None,
         outage_wait: float,
         quota: Any,
+        prices: Prices,
         config: RunnableConfig | None,
         progress: bool | None,
     ) -> None:
@@ -92,6 +95,7 @@ class Job:
         if isinstance(format, str):
             self._told["format"] = format
         waiting = _with_quota(runnable, quota)
+        self._prices = None if prices is None else read_prices(prices)
         self._source = Source(rows, format)  # the last to fail: it opens a file
         self._run = Run(
             waiting,
@@ -100,9 +104,11 @@ class Job:
             concurrency=concurrency,
             retry_errors=retry_errors,
             outage_wait=outage_wait,
+            prices=self._prices,
             config=config,
         )
-        self._progress, self._eta = progress, getattr(quota, "eta", None)
+        self._progress = progress
+        self._eta: Eta | None = getattr(quota, "eta", None)
 
     def run(self) -> BulkReport:
         """Do it, and wait for its end."""
@@ -136,6 +142,14 @@ class Job:
             self._source.close()
             if journal is not None:
                 journal.close()
+
+    def price(self, model: str) -> Price | None:
+        """What a model's tokens cost."""
+        return (self._prices or {}).get(model)
+
+    def eta(self, requests: int, tokens: int) -> float | None:
+        """Seconds that so much takes by the plan."""
+        return None if self._eta is None else self._eta(requests=requests, tokens=tokens)
 
     def _finish(self, journal: Journal) -> None:
         if self._output == "-":
