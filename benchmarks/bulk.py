@@ -1,17 +1,18 @@
 """What bulk runs promise, at full size.
 
-    python -m benchmarks.bulk kill     # 5,000 rows, killed ten times: 2 minutes
-    python -m benchmarks.bulk cut      # 200 journals cut at random bytes: 1 minute
-    python -m benchmarks.bulk rows     # 100,000 rows through the sandbox: 15 minutes
-    python -m benchmarks.bulk memory   # memory at 2,000 and at 20,000 rows: 3 minutes
-    python -m benchmarks.bulk read     # 500 MB of input read, in each format: 2 minutes
-    python -m benchmarks.bulk journal  # commits and rows a second, by concurrency: 1 minute
+    python -m benchmarks.bulk kill     # 5,000 rows, killed at ten random moments: 2 minutes
+    python -m benchmarks.bulk cut      # 500 journals cut off at random bytes: half a minute
+    python -m benchmarks.bulk rows     # 100,000 rows through the sandbox: 10 minutes
+    python -m benchmarks.bulk memory   # memory after 2,000 and after 20,000 rows: 2 minutes
+    python -m benchmarks.bulk read     # 500 MB of input in each format: 2 minutes
+    python -m benchmarks.bulk journal  # rows a second that a journal takes: half a minute
 
 The sandbox runs in this process and the run in another, which is killed and measured.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import random
@@ -20,15 +21,18 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from langchain_core.runnables import RunnableLambda
 
 from langchain_svc import SvcRequestError, bulk
 from langchain_svc.sandbox import Sandbox
 
 _BATCH = [sys.executable, "-c", "import sys; from langchain_svc.cli import main; sys.exit(main())"]
-_SECONDS = 600
+_SECONDS = 1_200
 
 
 def write_prompts(path: Path, count: int) -> None:
@@ -142,3 +146,131 @@ def cut(rows: int, cuts: int, concurrency: int, seed: int = 0) -> Cut:
                 found.whole += left >= answered - concurrency
                 found.lost += left < answered - concurrency
     return found
+
+
+def rows(count: int, concurrency: int) -> tuple[float, list[float]]:
+    """Seconds of a run, and the megabytes that its process held at each tenth of them."""
+    import psutil  # an extra
+
+    with tempfile.TemporaryDirectory() as name, Sandbox(keep=0) as sandbox:
+        folder = Path(name)
+        write_prompts(folder / "in.jsonl", count)
+        begun, held = time.monotonic(), []
+        with start(sandbox, folder, concurrency) as process:
+            watched = psutil.Process(process.pid)
+            while process.poll() is None:
+                with suppress(psutil.Error):
+                    held.append(watched.memory_info().rss / 1e6)
+                time.sleep(0.5)
+        seconds = time.monotonic() - begun
+        with (folder / "out.jsonl").open() as file:
+            found = {row["id"] for row in map(json.loads, file) if row["error"] is None}
+        assert len(found) == count, f"{len(found)} of {count} rows have a result"
+        size = (folder / "out.jsonl.journal").stat().st_size / count
+        print(f"a row takes {size:,.0f} bytes of the journal")
+    return seconds, [held[len(held) * tenth // 11] for tenth in range(1, 11)]
+
+
+def read(suffix: str, megabytes: int) -> tuple[float, float]:
+    """Seconds in which an input of this size is read, and the megabytes that it took."""
+    with tempfile.TemporaryDirectory() as name:
+        path = str(Path(name) / f"in{suffix}")
+        _write_large(path, suffix, megabytes)
+        done = subprocess.run(
+            [sys.executable, "-c", _READ, path], check=True, capture_output=True, text=True
+        )
+    seconds, before, after = map(float, done.stdout.split())
+    return seconds, after - before
+
+
+_READ = """
+import sys, time, resource
+from langchain_svc._bulk.rows import Source
+import pyarrow.parquet
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+source, before, begun = Source(sys.argv[1], "{text}"), peak(), time.monotonic()
+while source.chunk():
+    pass
+print(time.monotonic() - begun, before, peak())
+"""
+
+
+def _write_large(path: str, suffix: str, megabytes: int) -> None:
+    text = "All work and no play makes for a dull text. " * 22  # about 1 kB
+    count = megabytes * 1_000
+    if suffix == ".parquet":
+        import pyarrow as pa  # an extra
+        import pyarrow.parquet as pq
+
+        schema = pa.schema([("id", pa.int64()), ("text", pa.string())])
+        with pq.ParquetWriter(path, schema, compression="none", use_dictionary=False) as writer:
+            for start_ in range(0, count, 50_000):
+                ids = list(range(start_, min(count, start_ + 50_000)))
+                texts = [f"{number} {text}" for number in ids]
+                writer.write_table(pa.table({"id": ids, "text": texts}, schema=schema))
+        return
+    with Path(path).open("w", encoding="utf-8") as file:
+        if suffix == ".csv":
+            file.write("id,text\n")
+        for number in range(count):
+            line = (
+                json.dumps({"id": number, "text": text})
+                if suffix == ".jsonl"
+                else f"{number},{text}"
+            )
+            file.write((row if suffix == ".jsonl" else f"{number},{text}") + "\n")
+
+
+def journal(concurrency: int, count: int) -> float:
+    """Rows a second where answers cost nothing."""
+
+    async def answer(prompt: str) -> str:
+        return prompt
+
+    with tempfile.TemporaryDirectory() as name:
+        begun = time.monotonic()
+        bulk.run(
+            RunnableLambda(answer),
+            map(str, range(count)),
+            journal=Path(name) / "journal",
+            concurrency=concurrency,
+        )
+        return count / (time.monotonic() - begun)
+
+
+def main() -> None:
+    """Print what was measured; fails where a promise is not kept."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    names = ("kill", "cut", "rows", "memory", "read", "journal")
+    parser.add_argument("what", choices=names)
+    what = parser.parse_args().what
+    if what == "kill":
+        killed = kill(rows=5_000, kills=10, concurrency=32)
+        print(killed)
+        assert killed.right == killed.results == killed.rows
+        assert killed.requests <= killed.most
+    elif what == "cut":
+        found = cut(rows=500, cuts=500, concurrency=16)
+        print(found)
+        assert not found.lost
+    elif what == "rows":
+        seconds, held = rows(100_000, 64)
+        print(f"{100_000 / seconds:,.0f} rows a second, {seconds:,.0f} s")
+        print("MB at each tenth:", " ".join(f"{one:.0f}" for one in held))
+        assert held[-1] < 1.2 * held[1]
+    elif what == "memory":
+        small, large = (max(rows(count, 32)[1]) for count in (2_000, 20_000))
+        print(f"{small:.0f} MB after 2,000 rows, {large:.0f} MB after 20,000")
+        assert large < 1.2 * small
+    elif what == "read":
+        for suffix in (".jsonl", ".csv", ".parquet"):
+            seconds, grown = read(suffix, 500)
+            print(f"{suffix}: {500 / seconds:,.0f} MB a second, memory grew by {grown:.0f} MB")
+            assert grown < 100
+    else:
+        for concurrency in (1, 4, 16, 64, 256):
+            print(f"{concurrency} at a time: {journal(concurrency, 2_000):,.0f} rows a second")
+
+
+if __name__ == "__main__":
+    main()

@@ -41,7 +41,12 @@ _HINTS: dict[type[SvcError], str] = {
     SvcStreamError: "what had arrived is printed; ask again",
 }
 # Where each setting comes from here. The URL is checked last, under no name of its own.
-_WHERE_SET = {"model": "--model", "api_key": "SVC_API_KEY"}
+_WHERE_SET = {
+    "model": "--model",
+    "api_key": "SVC_API_KEY",
+    "temperature": "--temperature",
+    "max_tokens": "--max-tokens",
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -126,12 +126,14 @@ def _run(job: Job, args: argparse.Namespace) -> int:
 
 
 def _counts(report: BulkReport) -> str:
+    from .progress import money  # noqa: PLC0415  # the other commands need none of it
+
     parts = [f"{report.done:,} rows answered"]
     if report.failed:
         parts.append(f"{report.failed:,} with an error")
     parts.append(f"{report.total_tokens:,} tokens")
     if report.cost is not None:
-        parts.append(f"cost {report.cost:,.2f}")
+        parts.append(f"cost {money(report.cost)}")
     return ", ".join(parts)
 
 
@@ -164,7 +166,7 @@ def _runnable(model: ChatSvc, schema: str | None) -> Any:
 
 
 def _tell_estimate(job: Job, args: argparse.Namespace, model: str, unlisted: str) -> None:
-    from .progress import duration  # noqa: PLC0415  # the other commands need none of it
+    from .progress import duration, money  # noqa: PLC0415  # the other commands need none of it
 
     found = job.estimate()
     if found.tokens_out is None:
@@ -193,7 +195,7 @@ def _tell_estimate(job: Job, args: argparse.Namespace, model: str, unlisted: str
         lines.append(f"cost        not known: {unlisted or f'no price of {model} is listed'}")
     else:
         cost = found.tokens_in * price.input + tokens_out * price.output
-        lines.append(f"cost        {how} {cost:,.2f} {price.currency}".rstrip())
+        lines.append(f"cost        {how} {money(cost)} {price.currency}".rstrip())
     for line in lines:
         sys.stdout.write(line + "\n")
 

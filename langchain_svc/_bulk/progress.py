@@ -38,7 +38,9 @@ def told(standing: Standing, rate: float, eta: Eta | None = None) -> str:
     totals, left = standing.totals, standing.left
     about = "" if standing.exact else "about "
     of = "" if standing.expected is None else f" of {about}{standing.expected:,}"
-    parts = [f"{standing.finished:,}{of} rows", f"{rate:,.1f} a second"]
+    parts = [f"{standing.finished:,}{of} rows"]
+    if rate:
+        parts.append(f"{rate:,.1f} a second")
     if totals.failed:
         parts.append(f"{totals.failed:,} with an error")
     if left:
@@ -51,7 +53,7 @@ def told(standing: Standing, rate: float, eta: Eta | None = None) -> str:
     if totals.total_tokens:
         parts.append(f"{totals.total_tokens:,} tokens")
     if totals.cost is not None:
-        parts.append(f"cost {totals.cost:,.2f}")
+        parts.append(f"cost {money(totals.cost)}")
     return ", ".join(parts)
 
 
@@ -65,6 +67,11 @@ def duration(seconds: float) -> str:
     if hours:
         return f"{hours} h {minutes:02} min"
     return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
+
+
+def money(amount: float) -> str:
+    """An amount with at least two digits that are not zero."""
+    return f"{amount:,.2f}" if amount >= 0.1 else f"{amount:.2g}"  # noqa: PLR2004
 
 
 class _Screen(Protocol):

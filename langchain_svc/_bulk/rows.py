@@ -105,8 +105,8 @@ class Source:
         return round(self._read * self._size / max(1, self._position())), False
 
     def close(self) -> None:
-        """Close the file."""
-        if self._file is not None:
+        """Close the file, but not stdin, in which a thread may wait."""
+        if self._file is not None and self._chunk_rows > 1:
             self._file.close()
 
     def _position(self) -> int:
