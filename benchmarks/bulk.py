@@ -213,11 +213,7 @@ def _write_large(path: str, suffix: str, megabytes: int) -> None:
         if suffix == ".csv":
             file.write("id,text\n")
         for number in range(count):
-            line = (
-                json.dumps({"id": number, "text": text})
-                if suffix == ".jsonl"
-                else f"{number},{text}"
-            )
+            row = json.dumps({"id": number, "text": text})
             file.write((row if suffix == ".jsonl" else f"{number},{text}") + "\n")
 
 
@@ -231,7 +227,7 @@ def journal(concurrency: int, count: int) -> float:
         begun = time.monotonic()
         bulk.run(
             RunnableLambda(answer),
-            map(str, range(count)),
+            [str(number) for number in range(count)],
             journal=Path(name) / "journal",
             concurrency=concurrency,
         )

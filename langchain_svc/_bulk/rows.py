@@ -71,10 +71,12 @@ class Source:
         self._size = self._read = 0
         self._total: int | None = None
         self._chunk_rows = 1  # the next one may be long in coming
+        self._stdin = False
         if isinstance(rows, str | os.PathLike):
             self._items = self._opened(os.fspath(rows))
         elif isinstance(rows, Iterable) and not isinstance(rows, Mapping | bytes):
-            self._total = len(rows) if isinstance(rows, Sized) else None
+            if isinstance(rows, Sized):
+                self._total, self._chunk_rows = len(rows), _CHUNK_ROWS
             self._items = iter(rows)
         else:
             raise SvcRequestError(
@@ -106,7 +108,7 @@ class Source:
 
     def close(self) -> None:
         """Close the file, but not stdin, in which a thread may wait."""
-        if self._file is not None and self._chunk_rows > 1:
+        if self._file is not None and not self._stdin:
             self._file.close()
 
     def _position(self) -> int:
@@ -116,6 +118,7 @@ class Source:
         if path == "-":
             # Not sys.stdin.buffer: the program could not end while a thread waits in that.
             self._file = open(sys.stdin.fileno(), "rb", closefd=False)  # noqa: SIM115
+            self._stdin = True
             return jsonl(self._file)
         read = READERS.get(Path(path).suffix.lower())
         if read is None:
