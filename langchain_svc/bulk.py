@@ -16,7 +16,8 @@ from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from ._bulk import BulkReport, Format, Job, Place, Prices, Rows, read_results
+from ._bulk import BulkReport, Format, Job, Place, Prices, Rows, read_results, with_quota
+from ._quota import SvcQuota
 
 __all__ = ["BulkReport", "arun", "results", "run"]
 
@@ -33,7 +34,7 @@ def run(
     retry_errors: bool = False,
     settings: Mapping[str, Any] | None = None,
     outage_wait: float = 3600.0,
-    quota: Any = None,
+    quota: SvcQuota | None = None,
     prices: Prices = None,
     config: RunnableConfig | None = None,
     progress: bool | None = None,
@@ -75,6 +76,7 @@ def run(
         KeyboardInterrupt: After Ctrl-C, when what was being asked has ended, at most 10 s later;
             at once after a second one.
     """
+    runnable, eta = with_quota(runnable, quota)
     job = Job(
         runnable,
         rows,
@@ -86,7 +88,7 @@ def run(
         retry_errors=retry_errors,
         settings=settings,
         outage_wait=outage_wait,
-        quota=quota,
+        eta=eta,
         prices=prices,
         config=config,
         progress=progress,
@@ -106,7 +108,7 @@ async def arun(
     retry_errors: bool = False,
     settings: Mapping[str, Any] | None = None,
     outage_wait: float = 3600.0,
-    quota: Any = None,
+    quota: SvcQuota | None = None,
     prices: Prices = None,
     config: RunnableConfig | None = None,
     progress: bool | None = None,
@@ -116,6 +118,7 @@ async def arun(
     Cancelling it ends the run at once. Parts of a chain that only block run on the event loop's
     executor, which may have fewer threads than `concurrency`.
     """
+    runnable, eta = with_quota(runnable, quota)
     job = Job(
         runnable,
         rows,
@@ -127,7 +130,7 @@ async def arun(
         retry_errors=retry_errors,
         settings=settings,
         outage_wait=outage_wait,
-        quota=quota,
+        eta=eta,
         prices=prices,
         config=config,
         progress=progress,

@@ -8,12 +8,16 @@ from .._lazy import lazy
 from .command import add_batch
 
 if TYPE_CHECKING:
-    from .job import BulkReport, Job, Place, Prices
+    from .job import BulkReport, Job, Place, Prices, with_quota
     from .journal import read_results
     from .rows import Format, Rows
 
 # The command line is drawn without them.
 __getattr__ = lazy(
     __name__,
-    {"job": "BulkReport Job Place Prices", "journal": "read_results", "rows": "Format Rows"},
+    {
+        "job": "BulkReport Job Place Prices with_quota",
+        "journal": "read_results",
+        "rows": "Format Rows",
+    },
 )

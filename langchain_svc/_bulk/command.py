@@ -17,6 +17,7 @@ from ..errors import (
 )
 
 if TYPE_CHECKING:
+    from .._quota import SvcQuota
     from ..chat_models import ChatSvc, ListedModel
     from .job import BulkReport, Job
 
@@ -37,6 +38,12 @@ def add_batch(parser: argparse.ArgumentParser) -> None:
         "--concurrency", type=int, default=16, metavar="N", help="rows at a time (%(default)s)"
     )
     parser.add_argument("--plan", metavar="NAME", help="keeps to the limits of this plan")
+    parser.add_argument(
+        "--storage",
+        default="memory",
+        metavar="URL",
+        help="redis://host:port/0: the plan is shared with other processes and machines",
+    )
     parser.add_argument("--dry-run", action="store_true", help="tell what it takes, ask nothing")
     parser.add_argument(
         "--retry-errors", action="store_true", help="ask again the rows that had an error"
@@ -80,7 +87,7 @@ def _batch(args: argparse.Namespace) -> int:
             retry_errors=args.retry_errors,
             settings=None,
             outage_wait=args.outage_wait,
-            quota=None,
+            eta=None if model.quota is None else model.quota.eta,
             prices=listed,
             config=None,
             progress=not args.quiet,
@@ -147,8 +154,19 @@ def _model(args: argparse.Namespace) -> ChatSvc:
 
     given = {name: getattr(args, name) for name in ("model", "temperature", "max_tokens")}
     named: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    if args.plan is not None or args.storage != "memory":
+        named["quota"] = _quota(args)
     # A row waits as long as the plan wants; the run itself ends after --outage-wait.
     return ChatSvc(deadline=None, **named)
+
+
+def _quota(args: argparse.Namespace) -> SvcQuota:
+    from .._quota import SvcQuota  # noqa: PLC0415  # the other commands need none of it
+
+    try:
+        return SvcQuota(args.plan or "learn", storage=args.storage)
+    except ValueError as error:
+        raise SvcRequestError(f"--plan or --storage: {error}") from None
 
 
 def _runnable(model: ChatSvc, schema: str | None) -> Any:

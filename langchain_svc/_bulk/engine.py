@@ -17,6 +17,7 @@ from typing import Any, cast
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import merge_configs
 
+from .._quota import bulk_priority
 from .._usage import Price
 from ..callbacks import SvcUsageCallbackHandler
 from ..errors import SvcRequestError
@@ -123,7 +124,8 @@ class Run:
             self._journal = await self._disk.do(self._new_journal)
             try:
                 self.standing.totals = await self._disk.do(self._journal.totals)
-                await self._ask_all()
+                with bulk_priority():  # interactive calls go before ours
+                    await self._ask_all()
                 self.standing.totals = await self._disk.do(self._journal.totals)
             finally:
                 await self._disk.do(self._finished, finish)

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias, cast
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from .._privacy import safe_repr
+from .._quota import SvcQuota
 from .._service import ServiceSettings
 from .._usage import Price, read_prices
 from ..errors import SvcRequestError
@@ -79,7 +80,7 @@ class Job:
         retry_errors: bool,
         settings: Mapping[str, Any] | None,
         outage_wait: float,
-        quota: Any,
+        eta: Eta | None,
         prices: Prices,
         config: RunnableConfig | None,
         progress: bool | None,
@@ -94,11 +95,10 @@ class Job:
         self._told = fingerprint(runnable, settings)
         if isinstance(format, str):
             self._told["format"] = format
-        waiting = _with_quota(runnable, quota)
         self._prices = None if prices is None else read_prices(prices)
         self._source = Source(rows, format)  # the last to fail: it opens a file
         self._run = Run(
-            waiting,
+            runnable,
             self._source,
             lambda: Journal(journal, self._told),
             concurrency=concurrency,
@@ -108,7 +108,7 @@ class Job:
             config=config,
         )
         self._progress = progress
-        self._eta: Eta | None = getattr(quota, "eta", None)
+        self._eta = eta
 
     def run(self) -> BulkReport:
         """Do it, and wait for its end."""
@@ -178,13 +178,16 @@ def _check_places(rows: Rows, journal: Place, output: Place | None) -> None:
         )
 
 
-def _with_quota(runnable: Runnable[Any, Any], quota: Any) -> Runnable[Any, Any]:
-    """The runnable, which waits for the quota."""
+def with_quota(
+    runnable: Runnable[Any, Any], quota: SvcQuota | None
+) -> tuple[Runnable[Any, Any], Eta | None]:
+    """The runnable, which waits for the quota, and what tells the time that it takes."""
     if quota is None:
-        return runnable
+        found: SvcQuota | None = getattr(runnable, "quota", None)
+        return runnable, found.eta if isinstance(found, SvcQuota) else None
     if not isinstance(runnable, ServiceSettings):
         raise SvcRequestError(
             "quota= is for a model or a tool of this package. In a chain or an agent the model "
             "has it: ChatSvc(quota=...)"
         )
-    return cast("Runnable[Any, Any]", runnable.model_copy(update={"quota": quota}))
+    return cast("Runnable[Any, Any]", runnable.model_copy(update={"quota": quota})), quota.eta

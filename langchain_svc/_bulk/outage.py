@@ -1,6 +1,6 @@
 """What a failed row means for the run: an error of the row, another try, or the run's end.
 
-- An error that would meet every row (the key, the permission, the model's name) ends the run.
+- An error that would meet every row (a wrong key, no such model, no budget left) ends the run.
 - So do twenty rows that fail alike before any other was answered.
 - A failure that may pass is tried again: after `retry_after` where the service says so, else after
   a pause that doubles to a minute. A plan's limit never makes a row an error.
@@ -24,7 +24,14 @@ from langchain_core.exceptions import (
     ModelRateLimitError,
 )
 
-_MEETS_ALL = (ModelAuthenticationError, ModelPermissionDeniedError, ModelNotFoundError)
+from ..errors import SvcBudgetError
+
+_MEETS_ALL = (
+    ModelAuthenticationError,
+    ModelPermissionDeniedError,
+    ModelNotFoundError,
+    SvcBudgetError,
+)
 _ALIKE = 20
 _TRIES = 3
 _FIRST_PAUSE, _LONGEST_PAUSE = 2.0, 60.0  # seconds

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Protocol
 
+from ..errors import SvcError
 from .engine import Standing
 
 _BAR_EVERY, _LINES_EVERY, _LOG_EVERY = 0.2, 10.0, 60.0  # seconds: rich, a terminal, a file
@@ -33,7 +34,26 @@ class Pace:
         return (finished - before) / (now - then) if now > then else 0.0
 
 
-def told(standing: Standing, rate: float, eta: Eta | None = None) -> str:
+class ByPlan:
+    """The time that the plan takes for the rows that are left, asked for every ten seconds."""
+
+    def __init__(self, standing: Standing, eta: Eta | None) -> None:
+        self.seconds = 0.0
+        self._standing, self._eta = standing, eta
+        self._due = 0.0
+
+    async def look(self) -> None:
+        """Ask, if it is time to."""
+        left, now = self._standing.left, time.monotonic()
+        if self._eta is None or not left or now < self._due:
+            return
+        self._due = now + _LINES_EVERY
+        tokens = self._standing.totals.total_tokens // max(1, self._standing.finished) * left
+        with suppress(SvcError):  # Redis may be away, and its answer takes time
+            self.seconds = await asyncio.to_thread(self._eta, requests=left, tokens=tokens)
+
+
+def told(standing: Standing, rate: float, by_plan: float = 0.0) -> str:
     """One line on where a run stands."""
     totals, left = standing.totals, standing.left
     about = "" if standing.exact else "about "
@@ -44,10 +64,7 @@ def told(standing: Standing, rate: float, eta: Eta | None = None) -> str:
     if totals.failed:
         parts.append(f"{totals.failed:,} with an error")
     if left:
-        seconds = left / rate if rate else 0.0
-        if eta is not None:
-            tokens = totals.total_tokens // max(1, standing.finished) * left
-            seconds = max(seconds, eta(requests=left, tokens=tokens))
+        seconds = max(left / rate if rate else 0.0, by_plan)
         if seconds:
             parts.append(f"{duration(seconds)} left")
     if totals.total_tokens:
@@ -131,14 +148,16 @@ async def shown(
     if wanted is False or (wanted is None and not sys.stderr.isatty()):
         yield
         return
-    screen, pace = _screen(), Pace()
+    screen, pace, plan = _screen(), Pace(), ByPlan(standing, eta)
 
     def show() -> None:
-        screen.show(told(standing, pace.rate(standing.finished, time.monotonic()), eta), standing)
+        rate = pace.rate(standing.finished, time.monotonic())
+        screen.show(told(standing, rate, plan.seconds), standing)
 
     async def tick() -> None:
         while True:
             await asyncio.sleep(screen.every)
+            await plan.look()
             show()
 
     task = asyncio.ensure_future(tick())

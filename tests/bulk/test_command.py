@@ -130,6 +130,16 @@ def test_a_dry_run_knows_what_is_answered(batch, prompts):
     assert re.search(r"tokens out  about \d+ \(as the journal's answers have\)", out)
 
 
+def test_a_dry_run_tells_the_time_by_the_plan(batch, prompts):
+    _, out, _ = batch(prompts(1_000), "out.jsonl", "--dry-run", "--plan", "pro")
+    assert re.search(r"time        at most 1[5-7] min \d\d s by the plan pro", out)  # 60 a minute
+
+
+def test_a_plan_is_kept(batch, prompts):
+    code, _, err = batch(prompts(3), "out.jsonl", "--plan", "pro")
+    assert code == 0, err
+
+
 def test_a_dry_run_needs_no_key(prompts, capsys):
     prompts(1)
     assert cli.main(["batch", "in.jsonl", "out.jsonl", "--dry-run"]) == 0
@@ -146,6 +156,8 @@ def test_a_dry_run_needs_no_key(prompts, capsys):
         (["in.jsonl", "out.jsonl", "--concurrency", "0"], "concurrency must be"),
         (["in.jsonl", "out.jsonl", "--temperature", "3"], "--temperature: must be a number from 0"),
         (["in.jsonl", "in.jsonl"], "must be three files"),
+        (["in.jsonl", "out.jsonl", "--plan", "gold"], "There is no plan 'gold'"),
+        (["in.jsonl", "out.jsonl", "--storage", "nowhere"], "--plan or --storage: "),
     ],
 )
 def test_what_is_wrong_is_one_line(words, said, batch, prompts, service):

@@ -11,12 +11,18 @@ from langchain_core.runnables import RunnableLambda
 
 from langchain_svc import (
     ChatSvc,
+    Plan,
     SvcAuthenticationError,
+    SvcBudget,
+    SvcBudgetError,
     SvcConnectionError,
+    SvcQuota,
+    SvcRateLimitError,
     SvcRequestError,
     SvcServerError,
     bulk,
 )
+from langchain_svc._quota.context import BULK_JOB
 from langchain_svc.sandbox import Fault
 
 
@@ -216,6 +222,32 @@ def test_a_row_that_always_fails_is_an_error_where_others_are_answered(folder, m
     report = bulk.run(RunnableLambda(fragile), map(str, range(30)), journal="j", concurrency=2)
     assert (report.done, report.failed) == (29, 1)
     assert asked["3"] == 3
+
+
+def test_a_budget_that_is_used_up_ends_the_run(chat, prompts):
+    with SvcBudget(max_requests=5), pytest.raises(SvcBudgetError):
+        bulk.run(chat, prompts(30), journal="j", concurrency=2)
+    assert len(list(bulk.results("j"))) == 5, "and makes no row an error"
+    assert bulk.run(chat, "in.jsonl", journal="j").done == 30
+
+
+# -- quotas -----------------------------------------------------------------------------------------
+
+
+def test_a_quota_keeps_a_run_within_its_plan(chat, prompts, sandbox):
+    quota = SvcQuota(Plan(requests_per_minute=4))
+    model = chat.model_copy(update={"deadline": 0.5})
+    with pytest.raises(SvcRateLimitError):
+        bulk.run(model, prompts(30), journal="j", quota=quota, outage_wait=1.0)
+    assert 1 <= len(sandbox.requests) == len(list(bulk.results("j"))) <= 4
+
+
+def test_a_run_waits_behind_interactive_calls(folder):
+    jobs = []
+    bulk.run(RunnableLambda(lambda _: jobs.append(BULK_JOB.get())), ["1", "2"], journal="j")
+    assert jobs[0] is not None
+    assert jobs[0] == jobs[1]
+    assert BULK_JOB.get() is None
 
 
 # -- settings ---------------------------------------------------------------------------------------
