@@ -13,7 +13,7 @@ from contextlib import aclosing, closing, suppress
 from functools import partial
 from importlib import import_module
 from inspect import signature
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, overload
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 
@@ -28,7 +28,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable
 from langchain_core.utils.function_calling import convert_to_openai_tool
-from pydantic import Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 from typing_extensions import Self
 
 from ._chat import (
@@ -74,14 +74,18 @@ from ._service import (
     WholeParser,
     parse_off_loop,
     reveal_secret,
+    suggest_name,
     url_of,
 )
 from ._toolcalls import FORMATS, ToolFormat, no_tools_block
 from ._version import __version__
 from ._wire import v1
-from .config import GENERAL, V1
-from .errors import SvcContextOverflowError
+from .config import GENERAL, V1, require_key, require_url
+from .errors import SvcContextOverflowError, SvcRequestError
 from .images import ImageStore
+
+_Method = Literal["json_schema", "function_calling", "json_mode"]
+_Object = TypeVar("_Object", bound=BaseModel)
 
 
 class ListedModel(v1.ModelRecord):
@@ -215,6 +219,54 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
             super()._check_profile_keys()  # type: ignore[operator]  # Pydantic unwraps it
         return self
 
+    @classmethod
+    def from_env(cls, **settings: Any) -> Self:
+        """A model by the environment, where the key and the address must be set.
+
+        An application that makes its model so fails when it starts, and not at its first request.
+
+        Args:
+            **settings: Those of the constructor.
+
+        Raises:
+            SvcRequestError: A variable is not set. (Without `from_env` the first call says so.)
+        """
+        try:
+            model = cls(**settings)
+        finally:
+            settings.clear()  # a traceback may show variables, and these hold the key
+        require_key(V1, None if model.api_key is None else "set")
+        require_url(V1, model.base_url_v1)
+        if model.image_inputs == "describe":
+            require_url(GENERAL, model.base_url)
+        return model
+
+    def check(self) -> ListedModel:
+        """Ask the service for its models (GET /models), the cheapest call there is.
+
+        A wrong key, address or model id shows now, and not amid the work.
+
+        Returns:
+            What the service lists about this model.
+
+        Raises:
+            SvcError: As for any call; `SvcRequestError` where the model is not listed.
+        """
+        return self._find_listed(self.list_models())
+
+    async def acheck(self) -> ListedModel:
+        """The async version of `check`."""
+        return self._find_listed(await self.alist_models())
+
+    def _find_listed(self, models: list[ListedModel]) -> ListedModel:
+        for known in models:
+            if known.id == self.model:
+                return known
+        raise SvcRequestError(
+            f"The service lists no model {self.model!r}; "
+            + suggest_name(self.model, [known.id for known in models])
+        )
+
     # -- what LangChain asks about a model ------------------------------------------------------
 
     @property
@@ -343,12 +395,34 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
         )
         return self.bind(**bound, **kwargs)
 
+    @overload
+    def with_structured_output(
+        self,
+        schema: type[_Object],
+        *,
+        include_raw: Literal[False] = False,
+        method: _Method = "json_schema",
+        strict: bool | None = None,
+        **kwargs: Any,
+    ) -> Runnable[LanguageModelInput, _Object]: ...
+
+    @overload
+    def with_structured_output(
+        self,
+        schema: type | dict[str, Any] | None = None,
+        *,
+        include_raw: bool = False,
+        method: _Method = "json_schema",
+        strict: bool | None = None,
+        **kwargs: Any,
+    ) -> Runnable[LanguageModelInput, dict[str, Any]]: ...
+
     def with_structured_output(
         self,
         schema: dict[str, Any] | type | None = None,
         *,
         include_raw: bool = False,
-        method: Literal["json_schema", "function_calling", "json_mode"] = "json_schema",
+        method: _Method = "json_schema",
         strict: bool | None = None,
         **kwargs: Any,
     ) -> Runnable[LanguageModelInput, Any]:

@@ -89,6 +89,11 @@ class StoredImage:
         """What the service is sent of it: its address or its base64."""
         return self.url or self.base64
 
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        """What a notebook shows: the image, where its bytes are here."""
+        shown = {self.mime_type: self.data} if self.mime_type and self.data else {}
+        return {"text/plain": repr(self), **shown}
+
     @property
     def size(self) -> int:
         """What it takes of the store's bytes."""

@@ -10,6 +10,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableSerializable
+from pydantic import BaseModel
 
 from langchain_svc import (
     ChatSvc,
@@ -23,6 +24,11 @@ from langchain_svc import (
     SvcUsageCallbackHandler,
 )
 from langchain_svc.sandbox import Fault, Sandbox
+
+
+class Meeting(BaseModel):
+    city: str
+
 
 with Sandbox(plan="pro", faults=[Fault(status=503, times=1)]) as sandbox:
     model: ChatSvc = ChatSvc(
@@ -38,6 +44,10 @@ with Sandbox(plan="pro", faults=[Fault(status=503, times=1)]) as sandbox:
     window: int | None = model.list_models()[0].context_window
     with model as same:
         name: str = same.model_name
+    meeting: Meeting = model.with_structured_output(Meeting).invoke("We meet in Lisbon.")
+    both: dict[str, Any] = model.with_structured_output(Meeting, include_raw=True).invoke("Where?")
+    plain: dict[str, Any] = model.with_structured_output({"title": "Meeting"}).invoke("Where?")
+    listed: str = ChatSvc.from_env(temperature=0).check().id
 
 with SvcUsageCallbackHandler() as usage:
     tokens: int = usage.models["svc-pro"].total_tokens

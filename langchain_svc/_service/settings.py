@@ -17,6 +17,7 @@ from collections.abc import (
     Collection,
     Generator,
     Iterable,
+    Iterator,
     Mapping,
     Sequence,
 )
@@ -51,6 +52,7 @@ from ..config import (
     require_url,
 )
 from ..errors import SvcRequestError
+from .field_docs import DocWithArgs, PlainSignature
 from .retry_budget import Budget
 from .steps import Exchange, Limits, Request, origin
 
@@ -249,6 +251,23 @@ class ServiceSettings(BaseModel):
     # By origin, since an interface may be spoken to over TLS or through a proxy and another not.
     _connections: dict[str, Connections] = PrivateAttr(default_factory=dict)
     _budget: Budget = PrivateAttr(default_factory=Budget)
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        super().__pydantic_init_subclass__(**kwargs)
+        if cls.__doc__:
+            cls.__doc__ = DocWithArgs(cls.__doc__)  # type: ignore[assignment]  # it gives a text
+        cls.__signature__ = PlainSignature(vars(cls)["__signature__"])  # type: ignore[assignment]  # and it a signature
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+        """What was set, the model first; LangChain's profile and metadata would hide it."""
+        fields = type(self).model_fields
+        first = ["model", *(interface.url_word for interface in self.interfaces)]
+        names = {*first, *self.model_fields_set} & fields.keys() - {"profile", "metadata"}
+        for name in sorted(names, key=[*first, *fields].index):
+            value = getattr(self, name)
+            if fields[name].repr and value is not None:
+                yield name, value
 
     @model_validator(mode="before")
     @classmethod

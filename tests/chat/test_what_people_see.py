@@ -1,0 +1,103 @@
+"""What people see of a model: its signature, help, repr, and whether it is set up well."""
+
+from __future__ import annotations
+
+import inspect
+import pydoc
+
+import pytest
+
+from langchain_svc import ChatSvc, ImageStore, SvcLLM, SvcRequestError, SvcTranslate
+from langchain_svc._service.field_docs import field_docs
+from langchain_svc.errors import SvcAuthenticationError
+from langchain_svc.sandbox import Sandbox
+
+KEY = "key-0123456789abcdef"
+SET = {"api_key": KEY, "base_url_v1": "http://127.0.0.1:1/v1"}
+
+
+@pytest.fixture(scope="module")
+def box():
+    with Sandbox() as box:
+        yield box
+
+
+def test_the_signature_says_what_may_be_given_and_not_how_it_is_checked():
+    signature = str(inspect.signature(ChatSvc))
+    assert signature.startswith("(*, model: str = 'svc-turbo', temperature: float | None = None, ")
+    assert "Validator" not in signature
+    assert "0x" not in signature
+
+
+@pytest.mark.parametrize("kind", [ChatSvc, SvcLLM, SvcTranslate])
+def test_help_tells_of_every_parameter_of_ours(kind):
+    text = pydoc.plain(pydoc.render_doc(kind))
+    arguments = " ".join(
+        text.partition("Args:")[2].partition("Raises:")[0].replace("|", "").split()
+    )
+    docs = field_docs(kind)
+    assert {"api_key", "timeout", "max_retries"} <= docs.keys()
+    for name, said in docs.items():
+        if name in kind.model_fields:
+            assert f" {name}: {' '.join(said.split())}" in f" {arguments}", name
+
+
+def test_a_class_made_of_ours_keeps_its_own_docstring():
+    class Polite(ChatSvc):
+        """Says please."""
+
+    class Bare(ChatSvc):
+        pass
+
+    assert Polite.__doc__.startswith("Says please.\n\nArgs:\n    model: The model's id.")
+    assert "A chat model" not in Polite.__doc__
+    assert "Args:" in inspect.getdoc(Bare)
+
+
+def test_a_repr_says_what_was_set_and_no_secret():
+    model = ChatSvc(
+        **SET, model="svc-pro", temperature=0, default_headers={"X-Team": "secret-team"}
+    )
+    assert (
+        repr(model)
+        == "ChatSvc(model='svc-pro', base_url_v1='http://127.0.0.1:1/v1', temperature=0.0)"
+    )
+    assert repr(ChatSvc(**SET, proxy="http://u:pw@127.0.0.1:2")).count("pw") == 0
+    assert "functools" not in repr(SvcTranslate(api_key=KEY, base_url="http://127.0.0.1:1"))
+
+
+def test_a_stored_image_is_shown_in_a_notebook():
+    png = bytes.fromhex(
+        "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000d49444154789c6360"
+        "60606000000005000157cd34660000000049454e44ae426082"
+    )
+    store = ImageStore()
+    stored = store.get(store.add(png))
+    assert stored._repr_mimebundle_(include=None, exclude=None)["image/png"] == stored.data
+    assert list(store.get(store.add("https://svc.example/a.png"))._repr_mimebundle_()) == [
+        "text/plain"
+    ]
+
+
+def test_from_env_fails_at_once_where_a_variable_is_missing(monkeypatch):
+    for name in ("SVC_API_KEY", "SVC_BASE_URL_V1", "SVC_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(SvcRequestError, match="SVC_API_KEY"):
+        ChatSvc.from_env()
+    monkeypatch.setenv("SVC_API_KEY", KEY)
+    with pytest.raises(SvcRequestError, match="SVC_BASE_URL_V1"):
+        ChatSvc.from_env()
+    monkeypatch.setenv("SVC_BASE_URL_V1", "http://127.0.0.1:1/v1")
+    assert ChatSvc.from_env(temperature=0.5).temperature == 0.5
+    with pytest.raises(SvcRequestError, match="SVC_BASE_URL"):
+        ChatSvc.from_env(image_inputs="describe")
+
+
+async def test_check_tells_a_good_set_up_from_a_bad_one(box):
+    with ChatSvc(**box.v1, model="svc-pro") as model:
+        assert model.check().id == (await model.acheck()).id == "svc-pro"
+        assert model.check().profile["max_input_tokens"] == 200_000
+    with pytest.raises(SvcRequestError, match=r"no model 'svc-por'; did you mean 'svc-pro'"):
+        ChatSvc(**box.v1, model="svc-por").check()
+    with pytest.raises(SvcAuthenticationError):
+        ChatSvc(**{**box.v1, "api_key": "wrong-key-0123456789"}).check()
