@@ -137,6 +137,7 @@ class Run:
 
     def _finished(self, finish: Callable[[Journal], None]) -> None:
         try:
+            self._journal.save(self._batch)  # of those that were cancelled while they waited
             finish(self._journal)
         finally:
             self._journal.close()
@@ -155,10 +156,12 @@ class Run:
             for worker in workers:
                 if worker not in self._busy:
                     worker.cancel()
-            await asyncio.wait(workers, timeout=grace)
-            for worker in workers:
-                worker.cancel()
-            await asyncio.wait(workers)
+            try:
+                await asyncio.wait(workers, timeout=grace)
+            finally:
+                for worker in workers:
+                    worker.cancel()
+                await asyncio.wait(workers)
 
     async def _work(self) -> None:
         """Asks one row after another."""
@@ -257,7 +260,8 @@ class Run:
         async with self._committing:
             if batch is self._batch:  # nobody has written it meanwhile
                 self._batch = []
-                await self._disk.do(self._journal.save, batch)
+                # Others wait for this commit too: it is made even if we are cancelled.
+                await asyncio.shield(self._disk.do(self._journal.save, batch))
         if self._unsaved.get(row.key) == row.number:
             del self._unsaved[row.key]
         self.standing.totals.add(answer)

@@ -19,7 +19,7 @@ import os
 import sqlite3
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -355,5 +355,5 @@ def _usage(tokens: Sequence[int | None]) -> str:
 def read_results(path: str | os.PathLike[str], *, ordered: bool = True) -> Iterator[dict[str, Any]]:
     """The rows of the output that a journal holds."""
     journal = Journal(path, None)
-    with closing(journal), suppress(GeneratorExit):
+    with closing(journal):
         yield from map(json.loads, journal.results(ordered=ordered))

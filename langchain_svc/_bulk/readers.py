@@ -109,7 +109,7 @@ def parquet(file: IO[bytes]) -> Iterator[Any]:
             'pip install "langchain-svc[parquet]"'
         ) from error
     try:
-        opened = ParquetFile(file, pre_buffer=False)
+        opened = ParquetFile(file, pre_buffer=False, buffer_size=1 << 20)
     except ArrowInvalid:
         raise SvcRequestError("the input is not a Parquet file, or is cut off") from None
     for batch in opened.iter_batches(batch_size=256):

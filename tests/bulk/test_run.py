@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections import Counter
 
 import pytest
@@ -22,6 +23,7 @@ from langchain_svc import (
     SvcServerError,
     bulk,
 )
+from langchain_svc._bulk.journal import Journal
 from langchain_svc._quota.context import BULK_JOB
 from langchain_svc.sandbox import Fault
 
@@ -298,3 +300,26 @@ def test_an_output_that_cannot_be_written_leaves_the_journal(prompts, folder):
     with pytest.raises(SvcRequestError, match=r"nowhere/out.jsonl cannot be written.*in j"):
         bulk.run(RunnableLambda(echo), prompts(2), journal="j", output="nowhere/out.jsonl")
     assert len(list(bulk.results("j"))) == 2
+
+
+async def test_a_cancelled_run_keeps_every_answer_that_had_come(folder, monkeypatch):
+    write, answered = Journal._write, set()
+
+    def slow(self, answers):
+        time.sleep(0.2)
+        write(self, answers)
+
+    async def answer(text):
+        await asyncio.sleep(0.01 * int(text))
+        answered.add(text)
+        return text
+
+    monkeypatch.setattr(Journal, "_write", slow)
+    rows = [str(number) for number in range(8)]
+    run = asyncio.create_task(bulk.arun(RunnableLambda(answer), rows, journal="j", concurrency=8))
+    while len(answered) < 8:  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run
+    assert {row["content"] for row in bulk.results("j")} == answered
