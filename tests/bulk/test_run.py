@@ -306,7 +306,7 @@ async def test_a_cancelled_run_keeps_every_answer_that_had_come(folder, monkeypa
     write, answered = Journal._write, set()
 
     def slow(self, answers):
-        time.sleep(0.2)
+        time.sleep(0.5)
         write(self, answers)
 
     async def answer(text):
@@ -319,6 +319,7 @@ async def test_a_cancelled_run_keeps_every_answer_that_had_come(folder, monkeypa
     run = asyncio.create_task(bulk.arun(RunnableLambda(answer), rows, journal="j", concurrency=8))
     while len(answered) < 8:  # noqa: ASYNC110
         await asyncio.sleep(0.01)
+    await asyncio.sleep(0.1)  # LangChain has work to do after an answer
     run.cancel()
     with pytest.raises(asyncio.CancelledError):
         await run
