@@ -45,7 +45,7 @@ def work(order: dict[str, Any]) -> None:
         while True:
             began = time.monotonic()
             try:
-                await model.ainvoke("Good morning", deadline=order["seconds"])
+                await model.ainvoke("Good morning", deadline=None)
             except SvcError as error:
                 errors[type(error).__name__] += 1
             else:
@@ -119,7 +119,7 @@ def shares(seconds: float = 120.0) -> dict[str, Any]:
     }
 
 
-def storage(on_failure: str, seconds: float = 60.0) -> dict[str, Any]:
+def storage(on_failure: str, seconds: float = 150.0) -> dict[str, Any]:
     """Redis is killed, started empty and frozen while four processes call."""
     with Sandbox(plan="pro") as sandbox, RedisServer() as redis:
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 _BYTES_A_TOKEN = 4.0
-_FIRST_ANSWER = 500.0  # tokens, before any answer has come
+_FIRST_ANSWER = 100.0  # tokens, before any answer has come
 _WEIGHT = 0.1  # of the newest call, in the means
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from typing import Any
@@ -64,10 +65,17 @@ class MemoryAccount:
         with self._lock:
             return self._ledger.counted(self._clock())
 
-    def share(self, parties: int) -> None:
-        """Keep to one of so many equal shares of the plan."""
-        for unit, amount, seconds in self._limits:
-            self._ledger.windows[unit, seconds].limit = max(1.0, amount / max(1, parties))
+    def share(self, parties: int, used: list[float]) -> None:
+        """Keep to one of so many equal shares of the plan, and of what was used of each limit."""
+        with self._lock:
+            now = self._clock()
+            for (unit, amount, seconds), total in zip(self._limits, used, strict=True):
+                window = self._ledger.windows[unit, seconds]
+                window.limit = max(1.0, amount / max(1, parties))
+                window.roll(now)
+                others = math.ceil(total / max(1, parties) - window.used)
+                if others > 0:
+                    window.add(window.at(now), others)
 
     def eta(self, requests: int, tokens: int) -> float:
         """Seconds until so much more has fitted."""

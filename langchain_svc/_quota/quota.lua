@@ -13,7 +13,21 @@ local packed = redis.call('GET', state_key)
 local state = packed and cmsgpack.unpack(packed)
   or {born = time[1] .. '.' .. time[2], now = now, windows = {}, turns = {0, 0}, done = {}, hold = 0, refusals = 0,
       bulk_at = 0, queued = 0, parties = {}, grows = 0}
-now = math.max(now, state.now)
+-- A clock that was set back a little stands still; one that was set back far moves everything.
+local back = state.now - now
+if back > MINUTE then
+  for _, w in pairs(state.windows) do
+    for _, held in ipairs(w[5]) do held[1] = held[1] - math.ceil(back * BUCKETS / w[2]) end
+  end
+  state.hold, state.bulk_at = state.hold - back, state.bulk_at - back
+  for process in pairs(state.parties) do state.parties[process] = now end
+  if state.grows > 0 then state.grows = state.grows - back end
+  for _, id in ipairs(redis.call('ZRANGE', seen_key, 0, -1)) do
+    redis.call('ZADD', seen_key, now + GONE, id)
+  end
+else
+  now = math.max(now, state.now)
+end
 state.now = now
 
 -- windows: state.windows[name] = {unit, seconds, learned limit or false, used, {{bucket, amount}, ...}}
@@ -153,8 +167,8 @@ for _, s in ipairs(ask.settle) do
 end
 
 -- what a process had counted before Redis lost it
-local lost = ask.born ~= '' and ask.born ~= state.born and not ask.counted
-if ask.counted then
+local lost = ask.born ~= '' and ask.born ~= state.born
+if ask.counted and not lost then
   for _, part in ipairs(ask.counted) do
     local w = window_of(part[1], part[2])
     add(w, math.min(at(w, now - part[3]), at(w, now)), part[4])
@@ -169,7 +183,10 @@ end
 local parties = 0
 for _ in pairs(state.parties) do parties = parties + 1 end
 
-local reply = {now = now, born = state.born, parties = parties, lost = lost, waiting = waiting}
+local reply = {now = now, born = state.born, parties = parties, lost = lost, waiting = waiting, used = {}}
+for _, limit in ipairs(ask.limits) do
+  table.insert(reply.used, window_of(limit[1], limit[2])[USED])
+end
 local call = ask.call
 if call and not lost then
   if state.grows > 0 and now >= state.grows then

@@ -140,14 +140,17 @@ class RedisAccount:
         self.counts_tokens = any(limit.unit == "tokens" for limit in limits)
         self._tokens_limit = min((n.amount for n in limits if n.unit == "tokens"), default=0)
         self._store, self._name, self._is_local = store, name, local
-        self._fixed = {
+        self._fixed: dict[str, Any] = {
             "limits": [(limit.unit, limit.seconds, limit.amount) for limit in limits],
             "learns": learns,
         }
         self._own = MemoryAccount(limits, learns=learns)
         self._settled: deque[dict[str, Any]] = deque()
         self._left: deque[str] = deque()
-        self._born = ""  # when the state in Redis began
+        self._sent_here: deque[tuple[float, int]] = deque()  # and not told yet
+        self._seen: tuple[int, list[float]] | None = None  # processes, and the use of each limit
+        self._born = "never"  # when the state in Redis began
+        self._pid = os.getpid()
         self._lock = new_lock()
 
     # -- asking ---------------------------------------------------------------------------------
@@ -157,9 +160,7 @@ class RedisAccount:
         try:
             return self._ask(ticket)
         except SvcConnectionError:
-            if not self._is_local:
-                raise
-            return self._own.ask(ticket)
+            return self._ask_here(ticket)
 
     async def aask(self, ticket: Ticket) -> Wait | None:
         """The async version of `ask`, in a thread: a slow Redis holds up no event loop."""
@@ -167,11 +168,23 @@ class RedisAccount:
             return await asyncio.to_thread(self._ask, ticket)
         except asyncio.CancelledError:
             ticket.gone = True
+            self._give_back(ticket)
             raise
         except SvcConnectionError:
-            if not self._is_local:
-                raise
-            return self._own.ask(ticket)
+            return self._ask_here(ticket)
+
+    def _ask_here(self, ticket: Ticket) -> Wait | None:
+        """Within this process's share, where the user wants that while Redis is away."""
+        if not self._is_local:
+            raise  # noqa: PLE0704  # it is called where an error is handled
+        with self._lock:
+            seen, self._seen = self._seen, None
+        if seen is not None:
+            self._own.share(*seen)
+        wait = self._own.ask(ticket)
+        if wait is None:
+            self._sent_here.append((time.monotonic(), ticket.tokens))
+        return wait
 
     def _ask(self, ticket: Ticket) -> Wait | None:
         ticket.id = ticket.id or uuid4().hex
@@ -190,11 +203,20 @@ class RedisAccount:
         ticket.stored_at = answer["now"]
         self._own.note(ticket)
         if ticket.gone:  # its task was cancelled meanwhile
-            self.settle(ticket, Outcome(sent=False, tokens=0))
+            self._give_back(ticket)
         return None
 
+    def _give_back(self, ticket: Ticket) -> None:
+        if ticket.stored_at is not None:
+            self.settle(ticket, Outcome(sent=False, tokens=0))
+
     def _run(self, **question: Any) -> dict[str, Any]:
+        if self._pid != os.getpid():  # the parent tells what it did before the fork
+            self._pid = os.getpid()
+            self._settled.clear()
+            self._left.clear()
         settled, left = _drained(self._settled), _drained(self._left)
+        here = _drained(self._sent_here)
         asked = {
             **self._fixed,
             "process": _process(),
@@ -203,10 +225,12 @@ class RedisAccount:
             "leave": left,
             **question,
         }
+        if here:
+            asked["counted"] = self._counted_here(here)
         try:
             answer = self._store.run(self._name, asked)
             if answer["lost"]:
-                # Redis has forgotten everything. What this process knows is told again.
+                # Redis is new, or has forgotten everything. What this process knows is told again.
                 with self._lock:
                     new = self._born != answer["born"]
                     self._born = answer["born"]
@@ -217,10 +241,21 @@ class RedisAccount:
             # What is older than a window means nothing any more.
             self._settled.extend(settled[-1000:])
             self._left.extend(left[-1000:])
+            self._sent_here.extend(here)
             raise
         self._born = answer["born"]
-        self._own.share(answer["parties"])
+        self._seen = answer["parties"], answer["used"]
         return answer
+
+    def _counted_here(self, here: list[tuple[float, int]]) -> list[tuple[str, float, float, int]]:
+        """What was let through while Redis was away: the window, its age and the amount."""
+        now = time.monotonic()
+        return [
+            (unit, seconds, now - at, 1 if unit == "requests" else tokens)
+            for at, tokens in here
+            for unit, seconds, _ in self._fixed["limits"]
+            if now - at < seconds
+        ]
 
     # -- what became of it ----------------------------------------------------------------------
 

@@ -46,6 +46,7 @@ class InRedis:
         self.waiting = []
 
     def _run(self, now, **question):
+        self._now = now
         asked = {**self._fixed, "settle": [], **question}
         keys = [f"{{test}}:{key}" for key in ("state", "queue", "seen", "tokens")]
         return json.loads(self._script(keys=keys, args=[json.dumps(asked), repr(now + 1e6)]))
@@ -76,7 +77,7 @@ class InRedis:
         self._run(now, settle=[told])
 
     def leave(self, ticket):
-        self._run(0.0, leave=[ticket.id])  # the script's clock does not go back
+        self._run(self._now, leave=[ticket.id])
 
     def eta(self, requests, tokens, now):
         return self._run(now, eta=[requests, tokens])["eta"]
@@ -248,6 +249,18 @@ def test_a_dead_process_does_not_hold_up_the_queue(redis_url):
     ledger.ask(dead, 59.5)  # and never again
     assert ledger.ask(other, 61.5) is not None
     assert ledger.ask(other, 64.0) is None
+    ledger.close()
+
+
+@needs_redis
+@pytest.mark.parametrize("back", [10.0, 500.0])
+def test_a_clock_that_is_set_back_lets_nobody_through_twice(redis_url, back):
+    ledger = InRedis(redis_url, [Limit("requests", 3, 60.0)], learns=False)
+    assert through(ledger, 5, 1000.0) == 3
+    later = Ticket()
+    wait = ledger.ask(later, 1000.0 - back)
+    assert 55 < wait.turn < 63
+    assert ledger.ask(later, 1000.0 - back + 63 + (back if back < 60 else 0)) is None
     ledger.close()
 
 
