@@ -1,7 +1,9 @@
-"""Which tool format suits a model: asks it the questions of a BFCL file and scores the calls.
+r"""Which tool format suits a model: asks it the questions of a BFCL file and scores the calls.
 
     python benchmarks/tool_calling.py FILE --model svc-pro          # the service, by environment
     python benchmarks/tool_calling.py FILE --sandbox --limit 50    # the sandbox, to try it out
+    python benchmarks/tool_calling.py FILE --upstream http://127.0.0.1:11434/v1 \
+        --upstream-model qwen3 --plot qwen3.png                   # a model of your own
 
 FILE has a case a line: `id`, `category`, `tools`, `question`, `calls`, and `accepted`, which lists
 for each call the values that each argument may have ("" among them: it may be absent). Every answer
@@ -14,6 +16,7 @@ import argparse
 import collections
 import contextlib
 import json
+import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -25,7 +28,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from langchain_svc import ChatSvc, SvcError
-from langchain_svc.sandbox import Sandbox
+from langchain_svc.sandbox import Sandbox, Upstream
 
 FORMATS = ("tags", "fenced")
 Case = dict[str, Any]
@@ -38,12 +41,18 @@ def main(words: Sequence[str] | None = None) -> int:
     cases = _sample(cases, options.limit)
     done = _read_results(options.results)
     with contextlib.ExitStack() as stack:
-        where: Mapping[str, Any] = stack.enter_context(Sandbox()).v1 if options.sandbox else {}
+        where: Mapping[str, Any] = {}
+        if options.sandbox or options.upstream:
+            upstream = options.upstream and _upstream(options)
+            where = stack.enter_context(Sandbox(upstream=upstream, keep=0)).v1
         for tool_format in options.formats:
             model = ChatSvc(model=options.model, tool_format=tool_format, temperature=0, **where)
             stack.callback(model.close)
             _run(model, cases, done, options)
-    failures = _report(cases, done, options)
+    scores, failures = _scores(cases, done, options)
+    _report(scores, options)
+    if options.plot:
+        _plot(scores, options)
     return 1 if failures else 0
 
 
@@ -58,7 +67,20 @@ def _options(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--sandbox", action="store_true", help="ask the sandbox, which costs nothing"
     )
-    return parser.parse_args(words)
+    parser.add_argument("--upstream", metavar="URL", help="an OpenAI-compatible server, by sandbox")
+    parser.add_argument("--upstream-model", metavar="NAME", help="the model that it is asked for")
+    parser.add_argument("--upstream-key-env", metavar="VAR", help="the variable with its key")
+    parser.add_argument("--plot", type=Path, metavar="PNG", help="draw the table (needs [bench])")
+    options = parser.parse_args(words)
+    if options.upstream and not options.upstream_model:
+        parser.error("--upstream: name its model too: --upstream-model NAME")
+    options.name = options.upstream_model if options.upstream else options.model
+    return options
+
+
+def _upstream(options: argparse.Namespace) -> Upstream:
+    key = os.environ.get(options.upstream_key_env or "")
+    return Upstream(options.upstream, options.upstream_model, api_key=key)
 
 
 def _sample(cases: list[Case], limit: int | None) -> list[Case]:
@@ -92,17 +114,17 @@ def _read_results(path: Path) -> dict[Key, dict[str, Any]]:
 def _run(
     model: ChatSvc, cases: list[Case], done: dict[Key, dict[str, Any]], options: argparse.Namespace
 ) -> None:
-    left = [c for c in cases if (model.model, model.tool_format, c["id"]) not in done]
+    left = [c for c in cases if (options.name, model.tool_format, c["id"]) not in done]
     ask = RunnableLambda(lambda case: _ask(model, case))
     with options.results.open("a", encoding="utf-8") as file, _progress() as progress:
-        task = progress.add_task(f"{model.model}, {model.tool_format}", total=len(cases))
+        task = progress.add_task(f"{options.name}, {model.tool_format}", total=len(cases))
         progress.advance(task, len(cases) - len(left))
         for row in _answers(ask, left, options.concurrency):
-            row |= {"model": model.model, "format": model.tool_format}
+            row |= {"model": options.name, "format": model.tool_format}
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
             file.flush()
             if "error" not in row:  # what failed is asked again by the next run
-                done[row["model"], row["format"], row["id"]] = row
+                done[options.name, row["format"], row["id"]] = row
             progress.advance(task)
 
 
@@ -161,25 +183,65 @@ def _plain(text: str) -> str:
     return "".join(c for c in text.casefold() if c.isalnum())
 
 
-def _report(cases: list[Case], done: dict[Key, dict[str, Any]], options: argparse.Namespace) -> int:
-    table = Table(title=f"{options.model}: calls that were right, per cent", title_justify="left")
-    table.add_column("category")
-    for tool_format in options.formats:
-        table.add_column(tool_format, justify="right")
+Scores = dict[str, list[tuple[float | None, int]]]
+
+
+def _scores(
+    cases: list[Case], done: dict[Key, dict[str, Any]], options: argparse.Namespace
+) -> tuple[Scores, int]:
+    """For each category and format the per cent of right answers, and how many are missing."""
+    scores: Scores = {}
     failures = 0
     for category in [*dict.fromkeys(case["category"] for case in cases), "all"]:
         chosen = [case for case in cases if category in {case["category"], "all"}]
-        cells = []
+        cells = scores[f"{category} ({len(chosen)})"] = []
         for tool_format in options.formats:
-            rows = [(case, done.get((options.model, tool_format, case["id"]))) for case in chosen]
+            rows = [(case, done.get((options.name, tool_format, case["id"]))) for case in chosen]
             answered = [right(case, row["calls"]) for case, row in rows if row is not None]
             missing = len(rows) - len(answered)
             failures += missing if category == "all" else 0
-            score = f"{100 * sum(answered) / len(answered):.1f}" if answered else "-"
-            cells.append(score + (f" ({missing} failed)" if missing else ""))
-        table.add_row(f"{category} ({len(chosen)})", *cells)
+            cells.append((100 * sum(answered) / len(answered) if answered else None, missing))
+    return scores, failures
+
+
+def _report(scores: Scores, options: argparse.Namespace) -> None:
+    table = Table(title=f"{options.name}: calls that were right, per cent", title_justify="left")
+    table.add_column("category")
+    for tool_format in options.formats:
+        table.add_column(tool_format, justify="right")
+    for category, cells in scores.items():
+        shown = [
+            ("-" if score is None else f"{score:.1f}") + (f" ({missing} failed)" if missing else "")
+            for score, missing in cells
+        ]
+        table.add_row(category, *shown)
     Console().print(table)
-    return failures
+
+
+def _plot(scores: Scores, options: argparse.Namespace) -> None:
+    """Draw the table as bars."""
+    import matplotlib as mpl  # noqa: PLC0415  # an extra, and slow to import
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt  # noqa: PLC0415
+
+    figure, axes = plt.subplots(figsize=(8, 1 + 0.5 * len(scores)), layout="constrained")
+    height = 0.8 / len(options.formats)
+    for at, tool_format in enumerate(options.formats):
+        places = [row + at * height for row in range(len(scores))]
+        bars = axes.barh(
+            places, [cells[at][0] or 0 for cells in scores.values()], height, label=tool_format
+        )
+        axes.bar_label(bars, fmt="%.0f", padding=3)
+    axes.set_yticks(
+        [row + height * (len(options.formats) - 1) / 2 for row in range(len(scores))], scores
+    )
+    axes.invert_yaxis()
+    axes.set_xlim(0, 110)
+    axes.set_xlabel("calls that were right, per cent")
+    axes.set_title(options.name)
+    axes.legend(loc="lower right")
+    figure.savefig(options.plot, dpi=120)
 
 
 def _progress() -> Progress:

@@ -15,11 +15,13 @@ from typing import Any
 from langchain_svc._json.answer import NoAnswer, read_answer
 from langchain_svc._json.lenient import read_json
 from langchain_svc._json.partial import PartialObject
+from langchain_svc._service.http1 import AnswerReader
 from langchain_svc._toolcalls.parse import StreamParser, parse_calls
 from langchain_svc._wire.stream import StreamDecoder
 
 from .calls import CALL_PIECES, TOOLS
 from .draw import Draw
+from .http1 import HTTP1_PIECES, STARTS
 from .json_text import JSON_PIECES, SCHEMAS
 from .wire import LABELS, STREAM_PIECES
 
@@ -77,6 +79,14 @@ def of_streams(data: bytes) -> None:
     _check(lambda: _decode(text.encode(), label, step), text, 60)
 
 
+def of_http1(data: bytes) -> None:
+    """The reader of HTTP/1.1, of heads, bodies and trailers."""
+    draw = Draw(data)
+    step = draw.one_of((1, 7, 64, 1_000))
+    text = draw.one_of(STARTS) + repeated(draw, HTTP1_PIECES)
+    _check(lambda: _read(text.encode(), step), text, 20)
+
+
 def _check(function: Callable[[], object], text: str, most: int) -> None:
     calls = counted(function)
     assert calls <= most * len(text) + _FREE, f"{calls} calls for {len(text)} characters"
@@ -105,3 +115,10 @@ def _decode(body: bytes, label: str, step: int) -> None:
     for at in range(0, len(body), step):
         decoder.feed(body[at : at + step])
     decoder.finish()
+
+
+def _read(answer: bytes, step: int) -> None:
+    reader = AnswerReader()
+    reader.begin()
+    for at in range(0, len(answer), step):
+        reader.feed(answer[at : at + step])

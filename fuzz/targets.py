@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import calls, cost, json_text, service, wire
+from . import calls, cost, http1, json_text, service, wire
 
 CRASHERS = Path(__file__).parent / "crashers"
 _SEEDS = 120
@@ -54,6 +54,7 @@ TARGETS: dict[str, Target] = {
     "shaped_answers": Target(wire.shaped_answers),
     "pictures": Target(wire.pictures),
     "addresses": Target(wire.addresses, wire.ADDRESS_PIECES, head=1),
+    "http1": Target(http1.http1, http1.HTTP1_PIECES, head=3),
     "json_lenient": Target(json_text.lenient, json_text.JSON_PIECES),
     "json_cut_off": Target(json_text.cut_off),
     "json_partial": Target(json_text.partial, json_text.JSON_PIECES, head=1),
@@ -62,6 +63,7 @@ TARGETS: dict[str, Target] = {
     "calls_any_text": Target(calls.any_text, calls.CALL_PIECES, head=1),
     "calls_rendered": Target(calls.rendered),
     "calls_planted": Target(calls.planted),
+    "cost_http1": Target(cost.of_http1, guided=False),
     "cost_json": Target(cost.of_json, guided=False),
     "cost_calls": Target(cost.of_calls, guided=False),
     "cost_stream": Target(cost.of_streams, guided=False),

@@ -16,7 +16,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from pydantic_core import ValidationError
 
@@ -27,7 +27,7 @@ from .errors import SvcConnectionError, SvcError, SvcServerError, SvcStreamError
 
 if TYPE_CHECKING:
     from .chat_models import ChatSvc, ListedModel
-    from .sandbox import Sandbox
+    from .sandbox import Sandbox, Upstream
 
 _FAILED, _MISUSED, _INTERRUPTED = 1, 2, 130
 _HIGHEST_PORT = 65_535
@@ -142,6 +142,7 @@ def _leave() -> None:
 
 def _sandbox(args: argparse.Namespace) -> int:
     from .sandbox import serve  # noqa: PLC0415  # its libraries are an extra
+    from .sandbox.terminal import Terminal  # noqa: PLC0415
 
     try:
         sandbox = _started(args)
@@ -150,15 +151,22 @@ def _sandbox(args: argparse.Namespace) -> int:
     except OSError as error:
         return _fail(_why_deaf(error, args), _MISUSED)
     try:
-        _tell(f"The sandbox of langchain-svc {svc.__version__}: plan {args.plan}, rules, not AI.")
+        who = f"{args.upstream_model} behind it" if args.upstream else "rules, not AI"
+        _tell(f"The sandbox of langchain-svc {svc.__version__}: plan {args.plan}, {who}.")
+        if not args.no_inspector:
+            _tell(f"What it receives and sends: {sandbox.url}/ in a browser of this machine.")
         _tell("Paste these lines into another terminal. Ctrl-C here stops the sandbox.")
         for name, value in sandbox.env.items():
             _print(f"export {name}={shlex.quote(value)}")
-        serve(sandbox)
+        serve(sandbox, None if args.quiet else Terminal(colours=_coloured(sys.stderr)))
     finally:
         sandbox.stop()
     _tell("Stopped.")
     return 0
+
+
+def _coloured(stream: TextIO) -> bool:
+    return stream.isatty() and not os.environ.get("NO_COLOR")
 
 
 def _started(args: argparse.Namespace) -> Sandbox:
@@ -173,8 +181,24 @@ def _started(args: argparse.Namespace) -> Sandbox:
         stream_format=args.stream_format,
         pace=args.pace,
         keep=0,
+        inspector=not args.no_inspector,
+        upstream=_upstream(args),
         **given,
     ).start()
+
+
+def _upstream(args: argparse.Namespace) -> Upstream | None:
+    from .sandbox import Upstream  # noqa: PLC0415  # its libraries are an extra
+
+    if args.upstream is None:
+        return None
+    if not args.upstream_model:
+        raise ValueError("--upstream: name its model too: --upstream-model NAME")
+    key = os.environ.get(args.upstream_key_env or "")
+    if args.upstream_key_env and not key:
+        raise ValueError(f"--upstream-key-env: the variable {args.upstream_key_env} is not set")
+    allowed = args.upstream_allow_http
+    return Upstream(args.upstream, args.upstream_model, api_key=key, allow_http=allowed)
 
 
 def _why_deaf(error: OSError, args: argparse.Namespace) -> str:
@@ -284,6 +308,16 @@ def _add_sandbox(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--api-key", metavar="KEY", help="the key to accept on v1 and general")
     parser.add_argument("--medical-api-key", metavar="KEY", help="the key to accept on medical")
+    parser.add_argument(
+        "--upstream", metavar="URL", help="an OpenAI-compatible server that answers instead"
+    )
+    parser.add_argument("--upstream-model", metavar="NAME", help="the model to ask it for")
+    parser.add_argument("--upstream-key-env", metavar="VAR", help="the variable with its key")
+    parser.add_argument(
+        "--upstream-allow-http", action="store_true", help="plain http to other machines, too"
+    )
+    parser.add_argument("--no-inspector", action="store_true", help="serve no page at /")
+    parser.add_argument("--quiet", action="store_true", help="print no line for each request")
     parser.set_defaults(run=_sandbox)
 
 

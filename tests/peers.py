@@ -8,8 +8,10 @@ import json
 import operator
 import pickle
 import socket
+import ssl
 import threading
 import time
+from urllib.parse import urlsplit
 
 import httpx
 from langchain_core.tracers.base import BaseTracer
@@ -105,6 +107,31 @@ class RawServer:
             self.requests.append(read_request(connection, self.reads_bodies))
             self.handle(connection)
         self._open.remove(connection)
+
+
+class SecureServer(RawServer):
+    """The same over TLS, with a certificate for one name; without a name it speaks no TLS."""
+
+    def __init__(self, handle, authority, name, **how):
+        super().__init__(handle, **how)
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER) if name else None
+        if name:
+            authority.issue_cert(name).configure_cert(self.context)
+
+    @property
+    def port(self):
+        return urlsplit(self.url).port
+
+    def _serve(self, connection):
+        if self.context is None:
+            return super()._serve(connection)
+        with contextlib.suppress(OSError):
+            connection.settimeout(10)
+            secure = self.context.wrap_socket(connection, server_side=True)
+            self._open.append(secure)
+            super()._serve(secure)
+        self._open.remove(connection)
+        return None
 
 
 def read_request(connection, with_body=True):

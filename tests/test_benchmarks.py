@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -68,6 +69,19 @@ def test_what_failed_is_reported(files, capsys, monkeypatch):
     cases, results = files
     assert tool_calling.main([cases, "--formats", "tags", "--results", str(results)]) == 1
     assert "(3 failed)" in capsys.readouterr().out
+
+
+def test_a_model_of_ones_own_is_measured_under_its_name(files, capsys):
+    cases, results = files
+    script = Path(__file__).parent / "sandbox" / "upstream_server.py"
+    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True) as server:
+        url = f"http://127.0.0.1:{server.stdout.readline().strip()}/v1"
+        words = [cases, "--upstream", url, "--upstream-model", "m-7b", "--formats", "tags"]
+        assert tool_calling.main([*words, "--results", str(results)]) == 0
+        server.kill()
+    assert "m-7b: calls" in capsys.readouterr().out
+    rows = [json.loads(line) for line in results.read_text("utf-8").splitlines()]
+    assert [row["model"] for row in rows] == ["m-7b"] * 3
 
 
 @pytest.mark.parametrize(

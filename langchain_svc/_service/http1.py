@@ -53,12 +53,14 @@ class AnswerReader:
     def feed(self, data: bytes) -> bytes:
         """What the data adds to the body; what is wrong behind that is for `check` to raise."""
         if self.done or self._fault:
-            self._keep = False  # it belongs to no answer
+            # It belongs to no answer. Empty lines are none, and llhttp passes over them, too.
+            self._keep = self._keep and not data.strip(b"\r\n")
             return b""
         if len(self._start) < len(_START):
             self._start += data[: len(_START) - len(self._start)]
             if not _START.startswith(self._start):  # llhttp takes RTSP, too
-                self._fault = "the server spoke no valid HTTP"
+                self._refuse("the server spoke no valid HTTP")
+                return b""
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
@@ -79,9 +81,9 @@ class AnswerReader:
         if not self.done:
             self._fault = self._fault or fault
 
-    def end(self) -> None:
-        """The other side has closed."""
-        if self._until_closed and not self._fault:
+    def end(self, *, cut: bool = False) -> None:
+        """The other side has closed; or the way to it was cut, perhaps by somebody else."""
+        if self._until_closed and not (cut or self._fault):
             self.done = True
         self._refuse("the server broke off")
 
@@ -110,15 +112,17 @@ class AnswerReader:
             self.headers.append((name, value))
 
     def on_headers_complete(self) -> None:
-        if self.done:
+        if self.done or self._fault:
             return
         self.status = self._parser.get_status_code()
         if self.status < 200:  # noqa: PLR2004  # it only announces one
             return
         self.has_head = True
-        self._keep = self._keep and self._parser.should_keep_alive()
         coding = [v for n, v in self.headers if n.lower() == b"transfer-encoding"]
         sized = any(n.lower() == b"content-length" for n, _ in self.headers)
+        # A length beside chunks may be an attempt to smuggle, and HTTP/1.0 knew neither well.
+        sound = self._parser.get_http_version() == "1.1" and not (coding and sized)
+        self._keep = self._keep and sound and self._parser.should_keep_alive()
         self._until_closed = not coding and not sized
         if coding and [one.strip().lower() for one in coding] != [b"chunked"]:
             self._fault = "the server used an unknown transfer coding"
@@ -129,7 +133,7 @@ class AnswerReader:
 
     def on_message_complete(self) -> None:
         if self.has_head:
-            self.done = True
+            self.done = self._fault is None
             return
         self._announced += 1
         self.headers = []

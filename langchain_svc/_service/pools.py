@@ -47,8 +47,10 @@ def _translated(*, connecting: bool = False) -> Generator[None, None, None]:
         raise (httpcore.ConnectTimeout if connecting else httpcore.ReadTimeout) from None
     except ProxyRefusedError as error:
         raise httpcore.ProxyError(str(error)) from None
-    except BadAnswerError as error:
-        raise httpcore.RemoteProtocolError(str(error)) from None
+    except BadAnswerError as error:  # to CONNECT, where nothing else was asked
+        raise (httpcore.ProxyError if connecting else httpcore.RemoteProtocolError)(
+            str(error)
+        ) from None
     except OSError as error:
         raise (httpcore.ConnectError if connecting else httpcore.ReadError)(str(error)) from None
 
@@ -78,6 +80,10 @@ class _Idle(Generic[_C]):
             return
         connection.idle_since = time.monotonic()
         self._idle.append(connection)
+        oldest = connection.idle_since - _IDLE_SECONDS
+        with suppress(IndexError):  # another thread takes them, too
+            while self._idle[0].idle_since < oldest:
+                self._idle.popleft().close()
         if self.closed:  # after the append: it may be closed in this moment
             self._close_idle()
 

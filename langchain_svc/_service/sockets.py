@@ -15,7 +15,9 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import suppress
+from functools import partial
 from ipaddress import ip_address
 from itertools import zip_longest
 from typing import Any
@@ -55,8 +57,15 @@ class _Line:
         data, self._unsent = self._unsent + encrypted(self._layers, data), b""
         return data
 
-    def _owed(self) -> bytes:
-        return b"".join([layer.owed for layer in self._layers[:1]])
+    @property
+    def _closed(self) -> bool:
+        """Whether TLS says that nothing follows."""
+        return bool(self._layers) and self._layers[-1].closed
+
+    @property
+    def _cut(self) -> bool:
+        """Whether an end counts for nothing, since TLS announces one (RFC 9112, section 9.8)."""
+        return bool(self._layers) and not self._closed
 
 
 class Connection(_Line):
@@ -92,6 +101,8 @@ class Connection(_Line):
         self.answer.begin()
         with suppress(ConnectionError):  # the answer may say why
             self._send(self._outgoing(request), patience)
+        if self._layers:  # something may have come behind the handshake
+            self._first = self.answer.feed(decrypted(self._layers, b""))
         while not self.answer.has_head:
             self.answer.check()
             self._first = self._more(patience)
@@ -107,13 +118,16 @@ class Connection(_Line):
     def _more(self, patience: Patience) -> bytes:
         data = self._receive(patience)
         if not data:
-            self.answer.end()
+            self.answer.end(cut=self._cut)
             return b""
-        if self._layers:
-            data = decrypted(self._layers, data)
-            if owed := self._owed():
-                self._send(owed, patience)
-        return self.answer.feed(data)
+        if not self._layers:
+            return self.answer.feed(data)
+        body = self.answer.feed(decrypted(self._layers, data))
+        if self._closed:
+            self.answer.end()
+        elif owed := encrypted(self._layers, b""):
+            self._send(owed, patience)
+        return body
 
     def _receive(self, patience: Patience) -> bytes:
         self._within(patience)
@@ -143,7 +157,7 @@ class Connection(_Line):
 
 def _next(steps: Any, data: bytes) -> bytes | None:
     if not data:
-        raise ConnectionResetError("it was closed")
+        raise ConnectionResetError("the other side closed the connection")
     try:
         going: bytes = steps.send(data)
     except StopIteration:
@@ -169,20 +183,11 @@ def _connected(host: str, port: int, patience: Patience) -> socket.socket:
         while True:
             found = next(addresses, None)
             if found is not None:
-                family, address = found
-                sock = socket.socket(family, socket.SOCK_STREAM)
-                trying[sock] = None
-                sock.setblocking(False)  # noqa: FBT003
-                with suppress(BlockingIOError):
-                    try:
-                        sock.connect(address)
-                    except BlockingIOError:
-                        raise
-                    except OSError as error:
-                        lost = error
-                        del trying[sock]
-                        sock.close()
-                        continue
+                try:
+                    trying[_connecting(*found)] = None
+                except OSError as error:  # also of a system without IPv6
+                    lost = error
+                    continue
             elif not trying:
                 raise lost
             left = end - time.monotonic()
@@ -198,6 +203,18 @@ def _connected(host: str, port: int, patience: Patience) -> socket.socket:
     finally:
         for sock in trying:
             sock.close()
+
+
+def _connecting(family: int, address: Any) -> socket.socket:
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setblocking(False)  # noqa: FBT003
+        with suppress(BlockingIOError):
+            sock.connect(address)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
 
 
 def _writable(socks: list[socket.socket], wait: float) -> list[socket.socket]:
@@ -229,10 +246,9 @@ def _addresses(host: str, port: int, patience: Patience) -> Iterator[tuple[int, 
 
     threading.Thread(target=look_up, name="svc-look-up", daemon=True).start()
     try:
-        infos = found.result(_left(patience))
-    except UnicodeError as error:
-        raise OSError(str(error)) from None
-    return _by_turns(infos)
+        return _by_turns(found.result(_left(patience)))
+    except FutureTimeoutError:  # before Python 3.11 it is another than the built-in one
+        raise TimeoutError from None
 
 
 def _literal(host: str, port: int) -> tuple[int, Any] | None:
@@ -268,7 +284,11 @@ async def _connected_on_loop(host: str, port: int) -> socket.socket:
         while True:
             found = next(addresses, None)
             if found is not None:
-                sock = socket.socket(found[0], socket.SOCK_STREAM)
+                try:
+                    sock = socket.socket(found[0], socket.SOCK_STREAM)
+                except OSError as error:  # of a system without IPv6
+                    lost = error
+                    continue
                 sock.setblocking(False)  # noqa: FBT003
                 trying[asyncio.ensure_future(loop.sock_connect(sock, found[1]))] = sock
             elif not trying:
@@ -277,15 +297,20 @@ async def _connected_on_loop(host: str, port: int) -> socket.socket:
             done, _ = await asyncio.wait(trying, timeout=delay, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 sock = trying.pop(task)
-                error = task.exception()
-                if error is None:
+                failure = task.exception()
+                if failure is None:
                     return sock
                 sock.close()
-                lost = error if isinstance(error, OSError) else OSError(type(error).__name__)
+                lost = failure if isinstance(failure, OSError) else OSError(type(failure).__name__)
     finally:
         for task, sock in trying.items():
             task.cancel()
-            sock.close()
+            # Not before the event loop lets go of its number, which is another socket's then.
+            task.add_done_callback(partial(_close, sock))
+
+
+def _close(sock: socket.socket, _: object) -> None:
+    sock.close()
 
 
 class AsyncConnection(_Line, asyncio.Protocol):
@@ -328,7 +353,6 @@ class AsyncConnection(_Line, asyncio.Protocol):
                 data, self._raw = b"".join(self._raw or ()), []
                 going = _next(steps, data)
             self._opened(opening)
-            self._raw = None
         except BaseException:  # it may have been made in this moment
             self.close()
             raise
@@ -338,6 +362,11 @@ class AsyncConnection(_Line, asyncio.Protocol):
         """Send a request and read as far as the head of its answer."""
         self.answer.begin()
         self._write(self._outgoing(request))
+        if self._raw is not None:
+            early, self._raw = self._raw, None
+            self.data_received(b"".join(early))
+        if self._lost:  # in the moment of its opening
+            self.connection_lost(None)
         while self._full and self._error is None and not self.answer.has_head:
             await self._event(patience)
         while not self.answer.has_head:
@@ -387,7 +416,7 @@ class AsyncConnection(_Line, asyncio.Protocol):
 
     def _ring(self) -> None:
         self._timer = None
-        if self._waiter is None or self._due == float("inf"):
+        if self._waiter is None or self._waiter.done() or self._due == float("inf"):
             return
         if self._loop.time() + 0.001 < self._due:
             self._timer = self._loop.call_at(self._due, self._ring)
@@ -421,8 +450,10 @@ class AsyncConnection(_Line, asyncio.Protocol):
                 self._error = self._error or (ConnectionError, type(error).__name__)
                 self.close()
                 return
-            self._write(self._owed())
+            self._write(encrypted(self._layers, b""))
         body = self.answer.feed(data)
+        if self._closed:
+            self.answer.end()
         if body:
             self._body.append(body)
             self._unread += len(body)
@@ -437,7 +468,7 @@ class AsyncConnection(_Line, asyncio.Protocol):
         if error is not None:
             self._error = self._error or (ConnectionError, type(error).__name__)
         else:
-            self.answer.end()
+            self.answer.end(cut=self._cut)
         self._wake()
 
     def pause_writing(self) -> None:

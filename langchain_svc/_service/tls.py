@@ -13,7 +13,7 @@ class Tls:
     def __init__(self, context: ssl.SSLContext, host: str) -> None:
         self._came, self._going = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._object = context.wrap_bio(self._came, self._going, server_hostname=host)
-        self.ready = False
+        self.ready = self.closed = False  # closed: the other side has said that nothing follows
 
     def handshake(self, data: bytes) -> bytes:
         """What is to be sent next, in answer to what came.
@@ -30,24 +30,27 @@ class Tls:
         return self._going.read()
 
     def encrypt(self, data: bytes) -> bytes:
-        """What is to be sent instead of the data."""
+        """What is to be sent instead of the data, and for TLS itself, as after a change of keys."""
         view = memoryview(data)
         while view:
             view = view[self._object.write(view) :]
         return self._going.read()
 
     def decrypt(self, data: bytes) -> bytes:
-        """What the data says."""
+        """What the data says.
+
+        Raises:
+            ssl.SSLError: The other side gave up, or what came is not what it sent.
+        """
         self._came.write(data)
         parts: list[bytes] = []
         try:
             while part := self._object.read(_MOST):
                 parts.append(part)
-        except (ssl.SSLWantReadError, ssl.SSLZeroReturnError):  # no more, or no more ever
+            self.closed = True
+        except ssl.SSLWantReadError:
             pass
+        except ssl.SSLError:
+            if not parts:  # else what came before it counts; the next call raises
+                raise
         return parts[0] if len(parts) == 1 else b"".join(parts)
-
-    @property
-    def owed(self) -> bytes:
-        """What the protocol itself has to send, such as the answer to a change of keys."""
-        return self._going.read() if self._going.pending else b""

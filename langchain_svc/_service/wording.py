@@ -27,6 +27,22 @@ def late(exchange: Exchange[Any]) -> errors.SvcTimeoutError:
     )
 
 
+# What is wrong with a certificate, in OpenSSL's words, and what to do. The last fits the others.
+_CERTIFICATES = {
+    "self-signed": "if you trust its authority, name that one's file in SSL_CERT_FILE",
+    "self signed": "if you trust its authority, name that one's file in SSL_CERT_FILE",
+    "issuer certificate": "if you trust its authority, name that one's file in SSL_CERT_FILE",
+    "is not valid for": "check the host in the base URL",
+    "": "check the clock of this machine, and ask who runs the server",
+}
+
+
+def _advice(detail: str) -> str:
+    if "certificate verify failed" not in detail:
+        return ""
+    return "; " + next(advice for sign, advice in _CERTIFICATES.items() if sign in detail)
+
+
 def unreached(exchange: Exchange[Any], lost: Lost) -> errors.SvcError:
     """A try that was lost before an answer came."""
     if lost.kind == "timeout":
@@ -42,7 +58,7 @@ def unreached(exchange: Exchange[Any], lost: Lost) -> errors.SvcError:
         if lost.kind == "connect"
         else f"The connection to {place} was lost before an answer came"
     )
-    return errors.SvcConnectionError(f"{what}: {detail}" if detail else what)
+    return errors.SvcConnectionError(f"{what}: {detail}{_advice(detail)}" if detail else what)
 
 
 def how_lost(exchange: Exchange[Any], lost: Lost) -> str:

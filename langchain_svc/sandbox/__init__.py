@@ -28,5 +28,6 @@ from langchain_svc.sandbox.faults import Fault  # noqa: E402 - the check speaks 
 from langchain_svc.sandbox.log import Received  # noqa: E402
 from langchain_svc.sandbox.sandbox import Sandbox, serve  # noqa: E402
 from langchain_svc.sandbox.scripted import ToolCall  # noqa: E402
+from langchain_svc.sandbox.upstream import Upstream  # noqa: E402
 
-__all__ = ["Fault", "Received", "Sandbox", "ToolCall", "serve"]
+__all__ = ["Fault", "Received", "Sandbox", "ToolCall", "Upstream", "serve"]

@@ -5,12 +5,15 @@ import logging
 import math
 import traceback
 from collections.abc import Callable
+from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 
 from langchain_svc.sandbox.connection import Connection
+from langchain_svc.sandbox.exchanges import Exchange, Exchanges
 from langchain_svc.sandbox.faults import Fault, FaultBook, fault_from_json
-from langchain_svc.sandbox.log import Entry, Log
+from langchain_svc.sandbox.inspector import Inspector
+from langchain_svc.sandbox.log import Log
 from langchain_svc.sandbox.response import NO_FAULT, Ending, Response, response
 from langchain_svc.sandbox.scripted import Script
 from langchain_svc.sandbox.service import Answered, Service
@@ -31,6 +34,8 @@ class App:
         script: Script,
         log: Log,
         *,
+        exchanges: Exchanges,
+        inspector: Inspector | None,
         pace: float,
         clock: Callable[[], float],
     ) -> None:
@@ -38,53 +43,84 @@ class App:
         self._faults = faults
         self._script = script
         self._log = log
+        self._exchanges = exchanges
+        self._inspector = inspector
         self._pace = pace
         self._clock = clock
 
     async def __call__(self, request: Request, connection: Connection) -> None:
         """Answer one HTTP request, whose body is yet to come."""
-        entry = self._log.add(request, at=self._clock())
-        body = await connection.body()
-        if body is None:
-            entry.update(disconnected=True)
+        if self._inspector is not None and self._inspector.is_for_it(request):
+            await self._inspect(self._inspector, request, connection)
             return
-        entry.update(body=body)
-        request = replace(request, body=body)
+        entry = self._log.add(request, at=self._clock())
+        exchange = self._exchanges.begin(entry)
+        connection.tap = exchange.sent
         try:
-            entry.update(disconnected=await self._respond(request, entry, connection))
+            body = await connection.body()
+            if body is None:
+                entry.update(disconnected=True)
+                return
+            entry.update(body=body)
+            request = replace(request, body=body)
+            entry.update(disconnected=await self._respond(request, exchange, connection))
         except Exception as bug:  # noqa: BLE001 - whatever it is, the test must see a 500
-            await self._report(bug, request, entry, connection)
+            await self._report(bug, request, exchange, connection)
+        finally:
+            self._exchanges.end(exchange)
 
-    async def _respond(self, request: Request, entry: Entry, connection: Connection) -> bool:
+    async def _inspect(
+        self, inspector: Inspector, request: Request, connection: Connection
+    ) -> None:
+        connection.tap = None
+        request = replace(request, body=await connection.body() or b"")
+        show = partial(inspector.answer, request, from_here=connection.from_here)
+        try:
+            reply = await asyncio.get_running_loop().run_in_executor(None, show)
+        except Exception as bug:  # noqa: BLE001 - the page says that it has lost the sandbox
+            _log_bug(bug)
+            connection.close()
+        else:
+            await _deliver(response(reply), connection)
+
+    async def _respond(self, request: Request, exchange: Exchange, connection: Connection) -> bool:
         """Answer; return whether the client left before it was over."""
+        entry = exchange.entry
         fault, pace = NO_FAULT, 0.0
         try:
             fault, pace = self._fault(request), self._pace_of(request)
+            exchange.fault = fault if fault is not NO_FAULT else None
         except Problem as problem:
             answered = self._service.refuse(request, problem)
         else:
             if fault.hang or fault.raw is not None or fault.reset == "before":
                 return await _misbehave(fault, connection)
-            answered = await self._answer(request, entry, fault, connection)
+            found = await self._answer(request, exchange, fault, connection)
+            if found is None:
+                return True
+            answered = found
         entry.update(unknown_fields=answered.unknown_fields)
         if await connection.wait(fault.delay):
             return True
         entry.update(status=answered.reply.status)
         sent = response(answered.reply, fault)
+        exchange.headers = sent.headers
         return await _deliver(sent, connection, pace=pace, heartbeats=fault.heartbeats)
 
     async def _answer(
-        self, request: Request, entry: Entry, fault: Fault, connection: Connection
-    ) -> Answered:
+        self, request: Request, exchange: Exchange, fault: Fault, connection: Connection
+    ) -> Answered | None:
         if fault.status is not None:
             return self._service.refuse(request, Problem(fault.status))
         if connection.too_large:
             return self._service.refuse(request, Problem(413, "The body is larger than 32 MB."))
-        scripted = partial(self._script.text, entry.received)
-        if not self._service.is_slow(request):
-            return self._service.answer(request, scripted)
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(None, self._service.answer, request, scripted)
+        scripted = partial(self._script.text, exchange.received)
+        answer = partial(self._service.answer, request, scripted, exchange)
+        if self._service.is_slow(request):
+            answered = await asyncio.get_running_loop().run_in_executor(None, answer)
+        else:
+            answered = answer()
+        return answered if isinstance(answered, Answered) else await connection.until_gone(answered)
 
     def _fault(self, request: Request) -> Fault:
         wanted = request.headers.get("x-sandbox-fault")
@@ -108,17 +144,21 @@ class App:
         return pace
 
     async def _report(
-        self, bug: Exception, request: Request, entry: Entry, connection: Connection
+        self, bug: Exception, request: Request, exchange: Exchange, connection: Connection
     ) -> None:
-        # Frames show code, never values; the exception's own text might hold patient data.
-        frames = "".join(traceback.format_tb(bug.__traceback__))
-        _logger.error("A bug in the sandbox: %s\n%s", type(bug).__name__, frames)
-        if entry.received.status is not None:
+        _log_bug(bug)
+        if exchange.received.status is not None:
             connection.close()  # the answer had begun: it cannot become a 500 any more
             return
-        entry.update(status=500)
+        exchange.entry.update(status=500)
         reply = self._service.refuse(request, Problem(500)).reply
         await _deliver(response(reply), connection)
+
+
+def _log_bug(bug: Exception) -> None:
+    # Frames show code, never values; the exception's own text might hold patient data.
+    frames = "".join(traceback.format_tb(bug.__traceback__))
+    _logger.error("A bug in the sandbox: %s\n%s", type(bug).__name__, frames)
 
 
 # -- sending: each of these returns whether the client left before it was over --------------------
@@ -147,13 +187,16 @@ async def _deliver(
         return True
     connection.begin(sent.status, sent.headers.items())
     between = 0.0  # the first chunk comes at once
-    for chunk in sent.chunks:
-        if await connection.wait(between):
-            return True
-        await connection.send(chunk)
-        between = pace if sent.paced else 0.0
-    if await connection.wait(0):
-        return True
+    async with aclosing(sent.chunks) as chunks:
+        while True:
+            coming = anext(chunks, None)
+            chunk = await (connection.until_gone(coming) if sent.live else coming)
+            if await connection.wait(between if chunk is not None else 0):
+                return True
+            if chunk is None:
+                break
+            await connection.send(chunk)
+            between = pace if sent.paced else 0.0
     if sent.ending is Ending.COMPLETE:
         connection.end()
         return False

@@ -7,11 +7,12 @@ import socket
 import struct
 from collections.abc import Awaitable, Callable, Iterable
 from http import HTTPStatus
+from typing import TypeVar
 from urllib.parse import unquote
 
 import h11
 
-from langchain_svc.sandbox.wire import Request
+from langchain_svc.sandbox.wire import Request, is_loopback
 
 _MOST_BYTES = 32 * 1024 * 1024  # of a body that is kept
 _KEEP_ALIVE = 75  # seconds; common for hosted services
@@ -20,6 +21,7 @@ _REASONS = {status.value: status.phrase for status in HTTPStatus}
 _LINGER_ZERO = struct.pack("ii", 1, 0)
 
 
+Result = TypeVar("Result")
 Serve = Callable[[Request, "Connection"], Awaitable[None]]
 
 
@@ -36,6 +38,7 @@ class Connection(asyncio.Protocol):
         self._writable.set()
         self._idle: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
+        self.tap: Callable[[bytes], None] | None = None
 
     # -- what asyncio calls -----------------------------------------------------------------------
 
@@ -153,6 +156,12 @@ class Connection(asyncio.Protocol):
         return await self._body
 
     @property
+    def from_here(self) -> bool:
+        """Whether the client is on this machine."""
+        peer = self._transport.get_extra_info("peername")
+        return peer is not None and is_loopback(peer[0])
+
+    @property
     def too_large(self) -> bool:
         """Whether the body was read to its end and dropped.
 
@@ -168,6 +177,8 @@ class Connection(asyncio.Protocol):
     async def send(self, data: bytes) -> None:
         """Send a piece of the body, once the client has read enough of those before."""
         if data and not self._bodiless and not self._gone.is_set():
+            if self.tap is not None:
+                self.tap(data)
             self._write(h11.Data(data=data))
             await self._writable.wait()
 
@@ -186,8 +197,24 @@ class Connection(asyncio.Protocol):
                 return False
         return self._gone.is_set()
 
+    async def until_gone(self, work: Awaitable[Result]) -> Result | None:
+        """The result of some work, which is broken off with None when the client leaves."""
+        task = asyncio.ensure_future(work)
+        gone = self._loop.create_task(self._gone.wait())
+        try:
+            await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+            return None if self._gone.is_set() else task.result()
+        finally:
+            gone.cancel()
+            task.cancel()
+            await asyncio.wait({task})
+            if not task.cancelled():
+                task.exception()  # is seen, or is of no interest any more
+
     def write(self, data: bytes) -> None:
         """Send bytes past HTTP."""
+        if self.tap is not None:
+            self.tap(data)
         self._transport.write(data)
 
     def close(self) -> None:

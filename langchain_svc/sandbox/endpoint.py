@@ -2,7 +2,7 @@
 
 import base64
 import binascii
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any, Literal
@@ -10,6 +10,8 @@ from typing import Any, Literal
 from langchain_svc.sandbox import answers
 from langchain_svc.sandbox.answers import Answer
 from langchain_svc.sandbox.catalogue import MODELS, Model
+from langchain_svc.sandbox.exchanges import Exchange
+from langchain_svc.sandbox.limits import Meter
 from langchain_svc.sandbox.wire import Body, Problem, Reply
 
 Size = Literal["1024x1024", "1792x1024", "1024x1792"]
@@ -44,23 +46,41 @@ class Ask:
     now: float
     settings: Settings
     stream_format: str
-    charge: Callable[[int], None]
+    meter: Meter
+    exchange: Exchange
     scripted: Callable[[Messages], str | None]
 
     def chat(self, messages: Messages, model_id: str, max_tokens: int | None = None) -> Answer:
         """Answer a chat: by the test's script, else by the rules; its tokens are counted."""
+        answer = self.scripted_chat(messages, model_id, max_tokens)
+        if answer is None:
+            answer = answers.answer(messages, model=model_id, max_tokens=max_tokens)
+            self._admit(model_id, answer)
+        return answer
+
+    def scripted_chat(
+        self, messages: Messages, model_id: str, max_tokens: int | None = None
+    ) -> Answer | None:
+        """Answer a chat by the test's script; None where it has no more."""
         if model_id not in MODELS:
             raise Problem(
                 404, "model: there is no such model; the listing has all.", code="model_not_found"
             )
         text = self.scripted(messages)
-        if text is not None:
-            answer = answers.cut(text, messages, max_tokens)
-        else:
-            answer = answers.answer(messages, model=model_id, max_tokens=max_tokens)
-        _fit_window(MODELS[model_id], answer.prompt_tokens)
-        self.charge(answer.total_tokens)
+        if text is None:
+            return None
+        answer = answers.cut(text, messages, max_tokens)
+        self._admit(model_id, answer)
         return answer
+
+    def _admit(self, model_id: str, answer: Answer) -> None:
+        _fit_window(MODELS[model_id], answer.prompt_tokens)
+        self.charge(answer)
+
+    def charge(self, answer: Answer) -> None:
+        """Count the tokens of an answer."""
+        self.meter.charge(answer.total_tokens)
+        self.exchange.tokens = (answer.prompt_tokens, answer.completion_tokens)
 
     @property
     def timestamp(self) -> str:
@@ -73,7 +93,7 @@ class Ask:
 class Endpoint:
     """One row of a document's endpoint table; `body` is None where there is none."""
 
-    run: Callable[[Ask, Any], Reply]
+    run: Callable[[Ask, Any], Reply | Awaitable[Reply]]
     body: type[Body] | None = None
     slow: bool = False
 

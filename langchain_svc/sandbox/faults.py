@@ -9,6 +9,7 @@ import binascii
 import json
 import random
 import threading
+from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 from typing import Annotated, Literal
@@ -24,6 +25,7 @@ Mangle = Literal["json", "utf8", "content-type"]
 # At most one of these: each says how the exchange ends.
 _ENDINGS = ("hang", "reset", "cut", "end", "stall", "error_event", "raw")
 _NO_OBJECT = "X-Sandbox-Fault: expected a JSON object of Fault fields."
+_MOST_NEXT = 20
 _Seconds = Annotated[float, Field(ge=0)]
 _HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]
 _HeaderText = Annotated[str, Field(pattern=r"^[\x01-\x09\x0b\x0c\x0e-\xff]*$")]
@@ -120,6 +122,7 @@ class FaultBook:
     def __init__(self, faults: Iterable[Fault], seed: int) -> None:
         self._lock = threading.Lock()
         self._seed = seed
+        self._next: deque[Fault] = deque(maxlen=_MOST_NEXT)
         self.replace(faults)
 
     def replace(self, faults: Iterable[Fault]) -> None:
@@ -138,9 +141,27 @@ class FaultBook:
         with self._lock:
             return self._faults
 
+    def put_next(self, fault: Fault) -> None:
+        """Let the next request have this fault, or the one after those that have one so."""
+        with self._lock:
+            self._next.append(fault)
+
+    def drop_next(self) -> None:
+        """Forget what `put_next` has put."""
+        with self._lock:
+            self._next.clear()
+
+    @property
+    def next(self) -> tuple[Fault, ...]:
+        """The faults of the next requests."""
+        with self._lock:
+            return tuple(self._next)
+
     def pick(self, path: str) -> Fault | None:
         """Return the fault that this request gets, counting the request for each tried."""
         with self._lock:
+            if self._next:
+                return self._next.popleft()
             for index, fault in enumerate(self._faults):
                 if fault.path is not None and not path.endswith(fault.path):
                     continue

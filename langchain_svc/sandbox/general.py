@@ -47,19 +47,27 @@ class TranslateBody(Body):
 
 def _chat(ask: Ask, body: ChatBody) -> Reply:
     answer = ask.chat([{"role": "user", "content": body.message}], body.model)
+    return chat_reply(ask, body, answer, body.model)
+
+
+def chat_reply(ask: Ask, body: ChatBody, answer: answers.Answer, model: str) -> Reply:
+    """Return the answer to a chat in the form that its body asks for."""
     if not body.stream or ask.stream_format == "json":
         return json_reply(
             {
                 "success": True,
                 "response": answer.text,
-                "model": body.model,
+                "model": model,
                 "tokens": answer.total_tokens,
                 "timestamp": ask.timestamp,
             }
         )
-    stream = completion_stream(ask, answer, body.model)
+    stream = completion_stream(ask, answer, model)
     if ask.stream_format == "ndjson":
-        last = {"done": True, "model": body.model, "tokens": answer.total_tokens}
+
+        def last() -> object:
+            return {"done": True, "model": model, "tokens": answer.total_tokens}
+
         stream = Stream("ndjson", stream.pieces, _line, last)
     return Reply(200, {"content-type": CONTENT_TYPES[stream.format]}, stream=stream)
 
@@ -72,7 +80,8 @@ def _models(_ask: Ask, _body: None) -> Reply:
     return json_reply(general_listing())
 
 
-def _vision(_ask: Ask, body: VisionBody) -> Reply:
+def vision(_ask: Ask, body: VisionBody) -> Reply:
+    """Answer an image analysis by rules."""
     if body.image.lower().startswith(("http://", "https://")):
         # A stand-in that fetched addresses on request would be a hole in the user's network.
         note = "The sandbox does not fetch addresses, so it has not seen this image."
@@ -100,7 +109,7 @@ def _translate(_ask: Ask, body: TranslateBody) -> Reply:
 ROUTES = {
     "/api/chat": {"POST": Endpoint(_chat, ChatBody)},
     "/api/models": {"GET": Endpoint(_models)},
-    "/api/vision": {"POST": Endpoint(_vision, VisionBody, slow=True)},
+    "/api/vision": {"POST": Endpoint(vision, VisionBody, slow=True)},
     "/api/generate-image": {"POST": Endpoint(_image, ImageBody, slow=True)},
     "/api/translate": {"POST": Endpoint(_translate, TranslateBody)},
 }

@@ -126,6 +126,15 @@ class Meter:
             window = min(windows, key=lambda each: (each.left(), -each.ends(now)))
             return Standing(window.limit.amount, window.left(), window.ends(now))
 
+    def windows(self) -> list[dict[str, object]]:
+        """Every limit with its use, and the seconds until its window ends."""
+        with self._lock:
+            now = self._roll()
+            return [
+                {**vars(each.limit), "used": each.used, "ends_in": each.ends(now) - now}
+                for each in self._windows
+            ]
+
     def _of(self, unit: str) -> list[_Window]:
         return [window for window in self._windows if window.limit.unit == unit]
 

@@ -1,12 +1,13 @@
 """What exactly will be sent: an answer with a fault already applied, and no I/O yet."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from enum import Enum
 
 from langchain_svc.sandbox.faults import Fault
 from langchain_svc.sandbox.streams import HALF_CHARACTER, Stream
-from langchain_svc.sandbox.wire import JSON_TYPE, Reply, encode
+from langchain_svc.sandbox.wire import JSON_TYPE, Problem, Reply, encode
 
 NO_FAULT = Fault()
 
@@ -39,9 +40,10 @@ class Response:
 
     status: int
     headers: dict[str, str]
-    chunks: Iterator[bytes]
+    chunks: AsyncGenerator[bytes, None]
     ending: Ending = Ending.COMPLETE
     paced: bool = False
+    live: bool = False
     heartbeat: bytes = b""
 
 
@@ -88,22 +90,34 @@ def _streamed(reply: Reply, stream: Stream, fault: Fault) -> Response:
         dict(reply.headers),
         _frames(stream, fault),
         _ending(fault),
-        paced=True,
+        paced=not stream.live,
+        live=stream.live,
         heartbeat=b": ping\n\n" if stream.events else b"",
     )
 
 
-def _frames(stream: Stream, fault: Fault) -> Iterator[bytes]:
-    count = min(fault.after, len(stream.pieces)) if fault.interrupts else len(stream.pieces)
-    broken = min(fault.after, len(stream.pieces) - 1) if fault.mangle == "json" else -1
-    for index in range(count):
-        yield stream.broken_frame(index) if index == broken else stream.frame(index)
-    if fault.error_event:
+async def _frames(stream: Stream, fault: Fault) -> AsyncGenerator[bytes, None]:
+    broken = fault.after if fault.mangle == "json" else -1
+    if isinstance(stream.pieces, tuple):
+        broken = min(broken, len(stream.pieces) - 1)
+    index = 0
+    failed = fault.error_event
+    try:
+        async with aclosing(stream.texts()) as texts:
+            async for text in texts:
+                if fault.interrupts and index >= fault.after:
+                    break
+                yield (stream.broken_frame if index == broken else stream.frame)(text, index)
+                index += 1
+    except Problem:
+        failed = True  # what has begun cannot get another status
+    if failed:
         yield stream.error_frame(_STREAM_ERROR)
     elif fault.mangle == "utf8":
-        yield stream.half_frame()
+        yield stream.half_frame(index)
     elif not fault.interrupts:
-        yield from stream.tail()
+        for chunk in stream.tail():
+            yield chunk
 
 
 def _whole(reply: Reply, fault: Fault) -> Response:
@@ -112,7 +126,7 @@ def _whole(reply: Reply, fault: Fault) -> Response:
         body = encode(_STREAM_ERROR)
     headers = dict(reply.headers)
     if reply.status in _BODILESS:
-        return Response(reply.status, headers, iter(()), _ending(fault))
+        return Response(reply.status, headers, _slices(b"", NO_FAULT), _ending(fault))
     if not fault.end:
         # A cut body still announces its full length: that is how a client can tell.
         headers.setdefault("content-length", str(len(body)))
@@ -125,7 +139,7 @@ def _mangled(body: bytes, fault: Fault) -> bytes:
     return body + HALF_CHARACTER if fault.mangle == "utf8" else body
 
 
-def _slices(body: bytes, fault: Fault) -> Iterator[bytes]:
+async def _slices(body: bytes, fault: Fault) -> AsyncGenerator[bytes, None]:
     if fault.error_event or not fault.interrupts:
         yield body
         return

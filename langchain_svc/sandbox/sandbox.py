@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 from langchain_svc.sandbox.app import App
 from langchain_svc.sandbox.endpoint import Settings
+from langchain_svc.sandbox.exchanges import Exchange, Exchanges
 from langchain_svc.sandbox.faults import Fault, FaultBook
+from langchain_svc.sandbox.inspector import Inspector
 from langchain_svc.sandbox.limits import GENERAL_PLANS, RESET_FORMATS
 from langchain_svc.sandbox.log import Log, Received
 from langchain_svc.sandbox.scripted import Script, Scripted
-from langchain_svc.sandbox.server import Server, is_loopback
+from langchain_svc.sandbox.server import Server
 from langchain_svc.sandbox.service import Service
 from langchain_svc.sandbox.streams import FORMATS
+from langchain_svc.sandbox.upstream import Upstream
+from langchain_svc.sandbox.wire import is_loopback
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -26,6 +31,7 @@ StreamFormat = Literal["sse", "sse-text", "ndjson", "text", "json"]
 ResetFormat = Literal["epoch", "epoch_ms", "delta", "iso", "duration"]
 
 _TICK = 0.005
+_MOST_UNTOLD = 10_000  # exchanges that a terminal has yet to show
 
 
 class V1Arguments(TypedDict):
@@ -70,6 +76,9 @@ class Sandbox:
         clock: Seconds since the epoch; limits and timestamps follow it, delays do not.
         allow_remote: Permit a host that other machines can reach.
         keep: How many of the latest requests to remember; all by default.
+        inspector: Whether the address without a path shows the latest requests in a browser, to
+            whoever uses this machine.
+        upstream: A real model that answers in the place of the rules.
 
     Raises:
         ValueError: An argument is not one of its options, or the host is not loopback.
@@ -95,6 +104,8 @@ class Sandbox:
         clock: Callable[[], float] = time.time,
         allow_remote: bool = False,
         keep: int | None = None,
+        inspector: bool = True,
+        upstream: Upstream | None = None,
     ) -> None:
         _require_option("plan", plan, GENERAL_PLANS)
         _require_option("reset_format", reset_format, RESET_FORMATS)
@@ -123,9 +134,21 @@ class Sandbox:
         )
         self._faults = FaultBook(faults, seed)
         self._log = Log(keep)
+        self._exchanges = Exchanges()
         self._script = Script(answers)
-        service = Service(settings)
-        self._app = App(service, self._faults, self._script, self._log, pace=pace, clock=clock)
+        service = Service(settings, upstream.routes() if upstream else {})
+        about = {"plan": plan, "upstream": upstream.model if upstream else ""}
+        page = Inspector(self._exchanges, self._faults, service.meters, about)
+        self._app = App(
+            service,
+            self._faults,
+            self._script,
+            self._log,
+            exchanges=self._exchanges,
+            inspector=page if inspector else None,
+            pace=pace,
+            clock=clock,
+        )
         self._server: Server | None = None
 
     def start(self) -> Self:
@@ -232,6 +255,7 @@ class Sandbox:
     def clear(self) -> None:
         """Forget the requests so far."""
         self._log.clear()
+        self._exchanges.clear()
 
     @property
     def open_connections(self) -> int:
@@ -239,14 +263,23 @@ class Sandbox:
         return 0 if self._server is None else self._server.open_connections
 
 
-def serve(sandbox: Sandbox) -> None:
-    """Serve until interrupted (Ctrl-C) or stopped; starts the sandbox unless it is running."""
+def serve(sandbox: Sandbox, tell: Callable[[Exchange], None] | None = None) -> None:
+    """Serve until interrupted (Ctrl-C) or stopped; starts the sandbox unless it is running.
+
+    `tell` is called with each exchange that is over, in this thread: a terminal that does not
+    read holds up no answer.
+    """
+    over: deque[Exchange] = deque(maxlen=_MOST_UNTOLD)
+    if tell is not None:
+        sandbox._exchanges.listener = over.append  # noqa: SLF001 - it is the sandbox's own
     started_here = not sandbox.running
     if started_here:
         sandbox.start()
     try:
         while sandbox.running:
             time.sleep(0.1)
+            while tell is not None and over:
+                tell(over.popleft())
     except KeyboardInterrupt:
         pass
     finally:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ipaddress
 import socket
 import threading
 from typing import TYPE_CHECKING, Any
@@ -102,13 +101,3 @@ class Server:
         for task in answering:
             task.cancel()
         await asyncio.gather(*answering, return_exceptions=True)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach a server on `host`."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

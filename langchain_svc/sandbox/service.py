@@ -7,13 +7,14 @@ In order: the path (404), the method (405), the key (401, 403), the plan's limit
 import hmac
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from email.utils import formatdate
 from hashlib import sha256
 
 from langchain_svc.sandbox import general, medical, v1
 from langchain_svc.sandbox.endpoint import Ask, Endpoint, Messages, Settings
+from langchain_svc.sandbox.exchanges import Exchange
 from langchain_svc.sandbox.limits import GENERAL_PLANS, RESET_FORMATS, V1_PLANS, Meter
 from langchain_svc.sandbox.streams import FORMATS
 from langchain_svc.sandbox.wire import (
@@ -30,6 +31,7 @@ from langchain_svc.sandbox.wire import (
 _LARGE = 64_000  # bytes of a body that takes the rules longer than a blink
 _FORBIDDEN = b"forbidden"  # a key that begins so is valid, but authorized for nothing
 
+Routes = Mapping[str, dict[str, Endpoint]]
 Scripted = Callable[[Messages], str | None]
 
 
@@ -55,9 +57,9 @@ class Answered:
 
 
 class Service:
-    """Answers requests; safe to call from any thread."""
+    """Answers requests; safe to call from any thread. `routes` take the place of the rules'."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, routes: Routes) -> None:
         self._settings = settings
         self._serial = itertools.count(1)
         key, clock = settings.api_key, settings.clock
@@ -65,11 +67,15 @@ class Service:
             Meter(limits, clock)
             for limits in (V1_PLANS[settings.plan], GENERAL_PLANS[settings.plan], ())
         )
-        self._v1 = Interface(v1.ROUTES, v1_error, "sse", key, on_v1, shows_limits=True)
-        self._general = Interface(general.ROUTES, general_error, "text", key, on_general)
+        self._v1 = Interface(
+            {**v1.ROUTES, **routes}, v1_error, "sse", key, on_v1, shows_limits=True
+        )
+        self._general = Interface(
+            {**general.ROUTES, **routes}, general_error, "text", key, on_general
+        )
         key = settings.medical_api_key
         self._medical = Interface(
-            medical.ROUTES, medical_error, "json", key, on_medical, bearer=False
+            {**medical.ROUTES, **routes}, medical_error, "json", key, on_medical, bearer=False
         )
 
     def is_slow(self, request: Request) -> bool:
@@ -77,10 +83,13 @@ class Service:
         endpoint = self._interface(request.path).routes.get(request.path, {}).get(request.method)
         return endpoint is not None and (endpoint.slow or len(request.body) > _LARGE)
 
-    def answer(self, request: Request, scripted: Scripted) -> Answered:
-        """Return the answer to a request; a refusal is an answer too.
+    def answer(
+        self, request: Request, scripted: Scripted, exchange: Exchange
+    ) -> Answered | Awaitable[Answered]:
+        """Return the answer to a request, or wait for it; a refusal is an answer too.
 
-        `scripted` gives the text that a test has written for a chat, or None.
+        `scripted` gives the text that a test has written for a chat, or None. The tokens are
+        written into the `exchange`.
         """
         interface = self._interface(request.path)
         unknown: list[str] = []
@@ -93,10 +102,26 @@ class Service:
             unknown += body.undocumented() if body else ()
             if self._settings.strict:
                 _refuse_undocumented(unknown)
-            reply = endpoint.run(self._ask(interface, request, serial, scripted), body)
+            reply = endpoint.run(self._ask(interface, request, serial, scripted, exchange), body)
         except Problem as problem:
             reply = _refusal(interface, problem)
-        return Answered(self._with_headers(interface, request, reply, serial), tuple(unknown))
+        if isinstance(reply, Reply):
+            return Answered(self._with_headers(interface, request, reply, serial), tuple(unknown))
+        return self._later(interface, request, reply, serial, tuple(unknown))
+
+    async def _later(
+        self,
+        interface: Interface,
+        request: Request,
+        coming: Awaitable[Reply],
+        serial: int,
+        unknown: tuple[str, ...],
+    ) -> Answered:
+        try:
+            reply = await coming
+        except Problem as problem:
+            reply = _refusal(interface, problem)
+        return Answered(self._with_headers(interface, request, reply, serial), unknown)
 
     def refuse(self, request: Request, problem: Problem) -> Answered:
         """Return this refusal in the interface's error body, nothing checked or counted."""
@@ -104,12 +129,23 @@ class Service:
         reply = _refusal(interface, problem)
         return Answered(self._with_headers(interface, request, reply, next(self._serial)))
 
+    def meters(self) -> dict[str, list[dict[str, object]]]:
+        """The limits of the plan, by interface; none where it has no limit."""
+        return {"v1": self._v1.meter.windows(), "general": self._general.meter.windows()}
+
     def _interface(self, path: str) -> Interface:
         if path == "/v1" or path.startswith("/v1/"):
             return self._v1
         return self._medical if path.startswith("/api/medical") else self._general
 
-    def _ask(self, interface: Interface, request: Request, serial: int, scripted: Scripted) -> Ask:
+    def _ask(
+        self,
+        interface: Interface,
+        request: Request,
+        serial: int,
+        scripted: Scripted,
+        exchange: Exchange,
+    ) -> Ask:
         default = self._settings.stream_format or interface.stream_format
         stream_format = request.headers.get("x-sandbox-stream", default)
         if stream_format not in FORMATS:
@@ -119,7 +155,8 @@ class Service:
             now=self._settings.clock(),
             settings=self._settings,
             stream_format=stream_format,
-            charge=interface.meter.charge,
+            meter=interface.meter,
+            exchange=exchange,
             scripted=scripted,
         )
 

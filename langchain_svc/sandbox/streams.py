@@ -4,7 +4,7 @@ Both documents leave the format of the pieces and of the end mark open, so the s
 plausible ones. A stream here is a description: `pieces` of text, and how each becomes bytes.
 """
 
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import dataclass
 
 from langchain_svc.sandbox.wire import encode
@@ -28,23 +28,40 @@ HALF_CHARACTER = "\u20ac".encode()[:2]
 class Stream:
     """A streamed answer in one format; never empty, so that the role has a chunk to ride on.
 
-    `chunk` gives the JSON of a piece from its text and index, `last` the JSON after all pieces;
+    `chunk` gives the JSON of a piece from its text and index, `last` that after all pieces;
     the plain-text formats use neither.
     """
 
     format: str
-    pieces: tuple[str, ...]
+    pieces: tuple[str, ...] | AsyncIterator[str]
     chunk: Callable[[str, int], object]
-    last: object
+    last: Callable[[], object]
 
     @property
     def events(self) -> bool:
         """Whether the body is a text/event-stream."""
         return self.format in {"sse", "sse-text"}
 
-    def frame(self, index: int) -> bytes:
+    @property
+    def live(self) -> bool:
+        """Whether its pieces come as somebody else sends them."""
+        return not isinstance(self.pieces, tuple)
+
+    async def texts(self) -> AsyncGenerator[str, None]:
+        """Each piece, when it is there."""
+        if isinstance(self.pieces, tuple):
+            for text in self.pieces:
+                yield text
+            return
+        try:
+            async for text in self.pieces:
+                yield text
+        finally:
+            if isinstance(self.pieces, AsyncGenerator):
+                await self.pieces.aclose()
+
+    def frame(self, text: str, index: int) -> bytes:
         """Return the bytes of one piece."""
-        text = self.pieces[index]
         if self.format == "text":
             return text.encode()
         if self.format == "sse-text":
@@ -57,26 +74,26 @@ class Stream:
             return ()
         if self.format == "sse-text":
             return (_DONE,)
-        last = self._framed(encode(self.last))
+        last = self._framed(encode(self.last()))
         return (last, _DONE) if self.format == "sse" else (last,)
 
     def error_frame(self, error: object) -> bytes:
         """Return an error object as a piece of this stream."""
         return self._framed(encode(error))
 
-    def broken_frame(self, index: int) -> bytes:
+    def broken_frame(self, text: str, index: int) -> bytes:
         """Return one piece whose JSON lost its end; text formats have no JSON to break."""
         if self.format in {"text", "sse-text"}:
-            return self.frame(index)
-        return self._framed(encode(self.chunk(self.pieces[index], index))[:-1] + b",")
+            return self.frame(text, index)
+        return self._framed(encode(self.chunk(text, index))[:-1] + b",")
 
-    def half_frame(self) -> bytes:
+    def half_frame(self, index: int) -> bytes:
         """Return the beginning of one more piece, cut inside a multi-byte character."""
         if self.format == "text":
             return HALF_CHARACTER
         if self.format == "sse-text":
             return b"data: " + HALF_CHARACTER
-        whole = encode(self.chunk("\u20ac", len(self.pieces)))
+        whole = encode(self.chunk("\u20ac", index))
         start = b"data: " if self.format == "sse" else b""
         return start + whole[: whole.index(HALF_CHARACTER) + len(HALF_CHARACTER)]
 

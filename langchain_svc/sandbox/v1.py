@@ -39,20 +39,29 @@ class ImageBody(Body):
 
 
 def _chat(ask: Ask, body: ChatBody) -> Reply:
+    answer = ask.chat(conversation(ask, body), body.model, body.max_tokens)
+    return completion(ask, body, answer, body.model)
+
+
+def conversation(ask: Ask, body: ChatBody) -> list[dict[str, str]]:
+    """Return the messages of a chat."""
     for index, message in enumerate(body.messages):
         if ask.settings.strict and message.role == "system":
             raise Problem(400, f"messages[{index}].role: expected 'user' or 'assistant'.")
-    messages = [{"role": message.role, "content": message.content} for message in body.messages]
-    answer = ask.chat(messages, body.model, body.max_tokens)
+    return [{"role": message.role, "content": message.content} for message in body.messages]
+
+
+def completion(ask: Ask, body: ChatBody, answer: answers.Answer, model: str) -> Reply:
+    """Return the answer to a chat in the form that its body asks for."""
     if body.stream and ask.stream_format != "json":
-        stream = completion_stream(ask, answer, body.model)
+        stream = completion_stream(ask, answer, model)
         return Reply(200, {"content-type": CONTENT_TYPES[stream.format]}, stream=stream)
     choice = {
         "index": 0,
         "message": {"role": "assistant", "content": answer.text},
         "finish_reason": answer.finish_reason,
     }
-    envelope = _envelope(ask, body.model, "chat.completion")
+    envelope = _envelope(ask, model, "chat.completion")
     return json_reply({**envelope, "choices": [choice], "usage": _usage(answer)})
 
 
@@ -65,12 +74,11 @@ def completion_stream(ask: Ask, answer: answers.Answer, model: str) -> Stream:
         delta = {**role, "content": piece}
         return {**envelope, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
 
-    last: dict[str, object] = {
-        **envelope,
-        "choices": [{"index": 0, "delta": {}, "finish_reason": answer.finish_reason}],
-    }
-    if ask.settings.stream_usage:
-        last["usage"] = _usage(answer)
+    def last() -> object:
+        choice = {"index": 0, "delta": {}, "finish_reason": answer.finish_reason}
+        usage = {"usage": _usage(answer)} if ask.settings.stream_usage else {}
+        return {**envelope, "choices": [choice], **usage}
+
     return Stream(ask.stream_format, answer.pieces or ("",), chunk, last)
 
 

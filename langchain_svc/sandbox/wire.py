@@ -7,6 +7,7 @@ sandbox's choice. The general and medical documents show no error body.
 
 from __future__ import annotations
 
+import ipaddress
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -51,6 +52,16 @@ def json_reply(body: object, *, status: int = 200) -> Reply:
 def encode(value: object) -> bytes:
     """Return compact JSON in UTF-8, characters beyond ASCII as themselves."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach a server on `host`."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 # -- refusals -------------------------------------------------------------------------------------

@@ -188,7 +188,7 @@ row(GROUP, "reset inside the body", in_part(0.05, RESET), whole=LOST, stream=BRO
 row(GROUP, "closed inside the body", in_part(CLOSE), whole=LOST_TWICE, stream=BROKEN)
 row(GROUP, "closed inside the body, once", in_part(CLOSE), good, whole=Answer(2), stream=BROKEN)
 row(GROUP, "closed after the answer, without a word", lambda c: [*good(c), CLOSE], whole=Answer(), waits=True)
-row(GROUP, "reset after the answer", lambda c: [*good(c), 0.05, RESET], whole=Answer(), waits=True)
+row(GROUP, "reset after the answer", lambda c: [*good(c), 0.3, RESET], whole=Answer(), waits=True)
 
 # -- time -----------------------------------------------------------------------------------------
 

@@ -33,4 +33,11 @@ def test_a_missing_extra_is_named(monkeypatch):
 
 
 def test_public_names():
-    assert langchain_svc.sandbox.__all__ == ["Fault", "Received", "Sandbox", "ToolCall", "serve"]
+    assert langchain_svc.sandbox.__all__ == [
+        "Fault",
+        "Received",
+        "Sandbox",
+        "ToolCall",
+        "Upstream",
+        "serve",
+    ]

@@ -8,11 +8,10 @@ import socket
 import ssl
 import threading
 from contextlib import suppress
-from urllib.parse import urlsplit
 
 import pytest
 import trustme
-from peers import RawServer, response
+from peers import RawServer, SecureServer, response
 
 import langchain_svc as svc
 from langchain_svc._service import connections
@@ -35,32 +34,7 @@ def trusted(authority, monkeypatch):
     monkeypatch.setattr(connections, "_verifying", lambda: context)
 
 
-class Secure(RawServer):
-    """A server whose certificate is for one name; without a name it speaks no TLS."""
-
-    def __init__(self, handle, authority, name, **how):
-        super().__init__(handle, **how)
-        self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER) if name else None
-        if name:
-            authority.issue_cert(name).configure_cert(self._context)
-
-    @property
-    def port(self):
-        return urlsplit(self.url).port
-
-    def _serve(self, connection):
-        if self._context is None:
-            return super()._serve(connection)
-        with suppress(OSError):
-            connection.settimeout(10)
-            secure = self._context.wrap_socket(connection, server_side=True)
-            self._open.append(secure)
-            super()._serve(secure)
-        self._open.remove(connection)
-        return None
-
-
-class Proxy(Secure):
+class Proxy(SecureServer):
     """Takes CONNECT and absolute requests, and leads every one to the same port."""
 
     def __init__(self, authority, target, *, secure, password=None):
@@ -110,7 +84,7 @@ def good(connection):
 async def test_a_request_goes_through(authority, secure, scheme, way, password):
     user = "ann:s%40cr%C3%A9t@" if password else ""
     with (
-        Secure(good, authority, HOST if secure else None) as server,
+        SecureServer(good, authority, HOST if secure else None) as server,
         Proxy(authority, server.port, secure=scheme == "https", password=password) as proxy,
         svc.ChatSvc(
             api_key="k",
@@ -151,7 +125,7 @@ async def test_a_proxy_that_refuses_is_named_by_its_status_alone(authority, way)
 @pytest.mark.parametrize("way", ["invoke", "ainvoke"])
 async def test_a_certificate_for_another_name_is_refused(authority, way):
     with (
-        Secure(good, authority, "other.example") as server,
+        SecureServer(good, authority, "other.example") as server,
         Proxy(authority, server.port, secure=False) as proxy,
         svc.ChatSvc(
             api_key="k",
@@ -163,3 +137,45 @@ async def test_a_certificate_for_another_name_is_refused(authority, way):
     ):
         await asked(model, way)
     assert server.requests in ([], [b""])
+
+
+@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+@pytest.mark.parametrize(
+    ("says", "reason"),
+    [
+        (b"", "closed the connection"),
+        (b"HTTP/1.1 200 Co", "closed the connection"),
+        (b"SSH-2.0-secret\r\n", "the proxy did not let it through"),
+        (b"HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", "the proxy did not let it through"),
+        (b"HTTP/1.1 502 secret\r\nContent-Length: 6\r\n\r\nsecret", "the proxy answered 502"),
+    ],
+)
+async def test_a_proxy_that_does_not_connect(says, reason, way):
+    with (
+        RawServer(lambda connection: connection.sendall(says)) as proxy,
+        svc.ChatSvc(
+            api_key="k",
+            base_url_v1=f"https://{HOST}/v1",
+            max_retries=0,
+            proxy=proxy.url.replace("//", "//ann:secret@"),
+        ) as model,
+        pytest.raises(svc.SvcConnectionError, match=reason) as caught,
+    ):
+        await asked(model, way)
+    assert "secret" not in f"{caught.value!r} {vars(caught.value)}"
+
+
+@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+async def test_a_host_that_is_an_address_of_ipv6(authority, way):
+    with (
+        SecureServer(good, authority, "2001:db8::1") as server,
+        Proxy(authority, server.port, secure=False) as proxy,
+        svc.ChatSvc(
+            api_key="k",
+            base_url_v1="https://[2001:db8::1]:8443/v1",
+            max_retries=0,
+            proxy=f"http://127.0.0.1:{proxy.port}",
+        ) as model,
+    ):
+        assert await asked(model, way) == "through"
+    assert proxy.requests[0].startswith(b"CONNECT [2001:db8::1]:8443 HTTP/1.1\r\n")

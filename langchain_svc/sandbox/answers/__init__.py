@@ -7,7 +7,7 @@ JSON (`fill`), or words (`words`); `services` and `pictures` answer the other en
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -43,15 +43,15 @@ __all__ = [
 _FRAME = 3  # tokens that the role and the borders of a message cost
 
 
-@dataclass(frozen=True)
+@dataclass
 class Answer:
-    """One answer; `pieces` are its tokens as a stream would deliver them."""
+    """One answer; `pieces` are its tokens as a stream delivers them, some perhaps later."""
 
     text: str
     finish_reason: str
     prompt_tokens: int
     completion_tokens: int
-    pieces: tuple[str, ...]
+    pieces: tuple[str, ...] | AsyncIterator[str]
 
     @property
     def total_tokens(self) -> int:

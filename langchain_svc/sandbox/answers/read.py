@@ -69,7 +69,9 @@ def read(messages: Sequence[Mapping[str, str]]) -> Prompt:
     for message in messages:
         text = str(message.get("content") or "")
         if message.get("role") == "assistant":
-            unconfirmed = [Call(v["name"], v["arguments"]) for v, _ in _values(text) if _is_call(v)]
+            unconfirmed = [
+                Call(v["name"], v["arguments"]) for v, _ in values_in(text) if is_call(v)
+            ]
             continue
         turn = _turn(text)
         joint = " " if turn.images else "\n\n"  # a handle belongs to the words beside it
@@ -134,20 +136,31 @@ class _Turn:
 
 def _turn(text: str) -> _Turn:
     turn = _Turn()
-    done, unclosed = 0, set()
-    for found in _OPENING.finditer(text):
-        kind, attributes = found.groups()
-        if found.start() < done or kind in unclosed:
-            continue
-        end = text.find(f"</{kind}>", found.end())
-        if end < 0:
-            unclosed.add(kind)
-            continue
-        turn.said.append(text[done : found.start()].strip())
-        turn.add(kind, attributes, text[found.end() : end].strip())
-        done = end + len(kind) + 3
+    done = 0
+    for opening, body_end, end in elements(text):
+        kind, attributes = opening.groups()
+        turn.said.append(text[done : opening.start()].strip())
+        turn.add(kind, attributes, text[opening.end() : body_end].strip())
+        done = end
     turn.said.append(text[done:].strip())
     return turn
+
+
+def elements(
+    text: str, openings: re.Pattern[str] = _OPENING
+) -> Iterator[tuple[re.Match[str], int, int]]:
+    """The elements of a turn: the opening tag, where the body ends, and where the element does."""
+    done, unclosed = 0, set()
+    for found in openings.finditer(text):
+        kind = found[1]
+        if found.start() < done or kind in unclosed:
+            continue
+        body_end = text.find(f"</{kind}>", found.end())
+        if body_end < 0:
+            unclosed.add(kind)
+            continue
+        done = body_end + len(kind) + 3
+        yield found, body_end, done
 
 
 # -- JSON in a text -------------------------------------------------------------------------------
@@ -157,7 +170,7 @@ _OBJECT = re.compile(r'\{\s*"')
 Span = tuple[int, int]
 
 
-def _values(text: str) -> Iterator[tuple[dict[str, Any], Span]]:
+def values_in(text: str) -> Iterator[tuple[dict[str, Any], Span]]:
     """Every JSON object in a text and where it stands, none inside another."""
     done, patience = 0, 4 * len(text) + 10_000  # for what only begins like one
     for found in _OBJECT.finditer(text):
@@ -174,11 +187,13 @@ def _values(text: str) -> Iterator[tuple[dict[str, Any], Span]]:
         yield value, (found.start(), done)
 
 
-def _is_call(value: Mapping[str, Any]) -> bool:
+def is_call(value: Mapping[str, Any]) -> bool:
+    """Whether an object is a call of a function."""
     return isinstance(value.get("name"), str) and isinstance(value.get("arguments"), dict)
 
 
-def _tool(value: Mapping[str, Any]) -> Tool | None:
+def tool_of(value: Mapping[str, Any]) -> Tool | None:
+    """The function that an object describes, or None."""
     function = value.get("function", value)
     if not isinstance(function, dict) or not isinstance(function.get("name"), str):
         return None
@@ -201,7 +216,8 @@ def _properties(schema: Mapping[str, Any]) -> dict[str, Schema]:
     return {name: part for name, part in found.items() if isinstance(part, dict)}
 
 
-def _schema(value: dict[str, Any]) -> Schema | None:
+def schema_of(value: dict[str, Any]) -> Schema | None:
+    """The schema that an object is or holds, or None."""
     held = value.get("schema", value)
     marks = {"properties", "$ref", "anyOf", "oneOf", "allOf", "$defs", "enum"}
     if not isinstance(held, dict):
@@ -224,15 +240,15 @@ _ABOUT_FORM = re.compile(r"\bJSON\b|^```|\bschema\b")
 def _instructed(prompt: Prompt, text: str) -> str:
     """Take the instructions on form out of a text, and return what else it says."""
     spans = []
-    for value, span in _values(text):
-        if tool := _tool(value):
+    for value, span in values_in(text):
+        if tool := tool_of(value):
             prompt.tools = [t for t in prompt.tools if t.name != tool.name] + [tool]
-        elif _is_call(value):
+        elif is_call(value):
             before = text[: span[0]].rstrip("\n").rpartition("\n")[2]
             after = text[span[1] :].lstrip("\n").partition("\n")[0]
             framed = before.startswith(("<", "`", "["))
             prompt.opening, prompt.closing = (f"{before}\n", f"\n{after}") if framed else ("", "")
-        elif (schema := _schema(value)) is not None:
+        elif (schema := schema_of(value)) is not None:
             prompt.schema = schema
         else:
             continue

@@ -1,0 +1,243 @@
+"""A page in the browser that shows what the sandbox receives and sends, while it does.
+
+For the user of this machine alone: it answers connections from loopback that ask for a loopback
+name (a page of the web whose name is turned to 127.0.0.1 has another one), it changes something
+only for a token that stands in the page, and its page may load nothing and run no other script.
+"""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import json
+import re
+import secrets
+from collections.abc import Callable, Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from langchain_svc.sandbox.exchanges import Exchange, Exchanges
+from langchain_svc.sandbox.faults import Fault, FaultBook
+from langchain_svc.sandbox.inspector.reading import calls_of, read_prompt, text_of, tokens_by_kind
+from langchain_svc.sandbox.wire import JSON_TYPE, Reply, Request, is_loopback
+
+_PREFIX = "/_inspector/"
+_MOST_SHOWN = 100_000  # characters of one part
+_MOST_PIECE = 4_000  # characters of one piece of a stream
+_PAGE = Path(__file__).with_name("page.html")
+
+# What the page's buttons make of the next request.
+FAULTS = {
+    "400": Fault(status=400),
+    "401": Fault(status=401),
+    "403": Fault(status=403),
+    "404": Fault(status=404),
+    "429, wait 2 s": Fault(status=429, headers={"Retry-After": "2"}),
+    "500": Fault(status=500),
+    "503": Fault(status=503),
+    "3 s late": Fault(delay=3.0),
+    "no answer": Fault(hang=True),
+    "reset": Fault(reset="before"),
+    "reset inside": Fault(reset="inside"),
+    "cut inside": Fault(cut=True),
+    "no end mark": Fault(end=True),
+    "silence inside": Fault(stall=True),
+    "error inside": Fault(error_event=True),
+    "broken JSON": Fault(mangle="json"),
+    "half a character": Fault(mangle="utf8"),
+    "wrong Content-Type": Fault(mangle="content-type"),
+    "not HTTP": Fault(raw=b"SSH-2.0-OpenSSH_9.6\r\n"),
+}
+_NAMES = {id(fault): name for name, fault in FAULTS.items()}
+
+
+class Inspector:
+    """Answers the requests of the page."""
+
+    def __init__(
+        self,
+        exchanges: Exchanges,
+        faults: FaultBook,
+        meters: Callable[[], Mapping[str, object]],
+        about: Mapping[str, object],
+    ) -> None:
+        self._exchanges = exchanges
+        self._faults = faults
+        self._meters = meters
+        self._about = about
+        self._token = secrets.token_urlsafe(24)
+
+    @staticmethod
+    def is_for_it(request: Request) -> bool:
+        """Whether a request is one for the inspector, and not for the service."""
+        page = request.path == "/" and request.method == "GET"
+        return page or request.path.startswith(_PREFIX)
+
+    def answer(self, request: Request, *, from_here: bool) -> Reply:
+        """Answer a request; `from_here` says that it came over loopback."""
+        host = request.headers.get("host", "")
+        name = host.rpartition(":")[0] if re.search(r":\d*$", host) else host
+        if not from_here or not is_loopback(name.strip("[]")):
+            return _refusal("The inspector answers on 127.0.0.1, [::1] and localhost only.")
+        if request.path == "/":
+            return self._page()
+        what, number, piece = _asked(request)
+        if request.method == "POST":
+            return self._changed(request, what)
+        if what == "state":
+            return _json(self._state())
+        found = [each for each in self._exchanges.latest() if each.number == number]
+        if what != "exchange" or not found:
+            return _refusal("There is no such exchange; the latest are kept.", status=404)
+        return _json(_detail(found[0], piece))
+
+    def _page(self) -> Reply:
+        text = _PAGE.read_text(encoding="utf-8")
+        policy = [
+            "default-src 'none'",
+            "connect-src 'self'",
+            "img-src data:",
+            f"script-src {_hash_of('script', text)}",
+            f"style-src {_hash_of('style', text)}",
+            "base-uri 'none'",
+            "form-action 'none'",
+            "frame-ancestors 'none'",
+            "require-trusted-types-for 'script'",
+            "trusted-types 'none'",
+        ]
+        headers = {"content-type": "text/html; charset=utf-8", **_HEADERS}
+        headers["content-security-policy"] = "; ".join(policy)
+        return Reply(200, headers, text.replace("TOKEN", self._token, 1).encode())
+
+    def _changed(self, request: Request, what: str) -> Reply:
+        given = request.headers.get("x-inspector-token", "")
+        if not hmac.compare_digest(given.encode(), self._token.encode()):
+            return _refusal("The token of the page is missing or old: load the page again.")
+        if what == "forget":
+            self._faults.drop_next()
+        elif what == "fail" and (fault := FAULTS.get(request.body.decode(errors="replace"))):
+            self._faults.put_next(fault)
+        else:
+            return _refusal(f"Expected one of {', '.join(FAULTS)}.", status=400)
+        return _json(self._state())
+
+    def _state(self) -> dict[str, object]:
+        return {
+            **self._about,
+            "exchanges": [_summary(each) for each in self._exchanges.latest()],
+            "meters": self._meters(),
+            "faults": list(FAULTS),
+            "next": [_NAMES[id(fault)] for fault in self._faults.next],
+        }
+
+
+_HEADERS = {
+    "cache-control": "no-store",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+}
+
+
+def _json(body: object) -> Reply:
+    # In ASCII: what was received may hold halves of characters, which UTF-8 cannot say.
+    return Reply(200, {"content-type": JSON_TYPE, **_HEADERS}, json.dumps(body).encode())
+
+
+def _refusal(text: str, *, status: int = 403) -> Reply:
+    headers = {"content-type": "text/plain; charset=utf-8", **_HEADERS}
+    return Reply(status, headers, f"{text}\n".encode())
+
+
+def _hash_of(tag: str, page: str) -> str:
+    held = page.partition(f"<{tag}>")[2].partition(f"</{tag}>")[0]
+    return f"'sha256-{base64.b64encode(sha256(held.encode()).digest()).decode()}'"
+
+
+def _asked(request: Request) -> tuple[str, int, int]:
+    what, _, rest = request.path.removeprefix(_PREFIX).partition("/")
+    numbers = re.fullmatch(r"(\d{1,12})/(\d{1,12})", rest)
+    return what, *(map(int, numbers.groups()) if numbers else (0, 0))
+
+
+# -- what the page shows --------------------------------------------------------------------------
+
+
+def _summary(exchange: Exchange) -> dict[str, object]:
+    seen = exchange.received
+    return {
+        "number": exchange.number,
+        "at": seen.at,
+        "method": _shown(seen.method, 20),
+        "path": _shown(seen.path, 200),
+        "status": seen.status,
+        "seconds": exchange.seconds,
+        "tokens": exchange.tokens,
+        "bytes": exchange.size,
+        "pieces": len(exchange.pieces),
+        "left": seen.disconnected,
+        "fault": None if exchange.fault is None else _fault_in_words(exchange.fault),
+        "upstream": exchange.upstream,
+        "note": exchange.note,
+    }
+
+
+def _fault_in_words(fault: Fault) -> str:
+    known = _NAMES.get(id(fault))
+    given = {name: value for name, value in vars(fault).items() if value != _NO_FAULT[name]}
+    return known or _shown(", ".join(f"{name}={value!r}" for name, value in given.items()), 200)
+
+
+_NO_FAULT = vars(Fault())
+
+
+def _detail(exchange: Exchange, piece: int) -> dict[str, object]:
+    """One exchange; with a number of pieces that the page has already, only what may be new."""
+    pieces = exchange.pieces[:]
+    content_type = exchange.headers.get("content-type", "")
+    answer = text_of(content_type, b"".join(data for _, data in pieces))
+    shown = {
+        **_summary(exchange),
+        "from": piece,
+        "raw": [
+            [seconds, _shown(data.decode(errors="backslashreplace"), _MOST_PIECE)]
+            for seconds, data in pieces[piece:]
+        ],
+        "unkept": exchange.size - exchange.kept,
+        "answer": _shown(answer, _MOST_SHOWN),
+        "calls": [_shown(json.dumps(call, ensure_ascii=False), 4_000) for call in calls_of(answer)],
+        "answered": dict(exchange.headers),
+    }
+    return shown if piece else {**shown, **_request(exchange)}
+
+
+def _request(exchange: Exchange) -> dict[str, object]:
+    seen = exchange.received
+    messages = read_prompt(seen.json)
+    body: dict[str, Any] = seen.json if isinstance(seen.json, dict) else {}
+    rest = {name: value for name, value in body.items() if name not in {"messages", "message"}}
+    return {
+        "headers": dict(seen.headers),
+        "unknown": list(seen.unknown_fields),
+        "messages": [
+            [role, [[kind, _shown(text, _MOST_SHOWN)] for kind, text in parts]]
+            for role, parts in messages
+        ],
+        "tokens_by": tokens_by_kind(messages),
+        "parameters": {_shown(name, 100): _value(value) for name, value in rest.items()},
+        "body": "" if body else _shown(seen.body.decode(errors="backslashreplace"), _MOST_SHOWN),
+    }
+
+
+def _value(value: object) -> str:
+    try:
+        written = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    except RecursionError:
+        written = "nested too deep to show"
+    return _shown(written, 2_000)
+
+
+def _shown(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]}\n… {len(text) - most:,} more characters"

@@ -1,0 +1,352 @@
+"""The page that shows what the sandbox receives and sends: what it shows, and to whom."""
+
+import base64
+import hashlib
+import html
+import json
+import re
+import shutil
+import subprocess
+import time
+
+import httpx
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.tools import tool
+from sandbox_peer import BEARER, SAY
+
+from langchain_svc import ChatSvc
+from langchain_svc.sandbox import Fault, Sandbox
+from langchain_svc.sandbox.inspector import FAULTS
+from langchain_svc.sandbox.inspector.reading import read_prompt, text_of
+
+CHAT = {"model": "svc-pro", "messages": SAY}
+HOSTILE = (
+    "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
+    "</pre></div>\u202egpj.exe\u2066 \x1b[2J {{7*7}} ]]> -->"
+)
+
+
+@pytest.fixture
+def sandbox():
+    with Sandbox() as s:
+        yield s
+
+
+def say(sandbox, text, **extra):
+    body = {**CHAT, "messages": [{"role": "user", "content": text}], **extra}
+    headers = {**BEARER, "Content-Type": "application/json"}
+    url = sandbox.url + "/v1/chat/completions"
+    return httpx.post(url, content=json.dumps(body), headers=headers, timeout=20)
+
+
+def state(sandbox):
+    return httpx.get(sandbox.url + "/_inspector/state").json()
+
+
+def detail(sandbox, number=1, piece=0):
+    return httpx.get(f"{sandbox.url}/_inspector/exchange/{number}/{piece}").json()
+
+
+def token(sandbox):
+    return re.search(r'name="token" content="([^"]+)"', httpx.get(sandbox.url).text)[1]
+
+
+def fail_next(sandbox, name, **headers):
+    url = sandbox.url + "/_inspector/fail"
+    return httpx.post(url, content=name, headers={"X-Inspector-Token": token(sandbox), **headers})
+
+
+# -- what it shows ------------------------------------------------------------------------------------
+
+
+def test_a_request_with_its_answer_pieces_and_tokens(sandbox):
+    say(sandbox, "Say hello.", stream=True)
+    (summary,) = state(sandbox)["exchanges"]
+    assert (summary["method"], summary["path"]) == ("POST", "/v1/chat/completions")
+    assert summary["status"] == 200
+    assert all(count > 0 for count in summary["tokens"])
+    shown = detail(sandbox)
+    assert shown["messages"] == [["user", [["question", "Say hello."]]]]
+    assert shown["parameters"] == {"model": "svc-pro", "stream": "true"}
+    assert len(shown["raw"]) == summary["pieces"] > 3
+    assert shown["raw"][-1][1] == "data: [DONE]\n\n"
+    times = [at for at, _ in shown["raw"]]
+    assert times == sorted(times)
+    assert "hello" in shown["answer"].lower()
+    assert detail(sandbox, piece=2)["raw"] == shown["raw"][2:]
+
+
+def test_it_is_live(sandbox):
+    with httpx.Client(headers=BEARER) as client:
+        sandbox.faults = [Fault(stall=True, after=2)]
+        body = {**CHAT, "stream": True}
+        with client.stream("POST", sandbox.url + "/v1/chat/completions", json=body) as answer:
+            pieces = answer.iter_bytes()
+            next(pieces)
+            deadline = time.monotonic() + 5
+            while state(sandbox)["exchanges"][0]["pieces"] < 2:
+                assert time.monotonic() < deadline
+            assert state(sandbox)["exchanges"][0]["seconds"] is None
+    deadline = time.monotonic() + 5
+    while not state(sandbox)["exchanges"][0]["left"]:
+        assert time.monotonic() < deadline
+
+
+@tool
+def weather(city: str) -> str:
+    """The weather in a city."""
+    return city
+
+
+def test_where_the_parts_of_a_prompt_come_from(sandbox):
+    call = {"name": "weather", "args": {"city": "Paris"}, "id": "1"}
+    turns = [
+        SystemMessage("Be brief."),
+        HumanMessage("What is the weather in Paris?"),
+        AIMessage("", tool_calls=[call]),
+        ToolMessage("sunny", tool_call_id="1"),
+        AIMessage("It is sunny."),
+        HumanMessage("Context:\nRome has seven hills.\n\nQuestion: What is the weather in Rome?"),
+    ]
+    with ChatSvc(model="svc-pro", **sandbox.v1) as model:
+        model.bind_tools([weather]).invoke(turns)
+        model.with_structured_output({"title": "City", "type": "object", "properties": {"name": {"type": "string"}}}).invoke("Rome")  # fmt: skip
+    shown = detail(sandbox, 1)
+    kinds = {}
+    for _role, parts in shown["messages"]:
+        for kind, text in parts:
+            kinds[kind] = kinds.get(kind, "") + text
+    assert "Be brief." in kinds["system"]
+    assert "The weather in a city." in kinds["tools"]
+    assert "The weather in a city." not in kinds["system"]
+    assert "sunny" in kinds["results"]
+    assert kinds["calls"].startswith("<tool_call>")
+    assert kinds["calls"].endswith("</tool_call>")
+    assert "in Paris?" in kinds["history"]
+    assert "It is sunny." in kinds["history"]
+    assert kinds["documents"] == "Context:\nRome has seven hills.\n\n"
+    assert "What is the weather in Rome?" in kinds["question"]
+    assert set(shown["tokens_by"]) == set(kinds)
+    assert sum(shown["tokens_by"].values()) == pytest.approx(shown["tokens"][0], rel=0.1)
+    assert [json.loads(c) for c in shown["calls"]] == [
+        {"name": "weather", "arguments": {"city": "Rome"}}
+    ]
+    assert '"title": "City"' in dict(detail(sandbox, 2)["messages"][0][1])["schema"]
+
+
+def test_nothing_of_a_prompt_is_lost_or_doubled():
+    for content in ("", "a<image x>b", "<system_message>\n\n{}</system_message>", HOSTILE * 3):
+        body = {"messages": [{"role": role, "content": content} for role in ("user", "assistant")]}
+        for _, parts in read_prompt(body):
+            assert "".join(text for _, text in parts) == content
+
+
+@pytest.mark.parametrize("stream_format", ["sse", "sse-text", "ndjson", "text", "json"])
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/api/chat"])
+def test_the_answer_is_read_in_every_format(path, stream_format):
+    with Sandbox(answers=["One two\nthree."], stream_format=stream_format) as s:
+        body = {**CHAT, "message": "Go", "stream": True}
+        httpx.post(s.url + path, json=body, headers=BEARER)
+        assert detail(s)["answer"] == "One two\nthree."
+
+
+@pytest.mark.parametrize(
+    "sent", [b"{", b"[1]", b'{"choices": [1]}', b'{"choices": 7}', b"\xff", b"[" * 9_999]
+)
+def test_an_answer_that_is_none_is_no_text(sent):
+    assert text_of("application/json", sent) == ""
+
+
+def test_the_plans_limits(sandbox):
+    with Sandbox(plan="pro") as s:
+        say(s, "Hello")
+        limits = {(m["unit"], m["seconds"]): m for m in state(s)["meters"]["v1"]}
+        assert limits["requests", 60]["used"] == 1
+        assert limits["requests", 60]["amount"] == 60
+        assert limits["tokens", 60]["used"] == sum(state(s)["exchanges"][0]["tokens"])
+
+
+def test_no_key_and_no_cookie_is_shown():
+    secret = {"Authorization": "Bearer sk-secret-1", "X-API-Key": "sk-secret-2", "Cookie": "sk-secret-3"}  # fmt: skip
+    with Sandbox(api_key="sk-secret-1") as s:
+        httpx.post(s.url + "/v1/chat/completions", json=CHAT, headers=secret)
+        shown = httpx.get(s.url + "/_inspector/exchange/1/0").text
+        assert '"status": 200' in shown
+        assert "secret" not in shown + json.dumps(state(s)) + httpx.get(s.url).text
+
+
+# -- making the next one fail -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_each_button_makes_the_next_request_fail_and_no_other(sandbox, name):
+    assert fail_next(sandbox, name).json()["next"] == [name]
+    began = time.monotonic()
+    try:
+        answer = httpx.post(
+            sandbox.url + "/v1/chat/completions", json=CHAT, headers=BEARER, timeout=0.3
+        )
+        failed = answer.status_code != 200 or answer.headers["content-type"] != "application/json"
+        failed = failed or "choices" not in answer.json()
+    except (httpx.HTTPError, ValueError):
+        failed = True
+    if name == "no end mark":  # of a body that does not stream: half of it, as if it were whole
+        failed = True
+    assert failed, time.monotonic() - began
+    assert say(sandbox, "Hello").json()["choices"]
+    assert state(sandbox)["next"] == []
+    assert state(sandbox)["exchanges"][0]["fault"] == name
+
+
+def test_the_next_fault_may_be_taken_back(sandbox):
+    fail_next(sandbox, "503")
+    httpx.post(sandbox.url + "/_inspector/forget", headers={"X-Inspector-Token": token(sandbox)})
+    assert say(sandbox, "Hello").status_code == 200
+
+
+def test_another_site_can_change_nothing(sandbox):
+    for given in ({}, {"X-Inspector-Token": "x"}, {"X-Inspector-Token": "\xe9"}):
+        raw = {name: value.encode("latin-1") for name, value in given.items()}
+        refused = httpx.post(sandbox.url + "/_inspector/fail", content="503", headers=raw)
+        assert refused.status_code == 403
+    assert state(sandbox)["next"] == []
+    wrong = fail_next(sandbox, "everything")
+    assert (wrong.status_code, "silence inside" in wrong.text) == (400, True)
+
+
+# -- who may see it -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["/", "/_inspector/state", "/_inspector/exchange/1/0"])
+@pytest.mark.parametrize(
+    "host", ["evil.example", "127.0.0.1.evil.example:80", "localhost.evil", ""]
+)
+def test_a_name_that_was_turned_to_this_machine_sees_nothing(sandbox, path, host):
+    say(sandbox, "Jane Roe")
+    answer = httpx.get(sandbox.url + path, headers={"Host": host})
+    assert answer.status_code == 403
+    assert "Jane" not in answer.text
+    assert "token" not in answer.text
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost", "localhost:8765", "127.0.0.1", "[::1]:1", "127.9.9.9"]
+)
+def test_the_names_of_this_machine_see_it(sandbox, host):
+    assert httpx.get(sandbox.url, headers={"Host": host}).status_code == 200
+
+
+def test_other_machines_see_nothing(sandbox, monkeypatch):
+    monkeypatch.setattr("langchain_svc.sandbox.connection.is_loopback", lambda _peer: False)
+    for path in ("/", "/_inspector/state"):
+        assert httpx.get(sandbox.url + path).status_code == 403
+
+
+def test_the_page_may_load_nothing_and_run_nothing_else(sandbox):
+    answer = httpx.get(sandbox.url)
+    policy = answer.headers["content-security-policy"]
+    assert policy.startswith("default-src 'none'; ")
+    assert "unsafe" not in policy
+    assert "require-trusted-types-for 'script'" in policy
+    for tag in ("script", "style"):
+        (held,) = re.findall(f"(?s)<{tag}>(.*?)</{tag}>", answer.text)
+        digest = base64.b64encode(hashlib.sha256(held.encode()).digest()).decode()
+        assert f"{tag}-src 'sha256-{digest}'" in policy
+    assert not re.search(r"https?://|innerHTML|insertAdjacent|document\.write|eval\(", answer.text)
+    assert answer.headers["cache-control"] == "no-store"
+
+
+def test_it_may_be_switched_off_and_is_no_request_of_the_log(sandbox):
+    state(sandbox)
+    assert sandbox.requests == []
+    with Sandbox(inspector=False) as s:
+        assert httpx.get(s.url, headers=BEARER).status_code == 404
+        assert httpx.get(s.url + "/_inspector/state", headers=BEARER).status_code == 404
+
+
+def test_clear_forgets_here_too(sandbox):
+    say(sandbox, "Jane Roe")
+    sandbox.clear()
+    assert state(sandbox)["exchanges"] == []
+    assert httpx.get(sandbox.url + "/_inspector/exchange/1/0").status_code == 404
+
+
+# -- hostile requests ---------------------------------------------------------------------------------
+
+
+def test_memory_is_bounded(sandbox):
+    with httpx.Client(headers=BEARER) as client:
+        for _ in range(230):
+            client.get(sandbox.url + "/v1/models")
+        assert len(state(sandbox)["exchanges"]) == 200
+        big = json.dumps({**CHAT, "messages": [{"role": "user", "content": "x " * 1_500_000}]})
+        headers = {"Content-Type": "application/json"}
+        client.post(sandbox.url + "/v1/models", content=big, headers=headers, timeout=20)
+    newest = sandbox._exchanges.latest()[-1]
+    deadline = time.monotonic() + 5
+    while newest.seconds is None:  # it is over a moment after its answer was sent
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    assert len(newest.received.body) == 2_000_000
+    assert len(sandbox.requests[-1].body) == len(big)  # the user's own log keeps all of it
+    assert len(httpx.get(f"{sandbox.url}/_inspector/exchange/{newest.number}/0").content) < 300_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "y" * 1_000_000,
+        '{"name": "a", "arguments": {}} ' * 30_000,
+        "<document>" * 100_000,
+        "<tool_response>" * 60_000,
+        "Context:\n" * 100_000,
+        '{"a":' * 150_000,
+        HOSTILE,
+    ],
+    ids=lambda text: text[:12],
+)
+def test_a_hostile_prompt_costs_little_and_comes_as_data(sandbox, text):
+    sandbox.answers = ["Well."]  # not by the rules: it is not their time that counts here
+    say(sandbox, text)
+    began = time.monotonic()
+    shown = httpx.get(sandbox.url + "/_inspector/exchange/1/0", timeout=20)
+    assert time.monotonic() - began < 10
+    assert shown.headers["content-type"] == "application/json"
+    assert shown.headers["x-content-type-options"] == "nosniff"
+    first = "".join(part for _, part in shown.json()["messages"][0][1])
+    assert first.startswith(text[:50])
+
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")  # fmt: skip
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on PATH (apt: chromium)")
+def test_a_browser_shows_hostile_text_as_text(sandbox, tmp_path):
+    sandbox.answers = [HOSTILE, "y" * 1_000_000]
+    say(sandbox, HOSTILE)
+    say(sandbox, "z" * 1_000_000)
+    say(sandbox, HOSTILE + "\ud800")  # half a character, which the service refuses
+    words = "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-sync --disable-background-networking --disable-component-update --virtual-time-budget=2000 --dump-dom"
+    for number in (1, 2, 3):
+        done = subprocess.run(
+            [CHROMIUM, *words.split(), f"--user-data-dir={tmp_path}", f"{sandbox.url}/#{number}"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr[-2_000:]
+        page = done.stdout
+        assert "<title>Sandbox inspector</title>" in page
+        assert page.count("<script>") == 1
+        assert "<img" not in page
+        assert "\u202e" not in page
+        if number != 2:
+            assert page.count(html.escape("<script>document.title='owned'", quote=False)) >= (
+                2 if number == 1 else 1
+            )
+            assert "⟨U+202E⟩" in page
+        else:
+            assert "z" * 100_000 in page
+            assert "900,000 more characters" in page

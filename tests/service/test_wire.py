@@ -1,0 +1,427 @@
+"""Connections to servers that break off, speak out of turn or cannot prove who they are."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import gc
+import shutil
+import socket
+import ssl
+import struct
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+import trustme
+from peers import (
+    LAST_CHUNK,
+    MARKED_KEY,
+    RawServer,
+    SecureServer,
+    chunked_head,
+    http_chunk,
+    read_request,
+    response,
+    settled,
+)
+
+import langchain_svc as svc
+from langchain_svc._service import connections, pools
+from langchain_svc.sandbox import Sandbox
+
+SOUND = b'{"choices":[{"message":{"content":"sound"},"finish_reason":"stop"}]}'
+FORGED = SOUND.replace(b"sound", b"forged")
+UNSIZED = response(SOUND, content_length=None)
+
+
+@pytest.fixture(scope="module")
+def authority():
+    return trustme.CA()
+
+
+@pytest.fixture
+def trusted(monkeypatch, tmp_path):
+    """Makes a certificate of an authority trusted, in the way that users do."""
+
+    def trust(authority):
+        path = tmp_path / "authority.pem"
+        authority.cert_pem.write_to_path(path)
+        monkeypatch.setenv("SSL_CERT_FILE", str(path))
+        connections._verifying.cache_clear()
+
+    yield trust
+    connections._verifying.cache_clear()
+
+
+def chat(server, scheme="http", **given):
+    settings = {"api_key": MARKED_KEY, "max_retries": 0, "timeout": 5, **given}
+    address = server.url.removeprefix("http://")
+    return svc.ChatSvc(base_url_v1=f"{scheme}://{address}/v1", **settings)
+
+
+def asked(model, way):
+    if way == "invoke":
+        return model.invoke("hi").text
+    return asyncio.run(answered(model))
+
+
+async def answered(model):
+    try:
+        return (await model.ainvoke("hi")).text
+    finally:
+        assert len(asyncio.all_tasks()) == 1
+        await model.aclose()
+
+
+WAYS = pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+
+
+def close_hard(connection):
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+# -- answers that are cut ------------------------------------------------------------------------
+
+
+@WAYS
+@pytest.mark.parametrize("end", ["closed", "reset"])
+@pytest.mark.parametrize("form", ["sized", "chunked"])
+def test_an_answer_that_is_cut_anywhere_is_no_answer(form, end, way):
+    whole = response(SOUND, connection=None)
+    if form == "chunked":
+        whole = chunked_head("application/json") + http_chunk(SOUND) + LAST_CHUNK
+    cuts = [*range(0, len(whole), 3), len(whole) - 1]
+    due = iter(cuts)
+
+    def cut(connection):
+        connection.sendall(whole[: next(due)])
+        if end == "reset":
+            close_hard(connection)
+
+    with RawServer(cut) as server, chat(server) as model:
+        before = len(list(Path("/proc/self/fd").iterdir()))
+        for _ in cuts:
+            with pytest.raises((svc.SvcConnectionError, svc.SvcResponseError)):
+                asked(model, way)
+        gc.collect()
+        assert server.accepted == len(cuts)
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before
+
+
+@WAYS
+@pytest.mark.parametrize("announced", [True, False])
+def test_an_end_of_tls_that_was_not_announced_may_be_anyones(authority, trusted, announced, way):
+    def answer(connection):
+        connection.sendall(UNSIZED)
+        if announced:
+            connection.settimeout(0.1)
+            with suppress(OSError):
+                connection.unwrap()
+            with socket.socket(fileno=connection.detach()) as bare:
+                bare.settimeout(8)
+                bare.recv(99)  # the announcement is the end, and not that of the connection
+
+    trusted(authority)
+    with SecureServer(answer, authority, "127.0.0.1") as server, chat(server, "https") as model:
+        if announced:
+            assert asked(model, way) == "sound"
+            return
+        with pytest.raises(svc.SvcConnectionError, match="lost inside the answer"):
+            asked(model, way)
+
+
+@WAYS
+def test_an_answer_with_a_length_needs_no_announcement(authority, trusted, way):
+    trusted(authority)
+    with (
+        SecureServer(lambda c: c.sendall(response(SOUND)), authority, "127.0.0.1") as server,
+        chat(server, "https") as model,
+    ):
+        assert asked(model, way) == "sound"
+
+
+@WAYS
+@pytest.mark.parametrize("sent", [b"", b"HTTP/1.1 200 OK\r\nContent-Le", response(SOUND)[:-9]])
+def test_nonsense_inside_tls_ends_the_answer(authority, trusted, sent, way):
+    def answer(connection):
+        connection.sendall(sent)
+        with socket.socket(fileno=connection.detach()) as bare:
+            bare.sendall(b"\x17\x03\x03\x00\x20" + b"?" * 32)  # a record that nobody encrypted
+            bare.recv(1)
+
+    trusted(authority)
+    with (
+        SecureServer(answer, authority, "127.0.0.1") as server,
+        chat(server, "https") as model,
+        pytest.raises((svc.SvcConnectionError, svc.SvcResponseError)) as caught,
+    ):
+        asked(model, way)
+    assert MARKED_KEY not in str(caught.value)
+
+
+# -- answers out of turn -------------------------------------------------------------------------
+
+
+@WAYS
+@pytest.mark.parametrize("secure", [False, True])
+@pytest.mark.parametrize("late", [0.0, 0.04])
+@pytest.mark.parametrize(
+    "head",
+    [
+        {},
+        {"transfer_encoding": "chunked", "content_length": "3"},
+        {"transfer_encoding": "chunked", "content_length": None},
+    ],
+    ids=["sized", "both", "chunked"],
+)
+async def test_what_follows_an_answer_is_never_the_next_one(
+    authority, trusted, head, late, secure, way
+):
+    body = http_chunk(SOUND) + LAST_CHUNK if head else SOUND
+    whole = response(**{"connection": None, "content_length": str(len(SOUND)), **head}) + body
+
+    def answer(connection):
+        while True:
+            connection.sendall(whole if late else whole + response(FORGED, connection=None))
+            if late:
+                time.sleep(late)
+                connection.sendall(response(FORGED, connection=None))
+            if not read_request(connection):
+                return
+
+    trusted(authority)
+    name = "127.0.0.1" if secure else None
+    with (
+        SecureServer(answer, authority, name) as server,
+        chat(server, "https" if secure else "http") as model,
+    ):
+        for _ in range(3):
+            ask = model.ainvoke("hi")
+            assert (model.invoke("hi") if way == "invoke" else await ask).text == "sound"
+            ask.close()
+            await asyncio.sleep(2 * late)
+        await model.aclose()
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        b"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 68\r\n\r\n" + SOUND,
+        b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n"
+        + http_chunk(SOUND)
+        + LAST_CHUNK,
+    ],
+    ids=["HTTP/1.0", "a length beside chunks"],
+)
+def test_a_connection_is_not_used_again_after(start):
+    def answer(connection):
+        connection.sendall(start)
+        connection.recv(1)
+
+    with RawServer(answer) as server, chat(server) as model:
+        assert [asked(model, "invoke") for _ in range(2)] == ["sound"] * 2
+        assert server.accepted == 2
+
+
+@WAYS
+@pytest.mark.parametrize("secure", [False, True])
+def test_an_answer_before_the_question_is_heard_or_refused_at_once(authority, trusted, secure, way):
+    busy = response(b"{}", status="503 Busy")
+
+    class Hasty(SecureServer):
+        def _serve(self, connection):
+            with connection, suppress(OSError):
+                connection.sendall(self._in_one_packet(connection) if self.context else busy)
+                connection.recv(65536)
+                connection.recv(65536)
+
+        def _in_one_packet(self, connection):
+            came, going = ssl.MemoryBIO(), ssl.MemoryBIO()
+            self.context.maximum_version = ssl.TLSVersion.TLSv1_2
+            tls = self.context.wrap_bio(came, going, server_side=True)
+            while True:
+                try:
+                    tls.do_handshake()
+                except ssl.SSLWantReadError:
+                    connection.sendall(going.read())
+                    came.write(connection.recv(65536))
+                else:
+                    tls.write(busy)
+                    return going.read()
+
+    trusted(authority)
+    begun = time.monotonic()
+    with (
+        Hasty(None, authority, "127.0.0.1" if secure else None) as server,
+        chat(server, "https" if secure else "http", outage_wait=0) as model,
+        pytest.raises(svc.SvcServerError, match="503"),
+    ):
+        asked(model, way)
+    assert time.monotonic() - begun < 4
+
+
+# -- certificates --------------------------------------------------------------------------------
+
+
+def of_another(authority, context):
+    trustme.CA().issue_cert("127.0.0.1").configure_cert(context)
+
+
+def of_itself(authority, context):
+    other = trustme.CA()
+    with (
+        other.cert_pem.tempfile() as certificate,
+        other.private_key_pem.tempfile() as key,
+    ):
+        context.load_cert_chain(certificate, key)
+
+
+def for_another_host(authority, context):
+    authority.issue_cert("other.example").configure_cert(context)
+
+
+def of_yesterday(authority, context):
+    past = dt.datetime.now(dt.timezone.utc) - dt.timedelta(days=1)
+    authority.issue_cert("127.0.0.1", not_after=past).configure_cert(context)
+
+
+def without_the_middle(authority, context):
+    leaf = authority.create_child_ca().issue_cert("127.0.0.1")
+    with (
+        leaf.cert_chain_pems[0].tempfile() as certificate,
+        leaf.private_key_pem.tempfile() as key,
+    ):
+        context.load_cert_chain(certificate, key)
+
+
+@WAYS
+@pytest.mark.parametrize(
+    ("prove", "reason", "advice"),
+    [
+        (of_another, "unable to get local issuer certificate", "SSL_CERT_FILE"),
+        (of_itself, "self-signed certificate", "SSL_CERT_FILE"),
+        (without_the_middle, "unable to get local issuer certificate", "SSL_CERT_FILE"),
+        (for_another_host, "not valid for '127.0.0.1'", "host in the base URL"),
+        (of_yesterday, "certificate has expired", "clock"),
+    ],
+)
+def test_a_server_that_cannot_prove_who_it_is(authority, trusted, prove, reason, advice, way):
+    trusted(authority)
+    with (
+        SecureServer(lambda c: c.sendall(response(SOUND)), authority, "unused.example") as server,
+        chat(server, "https") as model,
+    ):
+        server.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        prove(authority, server.context)
+        with pytest.raises(svc.SvcConnectionError) as caught:
+            asked(model, way)
+    said = str(caught.value)
+    assert reason in said
+    assert advice in said
+    assert server.url.removeprefix("http") in said
+    assert MARKED_KEY not in said
+    assert not any(server.requests)
+
+
+@WAYS
+@pytest.mark.parametrize("setting", ["SSL_CERT_FILE", "SSL_CERT_DIR"])
+def test_a_chain_to_an_authority_that_the_environment_names(
+    authority, trusted, setting, way, monkeypatch, tmp_path
+):
+    trusted(authority)
+    if setting == "SSL_CERT_DIR":
+        openssl = shutil.which("openssl") or pytest.skip("there is no openssl to name the file")
+        command = [openssl, "x509", "-noout", "-hash", "-in", tmp_path / "authority.pem"]
+        name = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        (tmp_path / "authority.pem").rename(tmp_path / f"{name}.0")
+        monkeypatch.delenv("SSL_CERT_FILE")
+        monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path))
+        connections._verifying.cache_clear()
+    middle = authority.create_child_ca()
+    with (
+        SecureServer(lambda c: c.sendall(response(SOUND)), middle, "127.0.0.1") as server,
+        chat(server, "https") as model,
+    ):
+        assert asked(model, way) == "sound"
+
+
+# -- addresses -----------------------------------------------------------------------------------
+
+
+@WAYS
+def test_a_system_without_a_family_of_addresses_takes_the_other(monkeypatch, way):
+    real = socket.socket
+
+    class Lacking(real):
+        def __init__(self, family=-1, *how, **given):
+            if family == socket.AF_INET6:
+                raise OSError(97, "Address family not supported by protocol")
+            super().__init__(family, *how, **given)
+
+    with RawServer(lambda c: c.sendall(response(SOUND))) as server:
+        port = int(server.url.rpartition(":")[2])
+        both = [
+            (socket.AF_INET6, socket.SOCK_STREAM, 6, "", ("::1", port, 0, 0)),
+            (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port)),
+        ]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: both)
+        monkeypatch.setattr(socket, "socket", Lacking)
+        with svc.ChatSvc(api_key="k", base_url_v1=f"http://localhost:{port}/v1") as model:
+            assert asked(model, way) == "sound"
+
+
+async def test_a_socket_is_closed_after_the_event_loop_let_go_of_it(monkeypatch):
+    loop, seen = asyncio.get_running_loop(), []
+    connect = loop.sock_connect
+
+    async def connect_late(sock, address):
+        if address[1] != 9:
+            return await connect(sock, address)
+        try:
+            await asyncio.sleep(60)
+        finally:  # its number may be another's socket once it is closed
+            seen.append((sock, sock.fileno()))
+
+    monkeypatch.setattr(loop, "sock_connect", connect_late)
+    with RawServer(lambda c: c.sendall(response(SOUND))) as server:
+        port = int(server.url.rpartition(":")[2])
+        both = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", p)) for p in (9, port)]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: both)
+        async with svc.ChatSvc(api_key="k", base_url_v1=f"http://localhost:{port}/v1") as model:
+            assert (await model.ainvoke("hi")).text == "sound"
+    [(sock, number)] = seen
+    assert number > 0
+    assert sock.fileno() == -1
+
+
+# -- time ----------------------------------------------------------------------------------------
+
+
+async def test_what_came_while_the_event_loop_was_blocked_is_not_late():
+    def answer(connection):
+        time.sleep(0.2)
+        connection.sendall(response(SOUND))
+
+    with RawServer(answer) as server, chat(server, timeout=0.4) as model:
+        call = asyncio.ensure_future(model.ainvoke("hi"))
+        await asyncio.sleep(0.1)
+        time.sleep(0.6)  # noqa: ASYNC251
+        assert (await call).text == "sound"
+        await model.aclose()
+
+
+async def test_connections_that_are_not_needed_any_more_are_closed(monkeypatch):
+    monkeypatch.setattr(pools, "_IDLE_SECONDS", 0.3)
+    with Sandbox() as box, svc.ChatSvc(**box.v1) as model:
+        model.batch(["hi"] * 4)
+        await model.abatch(["hi"] * 4)
+        assert box.open_connections > 4
+        for _ in range(5):
+            model.invoke("hi")
+            await model.ainvoke("hi")
+            await asyncio.sleep(0.1)
+        assert await asyncio.to_thread(settled, lambda: box.open_connections, 2) == 2
+        await model.aclose()
