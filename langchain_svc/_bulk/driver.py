@@ -6,15 +6,18 @@ The first Ctrl-C lets the rows that are being asked end, and the second ends at 
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from typing import Any
 
-from .engine import Run
+from .engine import GRACE, Run
+
+_ENDING = f"\nEnding: at most {GRACE:.0f} s for what is being asked. Ctrl-C again ends at once.\n".encode()
 
 
 def block_on(run: Run, work: Callable[[], Coroutine[Any, Any, None]], threads: int) -> None:
@@ -66,6 +69,9 @@ def _interruptible(run: Run) -> Iterator[None]:
     def interrupt(*_: object) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         run.interrupt()
+        # Not sys.stderr, which may be in the middle of a line of progress.
+        with suppress(OSError):
+            os.write(2, _ENDING)
 
     signal.signal(signal.SIGINT, interrupt)
     try:

@@ -27,7 +27,7 @@ from .outage import Outage, RunEnd
 from .rows import Row, Source
 from .worker import Worker
 
-_GRACE = 10.0  # seconds for what is being asked when the run is to end
+GRACE = 10.0  # seconds for what is being asked when the run is to end
 
 
 @dataclass
@@ -149,7 +149,7 @@ class Run:
         grace = 0.0
         try:
             await asyncio.wait({done, ended}, return_when=asyncio.FIRST_COMPLETED)
-            grace = _GRACE
+            grace = GRACE
         finally:
             ended.cancel()
             done.cancel()

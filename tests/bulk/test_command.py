@@ -202,6 +202,7 @@ def test_ctrl_c_waits_for_what_is_being_asked_and_says_how_to_go_on(service, pro
         _, err = process.communicate(timeout=20)
     assert process.returncode == 130
     assert "Traceback" not in err
+    assert "Ctrl-C again ends at once" in err
     done = int(re.search(r"interrupted: (\d+) rows answered", err)[1])
     assert done == len(asked(service)) == len(written()), "what was asked was not thrown away"
     assert err.splitlines()[-1].strip() == "langchain-svc batch in.jsonl out.jsonl --concurrency 4"
