@@ -17,7 +17,7 @@ from typing import Any
 
 from .engine import GRACE, Run
 
-_ENDING = f"\nEnding: at most {GRACE:.0f} s for what is being asked. Ctrl-C again ends at once.\n".encode()
+_ENDING = f"\nEnding: {GRACE:.0f} s at most for open rows. Ctrl-C again ends at once.\n".encode()
 
 
 def block_on(run: Run, work: Callable[[], Coroutine[Any, Any, None]], threads: int) -> None:
