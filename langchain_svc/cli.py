@@ -22,6 +22,7 @@ from pydantic_core import ValidationError
 
 import langchain_svc as svc
 
+from ._bulk import add_batch
 from .errors import SvcConnectionError, SvcError, SvcServerError, SvcStreamError
 
 if TYPE_CHECKING:
@@ -40,7 +41,12 @@ _HINTS: dict[type[SvcError], str] = {
     SvcStreamError: "what had arrived is printed; ask again",
 }
 # Where each setting comes from here. The URL is checked last, under no name of its own.
-_WHERE_SET = {"model": "--model", "api_key": "SVC_API_KEY"}
+_WHERE_SET = {
+    "model": "--model",
+    "api_key": "SVC_API_KEY",
+    "temperature": "--temperature",
+    "max_tokens": "--max-tokens",
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -49,6 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # An answer may hold letters that the output's encoding has no form for.
         sys.stdout.reconfigure(errors="replace")
     args = _parser().parse_args(argv)
+    args.words = list(sys.argv[1:] if argv is None else argv)
     try:
         code: int = args.run(args)
         sys.stdout.flush()
@@ -272,6 +279,7 @@ def _parser() -> argparse.ArgumentParser:
     ask.add_argument("--no-stream", action="store_true", help="print the answer when it is whole")
     ask.set_defaults(run=_ask)
 
+    add_batch(commands.add_parser("batch", help="ask every row of a file, with a journal"))
     _add_sandbox(commands.add_parser("sandbox", help="serve a local stand-in for the service"))
     return parser
 
