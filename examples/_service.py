@@ -1,6 +1,8 @@
 """Where the examples run: on the service if the environment names one, else on a sandbox."""
 
 import os
+import socket
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -32,3 +34,20 @@ def clinic() -> Iterator[dict[str, Any]]:
         return
     with Sandbox() as sandbox:
         yield dict(sandbox.medical)
+
+
+@contextmanager
+def redis() -> Iterator[str]:
+    """Yield the address of the Redis that the environment names, else of one of our own."""
+    if address := os.environ.get("REDIS_URL"):
+        yield address
+        return
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    words = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", ""]
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL) as server:  # noqa: S603  # our own words
+        try:
+            yield f"redis://127.0.0.1:{port}/0"
+        finally:
+            server.terminate()

@@ -14,6 +14,15 @@ if TYPE_CHECKING:
     from ._clinical import ClinicalResult
     from ._fhir import FhirReport
     from ._privacy import PrivateCallbacks
+    from ._quota import (
+        BudgetUse,
+        Plan,
+        QuotaLimit,
+        QuotaSnapshot,
+        SvcBudget,
+        SvcQuota,
+        bulk_priority,
+    )
     from .callbacks import SvcUsageCallbackHandler
     from .chat_models import ChatSvc
     from .dicom import DicomImage, DicomSeries
@@ -21,6 +30,7 @@ if TYPE_CHECKING:
         SvcAPIError,
         SvcAuthenticationError,
         SvcBadRequestError,
+        SvcBudgetError,
         SvcConnectionError,
         SvcContextOverflowError,
         SvcError,
@@ -50,6 +60,7 @@ if TYPE_CHECKING:
     from .tools import SvcAnalyzeImage, SvcGenerateImage, SvcTranslate
 
 __all__ = [
+    "BudgetUse",
     "ChatSvc",
     "ClinicalResult",
     "DicomImage",
@@ -57,11 +68,16 @@ __all__ = [
     "FhirReport",
     "ImageStore",
     "PatientContext",
+    "Plan",
     "PrivateCallbacks",
+    "QuotaLimit",
+    "QuotaSnapshot",
     "SvcAPIError",
     "SvcAnalyzeImage",
     "SvcAuthenticationError",
     "SvcBadRequestError",
+    "SvcBudget",
+    "SvcBudgetError",
     "SvcCancerRisk",
     "SvcConnectionError",
     "SvcContextOverflowError",
@@ -76,6 +92,7 @@ __all__ = [
     "SvcOpenTelemetryCallbackHandler",
     "SvcOutputError",
     "SvcPermissionDeniedError",
+    "SvcQuota",
     "SvcRateLimitError",
     "SvcRequestError",
     "SvcResponseError",
@@ -86,6 +103,7 @@ __all__ = [
     "SvcTranslate",
     "SvcUsageCallbackHandler",
     "__version__",
+    "bulk_priority",
     "register",
 ]
 
@@ -95,12 +113,13 @@ __getattr__ = lazy(
         "_clinical": "ClinicalResult",
         "_fhir": "FhirReport",
         "_privacy": "PrivateCallbacks",
+        "_quota": "BudgetUse Plan QuotaLimit QuotaSnapshot SvcBudget SvcQuota bulk_priority",
         "callbacks": "SvcUsageCallbackHandler",
         "chat_models": "ChatSvc",
         "dicom": "DicomImage DicomSeries",
         "errors": (
-            "SvcAPIError SvcAuthenticationError SvcBadRequestError SvcConnectionError "
-            "SvcContextOverflowError SvcError SvcNotFoundError SvcOutputError "
+            "SvcAPIError SvcAuthenticationError SvcBadRequestError SvcBudgetError "
+            "SvcConnectionError SvcContextOverflowError SvcError SvcNotFoundError SvcOutputError "
             "SvcPermissionDeniedError SvcRateLimitError SvcRequestError SvcResponseError "
             "SvcServerError SvcStreamError SvcTimeoutError"
         ),

@@ -629,6 +629,7 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
             body=body,
             private=tuple(turn["content"] for turn in turns),
             headers=options.extra_headers,
+            chat=(options.model, options.max_tokens),
         )
 
     def _options(self, stop: list[str] | None, overrides: Mapping[str, Any]) -> CallOptions:
@@ -668,7 +669,11 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
 
 
 def _listed_models(body: bytes) -> list[ListedModel]:
-    return [ListedModel(**vars(record)) for record in v1.read_models(body)]
+    models = [ListedModel(**vars(record)) for record in v1.read_models(body)]
+    from ._quota import note_prices  # noqa: PLC0415  # imported by those who list models
+
+    note_prices(models)
+    return models
 
 
 # LangChain asks for these signatures at every call, which costs a twentieth of it to work out.

@@ -22,6 +22,7 @@ from pydantic_core import ValidationError
 
 import langchain_svc as svc
 
+from ._bulk import add_batch
 from ._cli import (
     MisuseError,
     add_ask,
@@ -54,6 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         argcomplete.autocomplete(parser)
     args = _parsed(parser, argv)
+    args.words = list(sys.argv[1:] if argv is None else argv)
     try:
         code: int = args.run(args) or 0
         sys.stdout.flush()
@@ -213,6 +215,7 @@ def _parser() -> argparse.ArgumentParser:
 
     demo = commands.add_parser("demo", help="a tour on the sandbox: no key, no network, no cost")
     demo.set_defaults(run=_demo)
+    add_batch(commands.add_parser("batch", help="ask every row of a file, with a journal"))
     _add_sandbox(commands.add_parser("sandbox", help="serve a local stand-in for the service"))
     add_ask(commands.add_parser("ask", help="ask one question and print the answer as it comes"))
     add_chat(commands.add_parser("chat", help="talk to a model"))

@@ -5,6 +5,7 @@ LangChain, so that agents, retry and fallback middleware decide by `is_retryable
 
     SvcError
     ├── SvcRequestError            nothing was sent: a setting, parameter or message is wrong
+    │   └── SvcBudgetError             nothing was sent: it would pass a SvcBudget
     ├── SvcAPIError                the service answered with an error status
     │   ├── SvcBadRequestError         400
     │   │   └── SvcContextOverflowError    the prompt cannot fit (also raised before sending)
@@ -46,6 +47,7 @@ __all__ = [
     "SvcAPIError",
     "SvcAuthenticationError",
     "SvcBadRequestError",
+    "SvcBudgetError",
     "SvcConnectionError",
     "SvcContextOverflowError",
     "SvcError",
@@ -89,6 +91,20 @@ def _rebuild(kind: type[SvcError], args: tuple[Any, ...], state: dict[str, Any])
 
 class SvcRequestError(SvcError, ModelInvalidRequestError, ValueError):
     """Nothing was sent, because a setting, a parameter or a message is wrong."""
+
+
+class SvcBudgetError(SvcRequestError):
+    """Nothing was sent, because the call would pass a `SvcBudget`.
+
+    Attributes:
+        used: The `requests`, `tokens` and `cost` that were used.
+        left: What is left of each; None where the budget does not limit it.
+    """
+
+    def __init__(self, message: str, *, used: Any = None, left: Any = None) -> None:
+        super().__init__(message)
+        self.used = used
+        self.left = left
 
 
 class SvcAPIError(SvcError):
@@ -142,6 +158,9 @@ class SvcNotFoundError(SvcAPIError, ModelNotFoundError):
 
 class SvcRateLimitError(SvcAPIError, ModelRateLimitError):
     """429: the plan's limit is used up.
+
+    It is also raised before sending, with `status_code` None, where a `SvcQuota` knows that a
+    call's turn comes after its deadline.
 
     `is_retryable` is False on an instance whose `retry_after` lies beyond what the caller
     allows to wait: trying again soon cannot help.

@@ -263,6 +263,7 @@ class SvcLLM(TokenCounts, ServiceSettings, BaseLLM):
             options.limits,
             body=body,
             private=(prompt,),
+            chat=(options.model, None),
         )
         return Prompt(exchange, prompt, options)
 

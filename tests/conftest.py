@@ -42,6 +42,19 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+# Whole programs, searches and loads: a quarter of the time of all tests.
+SLOW = {
+    "test_benchmarks.py", "test_demo.py", "test_examples.py", "test_fhir_generated.py",
+    "test_json_oracle.py", "test_load.py", "test_toolcalls_cuts.py",
+}  # fmt: skip
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.path.name in SLOW:
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch):
     """No setting of the person who runs the tests reaches them."""

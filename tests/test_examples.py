@@ -1,6 +1,8 @@
+import importlib.util
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -140,3 +142,13 @@ def test_medical():
     assert "does not replace" in out
     for value in ("152", "99.5", "37.5", "0.021", "hypertension", "Body"):
         assert value not in out
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("ray") is None or shutil.which("redis-server") is None,
+    reason='needs Ray (pip install "langchain-svc[ray,redis]") and the command redis-server',
+)
+def test_ray():
+    out = output_of("12_ray.py")
+    assert "48 answers from 6 shards" in out
+    assert "0 * 0 = 0" in out

@@ -27,7 +27,7 @@ from .connections import Connections
 from .exchange import converse
 from .log_redaction import quietly
 from .off_loop import LONG
-from .steps import Close, Conversation, Exchange, Head, Lost, Open, Read, Reply, Sleep
+from .steps import Admit, Close, Conversation, Exchange, Head, Lost, Open, Read, Reply, Sleep, Tell
 
 _TIMEOUTS = (httpx.ConnectTimeout, httpx.ReadTimeout, httpx.WriteTimeout, httpx.PoolTimeout)
 
@@ -138,6 +138,13 @@ class Link:
         time.sleep(step.seconds)
         return None
 
+    def admit(self, step: Admit) -> Reply:
+        return step.gate.admit(step.patience)
+
+    def tell(self, step: Tell) -> Reply:
+        step.gate.tell()
+        return None
+
 
 # Not bound methods in each link: they would be a cycle that holds its connections.
 _STEPS: dict[type[Any], Callable[[Link, Any], Reply]] = {
@@ -145,6 +152,8 @@ _STEPS: dict[type[Any], Callable[[Link, Any], Reply]] = {
     Read: Link.read,
     Close: Link.close,
     Sleep: Link.sleep,
+    Admit: Link.admit,
+    Tell: Link.tell,
 }
 
 
@@ -231,6 +240,13 @@ class AsyncLink:
         await asyncio.sleep(step.seconds)
         return None
 
+    async def admit(self, step: Admit) -> Reply:
+        return await step.gate.aadmit(step.patience)
+
+    async def tell(self, step: Tell) -> Reply:
+        await step.gate.atell()
+        return None
+
 
 _OVER: Any = object()
 
@@ -247,6 +263,8 @@ _ASYNC_STEPS: dict[type[Any], Callable[[AsyncLink, Any], Awaitable[Reply]]] = {
     Read: AsyncLink.read,
     Close: AsyncLink.close,
     Sleep: AsyncLink.sleep,
+    Admit: AsyncLink.admit,
+    Tell: AsyncLink.tell,
 }
 
 

@@ -27,7 +27,20 @@ from typing import Any
 from .. import errors
 from .._wire import TRANSIENT, TROUBLE, BodyError, BodyReader, TooLargeError
 from .deadline import Patience
-from .steps import CLOSE, READ, AnswerParser, Conversation, Exchange, Head, Lost, Open, Reply, Sleep
+from .steps import (
+    CLOSE,
+    READ,
+    Admit,
+    AnswerParser,
+    Conversation,
+    Exchange,
+    Head,
+    Lost,
+    Open,
+    Reply,
+    Sleep,
+    Tell,
+)
 from .wording import how_lost, late, said, unreached
 
 logger = logging.getLogger("langchain_svc")
@@ -49,6 +62,7 @@ class _Failure:
     error: errors.SvcError
     again: bool
     of_service: bool = False  # it shows the service in trouble
+    sent: bool = True  # the service may have got the request
 
 
 def converse(exchange: Exchange[Any]) -> Conversation:
@@ -62,7 +76,8 @@ def converse(exchange: Exchange[Any]) -> Conversation:
             if sent:
                 exchange.retries += failure is not None
                 exchange.parser = parser = exchange.new_parser()
-                failure = yield from _attempt(exchange, parser)
+                attempt = _attempt if exchange.gate is None else _admitted
+                failure = yield from attempt(exchange, parser)
                 if failure is None:
                     exchange.budget.succeeded()
                     return
@@ -129,18 +144,63 @@ class _Tries:
             self._pauses = -1
 
 
+def _admitted(
+    exchange: Exchange[Any], parser: AnswerParser[Any]
+) -> Generator[Any, Reply, _Failure | None]:
+    """A try, once the quota and the budgets let it through; they learn what became of it."""
+    gate = exchange.gate
+    assert gate is not None  # noqa: S101  # who calls this has looked
+    waits = True
+    try:
+        while waits:
+            patience = exchange.until - exchange.clock()
+            wait: Reply = gate.admit(patience) if gate.local else (yield Admit(gate, patience))
+            if isinstance(wait, errors.SvcError):
+                again = isinstance(wait, errors.SvcConnectionError)
+                return _Failure(wait, again=again, sent=False)
+            assert isinstance(wait, float)  # noqa: S101  # what Admit is answered with
+            waits = wait > 0
+            if waits:
+                exchange.waited += wait
+                yield Sleep(wait)
+    finally:
+        if waits:  # also where it is cancelled
+            gate.leave()
+    exchange.head = failure = None
+    sent = True
+    try:
+        failure = yield from _attempt(exchange, parser)
+        sent = failure is None or failure.sent
+    finally:
+        head = exchange.head
+        news = gate.settle(
+            sent=sent,
+            status=None if head is None else head.status,
+            headers=None if head is None else head.headers,
+            usage=parser.usage,
+            answered=parser.length,
+            retry_after=None if failure is None else getattr(failure.error, "retry_after", None),
+        )
+    if news:
+        yield Tell(gate)
+    return failure
+
+
 def _attempt(
     exchange: Exchange[Any], parser: AnswerParser[Any]
 ) -> Generator[Any, Reply, _Failure | None]:
     patience = Patience(exchange.limits.timeout, exchange.until)
     begun = exchange.clock()
     if begun >= exchange.until:
-        return _Failure(late(exchange), again=False)
+        return _Failure(late(exchange), again=False, sent=False)
     head = yield Open(exchange.request, patience)
     if isinstance(head, Lost):
         again = exchange.limits.resend or not head.sent
         return _Failure(
-            unreached(exchange, head), again=again, of_service=exchange.clock() < exchange.until
+            unreached(exchange, head),
+            again=again,
+            of_service=exchange.clock() < exchange.until,
+            sent=head.sent,
         )
     assert isinstance(head, Head)  # noqa: S101  # what Open is answered with
     exchange.head = head

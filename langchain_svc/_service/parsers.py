@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
@@ -87,6 +87,14 @@ class TextParser:
         return self.decoder.seen.error
 
     @property
+    def usage(self) -> dict[str, int] | None:
+        return self.decoder.seen.usage
+
+    @property
+    def length(self) -> int:
+        return sum(map(len, self._texts))
+
+    @property
     def text(self) -> str:
         """All text yielded so far."""
         return "".join(self._texts)
@@ -107,6 +115,8 @@ class WholeParser(Generic[T]):
         self.complete = False
         self.ended = False
         self.whole = True
+        self.usage: Mapping[str, int] | None = None
+        self.length: int | None = None
         self._parse = parse
         self._parts: list[bytes] = []
         self._status = 0
@@ -120,10 +130,12 @@ class WholeParser(Generic[T]):
 
     def finish(self) -> list[T]:
         try:
-            return [self._parse(Redactor(self.secrets).body(b"".join(self._parts)))]
+            answer = self._parse(Redactor(self.secrets).body(b"".join(self._parts)))
         except UnreadableError as error:
             self.fault, self.error = str(error), error.said
             return []
+        self.usage = getattr(answer, "usage", None)
+        return [answer]
 
     def failure(self, message: str, lost: Lost | None) -> errors.SvcError:
         if lost is None:

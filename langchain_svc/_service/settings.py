@@ -38,6 +38,7 @@ from pydantic import (
 from typing_extensions import Self
 
 from .._privacy import Privacy, refuse_trio, safe_constructor, safe_repr
+from .._quota import BUDGETS
 from .._version import __version__
 from .._wire import ACCEPT_ENCODING, secrets_of
 from ..config import (
@@ -56,6 +57,7 @@ from .retry_budget import Budget
 from .steps import Exchange, Limits, Request, origin
 
 if TYPE_CHECKING:
+    from .._quota import SvcBudget, SvcQuota
     from .connections import Connections
 
 
@@ -108,8 +110,11 @@ Seconds = Annotated[float, bounded_number(above=True, text=True)]
 Retries = Annotated[int, bounded_number(whole=True, text=True)]
 if TYPE_CHECKING:  # what may be given; what is kept is always a SecretStr
     Secret: TypeAlias = SecretStr | str | None
+    Quota: TypeAlias = SvcQuota | None
+    SpendingBudget: TypeAlias = SvcBudget | None
 else:
     Secret = SecretStr | None
+    Quota = SpendingBudget = Any  # their modules are imported by those who use them
 
 
 def url_of(interface: Interface) -> Any:
@@ -241,6 +246,13 @@ class ServiceSettings(BaseModel):
     http_async_client: Any = Field(default=None, exclude=True, repr=False)
     """The same for asynchronous calls: an `httpx.AsyncClient`."""
 
+    quota: Quota = Field(default=None, exclude=True, repr=False)
+    """A `SvcQuota`: calls wait for their turn instead of being refused. Give one to all objects
+    that use a key."""
+
+    budget: SpendingBudget = Field(default=None, exclude=True, repr=False)
+    """A `SvcBudget`: the call that would pass it is not sent."""
+
     privacy: Privacy = None
     """"phi" keeps what is sent and answered out of callbacks, traces, errors and caches."""
 
@@ -338,6 +350,18 @@ class ServiceSettings(BaseModel):
             raise ValueError(f"must be an httpx.{wanted.__name__}, not {safe_repr(client)}")  # noqa: TRY004
         return client
 
+    @field_validator("quota", "budget")
+    @classmethod
+    def _check_quota(cls, given: Any, info: Any) -> Any:
+        if given is None:
+            return None
+        from .._quota import SvcBudget, SvcQuota  # noqa: PLC0415  # only those who use one
+
+        wanted = SvcQuota if info.field_name == "quota" else SvcBudget
+        if not isinstance(given, wanted):
+            raise ValueError(f"must be a {wanted.__name__}(...), not {safe_repr(given)}")  # noqa: TRY004
+        return given
+
     def _limits(self, given: Mapping[str, Any]) -> Limits:
         """How long one use may take from now on, with all its calls, and how often each may try."""
         return Limits(
@@ -373,8 +397,12 @@ class ServiceSettings(BaseModel):
         body: bytes | None = None,
         private: tuple[str, ...] = (),
         headers: Mapping[str, str] | None = None,
+        chat: tuple[str | None, int | None] | None = None,
     ) -> Exchange[Any]:
-        """An exchange with an interface: a key goes only to the interface it was given for."""
+        """An exchange with an interface: a key goes only to the interface it was given for.
+
+        `chat` is the model and the most tokens of an answer, of those that take tokens.
+        """
         if interface not in self.interfaces:
             raise SvcRequestError(
                 f"{type(self).__name__} has no key for the {interface.name} interface"
@@ -395,7 +423,14 @@ class ServiceSettings(BaseModel):
             private=private,
             secrets=self._secrets(key, headers, base_url),
         )
-        return Exchange(request, limits, parser, self._budget)
+        gate = None
+        if self.quota is not None or self.budget is not None or BUDGETS.get():
+            from .._quota import Size, gate_of  # noqa: PLC0415  # only those who use one
+
+            model, most = chat or (None, None)
+            size = Size(len(body or b""), model, most, metered=chat is not None, free=body is None)
+            gate = gate_of(self.quota, self.budget, interface.name, key, size)
+        return Exchange(request, limits, parser, self._budget, gate)
 
     def _secrets(self, key: str, more: Mapping[str, str] | None, url: str) -> tuple[str, ...]:
         """What neither an error nor an answer may repeat of what goes out with a call."""

@@ -86,6 +86,49 @@ class Sleep:
     seconds: float
 
 
+class Gate(Protocol):
+    """What a call asks before each try: a quota, and budgets."""
+
+    @property
+    def local(self) -> bool: ...
+
+    def admit(self, patience: float) -> float | errors.SvcError: ...
+
+    async def aadmit(self, patience: float) -> float | errors.SvcError: ...
+
+    def settle(
+        self,
+        *,
+        sent: bool,
+        status: int | None,
+        headers: Mapping[str, str] | None,
+        usage: Mapping[str, int] | None,
+        answered: int | None,
+        retry_after: float | None,
+    ) -> bool: ...
+
+    def tell(self) -> None: ...
+
+    async def atell(self) -> None: ...
+
+    def leave(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Admit:
+    """Ask whether the call may be sent: seconds to wait, 0 for none, or why it may not."""
+
+    gate: Gate
+    patience: float
+
+
+@dataclass(frozen=True)
+class Tell:
+    """Let other processes know what became of the call."""
+
+    gate: Gate
+
+
 class Read:
     """Read the next bytes of the body; none at its end."""
 
@@ -95,7 +138,7 @@ class Close:
 
 
 READ, CLOSE = Read(), Close()
-Reply = Head | Lost | bytes | None
+Reply = Head | Lost | bytes | float | errors.SvcError | None
 Conversation = Generator[Any, Reply, None]
 
 
@@ -109,6 +152,9 @@ class AnswerParser(Protocol, Generic[T]):
     complete: bool  # the whole answer is here, whatever may follow
     ended: bool  # nothing can follow
     whole: bool  # there is one piece, at the end, so that every byte counts as content
+
+    usage: Mapping[str, int] | None  # the tokens that the service reported
+    length: int | None  # characters of text that came, where that is known
 
     def begin(self, head: Head) -> None: ...
 
@@ -127,6 +173,7 @@ class Exchange(Generic[T]):
     limits: Limits
     new_parser: Callable[[], AnswerParser[T]]
     budget: Budget = field(default_factory=Budget)
+    gate: Gate | None = None
     read_failure: Callable[..., errors.SvcAPIError] = read_failure
     clock: Callable[[], float] = time.monotonic
     wall: Callable[[], float] = time.time

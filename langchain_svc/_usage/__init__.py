@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
+from .._wire import Price, read_prices
 from .counts import Durations, ModelUsage
-from .prices import Price, read_prices
 from .table import UsageTable, one_line

@@ -33,6 +33,7 @@ _UNIT = {
     "ns": 1e-9,
 }
 _LONGEST_VALUE = 64
+_COUNT = re.compile(r"\d{1,15}", re.ASCII)
 
 
 def read_wait(value: str | None, now: float) -> float | None:
@@ -122,6 +123,16 @@ def read_rate_limit(
         seen["reset_after"] = round(wait, 3)
         seen["reset_at"] = _iso_utc(now + wait)
     return {**{key: value for key, value in seen.items() if value is not None}, "raw": raw}
+
+
+def rate_limit_of(headers: Mapping[str, str], now: float) -> tuple[int, int, float] | None:
+    """The limit, what remains of it and the seconds until it resets, where all three are there."""
+    limit = headers.get("x-ratelimit-limit", "").strip()
+    remaining = headers.get("x-ratelimit-remaining", "").strip()
+    if not _COUNT.fullmatch(limit) or not _COUNT.fullmatch(remaining):
+        return None
+    reset = read_wait(headers.get("x-ratelimit-reset"), now)
+    return None if reset is None else (int(limit), int(remaining), reset)
 
 
 def _iso_utc(timestamp: float) -> str | None:

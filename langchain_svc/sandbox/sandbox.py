@@ -271,7 +271,7 @@ def serve(sandbox: Sandbox, tell: Callable[[Exchange], None] | None = None) -> N
     """
     over: deque[Exchange] = deque(maxlen=_MOST_UNTOLD)
     if tell is not None:
-        sandbox._exchanges.listener = over.append  # noqa: SLF001 - it is the sandbox's own
+        sandbox._exchanges.listener = over.append  # noqa: SLF001  # our own class
     started_here = not sandbox.running
     if started_here:
         sandbox.start()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
+import select
 import socket
 import ssl
-import threading
 from contextlib import suppress
 
 import pytest
@@ -52,19 +52,19 @@ class Proxy(SecureServer):
                 connection.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
             else:
                 far.sendall(head)
-            back = threading.Thread(target=pump, args=[far, connection])
-            back.start()
-            pump(connection, far)
-            back.join()
+            relay(connection, far)
 
 
-def pump(source, sink):
+def relay(one, other):
+    """In one thread: before Python 3.13 two may not use one TLS connection at the same time."""
     with suppress(OSError):
-        while data := source.recv(65536):
-            sink.sendall(data)
-    for sock in (source, sink):
-        with suppress(OSError):
-            sock.shutdown(socket.SHUT_RDWR)
+        while True:
+            held = isinstance(one, ssl.SSLSocket) and one.pending()
+            for source in [one] if held else select.select([one, other], [], [], 10)[0]:
+                data = source.recv(65536)
+                if not data:
+                    return
+                (other if source is one else one).sendall(data)
 
 
 async def asked(model, way):

@@ -1,0 +1,118 @@
+"""What a failed row means for the run: an error of the row, another try, or the run's end.
+
+- An error that would meet every row (a wrong key, no such model, no budget left) ends the run.
+- So do twenty rows that fail alike before any other was answered.
+- A failure that may pass is tried again: after `retry_after` where the service says so, else after
+  a pause that doubles to a minute. A plan's limit never makes a row an error.
+- It is the row's error when it has failed three times and others were answered meanwhile.
+- When nothing was answered for `outage_wait` seconds the run ends. Its rows stay unanswered, not
+  failed, so that the next run asks them.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from langchain_core.exceptions import (
+    ModelAuthenticationError,
+    ModelError,
+    ModelNotFoundError,
+    ModelPermissionDeniedError,
+    ModelRateLimitError,
+)
+
+from ..errors import SvcBudgetError
+
+_MEETS_ALL = (
+    ModelAuthenticationError,
+    ModelPermissionDeniedError,
+    ModelNotFoundError,
+    SvcBudgetError,
+)
+_ALIKE = 20
+_TRIES = 3
+_FIRST_PAUSE, _LONGEST_PAUSE = 2.0, 60.0  # seconds
+
+
+@dataclass
+class Tries:
+    """The tries of one row so far."""
+
+    answers_before: int
+    failures: int = 0
+
+
+class RunEnd(Exception):  # noqa: N818  # it carries the error
+    """The run is to end, for the reason that is its cause."""
+
+
+@dataclass
+class Outage:
+    """Judges failures by what became of the other rows.
+
+    Attributes:
+        outage_wait: Seconds without an answer after which the run ends.
+        clock: Seconds.
+        jitter: A share between 0 and 1.
+    """
+
+    outage_wait: float
+    clock: Callable[[], float] = time.monotonic
+    jitter: Callable[[], float] = random.random
+    _answers: int = 0
+    _failing_since: float | None = None
+    _alike: int = 0
+    _first: tuple[type[Exception], str] | None = field(default=None, repr=False)
+
+    def begin(self) -> Tries:
+        """A row is asked for the first time."""
+        return Tries(self._answers)
+
+    def answered(self) -> None:
+        """A row was answered."""
+        self._answers += 1
+        self._failing_since = None
+
+    def pause(self, error: Exception, tries: Tries) -> float | None:
+        """Seconds after which a failed row is to be tried again; None where it is an error.
+
+        Raises:
+            RunEnd: The run is to end.
+        """
+        if isinstance(error, _MEETS_ALL):
+            raise RunEnd from error
+        limited = isinstance(error, ModelRateLimitError)
+        if not limited and not (isinstance(error, ModelError) and error.is_retryable):
+            self._failing_since = None  # the service is there
+            self._count_alike(error)
+            return None
+        tries.failures += 1
+        if not limited and tries.failures >= _TRIES and self._answers > tries.answers_before:
+            return None
+        return self._until_back(error, tries)
+
+    def _until_back(self, error: Exception, tries: Tries) -> float:
+        now = self.clock()
+        if self._failing_since is None:
+            self._failing_since = now
+        asked = getattr(error, "retry_after", None)
+        # Half of it at least, so that a service that is down is not asked on and on.
+        pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0 ** min(tries.failures - 1, 9))
+        pause *= 0.5 + self.jitter() / 2
+        if asked is not None:
+            pause = asked * (1 + self.jitter() / 10)
+        if now + (asked or 0.0) - self._failing_since > self.outage_wait:
+            raise RunEnd from error
+        return pause
+
+    def _count_alike(self, error: Exception) -> None:
+        if self._answers:
+            return
+        kind = (type(error), str(error))
+        self._first = self._first or kind
+        self._alike += kind == self._first
+        if self._alike >= _ALIKE:
+            raise RunEnd from error

@@ -1,0 +1,296 @@
+-- `ledger.py` in Redis: one script, so that asking is atomic and takes one round trip. The clock is
+-- that of Redis. KEYS: the state, the queue (by turn), when each waiting call is given up, and the
+-- tokens of each. ARGV: one JSON object (see redis_store.py).
+local BUCKETS, LATENESS, SLACK, ROUNDING = 120, 0.75, 1.0, 2.0
+local MINUTE, HOUR, DAY, KEPT, GROWTH = 60, 3600, 86400, 0.02, 0.05
+local GONE = 3.0 -- seconds after which a call that does not ask again is taken for dead
+local state_key, queue_key, seen_key, tokens_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local ask = cjson.decode(ARGV[1])
+
+local time = redis.call('TIME')
+local now = tonumber(time[1]) + tonumber(time[2]) / 1e6
+local packed = redis.call('GET', state_key)
+local state = packed and cmsgpack.unpack(packed)
+  or {born = time[1] .. '.' .. time[2], now = now, windows = {}, turns = {0, 0}, done = {}, hold = 0, refusals = 0,
+      bulk_at = 0, queued = 0, parties = {}, grows = 0}
+-- A clock that was set back a little stands still; one that was set back far moves everything.
+local back = state.now - now
+if back > MINUTE then
+  for _, w in pairs(state.windows) do
+    for _, held in ipairs(w[5]) do held[1] = held[1] - math.ceil(back * BUCKETS / w[2]) end
+  end
+  state.hold, state.bulk_at = state.hold - back, state.bulk_at - back
+  for process in pairs(state.parties) do state.parties[process] = now end
+  if state.grows > 0 then state.grows = state.grows - back end
+  for _, id in ipairs(redis.call('ZRANGE', seen_key, 0, -1)) do
+    redis.call('ZADD', seen_key, now + GONE, id)
+  end
+else
+  now = math.max(now, state.now)
+end
+state.now = now
+
+-- windows: state.windows[name] = {unit, seconds, learned limit or false, used, {{bucket, amount}, ...}}
+local UNIT, SECONDS, LIMIT, USED, HELD = 1, 2, 3, 4, 5
+local planned = {}
+local function window_of(unit, seconds)
+  local name = unit .. seconds
+  state.windows[name] = state.windows[name] or {unit, seconds, false, 0, {}}
+  return state.windows[name]
+end
+for _, limit in ipairs(ask.limits) do
+  window_of(limit[1], limit[2])
+  planned[limit[1] .. limit[2]] = limit[3]
+end
+if ask.learns then window_of('requests', MINUTE) end
+
+local function width(w) return w[SECONDS] / BUCKETS end
+local function at(w, moment) return math.floor(moment / width(w)) end
+local function leaves(w, bucket) return (bucket + 1) * width(w) + w[SECONDS] + LATENESS end
+local function limit_of(w)
+  local mine = planned[w[UNIT] .. w[SECONDS]] or math.huge
+  return math.min(mine, w[LIMIT] or math.huge)
+end
+local function add(w, bucket, amount)
+  local held = w[HELD]
+  local i = #held
+  while i > 0 and held[i][1] > bucket do i = i - 1 end
+  if i > 0 and held[i][1] == bucket then
+    amount = math.max(amount, -held[i][2])
+    held[i][2] = held[i][2] + amount
+  elseif amount > 0 then
+    table.insert(held, i + 1, {bucket, amount})
+  else
+    return
+  end
+  w[USED] = w[USED] + amount
+end
+local function wait_for(w, amount)
+  local limit = limit_of(w)
+  local over = w[USED] + amount - limit
+  if over <= 0 then return 0 end
+  local full = math.ceil(over / limit) - 1
+  over = over - full * limit
+  for _, held in ipairs(w[HELD]) do
+    over = over - held[2]
+    if over <= 0 then return leaves(w, held[1]) - now + full * w[SECONDS] end
+  end
+  return (full + 1) * w[SECONDS]
+end
+local function pace()
+  local shortest
+  for _, w in pairs(state.windows) do
+    if w[UNIT] == 'requests' and (not shortest or w[SECONDS] < shortest[SECONDS]) then
+      shortest = w
+    end
+  end
+  if not shortest then return 0 end
+  return (shortest[SECONDS] + LATENESS + width(shortest)) / limit_of(shortest)
+end
+
+for _, w in pairs(state.windows) do
+  local held = w[HELD]
+  while held[1] and leaves(w, held[1][1]) <= now do
+    w[USED] = w[USED] - held[1][2]
+    table.remove(held, 1)
+  end
+end
+
+local function drop(id)
+  if redis.call('ZREM', queue_key, id) == 1 then
+    state.queued = math.max(0, state.queued - tonumber(redis.call('HGET', tokens_key, id) or 0))
+    redis.call('HDEL', tokens_key, id)
+    redis.call('ZREM', seen_key, id)
+  end
+end
+local waiting = redis.call('ZCARD', queue_key)
+if waiting > 0 then
+  for _, id in ipairs(redis.call('ZRANGEBYSCORE', seen_key, '-inf', now, 'LIMIT', 0, 200)) do
+    drop(id)
+  end
+  for _, id in ipairs(ask.leave) do drop(id) end
+  waiting = redis.call('ZCARD', queue_key)
+end
+
+-- what became of calls
+local function observe(limit, remaining, reset)
+  local period
+  for _, p in ipairs({MINUTE, HOUR, DAY}) do
+    if not period and reset <= p + 1 then period = p end
+  end
+  if limit < 1 or not period then return end
+  local window
+  for _, w in pairs(state.windows) do
+    if w[UNIT] == 'requests' and limit_of(w) == limit and reset <= w[SECONDS] + 1 then window = w end
+  end
+  if not window then
+    window = window_of('requests', period)
+    local guessed = state.grows > 0 and period == MINUTE
+    if limit > limit_of(window) and not guessed then return end
+    window[LIMIT] = limit
+    if period == MINUTE then state.grows = 0 end
+  end
+  local began = now + reset - window[SECONDS]
+  local ours, first = 0, at(window, began - ROUNDING)
+  for _, held in ipairs(window[HELD]) do
+    if held[1] >= first then ours = ours + held[2] end
+  end
+  if limit - remaining > ours then
+    add(window, math.min(at(window, began), at(window, now)), limit - remaining - ours)
+  end
+end
+for _, s in ipairs(ask.settle) do
+  local refused = s.status == 429
+  for _, w in pairs(state.windows) do
+    if w[UNIT] == 'requests' then
+      if refused or not s.sent then add(w, at(w, s.at), -1) end
+    elseif s.tokens >= 0 then
+      add(w, at(w, s.at), -s.held)
+      if s.tokens > 0 then add(w, at(w, now), s.tokens) end
+    end
+  end
+  if s.limits then observe(s.limits[1], s.limits[2], s.limits[3]) end
+  if refused then
+    local wait = s.retry_after
+    if wait < 0 then wait = math.min(60, 2 ^ math.min(state.refusals, 9)) end
+    state.refusals = state.refusals + 1
+    state.hold = math.max(state.hold, now + wait)
+    local w = state.windows['requests' .. MINUTE]
+    if ask.learns and not s.limits and w and wait <= MINUTE + 1 then
+      local used = math.max(1, w[USED])
+      if used < limit_of(w) then w[LIMIT] = used end
+      state.grows = now + 2 * MINUTE
+    end
+  elseif s.status > 0 then
+    state.refusals = 0
+  end
+end
+
+-- what a process had counted before Redis lost it
+local lost = ask.born ~= '' and ask.born ~= state.born
+if ask.counted and not lost then
+  for _, part in ipairs(ask.counted) do
+    local w = window_of(part[1], part[2])
+    add(w, math.min(at(w, now - part[3]), at(w, now)), part[4])
+  end
+end
+if now - (state.parties[ask.process] or 0) > 30 then
+  state.parties[ask.process] = now
+  for process, last in pairs(state.parties) do
+    if now - last > 120 then state.parties[process] = nil end
+  end
+end
+local parties = 0
+for _ in pairs(state.parties) do parties = parties + 1 end
+
+local reply = {now = now, born = state.born, parties = parties, lost = lost, waiting = waiting, used = {}}
+for _, limit in ipairs(ask.limits) do
+  table.insert(reply.used, window_of(limit[1], limit[2])[USED])
+end
+local call = ask.call
+if call and not lost then
+  if state.grows > 0 and now >= state.grows then
+    local w = window_of('requests', MINUTE)
+    w[LIMIT] = (w[LIMIT] or 1) + math.max(1, GROWTH * (w[LIMIT] or 1))
+    state.grows = now + MINUTE
+  end
+  local class = call.priority + 1
+  local party = call.priority .. call.party
+  if call.turn == 0 then
+    call.turn = math.max(state.turns[class], state.done[party] or 0) + 1
+    state.done[party] = call.turn
+  end
+  local score = call.priority * 2 ^ 40 + call.turn
+  local rank, bulk_ahead = 0, 0
+  local queued = false
+  if waiting > 0 then
+    local at_rank = redis.call('ZRANK', queue_key, call.id)
+    queued = at_rank and true or false
+    rank = at_rank or redis.call('ZCOUNT', queue_key, '-inf', score)
+    if call.priority == 1 then
+      bulk_ahead = rank - redis.call('ZCOUNT', queue_key, '-inf', 2 ^ 40)
+    end
+  end
+  local longest, seconds = state.hold - now, MINUTE
+  for _, w in pairs(state.windows) do
+    local amount
+    if w[UNIT] == 'requests' then
+      amount = rank + 1
+      if call.priority == 1 and w[SECONDS] > MINUTE then amount = amount + KEPT * limit_of(w) end
+    else
+      amount = math.min(call.tokens, limit_of(w))
+      if rank > 0 then amount = amount + state.queued * rank / waiting end
+    end
+    local wait = limit_of(w) == math.huge and 0 or wait_for(w, amount)
+    if wait > longest then longest, seconds = wait, w[SECONDS] end
+  end
+  if call.priority == 1 then
+    longest = math.max(longest, state.bulk_at - now + bulk_ahead * pace())
+  end
+  if longest > 0 then
+    local again = math.max(0.005, math.min(longest, 0.2 + 0.05 * rank)) + 0.002 * math.min(rank, 100)
+    if longest <= call.patience then
+      if not queued then
+        redis.call('ZADD', queue_key, score, call.id)
+        redis.call('HSET', tokens_key, call.id, call.tokens)
+        state.queued = state.queued + call.tokens
+      end
+      redis.call('ZADD', seen_key, now + again + GONE, call.id)
+    else
+      drop(call.id)
+    end
+    reply.turn, reply.again, reply.seconds = longest, again, seconds
+  else
+    if queued then drop(call.id) end
+    state.turns[class] = math.max(state.turns[class], call.turn)
+    for _, w in pairs(state.windows) do
+      add(w, at(w, now), w[UNIT] == 'requests' and 1 or call.tokens)
+    end
+    if state.bulk_at > 0 or call.priority == 1 then
+      state.bulk_at = math.max(state.bulk_at, now - SLACK) + pace()
+    end
+  end
+  reply.key = call.turn
+  local parted = 0
+  for _ in pairs(state.done) do parted = parted + 1 end
+  if parted > 64 then
+    for name, last in pairs(state.done) do
+      if last <= state.turns[tonumber(string.sub(name, 1, 1)) + 1] then state.done[name] = nil end
+    end
+  end
+end
+if ask.eta then
+  local longest = math.max(0, state.hold - now)
+  for _, w in pairs(state.windows) do
+    local amount = w[UNIT] == 'requests' and ask.eta[1] + waiting or ask.eta[2] + state.queued
+    local limit = limit_of(w)
+    if limit < math.huge then
+      local wait = wait_for(w, amount)
+      if w[UNIT] == 'requests' and w[SECONDS] > MINUTE and amount > limit then
+        wait = wait + (amount + w[USED]) % limit * pace()
+      end
+      longest = math.max(longest, wait)
+    end
+  end
+  reply.eta = longest
+end
+if ask.look then
+  reply.windows = {}
+  for _, w in pairs(state.windows) do
+    local last = w[HELD][#w[HELD]]
+    local limit = limit_of(w)
+    table.insert(reply.windows, {w[UNIT], limit == math.huge and -1 or limit, w[SECONDS], w[USED],
+                                 last and leaves(w, last[1]) - now or 0})
+  end
+  reply.interactive = redis.call('ZCOUNT', queue_key, '-inf', 2 ^ 40)
+  reply.hold = math.max(0, state.hold - now)
+end
+
+local longest_window = 0
+for _, w in pairs(state.windows) do longest_window = math.max(longest_window, w[SECONDS]) end
+local ttl = math.ceil(2 * longest_window + HOUR)
+redis.call('SET', state_key, cmsgpack.pack(state), 'EX', ttl)
+if redis.call('EXISTS', queue_key) == 1 then
+  for _, key in ipairs({queue_key, seen_key, tokens_key}) do redis.call('EXPIRE', key, ttl) end
+end
+return cjson.encode(reply)

@@ -1,0 +1,235 @@
+"""`langchain-svc batch`, as its users see it."""
+
+import json
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from langchain_svc import cli
+from langchain_svc.sandbox import Fault
+
+COMMAND = [sys.executable, "-c", "import sys; from langchain_svc.cli import main; sys.exit(main())"]
+
+
+@pytest.fixture
+def service(sandbox, monkeypatch):
+    for name, value in sandbox.env.items():
+        monkeypatch.setenv(name, value)
+    return sandbox
+
+
+@pytest.fixture
+def batch(service, capsys):
+    """Runs the command and returns its exit code, stdout and stderr."""
+
+    def run(*words):
+        code = cli.main(["batch", *map(str, words)])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+def started(*words):
+    return subprocess.Popen(
+        [*COMMAND, "batch", *words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def until(condition):
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def asked(sandbox):
+    return [one for one in sandbox.requests if one.path.endswith("/chat/completions")]
+
+
+def test_rows_in_results_out(batch, prompts, written):
+    code, out, err = batch(prompts(7), "out.jsonl", "--model", "svc-pro", "--temperature", 0)
+    assert (code, out) == (0, "")
+    assert re.search(
+        r"7 rows answered, \d+ tokens, cost 0.00\d+ in \d s; journal out.jsonl.journal\n$", err
+    )
+    assert "7 of 7 rows" in err
+    assert sorted(row["id"] for row in written()) == [f"r{n}" for n in range(7)]
+
+
+def test_quiet_shows_no_progress(batch, prompts):
+    _, _, err = batch(prompts(2), "out.jsonl", "--quiet")
+    assert len(err.splitlines()) == 1
+
+
+def test_stdin_and_stdout(service, folder):
+    with started("-", "-", "--journal", "j", "--ordered") as process:
+        for number in range(3):
+            process.stdin.write(json.dumps({"prompt": f"What is {number} * 2?"}) + "\n")
+            process.stdin.flush()
+            until(lambda number=number: len(asked(service)) > number)  # each is asked at once
+        process.stdin.close()
+        rows = [json.loads(line) for line in process.stdout]
+    assert [row["content"] for row in rows] == ["0 * 2 = 0", "1 * 2 = 2", "2 * 2 = 4"]
+
+
+def test_objects_and_prompts_of_columns(batch, folder, written):
+    (folder / "schema.json").write_text(
+        '{"type": "object", "properties": {"total": {"type": "integer"}}}'
+    )
+    (folder / "in.csv").write_text("id,text\na,The total is 12.\n")
+    code, _, _ = batch(
+        "in.csv", "out.jsonl", "--schema", "schema.json", "--format", "Read this: {text}"
+    )
+    assert code == 0
+    assert written()[0]["content"] == {"total": 12}
+
+
+def test_rows_with_errors_are_asked_again_by_the_command_that_is_shown(batch, folder, service):
+    (folder / "in.jsonl").write_text('{"prompt": "Hello"}\nnonsense\n')
+    service.faults = [Fault(status=400, path="/chat/completions", times=1)]
+    code, _, err = batch("in.jsonl", "out.jsonl")
+    assert code == 1
+    assert "0 rows answered, 2 with an error" in err
+    shown = shlex.split(err.splitlines()[-1])
+    assert shown[:2] == ["langchain-svc", "batch"]
+    code, _, err = batch(*shown[2:])
+    assert "1 rows answered, 1 with an error" in err
+    assert shlex.split(err.splitlines()[-1]) == shown
+
+
+def test_a_dry_run_tells_what_it_takes_and_asks_nothing(batch, prompts, service, folder):
+    (folder / "in.jsonl").write_text((folder / prompts(100)).read_text() + "nonsense\n")
+    code, out, _ = batch("in.jsonl", "out.jsonl", "--dry-run", "--max-tokens", 50)
+    assert code == 0
+    told = {line.split("  ")[0]: line[12:] for line in out.splitlines()}
+    assert told["rows"] == "101"
+    assert told["bad"].startswith("1 (row 101: the line is not JSON")
+    assert told["requests"] == "100"
+    assert told["tokens out"] == "at most 5,000 (50 an answer)"
+    assert 700 < int(told["tokens in"].removeprefix("about ").replace(",", "")) < 1_300
+    assert told["cost"].endswith(" USD")
+    assert not asked(service)
+    assert [one.name for one in folder.iterdir()] == ["in.jsonl"]
+
+
+def test_a_dry_run_knows_what_is_answered(batch, prompts):
+    batch(prompts(10), "out.jsonl", "--quiet")
+    _, out, _ = batch(prompts(30), "out.jsonl", "--dry-run")
+    assert "answered    10" in out
+    assert "requests    20" in out
+    assert re.search(r"tokens out  about \d+ \(as the journal's answers have\)", out)
+
+
+def test_a_dry_run_tells_the_time_by_the_plan(batch, prompts):
+    _, out, _ = batch(prompts(1_000), "out.jsonl", "--dry-run", "--plan", "pro")
+    assert re.search(r"time        at most 1[5-7] min \d\d s by the plan pro", out)  # 60 a minute
+
+
+def test_a_plan_is_kept(batch, prompts):
+    code, _, err = batch(prompts(3), "out.jsonl", "--plan", "pro")
+    assert code == 0, err
+
+
+def test_a_dry_run_needs_no_key(prompts, capsys):
+    prompts(1)
+    assert cli.main(["batch", "in.jsonl", "out.jsonl", "--dry-run"]) == 0
+    assert "cost        not known: No API key" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["in.jsonl", "-"], "--journal results.journal"),
+        (["nowhere.jsonl", "out.jsonl"], "nowhere.jsonl cannot be read"),
+        (["in.jsonl", "out.jsonl", "--schema", "in.jsonl"], "is not JSON"),
+        (["in.jsonl", "out.jsonl", "--schema", "nowhere"], "--schema nowhere cannot be read"),
+        (["in.jsonl", "out.jsonl", "--concurrency", "0"], "concurrency must be"),
+        (["in.jsonl", "out.jsonl", "--temperature", "3"], "--temperature: must be a number from 0"),
+        (["in.jsonl", "in.jsonl"], "must be three files"),
+        (["in.jsonl", "out.jsonl", "--plan", "gold"], "There is no plan 'gold'"),
+        (["in.jsonl", "out.jsonl", "--storage", "nowhere"], "--plan or --storage: "),
+    ],
+)
+def test_what_is_wrong_is_one_line(words, said, batch, prompts, service):
+    prompts(2)
+    code, out, err = batch(*words)
+    (line,) = err.splitlines()
+    assert (code, out) == (1, "")
+    assert line.startswith("langchain-svc: ")
+    assert said in line
+    assert not asked(service)
+
+
+def test_a_wrong_key_is_said_before_a_row_is_asked(batch, prompts, service, monkeypatch, folder):
+    monkeypatch.setenv("SVC_API_KEY", "wrong")
+    code, _, err = batch(prompts(2), "out.jsonl")
+    assert code == 1
+    assert "401" in err
+    assert [one.name for one in folder.iterdir()] == ["in.jsonl"]
+
+
+def test_a_key_that_is_withdrawn_on_the_way_says_how_to_go_on(batch, prompts, service):
+    service.faults = [Fault(delay=0.05, times=10), Fault(status=401, path="/chat/completions")]
+    code, _, err = batch(prompts(40), "out.jsonl", "--concurrency", 4, "--quiet")
+    assert code == 1
+    first, again, reason = err.splitlines()
+    assert re.match(r"langchain-svc: stopped: \d+ rows answered", first)
+    assert "401" in reason
+    service.faults = []
+    code, _, err = batch(*shlex.split(again)[2:])
+    assert code == 0
+    assert "40 rows answered" in err
+
+
+# -- Ctrl-C -----------------------------------------------------------------------------------------
+
+
+def test_ctrl_c_waits_for_what_is_being_asked_and_says_how_to_go_on(service, prompts, written):
+    service.faults = [Fault(delay=0.3, path="/chat/completions")]
+    with started(prompts(200), "out.jsonl", "--concurrency", "4") as process:
+        until(lambda: len(asked(service)) >= 6)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    assert "Ctrl-C again ends at once" in err
+    done = int(re.search(r"interrupted: (\d+) rows answered", err)[1])
+    assert done == len(asked(service)) == len(written()), "what was asked was not thrown away"
+    assert err.splitlines()[-1].strip() == "langchain-svc batch in.jsonl out.jsonl --concurrency 4"
+
+
+def test_a_second_ctrl_c_ends_at_once(service, prompts):
+    service.faults = [Fault(hang=True, path="/chat/completions")]
+    with started(prompts(20), "out.jsonl") as process:
+        until(lambda: len(asked(service)) >= 16)
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.5)
+        assert process.poll() is None
+        begun = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=8)
+    assert time.monotonic() - begun < 5
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    assert "Go on with" in err
+
+
+def test_ctrl_c_while_nothing_comes_on_stdin_ends_it(service, folder):
+    with started("-", "out.jsonl") as process:
+        process.stdin.write('{"prompt": "Hello"}\n')
+        process.stdin.flush()
+        until(lambda: asked(service))
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(8) == 130
+        assert "1 rows answered" in process.stderr.read()

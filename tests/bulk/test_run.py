@@ -1,0 +1,326 @@
+"""Rows in, one result each out, whatever happens on the way."""
+
+import asyncio
+import threading
+import time
+from collections import Counter
+
+import pytest
+from langchain_core.output_parsers import StrOutputParser
+from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.runnables import RunnableLambda
+
+from langchain_svc import (
+    ChatSvc,
+    Plan,
+    SvcAuthenticationError,
+    SvcBudget,
+    SvcBudgetError,
+    SvcConnectionError,
+    SvcQuota,
+    SvcRateLimitError,
+    SvcRequestError,
+    SvcServerError,
+    bulk,
+)
+from langchain_svc._bulk.journal import Journal
+from langchain_svc._quota.context import BULK_JOB
+from langchain_svc.sandbox import Fault
+
+
+def questions(sandbox):
+    """How often each question reached the sandbox."""
+    return Counter(received.json["messages"][-1]["content"] for received in sandbox.requests)
+
+
+def echo(value):
+    return f"<{value}>"
+
+
+# -- what comes out ---------------------------------------------------------------------------------
+
+
+def test_every_row_has_its_result(chat, prompts, written):
+    report = bulk.run(chat, prompts(40), journal="j", output="out.jsonl")
+    assert (report.done, report.failed, report.asked) == (40, 0, 40)
+    rows = {row["id"]: row for row in written()}
+    assert len(rows) == 40
+    assert rows["r21"]["content"] == "21 * 2 = 42"
+    assert rows["r21"]["error"] is None
+    assert rows["r21"]["usage"].keys() == {"input_tokens", "output_tokens", "total_tokens"}
+    assert report.total_tokens == sum(row["usage"]["total_tokens"] for row in rows.values()) > 0
+
+
+def test_results_are_in_the_inputs_order_on_request(folder, written):
+    async def slow_first(text):
+        await asyncio.sleep(0.2 if text == "0" else 0)
+        return text
+
+    rows = [{"id": n, "prompt": str(n)} for n in range(6)]
+    runnable = RunnableLambda(slow_first)
+    report = bulk.run(runnable, rows, journal="j", output="out.jsonl")
+    assert [row["id"] for row in written()][-1] == 0, "as they finished"
+    bulk.run(runnable, rows, journal="j", output="out.jsonl", ordered=True)
+    assert [row["id"] for row in written()] == list(range(6))
+    assert list(report.results()) == written() == list(bulk.results("j"))
+
+
+def test_a_second_run_asks_nothing_and_writes_the_file_again(
+    chat, sandbox, prompts, written, folder
+):
+    bulk.run(chat, prompts(5), journal="j", output="out.jsonl")
+    before = written()
+    (folder / "out.jsonl").write_text("somebody's note")
+    report = bulk.run(chat, "in.jsonl", journal="j", output="out.jsonl")
+    assert (report.done, report.asked) == (5, 0)
+    assert written() == before
+    assert len(sandbox.requests) == 5
+
+
+def test_an_input_may_grow_at_its_end(chat, prompts, sandbox):
+    bulk.run(chat, prompts(3), journal="j")
+    assert bulk.run(chat, prompts(5), journal="j").asked == 2
+    assert set(questions(sandbox).values()) == {1}
+
+
+async def test_the_async_version(chat, prompts):
+    report = await bulk.arun(chat, prompts(4), journal="j")
+    assert report.done == 4
+
+
+async def test_run_works_where_an_event_loop_runs(chat, prompts):
+    assert bulk.run(chat, prompts(4), journal="j").done == 4
+
+
+def test_a_chain_has_its_tokens_counted(chat, folder):
+    chain = ChatPromptTemplate.from_template("What is {a} * {b}?") | chat | StrOutputParser()
+    rows = [{"id": "x", "input": {"a": 6, "b": 7}}]
+    (row,) = bulk.run(chain, rows, journal="j").results()
+    assert row["content"] == "6 * 7 = 42"
+    assert row["usage"]["total_tokens"] > 0
+
+
+def test_a_part_that_only_blocks_runs_on_that_many_threads(folder):
+    together = threading.Barrier(12)
+
+    def meet(text):
+        together.wait(10)
+        return text
+
+    rows = [str(n) for n in range(12)]
+    assert bulk.run(RunnableLambda(meet), rows, journal="j", concurrency=12).done == 12
+
+
+def test_an_object_is_the_content(chat, folder):
+    schema = {"title": "Sum", "type": "object", "properties": {"total": {"type": "integer"}}}
+    rows = [{"prompt": "The total is 12."}]
+    (row,) = bulk.run(chat.with_structured_output(schema), rows, journal="j").results()
+    assert row["content"] == {"total": 12}
+    assert row["usage"]["total_tokens"] > 0
+
+
+def test_a_function_makes_what_is_asked_of_a_row(folder):
+    rows = [{"id": 1, "a": 2, "b": 3}]
+    report = bulk.run(
+        RunnableLambda(echo), rows, journal="j", format=lambda row: row["a"] + row["b"]
+    )
+    assert next(report.results())["content"] == "<5>"
+
+
+# -- errors of rows ---------------------------------------------------------------------------------
+
+
+def test_a_rows_failure_is_its_error_and_is_retried_on_request(folder):
+    broken = {"2", "4"}
+
+    def fragile(text):
+        if text in broken:
+            raise RuntimeError(f"no {text}")
+        return text
+
+    rows, runnable = [str(n) for n in range(1, 6)], RunnableLambda(fragile)
+    report = bulk.run(runnable, rows, journal="j")
+    assert (report.done, report.failed) == (3, 2)
+    errors = {row["id"]: row["error"] for row in report.results() if row["error"]}
+    assert errors[2] == {"type": "RuntimeError", "message": "no 2"}
+
+    assert bulk.run(runnable, rows, journal="j").asked == 0
+    broken.clear()
+    report = bulk.run(runnable, rows, journal="j", retry_errors=True)
+    assert (report.done, report.failed, report.asked) == (5, 0, 2)
+
+
+def test_a_second_row_with_an_id_is_an_error(folder):
+    rows = [{"id": "a", "prompt": "1"}, {"id": "b", "prompt": "2"}, {"id": "a", "prompt": "3"}]
+    report = bulk.run(RunnableLambda(echo), rows, journal="j")
+    assert (report.done, report.failed, report.asked) == (2, 1, 2)
+    first, _, double = report.results()
+    assert first["content"] == "<1>"
+    assert "its id is that of row 1" in double["error"]["message"]
+    # Also where the first of them was answered by an earlier run.
+    rows.append({"id": "b", "prompt": "4"})
+    report = bulk.run(RunnableLambda(echo), rows, journal="j")
+    assert (report.done, report.failed, report.asked) == (2, 2, 0)
+
+
+def test_an_answer_that_json_cannot_hold_is_an_error(folder):
+    report = bulk.run(RunnableLambda(float), ["nan", "1"], journal="j")
+    assert (report.done, report.failed) == (1, 1)
+
+
+# -- what ends a run --------------------------------------------------------------------------------
+
+
+def test_a_wrong_key_ends_the_run_and_makes_no_row_an_error(sandbox, chat, prompts):
+    wrong = ChatSvc(**{**sandbox.v1, "api_key": "wrong"})
+    with wrong, pytest.raises(SvcAuthenticationError):
+        bulk.run(wrong, prompts(100), journal="j", concurrency=4)
+    assert len(sandbox.requests) <= 4
+    assert list(bulk.results("j")) == []
+    assert bulk.run(chat, "in.jsonl", journal="j").done == 100
+
+
+def test_rows_that_all_fail_alike_end_the_run(folder):
+    asked = []
+
+    def wrong(text):
+        asked.append(text)
+        raise TypeError("a function of yours")
+
+    with pytest.raises(TypeError, match="of yours"):
+        bulk.run(RunnableLambda(wrong), map(str, range(1_000)), journal="j", concurrency=4)
+    assert len(asked) < 30
+
+
+def test_an_outage_is_waited_out(sandbox, chat, prompts, monkeypatch):
+    monkeypatch.setattr("langchain_svc._bulk.outage._FIRST_PAUSE", 0.01)
+    sandbox.faults = [Fault(status=503, times=60, headers={"Retry-After": "0"})]
+    model = chat.model_copy(update={"max_retries": 0})
+    report = bulk.run(model, prompts(20), journal="j", concurrency=4)
+    assert (report.done, report.failed) == (20, 0)
+
+
+def test_a_service_that_stays_down_ends_the_run(chat, prompts, sandbox):
+    bulk.run(chat, prompts(3), journal="j")
+    sandbox.faults = [Fault(status=503)]
+    model = chat.model_copy(update={"max_retries": 0})
+    with pytest.raises(SvcServerError):
+        bulk.run(model, prompts(10), journal="j", outage_wait=0.0)
+    assert len(list(bulk.results("j"))) == 3
+    sandbox.faults = []
+    assert bulk.run(chat, "in.jsonl", journal="j").done == 10
+
+
+def test_a_row_that_always_fails_is_an_error_where_others_are_answered(folder, monkeypatch):
+    monkeypatch.setattr("langchain_svc._bulk.outage._FIRST_PAUSE", 0.01)
+    asked = Counter()
+
+    def fragile(text):
+        asked[text] += 1
+        if text == "3":
+            raise SvcConnectionError("lost")
+        return text
+
+    report = bulk.run(RunnableLambda(fragile), map(str, range(30)), journal="j", concurrency=2)
+    assert (report.done, report.failed) == (29, 1)
+    assert asked["3"] == 3
+
+
+def test_a_budget_that_is_used_up_ends_the_run(chat, prompts):
+    with SvcBudget(max_requests=5), pytest.raises(SvcBudgetError):
+        bulk.run(chat, prompts(30), journal="j", concurrency=2)
+    assert len(list(bulk.results("j"))) == 5, "and makes no row an error"
+    assert bulk.run(chat, "in.jsonl", journal="j").done == 30
+
+
+# -- quotas -----------------------------------------------------------------------------------------
+
+
+def test_a_quota_keeps_a_run_within_its_plan(chat, prompts, sandbox):
+    quota = SvcQuota(Plan(requests_per_minute=4))
+    model = chat.model_copy(update={"deadline": 0.5})
+    with pytest.raises(SvcRateLimitError):
+        bulk.run(model, prompts(30), journal="j", quota=quota, outage_wait=1.0)
+    assert 1 <= len(sandbox.requests) == len(list(bulk.results("j"))) <= 4
+
+
+def test_a_run_waits_behind_interactive_calls(folder):
+    jobs = []
+    bulk.run(RunnableLambda(lambda _: jobs.append(BULK_JOB.get())), ["1", "2"], journal="j")
+    assert jobs[0] is not None
+    assert jobs[0] == jobs[1]
+    assert BULK_JOB.get() is None
+
+
+# -- settings ---------------------------------------------------------------------------------------
+
+
+def test_a_journal_belongs_to_its_settings(chat, prompts):
+    bulk.run(chat, prompts(2), journal="j")
+    other = chat.model_copy(update={"temperature": 0.3})
+    with pytest.raises(SvcRequestError, match=r"temperature \(not set there, 0.3 here\)"):
+        bulk.run(other, "in.jsonl", journal="j")
+    with pytest.raises(SvcRequestError, match="version"):
+        bulk.run(chat, "in.jsonl", journal="j", settings={"version": 2})
+    patient = chat.model_copy(update={"timeout": 5.0, "max_retries": 7})
+    assert bulk.run(patient, "in.jsonl", journal="j").asked == 0, "how to wait changes no answer"
+
+
+def test_a_journal_belongs_to_its_rows(chat, prompts, folder):
+    bulk.run(chat, prompts(3), journal="j")
+    text = (folder / "in.jsonl").read_text()
+    (folder / "in.jsonl").write_text(text.replace("1 * 2", "1 * 3"))
+    with pytest.raises(SvcRequestError, match="Row 2 of the input is not the one"):
+        bulk.run(chat, "in.jsonl", journal="j")
+    with pytest.raises(SvcRequestError, match=r"up to row 3, and the input ends at row 2"):
+        bulk.run(chat, prompts(2), journal="j")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"concurrency": 0}, "concurrency must be a whole number from 1 on, not 0"),
+        ({"concurrency": 2.5}, "concurrency must be"),
+        ({"outage_wait": -1}, "outage_wait must be seconds from 0 on, not -1"),
+        ({"output": "in.jsonl"}, "must be three files"),
+        ({"output": "j"}, "must be three files"),
+        ({"format": "no column"}, "must name columns"),
+        ({"format": "{a.b}"}, "must name columns"),
+        ({"format": "{"}, "format cannot be read"),
+        ({"quota": object()}, r"ChatSvc\(quota=...\)"),
+        ({"journal": "nowhere/j"}, "nowhere/j cannot be made"),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_is_asked(given, said, prompts):
+    with pytest.raises(SvcRequestError, match=said):
+        bulk.run(RunnableLambda(echo), prompts(1), **{"journal": "j", **given})
+
+
+def test_an_output_that_cannot_be_written_leaves_the_journal(prompts, folder):
+    with pytest.raises(SvcRequestError, match=r"nowhere/out.jsonl cannot be written.*in j"):
+        bulk.run(RunnableLambda(echo), prompts(2), journal="j", output="nowhere/out.jsonl")
+    assert len(list(bulk.results("j"))) == 2
+
+
+async def test_a_cancelled_run_keeps_every_answer_that_had_come(folder, monkeypatch):
+    write, answered = Journal._write, set()
+
+    def slow(self, answers):
+        time.sleep(0.5)
+        write(self, answers)
+
+    async def answer(text):
+        await asyncio.sleep(0.01 * int(text))
+        answered.add(text)
+        return text
+
+    monkeypatch.setattr(Journal, "_write", slow)
+    rows = [str(number) for number in range(8)]
+    run = asyncio.create_task(bulk.arun(RunnableLambda(answer), rows, journal="j", concurrency=8))
+    while len(answered) < 8:  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
+    await asyncio.sleep(0.1)  # LangChain has work to do after an answer
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run
+    assert {row["content"] for row in bulk.results("j")} == answered

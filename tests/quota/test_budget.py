@@ -1,0 +1,153 @@
+"""Budgets: the call that would pass one is not sent."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import pickle
+
+import pytest
+from langchain_core.runnables import RunnableLambda
+
+import langchain_svc as svc
+from langchain_svc.sandbox import Fault, Sandbox
+
+PRICES = {"svc-turbo": {"input": 1.0, "output": 2.0, "per_tokens": 1_000}}
+
+
+def test_the_call_that_would_pass_a_block_is_not_sent(chat, sandbox):
+    with svc.SvcBudget(max_requests=2) as budget:
+        chat.invoke("Hi")
+        list(chat.stream("Hi"))
+        with pytest.raises(svc.SvcBudgetError, match=r"max_requests=2 would be passed: 2 used, 0 left, and this call asks for 1") as told:  # fmt: skip
+            chat.invoke("Hi")
+    assert told.value.is_retryable is False
+    assert (told.value.used.requests, told.value.left.requests) == (2, 0)
+    assert told.value.left.tokens is None
+    assert len(sandbox.requests) == 2
+    assert budget.used.requests == 2
+    chat.invoke("outside of the block")
+
+
+def test_one_object_has_a_budget_for_itself(sandbox):
+    budget = svc.SvcBudget(max_requests=1)
+    model = svc.ChatSvc(budget=budget, **sandbox.v1)
+    model.invoke("Hi")
+    for other in (model, copy.deepcopy(model), model.model_copy(update={"temperature": 0})):
+        with pytest.raises(svc.SvcBudgetError):
+            other.invoke("Hi")
+    svc.ChatSvc(**sandbox.v1).invoke("Hi")
+    assert pickle.loads(pickle.dumps(budget)) is budget
+
+
+def test_blocks_nest_and_count_once(chat, sandbox):
+    with svc.SvcBudget(max_requests=3) as outer:
+        with svc.SvcBudget(max_requests=1) as inner, inner:
+            chat.invoke("Hi")
+            with pytest.raises(svc.SvcBudgetError):
+                chat.invoke("Hi")
+        chat.invoke("Hi")
+        assert (outer.used.requests, inner.used.requests) == (2, 1)
+        assert outer.left.requests == 1
+
+
+async def test_it_counts_in_threads_and_tasks(chat):
+    with svc.SvcBudget(max_requests=8) as budget:
+        chat.batch(["Hi"] * 3)
+        RunnableLambda(lambda _: chat.invoke("Hi")).batch([1, 2])
+        await asyncio.gather(*(chat.ainvoke("Hi") for _ in range(3)))
+        assert budget.left.requests == 0
+        found = await chat.abatch(["Hi"] * 4, return_exceptions=True)
+    assert all(isinstance(error, svc.SvcBudgetError) for error in found)
+
+
+def test_calls_on_their_way_are_counted(chat, sandbox):
+    with svc.SvcBudget(max_requests=5):
+        found = chat.batch(["Hi"] * 20, return_exceptions=True)
+    assert sum(not isinstance(answer, Exception) for answer in found) == 5
+    assert len(sandbox.requests) == 5
+
+
+def test_tokens_are_counted_as_reported(chat):
+    with svc.SvcBudget(max_tokens=2_000) as budget:
+        total = sum(chat.invoke("Hi " * n).usage_metadata["total_tokens"] for n in range(1, 9))
+        assert budget.used.tokens == total
+        assert budget.left.tokens == 2_000 - total
+
+
+def test_a_bounded_answer_cannot_pass_the_budget(chat, sandbox):
+    budget = svc.SvcBudget(max_tokens=300)
+    with budget, pytest.raises(svc.SvcBudgetError, match=r"max_tokens=300 would be passed"):
+        for _ in range(100):
+            chat.invoke("Tell me a story", max_tokens=50)
+    assert 200 < budget.used.tokens <= 300
+    with budget, pytest.raises(svc.SvcBudgetError, match=r"this call asks for 9,\d{3}"):
+        chat.invoke("Hi", max_tokens=9_000)
+
+
+def test_cost_by_prices_that_are_given(chat):
+    with svc.SvcBudget(max_cost=1.0, prices=PRICES) as budget:
+        usage = chat.invoke("Hi", max_tokens=100).usage_metadata
+        cost = usage["input_tokens"] / 1000 + 2 * usage["output_tokens"] / 1000
+        assert budget.used.cost == pytest.approx(cost)
+        with pytest.raises(svc.SvcBudgetError, match=r"max_cost=1 would be passed"):
+            for _ in range(100):
+                chat.invoke("Hi", max_tokens=100)
+        assert 0.7 < budget.used.cost <= 1.0
+
+
+def test_cost_by_prices_of_the_listing(chat):
+    with svc.SvcBudget(max_cost=5.0) as budget:
+        chat.list_models()  # costs nothing
+        chat.invoke("Hi")
+        assert budget.used.cost > 0
+
+
+def test_an_unknown_price_is_told(chat, sandbox):
+    with svc.SvcBudget(max_cost=5.0, prices=PRICES) as budget:
+        with pytest.raises(svc.SvcBudgetError, match=r"No price of model 'other' is known.*svc-turbo.*list_models"):  # fmt: skip
+            chat.invoke("Hi", model="other")
+        told = svc.SvcTranslate(**sandbox.general).invoke({"text": "Hi", "target": "es"})
+        assert "Nothing was sent" in told
+        assert "this endpoint" in told
+    assert budget.used.requests == 0
+    assert not sandbox.requests
+
+
+def test_a_retry_is_a_request():
+    with Sandbox(faults=[Fault(status=503)]) as sandbox:
+        model = svc.ChatSvc(max_retries=5, **sandbox.v1)
+        with svc.SvcBudget(max_requests=2) as budget, pytest.raises(svc.SvcBudgetError):
+            model.invoke("Hi")
+        assert len(sandbox.requests) == 2
+        assert budget.used == svc.BudgetUse(2, 0, 0.0)
+
+
+def test_what_was_not_sent_or_is_given_up_is_free_again(sandbox):
+    nowhere = svc.ChatSvc(api_key="k" * 20, base_url_v1="http://127.0.0.1:9/v1", max_retries=0)
+    quota = svc.SvcQuota(svc.Plan(requests_per_minute=1))
+    model = svc.ChatSvc(quota=quota, **sandbox.v1)
+    with svc.SvcBudget(max_requests=2, max_tokens=9_000) as budget:
+        with pytest.raises(svc.SvcConnectionError):
+            nowhere.invoke("Hi")
+        assert budget.left.requests == 2
+        model.invoke("Hi")
+        with pytest.raises(svc.SvcRateLimitError):
+            model.invoke("Hi", deadline=1)
+        assert budget.left.requests == 1
+        assert budget.left.tokens == 9_000 - budget.used.tokens
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ({}, "at least one of max_requests=, max_tokens= and max_cost="),
+        ({"max_requests": -1}, "max_requests must be a whole number of 0 or more, not -1"),
+        ({"max_tokens": 1.5}, "max_tokens must be a whole number"),
+        ({"max_cost": float("nan")}, "max_cost must be a number of 0 or more, not nan"),
+        ({"max_cost": "5"}, "max_cost must be a number"),
+    ],
+)
+def test_a_wrong_bound_is_told(words, said):
+    with pytest.raises(ValueError, match=said):
+        svc.SvcBudget(**words)

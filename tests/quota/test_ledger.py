@@ -1,0 +1,433 @@
+"""Who may send when: the rules of the ledger, on a clock that only these tests move.
+
+Every rule is tested in memory and in Redis, whose script is given the clock.
+"""
+
+from __future__ import annotations
+
+import collections
+import heapq
+import itertools
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmarks.redis_server import COMMAND, RedisServer
+from langchain_svc._quota.ledger import BULK, INTERACTIVE, Ledger, Outcome, Ticket, Wait
+from langchain_svc._quota.plans import DAY, DOCUMENTED, Limit
+from langchain_svc._quota.windows import LATENESS, Window
+
+needs_redis = pytest.mark.skipif(COMMAND is None, reason="redis-server is not on PATH")
+V1_PRO = tuple(DOCUMENTED["v1:pro"].limits())
+
+
+class InRedis:
+    """The same questions as of a Ledger, to the script."""
+
+    def __init__(self, url, limits, *, learns, gone="1e9"):
+        redis = pytest.importorskip("redis")
+        from langchain_svc._quota import redis_store
+
+        self._client = redis.Redis.from_url(url)
+        self._client.flushall()
+        source = redis_store._source().replace("redis.call('TIME')", "{ARGV[2], 0}")
+        source = source.replace("GONE = 3.0", f"GONE = {gone}")
+        self._script = self._client.register_script(source)
+        self._fixed = {
+            "limits": [(limit.unit, limit.seconds, limit.amount) for limit in limits],
+            "learns": learns,
+            "process": "one",
+            "born": "",
+            "leave": [],
+        }
+        self._serials = itertools.count()
+        self.waiting = []
+
+    def _run(self, now, **question):
+        self._now = now
+        asked = {**self._fixed, "settle": [], **question}
+        keys = [f"{{test}}:{key}" for key in ("state", "queue", "seen", "tokens")]
+        return json.loads(self._script(keys=keys, args=[json.dumps(asked), repr(now + 1e6)]))
+
+    def ask(self, ticket, now):
+        ticket.id = ticket.id or f"{next(self._serials):06d}"
+        call = {"id": ticket.id, "priority": ticket.priority, "party": ticket.party or "one"}
+        answer = self._run(
+            now, call=call | {"tokens": ticket.tokens, "turn": ticket.turn, "patience": 1e9}
+        )
+        ticket.turn = answer["key"]
+        if "turn" in answer:
+            return Wait(answer["turn"], answer["again"], answer["seconds"])
+        ticket.stored_at = answer["now"]
+        return None
+
+    def settle(self, ticket, outcome, now):
+        told = {
+            "at": ticket.stored_at,
+            "held": ticket.tokens,
+            "sent": outcome.sent,
+            "tokens": -1 if outcome.tokens is None else outcome.tokens,
+            "status": outcome.status or 0,
+            "retry_after": -1 if outcome.retry_after is None else outcome.retry_after,
+        }
+        if outcome.limits:
+            told["limits"] = outcome.limits
+        self._run(now, settle=[told])
+
+    def leave(self, ticket):
+        self._run(self._now, leave=[ticket.id])
+
+    def eta(self, requests, tokens, now):
+        return self._run(now, eta=[requests, tokens])["eta"]
+
+    def close(self):
+        self._client.close()
+
+
+@pytest.fixture(scope="module")
+def redis_url():
+    with RedisServer() as server:
+        yield server.url
+
+
+@pytest.fixture(params=["memory", pytest.param("redis", marks=needs_redis)])
+def make(request):
+    """Makes an empty ledger with these limits."""
+    made = []
+
+    def make(*limits, learns=False):
+        if request.param == "memory":
+            return Ledger(limits, learns=learns)
+        made.append(InRedis(request.getfixturevalue("redis_url"), limits, learns=learns))
+        return made[-1]
+
+    yield make
+    for ledger in made:
+        ledger.close()
+
+
+def through(ledger, count, now, **words):
+    """How many of so many calls are let through at once."""
+    return sum(ledger.ask(Ticket(**words), now) is None for _ in range(count))
+
+
+class Callers:
+    """Callers that ask until they are let through, take a while, and begin again."""
+
+    def __init__(self, ledger):
+        self.ledger = ledger
+        self.sent = collections.defaultdict(list)
+        self.waits = collections.defaultdict(list)
+        self._agenda = []
+        self._order = itertools.count()
+
+    def add(self, name, at_once, pause=0.1, **words):
+        for _ in range(at_once):
+            self._push(0.0, name, pause, words, None, 0.0)
+
+    def _push(self, now, *caller):
+        heapq.heappush(self._agenda, (now, next(self._order), caller))
+
+    def run(self, seconds):
+        while self._agenda and self._agenda[0][0] < seconds:
+            now, _, (name, pause, words, ticket, began) = heapq.heappop(self._agenda)
+            if ticket is None:
+                ticket, began = Ticket(tokens=10, **words), now
+            wait = self.ledger.ask(ticket, now)
+            if wait is not None:
+                self._push(now + wait.again, name, pause, words, ticket, began)
+                continue
+            self.sent[name].append(now)
+            self.waits[name].append(now - began)
+            self.ledger.settle(ticket, Outcome(tokens=10, status=200), now)
+            self._push(now + pause, name, pause, words, None, now)
+        return self
+
+    @property
+    def moments(self):
+        return sorted(itertools.chain(*self.sent.values()))
+
+
+def busiest(moments, seconds):
+    """The most of these in any stretch of so many seconds."""
+    ends = (sum(begin <= at < begin + seconds for at in moments) for begin in moments)
+    return max(ends, default=0)
+
+
+# -- windows --------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.tuples(st.floats(0, 30), st.integers(1, 4)), max_size=60))
+@settings(max_examples=60, deadline=None)
+def test_no_stretch_of_time_holds_more_than_the_limit(steps):
+    window, now, counted = Window(Limit("requests", 5, 60.0)), 0.0, []
+    for pause, amount in steps:
+        now += pause
+        window.roll(now)
+        wait = window.wait(now, amount)
+        if wait:  # what it says is enough, and no more than a bucket too much
+            window.roll(now + wait + 1e-6)
+            assert not window.wait(now + wait + 1e-6, amount)
+            now += wait + 1e-6
+        window.add(window.at(now), amount)
+        counted += [now] * amount
+    assert busiest(counted, 60.0 + LATENESS) <= 5
+
+
+@pytest.mark.parametrize("priority", [INTERACTIVE, BULK])
+def test_full_demand_uses_the_plan_and_never_more(make, priority):
+    callers = Callers(make(*V1_PRO))
+    callers.add("all", 20, priority=priority)
+    moments = callers.run(180).moments
+    assert len(moments) >= 0.95 * 180
+    assert busiest(moments, 60) <= 60
+
+
+def test_an_hour_is_kept_too():
+    callers = Callers(Ledger(V1_PRO, learns=False))
+    callers.add("all", 5, priority=BULK)
+    moments = callers.run(4000).moments
+    assert busiest(moments, 3600) <= 3000
+    assert len(moments) >= 2900
+
+
+def test_a_call_larger_than_the_limit_waits_for_an_empty_window(make):
+    ledger = make(Limit("tokens", 100, 60.0))
+    assert ledger.ask(Ticket(tokens=10), 0.0) is None
+    large = Ticket(tokens=1000)
+    assert ledger.ask(large, 1.0) is not None
+    assert ledger.ask(large, 62.0) is None
+
+
+# -- order ----------------------------------------------------------------------------------------
+
+
+def test_first_in_first_out(make):
+    ledger = make(Limit("requests", 1, 60.0))
+    assert through(ledger, 1, 0.0) == 1
+    agenda = [(0.1 * at, at, Ticket()) for at in range(4)]
+    order = []
+    while agenda:
+        now, at, ticket = heapq.heappop(agenda)
+        wait = ledger.ask(ticket, now)
+        if wait is None:
+            order.append(at)
+        else:
+            heapq.heappush(agenda, (now + wait.again, at, ticket))
+    assert order == [0, 1, 2, 3]
+
+
+def test_who_leaves_the_queue_is_waited_for_by_nobody(make):
+    ledger = make(Limit("requests", 1, 60.0))
+    through(ledger, 1, 0.0)
+    first, second = Ticket(), Ticket()
+    ledger.ask(first, 0.0)
+    ledger.ask(second, 0.0)
+    ledger.leave(first)
+    assert ledger.ask(second, 62.0) is None
+
+
+def test_an_interactive_call_goes_before_bulk(make):
+    callers = Callers(make(*V1_PRO))
+    callers.add("one", 20, priority=BULK, party="one")
+    callers.add("other", 5, priority=BULK, party="other")
+    callers.add("person", 1, pause=9.0)
+    callers.run(150)
+    assert max(callers.waits["person"]) < 2.0
+    one, other = len(callers.sent["one"]), len(callers.sent["other"])
+    assert 0.45 <= one / (one + other) <= 0.55
+    assert len(callers.moments) >= 0.95 * 150
+
+
+@needs_redis
+def test_a_dead_process_does_not_hold_up_the_queue(redis_url):
+    ledger = InRedis(redis_url, [Limit("requests", 1, 60.0)], learns=False, gone="3.0")
+    through(ledger, 1, 0.0)
+    dead, other = Ticket(), Ticket()
+    ledger.ask(dead, 59.5)  # and never again
+    assert ledger.ask(other, 61.5) is not None
+    assert ledger.ask(other, 64.0) is None
+    ledger.close()
+
+
+@needs_redis
+@pytest.mark.parametrize("back", [10.0, 500.0])
+def test_a_clock_that_is_set_back_lets_nobody_through_twice(redis_url, back):
+    ledger = InRedis(redis_url, [Limit("requests", 3, 60.0)], learns=False)
+    assert through(ledger, 5, 1000.0) == 3
+    later = Ticket()
+    wait = ledger.ask(later, 1000.0 - back)
+    assert 55 < wait.turn < 63
+    assert ledger.ask(later, 1000.0 - back + 63 + (back if back < 60 else 0)) is None
+    ledger.close()
+
+
+# -- what became of calls ----------------------------------------------------------------------------
+
+
+def test_tokens_are_settled(make):
+    ledger = make(Limit("tokens", 1000, 60.0))
+    ticket = Ticket(tokens=900)
+    assert ledger.ask(ticket, 0.0) is None
+    assert ledger.ask(Ticket(tokens=200), 0.0) is not None
+    ledger.settle(ticket, Outcome(tokens=100, status=200), 1.0)
+    assert through(ledger, 3, 1.0, tokens=200) == 3
+
+
+def test_what_was_never_sent_is_given_back(make):
+    ledger = make(Limit("requests", 1, 60.0))
+    for _ in range(3):
+        ticket = Ticket()
+        assert ledger.ask(ticket, 0.0) is None
+        ledger.settle(ticket, Outcome(sent=False, tokens=0), 0.5)
+
+
+def test_a_refusal_holds_everybody_back(make):
+    ledger = make(Limit("requests", 100, 60.0))
+    ticket = Ticket()
+    ledger.ask(ticket, 0.0)
+    ledger.settle(ticket, Outcome(status=429, retry_after=20.0, tokens=0), 1.0)
+    wait = ledger.ask(Ticket(), 2.0)
+    assert wait is not None
+    assert wait.turn == pytest.approx(19.0, abs=0.01)
+    assert through(ledger, 5, 21.1) == 5
+
+
+def test_refusals_that_name_no_time_hold_longer_each_time(make):
+    ledger, holds, now = make(Limit("requests", 100, 60.0)), [], 0.0
+    for _ in range(4):
+        ticket = Ticket()
+        assert ledger.ask(ticket, now) is None
+        ledger.settle(ticket, Outcome(status=429, tokens=0), now)
+        wait = ledger.ask(Ticket(id=f"probe{now}"), now)
+        holds.append(round(wait.turn))
+        now += 100.0
+    assert holds == [1, 2, 4, 8]
+
+
+# -- learning -----------------------------------------------------------------------------------------
+
+
+def test_the_headers_teach_the_limit(make):
+    ledger = make(learns=True)
+    ticket = Ticket()
+    ledger.ask(ticket, 0.0)
+    ledger.settle(ticket, Outcome(status=200, tokens=0, limits=(10, 9, 60.0)), 0.1)
+    assert through(ledger, 30, 1.0) == 9
+
+
+def test_the_headers_tell_what_others_used(make):
+    ledger = make(*V1_PRO)
+    ticket = Ticket()
+    ledger.ask(ticket, 0.0)
+    ledger.settle(ticket, Outcome(status=200, tokens=0, limits=(60, 19, 50.0)), 0.1)
+    assert through(ledger, 60, 1.0) == 19
+
+
+def test_own_calls_are_not_taken_for_those_of_others(make):
+    ledger = make(*V1_PRO)
+    tickets = [Ticket() for _ in range(30)]
+    for at, ticket in enumerate(tickets):
+        assert ledger.ask(ticket, 0.1 * at) is None
+    for at, ticket in enumerate(tickets):  # the service writes whole seconds, and late
+        limits = (60, 59 - at, 58.0 - 0.1 * at)
+        ledger.settle(ticket, Outcome(status=200, tokens=0, limits=limits), 3.0 + 0.1 * at)
+    assert through(ledger, 60, 6.0) == 30
+
+
+def test_an_hour_that_ends_is_not_taken_for_a_minute(make):
+    ledger = make(*V1_PRO)
+    ticket = Ticket()
+    ledger.ask(ticket, 0.0)
+    ledger.settle(ticket, Outcome(status=200, tokens=0, limits=(3000, 2990, 30.0)), 0.1)
+    assert through(ledger, 80, 1.0) == 59
+
+
+def test_refusals_teach_where_there_are_no_headers(make):
+    ledger, now, refused, sent = make(learns=True), 0.0, [], []
+    # A service that takes ten requests a minute and says nothing before it refuses.
+    while now < 600:
+        ticket = Ticket()
+        wait = ledger.ask(ticket, now)
+        if wait is not None:
+            ledger.leave(ticket)
+            now += min(wait.turn, 5.0)
+            continue
+        in_window = [at for at in sent if at > now - 60]
+        if len(in_window) < 10:
+            sent.append(now)
+            ledger.settle(ticket, Outcome(status=200, tokens=0), now)
+        else:
+            refused.append(now)
+            back = in_window[0] + 60 - now
+            ledger.settle(ticket, Outcome(status=429, tokens=0, retry_after=back), now)
+        now += 0.5
+    assert len(refused) <= 6
+    assert len(sent) >= 0.85 * 100
+
+
+# -- how long ----------------------------------------------------------------------------------------
+
+
+def test_eta_is_when_the_work_has_been_let_through():
+    limits = (Limit("requests", 10, 60.0), Limit("requests", 100, 3600.0))
+    for requests in (1, 8, 9, 25, 98, 99, 150):
+        ledger = Ledger(limits, learns=False)
+        through(ledger, 2, 0.0)
+        foretold = ledger.eta(requests, 0, 0.0)
+        callers = Callers(ledger)
+        callers.add("all", 3, pause=0.0)
+        took = callers.run(8_000).moments[requests - 1]
+        assert took == pytest.approx(foretold, rel=0.05, abs=2.0), requests
+
+
+def test_a_used_up_day_is_told_as_such(make):
+    ledger = make(Limit("requests", 10, DAY))
+    through(ledger, 10, 0.0)
+    wait = ledger.ask(Ticket(), 100.0)
+    assert wait.seconds == DAY
+    assert wait.turn == pytest.approx(DAY - 100, rel=0.01)
+
+
+@needs_redis
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["ask", "ask", "ask", "again", "settle", "refused", "unsent", "leave"]),
+            st.floats(0.01, 9.0),
+            st.sampled_from([INTERACTIVE, BULK]),
+        ),
+        max_size=40,
+    )
+)
+@settings(max_examples=40, deadline=None)
+def test_the_script_and_the_ledger_say_the_same(redis_url, steps):
+    limits = (Limit("requests", 4, 60.0), Limit("requests", 20, 3600.0))
+    both = (Ledger(limits, learns=False), InRedis(redis_url, limits, learns=False))
+    waiting, sent, now = [], [], 100.0
+    for what, pause, priority in steps:
+        now += pause
+        pair = None
+        if what == "ask":
+            pair = tuple(Ticket(priority=priority) for _ in both)
+        elif what == "again" and waiting:
+            pair = waiting.pop(0)
+        if pair is not None:
+            waits = [ledger.ask(ticket, now) for ledger, ticket in zip(both, pair, strict=True)]
+            turns = [0.0 if wait is None else wait.turn for wait in waits]
+            assert turns[0] == pytest.approx(turns[1], abs=0.01)
+            (sent if waits[0] is None else waiting).append(pair)
+        elif what == "leave" and waiting:
+            for ledger, ticket in zip(both, waiting.pop(), strict=True):
+                ledger.leave(ticket)
+        elif what in {"settle", "refused", "unsent"} and sent:
+            outcome = {
+                "settle": Outcome(status=200, tokens=0, limits=(4, 1, 20.0)),
+                "refused": Outcome(status=429, tokens=0, retry_after=3.0),
+                "unsent": Outcome(sent=False, tokens=0),
+            }[what]
+            for ledger, ticket in zip(both, sent.pop(), strict=True):
+                ledger.settle(ticket, outcome, now)
+    both[1].close()

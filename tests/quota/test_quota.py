@@ -1,0 +1,440 @@
+"""A quota as users have it: over real sockets, with windows of a second where one must pass."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import os
+import pickle
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import pytest
+from pydantic import ValidationError
+
+import langchain_svc as svc
+from langchain_svc._quota.plans import DAY, DOCUMENTED, Limit
+from langchain_svc.sandbox import Fault, Sandbox
+
+
+class Quick:
+    """A plan with windows of its own."""
+
+    def __init__(self, *limits):
+        self._limits = limits
+
+    def limits(self):
+        return iter(self._limits)
+
+
+def quota_of(*limits, **words):
+    """A quota whose windows may be short."""
+    quota = svc.SvcQuota(svc.Plan(), **words)
+    quota._plans = {"": Quick(*limits)}
+    return quota
+
+
+def at_once(call, count):
+    """What so many calls in threads gave or raised."""
+    found = [None] * count
+
+    def run(at):
+        try:
+            found[at] = call()
+        except Exception as error:
+            found[at] = error
+
+    threads = [threading.Thread(target=run, args=(at,)) for at in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return found
+
+
+def arrivals(sandbox):
+    return [request.at for request in sandbox.requests]
+
+
+# -- plans ----------------------------------------------------------------------------------------
+
+
+def test_the_documented_plans():
+    told = {
+        name: {field: value for field, value in vars(plan).items() if value is not None}
+        for name, plan in DOCUMENTED.items()
+    }
+    per_minute = {
+        "v1:free": 3,
+        "v1:pro": 60,
+        "general:free": 10,
+        "general:starter": 60,
+        "general:pro": 300,
+    }
+    assert {n: p["requests_per_minute"] for n, p in told.items() if p} == per_minute
+    assert told["v1:pro"] == {
+        "requests_per_minute": 60,
+        "requests_per_hour": 3_000,
+        "tokens_per_minute": 500_000,
+    }
+    assert told["general:starter"]["requests_per_day"] == 10_000
+
+
+def test_one_name_is_a_plan_on_each_interface():
+    limits = svc.SvcQuota("Pro").snapshot().limits
+    requests = {(n.interface, n.seconds): n.limit for n in limits if n.unit == "requests"}
+    assert requests == {
+        ("v1", 60): 60,
+        ("v1", 3600): 3000,
+        ("general", 60): 300,
+        ("general", 86400): 100_000,
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ({"plan": "gold"}, "'free'.*'v1:pro'.*'general:starter'.*'learn'.*Plan"),
+        ({"plan": None}, "no plan None"),
+        ({"storage": "postgres://x"}, "redis://host:port/0"),
+        ({"storage": "redis://"}, "redis://host:port/0"),
+        ({"on_storage_failure": "open"}, "'closed'.*'local'.*'open'"),
+    ],
+)
+def test_a_wrong_word_is_told_with_the_right_ones(words, said):
+    with pytest.raises(ValueError, match=said):
+        svc.SvcQuota(**words)
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.5, True, "60"])
+def test_a_limit_is_a_whole_number(value):
+    with pytest.raises(
+        ValueError, match=r"requests_per_minute must be a whole number of 1 or more"
+    ):
+        svc.Plan(requests_per_minute=value)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ({"quota": "pro"}, r"must be a SvcQuota\(\.\.\.\), not 'pro'"),
+        ({"budget": 5}, r"must be a SvcBudget\(\.\.\.\), not 5"),
+    ],
+)
+def test_a_setting_that_is_none_of_ours(words, said):
+    with pytest.raises(ValidationError, match=said):
+        svc.ChatSvc(**words)
+
+
+# -- waiting --------------------------------------------------------------------------------------
+
+
+def test_calls_wait_for_their_turn(sandbox):
+    model = svc.ChatSvc(quota=quota_of(Limit("requests", 4, 0.5)), **sandbox.v1)
+    with model:
+        model.batch(["Hi"] * 10, config={"max_concurrency": 10})
+    times = arrivals(sandbox)
+    assert len(times) == 10
+    # Arrivals differ from admissions by what a connection takes, which LATENESS allows for.
+    assert max(sum(at <= other < at + 0.5 for other in times) for at in times) <= 4
+
+
+async def test_calls_of_an_event_loop_wait_too(sandbox):
+    model = svc.ChatSvc(quota=quota_of(Limit("requests", 4, 0.5)), **sandbox.v1)
+    async with model:
+        answers = await model.abatch(["Hi"] * 6)
+    assert len(answers) == 6
+    waited = [answer.response_metadata.get("waited", 0) for answer in answers]
+    assert sum(wait > 0.5 for wait in waited) == 2
+
+
+def test_a_wait_past_the_deadline_is_not_begun(sandbox):
+    model = svc.ChatSvc(quota=svc.SvcQuota(svc.Plan(requests_per_minute=1)), **sandbox.v1)
+    model.invoke("Hi")
+    began = time.monotonic()
+    with pytest.raises(svc.SvcRateLimitError, match=r"minute's quota is used up") as told:
+        model.invoke("Hi", deadline=5)
+    assert time.monotonic() - began < 1
+    assert 55 < told.value.retry_after < 62
+    assert len(sandbox.requests) == 1
+
+
+def test_a_used_up_day_is_not_worth_a_retry(sandbox):
+    model = svc.ChatSvc(quota=svc.SvcQuota(svc.Plan(requests_per_day=1)), **sandbox.v1)
+    model.invoke("Hi")
+    with pytest.raises(svc.SvcRateLimitError, match=r"day's quota") as told:
+        model.invoke("Hi")
+    assert told.value.is_retryable is False
+    assert told.value.retry_after == pytest.approx(DAY, rel=0.02)
+
+
+def test_every_class_shares_it(sandbox):
+    quota = svc.SvcQuota(svc.Plan(requests_per_minute=3))
+    svc.ChatSvc(quota=quota, **sandbox.v1).invoke("Hi")
+    svc.SvcLLM(quota=quota, **sandbox.general).invoke("Hi")
+    tools = svc.SvcToolkit(quota=quota, base_url_v1=sandbox.v1["base_url_v1"], **sandbox.general)
+    translate = tools.get_tools()[0]
+    translate.invoke({"text": "Hi", "target": "es"})
+    translate.deadline = 0.5
+    assert "quota is used up" in translate.invoke({"text": "Hi", "target": "es"})
+    assert [limit.left for limit in quota.snapshot().limits] == [0]
+
+
+def test_interfaces_of_documented_plans_count_apart(sandbox):
+    quota = svc.SvcQuota("free")
+    model = svc.ChatSvc(quota=quota, **sandbox.v1)
+    model.batch(["Hi"] * 3)
+    svc.SvcLLM(quota=quota, **sandbox.general).invoke("Hi")
+    with pytest.raises(svc.SvcRateLimitError):
+        model.invoke("Hi", deadline=1)
+
+
+def test_keys_count_apart(sandbox):
+    quota = svc.SvcQuota(svc.Plan(requests_per_minute=1))
+    svc.ChatSvc(quota=quota, **sandbox.v1).invoke("Hi")
+    svc.SvcMedicalStatus(quota=quota, **sandbox.medical).invoke({})
+    assert len(sandbox.requests) == 2
+
+
+async def test_a_cancelled_call_leaves_the_queue(sandbox):
+    quota = quota_of(Limit("requests", 1, 0.5))
+    async with svc.ChatSvc(quota=quota, **sandbox.v1) as model:
+        await model.ainvoke("Hi")
+        waiting = [asyncio.create_task(model.ainvoke("Hi")) for _ in range(3)]
+        await asyncio.sleep(0.05)
+        assert quota.snapshot().waiting == 3
+        waiting[0].cancel()
+        waiting[1].cancel()
+        await asyncio.wait(waiting[:2])
+        assert quota.snapshot().waiting == 1
+        await asyncio.wait_for(waiting[2], 3)
+    assert len(sandbox.requests) == 2
+
+
+def test_interactive_calls_pass_bulk_ones(sandbox):
+    quota = quota_of(Limit("requests", 2, 0.5))
+    model = svc.ChatSvc(quota=quota, **sandbox.v1)
+    order = []
+
+    def bulk():
+        with svc.bulk_priority():
+            model.invoke("bulk")
+        order.append("bulk")
+
+    threads = [threading.Thread(target=bulk) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.2)
+    assert quota.snapshot().waiting_bulk >= 3
+    model.invoke("now")
+    order.append("interactive")
+    for thread in threads:
+        thread.join()
+    assert order.index("interactive") <= 3
+
+
+def test_many_threads_and_loops_at_once(sandbox):
+    model = svc.ChatSvc(quota=quota_of(Limit("requests", 30, 1.0)), **sandbox.v1)
+
+    def run():
+        async def both():
+            return await asyncio.gather(model.ainvoke("Hi"), model.ainvoke("Hi"))
+
+        return [model.invoke("Hi"), *asyncio.run(both())]
+
+    assert all(isinstance(found, list) for found in at_once(run, 8))
+    assert len(sandbox.requests) == 24
+    model.close()
+
+
+# -- what becomes of calls ---------------------------------------------------------------------------
+
+
+def used(quota, unit):
+    return [limit.used for limit in quota.snapshot().limits if limit.unit == unit]
+
+
+def test_tokens_are_settled_with_the_real_usage(sandbox):
+    quota = svc.SvcQuota("v1:pro")
+    model = svc.ChatSvc(quota=quota, **sandbox.v1)
+    total = sum(model.invoke("Hi " * n).usage_metadata["total_tokens"] for n in range(1, 20))
+    assert used(quota, "tokens") == [total]
+    snapshot = quota.snapshot()
+    assert snapshot.estimates == 19
+    estimate_before = snapshot.estimate_error
+    for _ in range(30):
+        model.invoke("Hi " * 10)
+    assert quota.snapshot().estimate_error < min(0.25, estimate_before)
+
+
+def test_a_stream_left_midway_is_settled_with_what_came():
+    with Sandbox(answers=["word " * 400], pace=0.01) as sandbox:
+        quota = svc.SvcQuota("v1:pro")
+        model = svc.ChatSvc(quota=quota, **sandbox.v1)
+        chunks = model.stream("Tell me a story", max_tokens=9000)
+        size = sum(len(next(chunks).text) for _ in range(5))
+        chunks.close()
+    (tokens,) = used(quota, "tokens")
+    assert size / 4 <= tokens < 200
+
+
+def test_what_never_reached_the_service_is_given_back():
+    quota = svc.SvcQuota("v1:pro")
+    model = svc.ChatSvc(
+        quota=quota, api_key="nobody-here-0123", base_url_v1="http://127.0.0.1:9/v1", max_retries=1
+    )
+    with pytest.raises(svc.SvcConnectionError):
+        model.invoke("Hi")
+    assert used(quota, "requests") == [0, 0]
+    assert used(quota, "tokens") == [0]
+
+
+def test_a_refusal_holds_back_every_call_of_the_key(sandbox):
+    sandbox.faults = [Fault(status=429, headers={"retry-after": "1"}, times=1)]
+    quota = svc.SvcQuota()
+    model = svc.ChatSvc(quota=quota, **sandbox.v1)
+    first = threading.Thread(target=model.invoke, args=("Hi",))
+    first.start()
+    while not sandbox.requests or sandbox.requests[0].status is None:
+        time.sleep(0.005)
+    time.sleep(0.05)
+    assert 0.5 < quota.snapshot().hold <= 1
+    began = time.monotonic()
+    other = svc.ChatSvc(quota=quota, **sandbox.v1).invoke("Hi")
+    assert time.monotonic() - began > 0.7
+    assert other.response_metadata["waited"] > 0.7
+    first.join()
+
+
+def test_a_storm_of_refusals_while_learning():
+    with Sandbox(plan="free") as sandbox:
+        quota = svc.SvcQuota("learn")
+        model = svc.ChatSvc(quota=quota, max_retries=0, **sandbox.v1)
+        found = at_once(lambda: model.invoke("Hi", deadline=10), 12)
+        good = sum(not isinstance(answer, Exception) for answer in found)
+        assert good == 3
+        assert all(
+            isinstance(answer, svc.SvcRateLimitError)
+            for answer in found
+            if isinstance(answer, Exception)
+        )
+        sent = len(sandbox.requests)
+        with pytest.raises(svc.SvcRateLimitError, match=r"Nothing was sent") as told:
+            model.invoke("Hi", deadline=10)
+        assert 50 < told.value.retry_after < 70
+        assert len(sandbox.requests) == sent
+        limits = {limit.seconds: limit.limit for limit in quota.snapshot().limits}
+        assert limits[60.0] == 3
+
+
+def test_learning_from_headers_needs_no_refusal():
+    with Sandbox(plan="free", reset_format="duration") as sandbox:
+        model = svc.ChatSvc(quota=svc.SvcQuota("learn"), **sandbox.v1)
+        for _ in range(3):
+            model.invoke("Hi")
+        with pytest.raises(svc.SvcRateLimitError):
+            model.invoke("Hi", deadline=10)
+        assert [request.status for request in sandbox.requests] == [200] * 3
+
+
+# -- one quota, whatever happens to objects ------------------------------------------------------------
+
+
+def test_copies_and_pickles_share_it(sandbox):
+    quota = svc.SvcQuota(svc.Plan(requests_per_minute=50))
+    model = svc.ChatSvc(quota=quota, **sandbox.v1)
+    copies = [copy.copy(model), copy.deepcopy(model), model.model_copy(update={"temperature": 0})]
+    os.environ["SVC_API_KEY"] = sandbox.v1["api_key"]
+    try:
+        copies.append(pickle.loads(pickle.dumps(model)))
+    finally:
+        del os.environ["SVC_API_KEY"]
+    for each in copies:
+        assert each.quota is quota
+        each.invoke("Hi")
+    assert used(quota, "requests") == [4]
+
+
+def test_another_process_begins_its_own(tmp_path):
+    quota = svc.SvcQuota(svc.Plan(requests_per_minute=50))
+    budget = svc.SvcBudget(max_requests=7)
+    file = tmp_path / "pickled"
+    file.write_bytes(pickle.dumps([quota, quota, budget]))
+    code = f"""
+        import pickle
+        one, other, budget = pickle.loads(open({str(file)!r}, "rb").read())
+        assert one is other
+        print(one, budget.left.requests)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, check=True, text=True
+    )
+    assert done.stdout.split()[-1] == "7"
+    assert "requests_per_minute=50" in done.stdout
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
+def test_a_forked_child_goes_on_by_itself(sandbox):
+    quota = quota_of(Limit("requests", 2, 0.5))
+    model = svc.ChatSvc(quota=quota, **sandbox.v1)
+    model.invoke("Hi")
+    held = quota._accounts[next(iter(quota._accounts))]._lock
+    with held:  # another thread may be inside when the process forks
+        child = os.fork()
+        if not child:
+            try:
+                model.batch(["Hi"] * 3)
+                os._exit(0)
+            finally:
+                os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert len(sandbox.requests) == 4
+
+
+def test_no_word_of_the_key_is_kept(box):
+    quota = svc.SvcQuota("pro")
+    svc.ChatSvc(quota=quota, **box.v1).invoke("Hi")
+    key = box.v1["api_key"]
+    seen = [repr(quota), repr(quota.snapshot()), repr(vars(quota)), str(pickle.dumps(quota))]
+    assert not any(key in text for text in seen)
+    assert "quota" not in repr(svc.ChatSvc(quota=quota, **box.v1))
+
+
+# -- beside calls -----------------------------------------------------------------------------------
+
+
+def test_eta():
+    quota = svc.SvcQuota("pro")
+    assert quota.eta(requests=60) == 0
+    assert 55 <= quota.eta(requests=61) <= 62
+    assert quota.eta(requests=100_000) == pytest.approx(120_000, rel=0.02)  # 3,000 an hour
+    assert quota.eta(requests=100_000, interface="general") == pytest.approx(20_000, rel=0.02)
+    assert quota.eta(tokens=5_000_000) == pytest.approx(540, rel=0.05)
+    assert svc.SvcQuota("learn").eta(requests=10**6) == 0
+    for wrong in ({"requests": -1}, {"tokens": 1.5}, {"interface": "v2"}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            quota.eta(**wrong)
+
+
+def test_the_rate_limiter_of_langchain(sandbox):
+    quota = svc.SvcQuota(svc.Plan(requests_per_minute=2))
+    key = sandbox.v1["api_key"]
+    limiter = quota.rate_limiter(api_key=key)
+    svc.ChatSvc(rate_limiter=limiter, **sandbox.v1).invoke("Hi")
+    assert limiter.acquire(blocking=False)
+    assert not limiter.acquire(blocking=False)
+    assert quota.snapshot().waiting == 0
+    with pytest.raises(svc.SvcRateLimitError):
+        svc.ChatSvc(quota=quota, **sandbox.v1).invoke("Hi", deadline=1)
+
+
+async def test_the_rate_limiter_waits_on_an_event_loop():
+    limiter = quota_of(Limit("requests", 1, 0.2)).rate_limiter(api_key="any")
+    assert await limiter.aacquire()
+    assert not await limiter.aacquire(blocking=False)
+    began = time.monotonic()
+    assert await limiter.aacquire()
+    assert 0.5 < time.monotonic() - began < 2
