@@ -165,7 +165,7 @@ def _next(steps: Any, data: bytes) -> bytes | None:
     return going
 
 
-def _readable(sock: socket.socket) -> bool:
+def _readable(sock: Any) -> bool:
     if not hasattr(select, "poll"):  # Windows
         return bool(select.select([sock], [], [], 0)[0])
     poll = select.poll()  # a descriptor above 1,023 is more than select takes
@@ -483,7 +483,11 @@ class AsyncConnection(_Line, asyncio.Protocol):
     @property
     def usable(self) -> bool:
         """Whether another request may be sent: nothing came, not even the end."""
-        return self.answer.reusable and not (self._lost or self._body or self._error)
+        if self._lost or self._body or self._error or not self.answer.reusable:
+            return False
+        # The event loop may not have looked since the other side has closed.
+        sock = self._transport.get_extra_info("socket") if self._transport is not None else None
+        return sock is not None and not _readable(sock)
 
     def rest(self) -> None:
         """It waits for the next request."""

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import warnings
 
 import pytest
@@ -17,6 +18,7 @@ from peers import LAST_CHUNK, RawServer, chunked_head, http_chunk, response
 from langchain_svc import ChatSvc, SvcNotFoundError
 from langchain_svc.sandbox import Fault, Sandbox
 
+ONE = b'{"choices": [{"message": {"content": "one"}, "finish_reason": "stop"}]}'
 URL = {"api_key": "k", "base_url_v1": "https://svc.example/v1"}
 EVENTS = 200
 
@@ -103,6 +105,17 @@ async def test_calls_wait_for_one_of_so_many_connections_and_use_it_again():
                 most = max(most, box.open_connections)
             assert [answer.text for answer in await asking] == ["1 + 1 = 2"] * 24
             assert most == box.open_connections == 3
+
+
+async def test_a_connection_that_was_closed_while_the_loop_was_busy_is_not_used_again():
+    def close_unsaid(connection):
+        connection.sendall(response(ONE, connection=None, content_type="application/json"))
+
+    with RawServer(close_unsaid) as server:
+        async with ChatSvc(**server.v1, max_retries=0) as model:
+            for _ in range(3):
+                assert (await model.ainvoke("Hello")).text == "one"
+                time.sleep(0.1)  # noqa: ASYNC251  # the loop does not see the end come
 
 
 FEW_FILES = """
