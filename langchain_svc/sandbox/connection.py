@@ -233,3 +233,4 @@ class Connection(asyncio.Protocol):
         self._transport.abort()
         if self._task is not None:
             self._task.cancel()
+            self._task = None  # cancelled again, it could not end what it had begun

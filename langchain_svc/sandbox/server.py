@@ -66,6 +66,7 @@ class Server:
     def _run(self) -> None:
         try:
             self._loop.run_until_complete(self._serve())
+            self._loop.run_until_complete(self._loop.shutdown_asyncgens())  # half-read answers
             self._loop.run_until_complete(self._loop.shutdown_default_executor())
         finally:
             self._loop.close()
@@ -96,8 +97,6 @@ class Server:
             for connection in list(self._connections):
                 connection.abort()
             await asyncio.sleep(0)
-        # Answers whose clients had left before, and those that were cancelled just now.
+        # The answers that were cancelled just now, and those that end since their client has gone.
         answering = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in answering:
-            task.cancel()
         await asyncio.gather(*answering, return_exceptions=True)

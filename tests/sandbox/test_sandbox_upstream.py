@@ -1,5 +1,6 @@
 """A real model behind the sandbox, played by a small OpenAI-compatible server in another process."""
 
+import gc
 import json
 import subprocess
 import sys
@@ -186,6 +187,19 @@ def test_stopping_the_sandbox_stops_it(server):
             with pytest.raises(httpx.RemoteProtocolError):
                 list(pieces)
     assert server.stdout.readline() == "the client left\n"
+
+
+def test_stopping_it_in_a_flood_ends_what_was_half_read(server, caplog):
+    body = {"model": "svc-pro", "messages": [{"role": "user", "content": "flood"}], "stream": True}
+    for _ in range(10):
+        with Sandbox(upstream=Upstream(server.url, "m")) as s:
+            url = s.url + "/v1/chat/completions"
+            with httpx.stream("POST", url, json=body, headers=BEARER) as answer:
+                next(answer.iter_raw())
+                s.stop()
+        assert server.stdout.readline() == "the client left\n"
+    gc.collect()  # a task that was not ended is reported when it is collected
+    assert [record.message for record in caplog.records if record.levelname == "ERROR"] == []
 
 
 def test_scripted_answers_and_the_contract_come_first(sandbox):

@@ -1,7 +1,7 @@
 """A small OpenAI-compatible server in a process of its own: what it answers is in the question.
 
-Prints its port. The last message decides: "fail STATUS", "broken", "hang", "cut", "think", or an
-echo of what was asked.
+Prints its port. The last message decides: "fail STATUS", "broken", "hang", "flood", "cut",
+"think", or an echo of what was asked.
 """
 
 import json
@@ -50,11 +50,12 @@ class Handler(BaseHTTPRequestHandler):
             deltas = [{"reasoning": "Hm"}, {"reasoning": "m."}, {"content": "Yes."}]
         for delta in deltas:
             self.event({"choices": [{"delta": delta, "finish_reason": None}]})
-        if asked == "hang":
+        if asked in {"hang", "flood"}:
+            deltas = [{"delta": {"content": "more " * 50}}] if asked == "flood" else []
             try:
                 while True:
-                    self.event({"choices": []})
-                    time.sleep(0.05)
+                    self.event({"choices": deltas})
+                    time.sleep(0.05 if asked == "hang" else 0)
             except OSError:
                 sys.stdout.write("the client left\n")
                 sys.stdout.flush()
