@@ -1,5 +1,6 @@
 """Input files: read as streams, and a bad row is an error of its own."""
 
+import ast
 import io
 import json
 
