@@ -118,7 +118,7 @@ def test_parquet(folder):
     turns = [{"role": "user", "content": "hi"}]
     pq.write_table(pa.table({"id": [7, 8], "messages": [turns, None]}), "in.parquet")
     found = outcome("in.parquet")
-    assert found[7] == str(turns)
+    assert ast.literal_eval(found[7]) == turns  # older versions sort the fields
     assert "has none (its columns: id, messages)" in found[8]
 
 
