@@ -287,6 +287,12 @@ def test_the_best_sentence_is_quoted_under_its_source(prompt):
     assert "does not answer" in said(*prompt("What is the capital of Mongolia?"))
 
 
+def test_short_rules_of_several_lines_are_material():
+    rules = "You answer from these rules.\nReturns: within 30 days.\nParcels: 5 days.\nWarranty: two years."
+    asked = {"role": "system", "content": rules}, user("How long is the warranty?")
+    assert said(*asked) == 'According to the text: "Warranty: two years."'
+
+
 def test_a_follow_up_is_understood_by_the_question_before():
     turns = [*PROMPTS["a label"]("When was the mill built?"), assistant("1871")]
     assert "three floors" in said(*turns, user("How many floors does it have?"))
