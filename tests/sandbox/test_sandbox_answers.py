@@ -124,6 +124,15 @@ def test_a_question_gets_the_calls_that_it_needs(question, expected):
     assert calls(offered(question, WEATHER, ADD, MULTIPLY)) == expected
 
 
+@pytest.mark.parametrize(
+    ("question", "item"),
+    [("How many apples are in stock?", "apples"), ("How much sugar is in stock?", "sugar")],
+)
+def test_what_is_counted_is_an_argument(question, item):
+    stock = tool("stock", "How many of an item there are.", item=STRING)
+    assert calls(offered(question, stock)) == [("stock", {"item": item})]
+
+
 def test_calls_are_written_as_the_prompt_shows():
     prompt = offered("What is the weather in Paris?", WEATHER, form=FENCE)
     assert calls(prompt, marks=("```json\n", "\n```")) == [("get_weather", {"city": "Paris"})]
