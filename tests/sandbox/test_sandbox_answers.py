@@ -133,6 +133,12 @@ def test_what_is_counted_is_an_argument(question, item):
     assert calls(offered(question, stock)) == [("stock", {"item": item})]
 
 
+def test_a_number_and_what_it_counts_are_two_arguments():
+    order = tool("order", "Order from the supplier.", item=STRING, amount=INTEGER)
+    ordered = ("order", {"item": "apples", "amount": 40})
+    assert calls(offered("Order 40 apples.", order)) == [ordered]
+
+
 def test_calls_are_written_as_the_prompt_shows():
     prompt = offered("What is the weather in Paris?", WEATHER, form=FENCE)
     assert calls(prompt, marks=("```json\n", "\n```")) == [("get_weather", {"city": "Paris"})]

@@ -53,7 +53,7 @@ _PATTERNS = {
         r"(?<!\w)'([^'\n]{1,300})'(?!\w)|\"([^\"\n]{1,2000})\"|\u00ab([^\u00bb]{1,300})\u00bb"
     ),
     "name": re.compile(rf"(?<=[^.!?\n] ){_CAPITALISED}|{_FIRST}"),
-    "counted": re.compile(r"(?i)\b(?:how (?:many|much)|\d+(?: of)?) ([a-z]{3,})"),
+    "counted": re.compile(r"(?i)(?:(?<=\bhow (?:many|much) )|(?<=\d )|(?<=\d of ))[a-z]{3,}\b"),
     "aside": re.compile(r" - (an? [^.\n]{1,200})"),
 }
 
