@@ -108,7 +108,7 @@ g{{animation-iteration-count:infinite}}
 {chr(10).join(styles)}
 @media (prefers-reduced-motion:reduce){{g{{animation:none}}}}
 </style>
-<rect width="100%" height="100%" rx="8" fill="#1b1e26"/>
+<rect width="100%" height="100%" rx="8" fill="#1b1e26" stroke="#4a5160" stroke-width="2"/>
 <circle cx="20" cy="20" r="6" fill="#ff6b81"/><circle cx="40" cy="20" r="6" fill="#e5c07b"/>
 <circle cx="60" cy="20" r="6" fill="#7bd88f"/>
 <text class="brightblack" x="50%" y="25" text-anchor="middle">{escape(title)}</text>
