@@ -287,7 +287,8 @@ class ServiceSettings(BaseModel):
         names = {*first, *self.model_fields_set} & fields.keys() - {"profile", "metadata"}
         for name in sorted(names, key=[*first, *fields].index):
             value = getattr(self, name)
-            if fields[name].repr and value is not None:
+            told = value is not None and (name in first or value != fields[name].default)
+            if fields[name].repr and told:
                 yield name, value
 
     @model_validator(mode="before")
