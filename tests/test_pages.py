@@ -6,8 +6,9 @@ import re
 from itertools import chain
 
 import pytest
+from fences import ROOT
 from privacy import test_frames, test_leaks
-from test_readme import ROOT, rows
+from test_readme import rows
 
 import langchain_svc as svc
 from langchain_svc import dicom, errors, medical, patient, tools
