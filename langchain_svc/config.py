@@ -55,8 +55,8 @@ class Interface:
     key_header: str
     key_prefix: str
     always_json: bool = True
-    """Whether a request without a body says Content-Type too: v1-api.md (section 4, rule 4) and
-    medical-api.md (section 5) want it in every request, general-api.md (section 1) does not."""
+    """Whether a request without a body says Content-Type too: v1 API (section 4, rule 4) and
+    medical API (section 5) want it in every request, general API (section 1) does not."""
 
     @property
     def setting(self) -> str:

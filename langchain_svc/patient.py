@@ -4,7 +4,7 @@ The application builds it; the medical tools send it. No error, `repr` or log re
 they name fields, counts and bounds. Units are not part of the service's documents, so a reading
 that looks like another unit is refused with what it is probably meant to be.
 
-Rests on medical-api.md, section 2.
+Rests on the medical API, section 2.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .job import BulkReport, Job
 
 _SOME_FAILED, _INTERRUPTED = 1, 130
-_MOST_TOKENS = 2000  # of an answer, where max_tokens is not set (v1-api.md, section 2)
+_MOST_TOKENS = 2000  # of an answer, where max_tokens is not set (v1 API, section 2)
 
 
 def add_batch(parser: argparse.ArgumentParser) -> None:

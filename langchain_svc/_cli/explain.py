@@ -17,7 +17,7 @@ from .terminal import MisuseError, emit, read_json, read_schema
 _ANYWHERE = "https://your-host/v1"
 _MILLION = 1_000_000
 _PERIODS = {"minute": 60.0, "hour": 3_600.0, "day": 86_400.0}
-_OUTPUT_BY_DEFAULT = 2_000  # v1-api.md, section 2: max_tokens where it is left out
+_OUTPUT_BY_DEFAULT = 2_000  # v1 API, section 2: max_tokens where it is left out
 
 
 def add_explain(parser: argparse.ArgumentParser) -> None:

@@ -1,6 +1,6 @@
 """Reads an error answer: (status, headers, body) -> the error to raise.
 
-The v1 interface documents `{"error": {"message", "type", "code"}}` (v1-api.md, section 7); the
+The v1 interface documents `{"error": {"message", "type", "code"}}` (v1 API, section 7); the
 others show no shape. One reader takes every plausible one. A server's message may echo what was
 sent, so it passes through `safe_text` before it becomes part of an error.
 """
