@@ -8,7 +8,10 @@ import json
 import re
 
 import pytest
-from fences import DOCS, PAGES, README, blocks_of, run
+from fences import DOCS, PAGES, README, ROOT, blocks_of, run
+
+import langchain_svc
+from langchain_svc import bulk, sandbox
 
 # Files of the reader's own that pages read.
 FILES = {
@@ -49,3 +52,12 @@ def test_no_block_of_python_is_missed(page):
     assert len(found) == sum(block.page == page for block in PYTHON), (
         "start it as ```python, not indented"
     )
+
+
+@pytest.mark.parametrize(
+    "module", [langchain_svc, bulk, sandbox], ids=lambda module: module.__name__
+)
+def test_every_public_name_is_in_the_reference(module):
+    pages = "".join(page.read_text("utf-8") for page in (ROOT / "docs" / "reference").glob("*.md"))
+    missing = {f"::: {module.__name__}.{name}" for name in module.__all__} - set(pages.splitlines())
+    assert missing <= {"::: langchain_svc.__version__"}, "add the line to a page of docs/reference"
