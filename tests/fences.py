@@ -2,7 +2,9 @@
 
 import ast
 import asyncio
+import contextlib
 import inspect
+import io
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +17,8 @@ FENCE = re.compile(
     r"^(?:<!-- not run: (?P<reason>[^\n]+) -->\n\n?)?```(?P<language>\w*)[^\n]*\n(?P<code>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
+# What a block prints follows it at once.
+PRINTED = re.compile(r"\s*^```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,7 @@ class Block:
     language: str
     code: str
     reason: str | None = None  # why it is not run
+    printed: str | None = None  # what the page says that it prints
 
     @property
     def place(self):
@@ -41,6 +46,7 @@ def blocks_of(page, text=None):
             found["language"],
             found["code"],
             found["reason"],
+            printed[1] if (printed := PRINTED.match(text, found.end())) else None,
         )
         for found in FENCE.finditer(text)
     ]
@@ -49,7 +55,7 @@ def blocks_of(page, text=None):
 def run(blocks):
     """Run blocks in order in one namespace, as Jupyter does: `await` works outside of functions.
 
-    What is raised names the page and its line.
+    What is raised names the page and its line. A block prints what the page says, if it does.
     """
     names = {"__name__": "__main__"}
     loop = asyncio.new_event_loop()
@@ -61,10 +67,17 @@ def run(blocks):
                 "exec",
                 flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT,
             )
-            result = eval(code, names)
-            if inspect.iscoroutine(result):
-                loop.run_until_complete(result)
+            with contextlib.redirect_stdout(io.StringIO()) as out:
+                result = eval(code, names)
+                if inspect.iscoroutine(result):
+                    loop.run_until_complete(result)
+            if block.printed is not None:
+                assert lines_of(out.getvalue()) == lines_of(block.printed), block.place
     finally:
         loop.run_until_complete(loop.shutdown_asyncgens())
         loop.run_until_complete(loop.shutdown_default_executor())
         loop.close()
+
+
+def lines_of(text):
+    return [line.rstrip() for line in text.strip().splitlines()]

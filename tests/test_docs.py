@@ -6,6 +6,8 @@ cannot run here has a line before it: `<!-- not run: why -->`.
 
 import json
 import re
+import subprocess
+import sys
 
 import pytest
 from fences import DOCS, PAGES, README, ROOT, blocks_of, run
@@ -35,6 +37,28 @@ def test_the_blocks_run(blocks, sandbox, monkeypatch, tmp_path, capsys):
     for name, text in FILES.items():
         (tmp_path / name).write_text(text, "utf-8")
     run(blocks)
+
+
+def test_the_tests_of_the_page_on_testing_pass(tmp_path):
+    app, fixture, *tests = [
+        block.code for block in PYTHON if block.page.match("docs/recipes/testing.md")
+    ]
+    imports = """import pytest
+from langchain_svc import ChatSvc, SvcRateLimitError
+from langchain_svc.sandbox import Sandbox
+from shop import reply
+"""
+    files = {"shop.py": app, "conftest.py": fixture, "test_shop.py": imports + "\n".join(tests)}
+    for name, code in files.items():
+        (tmp_path / name).write_text(code, "utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", "."],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "5 passed" in done.stdout, done.stdout + done.stderr
 
 
 def test_few_blocks_do_not_run_and_say_why():
