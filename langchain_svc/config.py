@@ -99,6 +99,7 @@ def require_key(interface: Interface, key: str | None) -> str:
     )
 
 
+@lru_cache(maxsize=64)
 def is_loopback(host: str) -> bool:
     """Whether a host name or address is this machine."""
     name = host.rstrip(".").lower()

@@ -56,23 +56,25 @@ def _lost(error: Exception) -> Lost:
 
 def _prepare(step: Open) -> httpx.Request:
     request = step.request
-    url, host = _parsed(request.url)
-    size = (("Content-Length", str(len(request.body))),) if request.body is not None else ()
+    url, headers = _addressed(request.url, request.headers)
     # With a stream httpx adds no headers and encodes nothing: that is a seventh of a call's time.
-    return httpx.Request(
+    made = httpx.Request(
         request.method,
         url,
-        headers=(("Host", host), *request.headers, *size),
+        headers=headers,
         stream=httpx.ByteStream(request.body or b""),
         extensions={"timeout": _timeouts(step)},
     )
+    if request.body is not None:
+        made.headers["Content-Length"] = str(len(request.body))
+    return made
 
 
-@lru_cache(maxsize=64)
-def _parsed(url: str) -> tuple[httpx.URL, str]:
-    """A URL and its Host header: an object asks the same few again and again."""
+@lru_cache(maxsize=64)  # an object asks the same few again and again
+def _addressed(url: str, headers: tuple[tuple[str, str], ...]) -> tuple[httpx.URL, httpx.Headers]:
+    """A URL, and the headers with its Host, which httpx copies."""
     parsed = httpx.URL(url)
-    return parsed, parsed.netloc.decode("ascii")
+    return parsed, httpx.Headers((("Host", parsed.netloc.decode("ascii")), *headers))
 
 
 def _timeouts(step: Open) -> dict[str, Any]:

@@ -67,8 +67,9 @@ class AsyncTransport(httpx.AsyncHTTPTransport):
 
     def close_sockets(self) -> None:
         """Where the event loop is gone, and can run nothing any more."""
-        if isinstance(self._pool, AsyncPool):
-            self._pool.close_sockets()
+        pool: object = self._pool  # what was put there is no httpcore.AsyncConnectionPool
+        if isinstance(pool, AsyncPool):
+            pool.close_sockets()
 
 
 def _settings(route: Route) -> dict[str, Any]:

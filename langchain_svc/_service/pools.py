@@ -12,7 +12,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Generator, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import anyio
 import httpcore
@@ -28,6 +28,9 @@ _IDLE, _IDLE_SECONDS = 256, 15.0
 class _Reusable(Protocol):
     idle_since: float
     answer: AnswerReader
+
+    @property
+    def reusable(self) -> bool: ...
 
     @property
     def usable(self) -> bool: ...
@@ -75,7 +78,7 @@ class _Idle(Generic[_C]):
         return None
 
     def _put(self, connection: _C) -> None:
-        if not connection.usable or len(self._idle) >= _IDLE:
+        if not connection.reusable or len(self._idle) >= _IDLE:
             connection.close()
             return
         connection.idle_since = time.monotonic()
@@ -116,11 +119,18 @@ def _timeout(request: httpcore.Request, name: str) -> Any:
     return request.extensions.get("timeout", {}).get(name)
 
 
-def _response(answer: AnswerReader, body: Any) -> httpcore.Response:
-    extensions = {"http_version": b"HTTP/1.1", "reason_phrase": b""}
-    return httpcore.Response(
-        answer.status, headers=answer.headers, content=body, extensions=extensions
-    )
+class _Response(NamedTuple):
+    """What httpx's transports read of httpcore's, which checks each header once more."""
+
+    status: int
+    headers: list[tuple[bytes, bytes]]
+    stream: Any
+    extensions: dict[str, Any]
+
+    @classmethod
+    def of(cls, answer: AnswerReader, body: Any) -> _Response:
+        extensions = {"http_version": b"HTTP/1.1", "reason_phrase": b""}
+        return cls(answer.status, answer.headers, body, extensions)
 
 
 class Pool(_Idle[Connection]):
@@ -130,7 +140,7 @@ class Pool(_Idle[Connection]):
         super().__init__(way)
         self._places = threading.BoundedSemaphore(most)
 
-    def handle_request(self, request: httpcore.Request) -> httpcore.Response:
+    def handle_request(self, request: httpcore.Request) -> _Response:
         """What httpx asks of a pool."""
         patience = _patience(request)
         if not self._places.acquire(timeout=_timeout(request, "pool")):
@@ -148,7 +158,7 @@ class Pool(_Idle[Connection]):
         except BaseException:
             self.leave(connection, broken=True)
             raise
-        return _response(connection.answer, _Body(self, connection, patience))
+        return _Response.of(connection.answer, _Body(self, connection, patience))
 
     def leave(self, connection: Connection | None, *, broken: bool = False) -> None:
         """A request is over."""
@@ -189,7 +199,7 @@ class AsyncPool(_Idle[AsyncConnection]):
         self._places = asyncio.Semaphore(most)
         self._used: set[AsyncConnection] = set()
 
-    async def handle_async_request(self, request: httpcore.Request) -> httpcore.Response:
+    async def handle_async_request(self, request: httpcore.Request) -> _Response:
         """What httpx asks of a pool."""
         patience = _patience(request)
         await self._enter(_timeout(request, "pool"))
@@ -206,7 +216,7 @@ class AsyncPool(_Idle[AsyncConnection]):
         except BaseException:
             self.leave(connection, broken=True)
             raise
-        return _response(connection.answer, _AsyncBody(self, connection, patience))
+        return _Response.of(connection.answer, _AsyncBody(self, connection, patience))
 
     async def _enter(self, seconds: float | None) -> None:
         if not self._places.locked():

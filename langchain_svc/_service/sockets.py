@@ -146,9 +146,14 @@ class Connection(_Line):
             self._wait = wait
 
     @property
+    def reusable(self) -> bool:
+        """Whether the answer ended as one after which another may come."""
+        return self.answer.reusable
+
+    @property
     def usable(self) -> bool:
         """Whether another request may be sent: nothing came, not even the end."""
-        return self.answer.reusable and not _readable(self._socket)
+        return self.reusable and not _readable(self._socket)
 
     def close(self) -> None:
         """Close it, whatever it is doing."""
@@ -481,9 +486,14 @@ class AsyncConnection(_Line, asyncio.Protocol):
     # -- between requests -------------------------------------------------------------------------
 
     @property
+    def reusable(self) -> bool:
+        """Whether the answer ended as one after which another may come."""
+        return not (self._lost or self._body or self._error) and self.answer.reusable
+
+    @property
     def usable(self) -> bool:
         """Whether another request may be sent: nothing came, not even the end."""
-        if self._lost or self._body or self._error or not self.answer.reusable:
+        if not self.reusable:
             return False
         # The event loop may not have looked since the other side has closed.
         sock = self._transport.get_extra_info("socket") if self._transport is not None else None

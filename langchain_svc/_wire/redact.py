@@ -57,6 +57,15 @@ def secrets_of(
     return tuple(dict.fromkeys(filter(None, found)))
 
 
+@lru_cache(maxsize=16)
+def _sought(secrets: tuple[str, ...]) -> tuple[list[str], re.Pattern[str], list[str]]:
+    """Those that count, the longest first; what finds them; and how they begin."""
+    known = (one for one in secrets if len(one) >= SHORTEST and not _ORDINARY.fullmatch(one))
+    longest = sorted(known, key=len, reverse=True)
+    pattern = re.compile("|".join(map(re.escape, longest)) or r"(?!)")
+    return longest, pattern, [secret[:_HELD_FROM] for secret in longest]
+
+
 class Redactor:
     """Replaces secrets in an answer by `[key]`.
 
@@ -68,10 +77,7 @@ class Redactor:
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        known = (one for one in secrets if len(one) >= SHORTEST and not _ORDINARY.fullmatch(one))
-        self._secrets = sorted(known, key=len, reverse=True)
-        self._pattern = re.compile("|".join(map(re.escape, self._secrets)) or r"(?!)")
-        self._beginnings = [secret[:_HELD_FROM] for secret in self._secrets]
+        self._secrets, self._pattern, self._beginnings = _sought(tuple(secrets))
         self._before = ""  # the end of what was given back
         self._held = ""
 
