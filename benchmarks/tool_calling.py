@@ -1,13 +1,16 @@
-r"""Which tool format suits a model: asks it the questions of a BFCL file and scores the calls.
+r"""Which tool format suits a model: asks it questions that need tools, and scores the calls.
 
-    python benchmarks/tool_calling.py FILE --model svc-pro          # the service, by environment
-    python benchmarks/tool_calling.py FILE --sandbox --limit 50    # the sandbox, to try it out
-    python benchmarks/tool_calling.py FILE --upstream http://127.0.0.1:11434/v1 \
+    python benchmarks/tool_calling.py --upstream http://127.0.0.1:11434/v1 \
         --upstream-model qwen3 --plot qwen3.png                   # a model of your own
+    python benchmarks/tool_calling.py --model svc-pro              # the service, by environment
+    python benchmarks/tool_calling.py --sandbox                    # the sandbox, to try it out
+    python benchmarks/tool_calling.py --cases bfcl.jsonl --limit 50 ...   # cases of others
 
-FILE has a case a line: `id`, `category`, `tools`, `question`, `calls`, and `accepted`, which lists
-for each call the values that each argument may have ("" among them: it may be absent). Every answer
-is kept in the file of --results at once, so that a run that was broken off goes on where it was.
+The cases are those of tool_cases.jsonl beside this file, or of any file with a case a line: `id`,
+`category`, `tools`, `question`, `calls`, and `accepted`, which lists for each call the values that
+each argument may have ("" among them: it may be absent). Texts are compared by their letters and
+digits, or to the character with `"exact": true`. Every answer is kept in the file of --results at
+once, so that a run that was broken off goes on where it was.
 """
 
 from __future__ import annotations
@@ -15,10 +18,12 @@ from __future__ import annotations
 import argparse
 import collections
 import contextlib
+import importlib.util
 import json
+import operator
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +36,14 @@ from langchain_svc import ChatSvc, SvcError
 from langchain_svc.sandbox import Sandbox, Upstream
 
 FORMATS = ("tags", "fenced")
+CASES = Path(__file__).with_name("tool_cases.jsonl")
 Case = dict[str, Any]
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run the benchmark; returns the exit code."""
     options = _options(words)
-    cases = [json.loads(line) for line in options.file.read_text("utf-8").splitlines() if line]
+    cases = [json.loads(line) for line in options.cases.read_text("utf-8").split("\n") if line]
     cases = _sample(cases, options.limit)
     done = _read_results(options.results)
     with contextlib.ExitStack() as stack:
@@ -58,14 +64,14 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def _options(words: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("file", type=Path, help="the cases, one JSON object a line")
+    parser.add_argument("--cases", type=Path, default=CASES, help="one JSON object a line")
     parser.add_argument("--model", default="svc-pro")
     parser.add_argument("--formats", nargs="+", choices=FORMATS, default=list(FORMATS))
     parser.add_argument("--results", type=Path, default=Path("tool_calling_results.jsonl"))
     parser.add_argument("--limit", type=int, help="cases of each category, from its beginning")
     parser.add_argument("--concurrency", type=int, default=4)
     parser.add_argument(
-        "--sandbox", action="store_true", help="ask the sandbox, which costs nothing"
+        "--sandbox", action="store_true", help="ask the sandbox's rules, to try the script out"
     )
     parser.add_argument("--upstream", metavar="URL", help="an OpenAI-compatible server, by sandbox")
     parser.add_argument("--upstream-model", metavar="NAME", help="the model that it is asked for")
@@ -74,7 +80,12 @@ def _options(words: Sequence[str] | None) -> argparse.Namespace:
     options = parser.parse_args(words)
     if options.upstream and not options.upstream_model:
         parser.error("--upstream: name its model too: --upstream-model NAME")
-    options.name = options.upstream_model if options.upstream else options.model
+    if not options.cases.is_file():
+        parser.error(f"--cases: there is no file {options.cases}")
+    if options.plot and importlib.util.find_spec("matplotlib") is None:
+        parser.error('--plot: it needs matplotlib: pip install ".[bench]"')
+    rules = options.sandbox and "the sandbox's rules, no model"
+    options.name = options.upstream_model or rules or options.model
     return options
 
 
@@ -115,6 +126,7 @@ def _run(
     model: ChatSvc, cases: list[Case], done: dict[Key, dict[str, Any]], options: argparse.Namespace
 ) -> None:
     left = [c for c in cases if (options.name, model.tool_format, c["id"]) not in done]
+    failed = False
     ask = RunnableLambda(lambda case: _ask(model, case))
     with options.results.open("a", encoding="utf-8") as file, _progress() as progress:
         task = progress.add_task(f"{options.name}, {model.tool_format}", total=len(cases))
@@ -125,6 +137,9 @@ def _run(
             file.flush()
             if "error" not in row:  # what failed is asked again by the next run
                 done[options.name, row["format"], row["id"]] = row
+            elif not failed:
+                failed = True
+                progress.console.print(f"{row['id']} failed: {row['error']}", markup=False)
             progress.advance(task)
 
 
@@ -151,18 +166,24 @@ def right(case: Case, calls: list[dict[str, Any]]) -> bool:
     left = list(calls)
     accepted = case.get("accepted") or [{} for _ in case["calls"]]
     for expected, values in zip(case["calls"], accepted, strict=True):
-        found = next((call for call in left if _matches(call, expected, values)), None)
+        same = operator.eq if case.get("exact") else _same
+        found = next((call for call in left if _matches(call, expected, values, same)), None)
         if found is None:
             return False
         left.remove(found)
     return not left
 
 
-def _matches(call: dict[str, Any], expected: dict[str, Any], values: dict[str, list[Any]]) -> bool:
+def _matches(
+    call: dict[str, Any],
+    expected: dict[str, Any],
+    values: dict[str, list[Any]],
+    same: Callable[[Any, Any], bool],
+) -> bool:
     if call["name"] != expected["name"] or set(call["args"]) - set(values):
         return False
     return all(
-        any(_same(call["args"][name], value) for value in allowed)
+        any(same(call["args"][name], value) for value in allowed)
         if name in call["args"]
         else "" in allowed
         for name, allowed in values.items()
@@ -174,6 +195,8 @@ def _same(given: Any, value: Any) -> bool:
         return _plain(given) == _plain(value)
     if isinstance(given, list) and isinstance(value, list):
         return len(given) == len(value) and all(map(_same, given, value))
+    if isinstance(given, dict) and isinstance(value, dict):
+        return given.keys() == value.keys() and all(_same(given[key], value[key]) for key in value)
     if isinstance(given, bool) or isinstance(value, bool):
         return given is value
     return bool(given == value)

@@ -18,6 +18,7 @@ from benchmarks import counts
 from benchmarks.speed import contestants, report
 from benchmarks.speed.measure import Bench
 from benchmarks.speed.rows import ROWS, Row
+from langchain_svc._json.check import Checker
 
 WEATHER = {
     "name": "weather",
@@ -44,7 +45,7 @@ def files(tmp_path):
 
 def test_both_formats_are_scored(files, capsys):
     cases, results = files
-    assert tool_calling.main([cases, "--sandbox", "--results", str(results)]) == 0
+    assert tool_calling.main(["--cases", cases, "--sandbox", "--results", str(results)]) == 0
     table = capsys.readouterr().out
     assert "all (3)" in table
     assert table.count("100.0") == 8
@@ -56,10 +57,14 @@ def test_both_formats_are_scored(files, capsys):
 
 def test_a_broken_run_goes_on(files, capsys):
     cases, results = files
-    tool_calling.main([cases, "--sandbox", "--formats", "tags", "--results", str(results)])
+    tool_calling.main(
+        ["--cases", cases, "--sandbox", "--formats", "tags", "--results", str(results)]
+    )
     lines = results.read_text("utf-8").splitlines()
     results.write_text("\n".join(lines[:2]) + '\n{"id": "c", "cal', encoding="utf-8")
-    tool_calling.main([cases, "--sandbox", "--formats", "tags", "--results", str(results)])
+    tool_calling.main(
+        ["--cases", cases, "--sandbox", "--formats", "tags", "--results", str(results)]
+    )
     rows = [line for line in results.read_text("utf-8").splitlines() if line.endswith("}")]
     assert sorted(json.loads(row)["id"] for row in rows) == ["a", "b", "c"]
     assert "100.0" in capsys.readouterr().out
@@ -69,8 +74,12 @@ def test_what_failed_is_reported(files, capsys, monkeypatch):
     monkeypatch.setenv("SVC_API_KEY", "k")
     monkeypatch.setenv("SVC_BASE_URL_V1", "http://127.0.0.1:9/v1")
     cases, results = files
-    assert tool_calling.main([cases, "--formats", "tags", "--results", str(results)]) == 1
-    assert "(3 failed)" in capsys.readouterr().out
+    assert (
+        tool_calling.main(["--cases", cases, "--formats", "tags", "--results", str(results)]) == 1
+    )
+    said = capsys.readouterr()
+    assert "(3 failed)" in said.out
+    assert "failed: " in said.err
 
 
 def test_a_model_of_ones_own_is_measured_under_its_name(files, capsys):
@@ -78,12 +87,34 @@ def test_a_model_of_ones_own_is_measured_under_its_name(files, capsys):
     script = Path(__file__).parent / "sandbox" / "upstream_server.py"
     with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True) as server:
         url = f"http://127.0.0.1:{server.stdout.readline().strip()}/v1"
-        words = [cases, "--upstream", url, "--upstream-model", "m-7b", "--formats", "tags"]
+        words = [
+            "--cases",
+            cases,
+            "--upstream",
+            url,
+            "--upstream-model",
+            "m-7b",
+            "--formats",
+            "tags",
+        ]
         assert tool_calling.main([*words, "--results", str(results)]) == 0
         server.kill()
     assert "m-7b: calls" in capsys.readouterr().out
     rows = [json.loads(line) for line in results.read_text("utf-8").splitlines()]
     assert [row["model"] for row in rows] == ["m-7b"] * 3
+
+
+def test_the_cases_of_our_own_can_be_got_right():
+    cases = [json.loads(line) for line in tool_calling.CASES.read_text("utf-8").split("\n") if line]
+    assert len({case["id"] for case in cases}) == len(cases) >= 36
+    for case in cases:
+        tools = {tool["name"]: tool["parameters"] for tool in case["tools"]}
+        for call, accepted in zip(case["calls"], case["accepted"], strict=True):
+            assert set(tools[call["name"]]["required"]) <= set(call["args"]) <= set(accepted)
+            schema = tools[call["name"]]
+            assert Checker(schema).check(call["args"], schema) == []
+        assert tool_calling.right(case, case["calls"])
+        assert not tool_calling.right(case, case["calls"][1:] or [{"name": "x", "args": {}}])
 
 
 @pytest.mark.parametrize(

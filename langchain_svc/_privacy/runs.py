@@ -157,11 +157,16 @@ def private_run(method: Callable[..., Any], way: Way) -> Callable[..., Any]:
 def refuse_trio() -> None:
     """LangChain's asynchronous methods are asyncio's; on trio they fail in ways that say little."""
     trio = sys.modules.get("trio")
-    if trio is not None and trio.lowlevel.in_trio_task():
-        raise SvcRequestError(
-            "Asynchronous calls run on asyncio, and this is trio. Call the blocking method in a "
-            "thread: await trio.to_thread.run_sync(model.invoke, question)"
-        )
+    if trio is None:
+        return
+    try:
+        trio.lowlevel.current_task()  # trio before 0.28 has no `in_trio_task`
+    except RuntimeError:
+        return
+    raise SvcRequestError(
+        "Asynchronous calls run on asyncio, and this is trio. Call the blocking method in a "
+        "thread: await trio.to_thread.run_sync(model.invoke, question)"
+    )
 
 
 def _wrapping(method: Callable[..., Any]) -> Callable[..., Any]:

@@ -24,7 +24,7 @@ class Found:
         text: Its text; None where it has none (a role, a usage or an end chunk).
         whole: Whether that text is a whole answer and not a piece.
         finish_reason: Why the answer ended, if this object ends it.
-        usage: Token counts, by the names of v1 API, or `{"total_tokens": n}`.
+        usage: Token counts, by the names of the v1 API, or `{"total_tokens": n}`.
         error: The error object or text it carries.
         completion: Whether it is completion-shaped (it has `choices`, or says that it is one).
         last: Whether it says that nothing follows.

@@ -13,6 +13,7 @@ from langchain_svc._bulk.journal import Journal
 ECHO = RunnableLambda(lambda text: text)
 
 
+@pytest.mark.slow
 def test_kill_9_loses_no_row_and_asks_none_twice_but_those_in_flight():
     found = kill(rows=500, kills=3, concurrency=16)
     assert found.kills == 3
@@ -20,6 +21,7 @@ def test_kill_9_loses_no_row_and_asks_none_twice_but_those_in_flight():
     assert 500 <= found.requests <= found.most == 500 + 3 * 16
 
 
+@pytest.mark.slow
 def test_a_journal_that_is_cut_off_is_refused_or_has_all_that_was_answered():
     found = cut(rows=100, cuts=60, concurrency=8)
     assert found.lost == 0
