@@ -1,4 +1,7 @@
-"""Draws the pictures of docs/cli.md from real runs on the sandbox: `python docs/screens.py`."""
+"""Draws the pictures of terminals from real runs on the sandbox: `python docs/screens.py`.
+
+The demo moves and needs `pip install -e ".[docs]"`: `python docs/screens.py demo` draws it alone.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ import termios
 import time
 from pathlib import Path
 
+from animated import Recording, svg
 from rich.console import Console
 from rich.terminal_theme import MONOKAI
 from rich.text import Text
@@ -41,11 +45,13 @@ CHAT = [  # when this is shown, type that
 ]
 
 
-def screen(words: list[str], typed: list[tuple[str, str]], env: dict[str, str]) -> str:
-    """What a terminal shows of a command."""
+def screen(
+    words: list[str], typed: list[tuple[str, str]], env: dict[str, str], lines: int = LINES
+) -> Recording:
+    """What a terminal is sent by a command."""
     master, end = pty.openpty()
-    fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
-    environment = {**os.environ, "COLUMNS": str(COLUMNS), "TERM": "xterm", **env}
+    fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", lines, COLUMNS, 0, 0))
+    environment = {**os.environ, "COLUMNS": str(COLUMNS), "TERM": "xterm-256color", **env}
     process = subprocess.Popen(  # noqa: S603  # our own command
         [*COMMAND, *words],
         stdin=end,
@@ -57,6 +63,7 @@ def screen(words: list[str], typed: list[tuple[str, str]], env: dict[str, str]) 
     )
     os.close(end)
     shown, read = "", 0
+    recording: Recording = []
     steps = list(typed)
     while True:
         if steps and steps[0][0] in shown[read:]:
@@ -70,14 +77,16 @@ def screen(words: list[str], typed: list[tuple[str, str]], env: dict[str, str]) 
                 break
             if not data:
                 break
+            recording.append((time.monotonic(), data.decode()))
             shown += data.decode()
     process.wait()
     os.close(master)
-    return shown
+    return recording
 
 
-def draw(name: str, title: str, shown: str, command: str) -> None:
+def draw(name: str, title: str, recording: Recording, command: str) -> None:
     """One picture of it."""
+    shown = "".join(text for _, text in recording)
     for noise in ("\r", "\x1b[?2004h", "\x1b[?2004l", "\x01", "\x02"):
         shown = shown.replace(noise, "")
     text = Text.from_ansi(f"$ langchain-svc {command}\n{shown.rstrip()}")
@@ -90,8 +99,20 @@ def draw(name: str, title: str, shown: str, command: str) -> None:
     (IMAGES / f"{name}.svg").write_text(svg, "utf-8")
 
 
+def draw_demo() -> None:
+    """The demo from its first line on, with pauses to read."""
+    recording = screen(["demo"], [], {}, lines=300)
+    started = recording[0][0] - 1  # after one second, however long the imports took
+    moved = [(at - started, text) for at, text in recording]
+    picture = svg([(0.0, "$ langchain-svc demo\r\n"), *moved], "langchain-svc demo")
+    (IMAGES / "demo.svg").write_text(picture, "utf-8")
+
+
 def main() -> None:
-    """Draw both."""
+    """Draw them all."""
+    draw_demo()
+    if sys.argv[1:] == ["demo"]:
+        return
     saved = Path(os.environ.get("TMPDIR", "/tmp")) / "talk.json"  # noqa: S108  # as above
     saved.unlink(missing_ok=True)
     answers = [STORY, "391", STORY]

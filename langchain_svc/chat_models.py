@@ -118,7 +118,7 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
         SvcError: Every failure of a call; see `langchain_svc.errors` for the tree.
         pydantic.ValidationError: From the constructor, for a setting out of its bounds.
 
-    Rests on v1-api.md, sections 2, 4, 5, 7 and 8.
+    Rests on the v1 API, sections 2, 4, 5, 7 and 8.
     """
 
     interfaces = (V1, GENERAL)

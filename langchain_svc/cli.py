@@ -136,7 +136,8 @@ def _sandbox(args: argparse.Namespace) -> int:
     from .sandbox.terminal import Terminal  # noqa: PLC0415
 
     try:
-        sandbox = _started(args)
+        upstream = _upstream(args)
+        sandbox = _started(args, upstream)
     except ValueError as error:
         return _fail(str(error), _MISUSED)
     except OSError as error:
@@ -146,6 +147,8 @@ def _sandbox(args: argparse.Namespace) -> int:
         tell(f"The sandbox of langchain-svc {svc.__version__}: plan {args.plan}, {who}.")
         if not args.no_inspector:
             tell(f"What it receives and sends: {sandbox.url}/ in a browser of this machine.")
+        if upstream is not None and (trouble := upstream.trouble()):
+            tell(f"The model behind it will not answer yet: {trouble}")
         tell("Paste these lines into another terminal. Ctrl-C here stops the sandbox.")
         for name, value in sandbox.env.items():
             emit(f"export {name}={shlex.quote(value)}")
@@ -160,7 +163,7 @@ def _coloured(stream: TextIO) -> bool:
     return stream.isatty() and not os.environ.get("NO_COLOR")
 
 
-def _started(args: argparse.Namespace) -> Sandbox:
+def _started(args: argparse.Namespace, upstream: Upstream | None) -> Sandbox:
     from .sandbox import Sandbox  # noqa: PLC0415  # its libraries are an extra
 
     keys = {"api_key": args.api_key, "medical_api_key": args.medical_api_key}
@@ -173,7 +176,7 @@ def _started(args: argparse.Namespace) -> Sandbox:
         pace=args.pace,
         keep=0,
         inspector=not args.no_inspector,
-        upstream=_upstream(args),
+        upstream=upstream,
         **given,
     ).start()
 

@@ -35,8 +35,9 @@ _HEADER_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]*", re.ASCII | re.IGNORECASE)
 _NO_URL = frozenset('<>{}|\\^`"')
 # In small letters, with a port or a path: a key in the wrong place does not look so.
 _BARE_HOST = re.compile(
-    r"(?P<host>(?:[a-z0-9-]{1,30}\.){1,4}[a-z]{2,10}|localhost|127(?:\.\d{1,3}){3})"
-    r"(?::\d{1,5}(?=/|\Z)|(?=/))",
+    r"(?P<host>(?:[a-z0-9-]{1,30}\.){1,4}[a-z]{2,10}|localhost|127(?:\.\d{1,3}){3}|"
+    r"[a-z0-9-]{1,30}(?=(?::\d{1,5})?/v1/?\Z))"
+    r"(?::\d{1,5}(?=/|\Z)|(?=/))(?:/v1/?\Z)?",
     re.ASCII,
 )
 _PART = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
@@ -54,8 +55,13 @@ class Interface:
     key_header: str
     key_prefix: str
     always_json: bool = True
-    """Whether a request without a body says Content-Type too: v1-api.md (section 4, rule 4) and
-    medical-api.md (section 5) want it in every request, general-api.md (section 1) does not."""
+    """Whether a request without a body says Content-Type too: v1 API (section 4, rule 4) and
+    medical API (section 5) want it in every request, general API (section 1) does not."""
+
+    @property
+    def setting(self) -> str:
+        """What errors call the setting of its base URL."""
+        return f"{self.url_word} ({self.url_env})"
 
     def key_headers(self, key: str) -> tuple[tuple[str, str], ...]:
         """The header that carries the key (section 5 of each document)."""
@@ -146,11 +152,14 @@ def _checked_url(url: str, named: frozenset[str]) -> str:
 
 def _without_scheme(url: str) -> str:
     """What to write where only the scheme is missing; a key in the wrong place is not repeated."""
+    if "://" in url:
+        return ", with http:// on this machine and https:// to others"
     found = _BARE_HOST.match(url)
     if found is None:
-        return ""
+        return "; put https:// before what was given, if that is a host and not a key"
     scheme = "http" if is_loopback(found["host"]) else "https"
-    return f"; {found[0]!r} has no scheme: write {scheme}://{found[0]}..."
+    rest = "" if found.end() == len(url) else "..."
+    return f"; {found[0]!r} has no scheme: write {scheme}://{found[0]}{rest}"
 
 
 def _place(parts: SplitResult) -> str:

@@ -112,7 +112,7 @@ class SvcAPIError(SvcError):
 
     Attributes:
         status_code: The HTTP status; None where the error was foreseen and nothing was sent.
-        type: The `type` of the service's error object, if it sent one (v1-api.md, section 7).
+        type: The `type` of the service's error object, if it sent one (v1 API, section 7).
         code: The `code` of that object, if any.
         request_id: The service's id of the request, if it sent one.
         retry_after: Seconds after which the service said to come back, if it said so.

@@ -14,6 +14,7 @@ import re
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,6 +44,7 @@ else:
 HANDLE = re.compile(r"img_[1-9][0-9]{0,8}[a-z]{0,8}", re.ASCII)
 _LETTERS = "bcdfghjkmnpqrstvwxz"  # which make no words, and none of which looks like a digit
 _LONGEST_PATH = 4096
+_IN_A_NOTEBOOK = 12
 _PNG_MODES = frozenset({"1", "L", "LA", "P", "RGB", "RGBA"})
 
 
@@ -259,6 +261,15 @@ class ImageStore:
         """The contact sheet, or one of some images only, which a notebook displays."""
         return self.sheet(None, *handles)
 
+    def _repr_png_(self) -> bytes | None:
+        """What a notebook shows: a contact sheet of the newest images, with Pillow."""
+        newest = list(self)[-_IN_A_NOTEBOOK:]
+        if not newest or find_spec("PIL") is None:
+            return None
+        from ._images import draw_sheet  # noqa: PLC0415  # Pillow is optional
+
+        return draw_sheet(newest).png
+
     def __iter__(self) -> Iterator[StoredImage]:
         with self._lock:
             images = list(self._images.values())
@@ -272,7 +283,8 @@ class ImageStore:
 
     def __repr__(self) -> str:
         # Their handles are for whoever was given them.
-        return f"ImageStore({f'{len(self)} images' if len(self) else ''})"
+        count = len(self)
+        return f"ImageStore({f'{count} image' + 's' * (count > 1) if count else ''})"
 
     def __getstate__(self) -> dict[str, Any]:
         with self._lock:

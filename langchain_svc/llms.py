@@ -53,7 +53,7 @@ class SvcLLM(TokenCounts, ServiceSettings, BaseLLM):
         SvcError: Every failure of a call; see `langchain_svc.errors` for the tree.
         pydantic.ValidationError: From the constructor, for a setting out of its bounds.
 
-    Rests on general-api.md, sections 2, 4, 5, 7 and 8.
+    Rests on the general API, sections 2, 4, 5, 7 and 8.
     """
 
     interfaces = (GENERAL,)

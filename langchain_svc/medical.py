@@ -2,7 +2,7 @@
 
 What they answer supports and does not replace a clinician; every result says so.
 
-Rests on medical-api.md, sections 2, 4 and 5.
+Rests on the medical API, sections 2, 4 and 5.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class SvcMedicalConsult(MedicalTool):
         tool = SvcMedicalConsult(api_key="...", medical_base_url="https://...")
         tool.invoke({"message": "Is a dry cough common with this medication?"})
 
-    See `MedicalTool` for `patient` and the settings. Rests on medical-api.md, "Chat request".
+    See `MedicalTool` for `patient` and the settings. Rests on the medical API, "Chat request".
     """
 
     endpoint: ClassVar[Endpoint] = Endpoint(
@@ -154,7 +154,7 @@ class SvcMedicalConsult(MedicalTool):
 class SvcDecisionSupport(MedicalTool):
     """Guidance by clinical protocols from symptoms, readings and history (New).
 
-    See `MedicalTool` for `patient` and the settings. Rests on medical-api.md, "Decision support
+    See `MedicalTool` for `patient` and the settings. Rests on the medical API, "Decision support
     request".
     """
 
@@ -177,7 +177,7 @@ class SvcDecisionSupport(MedicalTool):
 class SvcCancerRisk(MedicalTool):
     """A cancer risk assessment from symptoms, risk factors and images (PRO).
 
-    See `MedicalTool` for `patient` and the settings. Rests on medical-api.md, "Cancer diagnosis
+    See `MedicalTool` for `patient` and the settings. Rests on the medical API, "Cancer diagnosis
     request".
     """
 
@@ -205,7 +205,7 @@ class SvcCancerRisk(MedicalTool):
 class SvcMedicalStatus(MedicalTool):
     """Whether the medical interface works: its state, uptime, latency and capabilities.
 
-    Rests on medical-api.md, "Status response".
+    Rests on the medical API, "Status response".
     """
 
     endpoint: ClassVar[Endpoint] = Endpoint(

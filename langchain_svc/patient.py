@@ -4,7 +4,7 @@ The application builds it; the medical tools send it. No error, `repr` or log re
 they name fields, counts and bounds. Units are not part of the service's documents, so a reading
 that looks like another unit is refused with what it is probably meant to be.
 
-Rests on medical-api.md, section 2.
+Rests on the medical API, section 2.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from typing_extensions import Self
 
 from ._fhir import FhirReport
 from ._images import ClinicalImages, imaging_type
-from ._privacy import safe_constructor
+from ._privacy import safe_constructor, safe_repr
 from .errors import SvcRequestError
 
 MOST_ENTRIES = 200
@@ -175,6 +175,7 @@ def _count(value: Any) -> int:
     return len(value) if isinstance(value, tuple) else int(value is not None)
 
 
+_OF_A_REQUEST = frozenset({"symptoms", "message", "specialty", "language"})
 _READING_NAME = re.compile(r"\w[\w .%/+-]{0,59}")
 
 
@@ -279,6 +280,21 @@ class PatientContext(Demographics):
     imaging_type: Line | None = None
     """What kind of imaging the images are, such as "chest CT"; of DICOM images their modality and
     body part, if it is not given. It goes before what a model writes."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_unknown(cls, values: Any) -> Any:
+        known = cls.model_fields
+        for name in values if isinstance(values, Mapping) else ():
+            if name not in known and name not in map(to_camel, known):
+                from ._service import did_you_mean  # noqa: PLC0415  # few names are wrong
+
+                asked = ", which is an argument of the tools" if name in _OF_A_REQUEST else ""
+                raise ValueError(
+                    f"PatientContext has no field {safe_repr(name)}{asked}; "
+                    + did_you_mean(str(name), known)
+                )
+        return values
 
     @model_validator(mode="before")
     @classmethod

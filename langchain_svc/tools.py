@@ -141,7 +141,7 @@ class SvcTranslate(ServiceTool):
         tool.invoke({"text": "good morning", "target": "es"})
 
     The artifact of a `ToolMessage` has `text`, `source`, `target`, the `raw` body and where it
-    comes from. Rests on general-api.md, section 2.
+    comes from. Rests on the general API, section 2.
     """
 
     name: str = "svc_translate"
@@ -181,7 +181,7 @@ class SvcAnalyzeImage(ServiceTool):
 
     An image is a handle of `images`, a public http(s) address, which is passed on and never
     fetched by us, or base64. The artifact has `text`, `result`, the `raw` body and where it comes
-    from. Rests on general-api.md, section 2.
+    from. Rests on the general API, section 2.
     """
 
     name: str = "svc_analyze_image"
@@ -237,7 +237,7 @@ class SvcGenerateImage(ServiceTool):
 
     The images land in `images`, and the model gets their handles. The artifact has `images`
     (handles), `unread` (what came and could not be kept, with the reason), the `raw` body and
-    where it comes from. Rests on v1-api.md and general-api.md, section 2.
+    where it comes from. Rests on the v1 API and general API, section 2.
     """
 
     name: str = "svc_generate_image"

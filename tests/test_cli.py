@@ -174,8 +174,7 @@ def test_an_unreachable_service_says_what_to_check(monkeypatch, capsys):
     assert cli.main(["ask", "Hello"]) == 1
     line = only_line(capsys.readouterr())
     assert "could not be reached" in line
-    assert "check the base URL" in line
-    assert "SVC_BASE_URL_V1" in line
+    assert "check base_url_v1 (SVC_BASE_URL_V1)" in line
 
 
 def test_a_long_wait_is_told_and_not_waited_for(service, capsys):

@@ -1,3 +1,4 @@
+import html
 import os
 import re
 import select
@@ -76,15 +77,17 @@ def test_it_says_what_answers_and_what_to_set_for_the_service(piped):
     assert "set SVC_API_KEY and SVC_BASE_URL_V1" in words
 
 
-def test_the_readme_shows_this_output(piped):
-    """Renew it with `COLUMNS=100 langchain-svc demo | cat`."""
-    readme = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
-    shown = re.search(r"^```text\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)[1]
-    # Ports, times and the widths that follow from them differ from run to run.
+def test_the_picture_shows_this_output(piped):
+    """Renew it with `python docs/screens.py demo`."""
+    picture = (Path(__file__).parents[1] / "docs" / "images" / "demo.svg").read_text("utf-8")
+    (shown,) = re.findall(r"<desc>(.*?)</desc>", picture, re.DOTALL)
+    # Ports, times and where lines break differ from run to run.
     told, real = (
-        re.sub(r"[\d.,:]+", "0", text.partition("\nUsage")[0]) for text in (shown, piped.stdout)
+        " ".join(re.sub(r"[\d.,:]+", "0", text.partition("\nUsage")[0]).split())
+        for text in (html.unescape(shown), f"$ langchain-svc demo\n{piped.stdout}")
     )
     assert told == real
+    assert len(picture) < 300_000
 
 
 ANSWERS = (

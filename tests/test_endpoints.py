@@ -118,7 +118,7 @@ CONTEXT = {
 }
 
 ROWS = {
-    # v1-api.md, sections 2, 4 and 5. Rule 4: "Requests carry Content-Type: application/json".
+    # v1 API, sections 2, 4 and 5. Rule 4: "Requests carry Content-Type: application/json".
     "v1 chat": Row(
         "POST /v1/chat/completions", svc.ChatSvc, INVOKE, answer=COMPLETION, fields="model messages temperature max_tokens",
         cases={
@@ -143,7 +143,7 @@ ROWS = {
         },
     ),
     "v1 models": Row("GET /v1/models", svc.ChatSvc, LIST, {"minimal": ({}, None, None)}, {"data": [{"id": "svc-pro"}]}),
-    # general-api.md. Section 1: "Requests that carry a body send Content-Type: application/json".
+    # general API. Section 1: "Requests that carry a body send Content-Type: application/json".
     "general chat": Row(
         "POST /api/chat", svc.SvcLLM, INVOKE, answer=CHAT_ANSWER, fields="message model temperature",
         cases={
@@ -185,7 +185,7 @@ ROWS = {
             "not given": ({}, {"text": "hello", "target": "es", "source": None}, {"text": "hello", "to": "es"}),
         },
     ),
-    # medical-api.md. Section 5: "Every request carries the header X-API-Key, together with
+    # medical API. Section 5: "Every request carries the header X-API-Key, together with
     # Content-Type: application/json".
     "medical chat": Row(
         "POST /api/medical/chat", svc.SvcMedicalConsult, USE, answer={"response": "Rest."}, headers=API_KEY | JSON_TYPE,

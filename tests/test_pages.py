@@ -6,8 +6,9 @@ import re
 from itertools import chain
 
 import pytest
+from fences import ROOT
 from privacy import test_frames, test_leaks
-from test_readme import ROOT, rows
+from test_readme import rows
 
 import langchain_svc as svc
 from langchain_svc import dicom, errors, medical, patient, tools
@@ -43,7 +44,7 @@ def setting(name, kind=svc.ChatSvc):
 
 RETRIED = listed(failures.TRANSIENT)
 RETRIED_5XX = ", ".join(str(status) for status in sorted(failures.TRANSIENT) if status >= 500)
-DOCUMENTED = {429, 500, 503}  # v1-api.md, section 7
+DOCUMENTED = {429, 500, 503}  # v1 API, section 7
 ERAS = inspect.signature(svc.PatientContext.from_fhir).parameters
 CELLS = 2 * len(test_leaks.DOORS) * len(test_leaks.ANSWERS)
 SENTENCES = [

@@ -1,48 +1,17 @@
 """What the README and the docs promise, held against the package."""
 
-import ast
 import contextlib
 import re
-from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
+from fences import PAGES, README, ROOT, blocks_of
 from langchain_core.language_models import BaseChatModel
 
 import langchain_svc
 from langchain_svc import ChatSvc, SvcRequestError, config
 from langchain_svc._fhir import fields
 
-ROOT = Path(__file__).parents[1]
-README = ROOT / "README.md"
-PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
-FENCE = re.compile(r"^(<!-- runs -->\n)?```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-
-
-@dataclass(frozen=True)
-class Block:
-    """A fenced block and where it stands."""
-
-    place: str
-    language: str
-    code: str
-    runs: bool
-
-
-def blocks_of(page, text):
-    return [
-        Block(
-            f"{page.name}:{text[: found.start()].count(chr(10)) + 1}",
-            found[2],
-            found[3],
-            bool(found[1]),
-        )
-        for found in FENCE.finditer(text)
-    ]
-
-
-BLOCKS = [block for page in PAGES for block in blocks_of(page, page.read_text("utf-8"))]
-PYTHON = [block for block in BLOCKS if block.language == "python"]
+BLOCKS = [block for page in PAGES for block in blocks_of(page)]
 
 
 def section(title):
@@ -82,27 +51,6 @@ def test_the_extras_that_are_installed_exist():
     known = re.findall(r"^(\w+) = \[$", project, re.MULTILINE)
     assert named
     assert {extra for names in named for extra in names.split(",")} <= set(known)
-
-
-# -- code -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("block", PYTHON, ids=lambda block: block.place)
-def test_python_compiles(block):
-    ast.parse(block.code)
-
-
-def test_most_python_runs():
-    assert sum(block.runs for block in PYTHON) > len(PYTHON) / 2
-
-
-@pytest.mark.parametrize(
-    "block", [block for block in PYTHON if block.runs], ids=lambda block: block.place
-)
-def test_python_runs_on_the_sandbox(block, sandbox, monkeypatch, capsys):
-    for name, value in sandbox.env.items():
-        monkeypatch.setenv(name, value)
-    exec(compile(block.code, block.place, "exec"), {"__name__": "__main__"})
 
 
 # -- tables -----------------------------------------------------------------------------------------

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import json
 import shlex
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import (
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
     from .job import BulkReport, Job
 
 _SOME_FAILED, _INTERRUPTED = 1, 130
-_MOST_TOKENS = 2000  # of an answer, where max_tokens is not set (v1-api.md, section 2)
+_MOST_TOKENS = 2000  # of an answer, where max_tokens is not set (v1 API, section 2)
 
 
 def add_batch(parser: argparse.ArgumentParser) -> None:
@@ -170,17 +168,9 @@ def _quota(args: argparse.Namespace) -> SvcQuota:
 
 
 def _runnable(model: ChatSvc, schema: str | None) -> Any:
-    if schema is None:
-        return model
-    try:
-        wanted = json.loads(Path(schema).read_text("utf-8"))
-    except OSError as error:
-        raise SvcRequestError(f"--schema {schema} cannot be read: {error.strerror}") from None
-    except ValueError as error:
-        raise SvcRequestError(f"--schema {schema} is not JSON: {error}") from None
-    if not isinstance(wanted, dict):
-        raise SvcRequestError(f"--schema {schema} must hold a JSON schema, which is an object")
-    return model.with_structured_output({"title": "Answer", **wanted})
+    from .._cli import read_schema  # noqa: PLC0415  # programs that import bulk need no terminal
+
+    return model if schema is None else model.with_structured_output(read_schema(schema))
 
 
 def _tell_estimate(job: Job, args: argparse.Namespace, model: str, unlisted: str) -> None:

@@ -1,4 +1,4 @@
-"""LangChain messages -> the wire's list of `{"role", "content"}` (v1-api.md, section 2).
+"""LangChain messages -> the wire's list of `{"role", "content"}` (v1 API, section 2).
 
 The documents show the roles user and assistant, and a content that is one string. So system text
 becomes user text where it stands, neighbours of one role become one turn, and content blocks are

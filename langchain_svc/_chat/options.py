@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, TypeAdapter, ValidationError
 
+from .._privacy import safe_repr
 from .._service import (
     ALIASES,
     Limits,
@@ -39,7 +40,7 @@ def _check_stop(value: Any) -> list[str] | None:
     if isinstance(value, str):  # other integrations take one text, and "" for none
         return [value] if value else []
     if not isinstance(value, (list, tuple)) or not all(isinstance(s, str) and s for s in value):
-        raise ValueError("must be a list of texts, none of them empty")
+        raise ValueError(f"must be a list of texts, none of them empty, not {safe_repr(value)}")
     return list(value)
 
 

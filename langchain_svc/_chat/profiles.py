@@ -1,6 +1,6 @@
 """What each model can do, as data: LangChain's profiles for the models of the document.
 
-Windows are those of v1-api.md, section 1 ("128K" read as 128,000). Every ability is said
+Windows are those of the v1 API, section 1 ("128K" read as 128,000). Every ability is said
 outright, also where it is missing, because agents take an absent value for "unknown".
 """
 

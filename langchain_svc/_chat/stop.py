@@ -1,4 +1,4 @@
-"""Stop sequences on our side, since the service knows none (v1-api.md, section 2)."""
+"""Stop sequences on our side, since the service knows none (v1 API, section 2)."""
 
 from __future__ import annotations
 

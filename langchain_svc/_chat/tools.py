@@ -6,7 +6,7 @@ once however many calls follow, and however many tools there are.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from inspect import cleandoc
 from typing import Any
@@ -27,8 +27,8 @@ class ToolList(list[dict[str, Any]]):
     """Tools in the form that LangChain traces, which remembers what was rendered from it."""
 
     def __init__(self, tools: Sequence[ToolLike] = ()) -> None:
-        if isinstance(tools, str):  # type: ignore[unreachable]  # a checker knows, a user may not
-            raise SvcRequestError(f"tools must be a list, not the text {safe_repr(tools)}")
+        if isinstance(tools, (str, Mapping)) or not isinstance(tools, Iterable):
+            raise SvcRequestError(f"tools must be a list, not {safe_repr(tools)}")
         super().__init__(map(_format, tools))
 
     @cached_property

@@ -7,4 +7,4 @@ from .chat import add_chat
 from .doctor import add_doctor
 from .explain import add_explain
 from .models import add_models
-from .terminal import MisuseError, emit, error_line, tell
+from .terminal import MisuseError, emit, error_line, read_schema, tell

@@ -16,7 +16,8 @@ from .terminal import MisuseError, emit, read_json, read_schema
 
 _ANYWHERE = "https://your-host/v1"
 _MILLION = 1_000_000
-_OUTPUT_BY_DEFAULT = 2_000  # v1-api.md, section 2: max_tokens where it is left out
+_PERIODS = {"minute": 60.0, "hour": 3_600.0, "day": 86_400.0}
+_OUTPUT_BY_DEFAULT = 2_000  # v1 API, section 2: max_tokens where it is left out
 
 
 def add_explain(parser: argparse.ArgumentParser) -> None:
@@ -36,6 +37,12 @@ def add_explain(parser: argparse.ArgumentParser) -> None:
         type=_price,
         help="what a million tokens cost, such as 5,15,USD (`langchain-svc models` has it)",
     )
+    parser.add_argument(
+        "--plan",
+        metavar="NAME",
+        type=_plan,
+        help="how many such requests the plan free, pro or enterprise allows",
+    )
     parser.add_argument("--json", action="store_true", help="print all of it as JSON")
     parser.set_defaults(run=_explain)
 
@@ -51,6 +58,16 @@ def _price(text: str) -> tuple[float, float, str]:
         expected = "expected IN,OUT[,CURRENCY] such as 5,15,USD"
         raise argparse.ArgumentTypeError(f"{expected}, not {text!r}")
     return (*price, currency.strip())
+
+
+def _plan(text: str) -> str:
+    from .._quota import DOCUMENTED  # noqa: PLC0415  # not for --help
+
+    name = "v1:" + text.strip().lower().removeprefix("v1:")
+    if name not in DOCUMENTED:
+        known = ", ".join(one[3:] for one in DOCUMENTED if one.startswith("v1:"))
+        raise argparse.ArgumentTypeError(f"expected a plan of v1 ({known}), not {text!r}")
+    return name
 
 
 def _explain(args: argparse.Namespace) -> int:
@@ -76,6 +93,7 @@ def _explain(args: argparse.Namespace) -> int:
         "tokens": {**sizes, "total": before},
         "counted_by": "tiktoken" if encoding() else "a rule on characters (an estimate)",
         **_cost(args, before),
+        **_quota(args, before),
     }
     if args.json:
         emit(json.dumps(found, indent=2, ensure_ascii=False))
@@ -157,6 +175,33 @@ def _cost(args: argparse.Namespace, tokens: int) -> dict[str, Any]:
     }
 
 
+def _quota(args: argparse.Namespace, tokens: int) -> dict[str, Any]:
+    """How many such requests the plan allows, if their answers take all the tokens they may."""
+    from .._quota import DOCUMENTED  # noqa: PLC0415  # not for --help
+
+    if args.plan is None:
+        return {}
+    each = tokens + (args.max_tokens or _OUTPUT_BY_DEFAULT)
+    # How often each limit allows the request, in how many seconds, and the limit's name.
+    allowed = [
+        (limit.amount // (each if limit.unit == "tokens" else 1), limit.seconds, limit)
+        for limit in DOCUMENTED[args.plan].limits()
+    ]
+    found = {}
+    for period, length in _PERIODS.items() if allowed else ():
+        count, limit = min(
+            (int(most * max(1, length / seconds)), limit) for most, seconds, limit in allowed
+        )
+        (of,) = (name for name, seconds in _PERIODS.items() if seconds == limit.seconds)
+        by = f"{limit.amount:,} {limit.unit} {_a(of)}"
+        found[period] = {"requests": count, "limited_by": by}
+    return {"quota": {"plan": args.plan, "tokens_each": each, "allowed": found}}
+
+
+def _a(period: str) -> str:
+    return f"an {period}" if period == "hour" else f"a {period}"
+
+
 def _print(found: dict[str, Any]) -> None:
     request = found["request"]
     emit(f"{request['method']} {request['url']}")
@@ -174,4 +219,15 @@ def _print(found: dict[str, Any]) -> None:
         )
     else:
         emit("Cost: not known here; give --price IN,OUT as `langchain-svc models` lists it")
+    if quota := found.get("quota"):
+        _print_quota(quota)
     emit("Nothing was sent.")
+
+
+def _print_quota(quota: dict[str, Any]) -> None:
+    if not quota["allowed"]:
+        emit(f"Plan {quota['plan']}: its limits are agreed with your provider")
+        return
+    emit(f"Plan {quota['plan']}, at {quota['tokens_each']:,} tokens with the longest answer:")
+    for period, one in quota["allowed"].items():
+        emit(f"  {one['requests']:>9,} {_a(period):<9} by {one['limited_by']}")

@@ -15,7 +15,7 @@ from pydantic_core import ValidationError
 
 import langchain_svc as svc
 
-from ..errors import SvcConnectionError, SvcError, SvcServerError, SvcStreamError
+from ..errors import SvcError, SvcServerError, SvcStreamError
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessageChunk
@@ -27,7 +27,6 @@ _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", 
 
 # The next step, for the errors whose own text names none.
 _HINTS: dict[type[SvcError], str] = {
-    SvcConnectionError: "the base URL is that of SVC_BASE_URL_V1",
     SvcServerError: "it may pass: try again later",
     SvcStreamError: "what had arrived is printed; ask again",
 }

@@ -1,6 +1,6 @@
 """What a program needs of a medical answer: its risk, its urgency, what it recommends, its files.
 
-No document shows these fields (medical-api.md, section 2), so each is read from every plausible
+No document shows these fields (medical API, section 2), so each is read from every plausible
 name and place; docs/assumptions.md lists them. What is not there is None or empty, never a guess.
 """
 

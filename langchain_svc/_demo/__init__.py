@@ -15,7 +15,7 @@ def run() -> None:
     missing = [library for module, library in needed.items() if find_spec(module) is None]
     if missing:
         raise ImportError(
-            f"The demo needs {', '.join(missing)}, which is not installed. "
+            f"The demo needs {' and '.join(missing)}, not installed here. "
             'Run: pip install "langchain-svc[cli,sandbox]"'
         )
     from .screen import Screen  # noqa: PLC0415  # after the check

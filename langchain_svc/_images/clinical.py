@@ -1,6 +1,6 @@
 """The images of a patient: PNG or JPEG in base64, with nothing in their files but the picture.
 
-Rests on medical-api.md, section 2: "base64-encoded images".
+Rests on the medical API, section 2: "base64-encoded images".
 """
 
 from __future__ import annotations

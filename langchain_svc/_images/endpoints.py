@@ -1,4 +1,4 @@
-"""Images on both interfaces: generation (v1-api.md, general-api.md) and analysis (general-api.md).
+"""Images on both interfaces: generation (v1 API, general API) and analysis (general API).
 
 The response fields are "not shown" in either document. One reader for each kind of answer takes
 every plausible shape; docs/general.md has the table of what they take.
@@ -20,7 +20,7 @@ Task = Literal["detect", "ocr", "moderate", "describe"]
 Size = Literal["1024x1024", "1792x1024", "1024x1792"]
 Quality = Literal["standard", "hd"]
 TASKS: tuple[str, ...] = get_args(Task)
-# v1-api.md, section 8.
+# v1 API, section 8.
 LONGEST_PROMPT = 1000
 MOST_IMAGES = 4
 
@@ -69,7 +69,7 @@ class ImageAnalysis:
 
 
 def vision_body(image: str, task: str) -> bytes:
-    """The bytes of an image analysis request (general-api.md, section 2)."""
+    """The bytes of an image analysis request (general API, section 2)."""
     return dump_json({"image": image, "task": task})
 
 

@@ -26,7 +26,8 @@ def safe_constructor(kind: Kind) -> Kind:
     def __init__(self: Any, /, *args: Any, **words: Any) -> None:  # noqa: N807  # it is one
         if args:
             name = type(self).__name__
-            word = "model" if "model" in type(self).model_fields else "api_key"
+            fields = type(self).model_fields
+            word = next(one for one in ("model", "api_key", *fields) if one in fields)
             raise TypeError(f"{name} takes its settings by name, as in {name}({word}=...)")
         failed = _failure(super(above, self).__init__, words)
         if failed is not None:

@@ -70,7 +70,7 @@ def _general(minute: int, day: int, tokens: int) -> Plan:
     return Plan(requests_per_minute=minute, requests_per_day=day, tokens_per_day=tokens)
 
 
-# v1-api.md and general-api.md, section 8. "custom" and "unlimited" are no limits of ours.
+# v1 API and general API, section 8. "custom" and "unlimited" are no limits of ours.
 DOCUMENTED = {
     "v1:free": _v1(3, 100, 50_000),
     "v1:pro": _v1(60, 3_000, 500_000),

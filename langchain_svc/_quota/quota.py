@@ -96,7 +96,7 @@ class SvcQuota(Shared):
         ValueError: An argument is not one of these; the error lists them.
         SvcRateLimitError: From a call whose turn would come after its deadline.
 
-    Rests on general-api.md and v1-api.md, section 8; see docs/quota.md.
+    Rests on the general API and the v1 API, section 8; see docs/quota.md.
     """
 
     def __init__(

@@ -294,6 +294,7 @@ def _refusal(
         secrets=exchange.request.secrets,
         private=exchange.request.private,
         url=exchange.request.url,
+        setting=exchange.request.setting,
         sent=exchange.request.body,
     )
     yield CLOSE

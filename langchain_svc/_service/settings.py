@@ -162,10 +162,21 @@ _HINTS = {
     **dict.fromkeys(
         (
             *("organization", "openai_organization", "use_responses_api", "tiktoken_model_name"),
-            *("api_version", "azure_endpoint", "azure_deployment"),
+            *("api_version", "azure_endpoint", "azure_deployment", "include_response_headers"),
+            *("context_management", "include", "prompt_cache_options", "truncation"),
+            *("use_previous_response_id", "disabled_params"),
         ),
         "leave it out: the service has nothing of the kind",
     ),
+    **dict.fromkeys(
+        ("embedding", "embeddings", "embedding_model", "dimensions"),
+        "the service has no embeddings: use another package's, such as langchain-huggingface",
+    ),
+    **dict.fromkeys(
+        ("default_query", "http_socket_options", "client", "async_client"),
+        "give a client of yours that has it: http_client=httpx.Client(...)",
+    ),
+    "stream_chunk_timeout": "did you mean 'timeout'? It is seconds of silence, in streams too",
     "tools": "give them to bind_tools",
     "response_format": "give the schema to with_structured_output",
     "max_retry": "did you mean 'max_retries'?",
@@ -276,7 +287,8 @@ class ServiceSettings(BaseModel):
         names = {*first, *self.model_fields_set} & fields.keys() - {"profile", "metadata"}
         for name in sorted(names, key=[*first, *fields].index):
             value = getattr(self, name)
-            if fields[name].repr and value is not None:
+            told = value is not None and (name in first or value != fields[name].default)
+            if fields[name].repr and told:
                 yield name, value
 
     @model_validator(mode="before")
@@ -321,7 +333,9 @@ class ServiceSettings(BaseModel):
             try:
                 checked = check_url(url, self.insecure_hosts) if url else None
             except ValueError as error:
-                raise ValueError(f"{interface.url_word}: {error}") from None
+                read = url == os.environ.get(interface.url_env)
+                name = interface.url_env if read else interface.url_word
+                raise ValueError(f"{name}: {error}") from None
             self.__dict__[interface.url_word] = checked
         return self
 
@@ -359,7 +373,8 @@ class ServiceSettings(BaseModel):
 
         wanted = SvcQuota if info.field_name == "quota" else SvcBudget
         if not isinstance(given, wanted):
-            raise ValueError(f"must be a {wanted.__name__}(...), not {safe_repr(given)}")  # noqa: TRY004
+            example = "SvcQuota('pro')" if wanted is SvcQuota else "SvcBudget(max_tokens=100_000)"
+            raise ValueError(f"must be an object such as {example}, not {safe_repr(given)}")  # noqa: TRY004
         return given
 
     def _limits(self, given: Mapping[str, Any]) -> Limits:
@@ -422,6 +437,7 @@ class ServiceSettings(BaseModel):
             body=body,
             private=private,
             secrets=self._secrets(key, headers, base_url),
+            setting=interface.setting,
         )
         gate = None
         if self.quota is not None or self.budget is not None or BUDGETS.get():

@@ -30,6 +30,8 @@ class Request:
     body: bytes | None = field(default=None, repr=False)
     private: tuple[str, ...] = field(default=(), repr=False)
     secrets: tuple[str, ...] = field(default=(), repr=False)
+    setting: str = "the base URL"
+    """What errors call the setting that `url` comes from."""
 
 
 @dataclass(frozen=True)

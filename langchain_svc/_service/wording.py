@@ -37,11 +37,11 @@ _CERTIFICATES = {
 }
 
 
-def _advice(detail: str) -> str:
+def _advice(detail: str, setting: str) -> str:
     if detail.startswith("the proxy"):
         return "; check the proxy"
     if "certificate verify failed" not in detail:
-        return "; check the base URL, and that the server is running"
+        return f"; check {setting}, and that the server is running"
     return "; " + next(advice for sign, advice in _CERTIFICATES.items() if sign in detail)
 
 
@@ -61,7 +61,9 @@ def unreached(exchange: Exchange[Any], lost: Lost) -> errors.SvcError:
         else f"The connection to {place} was lost before an answer came"
     )
     text = f"{what}: {detail}" if detail else what
-    return errors.SvcConnectionError(text + (_advice(detail) if lost.kind == "connect" else ""))
+    if lost.kind == "connect":
+        text += _advice(detail, exchange.request.setting)
+    return errors.SvcConnectionError(text)
 
 
 def how_lost(exchange: Exchange[Any], lost: Lost) -> str:

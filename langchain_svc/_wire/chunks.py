@@ -1,6 +1,6 @@
 """Reads one JSON object of an answer: a stream's chunk or a whole answer.
 
-The documents show the whole answers (v1-api.md and general-api.md, section 2) but not a stream's
+The documents show the whole answers (v1 API and general API, section 2) but not a stream's
 pieces. `read_object` takes every plausible shape of both and says what it found; what it cannot
 place it leaves alone, so the caller can tell a chunk from text that merely looks like JSON.
 """
@@ -24,7 +24,7 @@ class Found:
         text: Its text; None where it has none (a role, a usage or an end chunk).
         whole: Whether that text is a whole answer and not a piece.
         finish_reason: Why the answer ended, if this object ends it.
-        usage: Token counts, by the names of v1-api.md, or `{"total_tokens": n}`.
+        usage: Token counts, by the names of the v1 API, or `{"total_tokens": n}`.
         error: The error object or text it carries.
         completion: Whether it is completion-shaped (it has `choices`, or says that it is one).
         last: Whether it says that nothing follows.

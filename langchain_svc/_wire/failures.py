@@ -1,6 +1,6 @@
 """Reads an error answer: (status, headers, body) -> the error to raise.
 
-The v1 interface documents `{"error": {"message", "type", "code"}}` (v1-api.md, section 7); the
+The v1 interface documents `{"error": {"message", "type", "code"}}` (v1 API, section 7); the
 others show no shape. One reader takes every plausible one. A server's message may echo what was
 sent, so it passes through `safe_text` before it becomes part of an error.
 """
@@ -35,6 +35,7 @@ _NEXT_STEP = {
     403: "the key is valid but not allowed to do this: check its plan",
     413: "send a shorter request",
 }
+_LISTED = "list_models() names those that exist, such as svc-turbo and svc-pro in the documents"
 _OVERFLOW_CODES = frozenset({"context_length_exceeded", "context_window_exceeded"})
 # Statuses that come and go by themselves.
 TRANSIENT = frozenset({408, 429, 500, 502, 503, 504})
@@ -53,6 +54,7 @@ def read_failure(
     secrets: Iterable[str] = (),
     private: Iterable[str] = (),
     url: str = "",
+    setting: str = "the base URL",
     sent: bytes | None = None,
 ) -> errors.SvcAPIError:
     """The error that an answer with an error status means.
@@ -65,37 +67,38 @@ def read_failure(
         secrets: Keys, removed from the server's message wherever they stand.
         private: Texts that were sent. Their words are removed from the server's message.
         url: What was asked.
+        setting: What its base URL is called.
         sent: The request's body.
     """
     said, type_, code = read_error_value(_load(body), secrets=secrets, private=private)
     text = f"The service answered {status}"
     if said:
-        text += f": {said}"
+        text += f": {said.removesuffix('.')}"
     if code and code not in text:
         text += f" (code {code})"
     if status in _NEXT_STEP:
         text += f"; {_NEXT_STEP[status]}"
     if status == 404:  # noqa: PLR2004
-        text += f"; {_why_not_found(url, sent)}"
+        text += f"; {_why_not_found(url, setting, sent)}"
     identifier = safe_label(headers.get("x-request-id"), secrets=secrets, private=private)
     return failure(status, headers, text, now=now, type_=type_, code=code, request_id=identifier)
 
 
-def _why_not_found(url: str, sent: bytes | None) -> str:
+def _why_not_found(url: str, setting: str, sent: bytes | None) -> str:
     """What to change where nothing was found at a URL."""
     *parts, path = url.split("/", 3)
     place = "/".join(parts)  # the rest of a base URL could hold a key
     if path.count("chat/completions") > 1:
-        return f"base_url_v1 holds the path of an endpoint, and must end in /v1: {place}/v1"
+        return f"{setting} holds the path of an endpoint, and must end in /v1: {place}/v1"
     if "v1/" not in path and "api/" not in path:
-        return f"base_url_v1 does not end in /v1: write {place}/v1"
+        return f"{setting} does not end in /v1: write {place}/v1"
     if path.count("api/") > 1 or ("v1/" in path and "api/" in path):
-        return f"the base URL must end before the /api of the paths: {place}"
+        return f"{setting} must end before the /api of the paths: {place}"
     found = _load(sent or b"")
     model = found.get("model") if isinstance(found, Mapping) else None
     if not isinstance(model, str):
-        return f"check the base URL, which is at {place}"
-    return f"the model asked for is {model!r:.80}; list_models() has those that there are"
+        return f"check {setting}, which is at {place}"
+    return f"the model asked for is {model!r:.80}; {_LISTED}"
 
 
 def failure(

@@ -1,4 +1,4 @@
-"""The general interface (general-api.md): chat, models and translation.
+"""The general interface (general API): chat, models and translation.
 
 Its images are in `images.py`, beside those of the versioned interface.
 """
@@ -16,13 +16,13 @@ from .v1 import UnreadableError, _load, dump_json
 CHAT_PATH = "/api/chat"
 MODELS_PATH = "/api/models"
 TRANSLATE_PATH = "/api/translate"
-# general-api.md, section 2: the bounds of a chat request.
+# general API, section 2: the bounds of a chat request.
 LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE = 0.0, 1.0
 
 
 @dataclass(frozen=True)
 class Answer:
-    """One whole answer of the chat endpoint (general-api.md, section 2).
+    """One whole answer of the chat endpoint (general API, section 2).
 
     Attributes:
         text: The model's answer.
@@ -39,7 +39,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class GeneralModel:
-    """One model of GET /api/models (general-api.md, section 2).
+    """One model of GET /api/models (general API, section 2).
 
     Attributes:
         id: The model id, for `SvcLLM(model=...)`.

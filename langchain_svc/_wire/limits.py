@@ -101,7 +101,7 @@ def retry_after(status: int, headers: Mapping[str, str], now: float) -> float | 
 def read_rate_limit(
     headers: Mapping[str, str], now: float, secrets: Iterable[str] = ()
 ) -> dict[str, Any] | None:
-    """What the X-RateLimit headers say (v1-api.md, section 8), or None where there are none.
+    """What the X-RateLimit headers say (v1 API, section 8), or None where there are none.
 
     `limit` and `remaining` are whole numbers, `reset_after` seconds and `reset_at` an ISO 8601
     UTC time, each only where it could be read; `raw` keeps the header texts without `secrets`.

@@ -1,4 +1,4 @@
-"""The medical interface (medical-api.md): its requests and its answers.
+"""The medical interface (medical API): its requests and its answers.
 
 The fields of three of its answers are "not shown". `read_answer` takes every plausible shape, puts
 what it found into a text in the service's wording, and keeps the whole; docs/medical.md lists the

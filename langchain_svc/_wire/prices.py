@@ -1,6 +1,6 @@
 """What tokens cost, as the caller says or the service lists it.
 
-The fields of a listed price are "not shown" (v1-api.md, section 2). Read are a number for tokens in
+The fields of a listed price are "not shown" (v1 API, section 2). Read are a number for tokens in
 (`input` or `prompt`) and one for tokens out (`output` or `completion`), `per_tokens`, to how many
 tokens they refer, and `currency`. Without `per_tokens` a price is not read: guessed wrongly, it
 would be wrong by a million.

@@ -1,7 +1,7 @@
 """Bytes of a streamed answer -> texts, whatever format the service chose.
 
-The format of a stream's pieces and of its end is "not shown" (v1-api.md, section 4 rule 2;
-general-api.md, section 4 rule 2). `StreamDecoder` recognises server-sent events with JSON chunks
+The format of a stream's pieces and of its end is "not shown" (v1 API, section 4 rule 2;
+general API, section 4 rule 2). `StreamDecoder` recognises server-sent events with JSON chunks
 or with plain text, newline-delimited JSON, raw text, and one complete JSON answer. It looks at the
 body first; the Content-Type label breaks ties.
 """

@@ -1,4 +1,4 @@
-"""The versioned interface (v1-api.md): its requests, its answers and its models."""
+"""The versioned interface (v1 API): its requests, its answers and its models."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .chunks import Found, read_object
 CHAT_PATH = "/chat/completions"
 MODELS_PATH = "/models"
 _BOM = b"\xef\xbb\xbf"
-# v1-api.md, section 2: the bounds of a chat completion request.
+# v1 API, section 2: the bounds of a chat completion request.
 LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE = 0.0, 2.0
 # Section 1: the documented models and how many tokens they take ("128K" read as 128,000).
 WINDOWS = {
@@ -28,7 +28,7 @@ CHAT_FIELDS = frozenset({"model", "messages", "temperature", "max_tokens", "stre
 
 @dataclass(frozen=True)
 class Completion:
-    """One whole answer of the chat endpoint (v1-api.md, section 2)."""
+    """One whole answer of the chat endpoint (v1 API, section 2)."""
 
     text: str
     model: str | None
@@ -43,7 +43,7 @@ class ModelRecord:
     """One model of GET /models.
 
     The record's fields are "not shown" beyond capabilities, context window and pricing
-    (v1-api.md, section 2), so each is None or empty where no known key holds it.
+    (v1 API, section 2), so each is None or empty where no known key holds it.
 
     Attributes:
         id: The model id, for `ChatSvc(model=...)`.

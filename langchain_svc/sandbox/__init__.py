@@ -17,7 +17,7 @@ def require_extras() -> None:
     ]
     if missing:
         raise ImportError(
-            f"The sandbox needs {', '.join(missing)}, which is not installed. "
+            f"The sandbox needs {' and '.join(missing)}, not installed here. "
             'Run: pip install "langchain-svc[sandbox]"'
         )
 

@@ -64,7 +64,7 @@ class Ask:
         """Answer a chat by the test's script; None where it has no more."""
         if model_id not in MODELS:
             raise Problem(
-                404, "model: there is no such model; the listing has all.", code="model_not_found"
+                404, "There is no such model; GET models lists all.", code="model_not_found"
             )
         text = self.scripted(messages)
         if text is None:

@@ -120,6 +120,7 @@ class Sandbox:
             )
         self._host = "127.0.0.1" if host == "localhost" else host
         self._port = port
+        self._plan = plan
         self._keys = (_key("api_key", api_key), _key("medical_api_key", medical_api_key))
         settings = Settings(
             plan=plan,
@@ -150,6 +151,10 @@ class Sandbox:
             clock=clock,
         )
         self._server: Server | None = None
+
+    def __repr__(self) -> str:
+        where = self.url if self.running else "not running"
+        return f"<Sandbox: {where}, plan {self._plan}>"
 
     def start(self) -> Self:
         """Listen, and return when connections are accepted.

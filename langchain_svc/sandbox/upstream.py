@@ -24,6 +24,7 @@ from langchain_svc.sandbox.exchanges import Exchange
 from langchain_svc.sandbox.wire import Problem, Reply, is_loopback, json_reply
 
 _TIMEOUT = httpx.Timeout(600.0, connect=5.0)  # a model on a small machine thinks for minutes
+_CHECK_TIMEOUT = 3.0  # seconds
 _LONGEST_NOTE = 300
 _TEMPERATURE = 0.7  # v1 API, section 2
 # Its status -> ours. A wrong key or name is a mistake of whoever started the sandbox, not of the
@@ -166,6 +167,25 @@ class Upstream:
     def _marked(self, reply: Reply) -> Reply:
         return replace(reply, headers={**reply.headers, "x-sandbox-upstream": self.model})
 
+    def trouble(self) -> str:
+        """Why it will not answer, in one line; empty where it lists its model. It is asked once."""
+        try:
+            with httpx.Client(**self._reached(), timeout=_CHECK_TIMEOUT) as client:
+                response = client.get(f"{self.url.rstrip('/')}/models")
+        except httpx.HTTPError as error:
+            return f"{self.url} does not answer ({error or type(error).__name__}): is it running?"
+        match response.status_code:
+            case 401 | 403 as status:
+                return f"{self.url} answers {status}: --upstream-key-env names the key's variable"
+            case status if status != httpx.codes.OK:
+                return f"{self.url} answers {status} to GET /models: is that its base address?"
+        known = _listed(response.content)
+        # Ollama lists "llama3.2:latest", and takes "llama3.2" for it.
+        if not known or self.model in {*known, *(one.partition(":")[0] for one in known)}:
+            return ""
+        some = ", ".join(known)[:_LONGEST_NOTE]
+        return f"{self.url} lists no {self.model!r}; --upstream-model takes one of: {some}"
+
     # -- asking it --------------------------------------------------------------------------------
 
     async def _answer(
@@ -206,21 +226,24 @@ class Upstream:
             finally:  # when the client has left, too
                 ask.charge(answer)
 
+    def _reached(self) -> dict[str, Any]:
+        # Proxies are for what is elsewhere, and plain http needs no certificates.
+        return {
+            "headers": {"authorization": f"Bearer {self.api_key}"} if self.api_key else {},
+            "trust_env": not is_loopback(urlsplit(self.url).hostname or ""),
+            "verify": self.url.startswith("https"),
+        }
+
     @asynccontextmanager
     async def _asked(
         self, exchange: Exchange, body: Mapping[str, object]
     ) -> AsyncIterator[httpx.Response]:
         exchange.upstream = self.model
-        headers = {"authorization": f"Bearer {self.api_key}"} if self.api_key else {}
-        here = is_loopback(urlsplit(self.url).hostname or "")
         address = f"{self.url.rstrip('/')}/chat/completions"
         try:
             async with (
-                # Proxies are for what is elsewhere, and plain http needs no certificates.
-                httpx.AsyncClient(
-                    verify=address.startswith("https"), trust_env=not here, timeout=_TIMEOUT
-                ) as client,
-                client.stream("POST", address, json=body, headers=headers) as response,
+                httpx.AsyncClient(**self._reached(), timeout=_TIMEOUT) as client,
+                client.stream("POST", address, json=body) as response,
             ):
                 if response.status_code != httpx.codes.OK:
                     await response.aread()
@@ -288,6 +311,15 @@ def _parsed(text: str | bytes) -> object:
         return json.loads(text)
     except (ValueError, RecursionError):
         raise Problem(500, _MESSAGES[500]) from None
+
+
+def _listed(body: bytes) -> list[str]:
+    """The ids of a listing of models, as a terminal may show them."""
+    try:
+        ids = [str(one["id"]) for one in json.loads(body)["data"]]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return []  # another kind of listing says nothing about the model
+    return [one for one in ids if one.isprintable()]
 
 
 def _about(messages: Sequence[Mapping[str, Any]]) -> int:

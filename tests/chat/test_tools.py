@@ -670,5 +670,5 @@ def test_the_newer_protocol_of_events_has_the_calls_too(step, merge):
 
 
 def test_one_text_is_not_a_list_of_tools():
-    with pytest.raises(svc.SvcRequestError, match="tools must be a list, not the text 'weather'"):
+    with pytest.raises(svc.SvcRequestError, match="tools must be a list, not 'weather'"):
         svc.ChatSvc().bind_tools("weather")

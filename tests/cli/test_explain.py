@@ -104,3 +104,33 @@ def test_a_wrong_price_is_refused(price, capsys):
     with pytest.raises(SystemExit):
         cli.main(["explain", "x", f"--price={price}"])
     assert f"not {price!r}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("plan", "most", "minute", "hour", "day", "bound"),
+    [
+        ("free", 10, 3, 100, 2_400, "100 requests an hour"),
+        ("v1:Free", 20_000, 2, 100, 2_400, "50,000 tokens a minute"),
+        ("free", 60_000, 0, 0, 0, "50,000 tokens a minute"),
+        ("pro", 10, 60, 3_000, 72_000, "3,000 requests an hour"),
+    ],
+)
+def test_a_plan_allows_so_many_such_requests(capsys, plan, most, minute, hour, day, bound):
+    words = ["x", "--plan", plan, "--max-tokens", str(most)]
+    quota = explained(capsys, *words)["quota"]
+    allowed = quota["allowed"]
+    assert [one["requests"] for one in allowed.values()] == [minute, hour, day]
+    assert bound in {one["limited_by"] for one in allowed.values()}
+    assert cli.main(["explain", *words]) == 0
+    assert f"{hour:,} an hour   by {allowed['hour']['limited_by']}" in capsys.readouterr().out
+
+
+def test_a_plan_without_documented_limits(capsys):
+    assert cli.main(["explain", "x", "--plan", "enterprise"]) == 0
+    assert "agreed with your provider" in capsys.readouterr().out
+
+
+def test_a_plan_of_another_interface_is_refused(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["explain", "x", "--plan", "starter"])
+    assert "(free, pro, enterprise), not 'starter'" in capsys.readouterr().err

@@ -304,6 +304,13 @@ def test_the_contact_sheet(tmp_path):
     assert "png" not in repr(sheet)
 
 
+def test_a_notebook_shows_the_newest_images_of_a_store():
+    store = svc.ImageStore()
+    assert store._repr_png_() is None
+    handles = [store.add(made(), label=str(n)) for n in range(13)]
+    assert store._repr_png_() == store.sheet(None, *handles[1:]).png
+
+
 @pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "CMYK"])
 def test_the_sheet_shows_every_kind_of_picture(mode):
     store = svc.ImageStore()

@@ -120,8 +120,8 @@ def test_a_limit_is_a_whole_number(value):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ({"quota": "pro"}, r"must be a SvcQuota\(\.\.\.\), not 'pro'"),
-        ({"budget": 5}, r"must be a SvcBudget\(\.\.\.\), not 5"),
+        ({"quota": "pro"}, r"such as SvcQuota\('pro'\), not 'pro'"),
+        ({"budget": 5}, r"such as SvcBudget\(max_tokens=100_000\), not 5"),
     ],
 )
 def test_a_setting_that_is_none_of_ours(words, said):

@@ -124,6 +124,21 @@ def test_a_question_gets_the_calls_that_it_needs(question, expected):
     assert calls(offered(question, WEATHER, ADD, MULTIPLY)) == expected
 
 
+@pytest.mark.parametrize(
+    ("question", "item"),
+    [("How many apples are in stock?", "apples"), ("How much sugar is in stock?", "sugar")],
+)
+def test_what_is_counted_is_an_argument(question, item):
+    stock = tool("stock", "How many of an item there are.", item=STRING)
+    assert calls(offered(question, stock)) == [("stock", {"item": item})]
+
+
+def test_a_number_and_what_it_counts_are_two_arguments():
+    order = tool("order", "Order from the supplier.", item=STRING, amount=INTEGER)
+    ordered = ("order", {"item": "apples", "amount": 40})
+    assert calls(offered("Order 40 apples.", order)) == [ordered]
+
+
 def test_calls_are_written_as_the_prompt_shows():
     prompt = offered("What is the weather in Paris?", WEATHER, form=FENCE)
     assert calls(prompt, marks=("```json\n", "\n```")) == [("get_weather", {"city": "Paris"})]
@@ -285,6 +300,12 @@ def test_the_best_sentence_is_quoted_under_its_source(prompt):
     )
     assert "Ida Holm" in said(*prompt("Who planted the trees?"))
     assert "does not answer" in said(*prompt("What is the capital of Mongolia?"))
+
+
+def test_short_rules_of_several_lines_are_material():
+    rules = "You answer from these rules.\nReturns: within 30 days.\nParcels: 5 days.\nWarranty: two years."
+    asked = {"role": "system", "content": rules}, user("How long is the warranty?")
+    assert said(*asked) == 'According to the text: "Warranty: two years."'
 
 
 def test_a_follow_up_is_understood_by_the_question_before():

@@ -29,7 +29,7 @@ def test_a_missing_extra_is_named(monkeypatch):
     monkeypatch.setattr(langchain_svc.sandbox, "find_spec", lambda _name: None)
     with pytest.raises(ImportError, match=r'pip install "langchain-svc\[sandbox\]"') as caught:
         langchain_svc.sandbox.require_extras()
-    assert "h11, pillow" in str(caught.value)
+    assert "h11 and pillow" in str(caught.value)
 
 
 def test_public_names():

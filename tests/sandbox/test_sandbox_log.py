@@ -48,6 +48,13 @@ def test_secrets_are_masked(call):
     assert two["authorization"] == "***"
 
 
+def test_the_repr_of_a_sandbox_says_where_it_is_and_no_key():
+    sandbox = Sandbox(plan="free", api_key="k-secret")
+    assert repr(sandbox) == "<Sandbox: not running, plan free>"
+    with sandbox:
+        assert repr(sandbox) == f"<Sandbox: {sandbox.url}, plan free>"
+
+
 def test_its_repr_shows_no_body_and_no_headers(call):
     with Sandbox() as s:
         call("/api/medical/chat", {"message": "Jane Roe"}, sandbox=s)

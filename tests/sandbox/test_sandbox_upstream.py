@@ -253,3 +253,29 @@ def test_plain_http_may_be_allowed():
 def test_the_command_says_what_is_missing(words, said, capsys):
     assert cli.main(["sandbox", "--port", "0", *words]) == 2
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("model", "key", "path", "said"),
+    [
+        ("llama-3", KEY, "", ""),
+        ("llama3.2", KEY, "", ""),
+        ("lama", KEY, "", "lists no 'lama'; --upstream-model takes one of: llama-3, llama3.2:l"),
+        ("llama-3", "wrong", "", "answers 401: --upstream-key-env names"),
+        ("llama-3", KEY, "/chat", "/v1/chat answers 404 to GET /models: is that its base address?"),
+    ],
+)
+def test_it_is_asked_at_the_start_whether_it_will_answer(server, model, key, path, said):
+    trouble = Upstream(server.url + path, model, api_key=key).trouble()
+    assert said in trouble
+    assert bool(said) == bool(trouble)
+    assert key not in trouble
+
+
+def test_the_command_starts_without_it_and_says_so(monkeypatch, capsys):
+    monkeypatch.setattr("langchain_svc.sandbox.serve", lambda *_: None)
+    words = ["--upstream", "http://127.0.0.1:9/v1", "--upstream-model", "m"]
+    assert cli.main(["sandbox", "--port", "0", *words]) == 0
+    shown = capsys.readouterr()
+    assert "will not answer yet: http://127.0.0.1:9/v1 does not answer (" in shown.err
+    assert "SVC_API_KEY" in shown.out

@@ -11,6 +11,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class Handler(BaseHTTPRequestHandler):
+    def do_GET(self):
+        known = self.path == "/v1/models"
+        refused = self.headers.get("authorization") == "Bearer wrong"
+        models = {"data": [{"id": "llama-3"}, {"id": "llama3.2:latest"}]}
+        status = 401 if refused else 200 if known else 404
+        self.head(status, json.dumps(models).encode(), "application/json")
+
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         asked = body["messages"][-1]["content"]

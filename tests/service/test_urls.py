@@ -47,9 +47,11 @@ def make(name="ChatSvc", url=URL, **words):
 @pytest.mark.parametrize(
     ("url", "said"),
     [
-        ("svc.example/v1", "'svc.example' has no scheme: write https://svc.example..."),
-        ("localhost:8000/v1", "'localhost:8000' has no scheme: write http://localhost:8000..."),
-        ("127.0.0.1:8765/v1", "write http://127.0.0.1:8765..."),
+        ("svc.example/v1", "'svc.example/v1' has no scheme: write https://svc.example/v1"),
+        ("localhost:8000/v1", "'localhost:8000/v1' has no scheme: write http://localhost:8000/v1"),
+        ("127.0.0.1:8765/v2", "'127.0.0.1:8765' has no scheme: write http://127.0.0.1:8765..."),
+        ("your-host/v1", "'your-host/v1' has no scheme: write https://your-host/v1"),
+        ("ftp://your-host/v1", "with http:// on this machine and https:// to others"),
     ],
 )
 def test_a_missing_scheme_is_named_with_the_setting(url, said):

@@ -60,7 +60,7 @@ def test_each_status_has_its_class_and_kin(status, kind, parent, retryable):
         ("https://h/v1/chat/completions/chat/completions", b"{}", "must end in /v1: https://h/v1"),
         ("https://h/api/api/models", None, "before the /api of the paths: https://h"),
         ("https://h/v1/api/models", None, "before the /api of the paths: https://h"),
-        ("https://h/v1/chat/completions", b'{"model": "gpt-4o"}', "'gpt-4o'; list_models() has"),
+        ("https://h/v1/chat/completions", b'{"model": "gpt-4o"}', "'gpt-4o'; list_models() names"),
         ("https://h/api/chat", b'{"message": "x", "model": "m"}', "the model asked for is 'm'"),
         ("https://h/v1/models", None, "check the base URL, which is at https://h"),
         ("https://h/v1/chat/completions", b'{"model": 5}', "check the base URL"),

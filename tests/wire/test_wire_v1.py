@@ -1,4 +1,4 @@
-"""Requests and answers of the v1 interface, against v1-api.md."""
+"""Requests and answers of the v1 interface, against v1 API."""
 
 from __future__ import annotations
 

@@ -53,6 +53,7 @@ _PATTERNS = {
         r"(?<!\w)'([^'\n]{1,300})'(?!\w)|\"([^\"\n]{1,2000})\"|\u00ab([^\u00bb]{1,300})\u00bb"
     ),
     "name": re.compile(rf"(?<=[^.!?\n] ){_CAPITALISED}|{_FIRST}"),
+    "counted": re.compile(r"(?i)(?:(?<=\bhow (?:many|much) )|(?<=\d )|(?<=\d of ))[a-z]{3,}\b"),
     "aside": re.compile(r" - (an? [^.\n]{1,200})"),
 }
 
@@ -82,7 +83,7 @@ def _found(kind: str, text: str) -> Iterator[Stretch]:
             yield *found.span(), _NUMBERS.get(value, value.replace(",", ""))
         elif kind == "language":
             yield *found.span(), _LANGUAGES[value.lower()]
-        elif kind != "name" or stems(value):  # "What" is not a name
+        elif kind not in {"name", "counted"} or stems(value):  # "What" is not a name
             yield *found.span(), value
 
 
@@ -349,6 +350,7 @@ class Filler:
             found = self._topic()
         if not found and required and not kinds and not free:
             found = self._explicit(words, "(?=[ ])") or self._take("name", near)
+            found = found or self._take("counted", near)
         return found
 
     def _topic(self) -> str | None:

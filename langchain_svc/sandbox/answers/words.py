@@ -85,6 +85,7 @@ _PERSONA = re.compile(
     r"|please)\b"
 )
 _LONG = 300  # characters; a system text of that length holds more than a role
+_LINES = 4  # the same, in lines
 _NEXT = 0.5  # a sentence that is worth so much of the best one is quoted with it
 
 
@@ -94,7 +95,7 @@ def quoted(asked: str, material: Sequence[str], before: str) -> str | None:
     asked, contexts = _split(asked)
     for text in material:
         contexts += _split(text)[1]
-    given = [text for text in material if len(text) > _LONG]
+    given = [t for t in material if len(t) > _LONG or len(t.splitlines()) >= _LINES]
     found = _best(asked, [*contexts, *given], before)
     if found or not contexts:
         return found[0] if found else None

@@ -1,0 +1,53 @@
+"""What MkDocs does to pages of a repository: its links lead somewhere on the site, too.
+
+Pages link as the repository does. Those of its root that readers want are pages of the site; other
+files, such as tests, are named without a link.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from pathlib import Path
+from posixpath import dirname, normpath, relpath
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).parents[1]
+OF_THE_ROOT = ["CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"]
+LINK = re.compile(r"\[([^\]]+)\]\((\.\./[^)#\s]+)(#[^)\s]*)?\)")
+LOADED = re.compile(r'<(?:script|img|iframe)[^>]+src="https?:[^"]*"|<link[^>]+href="https?:[^"]*"')
+log = logging.getLogger("mkdocs.plugins.langchain_svc")
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages of the root, with their links seen from docs/."""
+    for name in OF_THE_ROOT:
+        text = (ROOT / name).read_text("utf-8").replace("](docs/", "](")
+        files.append(File.generated(config, name, content=text))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
+    """Lead links that leave docs/ to a page of the site, or name the file only."""
+
+    def led(link: re.Match[str]) -> str:
+        text, path, anchor = link.groups(default="")
+        goal = normpath(f"docs/{dirname(page.file.src_uri)}/{path}")
+        if goal.startswith("docs/"):
+            return link[0]
+        return (
+            f"[{text}]({relpath(goal, dirname(page.file.src_uri))}{anchor})"
+            if goal in OF_THE_ROOT
+            else text
+        )
+
+    return LINK.sub(led, markdown)
+
+
+def on_post_page(output: str, **_: object) -> None:
+    """Warn of everything that a page would load from an outside address."""
+    for found in LOADED.findall(output):
+        log.warning("A page loads from outside: %s", found)

@@ -1,0 +1,87 @@
+"""Every block of Python in the README and the pages runs, with the sandbox as the service.
+
+The blocks of a page run in order in one namespace, those of the README each alone. A block that
+cannot run here has a line before it: `<!-- not run: why -->`.
+"""
+
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+from fences import DOCS, PAGES, README, ROOT, blocks_of, run
+
+import langchain_svc
+from langchain_svc import bulk, sandbox
+
+# Files of the reader's own that pages read.
+FILES = {
+    "talk.json": json.dumps([["user", "What is 2 + 3?"], ["assistant", "5"]]),
+    "bundle.json": json.dumps({"resourceType": "Patient", "id": "nobody", "gender": "male"}),
+}
+
+PYTHON = [block for page in PAGES for block in blocks_of(page) if block.language == "python"]
+NOT_RUN = {block.place: block.reason for block in PYTHON if block.reason}
+RUNS = {block.place: [block] for block in PYTHON if block.page == README and not block.reason}
+for page in DOCS:
+    if blocks := [block for block in PYTHON if block.page == page and not block.reason]:
+        RUNS[blocks[0].place] = blocks
+
+
+@pytest.mark.parametrize("blocks", RUNS.values(), ids=RUNS)
+def test_the_blocks_run(blocks, sandbox, monkeypatch, tmp_path, capsys):
+    for name, value in sandbox.env.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(tmp_path)
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text, "utf-8")
+    run(blocks)
+
+
+def test_the_tests_of_the_page_on_testing_pass(tmp_path):
+    app, fixture, *tests = [
+        block.code for block in PYTHON if block.page.match("docs/recipes/testing.md")
+    ]
+    imports = """import pytest
+from langchain_svc import ChatSvc, SvcRateLimitError
+from langchain_svc.sandbox import Sandbox
+from shop import reply
+"""
+    files = {"shop.py": app, "conftest.py": fixture, "test_shop.py": imports + "\n".join(tests)}
+    for name, code in files.items():
+        (tmp_path / name).write_text(code, "utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", "."],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "5 passed" in done.stdout, done.stdout + done.stderr
+
+
+def test_few_blocks_do_not_run_and_say_why():
+    for place, reason in NOT_RUN.items():
+        print(place, reason)  # pytest shows it where this fails
+        assert len(reason.split()) > 3, place
+    assert len(NOT_RUN) < len(PYTHON) / 6
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_block_of_python_is_missed(page):
+    found = re.findall(
+        r"^[ \t>]*(?:```|~~~) *(?:python|py)\b", page.read_text("utf-8"), re.MULTILINE
+    )
+    assert len(found) == sum(block.page == page for block in PYTHON), (
+        "start it as ```python, not indented"
+    )
+
+
+@pytest.mark.parametrize(
+    "module", [langchain_svc, bulk, sandbox], ids=lambda module: module.__name__
+)
+def test_every_public_name_is_in_the_reference(module):
+    pages = "".join(page.read_text("utf-8") for page in (ROOT / "docs" / "reference").glob("*.md"))
+    missing = {f"::: {module.__name__}.{name}" for name in module.__all__} - set(pages.splitlines())
+    assert missing <= {"::: langchain_svc.__version__"}, "add the line to a page of docs/reference"

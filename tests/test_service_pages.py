@@ -1,0 +1,82 @@
+"""The pages of docs/service state facts: where the code has them too, both must say the same."""
+
+import re
+
+import pytest
+from test_readme import ROOT, rows
+
+from langchain_svc._quota import DOCUMENTED
+from langchain_svc._wire import failures, general, medical, v1
+from langchain_svc.sandbox import general as sandbox_general
+from langchain_svc.sandbox import medical as sandbox_medical
+from langchain_svc.sandbox import v1 as sandbox_v1
+
+PAGES = ("v1", "general", "medical")
+
+
+def section(name, number):
+    text = (ROOT / "docs/service" / f"{name}.md").read_text("utf-8")
+    found = re.search(rf"^## {number}\. .*?(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    return found[0]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_sections_have_the_numbers_of_the_document(name):
+    text = (ROOT / "docs/service" / f"{name}.md").read_text("utf-8")
+    assert re.findall(r"^## (\d+)\. ", text, re.MULTILINE) == [str(n) for n in range(1, 10)]
+
+
+@pytest.mark.parametrize("name", ["v1", "general"])
+def test_the_plans_are_those_of_a_quota(name):
+    told = {row[0].lower(): row[1:] for row in rows(section(name, 8))}
+    plans = {
+        one.partition(":")[2]: plan for one, plan in DOCUMENTED.items() if one.startswith(name)
+    }
+    assert told.keys() == plans.keys()
+    for plan, limits in plans.items():
+        amounts = [f"{limit.amount:,}" for limit in limits.limits()]
+        assert amounts == [cell for cell in told[plan] if cell[0].isdigit()]
+
+
+def test_the_statuses_raise_what_is_said():
+    for status, _, kind in rows(section("v1", 7)):
+        if kind:
+            assert failures._kind(int(status), None).__name__ == kind.strip("`")
+
+
+BODIES = [
+    *(("v1", body) for body in (sandbox_v1.ChatBody, sandbox_v1.ImageBody)),
+    *(
+        ("general", getattr(sandbox_general, f"{n}Body"))
+        for n in ["Chat", "Vision", "Image", "Translate"]
+    ),
+    *(("medical", getattr(sandbox_medical, f"{n}Body")) for n in ["Chat", "Decision", "Cancer"]),
+]
+
+
+@pytest.mark.parametrize(("name", "body"), BODIES)
+def test_the_fields_of_a_request_are_the_sandboxs(name, body):
+    tables = section(name, 2).split("\n\n")
+    named = [{row[0].strip("`") for row in rows(table)} for table in tables]
+    assert {field.alias or key for key, field in body.model_fields.items()} in named
+
+
+def test_the_windows_of_the_models_are_those_of_their_profiles():
+    told = {row[0].strip("`"): row[2] for row in rows(section("v1", 1))}
+    assert told == {model: f"{tokens // 1000}K" for model, tokens in v1.WINDOWS.items()}
+
+
+def test_the_endpoints_are_those_that_are_called():
+    said = {
+        path
+        for name in PAGES
+        for path in re.findall(r"`(?:GET|POST) (/[\w/-]+)`", section(name, 4))
+    }
+    called = {
+        value
+        for module in (v1, general, medical)
+        for key, value in vars(module).items()
+        if key.isupper() and isinstance(value, str) and value.startswith("/")
+    }
+    assert called
+    assert called <= said
