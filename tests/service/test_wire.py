@@ -10,6 +10,7 @@ import socket
 import ssl
 import struct
 import subprocess
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -183,12 +184,15 @@ async def test_what_follows_an_answer_is_never_the_next_one(
     body = http_chunk(SOUND) + LAST_CHUNK if head else SOUND
     whole = response(**{"connection": None, "content_length": str(len(SOUND)), **head}) + body
 
+    forged = threading.Event()
+
     def answer(connection):
         while True:
             connection.sendall(whole if late else whole + response(FORGED, connection=None))
             if late:
                 time.sleep(late)
                 connection.sendall(response(FORGED, connection=None))
+            forged.set()
             if not read_request(connection):
                 return
 
@@ -202,7 +206,8 @@ async def test_what_follows_an_answer_is_never_the_next_one(
             ask = model.ainvoke("hi")
             assert (model.invoke("hi") if way == "invoke" else await ask).text == "sound"
             ask.close()
-            await asyncio.sleep(2 * late)
+            assert await asyncio.to_thread(forged.wait, 10)  # later it could not be told apart
+            forged.clear()
         await model.aclose()
 
 
