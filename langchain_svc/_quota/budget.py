@@ -177,7 +177,8 @@ class SvcBudget(Shared):
         name = ("max_requests", "max_tokens", "max_cost")[index]
         most, used = self._bounds[name], (self._requests, self._tokens, self._cost)[index]
         form = ",.6g" if name == "max_cost" else ",d"
-        on_way = f", {len(self._held)} calls are on their way" if self._held else ""
+        sent = len(self._held)
+        on_way = f", {sent} call{' is' if sent == 1 else 's are'} on the way" if sent else ""
         return SvcBudgetError(
             f"The budget's {name}={most:{form}} would be passed: {used:{form}} used{on_way}, "
             f"{left[index]:{form}} left, and this call asks for {asked[index]:{form}}. Nothing was "

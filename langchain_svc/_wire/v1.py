@@ -223,4 +223,8 @@ def _load(body: bytes) -> Any:
         # Half of a surrogate pair is an error there, but an ordinary cut for some servers.
         return _without_surrogates(json.loads(body.decode()))
     except (ValueError, RecursionError):
+        if body.lstrip().startswith(b"<"):
+            raise UnreadableError(
+                "it is a page of HTML, as a gateway or another server sends: check the address"
+            ) from None
         raise UnreadableError("it is not valid JSON") from None

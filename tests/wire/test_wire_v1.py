@@ -74,6 +74,7 @@ def test_odd_usage_does_not_break_a_good_answer(usage):
         (b'{"choices": [{"message": {"content": 5}}]}', "no text"),
         (b'{"choices": [{"message": null}]}', "no text"), (b'{"choices": "x"}', "none of the fields"),
         (b'{"error": {"message": "boom"}}', "an error"), (b"[" * 100_000, "not valid JSON"),
+        (b"\n<!doctype html>", "a page of HTML"),
     ],
 )  # fmt: skip
 def test_bodies_that_are_no_answer(body, why):
