@@ -61,11 +61,14 @@ class Row:
 
 
 _BEGUN = (
-    "Half of the streams are begun before the median one has its token: the time is about that of 200 "
-    "first chunks, one after another on one core."
+    "Half of the streams are begun before the median one has its token: the time is about that of "
+    "200 first chunks, one after another on one core."
 )
 _APP = "FastAPI and uvicorn send each event by itself, and their part is the same for all."
-_NOISY = "Rounds differ by half; in a run of eight the median was 1.1 of the best peer, the fastest 0.95."
+_NOISY = (
+    "Rounds differ by half; in a run of eight the median was 1.1 of the best peer, and the fastest "
+    "0.95."
+)
 _WAKING = (
     "Each event wakes a process that slept: it is cold, and the system's part is the same for all."
 )
