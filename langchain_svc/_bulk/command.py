@@ -7,6 +7,7 @@ import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
+from .._wire import v1
 from ..errors import (
     SvcAuthenticationError,
     SvcError,
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from .job import BulkReport, Job
 
 _SOME_FAILED, _INTERRUPTED = 1, 130
-_MOST_TOKENS = 2000  # of an answer, where max_tokens is not set (v1 API, section 2)
 
 
 def add_batch(parser: argparse.ArgumentParser) -> None:
@@ -178,7 +178,7 @@ def _tell_estimate(job: Job, args: argparse.Namespace, model: str, unlisted: str
 
     found = job.estimate()
     if found.tokens_out is None:
-        most = args.max_tokens or _MOST_TOKENS
+        most = args.max_tokens or v1.MAX_TOKENS_BY_DEFAULT
         tokens_out, how, unit = most * found.requests, "at most", f" ({most:,} an answer)"
     else:
         tokens_out, how = round(found.tokens_out * found.requests), "about"

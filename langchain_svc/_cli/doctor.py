@@ -13,9 +13,10 @@ import platform
 import sys
 import textwrap
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from email.utils import parsedate_to_datetime
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -122,8 +123,19 @@ def _findings(*, chat: bool) -> Iterator[_Finding]:
     yield from _versions()
     yield _tokenizer()
     yield from _environment()
-    for check in (_v1, _general, _medical):
-        yield from check(chat=chat)
+    checks: dict[Interface, Callable[[], Iterator[_Finding]]] = {
+        V1: partial(_v1, chat=chat),
+        GENERAL: _general,
+        MEDICAL: _medical,
+    }
+    for interface, check in checks.items():
+        if (unset := _unset(interface)) is not None:
+            yield unset
+            continue
+        try:
+            yield from check()
+        except (SvcError, ValidationError) as error:
+            yield _failed(interface, error)
 
 
 # -- this machine ---------------------------------------------------------------------------------
@@ -184,46 +196,25 @@ def _set(name: str) -> bool:
 
 
 def _v1(*, chat: bool) -> Iterator[_Finding]:
-    if (unset := _unset(V1)) is not None:
-        yield unset
-        return
-    try:
-        with svc.ChatSvc(**_PATIENCE) as model:
-            yield from _listed(V1, model, model.model)
-            if chat:
-                yield from _chatted(model)
-    except (SvcError, ValidationError) as error:
-        yield _failed(V1, error)
+    with svc.ChatSvc(**_PATIENCE) as model:
+        yield from _listed(V1, model, model.model)
+        if chat:
+            yield from _chatted(model)
 
 
-def _general(*, chat: bool) -> Iterator[_Finding]:
-    del chat
-    if (unset := _unset(GENERAL)) is not None:
-        yield unset
-        return
-    try:
-        with svc.SvcLLM(**_PATIENCE) as model:
-            yield from _listed(GENERAL, model, None)
-    except (SvcError, ValidationError) as error:
-        yield _failed(GENERAL, error)
+def _general() -> Iterator[_Finding]:
+    with svc.SvcLLM(**_PATIENCE) as model:
+        yield from _listed(GENERAL, model, None)
 
 
-def _medical(*, chat: bool) -> Iterator[_Finding]:
-    del chat
-    if (unset := _unset(MEDICAL)) is not None:
-        yield unset
-        return
+def _medical() -> Iterator[_Finding]:
     begun = time.monotonic()
-    try:
-        with svc.SvcMedicalStatus(**_PATIENCE) as tool:
-            exchange = tool._use({}).exchange  # noqa: SLF001  # our own class
-            list(tool._pieces(exchange))  # noqa: SLF001  # our own class
-    except (SvcError, ValidationError) as error:
-        yield _failed(MEDICAL, error)
-    else:
-        took = time.monotonic() - begun
-        yield _Finding("medical", "ok", f"GET status answered in {took * 1000:.0f} ms")
-        yield from _told(MEDICAL, exchange, time.time() - took / 2)
+    with svc.SvcMedicalStatus(**_PATIENCE) as tool:
+        exchange = tool._use({}).exchange  # noqa: SLF001  # our own class
+        list(tool._pieces(exchange))  # noqa: SLF001  # our own class
+    took = time.monotonic() - begun
+    yield _Finding("medical", "ok", f"GET status answered in {took * 1000:.0f} ms")
+    yield from _told(MEDICAL, exchange, time.time() - took / 2)
 
 
 def _unset(interface: Interface) -> _Finding | None:

@@ -10,14 +10,13 @@ from typing import Any
 
 import langchain_svc as svc
 
+from .._wire import v1
 from ..config import V1
 from .ask import add_answer_options
 from .terminal import MisuseError, emit, read_json, read_schema
 
 _ANYWHERE = "https://your-host/v1"
 _MILLION = 1_000_000
-_PERIODS = {"minute": 60.0, "hour": 3_600.0, "day": 86_400.0}
-_OUTPUT_BY_DEFAULT = 2_000  # v1 API, section 2: max_tokens where it is left out
 
 
 def add_explain(parser: argparse.ArgumentParser) -> None:
@@ -163,7 +162,7 @@ def _cost(args: argparse.Namespace, tokens: int) -> dict[str, Any]:
     if args.price is None:
         return {}
     tokens_in, tokens_out, currency = args.price
-    most = args.max_tokens or _OUTPUT_BY_DEFAULT
+    most = args.max_tokens or v1.MAX_TOKENS_BY_DEFAULT
     asked = tokens * tokens_in / _MILLION
     return {
         "cost": {
@@ -177,22 +176,22 @@ def _cost(args: argparse.Namespace, tokens: int) -> dict[str, Any]:
 
 def _quota(args: argparse.Namespace, tokens: int) -> dict[str, Any]:
     """How many such requests the plan allows, if their answers take all the tokens they may."""
-    from .._quota import DOCUMENTED  # noqa: PLC0415  # not for --help
+    from .._quota import DOCUMENTED, PERIODS  # noqa: PLC0415  # not for --help
 
     if args.plan is None:
         return {}
-    each = tokens + (args.max_tokens or _OUTPUT_BY_DEFAULT)
+    each = tokens + (args.max_tokens or v1.MAX_TOKENS_BY_DEFAULT)
     # How often each limit allows the request, in how many seconds, and the limit's name.
     allowed = [
         (limit.amount // (each if limit.unit == "tokens" else 1), limit.seconds, limit)
         for limit in DOCUMENTED[args.plan].limits()
     ]
     found = {}
-    for period, length in _PERIODS.items() if allowed else ():
+    for period, length in PERIODS.items() if allowed else ():
         count, limit = min(
             (int(most * max(1, length / seconds)), limit) for most, seconds, limit in allowed
         )
-        (of,) = (name for name, seconds in _PERIODS.items() if seconds == limit.seconds)
+        (of,) = (name for name, seconds in PERIODS.items() if seconds == limit.seconds)
         by = f"{limit.amount:,} {limit.unit} {_a(of)}"
         found[period] = {"requests": count, "limited_by": by}
     return {"quota": {"plan": args.plan, "tokens_each": each, "allowed": found}}

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from .budget import BudgetUse, SvcBudget, note_prices
     from .estimates import Size
     from .gate import Gate, gate_of
-    from .plans import DOCUMENTED, Plan
+    from .plans import DOCUMENTED, PERIODS, Plan
     from .quota import QuotaLimit, QuotaSnapshot, SvcQuota
 
 __getattr__ = lazy(
@@ -20,7 +20,7 @@ __getattr__ = lazy(
         "budget": "BudgetUse SvcBudget note_prices",
         "estimates": "Size",
         "gate": "Gate gate_of",
-        "plans": "DOCUMENTED Plan",
+        "plans": "DOCUMENTED PERIODS Plan",
         "quota": "QuotaLimit QuotaSnapshot SvcQuota",
     },
 )

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from .._privacy import safe_repr
 
 MINUTE, HOUR, DAY = 60.0, 3_600.0, 86_400.0
+PERIODS = {"minute": MINUTE, "hour": HOUR, "day": DAY}
 
 
 class Limit(NamedTuple):
@@ -58,7 +59,7 @@ class Plan:
             amount = getattr(self, field.name)
             if amount is not None:
                 unit, _, period = field.name.partition("_per_")
-                yield Limit(unit, amount, {"minute": MINUTE, "hour": HOUR, "day": DAY}[period])
+                yield Limit(unit, amount, PERIODS[period])
 
 
 def _v1(minute: int, hour: int, tokens: int) -> Plan:

@@ -67,7 +67,7 @@ class AsyncTransport(httpx.AsyncHTTPTransport):
 
     def close_sockets(self) -> None:
         """Where the event loop is gone, and can run nothing any more."""
-        pool: object = self._pool  # what was put there is no httpcore.AsyncConnectionPool
+        pool: object = self._pool  # what was put there is not httpcore's
         if isinstance(pool, AsyncPool):
             pool.close_sockets()
 

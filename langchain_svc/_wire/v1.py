@@ -16,6 +16,7 @@ MODELS_PATH = "/models"
 _BOM = b"\xef\xbb\xbf"
 # v1 API, section 2: the bounds of a chat completion request.
 LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE = 0.0, 2.0
+MAX_TOKENS_BY_DEFAULT = 2_000  # where it is left out
 # Section 1: the documented models and how many tokens they take ("128K" read as 128,000).
 WINDOWS = {
     "svc-turbo": 128_000,
