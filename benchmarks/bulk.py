@@ -185,7 +185,7 @@ def read(suffix: str, megabytes: int) -> tuple[float, float]:
 
 _READ = """
 import pathlib, re, sys, time
-from langchain_svc._bulk.rows import Source
+from langchain_svc.bulk.rows import Source
 import pyarrow.parquet
 status = pathlib.Path("/proc/self/status")  # the kernel's peak, which no sample misses
 peak = lambda: int(re.search(r"VmHWM:\\s+(\\d+)", status.read_text())[1]) / 1e3

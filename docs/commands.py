@@ -9,7 +9,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from langchain_svc.cli import _parser
+from langchain_svc.cli import build_parser
 
 PAGE = Path(__file__).parent / "cli.md"
 BEGIN = "<!-- written by docs/commands.py -->\n"
@@ -17,7 +17,7 @@ BEGIN = "<!-- written by docs/commands.py -->\n"
 
 def reference() -> str:
     """Every command with its arguments, as Markdown."""
-    (group,) = (a for a in _parser()._actions if isinstance(a, argparse._SubParsersAction))  # noqa: SLF001  # argparse has no public way to its arguments
+    (group,) = (a for a in build_parser()._actions if isinstance(a, argparse._SubParsersAction))  # noqa: SLF001  # argparse has no public way to its arguments
     helps = {choice.dest: choice.help for choice in group._choices_actions}  # noqa: SLF001  # the same
     return "\n".join(_command(name, one, helps[name]) for name, one in group.choices.items())
 

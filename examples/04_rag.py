@@ -8,9 +8,9 @@ from langchain_core.runnables import RunnablePassthrough
 
 from langchain_svc import ChatSvc
 
-# Sections of the documents in langchain_svc/_demo/documents, found by BM25. Any other retriever
+# Sections of the documents in langchain_svc/cli/demo/documents, found by BM25. Any other retriever
 # of LangChain can take its place; docs/recipes/rag.md writes one in a dozen lines.
-from langchain_svc._demo.retriever import Bm25Retriever, shipped_passages
+from langchain_svc.cli.demo.retriever import Bm25Retriever, shipped_passages
 
 prompt = ChatPromptTemplate.from_template(
     "Answer the question from the context alone, and name the source.\n\n"

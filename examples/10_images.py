@@ -1,4 +1,4 @@
-"""Images: an agent that passes handles, a picture in a message, a contact sheet for people."""
+"""Images: an agent that passes handles, a picture in a message, files for people."""
 
 import sys
 import tempfile
@@ -35,6 +35,6 @@ with (
     answer = model.invoke([HumanMessage(["What is this? ", block])])
     print(f"\n{mine}: {answer.content}")
 
-    path = Path(sys.argv[1] if len(sys.argv) > 1 else f"{tempfile.gettempdir()}/contact-sheet.png")
-    sheet = toolkit.images.sheet(path)  # toolkit.images.show() displays it in a notebook
-    print(f"{sheet.images} images on {path.name}, {len(sheet.png):,} bytes")
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.gettempdir())
+    for image in toolkit.images:  # a notebook displays each
+        print(toolkit.images.save(image.handle, folder / f"{image.handle}.png").name)

@@ -1,4 +1,4 @@
-"""A patient from a FHIR bundle: an agent asks for guidance, and a risk becomes FHIR again."""
+"""A made-up patient in FHIR: an agent asks for guidance, and a risk becomes FHIR again."""
 
 import json
 from datetime import datetime, timezone
@@ -7,9 +7,8 @@ from typing import Any
 from _service import clinic, service
 from langchain.agents import create_agent
 
-from langchain_svc import ChatSvc, PatientContext, SvcMedicalToolkit
+from langchain_svc import ChatSvc, ClinicalResult, PatientContext, SvcMedicalToolkit
 
-# Nobody: made up for this example. A real one is given as PatientContext.from_fhir(Path(...)).
 NOBODY = {"reference": "Patient/nobody"}
 NOW = datetime.now(timezone.utc).isoformat()
 
@@ -33,13 +32,14 @@ BUNDLE = {"resourceType": "Bundle", "entry": [{"resource": held} for held in RES
 record = PatientContext.from_fhir(BUNDLE)
 print(record, record.fhir_report, sep="\n\n", end="\n\n")
 
+screen: list[ClinicalResult] = []  # what a clinician gets, and no model, trace or checkpoint
 with service() as where, clinic() as there, ChatSvc(model="svc-pro", **where) as model:
-    with SvcMedicalToolkit(patient=record, **there) as toolkit:
+    to_program = {"answer_to": "program", "deliver": screen.append, **there}
+    with SvcMedicalToolkit(patient=record, **to_program) as toolkit:
         _, guidance, risk, _ = toolkit.get_tools()
-        question = 'What do protocols of the specialty "cardiovascular" say about "chest pain"?'
-        state = create_agent(model, [guidance]).invoke({"messages": [("user", question)]})
-        print(state["messages"][-2].content)  # what the model reads has nothing of the record
-        call = {"name": risk.name, "args": {"symptoms": "a cough"}, "id": "1", "type": "tool_call"}
-        result = risk.invoke(call).artifact
-    print(f"\nRisk: {result.risk_level}, score {result.risk_score}; urgency: {result.urgency}")
-    print(json.dumps(result.to_fhir("Patient/nobody"), indent=1))
+        asked = ("user", "Run decision support for chest pain, specialty cardiovascular.")
+        state = create_agent(model, [guidance]).invoke({"messages": [asked]})
+        print("The model reads:", state["messages"][-2].content, sep="\n")
+        risk.invoke({"symptoms": "a cough"})
+print("\nThe clinician reads:", *(result.text for result in screen), sep="\n\n")
+print(json.dumps(screen[1].to_fhir("Patient/nobody"), indent=1))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import h11
 
-from langchain_svc._service.http1 import AnswerReader, BadAnswerError
+from langchain_svc._http.http1 import AnswerReader, BadAnswerError
 
 from .draw import Draw, cut_bytes
 

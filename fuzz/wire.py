@@ -196,7 +196,6 @@ _READERS: tuple[Callable[[bytes], Any], ...] = (
     endpoints.read_generated,
     *(lambda body, task=task: endpoints.read_analysis(body, task) for task in endpoints.TASKS),
     medical.read_answer,
-    medical.read_status,
 )
 
 

@@ -11,21 +11,8 @@ from ._lazy import lazy
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from ._clinical import ClinicalResult
-    from ._fhir import FhirReport
-    from ._privacy import PrivateCallbacks
-    from ._quota import (
-        BudgetUse,
-        Plan,
-        QuotaLimit,
-        QuotaSnapshot,
-        SvcBudget,
-        SvcQuota,
-        bulk_priority,
-    )
     from .callbacks import SvcUsageCallbackHandler
     from .chat_models import ChatSvc
-    from .dicom import DicomImage, DicomSeries
     from .errors import (
         SvcAPIError,
         SvcAuthenticationError,
@@ -47,6 +34,11 @@ if TYPE_CHECKING:
     from .images import ImageStore
     from .llms import SvcLLM
     from .medical import (
+        ClinicalReceipt,
+        ClinicalResult,
+        DicomImage,
+        FhirReport,
+        PatientContext,
         SvcCancerRisk,
         SvcDecisionSupport,
         SvcMedicalConsult,
@@ -54,7 +46,16 @@ if TYPE_CHECKING:
         SvcMedicalToolkit,
     )
     from .otel import SvcOpenTelemetryCallbackHandler
-    from .patient import PatientContext
+    from .privacy import PrivateCallbacks
+    from .quota import (
+        BudgetUse,
+        Plan,
+        QuotaLimit,
+        QuotaSnapshot,
+        SvcBudget,
+        SvcQuota,
+        bulk_priority,
+    )
     from .registration import register
     from .toolkit import SvcToolkit
     from .tools import SvcAnalyzeImage, SvcGenerateImage, SvcTranslate
@@ -62,9 +63,9 @@ if TYPE_CHECKING:
 __all__ = [
     "BudgetUse",
     "ChatSvc",
+    "ClinicalReceipt",
     "ClinicalResult",
     "DicomImage",
-    "DicomSeries",
     "FhirReport",
     "ImageStore",
     "PatientContext",
@@ -110,13 +111,10 @@ __all__ = [
 __getattr__ = lazy(
     __name__,
     {
-        "_clinical": "ClinicalResult",
-        "_fhir": "FhirReport",
-        "_privacy": "PrivateCallbacks",
-        "_quota": "BudgetUse Plan QuotaLimit QuotaSnapshot SvcBudget SvcQuota bulk_priority",
+        "privacy": "PrivateCallbacks",
+        "quota": "BudgetUse Plan QuotaLimit QuotaSnapshot SvcBudget SvcQuota bulk_priority",
         "callbacks": "SvcUsageCallbackHandler",
         "chat_models": "ChatSvc",
-        "dicom": "DicomImage DicomSeries",
         "errors": (
             "SvcAPIError SvcAuthenticationError SvcBadRequestError SvcBudgetError "
             "SvcConnectionError SvcContextOverflowError SvcError SvcNotFoundError SvcOutputError "
@@ -126,10 +124,10 @@ __getattr__ = lazy(
         "images": "ImageStore",
         "llms": "SvcLLM",
         "medical": (
-            "SvcCancerRisk SvcDecisionSupport SvcMedicalConsult SvcMedicalStatus SvcMedicalToolkit"
+            "ClinicalReceipt ClinicalResult DicomImage FhirReport PatientContext SvcCancerRisk "
+            "SvcDecisionSupport SvcMedicalConsult SvcMedicalStatus SvcMedicalToolkit"
         ),
         "otel": "SvcOpenTelemetryCallbackHandler",
-        "patient": "PatientContext",
         "registration": "register",
         "toolkit": "SvcToolkit",
         "tools": "SvcAnalyzeImage SvcGenerateImage SvcTranslate",

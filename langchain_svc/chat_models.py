@@ -64,7 +64,6 @@ from ._chat import (
     to_wire,
     traced_options,
 )
-from ._privacy import MODEL_RUNS, WRAPS, Run, make_private, private_runs, set_uncached
 from ._service import (
     Exchange,
     Limits,
@@ -83,6 +82,7 @@ from ._wire import v1
 from .config import GENERAL, V1, require_key, require_url
 from .errors import SvcContextOverflowError, SvcRequestError
 from .images import ImageStore
+from .privacy import MODEL_RUNS, WRAPS, Run, make_private, private_runs, set_uncached
 
 _Method = Literal["json_schema", "function_calling", "json_mode"]
 _Object = TypeVar("_Object", bound=BaseModel)
@@ -670,7 +670,7 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
 
 def _listed_models(body: bytes) -> list[ListedModel]:
     models = [ListedModel(**vars(record)) for record in v1.read_models(body)]
-    from ._quota import note_prices  # noqa: PLC0415  # imported by those who list models
+    from .quota import note_prices  # noqa: PLC0415  # imported by those who list models
 
     note_prices(models)
     return models

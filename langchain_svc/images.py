@@ -14,10 +14,8 @@ import re
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from importlib.util import find_spec
-from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from ._forks import new_lock
 from ._images import (
@@ -26,26 +24,21 @@ from ._images import (
     ImageHeader,
     check_address,
     decode_base64,
+    is_dicom,
     read_image_header,
     without_metadata,
 )
-from ._privacy import safe_repr
 from .errors import SvcRequestError
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
-    from pydicom import Dataset
-
-    from ._images import Sheet
-    from .dicom import DicomImage
-else:
-    Image = Dataset = Sheet = DicomImage = Any  # hints are read at run time, without Pillow too
 
 HANDLE = re.compile(r"img_[1-9][0-9]{0,8}[a-z]{0,8}", re.ASCII)
 _LETTERS = "bcdfghjkmnpqrstvwxz"  # which make no words, and none of which looks like a digit
 _LONGEST_PATH = 4096
-_IN_A_NOTEBOOK = 12
-_PNG_MODES = frozenset({"1", "L", "LA", "P", "RGB", "RGBA"})
+
+
+class ShownAsPng(Protocol):
+    """An object that a notebook shows as PNG, such as a PIL image or a `DicomImage`."""
+
+    def _repr_png_(self) -> bytes | None: ...
 
 
 @dataclass(frozen=True)
@@ -59,7 +52,7 @@ class StoredImage:
         format: PNG, JPEG, GIF or WEBP, told by the bytes; None for an address.
         width: Its width in pixels; 0 for an address.
         height: Its height in pixels; 0 for an address.
-        label: A few words for people, on the contact sheet.
+        label: A few words for people.
         generated: Whether the service made it. Those may be dropped to make room.
         quoted: Whether it came in a message of a chat. Those may be dropped too.
         description: What a vision model said of it, if a chat model asked.
@@ -134,7 +127,7 @@ class ImageStore:
 
     def add(
         self,
-        image: str | bytes | Path | Image | DicomImage | Dataset,
+        image: str | bytes | Path | ShownAsPng,
         *,
         label: str = "",
         keep_metadata: bool = False,
@@ -142,28 +135,20 @@ class ImageStore:
         """Put an image in and get its handle. For applications: it opens the path it is given.
 
         Args:
-            image: A path, bytes, a PIL image, a data URI, base64 or an http(s) address, which is
-                kept as it is and never fetched. DICOM as a path, bytes, a pydicom dataset or a
-                `DicomImage`, which says how to draw it; only its pixels are kept.
-            label: A few words for people, on the contact sheet.
+            image: A path, bytes, a data URI, base64 or an http(s) address, which is kept as it is
+                and never fetched; or an object that a notebook shows as PNG, such as a PIL image
+                or a `DicomImage`.
+            label: A few words for people.
             keep_metadata: Keep what the file holds beside the picture: names, places, times,
                 comments, colour profiles. Left out otherwise; the pixels are not changed.
 
         Raises:
             SvcRequestError: It is not an image that is taken, or there is no room for it.
-            ImportError: It is DICOM, and the extra `dicom` is not installed.
         """
         try:
-            url, data = self._read(image)
-            from .dicom import as_dicom, draw  # noqa: PLC0415  # most processes see no picture
-
-            if held := as_dicom(data):
-                data = draw(held, self.max_pixels)
-            if url is not None:
-                return self._put(StoredImage("", url=check_address(url), label=label))
-            seen = self.look(data)
-            bare = data if keep_metadata else without_metadata(data)
-            return self._put(_stored(bare, seen, label=label))
+            return self._put(self._seen(self._read(image), bare=not keep_metadata, label=label))
+        except SvcRequestError:  # a DicomImage says for itself why it cannot be drawn
+            raise
         except ValueError as error:
             raise SvcRequestError(f"This image cannot be added: {error}") from None
 
@@ -175,11 +160,8 @@ class ImageStore:
         Raises:
             ValueError: It is not an image that is taken, or there is no room for it.
         """
-        if url is not None:
-            image = StoredImage("", url=check_address(url), label=label, generated=True)
-        else:
-            image = _stored(data, self.look(data), label=label, generated=True)
-        return self.get(self._put(image))
+        given = data if url is None else url
+        return self.get(self._put(self._seen(given, bare=False, label=label, generated=True)))
 
     def add_quoted(self, *, url: str | None = None, data: bytes = b"") -> StoredImage:
         """Put in what came in a message, or find it, if the same image is here already.
@@ -187,11 +169,12 @@ class ImageStore:
         Raises:
             ValueError: It is not an image that is taken, or there is no room for it.
         """
-        if url is not None:
-            return self._put_once(StoredImage("", url=check_address(url), quoted=True), None)
-        seen = self.look(data)
-        image = _stored(without_metadata(data), seen, label="", quoted=True)
-        return self._put_once(image, data)
+        image = self._seen(data if url is None else url, bare=True, quoted=True)
+        with self._lock:
+            for known in self._images.values():
+                if known.url == image.url and known.data in (image.data, data or None):
+                    return known
+            return self._placed(image)
 
     def describe(self, handle: str, description: str) -> None:
         """Keep what a vision model said of an image, if the image is still here."""
@@ -210,8 +193,9 @@ class ImageStore:
             found = self._images.get(handle)
         if found is not None:
             return found
+        name = repr(handle) if HANDLE.fullmatch(str(handle)) else "of that name"
         raise SvcRequestError(
-            f"There is no image {safe_repr(handle)}: copy a handle exactly as it was given. An "
+            f"There is no image {name}: copy a handle exactly as it was given. An "
             "image may also have been removed, or dropped to make room"
         )
 
@@ -239,36 +223,11 @@ class ImageStore:
         path.write_bytes(image.data)
         return path
 
-    def sheet(self, path: str | Path | None = None, *handles: str) -> Sheet:
-        """A contact sheet as a PNG, also written to `path` if one is given.
-
-        Args:
-            path: Where to write it.
-            handles: The images to show; all where none is named.
-
-        Raises:
-            SvcRequestError: No image has this handle.
-            ImportError: Pillow is not installed.
-        """
-        from ._images import draw_sheet  # noqa: PLC0415  # Pillow is optional
-
-        made = draw_sheet([self.get(handle) for handle in handles] or list(self))
-        if path is not None:
-            Path(path).write_bytes(made.png)
+    def emptied(self) -> ImageStore:
+        """A store with the same limits and no image, which gives none of the handles again."""
+        made = ImageStore()
+        vars(made).update(self.__getstate__(), _images={})
         return made
-
-    def show(self, *handles: str) -> Sheet:
-        """The contact sheet, or one of some images only, which a notebook displays."""
-        return self.sheet(None, *handles)
-
-    def _repr_png_(self) -> bytes | None:
-        """What a notebook shows: a contact sheet of the newest images, with Pillow."""
-        newest = list(self)[-_IN_A_NOTEBOOK:]
-        if not newest or find_spec("PIL") is None:
-            return None
-        from ._images import draw_sheet  # noqa: PLC0415  # Pillow is optional
-
-        return draw_sheet(newest).png
 
     def __iter__(self) -> Iterator[StoredImage]:
         with self._lock:
@@ -301,73 +260,64 @@ class ImageStore:
         Raises:
             ImageError: They are not an image, or one that is too large.
         """
+        if is_dicom(data):
+            raise ImageError("it is DICOM, which DicomImage draws: images.add(DicomImage(path))")
         if len(data) > self.max_image_bytes:
             raise ImageError(f"it has more than {self.max_image_bytes:,} bytes (max_image_bytes)")
         return read_image_header(data, self.max_pixels)
 
-    def _read(self, image: Any) -> tuple[str | None, bytes]:
-        """The address or the bytes of what the application gave."""
-        if isinstance(image, (bytes, bytearray, memoryview)):
-            return None, bytes(image)
-        from .dicom import as_dicom, draw  # noqa: PLC0415  # the same
+    def _seen(self, given: str | bytes, *, bare: bool, **said: Any) -> StoredImage:
+        """An address or an image's bytes, checked, and without its metadata where `bare` is set."""
+        if isinstance(given, str):
+            return StoredImage("", url=check_address(given), **said)
+        seen = self.look(given)
+        data = without_metadata(given) if bare else given
+        return StoredImage("", data=data, **vars(seen), **said)
 
-        if not isinstance(image, (str, Path)) and (held := as_dicom(image)):
-            return None, draw(held, self.max_pixels)
-        if isinstance(image, Path):
-            return None, self._read_file(image)
+    def _read(self, image: Any) -> str | bytes:
+        """The address or the bytes of what the application gave."""
         if isinstance(image, str):
             return self._read_text(image.strip())
-        if type(image).__module__.startswith("PIL."):
-            return None, self._as_png(image)
+        if isinstance(image, Path):
+            return self._read_file(image)
+        if isinstance(image, (bytes, bytearray, memoryview)):
+            return bytes(image)
+        show = getattr(image, "_repr_png_", None)
+        png = show() if callable(show) else None
+        if isinstance(png, bytes):
+            return png
         raise ImageError(
-            "it must be a path, bytes, a PIL image, a data URI, base64 or an http(s) address, "
-            f"not {safe_repr(image)}"
+            "it must be a path, bytes, a data URI, base64, an http(s) address, or an object whose "
+            "_repr_png_ gives bytes, such as a DicomImage or a PIL image in mode RGB, not "
+            f"{type(image).__name__}"
         )
 
-    def _read_text(self, text: str) -> tuple[str | None, bytes]:
+    def _read_text(self, text: str) -> str | bytes:
         start = text[:8].lower()
         if start.startswith(("http://", "https://")):
-            return text, b""
+            return text
         if not start.startswith("data:") and _is_file(text):
-            return None, self._read_file(Path(text))
+            return self._read_file(Path(text))
         try:
-            return None, decode_base64(text, self.max_image_bytes)
+            return decode_base64(text, self.max_image_bytes)
         except ImageError as error:
             if start.startswith("data:"):
                 raise
-            raise ImageError(f"there is no such file, and as base64 {error}") from None
+            # Base64 has no full stop, and so none of an image's is repeated here.
+            named = "." in text and text.isprintable() and len(text) <= _LONGEST_PATH
+            missed = f"file {Path(text).absolute()}" if named else "such file"
+            raise ImageError(f"there is no {missed}, and as base64 {error}") from None
 
     def _read_file(self, path: Path) -> bytes:
         try:
             with path.open("rb") as file:
-                from . import dicom  # noqa: PLC0415  # the same
-
-                if dicom.is_dicom(file.read(dicom.MARKED)):
-                    return dicom.draw(dicom.DicomImage(path), self.max_pixels)
-                file.seek(0)
                 return file.read(self.max_image_bytes + 1)
         except OSError as error:
-            raise ImageError(f"the file cannot be read: {error.strerror}") from None
-
-    def _as_png(self, image: Image) -> bytes:
-        if image.width * image.height > self.max_pixels:
-            raise ImageError(f"it has more than {self.max_pixels:,} pixels (max_pixels)")
-        file = BytesIO()
-        kept = image if image.mode in _PNG_MODES else image.convert("RGB")
-        kept.save(file, "PNG")
-        return file.getvalue()
+            raise ImageError(f"{path.absolute()} cannot be read: {error.strerror}") from None
 
     def _put(self, image: StoredImage) -> str:
         with self._lock:
             return self._placed(image).handle
-
-    def _put_once(self, image: StoredImage, given: bytes | None) -> StoredImage:
-        """The image in the store; the one that is there already, if it is the same."""
-        with self._lock:
-            for known in self._images.values():
-                if known.url == image.url and known.data in (image.data, given):
-                    return known
-            return self._placed(image)
 
     def _placed(self, image: StoredImage) -> StoredImage:
         self._make_room(image.size)
@@ -392,21 +342,6 @@ class ImageStore:
             count, held = count - 1, held - oldest.size
         for handle in dropped:
             del self._images[handle]
-
-
-def _stored(
-    data: bytes, seen: ImageHeader, *, label: str, generated: bool = False, quoted: bool = False
-) -> StoredImage:
-    return StoredImage(
-        "",
-        data=data,
-        format=seen.format,
-        width=seen.width,
-        height=seen.height,
-        label=label,
-        generated=generated,
-        quoted=quoted,
-    )
 
 
 def _random_letters() -> str:

@@ -25,11 +25,11 @@ from ._chat import (
     TokenCounts,
     check_prompt_options,
 )
-from ._privacy import MODEL_RUNS, WRAPS, private_runs, set_uncached
 from ._service import Exchange, ServiceSettings, TextParser, WholeParser, bounded_gather, url_of
 from ._version import __version__
 from ._wire import general
 from .config import GENERAL
+from .privacy import MODEL_RUNS, WRAPS, private_runs, set_uncached
 
 
 @private_runs(wraps_=WRAPS, **MODEL_RUNS)

@@ -228,7 +228,10 @@ class SvcAnalyzeImage(ServiceTool):
                 f"The image's address is not passed on: {error}. {_TAKEN}"
             ) from None
         except ImageError as error:
-            raise SvcRequestError(f"{_TAKEN}; files are not read. As base64, {error}") from None
+            raise SvcRequestError(
+                f"{_TAKEN}; files are not read (a program adds one by images.add(path)). As "
+                f"base64, {error}"
+            ) from None
         return base64.b64encode(bare).decode()
 
 

@@ -40,7 +40,7 @@ from langgraph.callbacks import GraphCallbackHandler
 
 import langchain_svc as svc
 from langchain_svc import PrivateCallbacks
-from langchain_svc._service.connections import AsyncTransport, Route, Transport
+from langchain_svc._http.connections import AsyncTransport, Route, Transport
 from langchain_svc.sandbox import Sandbox
 
 PACKAGE = Path(svc.__file__).parent
@@ -176,17 +176,17 @@ class Canary:
 
 
 CANARIES = [
-    Canary("httpx.HTTPTransport._pool", "_service/connections.py", "No call works.", calls_go_over_our_connections),
-    Canary("httpx.AsyncHTTPTransport._pool", "_service/connections.py", "No asynchronous call works.", calls_of_a_loop_go_over_our_connections),
-    Canary("asyncio.TransportSocket._sock", "_service/sockets.py", "Sockets of an event loop that was closed by hand stay open until they are collected.", sockets_are_closed_after_their_loop),
+    Canary("httpx.HTTPTransport._pool", "_http/connections.py", "No call works.", calls_go_over_our_connections),
+    Canary("httpx.AsyncHTTPTransport._pool", "_http/connections.py", "No asynchronous call works.", calls_of_a_loop_go_over_our_connections),
+    Canary("asyncio.TransportSocket._sock", "_http/sockets.py", "Sockets of an event loop that was closed by hand stay open until they are collected.", sockets_are_closed_after_their_loop),
     Canary("threading.Lock._at_fork_reinit", "_forks.py", "A forked child may wait for ever for a lock that a thread of its parent held.", a_lock_is_free_again),
     Canary("langchain_core.load.load._default_class_paths_cache", "chat_models.py", "load(..., allowed_objects='all') does not know ChatSvc; allowed_objects=[ChatSvc] works.", a_model_is_loaded_as_one_of_all),
     Canary("langchain.chat_models.base._BUILTIN_PROVIDERS", "registration.py", "register() raises ImportError; ChatSvc(...) works.", init_chat_model_finds_it),
     Canary("langchain_core: BaseChatModel._resolve_model_profile", "chat_models.py", "Models have no profile, and agents do not know their context windows.", a_profile_is_the_documents),
     Canary("langchain_core: BaseLanguageModel._add_version", "chat_models.py", "Traces do not name the version of this package.", the_version_stands_in_traces),
-    Canary("langchain_core and langgraph: tap_output_iter", "_privacy/callbacks.py", "Who streams events of a private run reads masks.", what_a_caller_streams_is_not_masked),
-    Canary("langchain_core: handlers are told apart by isinstance, so by __class__", "_privacy/callbacks.py", "In private runs LangChain adds a tracer twice, and each run is told twice.", a_handler_is_known_by_its_class),
-    Canary("langchain_core: the lists of a manager are copied, or replaced where they are false: __bool__", "_privacy/callbacks.py", "Texts of private runs reach the handlers that the environment adds.", an_empty_list_keeps_its_masks),
+    Canary("langchain_core and langgraph: tap_output_iter", "privacy/callbacks.py", "Who streams events of a private run reads masks.", what_a_caller_streams_is_not_masked),
+    Canary("langchain_core: handlers are told apart by isinstance, so by __class__", "privacy/callbacks.py", "In private runs LangChain adds a tracer twice, and each run is told twice.", a_handler_is_known_by_its_class),
+    Canary("langchain_core: the lists of a manager are copied, or replaced where they are false: __bool__", "privacy/callbacks.py", "Texts of private runs reach the handlers that the environment adds.", an_empty_list_keeps_its_masks),
     Canary("httpx and httpcore: the loggers, and the arguments of getMessage", "_service/log_redaction.py", "At DEBUG and INFO, logs repeat what the service says, which may be a key.", logs_say_no_more_than_what_happened),
 ]  # fmt: skip
 

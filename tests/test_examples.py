@@ -125,8 +125,9 @@ def test_images(tmp_path):
     assert re.search(r"image: img_1[a-z]{8}\b", out)
     assert "[es] " in out
     assert re.search(r"^img_4[a-z]{8}: .*256x256 pixels", out, re.MULTILINE)
-    assert "4 images on contact-sheet.png" in out
-    assert (tmp_path / "contact-sheet.png").read_bytes().startswith(b"\x89PNG")
+    saved = [path.read_bytes() for path in tmp_path.glob("img_*.png")]
+    assert len(saved) == 4
+    assert all(data.startswith(b"\x89PNG") for data in saved)
 
 
 def test_medical():
@@ -135,13 +136,14 @@ def test_medical():
     out = output_of("11_medical.py")
     assert "vital_signs.temperature: Observation entry[4], 8310-5, [degF] to Cel" in out
     assert "Sent of the patient's record: vital signs (systolic, diastolic, temperature)" in out
-    assert "repeats the patient's record was withheld" in out
+    assert "chest pain: considered under cardiology" in out
+    told = out[out.index("The model reads:") : out.index("The clinician reads:")]
     risk = json.loads(out[out.index("\n{") :])
     assert risk["resourceType"] == "RiskAssessment"
     assert risk["prediction"][0]["qualitativeRisk"]["text"] == "low"
     assert "does not replace" in out
     for value in ("152", "99.5", "37.5", "0.021", "hypertension", "Body"):
-        assert value not in out
+        assert value not in told
 
 
 @pytest.mark.skipif(

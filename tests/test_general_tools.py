@@ -135,8 +135,8 @@ def test_content_and_artifact(box, kit):
     assert seen.artifact["result"]["width"] == 1024
     assert seen.artifact["text"] == seen.content
     assert call(analyze, image="img_1", task="ocr").content == "a red circle"
-    assert "red region (" in call(analyze, image="img_1", task="detect").content
-    assert "flagged: no" in call(analyze, image="img_1", task="moderate").content
+    assert "red region" in call(analyze, image="img_1", task="detect").content
+    assert '"flagged":false' in call(analyze, image="img_1", task="moderate").content
     told = call(translate, text="good day", target="es")
     assert told.content.startswith("[es] ")
     assert (told.artifact["source"], told.artifact["target"], told.artifact["text"]) == (
@@ -255,9 +255,9 @@ ANALYSES = [
     ("describe", {"description": "a cat"}, "a cat"), ("describe", {"result": "a cat"}, "a cat"), ("describe", {"data": {"caption": "a cat"}}, "a cat"),
     ("describe", "a cat", "a cat"), ("describe", {"success": True, "response": {"text": "a cat"}}, "a cat"), ("ocr", {"text": "EXIT"}, "EXIT"),
     ("ocr", {"result": {"lines": ["EX", "IT"]}}, "EX\nIT"), ("ocr", {"text": ""}, "No text was found in the image."),
-    ("detect", {"objects": [{"label": "cat", "score": 0.9}]}, "objects: cat (0.9)"), ("detect", {"result": {"objects": [], "faces": []}}, "objects: none\nfaces: none"),
-    ("detect", [{"name": "cat", "confidence": 1}], "cat (1)"), ("detect", {"results": [{"label": "cat"}]}, "label cat"), ("detect", {"data": []}, "Nothing was found in the image."),
-    ("moderate", {"flagged": True, "categories": {"violence": True}}, "flagged: yes\ncategories: violence yes"), ("moderate", {"data": {"safe": True}}, "safe: yes"),
+    ("detect", {"objects": [{"label": "cat", "score": 0.9}]}, '{"objects":[{"label":"cat","score":0.9}]}'), ("detect", {"result": {"objects": [], "faces": []}}, '{"objects":[],"faces":[]}'),
+    ("detect", [{"name": "cat", "confidence": 1}], '[{"name":"cat","confidence":1}]'), ("detect", {"results": [{"label": "cat"}]}, '[{"label":"cat"}]'), ("detect", {"data": []}, "Nothing was found in the image."),
+    ("moderate", {"flagged": True, "categories": {"violence": True}}, '{"flagged":true,"categories":{"violence":true}}'), ("moderate", {"data": {"safe": True}}, '{"safe":true}'),
 ]  # fmt: skip
 
 
@@ -278,8 +278,6 @@ def test_bodies_are_read_to_a_depth_and_told_to_a_length():
     assert (
         call(answering(svc.SvcGenerateImage, found["data"]["data"]), prompt="x").status == "success"
     )
-    deep = {"a": {"b": {"c": {"d": {"e": {"f": 1}}}}}}
-    assert call(answering(svc.SvcAnalyzeImage, deep), image=B64, task="detect").content.endswith("...")  # fmt: skip
     long = call(answering(svc.SvcAnalyzeImage, {"a": "x" * 9_000}), image=B64, task="detect")
     assert len(long.content) == 4_000
 

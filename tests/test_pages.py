@@ -11,17 +11,19 @@ from privacy import test_frames, test_leaks
 from test_readme import rows
 
 import langchain_svc as svc
-from langchain_svc import dicom, errors, medical, patient, tools
+from langchain_svc import errors, tools
 from langchain_svc._chat import described_images
-from langchain_svc._clinical import findings
-from langchain_svc._fhir import importing
-from langchain_svc._images import clinical, dicom_header
 from langchain_svc._images import endpoints as images
 from langchain_svc._service import exchange, off_loop, retry_budget
-from langchain_svc._service.fhir_server import FhirServer
 from langchain_svc._toolcalls import scanner
 from langchain_svc._wire import chunks, failures, general
-from langchain_svc._wire import medical as medical_wire
+from langchain_svc.medical import images as clinical
+from langchain_svc.medical import patient
+from langchain_svc.medical import tools as medical
+from langchain_svc.medical.dicom import header as dicom_header
+from langchain_svc.medical.dicom import image as dicom
+from langchain_svc.medical.dicom import picture
+from langchain_svc.medical.fhir import concepts
 from langchain_svc.sandbox import Fault, Sandbox
 
 MB = 1024 * 1024
@@ -45,7 +47,6 @@ def setting(name, kind=svc.ChatSvc):
 RETRIED = listed(failures.TRANSIENT)
 RETRIED_5XX = ", ".join(str(status) for status in sorted(failures.TRANSIENT) if status >= 500)
 DOCUMENTED = {429, 500, 503}  # v1 API, section 7
-ERAS = inspect.signature(svc.PatientContext.from_fhir).parameters
 CELLS = 2 * len(test_leaks.DOORS) * len(test_leaks.ANSWERS)
 SENTENCES = [
     ("README.md", f"the statuses {RETRIED} are retried"),
@@ -66,12 +67,10 @@ SENTENCES = [
     ("docs/tools.md", f"At most {scanner._MOST_CALLS} calls"),
     ("docs/general.md", f"up to {['', 'one', 'two', 'three', 'four'][described_images._AT_ONCE]} images are described at the same time"),
     ("docs/general.md", f"at most {images.LONGEST_PROMPT} characters on v1, all else of at most {tools._LONGEST_TEXT:,}"),
-    ("docs/medical.md", f"at most {clinical.MOST_IMAGES} of {clinical.MOST_IMAGE_BYTES // MB} MB and {clinical.MOST_PIXELS // 10**6} million pixels"),
-    ("docs/medical.md", f"above {dicom.MOST_PIXELS // 10**6} million pixels a frame or {dicom.MOST_FILE_BYTES // MB} MB a file"),
-    ("docs/medical.md", f"inflates to {dicom_header._MOST_INFLATED // MB} MB"),
-    ("docs/medical.md", f"`vital_window` ({ERAS['vital_window'].default.total_seconds() / 3600:g} hours) and `lab_window` ({ERAS['lab_window'].default.days} days)"),
-    ("docs/medical.md", f"at most {importing._LONGEST_TYPED} characters"),
-    ("docs/medical.md", f"`max_pages={setting('max_pages', FhirServer)}`"),
+    ("docs/medical-images.md", f"at most {clinical.MOST_IMAGES} of {clinical.MOST_IMAGE_BYTES // MB} MB and {clinical.MOST_PIXELS // 10**6} million pixels"),
+    ("docs/medical-images.md", f"above {picture.MOST_PIXELS // 10**6} million pixels a frame or {dicom.MOST_FILE_BYTES // MB} MB a file"),
+    ("docs/medical-images.md", f"inflates to {dicom_header._MOST_INFLATED // MB} MB"),
+    ("docs/medical-records.md", f"what somebody typed, to {concepts.LONGEST_TYPED} characters"),
     ("docs/medical.md", f"`max_result_chars` characters ({setting('max_result_chars', medical.SvcMedicalStatus):,})"),
     ("docs/medical.md", f"entries {patient.LONGEST_LINE:,} characters, lists {patient.MOST_ENTRIES} entries"),
     ("docs/privacy.md", f"{len(test_leaks.DOORS)} ways in"),
@@ -93,11 +92,6 @@ READ = [
     ("docs/assumptions.md", chunks._TEXT_KEYS),
     ("docs/assumptions.md", chunks._DONE_TYPES),
     ("docs/assumptions.md", failures._MESSAGE_KEYS),
-    ("docs/assumptions.md", findings._LEVELS),
-    ("docs/assumptions.md", findings._SCORES),
-    ("docs/assumptions.md", findings._URGENCIES),
-    ("docs/assumptions.md", findings._ADVICE),
-    ("docs/medical.md", medical_wire._ENVELOPES),
     ("docs/general.md", general._SURE_KEYS),
     ("docs/general.md", general._LIKELY_KEYS),
     ("docs/general.md", general._SOURCE_KEYS),

@@ -9,7 +9,7 @@ from langchain_core.language_models import BaseChatModel
 
 import langchain_svc
 from langchain_svc import ChatSvc, SvcRequestError, config
-from langchain_svc._fhir import fields
+from langchain_svc.medical.fhir import fields
 
 BLOCKS = [block for page in PAGES for block in blocks_of(page)]
 
@@ -98,15 +98,16 @@ def test_every_module_of_the_assumptions_exists():
     assert all((ROOT / "langchain_svc" / name).is_file() for name in named)
 
 
-def test_the_medical_page_lists_every_code_and_its_field():
+def test_the_page_of_records_lists_every_reading_with_its_unit_and_window():
     told = {
-        code: row[0].strip("`")
-        for row in rows((ROOT / "docs" / "medical.md").read_text("utf-8"))
-        for code in re.findall(r"\b\d{1,7}-\d\b", row[1])
-        if row[0].startswith("`")
+        (name, unit): row[0]
+        for row in rows((ROOT / "docs" / "medical-records.md").read_text("utf-8"))
+        for name, unit in re.findall(r"`(\w+)`(?: \(I\))? ([^;| ]+)", row[1])
+        if row[0].endswith((" hours", " days"))
     }
-    read = {code: one.name for code, one in fields.fields_by_code("common", {}, {}).items()}
-    assert {code: told.get(code) for code in read} == read
+    table = fields.fields_by_code("common", {}, {}).values()
+    days = {(one.name, one.unit): one.window.days for one in table}
+    assert told == {name: f"{n} days" if n > 1 else "24 hours" for name, n in days.items()}
 
 
 # -- links ------------------------------------------------------------------------------------------

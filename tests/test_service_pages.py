@@ -5,8 +5,8 @@ import re
 import pytest
 from test_readme import ROOT, rows
 
-from langchain_svc._quota import DOCUMENTED
 from langchain_svc._wire import failures, general, medical, v1
+from langchain_svc.quota import DOCUMENTED
 from langchain_svc.sandbox import general as sandbox_general
 from langchain_svc.sandbox import medical as sandbox_medical
 from langchain_svc.sandbox import v1 as sandbox_v1

@@ -14,11 +14,15 @@ from pydantic import BaseModel
 
 from langchain_svc import (
     ChatSvc,
+    ClinicalReceipt,
+    ClinicalResult,
     DicomImage,
-    DicomSeries,
     FhirReport,
+    ImageStore,
     PatientContext,
     SvcError,
+    SvcMedicalConsult,
+    SvcMedicalToolkit,
     SvcRateLimitError,
     SvcStreamError,
     SvcUsageCallbackHandler,
@@ -55,11 +59,21 @@ with SvcUsageCallbackHandler() as usage:
 
 
 patient: PatientContext = PatientContext.from_fhir(b"{}", units={"troponin": "ng/L"})
-PatientContext.from_fhir([], lab_codes="common", problems="leave_out", leave_out={"sdoh"})
+PatientContext.from_fhir([], lab_codes="common", problems="raise", leave_out={"sdoh"})
 report: FhirReport | None = patient.fhir_report
 png: bytes = DicomImage(b"", frame=1, window=(40, 400), blank=[(0, 0, 9, 9)]).png()
 PatientContext(age=61, medical_history=["asthma"], images=[DicomImage(b""), png])
-sheet: bytes = DicomSeries(Path(), window=(40, 400)).montage(12)
+ImageStore().add(DicomImage(Path(), frame=2))
+
+
+async def show(result: ClinicalResult) -> None:
+    level: str | float | None = result.risk_level
+    receipt: ClinicalReceipt = result.receipt
+    print(level, receipt.id)
+
+
+SvcMedicalToolkit(patient=patient, answer_to="program", deliver=show)
+SvcMedicalConsult(patient="per_run", deliver=print)
 
 
 async def asynchronous() -> None:

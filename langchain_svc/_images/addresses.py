@@ -12,6 +12,7 @@ import re
 from urllib.parse import urlsplit
 
 _LONGEST = 2048
+_UNUSUAL = frozenset(' "<>\\')
 # The last part begins with a letter, or some resolvers would read the name as a number.
 _NAME = re.compile(r"(?!-)(?:[a-z0-9_-]{1,63}\.)+[a-z][a-z0-9-]{1,62}", re.ASCII)
 _PRIVATE_ENDS = frozenset(
@@ -44,12 +45,12 @@ def check_address(url: str) -> str:
     Raises:
         AddressError: It is none, or not one of a public host over http or https.
     """
-    if (
-        len(url) > _LONGEST
-        or not url.isascii()
-        or not url.isprintable()
-        or set(url) & set(' "<>\\')
-    ):
+    if not url[:8].lower().startswith(("http://", "https://")):
+        raise AddressError(
+            "the address must look like https://host/path. A path is not read from here: add the "
+            "file to an ImageStore by images.add(path), or give its base64"
+        )
+    if len(url) > _LONGEST or not url.isascii() or not url.isprintable() or set(url) & _UNUSUAL:
         raise AddressError(
             f"the address must have at most {_LONGEST} printable ASCII characters, no spaces"
         )
@@ -58,7 +59,7 @@ def check_address(url: str) -> str:
         host, port = parts.hostname, parts.port
     except ValueError:
         raise AddressError("the address has no valid host and port") from None
-    if parts.scheme not in {"http", "https"} or not host or port == 0:
+    if not host or port == 0:
         raise AddressError("the address must look like https://host/path")
     if "@" in parts.netloc:
         raise AddressError("the address must hold no user name and no password")

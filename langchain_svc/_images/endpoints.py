@@ -33,6 +33,7 @@ _OUTER_KEYS = (
     "images", "data", "result", "results", "output", "outputs", "artifacts", "urls", "generated",
     "response", "content", "payload",
 )  # fmt: skip
+_ALL_KEYS = (*_BYTES_KEYS, *_URL_KEYS, *_IMAGE_KEYS, *_OUTER_KEYS)
 _DEEPEST = 8
 
 
@@ -107,29 +108,23 @@ def _pictures(value: Any, depth: int) -> Iterator[GeneratedImage]:
         for item in value:
             yield from _pictures(item, depth - 1)
     elif isinstance(value, str):
-        yield from _from_text(value)
+        text = value.strip()
+        start = text[:8].lower()
+        if start.startswith(("http://", "https://")):
+            yield GeneratedImage(url=text)
+        elif start.startswith("data:") or text.startswith(_BASE64_STARTS):
+            yield GeneratedImage(base64=text)
     elif isinstance(value, dict):
-        yield from _from_object(value, depth)
+        tries = (_under(value, key, depth) for key in _ALL_KEYS)
+        yield from next((found for found in tries if found), ())
 
 
-def _from_object(value: Mapping[str, Any], depth: int) -> Iterator[GeneratedImage]:
-    for key in (*_BYTES_KEYS, *_URL_KEYS, *_IMAGE_KEYS, *_OUTER_KEYS):
-        inner = value.get(key)
-        found = list(_pictures(inner, depth - 1))
-        if not found and key in _BYTES_KEYS and isinstance(inner, str) and inner.strip():
-            found = [GeneratedImage(base64=inner)]  # the store says what is wrong with it
-        if found:
-            yield from found
-            return
-
-
-def _from_text(text: str) -> Iterator[GeneratedImage]:
-    text = text.strip()
-    start = text[:8].lower()
-    if start.startswith(("http://", "https://")):
-        yield GeneratedImage(url=text)
-    elif start.startswith("data:") or text.startswith(_BASE64_STARTS):
-        yield GeneratedImage(base64=text)
+def _under(value: Mapping[str, Any], key: str, depth: int) -> list[GeneratedImage]:
+    inner = value.get(key)
+    found = list(_pictures(inner, depth - 1))
+    if not found and key in _BYTES_KEYS and isinstance(inner, str) and inner.strip():
+        return [GeneratedImage(base64=inner)]  # the store says what is wrong with it
+    return found
 
 
 # base64 of the first bytes of PNG, JPEG, GIF and WebP.
@@ -149,17 +144,16 @@ _INNER_KEYS = ("result", "data", "output", "analysis", "response", "results")
 _ABOUT = frozenset(
     {"success", "task", "model", "id", "timestamp", "created", "status", "usage", "tokens", "error"}
 )
+_LONGEST_JSON = 4000
 
 
 def read_analysis(body: bytes, task: str) -> ImageAnalysis:
-    """What an analysis found.
+    """What an analysis found: the text that the task asks for, or else its JSON.
 
     Raises:
         UnreadableError: The body says nothing about an image, or tells of a failure.
     """
     raw = read_success(body)
-    if not isinstance(raw, (dict, list, str)):
-        raise UnreadableError("it says nothing about the image")
     found = _payload(raw, _TEXT_KEYS[task])
     text = _task_text(found, task)
     # An empty list of things found is an answer, and so is a page without text.
@@ -167,9 +161,10 @@ def read_analysis(body: bytes, task: str) -> ImageAnalysis:
         text = "Nothing was found in the image."
     elif task == "ocr" and text is not None and not text.strip():
         text = "No text was found in the image."
-    elif text is None:
-        text = outline(found) if _tells(found) else ""
-    if not text.strip():
+    elif text is None and found and isinstance(found, (dict, list)) and _tells(found):
+        text = dump_json(found).decode()
+        text = text if len(text) <= _LONGEST_JSON else text[: _LONGEST_JSON - 3] + "..."
+    if text is None or not text.strip():
         raise UnreadableError("it says nothing about the image")
     return ImageAnalysis(text, {"result": found}, raw)
 
@@ -178,26 +173,25 @@ def _payload(raw: Any, keys: tuple[str, ...]) -> Any:
     """The part of a body that is about the image."""
     value = raw
     for _ in range(_DEEPEST):
-        if not isinstance(value, dict) or any(isinstance(value.get(k), str) for k in keys):
+        if not isinstance(value, dict) or any(isinstance(value.get(key), str) for key in keys):
             break
-        inner = [value[key] for key in _INNER_KEYS if value.get(key) not in (None, {}, [])]
+        inner = [value[key] for key in _INNER_KEYS if value.get(key) not in (None, {})]
         if not inner:
             break
-        value = inner[0]
+        value = max(inner, key=bool)  # the first that is not an empty list
     if not isinstance(value, dict):
         return value
-    empty = [name for name in _INNER_KEYS if value.get(name) in (None, {}, [])]
-    if [] in (value.get(name) for name in empty):
-        return []
-    return {name: item for name, item in value.items() if name not in {*_ABOUT, *empty}}
+    return {
+        name: item
+        for name, item in value.items()
+        if name not in _ABOUT and item is not None and (name not in _INNER_KEYS or item)
+    }
 
 
 def _task_text(found: Any, task: str) -> str | None:
     if isinstance(found, str):
         return found
-    if not isinstance(found, dict):
-        return None
-    for key in _TEXT_KEYS[task]:
+    for key in _TEXT_KEYS[task] if isinstance(found, dict) else ():
         value = found.get(key)
         if isinstance(value, str):
             return value
@@ -208,41 +202,7 @@ def _task_text(found: Any, task: str) -> str | None:
 
 def _tells(value: Any) -> bool:
     """Whether a JSON value holds anything but nulls; an empty list says that nothing is there."""
-    if isinstance(value, dict):
-        return any(map(_tells, value.values()))
-    if isinstance(value, list):
-        return not value or any(map(_tells, value))
+    if isinstance(value, (dict, list)):
+        inner = value.values() if isinstance(value, dict) else value
+        return value == [] or any(map(_tells, inner))
     return value is not None
-
-
-_LONGEST_OUTLINE = 4000
-_NAMES = ("label", "name", "class", "category", "type", "text")
-_SCORES = ("score", "confidence", "probability")
-
-
-def outline(value: Any) -> str:
-    """A JSON value as a few lines for a model, one for each of its parts."""
-    if isinstance(value, dict):
-        lines = [f"{name}: {_short(item)}" for name, item in value.items()]
-    elif isinstance(value, list):
-        lines = [_short(item) for item in value]
-    else:
-        lines = [] if value is None else [_short(value)]
-    text = "\n".join(lines)
-    return text if len(text) <= _LONGEST_OUTLINE else text[: _LONGEST_OUTLINE - 3] + "..."
-
-
-def _short(value: Any, depth: int = 4) -> str:
-    if isinstance(value, bool) or value is None:
-        return {True: "yes", False: "no", None: "unknown"}[value]
-    if isinstance(value, list):
-        return ", ".join(_short(item, depth - 1) for item in value) or "none"
-    if not isinstance(value, dict):
-        return str(value)
-    if not depth:
-        return "..."
-    named = next((value[key] for key in _NAMES if isinstance(value.get(key), str)), None)
-    score = next((value[key] for key in _SCORES if isinstance(value.get(key), (int, float))), None)
-    if named is not None and score is not None:
-        return f"{named} ({score:g})"
-    return "; ".join(f"{name} {_short(item, depth - 1)}" for name, item in value.items()) or "none"

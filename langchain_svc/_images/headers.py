@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable
+import struct
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 MIME_TYPES = {
@@ -17,7 +18,7 @@ MIME_TYPES = {
     "GIF": "image/gif",
     "WEBP": "image/webp",
 }
-FORMATS = "PNG, JPEG, GIF or WebP"
+DAMAGED = "it is damaged or cut short, so what it holds beside the picture cannot be removed"
 
 
 class ImageError(ValueError):
@@ -39,12 +40,10 @@ def read_image_header(data: bytes, max_pixels: int) -> ImageHeader:
     Raises:
         ImageError: It is none of the formats, its header is damaged, or it is too large.
     """
-    kind = kind_of(data)
-    if kind is None:
-        raise ImageError(f"it is not an image in a known format ({FORMATS})")
+    kind = format_of(data)
     try:
         width, height = _SIZES[kind](data)
-    except (IndexError, ValueError):
+    except (ImageError, IndexError, struct.error):
         width = height = 0
     if not width or not height:
         raise ImageError(f"its {kind} header is damaged or cut short")
@@ -55,7 +54,12 @@ def read_image_header(data: bytes, max_pixels: int) -> ImageHeader:
     return ImageHeader(kind, width, height)
 
 
-def kind_of(data: bytes) -> str | None:
+def format_of(data: bytes) -> str:
+    """PNG, JPEG, GIF or WEBP.
+
+    Raises:
+        ImageError: It is none of these.
+    """
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
         return "PNG"
     if data.startswith(b"\xff\xd8\xff"):
@@ -64,24 +68,26 @@ def kind_of(data: bytes) -> str | None:
         return "GIF"
     if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
         return "WEBP"
-    return None
+    raise ImageError("it is not an image in a known format (PNG, JPEG, GIF or WebP)")
+
+
+def is_dicom(data: bytes | bytearray) -> bool:
+    """Whether bytes begin as a DICOM file does: with a preamble of 128 bytes, and DICM."""
+    return data[128:132] == b"DICM"
 
 
 def _png_size(data: bytes) -> tuple[int, int]:
-    if data[12:16] != b"IHDR" or len(data) < 24:  # noqa: PLR2004  # where the height ends
-        raise ValueError
-    return int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big")
+    name, width, height = struct.unpack_from(">4sII", data, 12)
+    return (width, height) if name == b"IHDR" else (0, 0)
 
 
 def _gif_size(data: bytes) -> tuple[int, int]:
-    if len(data) < 10:  # noqa: PLR2004  # where the height ends
-        raise ValueError
-    return int.from_bytes(data[6:8], "little"), int.from_bytes(data[8:10], "little")
+    width, height = struct.unpack_from("<HH", data, 6)
+    return width, height
 
 
 # The frame headers of JPEG; the markers left out of the range are tables.
 JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
-_BARE_MARKERS = frozenset({0x01, *range(0xD0, 0xD8)})
 
 
 def jpeg_size(data: bytes, frames: frozenset[int] = JPEG_FRAMES) -> tuple[int, int]:
@@ -89,43 +95,69 @@ def jpeg_size(data: bytes, frames: frozenset[int] = JPEG_FRAMES) -> tuple[int, i
 
     Args:
         data: Its bytes.
-        frames: The marks of frame headers, which have the size.
+        frames: The markers of frame headers, which have the size.
 
     Raises:
-        ValueError: It is damaged or cut short.
-        IndexError: The same.
+        ImageError, IndexError, struct.error: It is damaged or cut short.
+    """
+    for marker, body, _ in jpeg_segments(data):
+        if marker in frames:
+            height, width = struct.unpack_from(">xHH", body)
+            return width, height
+    raise ImageError(DAMAGED)
+
+
+_SCAN, _END = 0xDA, 0xD9
+_RESTARTS = range(0xD0, 0xD8)
+
+
+def jpeg_segments(data: bytes) -> Iterator[tuple[int, bytes, bytes]]:
+    """Each segment up to the end of the image: its marker, its body and, of a scan, its data.
+
+    Raises:
+        ImageError, IndexError, struct.error: The file is damaged or cut short.
     """
     at = 2
     while True:
-        while data[at] == 0xFF and data[at + 1] == 0xFF:  # noqa: PLR2004  # fill bytes
-            at += 1
         if data[at] != 0xFF:  # noqa: PLR2004  # every marker begins so
-            raise ValueError
-        marker = data[at + 1]
-        if marker in frames:
-            size = data[at + 5 : at + 9]
-            if len(size) < 4:  # noqa: PLR2004  # two numbers of two bytes
-                raise ValueError
-            return int.from_bytes(size[2:], "big"), int.from_bytes(size[:2], "big")
-        if marker in _BARE_MARKERS:
-            at += 2
-            continue
-        at += 2 + max(2, int.from_bytes(data[at + 2 : at + 4], "big"))
+            raise ImageError(DAMAGED)
+        while data[at] == 0xFF:  # noqa: PLR2004  # and may be filled up with the same
+            at += 1
+        marker = data[at]
+        if marker == _END:
+            return
+        (size,) = struct.unpack_from(">H", data, at + 1)
+        start, at = at + 3, at + 1 + max(size, 2)
+        if at > len(data):
+            raise ImageError(DAMAGED)
+        end = _end_of_scan(data, at) if marker == _SCAN else at
+        yield marker, data[start:at], data[at:end]
+        at = end
+
+
+def _end_of_scan(data: bytes, at: int) -> int:
+    """Where the next marker is: within a scan, FF 00 is data, and restarts belong to it."""
+    while True:
+        at = data.find(b"\xff", at)
+        if at < 0:
+            raise ImageError(DAMAGED)
+        following = data[at + 1]
+        if following and following not in _RESTARTS and following != 0xFF:  # noqa: PLR2004  # fill
+            return at
+        at += 1 if following == 0xFF else 2  # noqa: PLR2004  # the same
 
 
 def _webp_size(data: bytes) -> tuple[int, int]:
     chunk, body = data[12:16], data[20:30]
-    if len(body) < 10:  # noqa: PLR2004  # the longest of the three headers
-        raise ValueError
     if chunk == b"VP8X":
-        return int.from_bytes(body[4:7], "little") + 1, int.from_bytes(body[7:10], "little") + 1
-    if chunk == b"VP8L" and body[0] == 0x2F:  # noqa: PLR2004  # its signature
-        bits = int.from_bytes(body[1:5], "little")
-        return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
-    if chunk == b"VP8 " and body[3:6] == b"\x9d\x01\x2a":
-        width, height = body[6:8], body[8:10]
-        return int.from_bytes(width, "little") & 0x3FFF, int.from_bytes(height, "little") & 0x3FFF
-    raise ValueError
+        width, height = int.from_bytes(body[4:7], "little"), int.from_bytes(body[7:10], "little")
+        return (width + 1, height + 1) if len(body) == 10 else (0, 0)  # noqa: PLR2004  # it ends there
+    if chunk == b"VP8L":
+        signature, bits = struct.unpack_from("<BI", body)
+        return ((bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1) if signature == 0x2F else (0, 0)  # noqa: PLR2004
+    start, width, height = struct.unpack_from("<3x3sHH", body)
+    fits = chunk == b"VP8 " and start == b"\x9d\x01\x2a"
+    return (width & 0x3FFF, height & 0x3FFF) if fits else (0, 0)
 
 
 _SIZES: dict[str, Callable[[bytes], tuple[int, int]]] = {
@@ -144,17 +176,16 @@ def decode_base64(text: str, max_bytes: int) -> bytes:
     Raises:
         ImageError: It is not base64, or more than `max_bytes`.
     """
-    payload = text
     if text[:5].lower() == "data:":
-        head, _, payload = text.partition(",")
+        head, _, text = text.partition(",")
         if not head.lower().endswith(";base64"):
             raise ImageError("it is a data URI without ;base64")
     # Measured before anything is copied. A third of the letters may be line breaks, no more.
-    if len(payload) > max_bytes * 2 + 64:
+    if len(text) > max_bytes * 2 + 64:
         raise ImageError(f"it has more than {max_bytes:,} bytes")
-    payload = "".join(payload.split()).rstrip("=").replace("-", "+").replace("_", "/")
+    text = "".join(text.split()).rstrip("=").replace("-", "+").replace("_", "/")
     try:
-        data = base64.b64decode(payload + "=" * (-len(payload) % 4), validate=True)
+        data = base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
     except (binascii.Error, ValueError):
         raise ImageError("it is not valid base64") from None
     if len(data) > max_bytes:

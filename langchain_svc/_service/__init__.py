@@ -21,10 +21,9 @@ from .settings import (
     suggest_name,
     url_of,
 )
-from .steps import Exchange, Limits
+from .steps import Exchange, Limits, Request
 
 if TYPE_CHECKING:
-    from .fhir_server import FhirServer
     from .tool import (
         ServiceTool,
         ServiceToolkit,
@@ -40,7 +39,6 @@ __getattr__ = lazy(
     __name__,
     {
         "tool": "ToolUse ServiceTool ServiceToolkit Told utc_now request_id tool_selection",
-        "fhir_server": "FhirServer",
         "vision": "vision_exchange",
     },
 )

@@ -23,7 +23,7 @@ from typing import Any
 
 import httpx
 
-from .connections import Connections
+from .._http import Connections
 from .exchange import converse
 from .log_redaction import quietly
 from .off_loop import LONG

@@ -25,8 +25,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import errors
+from .._http import Patience
 from .._wire import TRANSIENT, TROUBLE, BodyError, BodyReader, TooLargeError
-from .deadline import Patience
 from .steps import (
     CLOSE,
     READ,

@@ -37,8 +37,6 @@ from pydantic import (
 )
 from typing_extensions import Self
 
-from .._privacy import Privacy, refuse_trio, safe_constructor, safe_repr
-from .._quota import BUDGETS
 from .._version import __version__
 from .._wire import ACCEPT_ENCODING, secrets_of
 from ..config import (
@@ -52,13 +50,15 @@ from ..config import (
     require_url,
 )
 from ..errors import SvcRequestError
+from ..privacy import Privacy, refuse_trio, safe_constructor, safe_repr
+from ..quota import BUDGETS
 from .field_docs import DocWithArgs, PlainSignature
 from .retry_budget import Budget
 from .steps import Exchange, Limits, Request, origin
 
 if TYPE_CHECKING:
-    from .._quota import SvcBudget, SvcQuota
-    from .connections import Connections
+    from .._http import Connections
+    from ..quota import SvcBudget, SvcQuota
 
 
 def bounded_number(
@@ -369,7 +369,7 @@ class ServiceSettings(BaseModel):
     def _check_quota(cls, given: Any, info: Any) -> Any:
         if given is None:
             return None
-        from .._quota import SvcBudget, SvcQuota  # noqa: PLC0415  # only those who use one
+        from ..quota import SvcBudget, SvcQuota  # noqa: PLC0415  # only those who use one
 
         wanted = SvcQuota if info.field_name == "quota" else SvcBudget
         if not isinstance(given, wanted):
@@ -441,7 +441,7 @@ class ServiceSettings(BaseModel):
         )
         gate = None
         if self.quota is not None or self.budget is not None or BUDGETS.get():
-            from .._quota import Size, gate_of  # noqa: PLC0415  # only those who use one
+            from ..quota import Size, gate_of  # noqa: PLC0415  # only those who use one
 
             model, most = chat or (None, None)
             size = Size(len(body or b""), model, most, metered=chat is not None, free=body is None)
@@ -477,7 +477,7 @@ class ServiceSettings(BaseModel):
         found = self._connections.get(place)
         if found is None:
             # Here and not above: httpx is imported at the first call.
-            from .connections import Connections, Route, account  # noqa: PLC0415
+            from .._http import Connections, Route, account  # noqa: PLC0415
 
             key = account(reveal_secret(self.api_key))
             route = Route(place, reveal_secret(self.proxy), key, self.max_connections)
@@ -508,6 +508,8 @@ class ServiceSettings(BaseModel):
         bare._lost = tuple(n for n in _NOT_PICKLED if held.get(n) and held[n] != "per_run")  # noqa: SLF001  # our own class
         for name in bare._lost:  # noqa: SLF001  # our own class
             held[name] = {} if name == "default_headers" else None
+        if self.privacy and "images" in held:
+            held["images"] = held["images"].emptied()
         bare._connections = {}  # noqa: SLF001  # our own class
         return super(ServiceSettings, bare).__getstate__()
 
@@ -565,7 +567,7 @@ class ServiceSettings(BaseModel):
 
 
 # It may be kept in a file or sent to another machine.
-_NOT_PICKLED = ("api_key", "proxy", "default_headers", "patient")
+_NOT_PICKLED = ("api_key", "proxy", "default_headers", "patient", "deliver")
 _CHECKED_IN_COPIES = {
     "api_key": "_check_key",
     "proxy": "_check_proxy",

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from .. import errors
+from .._http import FOREVER, Patience
 from .._wire import read_failure
-from .deadline import FOREVER, Patience
 from .retry_budget import Budget
 
 T = TypeVar("T")

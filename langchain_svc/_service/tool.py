@@ -22,15 +22,15 @@ from langchain_core.tools import BaseTool, BaseToolkit, ToolException
 from pydantic import BeforeValidator, PrivateAttr, ValidationError, model_validator
 from typing_extensions import Self
 
-from .._privacy import RUNS, WRAPS, Run, private_run, private_runs, safe_repr
 from .._wire import safe_label
 from ..errors import SvcError, SvcRequestError
+from ..privacy import RUNS, WRAPS, Run, private_run, private_runs, safe_repr
 from .off_loop import parse_off_loop
 from .settings import ServiceSettings, bounded_number, did_you_mean
 from .steps import Exchange
 
 if TYPE_CHECKING:
-    from .connections import Connections
+    from .._http import Connections
 
 Told = tuple[str, Any]
 """The text for the model and the artifact for the program."""

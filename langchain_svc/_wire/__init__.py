@@ -27,22 +27,12 @@ from .v1 import WINDOWS, Completion, ModelRecord, UnreadableError, dump_json, is
 if TYPE_CHECKING:
     from . import general, medical
     from .general import read_success
-    from .medical import (
-        Answer,
-        as_text,
-        names_sent,
-        normalized_name,
-        sent_notice,
-        unwrap_answer,
-        values_sent,
-    )
+    from .medical import MedicalAnswer
 
 __getattr__ = lazy(
     __name__,
     {
         "general": "read_success",
-        "medical": (
-            "Answer as_text names_sent normalized_name sent_notice unwrap_answer values_sent"
-        ),
+        "medical": "MedicalAnswer",
     },
 )

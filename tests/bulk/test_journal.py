@@ -8,7 +8,7 @@ from langchain_core.runnables import RunnableLambda
 
 from benchmarks.bulk import cut, kill
 from langchain_svc import SvcRequestError, bulk
-from langchain_svc._bulk.journal import Journal
+from langchain_svc.bulk.journal import Journal
 
 ECHO = RunnableLambda(lambda text: text)
 

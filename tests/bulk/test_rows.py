@@ -10,7 +10,7 @@ import pytest
 from langchain_core.runnables import RunnableLambda
 
 from langchain_svc import SvcRequestError, bulk
-from langchain_svc._bulk import readers
+from langchain_svc.bulk import readers
 
 ECHO = RunnableLambda(str)
 

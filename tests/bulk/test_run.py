@@ -23,8 +23,8 @@ from langchain_svc import (
     SvcServerError,
     bulk,
 )
-from langchain_svc._bulk.journal import Journal
-from langchain_svc._quota.context import BULK_JOB
+from langchain_svc.bulk.journal import Journal
+from langchain_svc.quota.context import BULK_JOB
 from langchain_svc.sandbox import Fault
 
 
@@ -193,7 +193,7 @@ def test_rows_that_all_fail_alike_end_the_run(folder):
 
 
 def test_an_outage_is_waited_out(sandbox, chat, prompts, monkeypatch):
-    monkeypatch.setattr("langchain_svc._bulk.outage._FIRST_PAUSE", 0.01)
+    monkeypatch.setattr("langchain_svc.bulk.outage._FIRST_PAUSE", 0.01)
     sandbox.faults = [Fault(status=503, times=60, headers={"Retry-After": "0"})]
     model = chat.model_copy(update={"max_retries": 0})
     report = bulk.run(model, prompts(20), journal="j", concurrency=4)
@@ -212,7 +212,7 @@ def test_a_service_that_stays_down_ends_the_run(chat, prompts, sandbox):
 
 
 def test_a_row_that_always_fails_is_an_error_where_others_are_answered(folder, monkeypatch):
-    monkeypatch.setattr("langchain_svc._bulk.outage._FIRST_PAUSE", 0.01)
+    monkeypatch.setattr("langchain_svc.bulk.outage._FIRST_PAUSE", 0.01)
     asked = Counter()
 
     def fragile(text):

@@ -293,7 +293,8 @@ def _clinical(text):
 
 
 def _medical(name, kind, arguments, bodies):
-    return _tool(name, kind, arguments, bodies, read=_clinical, url_word="medical_base_url")
+    words = {"url_word": "medical_base_url", "max_result_chars": 10**7}  # none is told in part
+    return _tool(name, kind, arguments, bodies, read=_clinical, **words)
 
 
 COLUMNS = (

@@ -1,8 +1,9 @@
-"""The image store: what it takes, what it refuses, its bounds, its contact sheet."""
+"""The image store: what it takes, what it refuses, its bounds, what a pickle holds of it."""
 
 from __future__ import annotations
 
 import base64
+import copy
 import pickle
 import re
 import struct
@@ -12,11 +13,17 @@ from io import BytesIO
 from pathlib import Path
 
 import pytest
+from langchain_core.tools import ToolException
 from PIL import Image
 
 import langchain_svc as svc
-from langchain_svc._images.addresses import AddressError, check_address
-from langchain_svc._images.headers import ImageError, decode_base64, read_image_header
+from langchain_svc._images import (
+    AddressError,
+    ImageError,
+    check_address,
+    decode_base64,
+    read_image_header,
+)
 from langchain_svc.images import HANDLE
 
 FORMATS = ["PNG", "JPEG", "GIF", "WEBP"]
@@ -168,11 +175,53 @@ def test_base64_longer_than_a_file_name():
     assert store.get(store.add(text)).data == data
 
 
-@pytest.mark.parametrize("mode", ["RGB", "RGBA", "L", "P", "1", "CMYK", "F"])
+@pytest.mark.parametrize("mode", ["RGB", "RGBA", "L", "P", "1", "I;16"])
 def test_pil_images(mode):
-    store = svc.ImageStore()
-    stored = store.get(store.add(Image.new(mode, (5, 3))))
+    store, picture = svc.ImageStore(), Image.new(mode, (5, 3))
+    stored = store.get(store.add(picture))
     assert (stored.format, stored.width, stored.height) == ("PNG", 5, 3)
+    with Image.open(BytesIO(stored.data)) as kept:
+        assert kept.tobytes() == picture.tobytes()
+
+
+class Shown:
+    """An object of any library that says what a notebook shows."""
+
+    def __init__(self, shown):
+        self.shown = shown
+
+    def _repr_png_(self):
+        return self.shown
+
+
+def test_what_a_notebook_shows_as_png_can_be_added():
+    store = svc.ImageStore()
+    assert store.get(store.add(Shown(made()))).data == made()
+    for shown in (None, "/etc/hosts", (made(), {}), b"no PNG"):
+        with pytest.raises(svc.SvcRequestError, match=r"_repr_png_|known format"):
+            store.add(Shown(shown))
+
+
+def test_a_missed_file_is_named_from_the_root(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for path in ("nope.png", Path("nope.png"), "./no.folder/nope"):
+        with pytest.raises(svc.SvcRequestError, match="cannot be added") as caught:
+            svc.ImageStore().add(path)
+        assert str(tmp_path / path) in str(caught.value)
+    text = base64.b64encode(made()[:40]).decode() + "*"  # an image is not a path
+    with pytest.raises(svc.SvcRequestError, match="no such file, and as base64") as caught:
+        svc.ImageStore().add(text)
+    assert text[:20] not in str(caught.value)
+
+
+@pytest.mark.parametrize("path", ["cat.png", "C:\\Users\\zoe\\cat.png", "file:///home/zoe/cat.png", "~/cat.png"])  # fmt: skip
+def test_a_path_where_an_address_belongs_is_told_what_to_write(path):
+    with pytest.raises(AddressError, match=r"path is not read from here.*images\.add\(path\)"):
+        check_address(path)
+    with pytest.raises(ToolException, match=r"images\.add\(path\)"):
+        svc.SvcAnalyzeImage(
+            api_key="k", base_url="https://example.com", handle_tool_error=False
+        ).invoke({"image": path, "task": "ocr"})
 
 
 def test_addresses_are_kept_and_never_fetched():
@@ -188,7 +237,7 @@ def test_addresses_are_kept_and_never_fetched():
         store.save("img_1", "x.png")
 
 
-@pytest.mark.parametrize("image", [b"", b"text", "", "no/such/file.png", "\0", "data:image/png;base64,AAAA", "x" * 5000, 7, None, object(), Path("no/such/file.png"), Path()])  # fmt: skip
+@pytest.mark.parametrize("image", [b"", b"text", "", "no/such/file.png", "\0", "data:image/png;base64,AAAA", "x" * 5000, 7, None, object(), Image.new("CMYK", (5, 3)), Path("no/such/file.png"), Path()])  # fmt: skip
 def test_what_cannot_be_added(image):
     with pytest.raises(svc.SvcRequestError, match="cannot be added"):
         svc.ImageStore().add(image)
@@ -283,66 +332,26 @@ def test_pickles():
     assert repr(again) == "ImageStore(2 images)"
 
 
-def test_the_contact_sheet(tmp_path):
+@pytest.mark.parametrize("owner", [svc.ChatSvc, svc.SvcAnalyzeImage, svc.SvcToolkit])
+def test_a_pickle_of_what_is_private_holds_no_image(owner):
+    secret = made(size=(31, 17))
+    for privacy, held in ((None, True), ("phi", False)):
+        store = svc.ImageStore(max_images=7)
+        handle = store.add(secret, label="Zebulon", keep_metadata=True)
+        store.describe(handle, "Zebulon smiles")
+        used = owner(api_key="k", images=store, privacy=privacy)
+        data = pickle.dumps(used)
+        assert (secret in data, b"Zebulon" in data) == (held, held)
+        again = pickle.loads(data).images
+        assert (handle in again, again.max_images) == (held, 7)
+        assert again.add(made()) not in store
+        for copied in (used, copy.copy(used), copy.deepcopy(used)):
+            assert copied.images.get(handle).data == secret
+
+
+def test_a_notebook_shows_an_image_by_its_bytes():
     store = svc.ImageStore()
-    for kind in FORMATS:
-        store.add(
-            made(kind, (400, 300)), label="a label that is far too long to stand below an image"
-        )
-    store.add("https://example.com/a.png")
-    store.add(made()[:40], keep_metadata=True)  # its header is right and the rest is missing
-    sheet = store.sheet(tmp_path / "sheet.png")
-    assert (tmp_path / "sheet.png").read_bytes() == sheet.png == sheet._repr_png_()
-    assert sheet.images == 6
-    with Image.open(BytesIO(sheet.png)) as opened:
-        assert opened.size == (4 * 262 + 18, 2 * 310 + 18)
-    assert store.show().png == sheet.png
-    assert store.show("img_2", "img_1").images == 2
-    with pytest.raises(svc.SvcRequestError, match="no image 'img_9'"):
-        store.show("img_9")
-    assert len(svc.ImageStore().show().png) > 0
-    assert "png" not in repr(sheet)
-
-
-def test_a_notebook_shows_the_newest_images_of_a_store():
-    store = svc.ImageStore()
-    assert store._repr_png_() is None
-    handles = [store.add(made(), label=str(n)) for n in range(13)]
-    assert store._repr_png_() == store.sheet(None, *handles[1:]).png
-
-
-@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "CMYK"])
-def test_the_sheet_shows_every_kind_of_picture(mode):
-    store = svc.ImageStore()
-    picture = Image.new("RGB", (300, 300), "black").convert(mode)
-    if mode.endswith("A"):
-        picture.putalpha(0)  # transparent, so that the paper shows
-    file = BytesIO()
-    picture.save(file, "JPEG" if mode == "CMYK" else "PNG")
-    store.add(file.getvalue())
-    with Image.open(BytesIO(store.sheet().png)) as opened:
-        middle = opened.getpixel((18 + 10 + 112, 18 + 10 + 112))
-    assert middle == ((255, 255, 255) if mode.endswith("A") else (0, 0, 0))
-
-
-def test_a_picture_with_no_label_is_captioned_by_its_description():
-    store, other = svc.ImageStore(), svc.ImageStore()
-    for each in (store, other):
-        each.add(made())
-    bare = store.sheet().png
-    store.describe("img_1", "A red square")
-    assert store.sheet().png != bare == other.sheet().png
-
-
-def test_the_sheet_turns_a_picture_as_its_camera_was_held():
-    exif = Image.Exif()
-    exif[0x0112] = 6  # the top of the picture is on the right
-    picture = Image.new("RGB", (300, 300), "black")
-    picture.paste("white", (0, 0, 300, 100))
-    file = BytesIO()
-    picture.save(file, "PNG", exif=exif)
-    store = svc.ImageStore()
-    store.add(file.getvalue())
-    with Image.open(BytesIO(store.sheet().png)) as opened:
-        left, right = (opened.getpixel((28 + x, 28 + 112)) for x in (10, 214))
-    assert (left, right) == ((0, 0, 0), (255, 255, 255))
+    image = store.get(store.add(made()))
+    assert image._repr_mimebundle_()["image/png"] == made()
+    address = store.get(store.add("https://example.com/a.png"))
+    assert set(address._repr_mimebundle_()) == {"text/plain"}

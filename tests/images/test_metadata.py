@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import langchain_svc as svc
-from langchain_svc._images.headers import ImageError
-from langchain_svc._images.metadata import without_metadata
+from langchain_svc._images import ImageError, without_metadata
 
 Image = pytest.importorskip("PIL.Image", reason="Pillow draws the pictures of these tests")
 PngInfo = pytest.importorskip("PIL.PngImagePlugin").PngInfo
@@ -146,6 +145,20 @@ def test_second_pictures_go():
     jfif = b"JFIF\0\x01\x02\x01\0H\0H\x01\x01" + SECRET[:3]
     start = b"\xff\xd8\xff\xe0" + struct.pack(">H", len(jfif) + 2) + jfif
     assert SECRET[:3] not in without_metadata(start + data[20:])
+
+
+def test_a_frame_of_an_animation_keeps_its_picture_alone():
+    data = saved("WEBP", frames=2)[: -len(SECRET)]
+    at = data.index(b"ANMF")
+    size = struct.unpack_from("<I", data, at + 4)[0]
+    extra = b"XMP " + struct.pack("<I", 24) + SECRET.ljust(24)
+    frame = b"ANMF" + struct.pack("<I", size + 32) + data[at + 8 : at + 8 + size] + extra
+    body = data[8:at] + frame + data[at + 8 + size :]
+    hidden = b"RIFF" + struct.pack("<I", len(body)) + body
+    bare = without_metadata(hidden)
+    assert pixels(hidden) == pixels(bare)
+    assert SECRET in hidden
+    assert bare == without_metadata(data)
 
 
 def png_chunk(name, body):

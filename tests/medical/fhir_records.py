@@ -7,7 +7,7 @@ from datetime import date
 from decimal import Decimal
 
 import langchain_svc as svc
-from langchain_svc.patient import on_wire
+from langchain_svc.medical.patient import on_wire
 
 TODAY = date(2025, 6, 15)
 ID = "5cbc121b-cd71-4428-b8b7-31e53eba8184"
@@ -154,6 +154,11 @@ def taken(*resources, **options):
     return svc.PatientContext.from_fhir(bundle(*resources), today=TODAY, **options)
 
 
+def refused(*resources, **options):
+    """The same where what cannot be taken raises."""
+    return taken(*resources, problems="raise", **options)
+
+
 def reasons(record):
     return [one.reason for one in record.fhir_report.left_out]
 
@@ -194,8 +199,8 @@ EXPECTED = {
     "currentMedications": ("lisinopril 10 MG Oral Tablet", "metformin 500 MG Oral Tablet"),
     "vitalSigns": {"systolic": 153, "diastolic": 94, "heartRate": 88, "temperature": 38.0, "respiratoryRate": 18, "oxygenSaturation": 97},
     "labResults": {"hsTroponinT": 22, "bnp": 80, "ntProBnp": 300, "creatinine": 0.999981},
-    "riskFactors": ("family history: Breast cancer (mother)", "former smoker"),
+    "riskFactors": ("former smoker", "family history: Breast cancer (mother)"),
 }  # fmt: skip
 
 
-ANY_AGE = {"vital_window": None, "lab_window": None}
+ANY_AGE = {"windows": {"vital_signs": None, "lab_results": None}}

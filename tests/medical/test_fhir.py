@@ -7,12 +7,11 @@ import pickle
 import re
 import sys
 import traceback
-from datetime import date, datetime, timezone
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 
 import pytest
 from fhir_records import (
-    ANY_AGE,
     EXPECTED,
     ID,
     NAMES,
@@ -27,15 +26,16 @@ from fhir_records import (
     patient,
     pressure,
     quantity,
+    reasons,
+    refused,
     sent,
-    smoking,
     taken,
 )  # fmt: skip
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import langchain_svc as svc
-from langchain_svc.patient import on_wire
+from langchain_svc.medical.patient import on_wire
 
 pytest.importorskip("fhir.resources", reason="the extra fhir is not installed")
 
@@ -122,8 +122,8 @@ def test_a_record_with_a_report_copies_and_pickles():
 @pytest.mark.parametrize(
     ("born", "today", "age"),
     [
-        ("1963-06-15", TODAY, 62), ("1963-06-16", TODAY, 61), ("1970", TODAY, 55), ("1970-07", TODAY, 54), ("2025-06-15", TODAY, 0), ("2025-01-10", TODAY, 0.42),
-        ("2023-06-16", TODAY, 1.92), ("2023-06-15", TODAY, 2), ("2000-02-29", date(2001, 2, 28), 0.92),
+        ("1963-06-15", TODAY, 62), ("1963-06-16", TODAY, 61), ("1970", TODAY, 55), ("1970-07", TODAY, 54), ("2025-06-15", TODAY, 0), ("2025-01-10", TODAY, 0.43),
+        ("2023-06-16", TODAY, 2.0), ("2023-06-15", TODAY, 2), ("2000-02-29", date(2001, 2, 28), 1.0), ("2025-06-14", TODAY, 0.0), ("2025-05-19", TODAY, 0.07),
     ],
 )  # fmt: skip
 def test_ages(born, today, age):
@@ -135,11 +135,6 @@ def test_the_age_of_today_is_the_default():
     born = datetime.now().astimezone().date()
     made = bundle(first=patient(birthDate=f"{born.year - 40}-01-01"))
     assert svc.PatientContext.from_fhir(made).age == 40
-
-
-def test_an_age_ends_with_a_life():
-    first = patient(birthDate="1900-01-01", deceasedDateTime="1971-05-05T10:00:00Z")
-    assert svc.PatientContext.from_fhir(bundle(first=first), deceased=True).age == 71
 
 
 @pytest.mark.parametrize(
@@ -311,31 +306,28 @@ def test_medications_by_reference():
         svc.SvcRequestError,
         match=r"entry\[1\]\.resource\.contained \(Medication\): code\.text must be a text",
     ):
-        taken({**refers("#m1"), "contained": [{**inside, "code": {"text": 5}}]})
+        refused({**refers("#m1"), "contained": [{**inside, "code": {"text": 5}}]})
 
 
-TYPED = f"diabetes of {NAMES['given']} {NAMES['family'].upper()}, call {NAMES['phone']}"
 LOCAL = "http://hospital.example/codes"
 
 
 @pytest.mark.parametrize(
-    ("code", "text", "masked"),
+    ("code", "text", "typed"),
     [
-        ({"coding": [{"system": "http://snomed.info/sct", "code": "1", "display": "Diabetes"}], "text": TYPED}, "Diabetes", False),
+        ({"coding": [{"system": "http://snomed.info/sct", "code": "1", "display": "Diabetes"}], "text": "sugar"}, "Diabetes", False),
         ({"coding": [{"system": LOCAL, "display": "first"}, {"system": "http://hl7.org/fhir/sid/icd-10-cm", "display": "Type 2 diabetes"}]}, "Type 2 diabetes", False),
-        ({"text": TYPED}, "diabetes of [...] [...], call [...]", True),
-        ({"coding": [{"system": LOCAL, "display": TYPED}]}, "diabetes of [...] [...], call [...]", True),
-        ({"text": "  sugar \n disease "}, "sugar disease", False),
+        ({"text": "  sugar \n disease "}, "sugar disease", True),
+        ({"coding": [{"system": LOCAL, "display": "sugar"}]}, "sugar", True),
         ({"coding": [{"system": "http://hl7.org/fhir/sid/icd-10", "code": "E11.9"}]}, "ICD-10 E11.9", False),
-        ({"coding": [{"system": "http://snomed.info/sct", "code": "1", "display": f"{NAMES['family']} disease"}]}, f"{NAMES['family']} disease", False),
     ],
 )  # fmt: skip
-def test_words_of_a_terminology_go_first_and_others_are_masked(code, text, masked):
+def test_words_of_a_terminology_go_first(code, text, typed):
     record = taken(condition(code=code))
     assert record.medical_history == (text,)
-    note = record.fhir_report.taken[-1].note
-    assert ("masked" in note) is masked
-    assert ("typed" in note) is ("[...]" in text or text == "sugar disease")
+    assert record.fhir_report.taken[-1].note == ("typed" if typed else "")
+    without = taken(condition(code=code), typed_texts="leave_out")
+    assert without.medical_history == (() if typed else (text,))
 
 
 def test_the_same_condition_is_taken_once():
@@ -389,7 +381,7 @@ def test_units_of_laboratory_results(unit, to, expected):
     options = {"lab_codes": {"99998-1": "it"}, "units": {"it": to}}
     if expected is None:
         with pytest.raises(svc.SvcRequestError, match="cannot be converted to"):
-            taken(made, **options)
+            refused(made, **options)
     else:
         assert sent(made, **options)["labResults"] == {"it": expected}
 
@@ -398,11 +390,9 @@ def test_units_of_laboratory_results(unit, to, expected):
 def test_any_text_as_a_unit_is_read_or_refused(text):
     for unit in (text, f"mg/{text}"):
         try:
-            taken(observation("2160-0", quantity(1, unit)))
+            refused(observation("2160-0", quantity(1, unit)))
         except svc.SvcRequestError as error:
-            assert re.search(
-                "no unit|cannot be converted|FHIR R4|bounds|number|negative", str(error)
-            )
+            assert re.search("no unit|cannot be converted|FHIR R4|is not between", str(error))
 
 
 def test_numbers_in_the_right_unit_stay_as_they_are():
@@ -417,116 +407,19 @@ def test_numbers_in_the_right_unit_stay_as_they_are():
     [
         (observation("8310-5", {"value": 98.6137}), r"entry\[1\].*8310-5, for vital_signs\.temperature: it has no unit; it is sent in Cel"),
         (observation("8310-5", quantity(98.6137, "mg/dL")), "unit cannot be converted to Cel"), (observation("8310-5", quantity(98.6137, "Quuxberg482")), "unit cannot be converted"),
-        (observation("10839-9", quantity(98.6137, "mol/L")), "cannot be converted to ng/mL"), (observation("8310-5", quantity(98.6137, "Cel")), r"temperature \(Bundle\.entry 1\).*Fahrenheit"),
-        (pressure(93.6137, 98.6137), r"vital_signs \(Bundle\.entry 1, 1\).*exchanged"), (pressure(16.6137, 10.6137), r"systolic \(Bundle\.entry 1\).*kPa"),
-        (observation("2160-0", quantity(-98.6137, "mg/dL")), "lab_results.creatinine .*negative"), (condition(display="a <b>98.6137</b>"), r"medical_history\.0 \(Bundle\.entry 1\).*markup"),
+        (observation("10839-9", quantity(98.6137, "mol/L")), "cannot be converted to ng/mL"), (observation("8310-5", quantity(98.6137, "Cel")), r"temperature: it is not between 20 and 45 Cel"),
+        (pressure(93.6137, 98.6137), r"entry\[1\]: .*exchanged"), (observation("2160-0", quantity(-98.6137, "mg/dL")), "creatinine: it is not between"), (condition(display="a <b>98.6137</b>"), r"entry\[1\].* \(Condition\): .*markup"),
     ],
 )  # fmt: skip
 def test_what_is_doubted_is_an_error_without_the_value(made, said):
     with pytest.raises(svc.SvcRequestError, match=said) as raised:
-        taken(made)
+        refused(made)
+    assert reasons(taken(made))
     text = "".join(traceback.format_exception(raised.value))
     assert ".6137" not in text.split("SvcRequestError: ")[-1]
     assert "Quuxberg" not in text.split("SvcRequestError: ")[-1]
     assert "direct cause" not in text
     assert "During handling" not in text
-
-
-RATE = [
-    observation("8867-4", quantity(value, "/min"), at=at)
-    for value, at in (
-        (60, "2019-05"),
-        (70, "2024-12-31T23:30:00-05:00"),
-        (80, "2025-01-01T03:00:00Z"),
-        (50, "2018"),
-    )
-]
-
-
-@pytest.mark.parametrize("turn", range(4))
-def test_the_newest_wins_wherever_it_stands(turn):
-    made = RATE[turn:] + RATE[:turn]
-    record = taken(*made, **ANY_AGE)
-    assert record.vital_signs.heart_rate == 70  # half past four in UTC
-    assert len(record.fhir_report.left_out) == 3
-
-
-def test_of_equal_times_the_later_issued_and_then_the_later_entry_wins():
-    first = observation("8867-4", quantity(61, "/min"), issued="2025-03-02T00:00:00Z")
-    second = observation("8867-4", quantity(62, "/min"), issued="2025-03-01T00:00:00Z")
-    assert readings(first, second) == {"heartRate": 61}
-    assert readings(second, second | {"valueQuantity": quantity(63, "/min")}) == {"heartRate": 63}
-
-
-@pytest.mark.parametrize(
-    "status", ["preliminary", "registered", "cancelled", "entered-in-error", "unknown"]
-)
-def test_only_final_results_count(status):
-    newer = observation("8867-4", quantity(99, "/min"), at="2025-05-01", status=status)
-    assert readings(RATE[0], newer, **ANY_AGE) == {"heartRate": 60}
-    for final in ("amended", "corrected"):
-        assert readings(RATE[0], newer | {"status": final}, **ANY_AGE) == {"heartRate": 99}
-
-
-def test_times_may_be_a_period_an_instant_or_the_issue():
-    period = observation(
-        "8867-4",
-        quantity(71, "/min"),
-        at=None,
-        effectivePeriod={"start": "2025-04-01", "end": "2025-04-03"},
-    )
-    instant = observation(
-        "8867-4", quantity(72, "/min"), at=None, effectiveInstant="2025-04-02T00:00:00Z"
-    )
-    issued = observation("8867-4", quantity(73, "/min"), at=None, issued="2025-03-01T09:00:00Z")
-    assert readings(instant, period, issued, **ANY_AGE) == {"heartRate": 71}
-    assert readings(issued, instant, **ANY_AGE) == {"heartRate": 72}
-
-
-def test_a_bound_is_no_number_and_no_older_number_takes_its_place():
-    old = observation("10839-9", quantity(3.2, "ng/mL"), at="2025-01-01")
-    new = observation("10839-9", quantity(0.01, "ng/mL", comparator="<"), at="2025-01-02")
-    record = taken(old, new, **ANY_AGE)
-    assert record.lab_results is None
-    assert "bound" in record.fhir_report.left_out[-1].reason
-
-
-def test_a_result_that_is_absent_leaves_the_older_one():
-    absent = observation("10839-9", at="2025-05-01", dataAbsentReason={"text": "lost"})
-    old = observation("10839-9", quantity(0.02, "ng/mL"))
-    assert readings(old, absent, **ANY_AGE) == {"troponin": 0.02}
-
-
-def test_a_pressure_is_two_numbers_of_one_moment():
-    record = taken(
-        pressure(150, 95, at="2025-01-01"), pressure(118, None, at="2025-02-01"), **ANY_AGE
-    )
-    assert on_wire(record)["vitalSigns"] == {"systolic": 118}
-    apart = [
-        observation(code, quantity(value, "mm[Hg]"))
-        for code, value in (("8480-6", 119), ("8462-4", 79))
-    ]
-    assert readings(pressure(150, 95, at="2025-01-01"), *apart, **ANY_AGE) == {
-        "systolic": 119,
-        "diastolic": 79,
-    }
-
-
-@pytest.mark.parametrize("since", [date(2025, 1, 1), datetime(2025, 1, 1, tzinfo=timezone.utc)])
-def test_old_observations_can_be_left_out(since):
-    record = taken(RATE[0], observation("9279-1", quantity(18, "/min")), since=since)
-    assert on_wire(record)["vitalSigns"] == {"respiratoryRate": 18}
-    assert "since" in record.fhir_report.left_out[0].reason
-
-
-def test_modified_components_and_other_systems_are_not_read():
-    made = pressure(120, 80)
-    made["component"][0]["modifierExtension"] = [{"url": "http://x.example"}]
-    local = observation("8867-4", quantity(88, "/min"))
-    local["code"]["coding"][0]["system"] = LOCAL
-    record = taken(made, local)
-    assert record.vital_signs is None
-    assert len(record.fhir_report.left_out) == 2
 
 
 def test_further_laboratory_results_by_name():
@@ -561,6 +454,8 @@ def test_the_unit_of_a_laboratory_result_can_be_chosen():
     assert {one.unit for one in record.fhir_report.taken if one.code} == {"ng/L", "umol/L"}
     own = taken(observation("99999-9", quantity(5, "ng/L")), lab_codes={"99999-9": "troponin"})
     assert own.lab_results.troponin == 0.005
+    narrow = taken(*made, windows={"creatinine": timedelta(0), "lab_results": None})
+    assert on_wire(narrow)["labResults"] == {"troponin": 0.04, "creatinine": 1}
 
 
 @pytest.mark.parametrize(
@@ -568,6 +463,8 @@ def test_the_unit_of_a_laboratory_result_can_be_chosen():
     [
         ({"lab_codes": {"glucose": "glucose"}}, "LOINC codes such as"), ({"lab_codes": {"2345-7": "sugar"}}, "units must have a UCUM unit"),
         ({"units": {"temperature": "[degF]"}}, "names of laboratory results: troponin, .*bnp"), ({"units": {"glucose": "mg/dL"}}, "names of laboratory results"),
+        ({"lab_codes": {"99999-9": "<b>"}, "units": {"<b>": "1"}}, "at most 60 letters"), ({"windows": {"troponim": None}}, "windows has 'troponim'; it takes .*troponin"),
+        *(({"windows": {"vital_signs": width}}, "a timedelta of 0 or more") for width in (24, timedelta(-1), "1 day")),
     ],
 )  # fmt: skip
 def test_options_are_checked(options, said):
@@ -575,26 +472,7 @@ def test_options_are_checked(options, said):
         taken(**options)
 
 
-def test_images_are_added_by_the_application():
-    with pytest.raises(svc.SvcRequestError, match=r"images\.0: .*PNG or JPEG"):
-        taken(images=["/etc/passwd"])
-
-
 # -- risk factors ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("answers", "risks"),
-    [
-        ([smoking("449868002")], ("daily smoker",)), ([smoking("LA18976-3", system="http://loinc.org")], ("daily smoker",)), ([smoking("266919005")], ()), ([smoking("1")], ()),
-        ([smoking("449868002", at="2019"), smoking("8517006")], ("former smoker",)), ([smoking("8517006"), smoking("449868002", at="2019")], ("former smoker",)),
-        ([smoking("449868002", at="2019"), smoking("266919005")], ()),
-    ],
-)  # fmt: skip
-def test_smoking(answers, risks):
-    record = taken(*answers)
-    assert record.risk_factors == risks
-    assert len(record.fhir_report.left_out) == len(answers) - len(risks)
 
 
 @pytest.mark.parametrize(
@@ -617,24 +495,34 @@ def test_family_history(status, there):
 # -- what is no bundle -----------------------------------------------------------------------------
 
 SECRET = NAMES["family"]
-BAD = [
-    ("/etc/passwd", "not valid JSON. Texts are not read as paths"), (b"\xff\xfe", "not valid JSON"), ("[" * 100_000, "not valid JSON"), ("", "not valid JSON"), (None, "given as a Bundle, a resource or a list"), ([], "it has no resources"), (5, "given as a Bundle"), ({}, "given as a Bundle"), ([{"resourceType": "Patient"}, 5], r"resources\[1\] must be an object"),
+NO_RECORD = [
+    ("/etc/passwd", "not valid JSON. Texts are not read as paths"), (b"\xff\xfe", "not valid JSON"), ("[" * 100_000, "not valid JSON"), ("", "not valid JSON"), ("{", "not valid JSON"), (None, "given as a Bundle, a resource or a list"), ([], "it has no resources"), (5, "given as a Bundle"), ({}, "given as a Bundle"), ([{"resourceType": "Patient"}, 5], r"resources\[1\] must be an object"),
     ({"resourceType": "Patient", "name": SECRET}, "neither birthDate nor gender"), ({"resourceType": "Bundle", "type": "history"}, "old versions"), ({"resourceType": SECRET + "-1"}, "resourceType must be the name"), ({"resourceType": "Bundle", "entry": {"a": SECRET}}, r"Bundle\.entry must be a list"),
     ({"resourceType": "Bundle", "entry": [SECRET]}, r"entry\[0\] must be an object"), ({"resourceType": "Bundle", "entry": [{"resource": SECRET}]}, r"entry\[0\]\.resource must be an object"),
-    ({"resourceType": "Bundle", "entry": [{}, {"resource": {"resourceType": SECRET}}]}, r"entry\[1\]\.resource\.resourceType must be the name"), (bundle(first=patient(birthDate=SECRET)), r"entry\[0\]\.resource \(Patient\): birthDate is not what"),
-    (bundle(first=patient(birthDate="1963-13-41")), "birthDate is not what"), (bundle(first=patient(birthDate="2999-01-01")), "birthDate is after"), (bundle(observation("8867-4", {"value": SECRET})), r"entry\[1\].*valueQuantity\.value is not what"),
-    (bundle(observation("8867-4", {SECRET: 1})), "valueQuantity holds an element that FHIR R4 does not have"), (bundle({"resourceType": "Observation", "status": "final"}), "code is missing"), (bundle(condition(subject=SECRET)), "subject"),
-    (bundle(observation("8867-4", quantity(88, "/min"), valueCodeableConcept={})), "the resource is not what"), (bundle(observation("8867-4", quantity(88, "/min"), at=SECRET)), "effectiveDateTime is not what"),
+    ({"resourceType": "Bundle", "entry": [{}, {"resource": {"resourceType": SECRET}}]}, r"entry\[1\]\.resource\.resourceType must be the name"),
+]  # fmt: skip
+BAD = [
+    (bundle(first=patient(birthDate=SECRET)), r"entry\[0\]\.resource \(Patient\): birthDate is not what"), (bundle(first=patient(birthDate="1963-13-41")), "birthDate is not what"), (bundle(first=patient(birthDate="2999-01-01")), "birthDate is after"),
+    (bundle(observation("8867-4", {"value": SECRET})), r"entry\[1\].*valueQuantity\.value is not what"), (bundle(observation("8867-4", {SECRET: 1})), "valueQuantity holds an element that FHIR R4 does not have"), (bundle({**condition(), "assertedDate": SECRET}), "holds an element of FHIR STU3 or R5"),
+    (bundle({"resourceType": "Observation", "status": "final"}), "code is missing"), (bundle(observation("8867-4", quantity(88, "/min"), valueCodeableConcept={})), "the resource is not what"), (bundle(observation("8867-4", quantity(88, "/min"), at=SECRET)), "effectiveDateTime is not what"),
     (bundle(medication(medicationCodeableConcept={"text": [SECRET]})), r"medicationCodeableConcept\.text must be a text"), (bundle(observation("8867-4", quantity(float("nan"), "/min"))), "value is not what"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("given", "said"), BAD)
+@pytest.mark.parametrize(("given", "said"), NO_RECORD + BAD)
 def test_what_is_no_bundle_is_said_without_its_values(given, said):
     with pytest.raises(svc.SvcRequestError, match=said) as raised:
-        svc.PatientContext.from_fhir(given, today=TODAY)
+        svc.PatientContext.from_fhir(given, today=TODAY, problems="raise")
     assert SECRET not in str(raised.value)
     assert "1963-13" not in str(raised.value)
+
+
+@pytest.mark.parametrize(("given", "said"), BAD)
+def test_a_bad_element_is_left_out_without_its_values(given, said):
+    record = svc.PatientContext.from_fhir(given, today=TODAY, partial=True)
+    (reason,) = reasons(record)
+    assert re.search(said.rpartition(r"\): ")[2].removeprefix(r"entry\[1\].*"), reason)
+    assert SECRET not in str(record.fhir_report)
 
 
 # -- hostile bundles -------------------------------------------------------------------------------
@@ -659,13 +547,32 @@ def places(value, path=()):
         yield from places(inner, (*path, name))
 
 
-PLACES = [path for path in places(WHOLE) if path and path[:1] == ("entry",)]
+PERIOD = {"start": "2020-01-01", "end": "2031-12-31T23:59:60Z"}
+RICH = bundle(
+    *(entry["resource"] for entry in WHOLE["entry"][1:]),
+    {"resourceType": "Medication", "id": "m", "code": {"text": "Metformin"}, "ingredient": [{"itemCodeableConcept": {"text": "x"}, "strength": {"numerator": quantity(500, "mg"), "denominator": quantity(1, "g")}}]},
+    medication(medicationCodeableConcept=None, medicationReference={"reference": "Medication/m"}, authoredOn="2025-06-01", dispenseRequest={"validityPeriod": PERIOD}, dosageInstruction=[{"text": "daily", "timing": {"repeat": {"boundsDuration": quantity(9, "wk")}}}]),
+    medication(display="X", dosageInstruction=[{"timing": {"repeat": {"boundsPeriod": PERIOD}}}]),
+    medication("MedicationStatement", "Y", dosage=[{"text": "daily"}], effectivePeriod=PERIOD, dateAsserted="2025"),
+    {"resourceType": "AllergyIntolerance", "patient": {"reference": f"Patient/{ID}"}, "code": {"text": "nuts"}, "criticality": "high", "onsetPeriod": PERIOD, "reaction": [{"manifestation": [{"text": "rash"}], "severity": "mild"}]},
+    condition(code=concept("C50.9", "breast", "http://hl7.org/fhir/sid/icd-10"), onsetPeriod=PERIOD, abatementPeriod=PERIOD),
+    {"resourceType": "Procedure", "status": "completed", "subject": {"reference": f"Patient/{ID}"}, "code": {"text": "x"}, "performedPeriod": PERIOD},
+    observation("82810-3", valueCodeableConcept=concept("77386006", "x")), observation("11778-8", valueDateTime="2025-09-01"), observation("63895-7", valueBoolean=True), observation("29463-7", quantity(80, "kg")),
+)  # fmt: skip
+PLACES = [path for path in places(RICH) if path and path[:1] == ("entry",)]
+
+
+def test_what_is_changed_below_is_read_whole():
+    record = svc.PatientContext.from_fhir(RICH, today=TODAY)
+    assert record.current_medications[-3:] == ("Metformin 500 mg / 1 g; daily", "X", "Y; daily")
+    assert not record.fhir_report.missing()
+    assert len(record.medical_history) == 10
 
 
 @settings(max_examples=300, deadline=None)
 @given(st.data())
 def test_a_bundle_changed_anywhere_is_read_or_refused_without_its_values(data):
-    changed = copy.deepcopy(WHOLE)
+    changed = copy.deepcopy(RICH)
     for path in data.draw(st.lists(st.sampled_from(PLACES), min_size=1, max_size=2)):
         held = changed
         try:
@@ -688,7 +595,7 @@ def test_a_bundle_changed_anywhere_is_read_or_refused_without_its_values(data):
 
 
 def test_without_the_extra_the_error_says_how_to_get_it(monkeypatch):
-    from langchain_svc._fhir import bundle as reading
+    from langchain_svc.medical.fhir import bundle as reading
 
     reading._model.cache_clear()
     monkeypatch.setitem(sys.modules, "fhir.resources.R4B.patient", None)
@@ -740,12 +647,4 @@ def test_depth_is_bounded(depth):
         assert taken(made).medical_history == ("x",)
     else:
         with pytest.raises(svc.SvcRequestError, match=r"entry\[1\].*\(Condition\): .*nested"):
-            taken(made, made)
-
-
-def test_an_error_about_many_entries_names_a_few():
-    with pytest.raises(
-        svc.SvcRequestError, match=r"medical_history \(Bundle\.entry 1, 2, .* and 220 more\)"
-    ) as raised:
-        taken(*[condition(display=f"c{n}") for n in range(230)])
-    assert len(str(raised.value)) < 200
+            refused(made, made)

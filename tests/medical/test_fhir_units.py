@@ -10,7 +10,7 @@ import re
 from decimal import Decimal
 
 import pytest
-from fhir_records import observation, quantity, sent, taken
+from fhir_records import observation, quantity, refused, sent, taken
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,16 +35,27 @@ PUBLISHED = [
     ("6690-2", "10*3/uL", "10*9/L", 1), ("789-8", "10*6/uL", "10*12/L", 1), ("4544-3", "%", "L/L", 0.01), ("42637-9", "pg/mL", "pmol/L", 0.289), ("33762-6", "pg/mL", "pmol/L", 0.118),
     ("67151-1", "ng/L", "ng/mL", 0.001), ("1988-5", "mg/dL", "mg/L", 10),
 ]  # fmt: skip
-NAMES = {one.code: one.field.split(".")[1] for code, unit, *_ in PUBLISHED for one in taken(observation(code, quantity(5, unit)), lab_codes="common").fhir_report.taken if one.code}  # fmt: skip
+
+
+def plausible(code, unit):
+    """A value in a unit that a patient may have, and the name of the result."""
+    for value in (8, 80, 800, 0.8):
+        found = sent(observation(code, quantity(value, unit)), lab_codes="common")
+        for name in found.get("labResults", ()):
+            return value, name
+    raise AssertionError(code)
+
+
+PLAUSIBLE = {(code, unit): plausible(code, unit) for code, unit, *_ in PUBLISHED}
 
 
 @pytest.mark.parametrize(("code", "unit", "si", "factor"), PUBLISHED)
 def test_published_factors(code, unit, si, factor):
-    options = {"lab_codes": "common"}
-    there = lab(code, 8, unit, units={NAMES[code]: si}, **options)
-    assert there == pytest.approx(8 * factor, rel=6e-3)
-    back = lab(code, 8, si, units={NAMES[code]: unit}, **options)
-    assert back == pytest.approx(8 / factor, rel=6e-3)
+    value, name = PLAUSIBLE[code, unit]
+    there = lab(code, value, unit, units={name: si})
+    assert there == pytest.approx(value * factor, rel=6e-3)
+    back = lab(code, Decimal(repr(there)), si, units={name: unit})
+    assert back == pytest.approx(value, rel=6e-3)
 
 
 # What NGSP publishes beside each other: % and mmol/mol.
@@ -72,7 +83,7 @@ def test_hemoglobin_a1c_in_both_scales(ngsp, ifcc):
 def test_what_cannot_be_told_is_refused(unit, to):
     made = observation("99998-1", quantity(4.5, unit))
     with pytest.raises(svc.SvcRequestError, match="cannot be converted") as raised:
-        taken(made, lab_codes={"99998-1": "it"}, units={"it": to})
+        refused(made, lab_codes={"99998-1": "it"}, units={"it": to})
     assert "4.5" not in str(raised.value)
 
 
@@ -89,7 +100,7 @@ SPELLINGS = [
 def test_units_as_laboratories_print_them(code, unit, expected):
     if expected is None:
         with pytest.raises(svc.SvcRequestError, match="cannot be converted"):
-            lab(code, Decimal("7.2"), unit)
+            refused(observation(code, quantity(Decimal("7.2"), unit)), lab_codes="common")
         return
     assert lab(code, Decimal("7.2"), unit) == pytest.approx(expected, rel=1e-5)
     plain = observation(code, {"value": 7.2, "unit": unit})
@@ -105,30 +116,14 @@ def test_a_day_of_urine(unit):
     assert lab("2889-4", 150, unit, **own) == 0.15
 
 
-def test_molar_masses_of_the_applications_own_codes():
-    uric = {"lab_codes": {"3084-1": "uricAcid"}, "units": {"uricAcid": "umol/L"}}
-    with pytest.raises(svc.SvcRequestError, match="cannot be converted to umol/L"):
-        lab("3084-1", 6, "mg/dL", **uric)
-    assert lab("3084-1", 6, "mg/dL", molar_masses={"uricAcid": 168.11}, **uric) == pytest.approx(
-        357, abs=0.5
-    )
-    ratio = {
-        "lab_codes": {"9318-7": "acr"},
-        "units": {"acr": "mg/mmol"},
-        "molar_masses": {"acr": 113.12},
-    }
-    assert lab("9318-7", 30, "mg/g", **ratio) == pytest.approx(3.39, abs=0.01)
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"units": {"creatinine": "percents"}}, "'percents' for 'creatinine', which is not a UCUM unit.*mg/dL"), ({"units": {"creatinine": "Cel"}}, "'Cel' for 'creatinine', to which mg/dL cannot be converted"), ({"units": {"troponin": "nmol/L"}}, "molar_masses"),
-        ({"lab_codes": {"99999-9": "it"}, "units": {"it": "furlong"}}, "not a UCUM unit"), ({"molar_masses": {"creatinine": 0}}, "above 0"), ({"molar_masses": {"creatinine": True}}, "above 0"), ({"molar_masses": {"creatinine": "113"}}, "above 0"),
-        ({"molar_masses": {"glucose": 180}}, "molar_masses has 'glucose'; it takes"), ({"lab_codes": "usual"}, "'usual'; it takes a mapping or 'common'"), ({"lab_codes": {"4548-4": "a1c"}, "units": {"a1c": "mg/dL"}}, "'mg/dL' for 'a1c'"),
+        ({"units": {"creatinine": "percents"}}, "'percents' for 'creatinine', which is not a UCUM unit.*mg/dL"), ({"units": {"creatinine": "Cel"}}, "'Cel' for 'creatinine', to which mg/dL cannot be converted"), ({"units": {"troponin": "nmol/L"}}, "to which ng/mL cannot be converted"),
+        ({"lab_codes": {"99999-9": "it"}, "units": {"it": "furlong"}}, "not a UCUM unit"), ({"lab_codes": "usual"}, "'usual'; it takes a mapping or 'common'"), ({"lab_codes": {"4548-4": "a1c"}, "units": {"a1c": "mg/dL"}}, "'mg/dL' for 'a1c'"),
     ],
 )  # fmt: skip
-def test_a_wrong_unit_or_mass_is_told_when_it_is_given(options, said):
+def test_a_wrong_unit_is_told_when_it_is_given(options, said):
     with pytest.raises(svc.SvcRequestError, match=said):
         taken(**options)
 
@@ -155,13 +150,13 @@ WEIGHTS = {
 FORMULAS = {
     "creatinine": "C4H7N3O", "cholesterol": "C27H46O", "hdlCholesterol": "C27H46O", "ldlCholesterol": "C27H46O", "triglycerides": "C57H104O6", "glucose": "C6H12O6", "fastingGlucose": "C6H12O6",
     "sodium": "Na", "potassium": "K", "chloride": "Cl", "bicarbonate": "HCO3", "calcium": "Ca", "magnesium": "Mg", "phosphate": "P", "ureaNitrogen": "N2", "bilirubin": "C33H36N4O6",
-    "freeT4": "C15H11I4NO4", "freeT3": "C15H12I3NO4",
+    "freeT4": "C15H11I4NO4", "freeT3": "C15H12I3NO4", "lactate": "C3H6O3",
 }  # fmt: skip
 NOT_OF_A_FORMULA = {"bnp", "ntProBnp", "hemoglobin"}
 
 
 def test_molar_masses_follow_from_formulas():
-    from langchain_svc._fhir.fields import fields_by_code
+    from langchain_svc.medical.fhir.fields import fields_by_code
 
     seen = {
         one.name: one.substance.molar_mass
@@ -177,13 +172,10 @@ def test_molar_masses_follow_from_formulas():
 
 
 def test_no_code_stands_for_two_results():
-    from langchain_svc._fhir import fields
+    from langchain_svc.medical.fhir import fields
 
-    listed = [
-        code
-        for _, fields_by_code in (*fields._DEFAULT, *fields._COMMON)
-        for code in fields_by_code.split()
-    ]
+    rows = (*fields._VITAL_SIGNS, *fields._LAB_RESULTS, *fields._COMMON)
+    listed = [code for row in rows for code in row[-1].split()]
     assert len(listed) == len(set(listed))
     for code in listed:  # LOINC's check digit, by Luhn
         digits = [int(digit) for digit in code.replace("-", "")][::-1]
@@ -194,9 +186,11 @@ def test_no_code_stands_for_two_results():
 LINEAR = [(code, unit, si) for code, unit, si, _ in PUBLISHED]
 
 
-@given(st.sampled_from(LINEAR), st.decimals("0.01", 900, places=2))
-def test_there_and_back_is_the_same_number(one, value):
+@given(st.sampled_from(LINEAR), st.floats(1, 1.2))
+def test_there_and_back_is_the_same_number(one, times):
     code, unit, si = one
-    there = lab(code, value, unit, units={NAMES[code]: si})
-    back = lab(code, Decimal(repr(there)), si, units={NAMES[code]: unit})
+    value, name = PLAUSIBLE[code, unit]
+    value = Decimal(repr(round(value * times, 4)))
+    there = lab(code, value, unit, units={name: si})
+    back = lab(code, Decimal(repr(there)), si, units={name: unit})
     assert back == pytest.approx(float(value), rel=3e-5)

@@ -11,6 +11,7 @@ import re
 import traceback
 from datetime import datetime, timedelta, timezone
 
+import fhir_records as fhir
 import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import HumanInTheLoopMiddleware
@@ -23,8 +24,7 @@ from pydantic import ValidationError
 from test_patient import MARKED, MARKS, PNG, clean
 
 import langchain_svc as svc
-from langchain_svc._clinical.echo import ALL_WITHHELD, WITHHELD
-from langchain_svc._clinical.result import NOTICE
+from langchain_svc.medical.result import NOTICE
 from langchain_svc.sandbox import Fault, Sandbox
 
 TOOLS = [svc.SvcMedicalConsult, svc.SvcDecisionSupport, svc.SvcCancerRisk, svc.SvcMedicalStatus]
@@ -36,6 +36,7 @@ ASKED = {
 }
 IMAGE = base64.b64encode(PNG).decode()
 PATIENT = svc.PatientContext(**MARKED, images=[PNG])
+TO_PROGRAM = {"answer_to": "program", "deliver": str}  # so that no answer shows what was sent
 
 
 def called(tool, arguments, config=None):
@@ -206,10 +207,9 @@ def test_the_artifact_says_where_it_comes_from(box, kind):
     assert made.notice == NOTICE
     under = f"{made.of_record}\n{NOTICE}" if made.of_record else NOTICE
     assert said.content == f"{made.text}\n\n{under}"
+    assert made.tool == kind.model_fields["name"].default
     assert isinstance(made.raw, dict)
     assert "raw" not in repr(made)
-    with pytest.raises(AttributeError):
-        made.text = ""
 
 
 def test_the_artifact_names_what_was_sent(box):
@@ -222,18 +222,6 @@ def test_the_artifact_names_what_was_sent(box):
     )  # fmt: skip
 
 
-SHAPES = [
-    ({"response": "Rest."}, "Rest."), ("Rest.", "Rest."), ({"answer": "Rest.", "urgency": "low"}, "Rest.\nUrgency: low"), ({"data": {"assessment": "Rest."}}, "Rest."),
-    ({"success": True, "result": {"riskLevel": "high", "riskScore": 0.82}}, "Risk level: high\nRisk score: 0.82"), ({"risk_level": "low"}, "Risk level: low"),
-    ({"recommendations": ["a", "b"]}, "Recommendations:\n- a\n- b"), ({"recommendations": ["a"]}, "Recommendations: a"), ({"assessment": ["a", "b"]}, "- a\n- b"),
-    ({"response": {"text": "Rest."}}, "Rest."), ({"choices": [{"message": {"role": "assistant", "content": "Rest."}}]}, "Rest."), ([{"diagnosis": "x"}], "Findings: diagnosis: x"),
-    (["a", "b"], "Findings:\n- a\n- b"), ({"diagnoses": [{"name": "x", "probability": 0.3}]}, "Diagnoses: name: x, probability: 0.3"), ({"message": "ok", "foo": 1}, "ok\nFoo: 1"),
-    ({"response": " a\u0000b  1.50 mg\r\n\n- c\t5.0\n"}, "a b  1.50 mg\r\n\n- c\t5.0"), ({"advice": "x", "dose": 5.0, "count": 3}, "x\nDose: 5.0\nCount: 3"), ({"text": "x", "imageBase64": "A" * 500}, "x\nImage base64: [data]"), ({"response": "x", "patientContext": {"age": 4}, "status": "done"}, "x"),
-    ({"data": {"data": {"analysis": {"summary": "deep"}}}}, "summary: deep"), ({"results": [{"protocol": "p"}], "plan": "q"}, "Plan: q\nResults: protocol: p"),
-    ({"urgent": True, "score": 1e300, "risk": 3, "advice": None}, "Risk: 3\nUrgent: yes"), ({"ECGFindings": "x", "findings": "y"}, "Findings: y\nECGFindings: x"),
-]  # fmt: skip
-
-
 def answered(box, body, kind=svc.SvcMedicalConsult):
     data = json.dumps(body).encode()
     box.faults = [Fault(status=200, body=data, content_type="application/json")]
@@ -241,35 +229,10 @@ def answered(box, body, kind=svc.SvcMedicalConsult):
         return called(tool, ASKED[kind])
 
 
-@pytest.mark.parametrize(("body", "text"), SHAPES)
-def test_every_plausible_shape_is_read(box, body, text):
-    answer = answered(box, body).artifact
-    assert answer.text == text
-    assert answer.raw == body
-
-
-def test_long_answers_are_whole_up_to_the_tools_bound(box):
-    body = {"response": "word " * 5000, "findings": [f"f{i}" for i in range(100)]}
-    text = answered(box, body).artifact.text
-    assert text.startswith(body["response"].strip() + "\nFindings:\n- f0\n")
-    assert text.endswith("- f99")
-    lines = "\n".join(f"Step {i}: give 1.5 mg." for i in range(500))
-    box.faults = [Fault(status=200, body={"response": lines})]
-    with svc.SvcMedicalConsult(**box.medical, patient=CONTEXT, max_result_chars=1_000) as tool:
-        said = called(tool, {"message": "hi"})
-    shown, _, under = said.content.partition("\n\n")
-    *steps, note = shown.split("\n")
-    assert len("\n".join(steps)) > 970
-    assert steps == lines.split("\n")[: len(steps)]
-    assert re.fullmatch(r"\[[\d,]+ more characters of this result are left out here\]", note)
-    assert under == f"{said.artifact.of_record}\n{NOTICE}"
-    assert said.artifact.full_text == lines
-
-
 UNREADABLE = [
-    b"", b"  ", b"<html>zebulonic</html>", b"{", b"null", b"5", b"{}", b"[]", b'{"foo": "zebulonic"}', b'{"success": true}', b'{"response": ""}', b'{"response": null}', b'""',
-    b'{"error": "zebulonic is bad"}', b'{"success": false, "message": "zebulonic"}', b'{"status": "failed", "response": "zebulonic"}', b'{"data": {"error": {"message": "zebulonic"}}}',
-    b'"<html><body>zebulonic</body></html>"', b'{"response": "<!DOCTYPE html><p>zebulonic</p>"}', b'{"choices": []}', b"[" * 5000, b"\xff\xfe", b'{"errors": ["zebulonic"]}',
+    b"", b"  ", b"<html>zebulonic</html>", b"{", b"null", b"5", b"true", b"{}", b"[]", b'{"success": true}', b'{"response": ""}', b'{"response": null, "more": [{}, " "]}', b'""',
+    b'{"error": "zebulonic is bad"}', b'{"success": false, "message": "zebulonic"}', b'{"error": {"message": "zebulonic"}}',
+    b'{"choices": []}', b"[" * 5000, b"[" * 5000 + b"1" + b"]" * 5000, b"\xff\xfe", b'{"errors": ["zebulonic"]}', b"zebulonic",
 ]  # fmt: skip
 
 
@@ -283,14 +246,17 @@ def test_what_nothing_can_be_read_from_is_a_tool_error(box, body):
     clean(said.content)
 
 
-def test_status_shapes(box):
-    for body, text in (
-        ({"status": "error", "uptime": "1%"}, "Status: error\nUptime: 1%"),
-        ({"data": {"latency": "3ms"}}, "Latency: 3ms"),
-        ({"capabilities": {"clinicCDSS": True, "multiLanguage": False}}, "Capabilities: clinic CDSS: yes, multi language: no"),
-    ):  # fmt: skip
-        assert answered(box, body, svc.SvcMedicalStatus).artifact.text == text
-    assert answered(box, {"hello": "world"}, svc.SvcMedicalStatus).status == "error"
+READABLE = [
+    ({"status": "error", "uptime": "1%"}, "status: error\nuptime: 1%"), ({"data": {"latency": "3ms"}}, "data:\n  latency: 3ms"),
+    ({"capabilities": {"clinicCDSS": True, "multiLanguage": False}}, "capabilities:\n  clinicCDSS: true\n  multiLanguage: false"),
+    ({"sepsis": False}, "sepsis: false"), ([0], "- 0"), ({"errors": [], "n": 0.0}, "errors: []\nn: 0.0"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "text"), READABLE)
+@pytest.mark.parametrize("kind", [svc.SvcMedicalStatus, svc.SvcMedicalConsult])
+def test_whatever_holds_something_is_told(box, kind, body, text):
+    assert answered(box, body, kind).artifact.text == text
 
 
 # -- no leak --------------------------------------------------------------------------------------
@@ -387,92 +353,47 @@ def test_bad_arguments_tell_nothing(box, caplog, kind):
     clean(caplog.text)
 
 
-@pytest.mark.parametrize("kind", TOOLS)
-def test_a_good_answer_tells_nothing(box, caplog, kind):
-    caplog.set_level(logging.DEBUG)
-    recorder = Recorder()
-    with kind(**box.medical, patient=PATIENT) as tool:
-        said = called(tool, ASKED[kind], {"callbacks": [recorder]})
-        no_mark(repr(tool))
-    assert said.status == "success"
-    no_mark(said.content)
-    no_mark(repr(said))
-    no_mark(recorder.text())
-    no_mark(caplog.text)
-    if kind is not svc.SvcMedicalStatus:
-        assert any(mark in box.requests[0].body.decode() for mark in MARKS)
-
-
-@pytest.mark.parametrize("kind", TOOLS[:3])
-def test_sentences_that_repeat_the_record_are_withheld_and_kept(box, kind):
-    advice = "Rest, and take 1.5 mg/kg for 5 days."
-    body = {"response": f"{advice} {ECHO}. Come back.", "recommendations": ["rest", ECHO]}
-    box.faults = [Fault(status=200, body=body)]
-    with kind(**box.medical, patient=PATIENT) as tool:
-        said = called(tool, ASKED[kind])
-    made = said.artifact
-    assert made.text == (f"{advice} {WITHHELD} Come back.\nRecommendations:\n- rest\n- {WITHHELD}")
-    assert made.raw == body
-    assert made.recommendations == ("rest", ECHO)
-    assert made.findings["recommendations"] == ["rest", WITHHELD]
-    no_mark(repr(said))
-    assert not ROUNDED.search(said.content)
-
-
-@pytest.mark.parametrize("toolkit", [False, True])
-def test_what_becomes_of_a_repetition_can_be_set(box, toolkit):
-    body = {"response": "Give 250 mg. For a 61-year-old woman it is halved."}
-
-    def shown(**words):
-        box.faults = [Fault(status=200, body=body)]
-        words |= {**box.medical, "patient": CONTEXT}
-        if toolkit:
-            tool = svc.SvcMedicalToolkit(**words, selected="svc_medical_consult").get_tools()[0]
-        else:
-            tool = svc.SvcMedicalConsult(**words)
-        return called(tool, {"message": "dose?"}).artifact
-
-    assert shown().text == f"Give 250 mg. {WITHHELD}"
-    assert shown(echo="withhold").text == ALL_WITHHELD
-    assert shown(echo="withhold").full_text == body["response"]
-    assert shown(echo="show").text == body["response"]
-    with pytest.raises(ValidationError, match="echo"):
-        shown(echo="hide")
-
-
-def test_what_the_model_wrote_itself_it_may_read(box):
-    body = {"response": "A 61-year-old with a history of asthma needs a spirometry."}
-    box.faults = [Fault(status=200, body=body)]
-    tool = svc.SvcMedicalConsult(**box.medical, patient=CONTEXT)
-    asked = {"message": "A 61-year-old with asthma has a cough."}
-    assert called(tool, asked).artifact.text == body["response"]
-    assert called(tool, {"message": "A cough."}).artifact.text == WITHHELD
-
-
 # -- what the model is told of the record ---------------------------------------------------------
 
+HISTORY = ["asthma", "COPD", "allergy: penicillin", "allergy: latex", "intolerance: lactose", "procedure: appendectomy"]  # fmt: skip
 TOLD = {
-    svc.SvcMedicalConsult: "Sent of the patient's record: age, sex, 1 condition, 1 medication.",
-    svc.SvcDecisionSupport: "Sent of the patient's record: vital signs (systolic, diastolic, heart rate, 1 other), laboratory results (troponin, bnp, creatinine, 1 other), 1 condition.",
+    svc.SvcMedicalConsult: "Sent of the patient's record: age, sex, 2 conditions, 2 allergies, 1 intolerance, 1 procedure, 1 medication.",
+    svc.SvcDecisionSupport: "Sent of the patient's record: vital signs (systolic, diastolic, heart rate, 1 other), lab results (troponin, bnp, creatinine, 1 other), 2 conditions, 2 allergies, 1 intolerance, 1 procedure.",
     svc.SvcCancerRisk: "Sent of the patient's record: age, sex, 1 risk factor, 1 image.",
     svc.SvcMedicalStatus: "",
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", TOOLS)
 def test_the_model_is_told_what_was_sent_by_names_only(box, kind):
-    said = called(kind(**box.medical, patient=CONTEXT), ASKED[kind])
+    patient = CONTEXT.model_copy(update={"medical_history": tuple(HISTORY)})
+    said = called(kind(**box.medical, patient=patient), ASKED[kind])
     assert said.artifact.of_record == TOLD[kind]
     assert said.content.endswith(f"{TOLD[kind]}\n{NOTICE}" if TOLD[kind] else f"\n\n{NOTICE}")
     assert "Sent of" not in called(kind(**box.medical), ASKED[kind]).content
 
 
-def test_and_what_is_missing(box):
+def test_and_what_was_not_sent(box):
     tool = svc.SvcDecisionSupport(**box.medical, patient=svc.PatientContext(age=5))
     assert called(tool, ASKED[type(tool)]).artifact.of_record == (
-        "Sent of the patient's record: nothing; it has no vital signs, no laboratory results, "
-        "no conditions."
+        "Sent of the patient's record: nothing. Not sent: vital signs, lab results, medical history."
     )
+
+
+def test_what_an_import_left_out_is_counted_and_not_denied(box):
+    changed = {"modifierExtension": [{"url": "http://x.example", "valueBoolean": True}]}
+    resources = [
+        fhir.patient(),
+        fhir.observation("2160-0", fhir.quantity(3.9, "mg/dL"), at="2024-01-15T09:00:00Z"),
+        *(fhir.observation("8867-4", fhir.quantity(80, "/min"), at=f"2025-06-15T0{hour}:00:00Z") for hour in (1, 2, 3)),
+        *(fhir.medication(**changed), fhir.condition(), fhir.condition(), fhir.condition(verified="refuted")),
+    ]  # fmt: skip
+    record = svc.PatientContext.from_fhir(resources, today=fhir.TODAY)
+    with svc.SvcDecisionSupport(**box.medical, patient=record) as tool:
+        assert called(tool, ASKED[type(tool)]).artifact.of_record == (
+            "Sent of the patient's record: vital signs (heart rate), 1 condition. Not sent: lab "
+            "results. Left out when the record was read: 1 medication, 1 result."
+        )
 
 
 def test_the_records_imaging_type_goes_before_the_models(box):
@@ -480,7 +401,7 @@ def test_the_records_imaging_type_goes_before_the_models(box):
     said = called(svc.SvcCancerRisk(**box.medical, patient=patient), ASKED[svc.SvcCancerRisk])
     assert arrived(box)[2]["imagingType"] == "breast MRI"
     assert said.artifact.of_record == (
-        "Sent of the patient's record: age, 1 image, imaging type; it has no sex, no risk factors."
+        "Sent of the patient's record: age, 1 image, imaging type. Not sent: sex, risk factors."
     )
 
 
@@ -562,6 +483,7 @@ def test_an_agent_runs_decision_support_and_sees_no_patient(how, caplog):
         svc.SvcMedicalToolkit(
             **box.medical,
             patient=PATIENT if how == "bound" else "per_run",
+            **TO_PROGRAM,
             selected=["svc_decision_support"],
         ) as toolkit,
     ):
@@ -581,7 +503,7 @@ def test_an_agent_runs_decision_support_and_sees_no_patient(how, caplog):
 
 def test_a_tool_without_patient_hides_the_fields_inside_a_run_that_brings_one():
     with Sandbox() as box, svc.ChatSvc(**box.v1, model="svc-pro") as model:
-        tool = svc.SvcDecisionSupport(**box.medical)
+        tool = svc.SvcDecisionSupport(**box.medical, **TO_PROGRAM)
         agent = create_agent(model, [tool])
         agent.invoke({"messages": [("user", QUESTION)]}, {"configurable": {"svc_patient": PATIENT}})
         prompts = [r.body.decode() for r in box.requests if r.path == "/v1/chat/completions"]
@@ -594,7 +516,7 @@ def test_a_tool_without_patient_hides_the_fields_inside_a_run_that_brings_one():
 
 
 def test_a_person_approves(box):
-    toolkit = svc.SvcMedicalToolkit(**box.medical, patient=PATIENT)
+    toolkit = svc.SvcMedicalToolkit(**box.medical, patient=PATIENT, **TO_PROGRAM)
     asked = toolkit.interrupt_on()
     assert asked["svc_medical_status"] is False
     assert set(asked) == {kind().name for kind in TOOLS}

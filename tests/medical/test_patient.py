@@ -7,6 +7,7 @@ import copy
 import io
 import math
 import pickle
+import re
 import struct
 import traceback
 import zlib
@@ -16,7 +17,7 @@ from pydantic import ValidationError
 from rich.console import Console
 
 from langchain_svc import PatientContext
-from langchain_svc.patient import on_wire
+from langchain_svc.medical.patient import on_wire
 
 MARKED = {
     "age": 47.93417,
@@ -44,10 +45,11 @@ def png(width=1, height=1):
 
 PNG = png()
 # The marks of a JPEG with one frame and one scan, of which nothing is drawn.
-JPEG = b"\xff\xd8\xff\xc0\0\x05\x08\0\x01\xff\xda\0\x02\x55\xff\xd9"
+JPEG = b"\xff\xd8\xff\xc0\0\x07\x08\0\x01\0\x01\xff\xda\0\x02\x55\xff\xd9"
 
 
 def clean(text):
+    text = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{16,}", "", text)  # ids hold any five digits
     found = [mark for mark in MARKS if mark.lower() in text.lower()]
     assert not found, f"{found} in: {text[:2000]}"
 

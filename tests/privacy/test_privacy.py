@@ -35,7 +35,7 @@ from rich.traceback import Traceback
 
 import langchain_svc as svc
 from langchain_svc import PrivateCallbacks
-from langchain_svc._privacy.masks import mask, masked
+from langchain_svc.privacy.masks import mask, masked
 from langchain_svc.sandbox import Fault, Sandbox
 
 ASKED = "Zebulon-Quux, 61, takes warfarin and coughs blood"
@@ -191,9 +191,14 @@ def box():
         yield sandbox
 
 
-def make_agent(box, *answers, privacy="phi", **words):
+TO_PROGRAM = {"answer_to": "program", "deliver": str}  # whoever gets them does nothing with them
+
+
+def make_agent(box, *answers, privacy="phi", medical=None, **words):
     scripted = Scripted(*(answers or ANSWERS))
-    toolkit = svc.SvcMedicalToolkit(**box.medical, patient=PATIENT, privacy=privacy)
+    toolkit = svc.SvcMedicalToolkit(
+        **box.medical, patient=PATIENT, privacy=privacy, **(medical or {})
+    )
     agent = create_agent(scripted.model(privacy=privacy, **words), toolkit.get_tools())
     return agent, scripted
 
@@ -261,7 +266,7 @@ def test_an_agent_under_private_callbacks_is_recorded_without_a_text(box, make, 
 @pytest.mark.parametrize("way", WAYS)
 def test_without_private_callbacks_the_runs_of_model_and_tools_are_masked_all_the_same(box, way):
     tracer, handler = Tracer(), RECORDERS["handler"]()
-    agent, _ = make_agent(box)
+    agent, _ = make_agent(box, medical=TO_PROGRAM)
     answer = way(agent, {"callbacks": [tracer, handler]})
     assert answer == ANSWER or (way is evented and way in UNTOLD)
     runs = list(tracer.runs)
@@ -273,7 +278,7 @@ def test_without_private_callbacks_the_runs_of_model_and_tools_are_masked_all_th
     clean(*(told for told in handler.told if told.startswith(("on_llm", "on_chat", "on_tool"))))
     # A graph's own runs hold its state: without PrivateCallbacks they do, and the docs say so.
     assert any("Zebulon" in run.model_dump_json() for run in runs if run.run_type == "chain")
-    # The patient's own record never enters the graph, masked or not.
+    # With answer_to="program" the patient's own record never enters the graph, masked or not.
     assert not any("granuloma" in run.model_dump_json() for run in runs if run.run_type != "tool")
 
 
@@ -457,7 +462,7 @@ class Shared(BaseCallbackHandler):
 def test_a_checkpoint_holds_neither_the_key_nor_the_bound_record(box):
     saver = InMemorySaver()
     scripted = Scripted(*ANSWERS)
-    toolkit = svc.SvcMedicalToolkit(**box.medical, patient=PATIENT, privacy="phi")
+    toolkit = svc.SvcMedicalToolkit(**box.medical, patient=PATIENT, privacy="phi", **TO_PROGRAM)
     agent = create_agent(scripted.model(api_key="sk-MARKED-1"), toolkit.get_tools(), checkpointer=saver)  # fmt: skip
     agent.invoke(question(), {"configurable": {"thread_id": "1"}})
     kept = "".join(map(repr, [*saver.list(None), saver.storage, saver.writes, saver.blobs]))
@@ -475,7 +480,7 @@ def test_a_mask_tells_length_and_a_hash_of_this_process_only():
     assert mask("x" * 1234).startswith("[1,234 characters, ")
     assert mask("") == ""
     assert mask(mask("61")) == mask("61")
-    code = "from langchain_svc._privacy.masks import mask; print(mask('61'))"
+    code = "from langchain_svc.privacy.masks import mask; print(mask('61'))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("[2 characters, hash ")
     assert done.stdout.strip() != mask("61")

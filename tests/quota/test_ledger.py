@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.redis_server import COMMAND, RedisServer
-from langchain_svc._quota.ledger import BULK, INTERACTIVE, Ledger, Outcome, Ticket, Wait
-from langchain_svc._quota.plans import DAY, DOCUMENTED, Limit
-from langchain_svc._quota.windows import LATENESS, Window
+from langchain_svc.quota.ledger import BULK, INTERACTIVE, Ledger, Outcome, Ticket, Wait
+from langchain_svc.quota.plans import DAY, DOCUMENTED, Limit
+from langchain_svc.quota.windows import LATENESS, Window
 
 needs_redis = pytest.mark.skipif(COMMAND is None, reason="redis-server is not on PATH")
 V1_PRO = tuple(DOCUMENTED["v1:pro"].limits())
@@ -28,7 +28,7 @@ class InRedis:
 
     def __init__(self, url, limits, *, learns, gone="1e9"):
         redis = pytest.importorskip("redis")
-        from langchain_svc._quota import redis_store
+        from langchain_svc.quota import redis_store
 
         self._client = redis.Redis.from_url(url)
         self._client.flushall()

@@ -16,7 +16,7 @@ import pytest
 from pydantic import ValidationError
 
 import langchain_svc as svc
-from langchain_svc._quota.plans import DAY, DOCUMENTED, Limit
+from langchain_svc.quota.plans import DAY, DOCUMENTED, Limit
 from langchain_svc.sandbox import Fault, Sandbox
 
 

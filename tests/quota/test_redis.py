@@ -16,8 +16,8 @@ from test_quota import Quick, at_once
 
 import langchain_svc as svc
 from benchmarks.redis_server import COMMAND, RedisServer
-from langchain_svc._quota import redis_store
-from langchain_svc._quota.plans import Limit
+from langchain_svc.quota import redis_store
+from langchain_svc.quota.plans import Limit
 from langchain_svc.sandbox import Fault, Sandbox
 
 redis = pytest.importorskip("redis")

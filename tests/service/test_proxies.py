@@ -14,7 +14,7 @@ import trustme
 from peers import RawServer, SecureServer, response
 
 import langchain_svc as svc
-from langchain_svc._service import connections
+from langchain_svc._http import connections
 
 ANSWER = json.dumps(
     {"choices": [{"message": {"content": "through"}, "finish_reason": "stop"}]}

@@ -15,7 +15,7 @@ from peers import RawServer, response
 from pydantic import ValidationError
 
 import langchain_svc as svc
-from langchain_svc._service.connections import proxy_for
+from langchain_svc._http.connections import proxy_for
 from langchain_svc.sandbox import Sandbox
 
 URL = "https://svc.example/v1"

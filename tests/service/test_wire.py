@@ -30,7 +30,7 @@ from peers import (
 )
 
 import langchain_svc as svc
-from langchain_svc._service import connections, pools
+from langchain_svc._http import connections, pools
 from langchain_svc.sandbox import Sandbox
 
 SOUND = b'{"choices":[{"message":{"content":"sound"},"finish_reason":"stop"}]}'

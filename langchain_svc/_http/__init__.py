@@ -1,0 +1,14 @@
+"""Connections under httpx's transports: pools, sockets, TLS, proxies, HTTP/1.1."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .._lazy import lazy
+from .deadline import FOREVER, Patience
+
+if TYPE_CHECKING:
+    from .connections import Connections, Route, account
+
+# httpx, which they import, is slow to load, and many processes never connect.
+__getattr__ = lazy(__name__, {"connections": "Connections Route account"})

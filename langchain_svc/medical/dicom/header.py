@@ -1,0 +1,166 @@
+"""What of a DICOM header is needed to draw its pixels, and what it says of text in them.
+
+Only the elements of `_NEEDED` are read; those that name a patient never become objects.
+"""
+
+from __future__ import annotations
+
+import zlib
+from io import BytesIO
+from typing import Any
+
+from pydicom import Dataset, dcmread
+from pydicom.dataset import FileMetaDataset
+from pydicom.filereader import read_dataset
+from pydicom.tag import Tag
+from pydicom.uid import DeflatedExplicitVRLittleEndian
+
+from ..._images import ImageError
+
+_NEEDED = """
+    SOPClassUID Modality BodyPartExamined
+    ImageType ConversionType BurnedInAnnotation RecognizableVisualFeatures
+    SamplesPerPixel PhotometricInterpretation PlanarConfiguration NumberOfFrames Rows Columns
+    BitsAllocated BitsStored HighBit PixelRepresentation PixelPaddingValue PixelPaddingRangeLimit
+    RescaleSlope RescaleIntercept ModalityLUTSequence
+    WindowCenter WindowWidth VOILUTFunction VOILUTSequence
+    PixelAspectRatio PixelSpacing ImagerPixelSpacing
+    SharedFunctionalGroupsSequence PerFrameFunctionalGroupsSequence
+    ExtendedOffsetTable ExtendedOffsetTableLengths PixelData
+    RedPaletteColorLookupTableDescriptor RedPaletteColorLookupTableData
+    GreenPaletteColorLookupTableDescriptor GreenPaletteColorLookupTableData
+    BluePaletteColorLookupTableDescriptor BluePaletteColorLookupTableData
+    SegmentedRedPaletteColorLookupTableData SegmentedGreenPaletteColorLookupTableData
+    SegmentedBluePaletteColorLookupTableData
+""".split()  # noqa: SIM905  # a list of that length reads worse
+
+
+_TAGS = [Tag(name) for name in _NEEDED]
+_PREAMBLE = 132  # bytes before the first element
+_MOST_INFLATED = 128 * 1024 * 1024
+
+
+def read_header(source: bytes | Dataset) -> Dataset:
+    """The elements that are needed, pixels included but not decoded.
+
+    Raises:
+        ImageError: It is damaged, inflates to too much, or holds no pixels.
+    """
+    read = source if isinstance(source, Dataset) else _read_elements(source)
+    kept = Dataset()
+    for tag in _TAGS:
+        if tag in read:
+            kept[tag] = read.get_item(tag)  # not converted: a warning would repeat a wrong value
+    if "PixelData" not in kept:
+        raise ImageError("it holds no pixels (a report, a plan or a structure, for example)")
+    meta = getattr(read, "file_meta", None)
+    if meta is None or "TransferSyntaxUID" not in meta:
+        raise ImageError("it does not say how its pixels are stored (TransferSyntaxUID)")
+    kept.file_meta = meta
+    return kept
+
+
+def read_codes(source: bytes | Dataset) -> tuple[str, str]:
+    """Modality and BodyPartExamined in capitals; "" for what the file does not say.
+
+    Raises:
+        ImageError: As for `read_header`.
+    """
+    header = read_header(source)
+    return _text(header, "Modality"), _text(header, "BodyPartExamined")
+
+
+def _read_elements(data: bytes) -> Dataset:
+    try:
+        file = BytesIO(data)
+        file.seek(_PREAMBLE)
+        # As pydicom does it, which then inflates without a bound.
+        meta = read_dataset(
+            file,
+            is_implicit_VR=False,
+            is_little_endian=True,
+            stop_when=lambda tag, _, __: tag.group != 2,  # noqa: PLR2004  # file meta information
+        )
+        if meta.get("TransferSyntaxUID") != DeflatedExplicitVRLittleEndian:
+            return dcmread(BytesIO(data), specific_tags=[*_TAGS])
+        read = read_dataset(
+            BytesIO(_inflated(file.read())),
+            is_implicit_VR=False,
+            is_little_endian=True,
+            specific_tags=[*_TAGS],
+        )
+        read.file_meta = FileMetaDataset(meta)
+    except ImageError:
+        raise
+    except Exception:  # noqa: BLE001  # damaged files fail in many ways, and say what they hold
+        raise ImageError("its DICOM header is damaged or cut short") from None
+    return read
+
+
+def _inflated(data: bytes) -> bytes:
+    """A data set that is deflated as a whole (PS3.5, A.5)."""
+    inflating = zlib.decompressobj(-zlib.MAX_WBITS)
+    whole = inflating.decompress(data, _MOST_INFLATED)
+    if inflating.unconsumed_tail:
+        raise ImageError(f"it inflates to more than {_MOST_INFLATED:,} bytes")
+    return whole
+
+
+# -- what is refused -------------------------------------------------------------------------------
+
+_NO_PICTURES = {
+    "SEG": ("1.2.840.10008.5.1.4.1.1.66.", "a segmentation (SEG): its pixels are labels"),
+    "RTDOSE": ("1.2.840.10008.5.1.4.1.1.481.2", "a dose distribution (RTDOSE)"),
+    "RTIMAGE": ("1.2.840.10008.5.1.4.1.1.481.1", "an image of a radiation beam (RTIMAGE)"),
+}
+_SECONDARY_CAPTURES = "1.2.840.10008.5.1.4.1.1.7"
+# Whose detectors make the pixels themselves; the others often photograph or draw a screen.
+_DIRECT = frozenset({"CR", "CT", "DX", "MG", "MR", "NM", "PT"})
+
+
+def check_kind(header: Dataset, *, looked_at: bool) -> None:
+    """Refuse what is no picture by itself, and one that may show who the patient is.
+
+    Raises:
+        ImageError: It is such an object.
+    """
+    modality, object_class = _text(header, "Modality"), _text(header, "SOPClassUID")
+    for kind, (prefix, name) in _NO_PICTURES.items():
+        if modality == kind or object_class.startswith(prefix):
+            raise ImageError(
+                f"it is {name}, which means little without the image that it belongs to. Draw it "
+                "over that image, and give the result as PNG"
+            )
+    if not looked_at and (reason := _identifying(header)):
+        raise ImageError(
+            f"{reason}. Look at it, then give blank=[...] for its regions of text, or "
+            'burned_in="accept"'
+        )
+
+
+def _identifying(header: Dataset) -> str:
+    """Why a picture may show who the patient is; empty where nothing says so."""
+    if _text(header, "BurnedInAnnotation") == "YES":
+        return "its header says that text is burned into the pixels (BurnedInAnnotation YES)"
+    if _text(header, "RecognizableVisualFeatures") == "YES":
+        return "its header says that the person can be recognised (RecognizableVisualFeatures YES)"
+    if _text(header, "BurnedInAnnotation") == "NO":
+        return ""
+    drawn = "SCREEN SAVE" in _text(header, "ImageType") or "ConversionType" in header
+    captured = _text(header, "SOPClassUID").startswith(_SECONDARY_CAPTURES)
+    # A CR reader makes PRIMARY images; what was made of them later may have a legend.
+    drawn |= _text(header, "Modality") == "CR" and "SECONDARY" in _text(header, "ImageType")
+    if _text(header, "Modality") in _DIRECT and not drawn and not captured:
+        return ""
+    return (
+        "it does not say whether text is burned into the pixels (BurnedInAnnotation), and images "
+        "of its kind (ultrasound, secondary captures, photographs and the like) often name the "
+        "patient"
+    )
+
+
+def _text(header: Dataset, name: str) -> str:
+    held = header.get_item(name) if name in header else None
+    value: Any = None if held is None else held.value
+    text = value.decode("ascii", "replace") if isinstance(value, bytes) else str(value or "")
+    return text.upper().strip(" \0")

@@ -1,0 +1,159 @@
+"""`DicomImage`: one picture of a DICOM file, for a patient's record and for the image store.
+
+A DICOM file says whose it is in hundreds of places. Nothing but the pixels of a frame is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+
+from pydantic import AfterValidator, ConfigDict, Field
+from pydantic.dataclasses import dataclass
+
+from ..._images import ImageError, is_dicom
+from ...errors import SvcRequestError
+
+MOST_FILE_BYTES = 512 * 1024 * 1024
+
+
+def _is_dataset(value: Any) -> bool:
+    return any(kind.__module__ == "pydicom.dataset" for kind in type(value).__mro__)
+
+
+def _source(value: Any) -> Any:
+    if isinstance(value, (bytes, bytearray, Path)) or _is_dataset(value):
+        return value
+    # Not a ValueError, which pydantic would keep together with the value.
+    raise TypeError(
+        "DicomImage: source must be a file's bytes, a pathlib.Path or a pydicom dataset"
+    )
+
+
+if TYPE_CHECKING:
+    from pydicom import Dataset
+
+    DicomSource: TypeAlias = bytes | bytearray | Path | Dataset
+else:
+    DicomSource = Annotated[Any, AfterValidator(_source)]
+
+Positive = Annotated[int, Field(strict=True, ge=1)]
+_FromZero = Annotated[int, Field(strict=True, ge=0)]
+_Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+
+
+@dataclass(frozen=True, config=ConfigDict(hide_input_in_errors=True))
+class DicomImage:
+    """One picture of a DICOM file, and how to draw it.
+
+        from langchain_svc import DicomImage, PatientContext
+
+        ct = DicomImage(Path("ct.dcm"), frame=12, window=(40, 400))
+        patient = PatientContext(age=61, images=[ct])
+
+    It needs `pip install "langchain-svc[dicom]"`. A notebook displays it.
+
+    In the words of DICOM PS3.15, Annex E: the picture keeps to the Basic Application Level
+    Confidentiality Profile by construction, since it holds pixels and no attribute. The Clean
+    Pixel Data Option is not done beyond `blank`, and the Clean Recognizable Visual Features Option
+    is not done: nothing here looks at the picture.
+
+    Attributes:
+        source: The file's bytes, its path, or a `pydicom` dataset.
+        frame: Which frame, counted from 1; the middle one where it is None.
+        window: Centre and width in the file's own units (HU for CT, SUV for some PET). A width
+            below 1 is drawn as LINEAR_EXACT. Where it is None, the first window of the file, or its
+            VOI LUT; where it has neither, from the least to the greatest value.
+        blank: Regions to paint black, as (left, top, width, height) in pixels of the frame. For a
+            file that may have text burned in, they say that the rest was looked at.
+        burned_in: "refuse" refuses a file that says that text is burned into its pixels or that
+            its person can be recognised, and one of a kind where that is common and that does not
+            say otherwise. "accept" takes it unchanged.
+        longest_side: A larger picture is reduced to this many pixels; None keeps its size.
+
+    Raises:
+        TypeError: The source is none of these.
+        ValidationError: An attribute is out of its bounds.
+    """
+
+    source: DicomSource = Field(repr=False)
+    frame: Positive | None = None
+    window: tuple[_Number, Annotated[_Number, Field(gt=0)]] | None = None
+    blank: Sequence[tuple[_FromZero, _FromZero, Positive, Positive]] = ()
+    burned_in: Literal["refuse", "accept"] = "refuse"
+    longest_side: Positive | None = 2048
+
+    def png(self) -> bytes:
+        """The picture as a PNG of 8 bits, which holds pixels and nothing else.
+
+        Raises:
+            SvcRequestError: The file cannot be read or decoded, is too large, is no picture by
+                itself, has one shade only, or may have text burned in; the error says which.
+            ImportError: The extra `dicom` is not installed.
+        """
+        try:
+            return _extra().draw_png(  # type: ignore[no-any-return]
+                _read(self.source),
+                frame=self.frame,
+                window=self.window,
+                blank=self.blank,
+                looked_at=self.burned_in == "accept" or bool(self.blank),
+                longest_side=self.longest_side,
+            )
+        except ImageError as error:
+            raise SvcRequestError(f"This DICOM image cannot be taken: {error}") from None
+
+    def _repr_png_(self) -> bytes:
+        return self.png()
+
+
+def codes_of(image: DicomImage) -> tuple[str, str]:
+    """Modality and BodyPartExamined in capitals; "" for what the file does not say.
+
+    Raises:
+        ImageError: The file cannot be read.
+        ImportError: The extra `dicom` is not installed.
+    """
+    modality, part = _extra().read_codes(_read(image.source))
+    return modality, part
+
+
+def as_dicom(value: Any) -> DicomImage | None:
+    """What is DICOM as a `DicomImage`, told by its content or its class; None for all else."""
+    if isinstance(value, DicomImage):
+        return value
+    held = is_dicom(value) if isinstance(value, (bytes, bytearray)) else _is_dataset(value)
+    return DicomImage(value) if held else None
+
+
+def _extra() -> ModuleType:
+    try:
+        from . import picture  # noqa: PLC0415  # pydicom and numpy take 0.3 s and are optional
+    except ImportError as error:
+        raise ImportError(
+            "DICOM needs pydicom, its decoders and Pillow: pip install 'langchain-svc[dicom]'"
+        ) from error
+    return picture
+
+
+def _read(source: DicomSource) -> bytes | Dataset:
+    if isinstance(source, Path):
+        source = _read_file(source)
+    if not isinstance(source, (bytes, bytearray)):
+        return source
+    if not is_dicom(source):
+        raise ImageError("it is not a DICOM file: DICM does not stand at its 129th byte")
+    return bytes(source)
+
+
+def _read_file(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            data = file.read(MOST_FILE_BYTES + 1)
+    except OSError as error:
+        raise ImageError(f"the file cannot be read: {error.strerror}") from None
+    if len(data) > MOST_FILE_BYTES:
+        raise ImageError(f"the file has more than {MOST_FILE_BYTES:,} bytes")
+    return data

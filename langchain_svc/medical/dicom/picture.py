@@ -1,0 +1,255 @@
+"""One frame of a DICOM file as a PNG of 8 bits, drawn by pydicom.
+
+Rests on DICOM PS3.3, C.11.1 (modality LUT), C.11.2 (VOI LUT and windows) and C.7.6.3 (pixels).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from io import BytesIO
+from typing import Any, TypeAlias
+
+import numpy as np
+from PIL import Image
+from pydicom import Dataset
+from pydicom.encaps import get_frame
+from pydicom.pixels.decoders.base import get_decoder
+from pydicom.pixels.processing import apply_color_lut, apply_modality_lut, apply_windowing
+from pydicom.pixels.utils import pixel_array
+
+from ..._images import ImageError
+from .coded import check_coded
+from .header import check_kind, read_codes, read_header
+
+__all__ = ["draw_png", "read_codes"]
+
+MOST_PIXELS = 50_000_000
+_MOST_FRAMES = 100_000
+_WHITE = 255
+_PLAIN = frozenset({"MONOCHROME1", "MONOCHROME2"})
+_COLOURS = frozenset(
+    {"RGB", "PALETTE COLOR", "YBR_FULL", "YBR_FULL_422", "YBR_PARTIAL_420", "YBR_ICT", "YBR_RCT"}
+)
+Array: TypeAlias = "np.ndarray[Any, Any]"
+Regions: TypeAlias = Sequence[tuple[int, int, int, int]]
+Centre: TypeAlias = tuple[float, float]  # and width
+
+
+def draw_png(
+    source: bytes | Dataset,
+    *,
+    frame: int | None,
+    window: Centre | None,
+    blank: Regions,
+    looked_at: bool,
+    longest_side: int | None,
+) -> bytes:
+    """A frame as a PNG; the arguments are those of `DicomImage`.
+
+    Raises:
+        ImageError: It cannot be decoded, is too large, has one shade only, or may have text
+            burned in.
+    """
+    try:
+        header = read_header(source)
+        check_kind(header, looked_at=looked_at)
+        index = _frame_index(header, frame)
+        _check_compressed(header, index)
+        aspect = _aspect(header, index)
+        shades = _shades(header, index, window, blank)
+    except ImageError:
+        raise
+    except NotImplementedError:
+        raise ImageError("its pixels are stored in a way that cannot be decoded here") from None
+    except Exception:  # noqa: BLE001  # damaged files fail in many ways, and say what they hold
+        raise ImageError("its pixels, or what says how to draw them, are damaged") from None
+    for left, top, width, height in blank:
+        shades[top : top + height, left : left + width] = 0
+    drawn = _resized(Image.fromarray(shades), aspect, longest_side)
+    if drawn.getcolors(1):
+        raise ImageError(
+            "drawn so, all of its pixels have one shade. Give another window=(centre, width) or "
+            "another frame"
+        )
+    file = BytesIO()
+    drawn.save(file, "PNG")
+    return file.getvalue()
+
+
+# -- before anything is decoded --------------------------------------------------------------------
+
+
+def _frame_index(header: Dataset, wanted: int | None) -> int:
+    """The index of the frame to draw, once it is known to be there and not too large."""
+    rows, columns = int(header.Rows), int(header.Columns)
+    count = int(header.get("NumberOfFrames") or 1)
+    if rows * columns > MOST_PIXELS:
+        raise ImageError(f"it has {columns}x{rows} pixels, which is more than {MOST_PIXELS:,}")
+    if min(rows, columns, count) < 1 or count > _MOST_FRAMES:
+        raise ImageError("its numbers of rows, columns and frames are not the size of a picture")
+    if wanted is not None and wanted > count:
+        raise ImageError(f"it has {count} frames, counted from 1; there is no frame {wanted}")
+    return count // 2 if wanted is None else wanted - 1
+
+
+def _check_compressed(header: Dataset, index: int) -> None:
+    syntax = header.file_meta.TransferSyntaxUID
+    if not get_decoder(syntax).is_available:
+        raise NotImplementedError
+    if syntax.is_compressed:
+        offsets = None
+        if "ExtendedOffsetTable" in header:
+            offsets = header.ExtendedOffsetTable, header.ExtendedOffsetTableLengths
+        count = int(header.get("NumberOfFrames") or 1)
+        coded = get_frame(header.PixelData, index, number_of_frames=count, extended_offsets=offsets)
+        sample_bytes = int(header.SamplesPerPixel) * (int(header.BitsAllocated) // 8)
+        check_coded(coded, syntax, int(header.Rows), int(header.Columns), sample_bytes)
+
+
+# -- 8 bits ----------------------------------------------------------------------------------------
+
+
+def _shades(header: Dataset, index: int, window: Centre | None, blank: Regions) -> Array:
+    kind = str(header.PhotometricInterpretation)
+    if kind not in _PLAIN | _COLOURS:
+        raise NotImplementedError
+    stored = pixel_array(header, index=index)
+    if kind == "PALETTE COLOR":
+        bits = int(header.RedPaletteColorLookupTableDescriptor[2])
+        return _eight_bits(apply_color_lut(stored, header), bits)
+    if kind in _COLOURS:
+        return _eight_bits(stored, int(header.BitsStored))
+    _use_frames_own(header, index)
+    grey = _grey(header, stored, window, blank)
+    return _WHITE - grey if kind == "MONOCHROME1" else grey
+
+
+def _eight_bits(values: Array, bits: int) -> Array:
+    return (values >> max(0, bits - 8)).astype(np.uint8)
+
+
+def _grey(header: Dataset, stored: Array, window: Centre | None, blank: Regions) -> Array:
+    values = apply_modality_lut(stored, header)
+    if window is not None:
+        header.pop("VOILUTSequence", None)
+        header.pop("VOILUTFunction", None)
+    if tables := header.get("VOILUTSequence"):
+        little = bool(header.file_meta.TransferSyntaxUID.is_little_endian)
+        return _looked_up(values, tables[0], little=little)
+    if window or (window := _own_window(header)):
+        parts = _in_window(values, header, *window)
+    else:
+        shown = values[_is_shown(header, stored, blank)]
+        least, greatest = (shown.min(), shown.max()) if shown.size else (0, 0)
+        parts = (values - float(least)) / (float(greatest - least) or 1)
+    shades: Array = np.rint(np.clip(parts, 0, 1) * _WHITE).astype(np.uint8)
+    return shades
+
+
+def _in_window(values: Array, header: Dataset, centre: float, width: float) -> Array:
+    """Values as parts of a window, 0 to 1.
+
+    LINEAR takes no width below 1: it counts in whole stored numbers. Where a file or a caller
+    gives one, as for PET in SUV, it can only mean LINEAR_EXACT.
+    """
+    curve = str(header.get("VOILUTFunction") or "LINEAR")
+    curve = "LINEAR_EXACT" if curve == "LINEAR" and width < 1 else curve
+    header.add_new("VOILUTFunction", "CS", curve)
+    header.add_new("WindowCenter", "FD", centre)
+    header.add_new("WindowWidth", "FD", width)
+    with np.errstate(over="ignore"):  # far outside a sigmoid
+        least, greatest = apply_windowing(np.array([-np.inf, np.inf]), header)
+        parts: Array = (apply_windowing(values, header) - least) / ((greatest - least) or 1)
+    return parts
+
+
+def _own_window(header: Dataset) -> Centre | None:
+    centre, width = (_first(header.get(name)) for name in ("WindowCenter", "WindowWidth"))
+    return None if centre is None or width is None or width <= 0 else (centre, width)
+
+
+def _first(value: Any) -> float | None:
+    if value is None or value == "":
+        return None
+    return float(value[0] if isinstance(value, Sequence) else value)
+
+
+def _looked_up(values: Array, table: Dataset, *, little: bool) -> Array:
+    """The entries of a table for values; those before and after it get its ends.
+
+    Not by pydicom, whose indexes wrap around in 8-bit tables of more than 256 entries.
+    """
+    count, first, bits = (int(number) for number in table.LUTDescriptor)
+    count = count or 1 << 16
+    entries = table.LUTData
+    if isinstance(entries, bytes):
+        wide = len(entries) >= 2 * count
+        entries = np.frombuffer(entries, f"{'<' if little else '>'}u2" if wide else "u1")
+    entries = np.asarray(entries[:count], np.uint16)
+    indexes = np.clip(np.rint(values).astype(np.int64) - first, 0, count - 1)
+    return _eight_bits(entries[indexes], bits)
+
+
+def _is_shown(header: Dataset, stored: Array, blank: Regions) -> Array:
+    """Where there is something of the patient: neither padding nor a region to be blanked."""
+    shown = np.ones(stored.shape, bool)
+    if "PixelPaddingValue" in header:
+        first = int(header.PixelPaddingValue)
+        limit = header.get("PixelPaddingRangeLimit")
+        last = first if limit is None else int(limit)
+        shown &= (stored < min(first, last)) | (stored > max(first, last))
+    for left, top, width, height in blank:
+        shown[top : top + height, left : left + width] = False
+    return shown
+
+
+# -- what an enhanced file says of one frame, and the shape of pixels ------------------------------
+
+_SHADING = (
+    "RescaleSlope", "RescaleIntercept", "ModalityLUTSequence", "WindowCenter", "WindowWidth",
+    "VOILUTFunction", "VOILUTSequence",
+)  # fmt: skip
+_SHAPES = ("PixelAspectRatio", "PixelSpacing", "ImagerPixelSpacing")
+
+
+def _use_frames_own(header: Dataset, index: int) -> None:
+    """Put what is said of one frame, or else of all, in the place of what the file says."""
+    groups = _groups(header, index, "PixelValueTransformationSequence", "FrameVOILUTSequence")
+    for group in reversed(list(groups)):
+        for name in _SHADING:
+            if name in group:
+                header[name] = group[name]
+    for name, neutral in (("RescaleSlope", 1), ("RescaleIntercept", 0)):
+        if header.get(name) is None:
+            header.add_new(name, "DS", neutral)
+
+
+def _groups(header: Dataset, index: int, *names: str) -> Iterator[Dataset]:
+    each = header.get("PerFrameFunctionalGroupsSequence") or ()
+    for item in (*each[index : index + 1], *(header.get("SharedFunctionalGroupsSequence") or ())):
+        for name in names:
+            yield from item.get(name) or ()
+
+
+def _aspect(header: Dataset, index: int) -> float:
+    """How many times as high as wide a pixel is (PS3.3, C.7.6.3.1.7 and 10.7.1.3)."""
+    for holder in (*_groups(header, index, "PixelMeasuresSequence"), header):
+        for name in _SHAPES:
+            held = holder.get(name)
+            if isinstance(held, Sequence) and len(held) == 2:  # noqa: PLR2004  # down and across
+                aspect = float(held[0]) / (float(held[1]) or 1)
+                return aspect if 0 < aspect < math.inf else 1.0
+    return 1.0
+
+
+def _resized(drawn: Image.Image, aspect: float, longest_side: int | None) -> Image.Image:
+    """A picture with square pixels, and no larger than it may be."""
+    width, height = drawn.width * max(1, 1 / aspect), drawn.height * max(1, aspect)
+    if longest_side is not None:
+        part = min(1, longest_side / max(width, height))
+        width, height = width * part, height * part
+    if width * height > MOST_PIXELS:
+        raise ImageError(f"with square pixels it has more than {MOST_PIXELS:,} of them")
+    size = max(1, round(width)), max(1, round(height))
+    return drawn if size == drawn.size else drawn.resize(size, Image.Resampling.LANCZOS)

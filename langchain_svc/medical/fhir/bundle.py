@@ -1,0 +1,231 @@
+"""A record's resources, and of each only the elements that are used.
+
+Names, addresses, identifiers and narratives are not read into anything: what is not in `_USED` is
+dropped before a resource is checked. What remains is checked by the R4B classes of fhir.resources,
+which for these types are those of R4. Errors name the entry and the element, never a value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from pydantic import ValidationError
+
+from .times import without_leap_second
+
+_STATUS = ("clinicalStatus", "verificationStatus")
+_BEGAN = ("onsetDateTime", "onsetPeriod", "recordedDate")
+_ABATED = ("abatementDateTime", "abatementAge", "abatementPeriod", "abatementRange")
+_MEDICATION = ("medicationCodeableConcept", "medicationReference")
+_USED: Mapping[str, tuple[str, ...]] = {
+    "Patient": ("birthDate", "gender"),
+    "Condition": (*_STATUS, "code", "subject", *_BEGAN, *_ABATED, "abatementString"),
+    "AllergyIntolerance": (
+        *_STATUS, "type", "code", "patient", *_BEGAN, "criticality", "reaction",
+    ),
+    "Procedure": ("status", "code", "subject", "performedDateTime", "performedPeriod"),
+    "MedicationStatement": (
+        "status", *_MEDICATION, "subject", "effectiveDateTime", "effectivePeriod", "dateAsserted",
+        "dosage",
+    ),
+    "MedicationRequest": (
+        "status", "intent", "doNotPerform", *_MEDICATION, "subject", "authoredOn",
+        "dosageInstruction", "dispenseRequest",
+    ),
+    "Medication": ("code", "ingredient"),
+    "FamilyMemberHistory": ("status", "patient", "relationship", "condition", "date"),
+    "Observation": (
+        "status", "code", "subject", "effectiveDateTime", "effectivePeriod", "effectiveInstant",
+        "issued", "valueQuantity", "valueCodeableConcept", "valueDateTime", "valueBoolean",
+        "component",
+    ),
+}  # fmt: skip
+# Of what these hold, too, only that: their displays and identifiers may name people.
+_PERIOD = ("start", "end")
+_USED_WITHIN: Mapping[str, tuple[str, ...]] = {
+    "subject": ("reference", "type"),
+    "patient": ("reference", "type"),
+    "medicationReference": ("reference", "type", "display"),
+    "component": ("code", "valueQuantity", "modifierExtension"),
+    "condition": ("code", "onsetAge"),
+    "reaction": ("manifestation", "severity"),
+    "ingredient": ("itemCodeableConcept", "strength"),
+    "dosage": ("text",),
+    "dosageInstruction": ("text", "timing"),
+    "timing": ("repeat",),
+    "repeat": ("boundsPeriod", "boundsDuration"),
+    "dispenseRequest": ("validityPeriod",),
+    **dict.fromkeys(
+        ("onsetPeriod", "abatementPeriod", "performedPeriod", "effectivePeriod", "boundsPeriod",
+         "validityPeriod"),
+        _PERIOD,
+    ),
+}  # fmt: skip
+# Labels of HL7: v3 Confidentiality, and v3 ActCode for information that laws protect by its kind.
+_RESTRICTED = frozenset({
+    "R", "V", "HIV", "PSY", "ETH", "ETHUD", "OPIOIDUD", "SUD", "SDV", "SEX", "STD", "BH", "MH",
+    "PSYTHPN", "SICKLE",
+})  # fmt: skip
+KIND = re.compile(r"[A-Z][A-Za-z]{1,39}")
+
+
+def objects(held: Any) -> Iterator[Mapping[str, Any]]:
+    """The objects of an unchecked JSON list; none where there is no list."""
+    for one in held if isinstance(held, (list, tuple)) else ():
+        if isinstance(one, Mapping):
+            yield one
+
+
+def carries(raw: Mapping[str, Any], wanted: Collection[str]) -> bool:
+    """Whether an unchecked resource has one of these codes, as its code or its category."""
+    for held in (raw.get("category"), raw.get("code")):
+        for concept in objects(held if isinstance(held, (list, tuple)) else [held]):
+            if any(str(coding.get("code")) in wanted for coding in objects(concept.get("coding"))):
+                return True
+    return False
+
+
+class ElementError(Exception):
+    """One resource cannot be read; its `reason` names the element and no value."""
+
+    def __init__(self, place: str, kind: str, reason: str) -> None:
+        super().__init__(f"{place} ({kind}): {reason}")
+        self.reason = reason
+
+
+@dataclass(frozen=True)
+class Resource:
+    """One entry's resource, unchecked; `read()` checks it.
+
+    Attributes:
+        entry: Its index in `Bundle.entry`; in a bundle within a bundle both, such as "3.0".
+        kind: Its resource type.
+        url: The entry's `fullUrl`; empty where there is none.
+        raw: Its JSON.
+        method: The HTTP method of the entry's request; empty where there is none.
+        place: Where it stands, for errors.
+        order: Its number among all.
+    """
+
+    entry: int | str
+    kind: str
+    url: str
+    raw: Mapping[str, Any] = field(repr=False)
+    method: str
+    place: str
+    order: int
+
+    @property
+    def id(self) -> str:
+        """Its id; empty where it has none."""
+        held = self.raw.get("id")
+        return held if isinstance(held, str) else ""
+
+    @property
+    def modified(self) -> bool:
+        """Whether it says that its elements mean something else for those who know."""
+        return "modifierExtension" in self.raw or "implicitRules" in self.raw
+
+    @property
+    def restricted(self) -> bool:
+        """Whether a label says that it is restricted, or of a kind that laws protect."""
+        meta = self.raw.get("meta")
+        labels = meta.get("security") if isinstance(meta, Mapping) else None
+        return any(label.get("code") in _RESTRICTED for label in objects(labels))
+
+    def codes(self) -> set[str] | None:
+        """The unchecked codes of an Observation and its components; None if they are odd."""
+        if self.kind != "Observation":
+            return None
+        try:
+            parts = [self.raw, *self.raw.get("component", ())]
+            return {coding.get("code") for part in parts for coding in part["code"]["coding"]}
+        except (AttributeError, KeyError, TypeError):
+            return None
+
+    def read(self) -> Any:
+        """The resource as an object of fhir.resources, with the used elements only.
+
+        Raises:
+            ElementError: An element is not what FHIR R4 allows.
+        """
+        return checked(self.kind, self.raw, self.place)
+
+
+def checked(kind: str, raw: Mapping[str, Any], place: str) -> Any:
+    """A resource's used elements as an object of fhir.resources.
+
+    Raises:
+        ElementError: An element is not what FHIR R4 allows.
+    """
+    unknown = {name.removeprefix("_") for name in raw} - _elements("R4B.", kind)
+    if unknown and unknown & (_elements("STU3.", kind) | _elements("", kind)):
+        raise ElementError(place, kind, "it holds an element of FHIR STU3 or R5, which R4 lacks")
+    kept = {name: _pruned(name, raw[name]) for name in _USED[kind] if name in raw}
+    try:
+        return _model(kind).model_validate({"resourceType": kind, **kept})
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        raise ElementError(place, kind, _said(first)) from None
+    except RecursionError:
+        raise ElementError(place, kind, "it is nested too deeply") from None
+
+
+def _pruned(name: str, value: Any) -> Any:
+    within = _USED_WITHIN.get(name)
+    if isinstance(value, str):
+        return without_leap_second(value)
+    if within is None:
+        return value
+    if isinstance(value, (list, tuple)):
+        return [_pruned(name, one) for one in value]
+    if not isinstance(value, Mapping):
+        return value
+    return {inner: _pruned(inner, value[inner]) for inner in within if inner in value}
+
+
+_PROBLEMS: Mapping[str, str] = {
+    "missing": "is missing",
+    "string_type": "must be a text",
+    "extra_forbidden": "holds an element that FHIR R4 does not have",
+}
+
+
+def _said(problem: Any) -> str:
+    """What is wrong, by the names of elements: a name that FHIR does not have is not repeated."""
+    path = problem["loc"]
+    if problem["type"] == "extra_forbidden":
+        path = path[:-1]
+    where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    said = _PROBLEMS.get(problem["type"], "is not what FHIR R4 allows there")
+    return f"{where.lstrip('.') or 'the resource'} {said}"
+
+
+@lru_cache
+def is_of_r4(kind: str) -> bool:
+    """Whether FHIR R4 has a type of resource of this name."""
+    _model("Patient")  # without the extra, say how to get it
+    return find_spec(f"fhir.resources.R4B.{kind.lower()}") is not None
+
+
+@lru_cache
+def _elements(version: str, kind: str) -> frozenset[str]:
+    """The elements of a type of resource in a version of FHIR, R5 being the library's own."""
+    return frozenset((*_model(kind, version).elements_sequence(), "resourceType"))
+
+
+@lru_cache
+def _model(kind: str, version: str = "R4B.") -> Any:
+    try:
+        module = import_module(f"fhir.resources.{version}{kind.lower()}")
+    except ImportError:
+        raise ImportError(
+            "Reading FHIR needs fhir.resources: pip install 'langchain-svc[fhir]'"
+        ) from None
+    return getattr(module, kind)

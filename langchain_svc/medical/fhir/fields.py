@@ -1,0 +1,292 @@
+"""Where readings go: the fields of a record, their LOINC codes, units, bounds, ages and substances.
+
+The units of vital signs are those of `VitalSigns`. The documents name no unit for laboratory
+results; those here are the usual ones of the United States, where the names `troponin`, `bnp` and
+`creatinine` come with ng/mL, pg/mL and mg/dL.
+
+The bounds are those of the possible, not of the normal: a number beyond them was never measured in
+anybody alive (or has been a few times in the literature) and is in another unit, or a slip. The
+days say how old a reading may be: what changes within hours is of the day, what is followed from
+day to day is of the week, the rest of the quarter.
+
+Sources: LOINC for codes; for molar masses the formula by IUPAC's atomic weights, unless a comment
+says another; for charges the ion in blood.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from decimal import Decimal
+from typing import Literal, TypeAlias
+
+from ...errors import SvcRequestError
+from .ucum import UnknownUnitError, read_unit
+from .units import Substance, UnitError, converted, spelled
+
+_ANY = Substance()
+_IU = Substance(international=True)  # enzymes and hormones, whose U and IU are one unit
+_BARE = Substance(bare=True)
+_CHOLESTEROL, _GLUCOSE = Substance(386.66), Substance(180.156)  # C27H46O, C6H12O6
+# Amounts of hemoglobin count its subunits (a quarter of 64,458 g/mol; ICSH).
+_HEMOGLOBIN, _HBA1C = Substance(16114.5), Substance(hba1c=True)
+_CREATININE, _LACTIC_ACID = Substance(113.12), Substance(90.078, charge=1)  # C4H7N3O, C3H6O3
+_FATS = Substance(885.45)  # mixed, counted as triolein, C57H104O6
+_BILIRUBIN, _T4, _T3 = map(
+    Substance, (584.67, 776.87, 650.97)
+)  # C33H36N4O6, C15H11I4NO4, C15H12I3NO4
+# Peptides of 32 and 76 amino acids. NT-proBNP is several times as high in the same blood.
+_BNP, _NT_PRO_BNP = Substance(3464.0), Substance(8457.0)
+_NA, _K = Substance(22.990, charge=1), Substance(39.098, charge=1)
+_CL, _HCO3 = Substance(35.45, charge=1), Substance(61.017, charge=1)
+_CO2 = Substance(charge=1)  # mostly bicarbonate, and given in its equivalents
+_CA, _MG = Substance(40.078, charge=2), Substance(24.305, charge=2)
+_P = Substance(30.974)  # weighed as phosphorus; it has no charge here: that depends on the pH
+_UREA = Substance(28.014)  # weighed as its two nitrogens
+_DAY, _WEEK, _QUARTER = (timedelta(days=days) for days in (1, 7, 90))
+_VITAL = "vital_signs"
+_LAB = "lab_results"
+_MOST = 1e15  # a record takes none beyond
+
+
+@dataclass(frozen=True)
+class Field:
+    """Where a reading goes, and which numbers it takes.
+
+    Attributes:
+        group: Its group in a record: `vital_signs` or `lab_results`.
+        name: Its name there.
+        unit: Its UCUM unit.
+        low: The least that is possible, in that unit.
+        high: The most.
+        window: How old it may be, seen from the day of the record and from the newest reading of
+            its kind; None for any age.
+        substance: What is measured.
+        sent: The unit that it is sent in; empty where that is `unit`.
+    """
+
+    group: str
+    name: str
+    unit: str
+    low: float = -_MOST
+    high: float = _MOST
+    window: timedelta | None = _QUARTER
+    substance: Substance = _ANY
+    sent: str = ""
+
+    @property
+    def kind(self) -> str:
+        """Of the readings of a kind each must be within its window of the newest."""
+        return "body" if self.name in _OF_BODY else self.group
+
+    @property
+    def path(self) -> str:
+        """Its name within a patient, such as `vital_signs.temperature`."""
+        return f"{self.group}.{self.name}"
+
+    def accepted(self, value: Decimal, unit: str) -> int | float:
+        """A value in the unit that is sent.
+
+        Raises:
+            UnitError: The unit cannot be converted, or the value is out of the bounds.
+        """
+        known = converted(value, unit, self.unit, self.substance)
+        if not self.low <= known <= self.high:
+            raise UnitError(
+                f"it is not between {self.low:g} and {self.high:g} {self.unit}, which no patient "
+                "has: probably another unit, or a slip"
+            )
+        return converted(value, unit, self.sent, self.substance) if self.sent else known
+
+
+_Row: TypeAlias = "tuple[str, str, float, float, timedelta, Substance, str]"
+# Name, unit, least, most, window, substance, LOINC codes.
+_VITAL_SIGNS: tuple[_Row, ...] = (
+    ("systolic", "mm[Hg]", 30, 350, _DAY, _ANY, "8480-6 8459-0 8460-8 8461-6 76534-7"),
+    ("diastolic", "mm[Hg]", 15, 250, _DAY, _ANY, "8462-4 8453-3 8454-1 8455-8 76535-4"),
+    ("heart_rate", "/min", 0, 400, _DAY, _ANY, "8867-4 8889-8 8893-0"),
+    ("temperature", "Cel", 20, 45, _DAY, _ANY, "8310-5 8331-1 8332-9 8333-7 8328-7 8329-5 75539-7"),
+    ("respiratory_rate", "/min", 0, 150, _DAY, _ANY, "9279-1"),
+    ("oxygenSaturation", "%", 10, 100, _DAY, _ANY, "2708-6 59408-5"),
+    ("height", "cm", 20, 280, _QUARTER, _ANY, "8302-2 3137-7"),
+    ("weight", "kg", 0.2, 700, _QUARTER, _ANY, "29463-7 3141-9"),
+    ("bmi", "kg/m2", 5, 200, _QUARTER, _ANY, "39156-5"),
+)
+_OF_BODY = frozenset({"height", "weight", "bmi"})
+_LAB_RESULTS: tuple[_Row, ...] = (
+    # Assays with limits of their own: none may pass for another, or take its place.
+    ("troponin", "ng/mL", 0, 5_000, _DAY, _ANY, "10839-9 42757-5 49563-0"),  # I, the usual one
+    ("troponinT", "ng/mL", 0, 500, _DAY, _ANY, "6598-7 48425-3"),
+    ("hsTroponinI", "ng/L", 0, 5e6, _DAY, _ANY, "89579-7"),
+    ("hsTroponinT", "ng/L", 0, 5e5, _DAY, _ANY, "67151-1"),
+    ("bnp", "pg/mL", 0, 1e5, _WEEK, _BNP, "30934-4 42637-9"),
+    ("ntProBnp", "pg/mL", 0, 1e6, _WEEK, _NT_PRO_BNP, "33762-6 33763-4 71425-3 83107-3"),
+    (
+        "creatinine",
+        "mg/dL",
+        0.01,
+        75,
+        _QUARTER,
+        _CREATININE,
+        "2160-0 38483-4 14682-9 77140-2 59826-8",
+    ),
+)
+_COMMON: tuple[_Row, ...] = (
+    # blood count
+    ("leukocytes", "10*3/uL", 0, 2_000, _WEEK, _ANY, "6690-2 26464-8 804-5"),
+    ("erythrocytes", "10*6/uL", 0.2, 15, _QUARTER, _ANY, "789-8 26453-1"),
+    ("hemoglobin", "g/dL", 0.5, 30, _QUARTER, _HEMOGLOBIN, "718-7 59260-0 20509-6"),
+    ("hematocrit", "%", 2, 90, _QUARTER, _ANY, "4544-3 20570-8"),
+    ("platelets", "10*3/uL", 0, 20_000, _WEEK, _ANY, "777-3 26515-7"),
+    ("mcv", "fL", 30, 200, _QUARTER, _ANY, "787-2 30428-7"),
+    ("mch", "pg", 5, 80, _QUARTER, _ANY, "785-6 28539-5"),
+    ("mchc", "g/dL", 10, 60, _QUARTER, _ANY, "786-4 28540-3"),
+    # lipids
+    ("cholesterol", "mg/dL", 5, 5_000, _QUARTER, _CHOLESTEROL, "2093-3 14647-2"),
+    ("hdlCholesterol", "mg/dL", 0.5, 300, _QUARTER, _CHOLESTEROL, "2085-9 14646-4"),
+    ("ldlCholesterol", "mg/dL", 0, 5_000, _QUARTER, _CHOLESTEROL,
+     "13457-7 18262-6 2089-1 22748-8 39469-2"),
+    ("triglycerides", "mg/dL", 5, 50_000, _QUARTER, _FATS, "2571-8 14927-8"),
+    # glucose
+    ("glucose", "mg/dL", 0.5, 3_500, _DAY, _GLUCOSE, "2345-7 2339-0 14749-6 15074-8"),
+    ("fastingGlucose", "mg/dL", 0.5, 3_500, _QUARTER, _GLUCOSE, "1558-6 14771-0"),
+    ("hba1c", "%", 2, 30, _QUARTER, _HBA1C, "4548-4 17856-6 59261-8"),
+    # electrolytes
+    ("sodium", "mmol/L", 80, 250, _WEEK, _NA, "2951-2 2947-0"),
+    ("potassium", "mmol/L", 0.5, 20, _WEEK, _K, "2823-3 6298-4"),
+    ("chloride", "mmol/L", 30, 200, _WEEK, _CL, "2075-0 2069-3"),
+    ("bicarbonate", "mmol/L", 0.5, 80, _WEEK, _HCO3, "1963-8 1959-6 14627-4"),
+    ("totalCo2", "mmol/L", 0.5, 100, _WEEK, _CO2, "2028-9"),
+    ("calcium", "mg/dL", 2, 40, _WEEK, _CA, "17861-6 2000-8"),
+    ("magnesium", "mg/dL", 0.05, 50, _WEEK, _MG, "19123-9 2601-3"),
+    ("phosphate", "mg/dL", 0.05, 60, _WEEK, _P, "2777-1 14879-1"),
+    # kidney
+    ("ureaNitrogen", "mg/dL", 0.5, 500, _QUARTER, _UREA, "3094-0 6299-2 22664-7"),
+    ("egfr", "mL/min/{1.73_m2}", 0, 300, _QUARTER, _ANY, "98979-8 62238-1"),
+    # liver
+    ("alt", "U/L", 0, 1e5, _QUARTER, _IU, "1742-6 1743-4 1744-2"),
+    ("ast", "U/L", 0, 1e5, _QUARTER, _IU, "1920-8 30239-8 88112-8"),
+    ("alkalinePhosphatase", "U/L", 0, 5e4, _QUARTER, _IU, "6768-6"),
+    ("ggt", "U/L", 0, 5e4, _QUARTER, _IU, "2324-2"),
+    ("bilirubin", "mg/dL", 0, 150, _QUARTER, _BILIRUBIN, "1975-2 14631-6"),
+    ("albumin", "g/dL", 0.1, 12, _QUARTER, _ANY, "1751-7 61151-7 61152-5"),
+    ("totalProtein", "g/dL", 0.5, 25, _QUARTER, _ANY, "2885-2"),
+    # thyroid
+    ("tsh", "m[IU]/L", 0, 5_000, _QUARTER, _IU, "3016-3 11579-0 11580-8"),
+    ("freeT4", "ng/dL", 0, 100, _QUARTER, _T4, "3024-7 14920-3"),
+    ("freeT3", "pg/mL", 0, 500, _QUARTER, _T3, "3051-0 14928-6"),
+    # inflammation and clotting
+    ("crp", "mg/L", 0, 2_000, _WEEK, _ANY, "1988-5"),
+    ("inr", "1", 0.4, 50, _WEEK, _BARE, "6301-6 34714-6 38875-1"),
+    # blood gases
+    ("arterialPh", "[pH]", 6, 8.5, _DAY, _BARE, "2744-1"),
+    ("arterialPco2", "mm[Hg]", 3, 300, _DAY, _ANY, "2019-8"),
+    ("arterialPo2", "mm[Hg]", 3, 2_000, _DAY, _ANY, "2703-7"),
+    ("lactate", "mmol/L", 0, 60, _DAY, _LACTIC_ACID, "2524-7 32693-4 2518-9 2519-7"),
+)  # fmt: skip
+_CODE = re.compile(r"[0-9]{1,7}-[0-9]")
+_NAME = re.compile(r"\w[\w .%/+-]{0,59}")
+
+Codes: TypeAlias = Mapping[str, Field]
+
+
+def _by_code(group: str, rows: Iterable[_Row]) -> dict[str, Field]:
+    return {code: Field(group, *row[:6]) for row in rows for code in row[6].split()}
+
+
+_DEFAULT = _by_code(_VITAL, _VITAL_SIGNS) | _by_code(_LAB, _LAB_RESULTS)
+_ALL = _DEFAULT | _by_code(_LAB, _COMMON)
+ORDER = tuple(dict.fromkeys(one.path for one in _ALL.values()))  # in which readings are sent
+
+
+def fields_by_code(
+    lab_codes: Mapping[str, str] | Literal["common"],
+    units: Mapping[str, str],
+    windows: Mapping[str, timedelta | None],
+) -> Codes:
+    """The fields of all LOINC codes, with what the application adds or changes.
+
+    Args:
+        lab_codes: Further LOINC codes and the names of their laboratory results; or "common".
+        units: Units in UCUM by name of a laboratory result.
+        windows: How old a reading may be, by its name or its group; None for any age.
+
+    Raises:
+        SvcRequestError: A code, a name, a unit or a window is not valid; or a unit is missing or
+            measures something else than the result.
+    """
+    table = _named(lab_codes, units)
+    for name in units:
+        of_labs = list(dict.fromkeys(one.name for one in table.values() if one.group == _LAB))
+        if name not in of_labs:
+            raise SvcRequestError(
+                f"units has {name!r}; it takes names of laboratory results: {', '.join(of_labs)}"
+            )
+    for name, width in windows.items():
+        names = dict.fromkeys(part for one in table.values() for part in (one.group, one.name))
+        if name not in names:
+            raise SvcRequestError(f"windows has {name!r}; it takes {', '.join(names)}")
+        if width is not None and not (isinstance(width, timedelta) and width >= timedelta()):
+            raise SvcRequestError(
+                f"windows must have a timedelta of 0 or more, or None, for {name!r}"
+            )
+    return {code: _adapted(one, units, windows) for code, one in table.items()}
+
+
+def _named(lab_codes: Mapping[str, str] | Literal["common"], units: Mapping[str, str]) -> Codes:
+    """The table with the codes that the application names."""
+    named = {one.name: one for one in _ALL.values()}
+    if isinstance(lab_codes, str):
+        if lab_codes != "common":
+            raise SvcRequestError(f"lab_codes is {lab_codes!r}; it takes a mapping or 'common'")
+        return _ALL
+    table = dict(_DEFAULT)
+    for code, name in lab_codes.items():
+        if not _CODE.fullmatch(code):
+            raise SvcRequestError("lab_codes must have LOINC codes such as 2345-7 as its keys")
+        if not _NAME.fullmatch(name):
+            raise SvcRequestError("a name in lab_codes must be at most 60 letters and digits")
+        if name not in named and name not in units:
+            raise SvcRequestError(
+                f"lab_codes has the name {name!r}, for which units must have a UCUM unit"
+            )
+        if code in _ALL:  # what a code measures is known by it, whatever the application calls it
+            known = _ALL[code]
+            wanted = named.get(name, known).unit
+            table[code] = replace(known, name=name, sent="" if wanted == known.unit else wanted)
+        else:
+            table[code] = named.get(name) or Field(_LAB, name, spelled(units[name]))
+    return table
+
+
+def _adapted(
+    held: Field, units: Mapping[str, str], windows: Mapping[str, timedelta | None]
+) -> Field:
+    """A field with the application's unit and window for it."""
+    for name in (held.group, held.name):
+        if name in windows:
+            held = replace(held, window=windows[name])
+    if held.group != _LAB or held.name not in units:
+        return held
+    unit = spelled(units[held.name])
+    _check_unit(held, unit)
+    return replace(held, sent="" if unit == held.unit else unit)
+
+
+def _check_unit(held: Field, unit: str) -> None:
+    try:
+        read_unit(unit)
+    except UnknownUnitError:
+        raise SvcRequestError(
+            f"units has {unit!r} for {held.name!r}, which is not a UCUM unit that is read here; "
+            "UCUM writes mg/dL, mmol/L, 10*3/uL, m[IU]/L, mL/min/{1.73_m2}, % or 1"
+        ) from None
+    try:
+        converted(Decimal(1), held.unit, unit, held.substance)
+    except UnitError:
+        raise SvcRequestError(
+            f"units has {unit!r} for {held.name!r}, to which {held.unit} cannot be converted; give "
+            "a unit of the same kind"
+        ) from None

@@ -1,0 +1,158 @@
+"""Units by UCUM, as far as measurements of patients need them: what a unit is made of.
+
+Written here because no library does it on every Python of ours: ucumvert 0.2 (for 3.10) misreads
+mm[Hg], and 0.3 fails to load with the pint that 3.12 and later get; both take seconds to import.
+Parentheses and logarithmic units are not read; a unit that is not read is an error, not a guess.
+Equivalents are not moles, and notes in braces are kept: whoever converts must look at both.
+
+Rests on the Unified Code for Units of Measure, sections 2 (grammar) and 4 (tables).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+_DIMENSIONS = ("m", "s", "g", "K", "mol", "[iU]", "eq")
+_MOLE, _GRAM = _DIMENSIONS.index("mol"), _DIMENSIONS.index("g")
+_SECOND, _INTERNATIONAL, _EQUIVALENT = map(_DIMENSIONS.index, ("s", "[iU]", "eq"))
+_ENZYME = 1e-6 / 60  # a U is a micromole a minute
+Powers = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A unit as a multiple of base units: `value * factor + offset` is in those.
+
+    Attributes:
+        factor: What it is multiplied with.
+        powers: The powers of metre, second, gram, kelvin, mole, international unit and equivalent.
+        offset: Where its zero is, for temperatures.
+        amounts: How many moles cancel in it, as one does in mmol/mol.
+        notes: Its notes in braces, in lower case without spaces and underscores.
+    """
+
+    factor: float
+    powers: Powers
+    offset: float = 0.0
+    amounts: int = 0
+    notes: frozenset[str] = frozenset()
+
+    def by_mass(self, moles: int, molar_mass: float) -> Unit:
+        """The same with so many moles written as grams."""
+        return self._with({_MOLE: -moles, _GRAM: moles}, molar_mass**moles)
+
+    def by_charge(self, charge: int) -> Unit:
+        """The same with its equivalents written as moles."""
+        count = self.equivalents
+        return self._with({_EQUIVALENT: -count, _MOLE: count}, float(charge) ** -count)
+
+    def with_enzyme_units(self) -> Unit:
+        """The same with its international units written as U."""
+        count = self.powers[_INTERNATIONAL]
+        return self._with({_INTERNATIONAL: -count, _MOLE: count, _SECOND: -count}, _ENZYME**count)
+
+    def _with(self, added: Mapping[int, int], factor: float) -> Unit:
+        powers = list(self.powers)
+        for at, power in added.items():
+            powers[at] += power
+        return replace(self, factor=self.factor * factor, powers=tuple(powers))
+
+    @property
+    def moles(self) -> int:
+        """The power of mole."""
+        return self.powers[_MOLE]
+
+    @property
+    def equivalents(self) -> int:
+        """The power of equivalent."""
+        return self.powers[_EQUIVALENT]
+
+
+def _unit(factor: float, offset: float = 0.0, **powers: int) -> Unit:
+    return Unit(factor, tuple(powers.get(name.strip("[]"), 0) for name in _DIMENSIONS), offset)
+
+
+# Those that take a prefix, and those that do not.
+_METRIC: Mapping[str, Unit] = {
+    "m": _unit(1, m=1), "s": _unit(1, s=1), "g": _unit(1, g=1), "K": _unit(1, K=1),
+    "mol": _unit(1, mol=1), "eq": _unit(1, eq=1), "[iU]": _unit(1, iU=1), "[IU]": _unit(1, iU=1),
+    "L": _unit(1e-3, m=3), "l": _unit(1e-3, m=3), "Hz": _unit(1, s=-1),
+    "Pa": _unit(1e3, g=1, m=-1, s=-2), "bar": _unit(1e8, g=1, m=-1, s=-2),
+    "m[Hg]": _unit(133.322e6, g=1, m=-1, s=-2), "m[H2O]": _unit(9.80665e6, g=1, m=-1, s=-2),
+    "U": _unit(_ENZYME, mol=1, s=-1), "kat": _unit(1, mol=1, s=-1),
+}  # fmt: skip
+_OTHERS: Mapping[str, Unit] = {
+    "%": _unit(0.01), "[pH]": _unit(1), "10*": _unit(10), "10^": _unit(10),
+    "min": _unit(60, s=1), "h": _unit(3600, s=1), "d": _unit(86_400, s=1),
+    "[lb_av]": _unit(453.59237, g=1), "[oz_av]": _unit(28.349523125, g=1),
+    "[in_i]": _unit(0.0254, m=1), "[ft_i]": _unit(0.3048, m=1),
+    "[psi]": _unit(6_894_757.293, g=1, m=-1, s=-2),
+}  # fmt: skip
+_TEMPERATURES: Mapping[str, Unit] = {
+    "Cel": _unit(1, 273.15, K=1),
+    "[degF]": _unit(5 / 9, 459.67 * 5 / 9, K=1),
+}
+_PREFIXES: Mapping[str, float] = {
+    "T": 1e12, "G": 1e9, "M": 1e6, "k": 1e3, "h": 1e2, "da": 1e1, "d": 1e-1, "c": 1e-2, "m": 1e-3,
+    "u": 1e-6, "n": 1e-9, "p": 1e-12, "f": 1e-15,
+}  # fmt: skip
+
+_SYMBOL = r"10[*^]|%|[A-Za-z]+(?:\[[A-Za-z0-9_]+\])?|\[[A-Za-z0-9_]+\]"
+_PART = re.compile(
+    rf"(?P<divided>[./])?(?:(?:(?P<symbol>{_SYMBOL})(?P<power>[+-]?(?:1[0-9]|[1-9]))?|(?P<number>[1-9][0-9]{{0,8}}))"
+    r"(?:\{(?P<about>[^{}]*)\})?|\{(?P<note>[^{}]*)\})"
+)
+_LONGEST = 60
+
+
+class UnknownUnitError(ValueError):
+    """A unit that is not read here."""
+
+
+@lru_cache(maxsize=256)
+def read_unit(code: str) -> Unit:
+    """What a unit of UCUM is made of.
+
+    Raises:
+        UnknownUnitError: It is none, or not read here.
+    """
+    if code in _TEMPERATURES:
+        return _TEMPERATURES[code]
+    at, whole, amounts = 0, _unit(1), [0, 0]
+    notes: set[str] = set()
+    if not code or len(code) > _LONGEST:
+        raise UnknownUnitError
+    while at < len(code):
+        part = _PART.match(code, at)
+        if part is None or (at and not part["divided"]):
+            raise UnknownUnitError
+        unit, power = _component(part)
+        power = -power if part["divided"] == "/" else power
+        times = {at: power * held for at, held in enumerate(unit.powers)}
+        whole = whole._with(times, unit.factor**power)  # noqa: SLF001  # our own class
+        amounts[times[_MOLE] < 0] += abs(times[_MOLE])
+        notes |= {
+            re.sub(r"[\s_]", "", note).lower() for note in part.group("about", "note") if note
+        }
+        at = part.end()
+    return replace(whole, amounts=min(amounts), notes=frozenset(notes))
+
+
+def _component(part: re.Match[str]) -> tuple[Unit, int]:
+    if symbol := part["symbol"]:
+        return _atom(symbol), int(part["power"] or 1)
+    return _unit(float(part["number"] or 1)), 1  # a note alone counts as one
+
+
+def _atom(symbol: str) -> Unit:
+    found = _OTHERS.get(symbol) or _METRIC.get(symbol)
+    if found is not None:
+        return found
+    for prefix, scale in _PREFIXES.items():
+        metric = _METRIC.get(symbol[len(prefix) :]) if symbol.startswith(prefix) else None
+        if metric is not None:
+            return Unit(metric.factor * scale, metric.powers)
+    raise UnknownUnitError

@@ -1,0 +1,189 @@
+"""Measurements in the unit that a field means, by UCUM: converted rightly, or refused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from .ucum import Unit, UnknownUnitError, read_unit
+
+UCUM = "http://unitsofmeasure.org"
+
+# What people write for units that UCUM writes otherwise; none of these is another unit in UCUM.
+_SPELLINGS: Mapping[str, str] = {
+    "mmHg": "mm[Hg]", "mm Hg": "mm[Hg]", "mm[hg]": "mm[Hg]",
+    "1/min": "/min", "{beats}/min": "/min", "{Beats}/min": "/min", "{breaths}/min": "/min",
+    "{Breaths}/min": "/min", "{beats}/minute": "/min", "beats/min": "/min", "beats/minute": "/min",
+    "breaths/min": "/min", "breaths/minute": "/min", "bpm": "/min", "per minute": "/min",
+    "°C": "Cel", "degC": "Cel", "deg C": "Cel", "cel": "Cel", "Celsius": "Cel",
+    "°F": "[degF]", "degF": "[degF]", "deg F": "[degF]", "[degf]": "[degF]",
+    "Fahrenheit": "[degF]", "percent": "%", "INR": "{INR}", "ratio": "1",
+    "pH": "[pH]", "{pH}": "[pH]", "[ph]": "[pH]",
+    "lb": "[lb_av]", "lbs": "[lb_av]", "in": "[in_i]", "inches": "[in_i]",
+}  # fmt: skip
+# In UCUM C is coulomb and F is farad; as words beside a temperature they are not.
+_WORDS: Mapping[str, str] = {"C": "Cel", "F": "[degF]"}
+# Parts of units as laboratories of the United States and Europe print them. A letter before a
+# volume is a multiple of cells: no laboratory gives kelvins, gauss or teslas a litre.
+_VOLUME = r"/(?=[a-zµ]*(?:[lL]|m3|mm\^3)$)"
+_REWRITTEN: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern, re.IGNORECASE), written)
+    for pattern, written in (
+        (r"[µμ]", "u"),
+        (r"(?-i:mc)(?=[gLl]\b|mol)", "u"),
+        (r"cu ?mm\b", "mm3"),
+        (r"^(?:x ?)?10 ?(?:e|\^|\*{1,2})?\(?([0-9]{1,2})\)?(?=/)", r"10*\1"),
+        (rf"^(?:k|thou|thousand)(?:{{[^{{}}]*}})?{_VOLUME}", "10*3/"),
+        (rf"^(?-i:M|[Mm]il|[Mm]ill|[Mm]illion){_VOLUME}", "10*6/"),
+        (rf"^(?-i:G|Gpt|Giga){_VOLUME}", "10*9/"),
+        (rf"^(?-i:T|Tpt|Tera){_VOLUME}", "10*12/"),
+        (r"^([mukn]?)(?:iu|ui)(?=/)", r"\1[iU]"),
+        (r"^(m?)eq(?=/)", r"\1eq"),
+        (r"^gm(?=/)", "g"),
+        (r"^(cells|copies)(?=/)", r"{\1}"),
+        (r"/ ?[{(\[]? ?1[.,]73[ ._]?[{(\[]?(?:sq ?)?(?:m(?:2|\^2|²)|sqm)?[})\]]?$", "/{1.73_m2}"),
+        (r"/ ?[{(]?24[. ]?h(?:r|rs|our|ours)?[})]$|/ ?24 ?h(?:r|rs|our|ours)?$|/day$", "/d"),
+        (r"/(?:hr|hour)$", "/h"),
+    )
+)
+
+_DIGITS = 6  # significant ones of what was converted
+
+
+class UnitError(ValueError):
+    """A unit that is missing, unknown or of another kind; its text says which."""
+
+
+@dataclass(frozen=True)
+class Substance:
+    """What is measured, as far as its units need it.
+
+    Attributes:
+        molar_mass: Grams a mole, for masses and amounts of substance.
+        charge: Of its ion, for equivalents; 0 where it has none, or none that is always the same.
+        international: Whether its U and its international unit are one.
+        hba1c: Whether it is hemoglobin A1c, whose % and mmol/mol are two scales.
+        bare: Whether it is a number without a unit, whose % would be another quantity.
+    """
+
+    molar_mass: float | None = None
+    charge: int = 0
+    international: bool = False
+    hba1c: bool = False
+    bare: bool = False
+
+
+_NOTHING_KNOWN = Substance()
+
+
+def spelled(unit: str) -> str:
+    """A unit as UCUM writes it, where it is one of the usual other ways to write it."""
+    unit = _SPELLINGS.get(unit.strip(), unit.strip())
+    for pattern, written in _REWRITTEN:
+        unit = pattern.sub(written, unit)
+    return _SPELLINGS.get(unit, unit)
+
+
+def unit_of(quantity: Any, substance: Substance = _NOTHING_KNOWN) -> str:
+    """The UCUM unit of a Quantity: its code, or else the text of its unit.
+
+    A code of another system (SNOMED CT has units, too) says nothing here; the text beside it does.
+
+    Raises:
+        UnitError: It has none, and is not of a substance that needs none.
+    """
+    if quantity.system == UCUM and quantity.code:
+        return spelled(str(quantity.code))
+    code = None if quantity.system else quantity.code
+    words = str(code or quantity.unit or "").strip()
+    if not words and substance.bare and not quantity.code:
+        return "1"
+    if not words:
+        raise UnitError("it has no unit")
+    return _WORDS.get(words) or spelled(words)
+
+
+def converted(value: Decimal, unit: str, to: str, substance: Substance) -> int | float:
+    """A number in another unit, with 6 significant digits; as it was where the unit is the same.
+
+    Args:
+        value: The number.
+        unit: Its unit in UCUM.
+        to: The unit wanted.
+        substance: What is measured.
+
+    Raises:
+        UnitError: The units are not of one kind, or one is unknown.
+    """
+    if unit == to:
+        whole = value == value.to_integral_value() and value.as_tuple().exponent == 0
+        return int(value) if whole else float(value)
+    try:
+        source, target = read_unit(unit), read_unit(to)
+    except UnknownUnitError:
+        raise UnitError(f"its unit cannot be converted to {to}") from None
+    _check_kind(source, target, to, substance)
+    if substance.hba1c and source.amounts != target.amounts:
+        return _rounded(_other_scale(float(value), source, target))
+    if substance.international:
+        source, target = source.with_enzyme_units(), target.with_enzyme_units()
+    if substance.charge:
+        source = source.by_charge(substance.charge)
+        target = target.by_charge(substance.charge)
+    elif source.equivalents != target.equivalents:
+        raise UnitError(
+            f"its unit cannot be converted to {to}: the charge that equivalents count is not known"
+        )
+    if substance.molar_mass is not None:
+        source = source.by_mass(source.moles - target.moles, substance.molar_mass)
+    # % and mmol/mol have no dimension either, and are not multiples of each other.
+    if source.powers != target.powers or source.amounts != target.amounts:
+        raise UnitError(f"its unit cannot be converted to {to}")
+    return _rounded((float(value) * source.factor + source.offset - target.offset) / target.factor)
+
+
+def _check_kind(source: Unit, target: Unit, to: str, substance: Substance) -> None:
+    if substance.bare and source.factor != target.factor:
+        raise UnitError(f"its unit cannot be converted to {to}: it is a number without a unit")
+    if _differ(source.notes, target.notes):
+        raise UnitError(f"its unit cannot be converted to {to}: their notes in braces differ")
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.{_DIGITS}g}")
+
+
+# -- hemoglobin A1c -------------------------------------------------------------------------------
+
+# The master equation between the networks of IFCC and NGSP: NGSP in % = 0.09148 * IFCC in mmol/mol
+# + 2.152 (Hoelzel and others, Clinical Chemistry 50, 2004; used by IFCC, NGSP and the ADA).
+_SLOPE, _INTERCEPT = 0.09148, 2.152
+_PERCENT, _PER_MILLE = 0.01, 0.001
+
+
+def _other_scale(value: float, source: Unit, target: Unit) -> float:
+    """HbA1c in the other scale; % is of NGSP, mmol/mol of IFCC."""
+    if any(source.powers) or any(target.powers):
+        raise UnitError("its unit is none of hemoglobin A1c")
+    if source.amounts:
+        return (_SLOPE * value * source.factor / _PER_MILLE + _INTERCEPT) * _PERCENT / target.factor
+    return (value * source.factor / _PERCENT - _INTERCEPT) / _SLOPE * _PER_MILLE / target.factor
+
+
+# -- notes in braces ------------------------------------------------------------------------------
+
+# Notes that only name what is counted, or what something is divided by. Any other changes what
+# the number means: D-dimer in FEU is about twice that in DDU, a log is not a number of copies.
+_NAMING = frozenset({
+    "beat", "beats", "breath", "breaths", "cell", "cells", "copies", "copy", "count", "creat",
+    "creatinine", "hb", "hgb", "inr", "ratio", "rbc", "score", "wbc", "#",
+})  # fmt: skip
+
+
+def _differ(first: frozenset[str], second: frozenset[str]) -> bool:
+    if first and second:
+        return first != second
+    return bool((first | second) - _NAMING)

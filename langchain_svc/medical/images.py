@@ -1,0 +1,143 @@
+"""The images of a patient: PNG or JPEG in base64, with nothing in their files but the picture.
+
+Rests on the medical API, section 2: "base64-encoded images".
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Sequence
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from .._images import ImageError, read_image_header, without_metadata
+from ..errors import SvcRequestError
+from .dicom import as_dicom, codes_of
+
+if TYPE_CHECKING:
+    from pydicom import Dataset
+
+    from .dicom import DicomImage
+
+MOST_IMAGES = 8
+MOST_IMAGE_BYTES = 8 * 1024 * 1024
+MOST_PIXELS = 50_000_000  # told by the header, before anything is decompressed
+
+_NO_IMAGE = (
+    "must be a PNG or JPEG in base64, plain or as a data URI; paths and addresses are not read"
+)
+_TOO_LARGE = f"must have at most {MOST_IMAGE_BYTES // 1024**2} MB"
+_LONGEST_BASE64 = MOST_IMAGE_BYTES * 3 // 2  # with room for line breaks
+_STARTS = (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", b"\xff\xd8\xff")
+
+
+def _base64_image(value: Any) -> str:
+    """The base64 of a PNG or JPEG, known by its content and not by what it is called."""
+    if isinstance(value, (bytes, bytearray)):
+        data = bytes(value)
+    elif isinstance(value, str):
+        data = _decoded(value)
+    else:
+        raise ValueError(_NO_IMAGE)  # noqa: TRY004  # pydantic reports ValueErrors
+    if len(data) > MOST_IMAGE_BYTES:
+        raise ValueError(_TOO_LARGE)
+    if not data.startswith(_STARTS):
+        raise ValueError(_NO_IMAGE)
+    try:
+        read_image_header(data, MOST_PIXELS)
+        bare = without_metadata(data)
+    except ImageError as error:
+        raise ValueError(f"{_NO_IMAGE}; {error}") from None
+    return base64.b64encode(bare).decode("ascii")
+
+
+def _clinical_image(value: Any) -> str:
+    """The same, where the application may give DICOM too: one picture of it, drawn as a PNG."""
+    if isinstance(value, PurePath):
+        raise ValueError(  # noqa: TRY004  # pydantic reports ValueErrors
+            "a path is not read here: give DicomImage(path) for DICOM, path.read_bytes() for PNG "
+            "or JPEG"
+        )
+    held = as_dicom(value)
+    if held is None and isinstance(value, str):
+        held = as_dicom(_decoded(value))
+    if held is None:
+        return _base64_image(value)
+    try:
+        png = held.png()
+    except SvcRequestError as error:
+        raise ValueError(error.message) from None
+    return _base64_image(png)
+
+
+_MODALITIES = {
+    "CT": "CT",
+    "MR": "MRI",
+    "CR": "X-ray",
+    "DX": "X-ray",
+    "MG": "mammography",
+    "US": "ultrasound",
+    "PT": "PET",
+    "NM": "nuclear medicine",
+    "XA": "angiography",
+}
+# Known ones alone: somebody may have typed anything into the field.
+_BODY_PARTS = frozenset(
+    """
+    abdomen ankle arm brain breast chest elbow extremity foot hand head heart hip kidney knee leg
+    liver lung neck pelvis prostate shoulder skull spine wrist
+    """.split()  # noqa: SIM905  # a list of quoted words reads worse
+)
+
+
+def imaging_type(images: Sequence[Any]) -> str | None:
+    """What DICOM images are of, such as "chest CT": by Modality and BodyPartExamined.
+
+    None where none of them is DICOM or says it; an image that cannot be read says nothing here.
+    """
+    found: dict[str, None] = {}
+    for value in images[:MOST_IMAGES]:
+        try:
+            held = as_dicom(value)
+            if held is None and isinstance(value, str):
+                held = as_dicom(_decoded(value))
+            modality, part = ("", "") if held is None else codes_of(held)
+        except (ValueError, ImageError, ImportError):
+            continue
+        name = _MODALITIES.get(modality)
+        if name:
+            part = part.lower()
+            found[f"{part} {name}" if part in _BODY_PARTS else name] = None
+    return ", ".join(found) or None
+
+
+def _decoded(text: str) -> bytes:
+    if len(text) > _LONGEST_BASE64:
+        raise ValueError(_TOO_LARGE)
+    if text[:5].lower() == "data:":
+        head, _, text = text.partition(",")
+        if not head.lower().endswith(";base64"):
+            raise ValueError(_NO_IMAGE)
+    try:
+        return base64.b64decode("".join(text.split()), validate=True)
+    except (binascii.Error, ValueError):
+        raise ValueError(_NO_IMAGE) from None
+
+
+def _each_once(images: tuple[str, ...]) -> tuple[str, ...]:
+    """No image twice: a finding would count as two."""
+    return tuple(dict.fromkeys(images))
+
+
+# What a model may write, and what an application may give: decoders of DICOM are not for a model.
+if TYPE_CHECKING:
+    Images: TypeAlias = Sequence[str | bytes]
+    ClinicalImages: TypeAlias = Sequence[str | bytes | DicomImage | Dataset]
+else:
+    _MOST, _ONCE = Field(max_length=MOST_IMAGES), AfterValidator(_each_once)
+    _Given, _Own = BeforeValidator(_base64_image), BeforeValidator(_clinical_image)
+    Images = Annotated[tuple[Annotated[str, _Given], ...], _MOST, _ONCE]
+    ClinicalImages = Annotated[tuple[Annotated[str, _Own], ...], _MOST, _ONCE]

@@ -1,0 +1,333 @@
+"""What the medical tools share: who the patient is, what is sent, and who reads the answer."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import ensure_config
+from langchain_core.tools import ToolException
+from pydantic import Field, model_validator
+from pydantic.alias_generators import to_camel
+from typing_extensions import Self
+
+from .._service import (
+    Exchange,
+    ServiceSettings,
+    ServiceTool,
+    Told,
+    ToolUse,
+    WholeParser,
+    request_id,
+    url_of,
+    utc_now,
+)
+from .._wire import MedicalAnswer, UnreadableError, dump_json
+from .._wire.medical import read_answer
+from ..config import MEDICAL
+from ..errors import SvcRequestError
+from .patient import Demographics, PatientContext, Record, on_wire
+from .result import AnswerTo, ClinicalResult
+from .sent import in_words, names_sent, of_record, values_sent
+
+if TYPE_CHECKING:
+    from langchain_core.tools.base import ArgsSchema
+
+PATIENT_KEY = "svc_patient"
+"""The key of `config["configurable"]` that holds a run's `PatientContext`."""
+
+PER_RUN: Literal["per_run"] = "per_run"
+Patient = PatientContext | Literal["per_run"] | None
+Deliver = Callable[[ClinicalResult], object] | None
+
+
+class MedicalSettings(ServiceSettings):
+    """The settings that the medical tools and their toolkit share."""
+
+    interfaces = (MEDICAL,)
+
+    medical_base_url: str | None = url_of(MEDICAL)
+    """Where the medical interface is, without the /api/medical of its paths."""
+
+    patient: Patient = Field(default=None, exclude=True)
+    """A patient whose record every call sends, so that the model neither sees nor gives it;
+    "per_run" for one that comes with `config={"configurable": {"svc_patient": patient}}`; None to
+    let the model give it."""
+
+    answer_to: AnswerTo = "model"
+    """Who reads the answers, each of them whole: "model", and so traces and checkpoints; or
+    "program", which gets them by `deliver`, while the model is told only that there is one."""
+
+    deliver: Deliver = Field(default=None, exclude=True, repr=False)
+    """A function that is given the `ClinicalResult` of every call before the tool returns. It may
+    be async; then the tools take asynchronous calls only."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_echo(cls, values: Any) -> Any:
+        if isinstance(values, Mapping) and "echo" in values:
+            raise ValueError(
+                f"{cls.__name__} has no setting 'echo': an answer is given whole or not at all. "
+                "answer_to='model' lets the model read it; answer_to='program' with deliver=... "
+                "gives it to your program only"
+            )
+        return values
+
+    @model_validator(mode="after")
+    def _check_deliver(self) -> Self:
+        if self._would_be_lost:
+            raise ValueError(_NOWHERE)
+        return self
+
+    @property
+    def _would_be_lost(self) -> bool:
+        return self.answer_to != "model" and self.deliver is None
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
+        memo = {} if memo is None else memo
+        memo[id(self.deliver)] = self.deliver  # a copy of a queue's `put` would fill no queue
+        return super().__deepcopy__(memo)
+
+
+_NOWHERE = (
+    "answer_to='program' needs deliver=, a function that is given each ClinicalResult: without "
+    "one nobody would get the answers"
+)
+
+
+@dataclass(frozen=True)
+class MedicalEndpoint:
+    """One row of the document's endpoint table, as a tool uses it.
+
+    Attributes:
+        path: Its path.
+        arguments: The arguments when a patient is bound.
+        unbound: The arguments when none is, with the patient's fields.
+        build: Makes the body of what was asked and of the patient's record; None for a GET.
+        patient_fields: The arguments that hold the patient's fields, and `PatientContext`'s name
+            for each; "" for one that holds several.
+        known_better: Further fields of a record, which go before what the model writes.
+    """
+
+    path: str
+    arguments: type[Record]
+    unbound: type[Record]
+    build: Callable[[Mapping[str, Any], Mapping[str, Any]], dict[str, Any]] | None = None
+    patient_fields: Mapping[str, str] = field(default_factory=dict)
+    known_better: tuple[str, ...] = ()
+
+    @property
+    def record_fields(self) -> tuple[str, ...]:
+        """The documented names of the parts of a record that it takes."""
+        names = [
+            name
+            for part in self.patient_fields.values()
+            for name in ([part] if part else Demographics.model_fields)
+        ]
+        return tuple(map(to_camel, (*names, *self.known_better)))
+
+    def __str__(self) -> str:
+        return f"{'GET' if self.build is None else 'POST'} {self.path}"
+
+
+class MedicalTool(MedicalSettings, ServiceTool):
+    """A tool over one endpoint of the medical interface."""
+
+    endpoint: ClassVar[MedicalEndpoint]
+
+    name: str = ""
+    description: str = ""
+
+    def _arguments(self) -> type[Record]:
+        return self.endpoint.unbound if self.patient is None else self.endpoint.arguments
+
+    @property
+    def tool_call_schema(self) -> ArgsSchema:
+        """What a model sees; without the patient's fields inside a run that brings a patient."""
+        run = ensure_config().get("configurable") or {}
+        if self.patient is None and run.get(PATIENT_KEY) is not None:
+            return self.endpoint.arguments
+        return super().tool_call_schema
+
+    def _use(self, config: RunnableConfig | None, **given: Any) -> ToolUse:
+        if self._would_be_lost:  # after model_copy, which checks no setting
+            raise SvcRequestError(_NOWHERE)
+        end = self.endpoint
+        patient = self._patient_of(config)
+        about = {n: v for n, v in given.items() if n in end.patient_fields and v not in (None, ())}
+        if patient is not None and about:
+            raise ToolException(
+                f"Nothing was sent: leave out {', '.join(about)}, since the patient's record is "
+                "added to every call"
+            )
+        record = on_wire(patient) if patient is not None else self._record(about)
+        asked = on_wire(
+            end.arguments.model_construct(
+                **{name: value for name, value in given.items() if name not in end.patient_fields}
+            )
+        )
+        body = {} if end.build is None else end.build(asked, record)
+        bound = patient is not None and bool(end.patient_fields)
+        exchange = self._new_exchange(
+            MEDICAL,
+            "GET" if end.build is None else "POST",
+            end.path,
+            partial(WholeParser, read_answer if self.answer_to == "model" else _read_unquoted),
+            self._limits({}),
+            body=None if end.build is None else dump_json(body),
+            private=(*values_sent(body), *values_sent(record)),
+        )
+        told = (
+            of_record(record, end.record_fields, patient.fhir_report) if patient and bound else ""
+        )
+        by_names = in_words({**asked, **record} if patient is None else asked)
+        make = partial(self._result, exchange, sent=names_sent(body), of_record=told)
+        receipt = _RECEIPT.format(self.name, by_names)
+        return ToolUse(exchange, lambda answer: (receipt, make(answer)))
+
+    def _result(
+        self, exchange: Exchange[Any], answer: MedicalAnswer, **words: Any
+    ) -> ClinicalResult:
+        return ClinicalResult(
+            tool=self.name,
+            endpoint=str(self.endpoint),
+            time=utc_now(exchange),
+            request_id=request_id(exchange),
+            answer_to=self.answer_to,
+            text=answer.text,
+            raw=answer.raw,
+            **words,
+        )
+
+    def _patient_of(self, config: RunnableConfig | None) -> PatientContext | None:
+        """The patient of this run; the run's own goes before the tool's."""
+        run = (config or {}).get("configurable") or {}
+        given = run.get(PATIENT_KEY)
+        if given is not None and not isinstance(given, PatientContext):
+            raise ToolException(
+                f"config['configurable']['{PATIENT_KEY}'] must be a PatientContext, "
+                f"not a {type(given).__name__}"
+            )
+        if given is not None:
+            return given
+        if isinstance(self.patient, PatientContext):
+            return self.patient
+        if self.patient == PER_RUN and self.endpoint.patient_fields:
+            raise ToolException(
+                "No patient was given for this run: the application must pass "
+                f"config={{'configurable': {{'{PATIENT_KEY}': PatientContext(...)}}}}"
+            )
+        return None
+
+    def _record(self, about: Mapping[str, Any]) -> dict[str, Any]:
+        """The patient's record out of the tool's own arguments."""
+        names = self.endpoint.patient_fields
+        record: dict[str, Any] = {}
+        for argument, value in about.items():
+            part = PatientContext.model_construct(**{names[argument]: value})
+            record |= on_wire(part if names[argument] else value)
+        return record
+
+    # -- the answer, which nothing may hold before it was delivered --------------------------------
+
+    def _run(
+        self,
+        *texts: str,
+        config: RunnableConfig = None,  # type: ignore[assignment]  # as in ServiceTool
+        run_manager: Any = None,
+        **given: Any,
+    ) -> Told:
+        if _is_async(self.deliver):
+            raise ToolException(f"Nothing was sent: {_NEEDS_AWAIT}")
+        receipt, result = super()._run(*texts, config=config, run_manager=run_manager, **given)
+        return self._told_of(receipt, result, _deliver(self.deliver, result))
+
+    async def _arun(
+        self,
+        *texts: str,
+        config: RunnableConfig = None,  # type: ignore[assignment]  # as in ServiceTool
+        run_manager: Any = None,
+        **given: Any,
+    ) -> Told:
+        receipt, result = await super()._arun(
+            *texts, config=config, run_manager=run_manager, **given
+        )
+        return self._told_of(receipt, result, await _adeliver(self.deliver, result))
+
+    def _within_bound(self, told: Told) -> Told:
+        return told  # `_told_of` cuts nothing
+
+    def _told_of(self, receipt: str, result: ClinicalResult, failure: str) -> Told:
+        """What the model is told and what the artifact is, once the answer was delivered."""
+        if failure:
+            raise ToolException(
+                f"{self.name}: the service answered, but the answer was not delivered to the "
+                f"program ({failure}). None of it is told here: neither guess nor sum up what it "
+                "says."
+            )
+        under = "\n".join(line for line in (result.of_record, result.notice) if line)
+        if self.answer_to != "model":
+            return f"{receipt}\n\n{under}", result.receipt
+        text = result.text
+        if len(text) > self.max_result_chars:
+            text = (
+                f"[The answer has {len(text):,} characters and max_result_chars is "
+                f"{self.max_result_chars:,}, so none of it is told here. The program has all of "
+                "it: neither guess nor sum up what it says.]"
+            )
+        return f"{text}\n\n{under}", result
+
+
+_RECEIPT = (
+    "{0} asked the service with: {1}. The service has answered. The whole answer was given to the "
+    "program and none of it to you: say that it is ready to be read there. Neither guess nor sum "
+    "up what it says."
+)
+_NEEDS_AWAIT = (
+    "deliver is an async function, which a synchronous call cannot wait for. Call the tool or the "
+    "agent by ainvoke, or give a deliver that is not async"
+)
+
+
+def _read_unquoted(body: bytes) -> MedicalAnswer:
+    """The answer; an error that a good answer carries is not quoted."""
+    try:
+        return read_answer(body)
+    except UnreadableError as error:
+        raise UnreadableError(str(error)) from None
+
+
+def _is_async(deliver: Deliver) -> bool:
+    call = getattr(deliver, "__call__", None)  # noqa: B004  # an object's may be async
+    return inspect.iscoroutinefunction(deliver) or inspect.iscoroutinefunction(call)
+
+
+# These return the reason: raised here, an error would keep the program's own as its context, and
+# that may hold the answer.
+
+
+def _deliver(deliver: Deliver, result: ClinicalResult) -> str:
+    """Why a result was not delivered, without what an error says; "" if it was."""
+    try:
+        done = deliver(result) if deliver is not None else None
+    except Exception as error:  # noqa: BLE001  # whatever the program's function raises
+        return f"deliver raised {type(error).__name__}"
+    if inspect.isawaitable(done):
+        if inspect.iscoroutine(done):
+            done.close()
+        return _NEEDS_AWAIT
+    return ""
+
+
+async def _adeliver(deliver: Deliver, result: ClinicalResult) -> str:
+    try:
+        done = deliver(result) if deliver is not None else None
+        if inspect.isawaitable(done):
+            await done
+    except Exception as error:  # noqa: BLE001  # the same
+        return f"deliver raised {type(error).__name__}"
+    return ""

@@ -1,0 +1,416 @@
+"""`PatientContext`: what an application knows of a patient, checked and never shown.
+
+The application builds it; the medical tools send it. No error, `repr` or log repeats a value:
+they name fields, counts and bounds. Units are not part of the service's documents, so a reading
+that looks like another unit is refused with what it is probably meant to be.
+
+Rests on the medical API, section 2.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import date, datetime, timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+
+from pydantic import (
+    AliasGenerator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    WithJsonSchema,
+    model_validator,
+)
+from pydantic.alias_generators import to_camel
+from typing_extensions import Self
+
+from ..errors import SvcRequestError
+from ..privacy import safe_constructor, safe_repr
+from .fhir import FhirReport, ImportOptions, fields_by_code, read_patient
+from .images import ClinicalImages, imaging_type
+
+MOST_ENTRIES = 200
+LONGEST_LINE = 2_000
+
+
+# -- numbers --------------------------------------------------------------------------------------
+
+_LARGEST = 1e15  # beyond it a number is a slip, and a float no longer counts in ones
+
+
+def _finite(value: Any) -> bool:
+    # True is not a number, and a text is a mistake to report, not to guess at.
+    known = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return known and -_LARGEST < value < _LARGEST
+
+
+def _number(low: float = -math.inf, high: float = math.inf, doubts: str = "") -> Any:
+    """Accepts a finite number from `low` to `high`; its errors hold the bounds, not the value."""
+    bounds = {"minimum": low, "maximum": high}
+    schema = {"type": "number", **{k: v for k, v in bounds.items() if math.isfinite(v)}}
+
+    def check(value: Any) -> Any:
+        if value is None:
+            return None
+        if not _finite(value):
+            raise ValueError("must be a finite number, not a text, true, false or NaN")
+        if value < low:
+            raise ValueError(f"must be {low:g} or more{doubts and ': ' + doubts}")
+        if value > high:
+            raise ValueError(f"must be {high:g} or less{doubts and ': ' + doubts}")
+        return value
+
+    return Annotated[int | float, BeforeValidator(check), WithJsonSchema(schema)]
+
+
+if TYPE_CHECKING:
+    Age: TypeAlias = float
+    Systolic: TypeAlias = float
+    Diastolic: TypeAlias = float
+    HeartRate: TypeAlias = float
+    Temperature: TypeAlias = float
+    RespiratoryRate: TypeAlias = float
+    Level: TypeAlias = float
+else:
+    Age = _number(0, 130, "it is an age in years; give years, not a year of birth or days")
+    Systolic = _number(30, 350, "it is a pressure in mmHg; a lower one is probably in kPa")
+    Diastolic = _number(15, 250, "it is a pressure in mmHg; a lower one is probably in kPa")
+    HeartRate = _number(0, 400, "it is in beats a minute")
+    Temperature = _number(
+        20, 45, "a higher one is probably in degrees Fahrenheit; give degrees Celsius, (F - 32)/1.8"
+    )
+    RespiratoryRate = _number(0, 150, "it is in breaths a minute")
+    Level = _number(0, doubts="a level cannot be negative")
+
+
+# -- texts ----------------------------------------------------------------------------------------
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+_MARKUP = re.compile(r"</?[A-Za-z!][^<>]*>")
+
+
+def text_problem(value: Any, most: int = LONGEST_LINE) -> str:
+    """Why a record does not take a text; empty where it does."""
+    if not isinstance(value, str) or not value.strip():
+        return "must be a text that is not empty"
+    if len(value) > most:
+        return f"must have at most {most:,} characters"
+    if _CONTROL.search(value):
+        return "must be plain text: it holds a control character"
+    return "must be plain text: it holds markup" if _MARKUP.search(value) else ""
+
+
+def line(most: int = LONGEST_LINE, pattern: str = "", wanted: str = "") -> Any:
+    """Accepts a text of 1 to `most` characters without control characters and markup.
+
+    Args:
+        most: The most characters.
+        pattern: What the whole text must match besides.
+        wanted: That pattern in words, for the error.
+    """
+
+    def check(value: Any) -> Any:
+        if value is None:
+            return None
+        if problem := text_problem(value, most):
+            raise ValueError(problem)
+        if pattern and not re.fullmatch(pattern, value.strip()):
+            raise ValueError(f"must be {wanted}")
+        return value.strip()
+
+    return Annotated[str, BeforeValidator(check), WithJsonSchema({"type": "string"})]
+
+
+if TYPE_CHECKING:
+    Line: TypeAlias = str
+    Sex: TypeAlias = str
+    Lines: TypeAlias = Sequence[str]
+else:
+    Line, Sex = line(), line(40)
+    Lines = Annotated[tuple[Line, ...], Field(max_length=MOST_ENTRIES)]
+
+
+# -- records --------------------------------------------------------------------------------------
+
+
+class _Count(int):
+    """Stands for values in a `repr`."""
+
+    def __repr__(self) -> str:
+        return f"<{int(self)} value{'' if self == 1 else 's'}>"
+
+
+@safe_constructor
+class Record(BaseModel):
+    """Values that are sent and never shown. Fields may be named as in the documents too."""
+
+    model_config = ConfigDict(
+        alias_generator=AliasGenerator(serialization_alias=to_camel),
+        extra="forbid",
+        frozen=True,
+        hide_input_in_errors=True,
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _take_documented_names(cls, values: Any) -> Any:
+        if not isinstance(values, Mapping):
+            return values
+        documented = {to_camel(name): name for name in cls.model_fields}
+        return {documented.get(name, name): value for name, value in values.items()}
+
+    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
+        known = type(self).model_fields
+        for name in known:
+            if count := _count(getattr(self, name)):
+                yield name, _Count(count)
+        if further := len(self.model_extra or {}):
+            yield "further", _Count(further)
+
+
+def _count(value: Any) -> int:
+    if isinstance(value, BaseModel):
+        return sum(held is not None for _, held in value)
+    return len(value) if isinstance(value, tuple) else int(value is not None)
+
+
+_OF_A_REQUEST = frozenset({"symptoms", "message", "specialty", "language"})
+_READING_NAME = re.compile(r"\w[\w .%/+-]{0,59}")
+
+
+class _Readings(Record):
+    """Documented readings, and any others as long as they are numbers."""
+
+    model_config = ConfigDict(
+        extra="allow", json_schema_extra={"additionalProperties": {"type": "number"}}
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_further(cls, values: Any) -> Any:
+        # Here and not by a type, whose errors would repeat the names that were given.
+        if not isinstance(values, Mapping):
+            return values
+        known = {*cls.model_fields, *map(to_camel, cls.model_fields)}
+        further = {name: value for name, value in values.items() if name not in known}
+        if len(further) > MOST_ENTRIES:
+            raise ValueError(f"must hold at most {MOST_ENTRIES} further readings")
+        for name, value in further.items():
+            if not isinstance(name, str) or not _READING_NAME.fullmatch(name):
+                raise ValueError("the name of a further reading must be at most 60 letters")
+            if not _finite(value):
+                raise ValueError(
+                    "each further reading must be a finite number, not a text, true, false or NaN"
+                )
+        return values
+
+
+class VitalSigns(_Readings):
+    """Readings as numbers: pressures in mmHg, temperature in degrees Celsius, rates a minute."""
+
+    systolic: Systolic | None = Field(default=None, description="Systolic pressure in mmHg.")
+    diastolic: Diastolic | None = Field(default=None, description="Diastolic pressure in mmHg.")
+    heart_rate: HeartRate | None = Field(default=None, description="Beats a minute.")
+    temperature: Temperature | None = Field(default=None, description="Degrees Celsius.")
+    respiratory_rate: RespiratoryRate | None = Field(default=None, description="Breaths a minute.")
+
+    @model_validator(mode="after")
+    def _check_pressures(self) -> Self:
+        high, low = self.systolic, self.diastolic
+        if high is not None and low is not None and low >= high:
+            raise ValueError(
+                "diastolic must be below systolic: they are probably exchanged or in two units"
+            )
+        return self
+
+
+class LabResults(_Readings):
+    """Laboratory results as numbers."""
+
+    troponin: Level | None = Field(default=None, description="Troponin.")
+    bnp: Level | None = Field(default=None, description="B-type natriuretic peptide.")
+    creatinine: Level | None = Field(default=None, description="Creatinine.")
+
+
+class Demographics(Record):
+    """Who the patient is, what they have had and what they take."""
+
+    age: Age | None = Field(default=None, description="Age in years.")
+    sex: Sex | None = Field(default=None, description="Sex, such as female or male.")
+    medical_history: Lines = Field(default=(), description="Earlier and present conditions.")
+    current_medications: Lines = Field(default=(), description="What the patient takes now.")
+
+
+class PatientContext(Demographics):
+    """A patient for the medical tools: built by the application, neither shown to the model
+    nor invented by it.
+
+        from langchain_svc import PatientContext, SvcMedicalToolkit
+
+        patient = PatientContext(
+            age=61,
+            sex="female",
+            medical_history=["hypertension"],
+            vital_signs={"systolic": 150, "diastolic": 95, "oxygenSaturation": 97},
+        )
+        tools = SvcMedicalToolkit(patient=patient).get_tools()
+
+    Every field may be left out. Numbers must be finite numbers; images are PNG, JPEG or DICOM. It
+    cannot be changed, and its `repr` shows field names and counts only.
+
+    Raises:
+        pydantic.ValidationError: A value is out of its bounds or probably in another unit. The
+            error names the field, not the value.
+    """  # noqa: D205  # one sentence over two lines
+
+    vital_signs: VitalSigns | None = None
+    """systolic, diastolic, heart_rate, temperature, respiratory_rate, and any other numbers."""
+
+    lab_results: LabResults | None = None
+    """troponin, bnp, creatinine, and any other numbers."""
+
+    risk_factors: Lines = ()
+    """Such as smoking or a family history."""
+
+    images: ClinicalImages = Field(default=(), repr=False)
+    """PNG or JPEG as bytes, base64 or data URIs; DICOM as bytes, `DicomImage` or a pydicom dataset.
+    At most 8 of 8 MB. Only the pixels are kept."""
+
+    imaging_type: Line | None = None
+    """What kind of imaging the images are, such as "chest CT"; of DICOM images their modality and
+    body part, if it is not given. It goes before what a model writes."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_unknown(cls, values: Any) -> Any:
+        known = cls.model_fields
+        for name in values if isinstance(values, Mapping) else ():
+            if name not in known and name not in map(to_camel, known):
+                from .._service import did_you_mean  # noqa: PLC0415  # few names are wrong
+
+                asked = ", which is an argument of the tools" if name in _OF_A_REQUEST else ""
+                raise ValueError(
+                    f"PatientContext has no field {safe_repr(name)}{asked}; "
+                    + did_you_mean(str(name), known)
+                )
+        return values
+
+    @model_validator(mode="before")
+    @classmethod
+    def _name_imaging(cls, values: Any) -> Any:
+        if not isinstance(values, Mapping) or values.get("imaging_type", values.get("imagingType")):
+            return values
+        images = values.get("images")
+        found = imaging_type(images) if isinstance(images, (list, tuple)) else None
+        return {**values, "imaging_type": found} if found else values
+
+    @cached_property  # beside the fields: neither sent nor compared, but copied and pickled
+    def fhir_report(self) -> FhirReport | None:
+        """What `from_fhir` took and left out, without values; None for a record made otherwise."""
+        return None
+
+    @classmethod
+    def from_fhir(
+        cls,
+        source: Any,
+        *,
+        patient: str | None = None,
+        today: date | None = None,
+        windows: Mapping[str, timedelta | None] | None = None,
+        lab_codes: Mapping[str, str] | Literal["common"] | None = None,
+        units: Mapping[str, str] | None = None,
+        past_conditions: bool = False,
+        typed_texts: Literal["take", "leave_out"] = "take",
+        leave_out: Collection[str] | Callable[[Mapping[str, Any]], bool] = (),
+        restricted: bool = False,
+        partial: bool = False,
+        problems: Literal["leave_out", "raise"] = "leave_out",
+        risk_factors: Iterable[str] = (),
+        images: Iterable[Any] = (),
+    ) -> Self:
+        """A record from FHIR R4 resources of one patient; `fhir_report` says what was taken.
+
+            patient = PatientContext.from_fhir(Path("bundle.json"))
+            print(patient.fhir_report)
+
+        Names, addresses, identifiers and dates are not read into the record.
+        docs/medical-records.md lists which elements become which field. It needs
+        `pip install "langchain-svc[fhir]"`.
+
+        Args:
+            source: A Bundle (also one of Bundles), one resource, or a list of either: dicts, JSON
+                text or bytes, lines of JSON (a bulk export), a `pathlib.Path` to such a file, or
+                objects of fhir.resources.R4B or fhirclient.
+            patient: The id or reference of the patient, where `source` holds several; what is
+                about others is passed over and counted.
+            today: The day of the record, by default this one. The age is that of it, and nothing
+                that happened or was recorded after it is taken.
+            windows: How old a reading may be, by its name or by its group (`vital_signs`,
+                `lab_results`), in place of the table's windows; None for any age.
+            lab_codes: LOINC codes of further laboratory results, with the name of each; or
+                "common": blood count, lipids, glucose, HbA1c, electrolytes, kidney, liver, thyroid,
+                CRP, INR, lactate and blood gases, in the usual units of the United States.
+            units: The UCUM unit of a laboratory result by its name: for those of `lab_codes`, or
+                in place of the unit of the table.
+            past_conditions: Take conditions that are over as well, marked "(past)".
+            typed_texts: Take texts that somebody typed and no terminology publishes, such as
+                dosages and conditions without a code, or leave them out. They may name anybody.
+            leave_out: Codes or category codes of resources to leave out, or a function that is
+                given each resource as a dict and says whether to leave it out.
+            restricted: Take resources whose labels say that they are restricted, or of a kind that
+                laws protect, such as HIV. Left out otherwise.
+            partial: Take what can be had of an empty record, of one page of several, or of a
+                search that failed in part. Refused otherwise.
+            problems: What cannot be read, has no usable unit, is beyond the possible or is too
+                many is left out with a reason in the report, or raises.
+            risk_factors: Further risk factors, which stand after those that were read.
+            images: The record's images, which are not taken from the source.
+
+        Raises:
+            SvcRequestError: It is not the record of one living patient, is empty or not whole; or,
+                with `problems="raise"`, a part of it cannot be taken. The error names the entry
+                and the element, not the value.
+            ImportError: The extra `fhir` is not installed.
+        """
+        for name, given, allowed in (
+            ("problems", problems, ("leave_out", "raise")),
+            ("typed_texts", typed_texts, ("take", "leave_out")),
+        ):
+            if given not in allowed:
+                raise SvcRequestError(f"{name} is {given!r}; it takes {' or '.join(allowed)}")
+        if isinstance(today, datetime):
+            today = today.date()
+        options = ImportOptions(
+            today=today or date.today(),  # noqa: DTZ011  # an age counts in the days of where one is
+            patient=patient,
+            codes=fields_by_code(lab_codes or {}, units or {}, windows or {}),
+            past_conditions=past_conditions,
+            typed_texts=typed_texts,
+            leave_out=leave_out,
+            restricted=restricted,
+            partial=partial,
+            lenient=problems == "leave_out",
+            text_problem=text_problem,
+            most=MOST_ENTRIES,
+        )
+        parameters, report = read_patient(source, options)
+        risks = (*parameters.pop("risk_factors", ()), *risk_factors)
+        try:
+            record = cls(**parameters, risk_factors=risks, images=tuple(images))
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            reason = first["msg"].removeprefix("Value error, ")
+            raise SvcRequestError(f"{'.'.join(map(str, first['loc']))}: {reason}") from None
+        vars(record)["fhir_report"] = report
+        return record
+
+
+def on_wire(record: BaseModel) -> dict[str, Any]:
+    """A record's values by their documented names, without those that are absent."""
+    sent = record.model_dump(by_alias=True, exclude_none=True)
+    return {name: value for name, value in sent.items() if value not in ((), [], {})}

@@ -1,0 +1,274 @@
+"""The medical interface as LangChain tools: consultation, decision support, cancer risk, status.
+
+What they answer supports and does not replace a clinician; every result says so.
+
+Rests on the medical API, sections 2, 4 and 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
+
+from langchain_core.tools import BaseTool
+from pydantic import Field
+from typing_extensions import Self
+
+from .._service import ServiceToolkit, tool_selection
+from .._wire import medical as wire
+from ..config import MEDICAL, require_key, require_url
+from .images import Images
+from .medical_tool import MedicalEndpoint, MedicalSettings, MedicalTool
+from .patient import (
+    MOST_ENTRIES,
+    Age,
+    Demographics,
+    LabResults,
+    Line,
+    Lines,
+    Record,
+    Sex,
+    VitalSigns,
+    line,
+)
+
+_WORDS = r"[^\W\d_][\w ,&'()-]*"
+if TYPE_CHECKING:
+    Message: TypeAlias = str
+    Specialty: TypeAlias = str
+    Language: TypeAlias = str
+else:
+    Message = line(20_000)
+    Specialty = line(80, _WORDS, "the name of a specialty in letters, such as cardiology")
+    Language = line(40, r"[^\W\d_]{2}[\w -]*", "a language code such as en or pt-BR")
+
+
+# -- arguments ------------------------------------------------------------------------------------
+
+
+class ConsultArguments(Record):
+    """Arguments of a consultation."""
+
+    message: Message = Field(description="The symptoms or the medical question, in plain text.")
+    specialty: Specialty | None = Field(
+        None, description="Medical specialty, such as cardiology or oncology."
+    )
+    language: Language | None = Field(
+        None, description="Code of the language to answer in, such as en or de; en if left out."
+    )
+
+
+class UnboundConsultArguments(ConsultArguments):
+    """The same, with what is known of the patient."""
+
+    patient_context: Demographics | None = Field(
+        None, description="What is known of the patient. Leave out what is not known."
+    )
+
+
+class DecisionArguments(Record):
+    """Arguments of decision support."""
+
+    symptoms: Annotated[tuple[Line, ...], Field(min_length=1, max_length=MOST_ENTRIES)] = Field(
+        description="The patient's symptoms, each in a few words."
+    )
+    specialty: Specialty = Field(
+        description="Medical specialty, such as cardiovascular, oncology or neurology."
+    )
+
+
+class UnboundDecisionArguments(DecisionArguments):
+    """The same, with what is known of the patient."""
+
+    vital_signs: VitalSigns | None = Field(
+        None, description="Measured vital signs as numbers. Leave out what was not measured."
+    )
+    lab_results: LabResults | None = Field(
+        None, description="Laboratory results as numbers. Leave out what was not measured."
+    )
+    medical_history: Lines = Field((), description="Earlier and present conditions.")
+
+
+class CancerArguments(Record):
+    """Arguments of a cancer risk assessment."""
+
+    symptoms: Message = Field(description="The patient's symptoms, in plain text.")
+    imaging_type: Line | None = Field(
+        None, description="What kind of imaging was done, such as chest CT, MRI or X-ray."
+    )
+
+
+class UnboundCancerArguments(CancerArguments):
+    """The same, with what is known of the patient."""
+
+    patient_age: Age | None = Field(None, description="Age in years.")
+    patient_sex: Sex | None = Field(None, description="Sex, such as female or male.")
+    risk_factors: Lines = Field((), description="Such as smoking or a family history.")
+    images: Images = Field((), description="PNG or JPEG images in base64; no paths, no URLs.")
+
+
+class StatusArguments(Record):
+    """The status check has no arguments."""
+
+
+# -- tools ----------------------------------------------------------------------------------------
+
+
+class SvcMedicalConsult(MedicalTool):
+    """A consultation in one of 50+ specialties, answered in the language asked for (PRO).
+
+        from langchain_svc import SvcMedicalConsult
+
+        tool = SvcMedicalConsult(api_key="...", medical_base_url="https://...")
+        tool.invoke({"message": "Is a dry cough common with this medication?"})
+
+    Rests on the medical API, "Chat request".
+    """
+
+    endpoint: ClassVar[MedicalEndpoint] = MedicalEndpoint(
+        wire.CHAT_PATH,
+        ConsultArguments,
+        UnboundConsultArguments,
+        wire.consult_body,
+        {"patient_context": ""},
+    )
+    name: str = "svc_medical_consult"
+    description: str = (
+        "(PRO) Ask a medical question or describe symptoms in plain text; answers in one of 50+ "
+        "specialties. For guidance by clinical protocols from a list of symptoms use "
+        "svc_decision_support; for the risk of cancer use svc_cancer_risk. It supports and does "
+        "not replace a clinician."
+    )
+
+
+class SvcDecisionSupport(MedicalTool):
+    """Guidance by clinical protocols from symptoms, readings and history (New).
+
+    Rests on the medical API, "Decision support
+    request".
+    """
+
+    endpoint: ClassVar[MedicalEndpoint] = MedicalEndpoint(
+        wire.PROTOCOLS_PATH,
+        DecisionArguments,
+        UnboundDecisionArguments,
+        wire.decision_body,
+        {name: name for name in ("vital_signs", "lab_results", "medical_history")},
+    )
+    name: str = "svc_decision_support"
+    description: str = (
+        "(New) Get diagnostic and treatment guidance by clinical protocols for a list of symptoms "
+        "in a specialty. For an open question use svc_medical_consult. It supports and does not "
+        "replace a clinician."
+    )
+
+
+class SvcCancerRisk(MedicalTool):
+    """A cancer risk assessment from symptoms, risk factors and images (PRO).
+
+    Rests on the medical API, "Cancer diagnosis
+    request".
+    """
+
+    endpoint: ClassVar[MedicalEndpoint] = MedicalEndpoint(
+        wire.CANCER_PATH,
+        CancerArguments,
+        UnboundCancerArguments,
+        wire.cancer_body,
+        {
+            "patient_age": "age",
+            "patient_sex": "sex",
+            "risk_factors": "risk_factors",
+            "images": "images",
+        },
+        ("imaging_type",),
+    )
+    name: str = "svc_cancer_risk"
+    description: str = (
+        "(PRO) Assess the risk of cancer from symptoms in plain text, with risk factors and "
+        "images where there are any. It supports and does not replace a clinician."
+    )
+
+
+class SvcMedicalStatus(MedicalTool):
+    """Whether the medical interface works: its state, uptime, latency and capabilities.
+
+    Rests on the medical API, "Status response".
+    """
+
+    endpoint: ClassVar[MedicalEndpoint] = MedicalEndpoint(
+        wire.PROTOCOLS_PATH, StatusArguments, StatusArguments
+    )
+    name: str = "svc_medical_status"
+    description: str = (
+        "Check whether the medical service works and what it can do. It takes no arguments and "
+        "sends nothing of a patient."
+    )
+
+
+# -- toolkit --------------------------------------------------------------------------------------
+
+_TOOLS: dict[str, type[MedicalTool]] = {
+    "svc_medical_consult": SvcMedicalConsult,
+    "svc_decision_support": SvcDecisionSupport,
+    "svc_cancer_risk": SvcCancerRisk,
+    "svc_medical_status": SvcMedicalStatus,
+}
+
+
+class SvcMedicalToolkit(MedicalSettings, ServiceToolkit):
+    """The four medical tools over shared connections.
+
+        from langchain_svc import PatientContext, SvcMedicalToolkit
+
+        with SvcMedicalToolkit(patient=PatientContext(age=61)) as toolkit:
+            agent = create_agent(model, toolkit.get_tools())
+
+    Raises:
+        pydantic.ValidationError: From the constructor, for a setting out of its bounds.
+    """
+
+    selected: Annotated[Sequence[str] | None, tool_selection(tuple(_TOOLS))] = None
+    """Names of the tools to offer; all of them where it is None."""
+
+    @classmethod
+    def from_env(cls, **settings: Any) -> Self:
+        """A toolkit whose key and URL are in the environment, checked now.
+
+        Args:
+            **settings: Further settings.
+
+        Raises:
+            SvcRequestError: SVC_MEDICAL_API_KEY or SVC_MEDICAL_BASE_URL is missing.
+        """
+        try:
+            toolkit = cls(**settings)
+        finally:
+            settings.clear()  # a traceback may show variables, and these hold the key
+        require_url(MEDICAL, toolkit.medical_base_url)
+        key = toolkit.api_key
+        require_key(MEDICAL, key if key is None or isinstance(key, str) else key.get_secret_value())
+        return toolkit
+
+    def get_tools(self) -> list[BaseTool]:
+        """The tools, on this toolkit's connections and with its patient."""
+        return [self._make(_TOOLS[name]) for name in self.selected or _TOOLS]
+
+    def interrupt_on(self) -> dict[str, Any]:
+        """Which tools a person must approve, for `HumanInTheLoopMiddleware(interrupt_on=...)`.
+
+        All that send something of a patient; the status check runs by itself. What the person is
+        shown are the model's own arguments, not the patient's record.
+        """
+        return {
+            tool.name: False
+            if isinstance(tool, SvcMedicalStatus)
+            else {
+                "allowed_decisions": ["approve", "edit", "reject"],
+                "description": f"{tool.name} sends clinical data to the service. {_ASKED}",
+            }
+            for tool in self.get_tools()
+        }
+
+
+_ASKED = "Approve it, change the model's arguments, or reject it."

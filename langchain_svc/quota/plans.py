@@ -1,0 +1,116 @@
+"""The documented plans of both interfaces, as data, and plans of a caller's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
+
+from ..privacy import safe_repr
+
+MINUTE, HOUR, DAY = 60.0, 3_600.0, 86_400.0
+PERIODS = {"minute": MINUTE, "hour": HOUR, "day": DAY}
+
+
+class Limit(NamedTuple):
+    """At most `amount` of "requests" or "tokens" in any `seconds`."""
+
+    unit: str
+    amount: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The limits of a key. What is None is not limited.
+
+        SvcQuota(Plan(requests_per_minute=120, tokens_per_minute=200_000))
+
+    Attributes:
+        requests_per_minute: The most requests in any minute.
+        requests_per_hour: The most requests in any hour.
+        requests_per_day: The most requests in any 24 hours.
+        tokens_per_minute: The most tokens, in and out together, in any minute.
+        tokens_per_day: The most tokens in any 24 hours.
+
+    Raises:
+        ValueError: A limit is not a whole number of 1 or more.
+    """
+
+    requests_per_minute: int | None = None
+    requests_per_hour: int | None = None
+    requests_per_day: int | None = None
+    tokens_per_minute: int | None = None
+    tokens_per_day: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in (field.name for field in fields(self)):
+            value = getattr(self, name)
+            whole = isinstance(value, int) and not isinstance(value, bool)
+            if value is not None and not (whole and value > 0):
+                raise ValueError(
+                    f"{name} must be a whole number of 1 or more, or None for no limit, "
+                    f"not {safe_repr(value)}"
+                )
+
+    def limits(self) -> Iterator[Limit]:
+        """The limits that are set."""
+        for field in fields(self):
+            amount = getattr(self, field.name)
+            if amount is not None:
+                unit, _, period = field.name.partition("_per_")
+                yield Limit(unit, amount, PERIODS[period])
+
+
+def _v1(minute: int, hour: int, tokens: int) -> Plan:
+    return Plan(requests_per_minute=minute, requests_per_hour=hour, tokens_per_minute=tokens)
+
+
+def _general(minute: int, day: int, tokens: int) -> Plan:
+    # The period of the token limit is not shown; a day is the longest that the table has.
+    return Plan(requests_per_minute=minute, requests_per_day=day, tokens_per_day=tokens)
+
+
+# v1 API and general API, section 8. "custom" and "unlimited" are no limits of ours.
+DOCUMENTED = {
+    "v1:free": _v1(3, 100, 50_000),
+    "v1:pro": _v1(60, 3_000, 500_000),
+    "v1:enterprise": Plan(),
+    "general:free": _general(10, 100, 10_000),
+    "general:starter": _general(60, 10_000, 100_000),
+    "general:pro": _general(300, 100_000, 1_000_000),
+    "general:enterprise": Plan(),
+}
+LEARN = "learn"
+
+
+def plans_of(plan: str | Plan) -> dict[str, Plan]:
+    """The plan of each interface; under "" one for all interfaces together.
+
+    The two tables share names: "pro" means "v1:pro" on the one and "general:pro" on the other.
+
+    Raises:
+        ValueError: There is no such plan.
+    """
+    if isinstance(plan, Plan):
+        return {"": plan}
+    name = plan.strip().lower() if isinstance(plan, str) else None
+    if name == LEARN:
+        return {}
+    found = {
+        full.partition(":")[0]: limits
+        for full, limits in DOCUMENTED.items()
+        if name in {full, full.partition(":")[2]}
+    }
+    if found:
+        return found
+    raise ValueError(_unknown(plan))
+
+
+def _unknown(plan: Any) -> str:
+    short = dict.fromkeys(full.partition(":")[2] for full in DOCUMENTED)
+    return (
+        f"There is no plan {safe_repr(plan)}. Give one of {', '.join(map(repr, short))} (on each "
+        f"interface the plan of that name), one interface's ({', '.join(map(repr, DOCUMENTED))}), "
+        f"{LEARN!r}, or Plan(requests_per_minute=...)"
+    )

@@ -1,0 +1,277 @@
+"""`SvcQuota`: the limits of a key, kept before the service has to refuse."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from langchain_core.rate_limiters import BaseRateLimiter
+
+from .._forks import new_lock
+from ..privacy import safe_repr
+from .estimates import Estimates
+from .gate import Account
+from .ledger import Ledger, Ticket
+from .memory import MemoryAccount
+from .plans import LEARN, Plan, plans_of
+from .shared import Shared
+
+MEMORY = "memory"
+_INTERFACES = ("v1", "general", "medical")
+
+
+@dataclass(frozen=True)
+class QuotaLimit:
+    """One limit and how much of it is used.
+
+    Attributes:
+        interface: "v1", "general" or "medical"; "all" for a plan of the caller's own.
+        unit: "requests" or "tokens".
+        seconds: The window, which slides: 60, 3600 or 86400.
+        limit: The most in a window; None while it is not known.
+        used: What is counted in the window that ends now, estimates included.
+        left: What is left; None while the limit is not known.
+        empty_in: Seconds until nothing of it is counted any more.
+    """
+
+    interface: str
+    unit: str
+    seconds: float
+    limit: int | None
+    used: int
+    left: int | None
+    empty_in: float
+
+
+@dataclass(frozen=True)
+class QuotaSnapshot:
+    """Where a quota stands.
+
+    Attributes:
+        plan: The plan's name, or "custom".
+        storage: "memory", or the address of Redis without its password.
+        limits: Every limit of every interface that was called.
+        waiting: Interactive calls that wait.
+        waiting_bulk: Bulk calls that wait.
+        hold: Seconds until the service said to come back; 0 where it has not.
+        estimates: Calls whose tokens were estimated and then reported.
+        estimate_error: How far those estimates were off on average, as a share of the report.
+    """
+
+    plan: str
+    storage: str
+    limits: tuple[QuotaLimit, ...]
+    waiting: int
+    waiting_bulk: int
+    hold: float
+    estimates: int
+    estimate_error: float
+
+
+class SvcQuota(Shared):
+    """The limits of a key: calls wait for their turn instead of being refused.
+
+        quota = SvcQuota("pro")
+        model = ChatSvc(quota=quota)
+        tools = SvcToolkit(quota=quota).get_tools()
+
+    The limits belong to the key, so give one quota to all objects that use it. First in, first out;
+    a wait that would pass a call's deadline is not begun. Copies and pickles of an object share its
+    quota within a process; between processes and machines it is shared through Redis.
+
+    Args:
+        plan: A documented plan ("free", "starter", "pro", "enterprise", or one interface's, such as
+            "v1:pro"), a `Plan` for all interfaces together, or "learn": what the headers and the
+            refusals of the service say.
+        storage: "memory", or "redis://host:port/0" (with `pip install "langchain-svc[redis]"`).
+        on_storage_failure: What happens to calls while Redis does not answer: "closed" refuses
+            them, "local" lets each process use an equal share of the plan.
+
+    Raises:
+        ValueError: An argument is not one of these; the error lists them.
+        SvcRateLimitError: From a call whose turn would come after its deadline.
+
+    Rests on the general API and the v1 API, section 8; see docs/quota.md.
+    """
+
+    def __init__(
+        self,
+        plan: str | Plan = LEARN,
+        *,
+        storage: str = MEMORY,
+        on_storage_failure: Literal["closed", "local"] = "closed",
+    ) -> None:
+        self._plans = plans_of(plan)
+        self._given = {
+            "plan": plan,
+            "storage": storage,
+            "on_storage_failure": on_storage_failure,
+        }
+        if on_storage_failure not in {"closed", "local"}:
+            raise ValueError(
+                "on_storage_failure must be 'closed' (refuse calls) or 'local' (a share of the "
+                f"plan for each process), not {safe_repr(on_storage_failure)}"
+            )
+        self._store: Callable[..., Account] = MemoryAccount
+        self._place = MEMORY
+        if storage != MEMORY:
+            from .redis_store import RedisStore  # noqa: PLC0415  # an extra
+
+            store = RedisStore(storage, local=on_storage_failure == "local")
+            self._store, self._place = store.account, store.place
+        self._accounts: dict[tuple[str, str], Account] = {}
+        self._known: dict[tuple[str, int], Account] = {}
+        self._lock = new_lock()
+        self.estimates = Estimates()
+        self._register()
+
+    def _arguments(self) -> dict[str, Any]:
+        return self._given | {"storage": self._place}  # without a password
+
+    def account(self, interface: str, key: str) -> Account:
+        """Where the use of a key on an interface is counted."""
+        known = self._known.get((interface, hash(key)))  # so that no key is kept
+        if known is not None:
+            return known
+        # One plan for all interfaces is one account; the documents' plans count each their own.
+        scope = "all" if "" in self._plans else interface
+        place = (scope, key_digest(key))
+        found = self._accounts.get(place)
+        if found is None:
+            plan = self._plans.get("" if scope == "all" else interface)
+            limits = tuple(plan.limits()) if plan is not None else ()
+            with self._lock:
+                found = self._accounts.get(place)
+                if found is None:
+                    extra = {} if self._store is MemoryAccount else {"name": ":".join(place)}
+                    found = self._store(limits, learns=plan is None, **extra)
+                    self._accounts[place] = found
+        self._known[interface, hash(key)] = found
+        return found
+
+    def snapshot(self) -> QuotaSnapshot:
+        """Where the quota stands now, on every interface that was called."""
+        looks = [(scope, account.look()) for (scope, _), account in [*self._accounts.items()]]
+        if not looks:
+            looks = [
+                (scope or "all", Ledger(tuple(plan.limits()), learns=False).look(0.0))
+                for scope, plan in self._plans.items()
+            ]
+        plan = self._given["plan"]
+        return QuotaSnapshot(
+            plan=plan if isinstance(plan, str) else "custom",
+            storage=self._place,
+            limits=tuple(
+                _limit(scope, window) for scope, look in looks for window in look["windows"]
+            ),
+            waiting=sum(look["waiting"][0] for _, look in looks),
+            waiting_bulk=sum(look["waiting"][1] for _, look in looks),
+            hold=max((look["hold"] for _, look in looks), default=0.0),
+            estimates=self.estimates.samples,
+            estimate_error=self.estimates.error,
+        )
+
+    def eta(
+        self,
+        requests: int = 0,
+        tokens: int = 0,
+        *,
+        interface: Literal["v1", "general", "medical"] | None = None,
+    ) -> float:
+        """Seconds until so much more work has been let through, after all that waits now.
+
+        Args:
+            requests: How many requests more.
+            tokens: How many tokens they take, in and out together.
+            interface: Where; by default the interface that the plan is of, "v1" where it is of
+                several.
+
+        Returns:
+            0.0 where nothing limits it, or no limit is known yet ("learn" before the first call).
+
+        Raises:
+            ValueError: An argument is out of its bounds.
+        """
+        for name, value in {"requests": requests, "tokens": tokens}.items():
+            if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+                raise ValueError(
+                    f"{name} must be a whole number of 0 or more, not {safe_repr(value)}"
+                )
+        if interface is not None and interface not in _INTERFACES:
+            raise ValueError(
+                f"interface must be one of {', '.join(map(repr, _INTERFACES))}, "
+                f"not {safe_repr(interface)}"
+            )
+        scope: str = interface or ("general" if [*self._plans] == ["general"] else "v1")
+        if "" in self._plans:
+            scope = "all"
+        accounts = [found for (name, _), found in [*self._accounts.items()] if name == scope]
+        if accounts:
+            return max(account.eta(requests, tokens) for account in accounts)
+        plan = self._plans.get("" if scope == "all" else scope, Plan())
+        return Ledger(tuple(plan.limits()), learns=False).eta(requests, tokens, 0.0)
+
+    def rate_limiter(
+        self,
+        *,
+        api_key: str | None = None,
+        interface: Literal["v1", "general", "medical"] = "v1",
+    ) -> BaseRateLimiter:
+        """A rate limiter for LangChain code that calls the service by other classes.
+
+            ChatOpenAI(base_url=..., rate_limiter=quota.rate_limiter())
+
+        It counts requests: such code tells it nothing of tokens. Our own classes take `quota=`;
+        with both, a request would count twice.
+
+        Args:
+            api_key: The key that the other code uses; by default that of the environment.
+            interface: The interface that it calls.
+        """
+        key = os.environ.get("SVC_API_KEY", "") if api_key is None else api_key
+        return _RateLimiter(self.account(interface, key))
+
+    def __repr__(self) -> str:
+        return f"SvcQuota({self._given['plan']!r}, storage={self._place!r})"
+
+
+def key_digest(key: str) -> str:
+    """Tells keys apart, in Redis too, by what does not lead back to them."""
+    return hmac.digest(b"langchain-svc quota", key.encode(), "sha256").hex()[:32]
+
+
+def _limit(scope: str, window: tuple[str, float, float, int, float]) -> QuotaLimit:
+    unit, limit, seconds, used, empty_in = window
+    known = None if limit == float("inf") else int(limit)
+    left = None if known is None else max(0, known - used)
+    return QuotaLimit(scope, unit, seconds, known, used, left, empty_in)
+
+
+class _RateLimiter(BaseRateLimiter):
+    """Each acquiring is a request of the account."""
+
+    def __init__(self, account: Account) -> None:
+        self._account = account
+
+    def acquire(self, *, blocking: bool = True) -> bool:
+        ticket = Ticket()
+        try:
+            while (wait := self._account.ask(ticket)) is not None and blocking:
+                time.sleep(wait.again)
+        finally:
+            self._account.leave(ticket)
+        return wait is None
+
+    async def aacquire(self, *, blocking: bool = True) -> bool:
+        ticket = Ticket()
+        try:
+            while (wait := await self._account.aask(ticket)) is not None and blocking:  # noqa: ASYNC110
+                await asyncio.sleep(wait.again)
+        finally:
+            self._account.leave(ticket)
+        return wait is None

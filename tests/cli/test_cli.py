@@ -1,0 +1,361 @@
+import io
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+import langchain_svc
+from langchain_svc import cli
+from langchain_svc.sandbox import Fault, Sandbox
+from langchain_svc.sandbox.sandbox import Plan, StreamFormat
+
+COMMAND = [sys.executable, "-c", "import sys; from langchain_svc.cli import main; sys.exit(main())"]
+
+
+@pytest.fixture
+def service(sandbox, monkeypatch):
+    for name, value in sandbox.env.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys, "stdin", io.StringIO())  # pytest's refuses to be read
+    return sandbox
+
+
+def started(*words, **options):
+    return subprocess.Popen(
+        [*COMMAND, *words],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+def only_line(captured):
+    """What stands on stderr, which is one line of ours and no traceback."""
+    (line,) = captured.err.splitlines()
+    assert line.startswith("langchain-svc: ")
+    return line
+
+
+# -- ask --------------------------------------------------------------------------------------------
+
+
+def test_ask_prints_the_answer(service, capsys):
+    assert cli.main(["ask", "What is 17 * 23?"]) == 0
+    out = capsys.readouterr().out
+    assert "391" in out
+    assert out.endswith("\n")
+    assert service.requests[0].json["stream"] is True
+
+
+def test_ask_streams_piece_by_piece(monkeypatch):
+    with Sandbox(pace=0.3) as s:
+        for name, value in s.env.items():
+            monkeypatch.setenv(name, value)
+        with started("ask", "What is 17 * 23?") as process:
+            first = process.stdout.read(1)
+            assert first
+            assert process.poll() is None, "the whole answer came at once"
+            process.kill()
+
+
+def test_ask_without_stream_prints_the_same(service, capsys):
+    assert cli.main(["ask", "What is 17 * 23?"]) == 0
+    streamed = capsys.readouterr().out
+    assert cli.main(["ask", "What is 17 * 23?", "--no-stream"]) == 0
+    assert capsys.readouterr().out == streamed
+    assert "stream" not in service.requests[-1].json
+
+
+def test_ask_takes_a_model(service):
+    assert cli.main(["ask", "Hello", "--model", "svc-code"]) == 0
+    assert service.requests[0].json["model"] == "svc-code"
+
+
+def test_a_broken_stream_leaves_its_text_and_one_line(service, capsys):
+    service.faults = [Fault(cut=True, after=2)]
+    assert cli.main(["ask", "What is 17 * 23?"]) == 1
+    captured = capsys.readouterr()
+    assert captured.out.strip()
+    assert captured.out.endswith("\n")
+    assert "lost inside the answer; what had arrived is printed" in only_line(captured)
+
+
+# -- models -----------------------------------------------------------------------------------------
+
+
+def test_models_lists_each_in_a_line(service, capsys):
+    assert cli.main(["models"]) == 0
+    head, *rows = capsys.readouterr().out.splitlines()
+    assert head.split() == ["MODEL", "CONTEXT", "PRICE", "IN/OUT", "CAPABILITIES"]
+    assert [row.split()[0] for row in rows] == ["svc-turbo", "svc-pro", "svc-vision", "svc-code"]
+    assert "200,000" in rows[1]
+    assert len({row.index("chat") for row in rows}) == 1, "the columns stand under each other"
+
+
+def test_models_shows_a_dash_where_the_service_says_nothing(service, capsys):
+    service.faults = [Fault(body={"data": [{"id": "bare"}]})]
+    assert cli.main(["models"]) == 0
+    assert capsys.readouterr().out.splitlines()[1].split() == ["bare", "-", "-", "-"]
+
+
+def test_a_reader_that_leaves_is_no_traceback(service):
+    service.faults = [Fault(body={"data": [{"id": "m" * 500}] * 5_000})]
+    with started("models") as process:
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == ""
+        assert process.wait(20) == 1
+
+
+# -- what goes wrong --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("words", [["ask", "Hello"], ["models"]])
+@pytest.mark.parametrize("missing", ["SVC_API_KEY", "SVC_BASE_URL_V1"])
+def test_what_is_not_set_is_named(words, missing, service, monkeypatch, capsys):
+    monkeypatch.delenv(missing)
+    assert cli.main(words) == 1
+    line = only_line(capsys.readouterr())
+    assert missing in line
+    assert "langchain-svc sandbox" in line
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("SVC_BASE_URL_V1=http://elsewhere.example/v1", "SVC_BASE_URL_V1: plain http"),
+        ("SVC_BASE_URL_V1=nonsense", "SVC_BASE_URL_V1: the base URL must look like"),
+        ("SVC_API_KEY=two words", "SVC_API_KEY: the API key holds"),
+    ],
+)
+def test_a_wrong_environment_is_named(setting, said, service, monkeypatch, capsys):
+    monkeypatch.setenv(*setting.split("="))
+    assert cli.main(["models"]) == 1
+    line = only_line(capsys.readouterr())
+    assert said in line
+    assert "two words" not in line
+
+
+def test_a_wrong_model_is_named(service, capsys):
+    assert cli.main(["ask", "Hello", "--model", ""]) == 1
+    assert "--model: must be a model id" in only_line(capsys.readouterr())
+
+
+def test_an_unknown_model_says_where_to_look(service, capsys):
+    assert cli.main(["ask", "Hello", "--model", "svc-imaginary"]) == 1
+    line = only_line(capsys.readouterr())
+    assert "svc-imaginary" in line
+    assert "list_models()" in line
+
+
+def test_a_wrong_key_is_not_shown(service, monkeypatch, capsys):
+    monkeypatch.setenv("SVC_API_KEY", "wrong-key-3141")
+    assert cli.main(["ask", "Hello"]) == 1
+    line = only_line(capsys.readouterr())
+    assert "401" in line
+    assert "check the API key" in line
+    assert "3141" not in line
+
+
+def test_an_unreachable_service_says_what_to_check(monkeypatch, capsys):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    monkeypatch.setenv("SVC_API_KEY", "key")
+    monkeypatch.setenv("SVC_BASE_URL_V1", f"http://127.0.0.1:{port}/v1")
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    monkeypatch.setattr("langchain_svc._service.exchange._FIRST_BACKOFF", 0.01)
+    assert cli.main(["ask", "Hello"]) == 1
+    line = only_line(capsys.readouterr())
+    assert "could not be reached" in line
+    assert "check base_url_v1 (SVC_BASE_URL_V1)" in line
+
+
+def test_a_long_wait_is_told_and_not_waited_for(service, capsys):
+    service.faults = [Fault(status=429, headers={"Retry-After": "57"})]
+    assert cli.main(["ask", "Hello"]) == 1
+    assert "come back in 57 s" in only_line(capsys.readouterr())
+    assert len(service.requests) == 1
+
+
+def test_no_command_shows_how_to_use_it(capsys):
+    assert cli.main([]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("usage: langchain-svc")
+    assert "\n  langchain-svc ask why is the sky blue\n" in out
+
+
+def test_the_package_is_the_command_too():
+    done = subprocess.run(
+        [sys.executable, "-m", "langchain_svc", "--version"],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+    )
+    assert done.stdout == f"langchain-svc {langchain_svc.__version__}\n"
+
+
+def test_bash_completes_commands_options_and_choices():
+    pytest.importorskip("argcomplete")
+    script = subprocess.run(
+        [*COMMAND, "completion", "bash"], capture_output=True, text=True, timeout=30, check=True
+    ).stdout
+    folder = Path(sys.executable).parent
+    asked = (
+        "complete_for() { COMP_WORDS=($1); COMP_LINE=$1; COMP_POINT=${#1}; COMP_TYPE=9; "
+        "COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); COMPREPLY=(); "
+        '_python_argcomplete langchain-svc; echo "${COMPREPLY[@]}"; }\n'
+        "for line in 'langchain-svc do' 'langchain-svc ask --sch' 'langchain-svc sandbox --plan en'\n"
+        'do complete_for "$line"; done\n'
+    )
+    done = subprocess.run(
+        ["bash", "-c", f"PATH={folder}:$PATH\n{script}\n{asked}"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert [line.split() for line in done.stdout.splitlines()] == [
+        ["doctor"],
+        ["--schema"],
+        ["enterprise"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("hidden", "words", "extra"),
+    [
+        ("rich", ["demo"], "[cli,sandbox]"),
+        ("bm25s", ["demo"], "[cli,sandbox]"),
+        ("h11", ["sandbox"], "[sandbox]"),
+    ],
+)
+def test_a_missing_extra_is_named(hidden, words, extra, tmp_path):
+    # find_spec tells what is installed, and here it is told otherwise.
+    (tmp_path / "sitecustomize.py").write_text(
+        "import importlib.util as u\n"
+        "found = u.find_spec\n"
+        f"u.find_spec = lambda name, *a: None if name == {hidden!r} else found(name, *a)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    with started(*words, env=environment) as process:
+        _, err = process.communicate(timeout=20)
+    assert process.returncode == 1
+    (line,) = err.splitlines()
+    assert hidden in line
+    assert f'pip install "langchain-svc{extra}"' in line
+
+
+def test_version_and_help_import_nothing_heavy():
+    code = (
+        "import sys; from langchain_svc import cli\n"
+        "try: cli.main(['--version'])\n"
+        "except SystemExit: pass\n"
+        "print(sorted({'rich', 'httpx', 'h11', 'bm25s', 'tiktoken'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=20, check=True
+    )
+    assert done.stdout.splitlines() == [f"langchain-svc {langchain_svc.__version__}", "[]"]
+
+
+def test_letters_that_the_output_cannot_show_are_replaced(service):
+    service.faults = [Fault(body={"choices": [{"message": {"content": "a \u2192 b"}}]})]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    with started("ask", "Hello", "--no-stream", env=environment) as process:
+        out, err = process.communicate(timeout=20)
+    assert (out, err) == ("a ? b\n", "")
+
+
+# -- sandbox ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def served():
+    process = started("sandbox", "--port", "0", "--plan", "free", "--api-key", "it's-mine")
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def exports(process):
+    return [process.stdout.readline() for _ in range(5)]
+
+
+def test_the_sandbox_prints_lines_to_paste_and_stops_cleanly(served, tmp_path):
+    lines = exports(served)
+    assert all(line.startswith("export SVC_") for line in lines)
+    pasted = "".join(lines) + " ".join([*map(_quoted, COMMAND), "models"])
+    done = subprocess.run(
+        ["sh", "-c", pasted], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "svc-pro" in done.stdout
+
+    served.send_signal(signal.SIGINT)
+    out, err = served.communicate(timeout=10)
+    assert served.returncode == 0
+    assert out == ""
+    assert "Traceback" not in err
+    assert err.splitlines()[-1] == "Stopped."
+
+
+def _quoted(word):
+    return "'" + word.replace("'", "'\\''") + "'"
+
+
+def test_a_taken_port_is_one_clear_line(capsys):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        assert cli.main(["sandbox", "--port", port]) == 2
+    line = only_line(capsys.readouterr())
+    assert f"127.0.0.1:{port} is in use" in line
+    assert "--port" in line
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--port", "70000"], "expected 0 to 65535"),
+        (["--port", "http"], "expected 0 to 65535"),
+        (["--plan", "golden"], "invalid choice"),
+    ],
+)
+def test_wrong_words_are_refused_by_the_parser(words, said, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(["sandbox", *words])
+    assert stopped.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--pace", "-1"], "pace"),
+        (["--pace", "nan"], "pace"),
+        (["--host", "0.0.0.0"], "other machines"),
+        (["--api-key", ""], "api_key"),
+    ],
+)
+def test_wrong_values_are_refused_by_the_sandbox(words, said, capsys):
+    assert cli.main(["sandbox", "--port", "0", *words]) == 2
+    assert said in only_line(capsys.readouterr())
+
+
+def test_the_choices_are_those_of_the_sandbox():
+    choices = {
+        action.dest: action.choices
+        for group in cli.build_parser()._subparsers._group_actions
+        for action in group.choices["sandbox"]._actions
+    }
+    assert choices["plan"] == get_args(Plan)
+    assert choices["stream_format"] == get_args(StreamFormat)

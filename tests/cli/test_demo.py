@@ -1,0 +1,255 @@
+import html
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import langchain_svc
+from langchain_svc.cli.demo.questions import QUESTIONS
+from langchain_svc.cli.demo.retriever import Bm25Retriever, shipped_passages
+from langchain_svc.cli.demo.tour import rag_chain
+
+DEMO = [
+    sys.executable,
+    "-c",
+    "from langchain_svc.cli import main; raise SystemExit(main(['demo']))",
+]
+HASTY = DEMO[2].replace(
+    "raise", "from langchain_svc.cli.demo import tour; tour.PACE, tour.DELAY = 0.01, 0; raise"
+)
+FOLDER = Path(langchain_svc.__file__).parent / "cli" / "demo"
+# The demo must ask nobody but its sandbox, so it gets the address of nobody.
+ELSEWHERE = {"SVC_API_KEY": "key", "SVC_BASE_URL_V1": "https://svc.invalid/v1"}
+
+
+@pytest.fixture(scope="module")
+def piped():
+    return subprocess.run(
+        DEMO,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env={**os.environ, **ELSEWHERE, "COLUMNS": "100"},
+    )
+
+
+# -- in a pipe --------------------------------------------------------------------------------------
+
+
+def test_it_succeeds(piped):
+    assert (piped.returncode, piped.stderr) == (0, "")
+
+
+def test_a_pipe_gets_plain_text(piped):
+    assert "\x1b" not in piped.stdout
+    assert "\r" not in piped.stdout
+    before_table = piped.stdout.partition("Usage")[0]
+    assert not re.search(r"[ \t]$", before_table, re.MULTILINE), "blanks at the end of a line"
+
+
+def test_each_step_says_its_feature(piped):
+    steps = re.findall(r"^(\d)\. .+?  (.+)$", piped.stdout, re.MULTILINE)
+    assert [number for number, _ in steps] == list("1234567")
+    features = " ".join(feature for _, feature in steps)
+    for word in (
+        "invoke",
+        "stream",
+        "with_structured_output",
+        "retriever",
+        "bind_tools",
+        "batch",
+        "table",
+    ):
+        assert word in features
+
+
+def test_it_says_what_answers_and_what_to_set_for_the_service(piped):
+    words = " ".join(piped.stdout.split())
+    assert "by its rules, not by AI" in words
+    assert "http://127.0.0.1:" in words
+    assert "set SVC_API_KEY and SVC_BASE_URL_V1" in words
+
+
+def test_the_picture_shows_this_output(piped):
+    """Renew it with `python docs/screens.py demo`."""
+    picture = (Path(__file__).parents[2] / "docs" / "images" / "demo.svg").read_text("utf-8")
+    (shown,) = re.findall(r"<desc>(.*?)</desc>", picture, re.DOTALL)
+    # Ports, times and where lines break differ from run to run.
+    told, real = (
+        " ".join(re.sub(r"[\d.,:]+", "0", text.partition("\nUsage")[0]).split())
+        for text in (html.unescape(shown), f"$ langchain-svc demo\n{piped.stdout}")
+    )
+    assert told == real
+    assert len(picture) < 300_000
+
+
+ANSWERS = (
+    "17 * 23 = 391",
+    "Ada",
+    "Meeting(topic='caching', city='Lisbon', people=12)",
+    "According to caching.md:",
+    "The directive `no-store` forbids",
+    "status_phrase(code=503) gave 'Service Unavailable'",
+    "The tool weekday answered: Thursday",
+    "24/24",
+)
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_the_answers_are_right(answer, piped):
+    assert answer in piped.stdout
+
+
+@pytest.mark.parametrize(
+    "canned", ["391", "(topic=", "According to", "forbids a cache", "(A story by"]
+)
+def test_no_answer_is_written_into_the_demo(canned, piped):
+    assert canned in piped.stdout
+    assert not any(canned in path.read_text("utf-8") for path in FOLDER.glob("*.py"))
+
+
+def test_the_usage_table_counts_everything(piped):
+    # One line: errors would have a second.
+    (row,) = (line for line in piped.stdout.splitlines() if "svc-pro" in line)
+    words = row.replace("│", " ").split()
+    assert words[:2] == ["svc-pro", str(6 + len(QUESTIONS))]
+    assert words[4] == "2", "two retries"
+
+
+# -- on a terminal ----------------------------------------------------------------------------------
+
+pty = pytest.importorskip("pty", reason="terminals of this kind are a matter of POSIX")
+
+
+def on_terminal(**environment):
+    """What a terminal is sent, as the demo runs there with shorter pauses."""
+    child, terminal = pty.fork()
+    if child == 0:
+        kept = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+        os.execve(sys.executable, [sys.executable, "-c", HASTY], {**kept, **environment})
+    sent = b""
+    while select.select([terminal], [], [], 30)[0]:
+        try:
+            piece = os.read(terminal, 65_536)
+        except OSError:  # how Linux says that the other side is gone
+            break
+        if not piece:
+            break
+        sent += piece
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    return sent.decode()
+
+
+def test_a_terminal_gets_colours_and_live_tokens():
+    sent = on_terminal(TERM="xterm-256color")
+    assert "\x1b[1;36m1. One answer" in sent
+    story = sent[sent.index("about Ada") : sent.index("3. From")]
+    # Pieces that arrive together are one: a busy machine draws less often.
+    assert story.count("\x1b[2K") > 5, "the story is drawn again as its pieces arrive"
+
+
+@pytest.mark.parametrize("plain", [{"TERM": "xterm", "NO_COLOR": "1"}, {"TERM": "dumb"}])
+def test_a_terminal_that_asks_for_plain_text_gets_it(plain):
+    sent = on_terminal(**plain)
+    assert "17 * 23 = 391" in sent
+    assert "\x1b" not in sent
+
+
+# -- interrupted ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("step", ["2. ", "5. "])
+def test_ctrl_c_ends_it_cleanly(step):
+    with subprocess.Popen(DEMO, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as demo:
+        assert any(line.startswith(step) for line in demo.stdout)
+        time.sleep(0.4)  # into the stream or the batch
+        demo.send_signal(signal.SIGINT)
+        _, err = demo.communicate(timeout=10)
+    assert demo.returncode == 130
+    assert err == "langchain-svc: interrupted\n"
+
+
+WAITS_FOR_EVER = (
+    DEMO[2]
+    .replace(
+        "raise",
+        "import langchain_svc.cli.demo as demo, time; cli._GRACE = 0.1\n"
+        "def run():\n"
+        "    print('begun', flush=True)\n"
+        "    try: time.sleep(60)\n"
+        "    finally: time.sleep(60)\n"
+        "demo.run = run; raise",
+    )
+    .replace("from langchain_svc.cli import main", "from langchain_svc import cli; main = cli.main")
+)
+
+
+def test_ctrl_c_ends_what_waits_for_ever():
+    command = [*DEMO[:2], WAITS_FOR_EVER]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as it:
+        assert it.stdout.readline() == "begun\n"
+        it.send_signal(signal.SIGINT)
+        _, err = it.communicate(timeout=30)
+    assert (it.returncode, err) == (130, "langchain-svc: interrupted\n")
+
+
+# -- documents --------------------------------------------------------------------------------------
+
+DOCUMENTS = (
+    "status-codes.md",
+    "retrying.md",
+    "caching.md",
+    "content-negotiation.md",
+    "redirects.md",
+    "conditional-requests.md",
+)
+
+
+def test_the_shipped_documents_are_short_and_all_found():
+    passages = shipped_passages()
+    assert {p.metadata["source"] for p in passages} == set(DOCUMENTS)
+    for name in DOCUMENTS:
+        assert 250 <= len((FOLDER / "documents" / name).read_text("utf-8").split()) <= 500
+    for passage in passages:
+        assert passage.metadata["title"]
+        assert passage.metadata["section"]
+        assert passage.page_content.endswith(".")
+        assert "\n" not in passage.page_content
+
+
+@pytest.mark.parametrize(
+    ("question", "section"),
+    [
+        ("What does the directive no-cache mean?", "Directives of Cache-Control"),
+        ("redirect loop", "Loops"),
+        ("LOST UPDATES", "Preventing lost updates"),
+    ],
+)
+def test_the_retriever_finds_the_section(question, section):
+    found = Bm25Retriever(passages=shipped_passages(), k=2).invoke(question)
+    assert len(found) <= 2
+    assert found[0].metadata["section"] == section
+
+
+@pytest.mark.parametrize("question", ["", "xyzzy", "the of and"])
+def test_the_retriever_finds_nothing_for_nothing(question):
+    assert Bm25Retriever(passages=shipped_passages()).invoke(question) == []
+
+
+def test_fewer_passages_than_asked_for():
+    few = shipped_passages()[:2]
+    assert len(Bm25Retriever(passages=few, k=5).invoke("stale cache")) == 2
+
+
+def test_each_question_of_the_batch_is_answered_from_its_document(chat):
+    answers = rag_chain(chat).batch(list(QUESTIONS))
+    told = [re.match(r"According to ([\w-]+\.md)", found["answer"])[1] for found in answers]
+    assert told == [name for name in DOCUMENTS for _ in range(4)]

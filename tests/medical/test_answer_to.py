@@ -1,0 +1,508 @@
+"""Who reads an answer: the model all of it, or the program all of it and the model no three words."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import dataclasses
+import functools
+import json
+import logging
+import pickle
+
+import pytest
+from clinical_answers import FILE, SHAPES, TEXTS, body_of, runs_of_three
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from langchain.agents import create_agent
+from langchain_core.load import dumps
+from langchain_core.messages import ToolMessage, messages_to_dict
+from langchain_core.tools import ToolException
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langsmith._internal._serde import dumps_json
+from peers import RunKeeper, thawed
+from pydantic import ValidationError
+from test_patient import MARKED, MARKS, clean
+
+import langchain_svc as svc
+from langchain_svc.medical.result import NOTICE
+from langchain_svc.sandbox import Fault, Sandbox, ToolCall
+
+PATIENT = svc.PatientContext(**MARKED)
+ASKED = {
+    svc.SvcMedicalConsult: {"message": "what now"},
+    svc.SvcDecisionSupport: {"symptoms": ["a cough", "a rash"], "specialty": "pneumology"},
+    svc.SvcCancerRisk: {"symptoms": "a lump"},
+    svc.SvcMedicalStatus: {},
+}
+ADVICE = TEXTS[0]
+
+
+def answering(box, body):
+    box.faults = [Fault(status=200, body=body, content_type="application/json")]
+
+
+def call_of(tool):
+    return {"name": tool.name, "args": ASKED[type(tool)], "id": "c1", "type": "tool_call"}
+
+
+def readable(value):
+    """What a value shows to whoever looks into it."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, dict):
+        return " ".join(readable(one) for pair in value.items() for one in pair)
+    if isinstance(value, (list, tuple, set)):
+        return " ".join(map(readable, value))
+    return value if isinstance(value, str) else repr(value)
+
+
+def views(message):
+    """Every way in which somebody writes a tool's message or its artifact down."""
+    serde = JsonPlusSerializer(pickle_fallback=True)
+    made = message.artifact
+    yield repr(made) + str(message) + message.model_dump_json() + repr(messages_to_dict([message]))
+    yield dumps(message) + repr(dataclasses.asdict(made)) + json.dumps(vars(made), default=repr)
+    for value in (made, message, {"messages": [message]}):
+        yield dumps_json(value).decode()
+        yield readable(serde.dumps_typed(value))
+        yield readable(pickle.dumps(value))
+
+
+def recorded(keeper):
+    """The runs of a tracer, as LangSmith would get them."""
+    runs = list(keeper.runs)
+    for run in runs:
+        runs += run.child_runs
+    return "".join(
+        run.model_dump_json() + dumps_json(run.model_dump()).decode() + repr(vars(run))
+        for run in runs
+    )
+
+
+# -- to the model ---------------------------------------------------------------------------------
+
+
+def pieces(value):
+    """The names and texts of an answer in its order."""
+    if isinstance(value, tuple):
+        return [one for name, held in value for one in (name, *pieces(held))]
+    if isinstance(value, list):
+        return [one for held in value for one in pieces(held)]
+    return [value] if isinstance(value, str) else []
+
+
+def is_whole(content, body):
+    """Whether a content has all names and texts of a body, one after the other."""
+    names_and_texts = pieces(json.loads(body, object_pairs_hook=tuple))
+    end = 0
+    for piece in names_and_texts[1:] if names_and_texts[:1] == ["response"] else names_and_texts:
+        shown = piece.replace(FILE, "").replace("\ud83d", "\ufffd")
+        end = content.find(shown, end) + len(shown)
+        if end < len(shown):
+            return False
+    return True
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_model_reads_every_answer_whole_and_in_its_order(box, shape):
+    with svc.SvcMedicalConsult(**box.medical, patient=PATIENT) as tool:
+        for pair in TEXTS:
+            body = body_of(shape, pair)
+            answering(box, body)
+            said = tool.invoke(call_of(tool))
+            assert said.status == "success"
+            assert is_whole(said.content, body)
+            assert said.content.endswith(f"\n\n{said.artifact.of_record}\n{NOTICE}")
+            assert said.content.startswith(said.artifact.text)
+            if shape != "control characters":
+                assert said.artifact.raw == json.loads(body)
+
+
+def leaves(value):
+    held = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    return [value] if held is None else [leaf for one in held for leaf in leaves(one)]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda held: st.lists(held) | st.dictionaries(st.text(), held),
+).filter(lambda made: isinstance(made, (str, list, dict)))
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(JSON)
+def test_whatever_the_json_is_all_of_it_is_told(box, answer):
+    assume(not (isinstance(answer, dict) and {"success", "error", "errors"} & answer.keys()))
+    body = json.dumps(answer)
+    answering(box, body.encode())
+    with svc.SvcMedicalConsult(**box.medical, max_retries=0) as tool:
+        said = tool.invoke(call_of(tool))
+    assert (said.status == "error") is all(
+        one is None or not str(one).strip() for one in leaves(answer)
+    )
+    assert said.status == "error" or is_whole(said.content, body)
+
+
+def test_an_answer_is_told_under_the_services_own_names(box):
+    body = b"""{"success": true, "treatment": "amoxicillin 500 mg three times daily",
+        "duration": "7 days", "dose_mg": 1.50, "doses": [0.10, 5], "protocols": [
+        {"id": 1, "steps": ["rest", {"when": null}]}, {}], "note": "", "none": []}"""
+    answering(box, body)
+    with svc.SvcMedicalConsult(**box.medical) as tool:
+        text = tool.invoke(call_of(tool)).artifact.text
+    assert text.split("\n") == [
+        "success: true", "treatment: amoxicillin 500 mg three times daily", "duration: 7 days", "dose_mg: 1.50",
+        "doses:", "  - 0.10", "  - 5", "protocols:", "  - id: 1", "    steps:", "      - rest", "      - when: null", "  - {}", 'note: ""', "none: []",
+    ]  # fmt: skip
+
+
+FILES = [
+    ("A1b" * 334, True), ("data:application/pdf;base64," + FILE, True), ("see " + FILE + " and rest", True), (FILE[:76] + "\n" + FILE, True),
+    ("A1b" * 333, False), ("A" * 5_000, False), ("ACGT" * 500, False), ("word " * 500, False), ("E11.9\n" * 300, False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "is_file"), FILES, ids=lambda value: str(value)[:12])
+def test_only_a_file_in_base64_is_not_told(box, text, is_file):
+    answering(box, json.dumps({"a": text, "then": "Do not give it."}).encode())
+    with svc.SvcMedicalConsult(**box.medical) as tool:
+        made = tool.invoke(call_of(tool)).artifact
+    assert made.raw["a"] == text
+    assert (text in made.text) is not is_file
+    assert ("characters of base64]" in made.text) is is_file
+    assert made.text.endswith("then: Do not give it.")
+
+
+def test_an_answer_beyond_the_bound_is_not_told_in_part(box):
+    answering(box, json.dumps({"advice": "Give it. " * 200, "but": "Not to her."}).encode())
+    with svc.SvcMedicalConsult(**box.medical, max_result_chars=1_000) as tool:
+        said = tool.invoke(call_of(tool))
+    assert said.content.startswith("[The answer has 1,825 characters and max_result_chars is 1,000")
+    assert "Give it" not in said.content
+    assert said.content.endswith(NOTICE)
+    assert said.artifact.text.endswith("but: Not to her.")
+
+
+# -- to the program -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_of_an_answer_to_the_program_nothing_is_written_down(box, caplog, shape):
+    caplog.set_level(logging.DEBUG)
+    got, contents, keeper = [], set(), RunKeeper()
+    words = {"patient": PATIENT, "answer_to": "program", "deliver": got.append}
+    with svc.SvcMedicalConsult(**box.medical, **words) as tool:
+        for pair in TEXTS:
+            body = body_of(shape, pair)
+            answering(box, body)
+            said = tool.invoke(call_of(tool), {"callbacks": [keeper]})
+            contents.add(said.content)
+            secret = runs_of_three(body.decode()) | runs_of_three(" ".join(pair))
+            assert secret
+            for view in (*views(said), recorded(keeper), caplog.text, repr(got)):
+                assert not secret & runs_of_three(view)
+            keeper.runs.clear()
+            if shape != "control characters":
+                assert got[-1].raw == json.loads(body)
+            assert runs_of_three(pair[1]) <= runs_of_three(got[-1].text)
+    assert len(contents) == 1
+    assert len(got) == len(TEXTS)
+
+
+RECEIPTS = {
+    svc.SvcMedicalConsult: "svc_medical_consult asked the service with: message.",
+    svc.SvcDecisionSupport: "svc_decision_support asked the service with: 2 symptoms, specialty.",
+    svc.SvcCancerRisk: "svc_cancer_risk asked the service with: symptoms.",
+    svc.SvcMedicalStatus: "svc_medical_status asked the service with: nothing.",
+}
+
+
+@pytest.mark.parametrize("kind", RECEIPTS)
+def test_the_receipt_says_what_was_asked_and_sent_and_nothing_of_the_patient(box, caplog, kind):
+    caplog.set_level(logging.DEBUG)
+    got, keeper = [], RunKeeper()
+    with kind(**box.medical, patient=PATIENT, answer_to="program", deliver=got.append) as tool:
+        said = tool.invoke(call_of(tool), {"callbacks": [keeper]})
+        shown = repr(tool)
+    made = said.artifact
+    assert said.content.startswith(RECEIPTS[kind])
+    assert "Neither guess nor sum up what it says." in said.content
+    assert said.content.endswith(f"{made.of_record}\n{NOTICE}".lstrip())
+    assert type(made) is svc.ClinicalReceipt
+    assert made == got[0].receipt
+    assert made.answer_to == "program"
+    assert (made.endpoint, made.sent) == (got[0].endpoint, got[0].sent)
+    if kind is not svc.SvcMedicalStatus:
+        assert any(mark in got[0].text or mark in box.requests[0].body.decode() for mark in MARKS)
+    for view in (*views(said), recorded(keeper), caplog.text, shown):
+        clean(view)
+
+
+def test_without_a_patient_too_and_the_models_own_arguments_are_counted(box):
+    got = []
+    with svc.SvcDecisionSupport(**box.medical, answer_to="program", deliver=got.append) as tool:
+        given = {
+            **ASKED[type(tool)],
+            "vital_signs": {"systolic": 120, "spo2": 97},
+            "medical_history": ["asthma"],
+        }
+        said = tool.invoke({**call_of(tool), "args": given})
+    assert (
+        "with: 2 symptoms, specialty, vital signs (systolic, 1 other), 1 condition." in said.content
+    )
+    assert "considered under" in got[0].text
+    assert "considered under" not in said.content
+
+
+def test_an_error_that_a_good_answer_carries_is_quoted_to_models_only(box):
+    for answer_to in ("model", "program"):
+        answering(box, json.dumps({"error": {"message": "Quota of the clinic used up"}}).encode())
+        words = {"answer_to": answer_to, "deliver": str, "max_retries": 0}
+        with svc.SvcMedicalConsult(**box.medical, **words) as tool:
+            said = tool.invoke(call_of(tool))
+        assert said.status == "error"
+        assert ("Quota of the clinic" in said.content) is (answer_to == "model")
+
+
+# -- deliver --------------------------------------------------------------------------------------
+
+
+class Receiver:
+    """A callable object, as a program may have."""
+
+    def __init__(self):
+        self.got = []
+
+    def __call__(self, result):
+        self.got.append(result)
+
+
+class AsyncReceiver(Receiver):
+    async def __call__(self, result):
+        await asyncio.sleep(0)
+        self.got.append(result)
+
+
+def invoked(tool, how):
+    """A call without a running event loop, inside one, or awaited."""
+    call = call_of(tool)
+
+    async def inside():
+        return tool.invoke(call) if how == "inside a loop" else await tool.ainvoke(call)
+
+    return tool.invoke(call) if how == "plainly" else asyncio.run(inside())
+
+
+@pytest.mark.parametrize("answer_to", ["model", "program"])
+@pytest.mark.parametrize("how", ["plainly", "inside a loop", "awaited"])
+def test_a_function_gets_the_result_before_the_tool_returns(box, how, answer_to):
+    receiver = Receiver()
+    answering(box, body_of("fields", ADVICE))
+    with svc.SvcMedicalConsult(**box.medical, answer_to=answer_to, deliver=receiver) as tool:
+        said = invoked(tool, how)
+    (result,) = receiver.got
+    assert isinstance(result, svc.ClinicalResult)
+    assert result.text == f"recommendation: {ADVICE[0]}\ncontraindication: {ADVICE[1]}"
+    assert (said.artifact is result) is (answer_to == "model")
+
+
+def several(receiver):
+    """An async function as programs write it, and last what no one can see to be one."""
+
+    def hidden(result):
+        return receiver(result)
+
+    return [receiver, receiver.__call__, functools.partial(receiver.__call__), hidden]
+
+
+@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize("how", ["plainly", "inside a loop", "awaited"])
+@pytest.mark.filterwarnings("error")
+def test_an_async_function_is_awaited_or_refused_and_never_lost(box, how, number):
+    receiver = AsyncReceiver()
+    deliver = several(receiver)[number]
+    with svc.SvcMedicalConsult(**box.medical, answer_to="program", deliver=deliver) as tool:
+        said = invoked(tool, how)
+    if how == "awaited":
+        assert said.status == "success"
+        assert len(receiver.got) == 1
+        return
+    assert said.status == "error"
+    assert "Call the tool or the agent by ainvoke" in said.content
+    assert receiver.got == []
+    hidden = number == 3
+    assert len(box.requests) == hidden
+    assert ("was not delivered" if hidden else "Nothing was sent") in said.content
+
+
+@pytest.mark.parametrize("answer_to", ["model", "program"])
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_if_it_raises_the_message_is_an_error_without_the_answer(
+    box, caplog, answer_to, asynchronous
+):
+    def refuse(result):
+        raise OSError(f"No room for {result.text}")
+
+    async def arefuse(result):
+        refuse(result)
+
+    keeper = RunKeeper()
+    secret = runs_of_three(" ".join(ADVICE))
+    for handled in (True, False):
+        answering(box, body_of("fields", ADVICE))
+        words = {"answer_to": answer_to, "deliver": arefuse if asynchronous else refuse}
+        with svc.SvcMedicalConsult(**box.medical, **words, handle_tool_error=handled) as tool:
+            config = {"callbacks": [keeper]}
+
+            def run(tool=tool, config=config):
+                call = call_of(tool)
+                return (
+                    asyncio.run(tool.ainvoke(call, config))
+                    if asynchronous
+                    else tool.invoke(call, config)
+                )
+
+            if handled:
+                said = run()
+                assert said.status == "error"
+                assert said.artifact is None
+                told = said.content
+            else:
+                with pytest.raises(ToolException) as raised:
+                    run()
+                told = str(raised.value)
+                assert raised.value.__cause__ is raised.value.__context__ is None
+    assert "was not delivered to the program (deliver raised OSError)" in told
+    assert not secret & runs_of_three(told + recorded(keeper) + caplog.text)
+
+
+# -- settings -------------------------------------------------------------------------------------
+
+BOTH = [svc.SvcMedicalConsult, svc.SvcMedicalToolkit]
+
+
+@pytest.mark.parametrize("kind", BOTH)
+def test_what_would_lose_an_answer_is_refused(kind):
+    with pytest.raises(ValidationError, match="answer_to='program' needs deliver="):
+        kind(answer_to="program")
+    with pytest.raises(ValidationError, match="'model' or 'program'"):
+        kind(answer_to="nobody", deliver=str)
+    with pytest.raises(ValidationError, match="callable"):
+        kind(deliver="show")
+    for old in ("show", "withhold"):
+        with pytest.raises(
+            ValidationError, match=r"no setting 'echo'.*answer_to='program' with deliver"
+        ):
+            kind(echo=old)
+
+
+def test_a_copy_that_would_lose_answers_sends_nothing(box):
+    with svc.SvcMedicalConsult(**box.medical, patient=PATIENT, deliver=str) as tool:
+        for update in (
+            {"answer_to": "program", "deliver": None},
+            {"answer_to": "?", "deliver": None},
+        ):
+            said = tool.model_copy(update=update).invoke(call_of(tool))
+            assert said.status == "error"
+            assert "needs deliver=" in said.content
+        told = tool.model_copy(update={"answer_to": "progam"}).invoke(call_of(tool))
+    assert "none of it to you" in told.content  # a slip tells the model nothing
+    assert len(box.requests) == 1
+
+
+def test_copies_deliver_to_the_same_place_and_pickles_say_what_is_missing(box, monkeypatch):
+    monkeypatch.setenv("SVC_MEDICAL_API_KEY", box.medical["api_key"])
+    receiver = Receiver()
+    words = {"answer_to": "program", "deliver": receiver}
+    with svc.SvcMedicalToolkit(**box.medical, **words) as kit:
+        consult = kit.get_tools()[0]
+        for tool in (
+            consult,
+            copy.copy(consult),
+            copy.deepcopy(consult),
+            copy.deepcopy(kit).get_tools()[0],
+        ):
+            assert tool.invoke(call_of(tool)).status == "success"
+        assert len(receiver.got) == 4
+        with pytest.raises(svc.SvcRequestError, match="carries no deliver"):
+            pickle.loads(pickle.dumps(kit)).get_tools()
+        lost = pickle.loads(pickle.dumps(consult)).invoke(call_of(consult))
+        assert lost.status == "error"
+        assert "deliver" in lost.content
+        with thawed(consult, "deliver") as again:
+            assert again.invoke(call_of(again)).status == "success"
+    assert len(receiver.got) == 5
+    assert "Receiver" not in repr(kit)
+
+
+# -- agents ---------------------------------------------------------------------------------------
+
+
+async def _last_of(events):
+    return [event async for event in events]
+
+
+def run_agent(agent, run, asynchronous):
+    """The messages of a thread, and what every stream told of it."""
+    question = {"messages": [("user", "What now?")]}
+    if not asynchronous:
+        streamed = [
+            *agent.stream(question, run, stream_mode=["values", "updates", "messages", "custom"])
+        ]
+        return agent.get_state(run).values["messages"], streamed
+    streamed = asyncio.run(_last_of(agent.astream_events(question, run, version="v2")))
+    return agent.get_state(run).values["messages"], streamed
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+@pytest.mark.parametrize("answer_to", ["model", "program"])
+@pytest.mark.parametrize("bound", [PATIENT, None])
+def test_what_an_agent_keeps(box, caplog, answer_to, asynchronous, bound):
+    caplog.set_level(logging.WARNING)
+    saver, keeper, got = InMemorySaver(), RunKeeper(), []
+
+    def deliver(result):
+        assert "recommendation" not in readable(dict(saver.blobs)) + readable(dict(saver.writes))
+        got.append(result)
+
+    async def adeliver(result):
+        deliver(result)
+
+    words = {"answer_to": answer_to, "deliver": adeliver if asynchronous else deliver}
+    asked = ToolCall("svc_medical_consult", {"message": "what now"})
+    answering(box, body_of("fields", ADVICE))
+    with (
+        Sandbox(answers=[asked, "It is ready."]) as chat,
+        svc.ChatSvc(**chat.v1) as model,
+        svc.SvcMedicalToolkit(**box.medical, patient=bound, **words) as kit,
+    ):
+        agent = create_agent(model, kit.get_tools(), checkpointer=saver)
+        run = {"configurable": {"thread_id": "t"}, "callbacks": [keeper]}
+        messages, streamed = run_agent(agent, run, asynchronous)
+        prompts = readable([request.body for request in chat.requests])
+    (told,) = [one for one in messages if isinstance(one, ToolMessage)]
+    (result,) = got
+    assert result.raw == {"recommendation": ADVICE[0], "contraindication": ADVICE[1]}
+    stored = (
+        readable(dict(saver.storage)) + readable(dict(saver.blobs)) + readable(dict(saver.writes))
+    )
+    assert "svc_medical_consult" in stored
+    everywhere = [
+        stored,
+        prompts,
+        readable(messages),
+        readable(streamed),
+        recorded(keeper),
+        readable(pickle.dumps(messages)),
+    ]
+    secret = runs_of_three(ADVICE[0]) | runs_of_three(ADVICE[1])
+    for place in everywhere:
+        assert secret & runs_of_three(place) == (secret if answer_to == "model" else set())
+    clean(prompts + stored)
+    if answer_to == "model":
+        again = svc.ClinicalResult(**told.artifact)
+        assert (again.raw, again.text, again.sent) == (result.raw, result.text, result.sent)
+    else:
+        assert svc.ClinicalReceipt(**told.artifact) == result.receipt
