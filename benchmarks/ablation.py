@@ -1,7 +1,7 @@
 """Removes each branch of a room in turn, and prints those that nothing needs.
 
     python -m benchmarks.ablation _json                      # a room, or some of its files
-    python -m benchmarks.ablation langchain_svc/_json/check.py --corpus-only
+    python -m benchmarks.ablation langchain_svc/_json/schema.py --corpus-only
     python -m benchmarks.ablation _toolcalls --tests 'tests/toolcalls -k "not cost"'
 
 A branch is the body of an `if` or of its `else`, a side of a conditional expression, an operand of
@@ -38,7 +38,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "langchain_svc"
-TESTS = "tests/toolcalls tests/test_reasoning.py tests/json"
+TESTS = "tests/toolcalls tests/chat/test_reasoning.py tests/json"
 CORPUS_SECONDS, TEST_SECONDS = 30, 900  # what loops is ended then, and counts as needed
 MEMORY = 4 << 30
 _STATEMENTS = (ast.If, ast.Try)

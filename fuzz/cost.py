@@ -7,6 +7,7 @@ over, between others: what costs more than its length does so when it is long.
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
@@ -106,8 +107,8 @@ def _by_parts(text: str) -> None:
 def _stream(text: str, step: int) -> None:
     parser = StreamParser(TOOLS)
     for at in range(0, len(text), step):
-        parser.feed(text[at : at + step])
-    parser.finish()
+        deque(parser.feed(text[at : at + step]), maxlen=0)
+    deque(parser.finish(), maxlen=0)
 
 
 def _decode(body: bytes, label: str, step: int) -> None:

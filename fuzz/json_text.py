@@ -9,7 +9,7 @@ from typing import Any
 from langchain_svc._json.answer import NoAnswer, read_answer
 from langchain_svc._json.lenient import JsonValue, read_json
 from langchain_svc._json.partial import PartialObject
-from langchain_svc._json.schema import Misfit, fit_schema, problems
+from langchain_svc._json.schema import SchemaMismatch, fit_schema, problems
 
 from .draw import Draw, cut
 
@@ -220,9 +220,9 @@ def fitting(data: bytes) -> None:
     wrong = problems(value, schema)
     try:
         fitted, penalty = fit_schema(value, schema)
-    except Misfit as misfit:
+    except SchemaMismatch as mismatch:
         assert wrong
-        assert misfit.problems
+        assert mismatch.problems
         return
     assert problems(fitted, schema) == []
     if not wrong:

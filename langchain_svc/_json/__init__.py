@@ -10,20 +10,20 @@ from .reasoning import ALL_WAS_REASONING, CONTENT, NATIVE, NATIVE_ENDS, SPOKEN, 
 
 if TYPE_CHECKING:
     from .answer import read_answer
-    from .escapes import has_surrogates, whole_characters
     from .lenient import JsonValue, attempt_json, read_json
     from .markers import Markers
     from .partial import PartialObject
-    from .schema import Misfit, fit_schema
+    from .schema import SchemaMismatch, fit_schema
+    from .signs import has_surrogates, whole_characters
 
 __getattr__ = lazy(
     __name__,
     {
         "answer": "read_answer",
-        "escapes": "has_surrogates whole_characters",
+        "signs": "has_surrogates whole_characters",
         "lenient": "JsonValue attempt_json read_json",
         "markers": "Markers",
         "partial": "PartialObject",
-        "schema": "Misfit fit_schema",
+        "schema": "SchemaMismatch fit_schema",
     },
 )

@@ -17,11 +17,10 @@ from dataclasses import replace
 from typing import Any
 
 from . import places
-from .check import Schema
 from .lenient import JsonValue, attempt_json, read_json
 from .no_answer import NoAnswer
 from .reasoning import is_all_reasoning, without_reasoning
-from .schema import Misfit, fields, fit_schema, wants
+from .schema import Schema, SchemaMismatch, fields, fit_schema, wants
 
 _READINGS = 6  # the text is looked at this often at most
 _ALWAYS = 8_000
@@ -161,9 +160,9 @@ class _Search:
             return False
         try:
             fitted, more = fit_schema(value.value, self.schema, tidy=True)
-        except Misfit as misfit:
+        except SchemaMismatch as mismatch:
             cut = [] if value.complete else [_ENDS_EARLY]
-            self._miss([*cut, *misfit.problems], size)
+            self._miss([*cut, *mismatch.problems], size)
             return False
         rank = (penalty + more, -self._filled(fitted), not fenced)
         if self.found is None or rank < self.found[0]:

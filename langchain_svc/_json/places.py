@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from .lenient import Attempt, JsonValue
-from .marks import QUOTES, VALUE_START, is_key, peek
 from .reasoning import CLOSE, CLOSES, OPENS
+from .signs import QUOTES, VALUE_START, is_key, peek
 
 _MARK = re.compile(rf"(?P<opens>{OPENS})|{CLOSES}|(?P<bracket>[{{\[｛［])", re.IGNORECASE)
 _FENCE_BEFORE = re.compile(r"(?:`{2,}|~{3,})[\w+-]*\s*$")

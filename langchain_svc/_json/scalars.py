@@ -7,19 +7,17 @@ A function returns the value and a penalty, or None where the text does not clea
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
-from .values import same
-from .words import number
+from .lenient import number
 
 Coerced = tuple[Any, int]
 
-# How far a value is from what was asked for.
 SPELLED = 1  # the same value, written otherwise
-SHAPED = 2  # the same value in another container
-FOUND = 3  # a value found in a longer text
+_FOUND = 3  # a value found in a longer text
 
 _CURRENCY = r"(?:[$€£¥₹₽₩]|USD|EUR|GBP|JPY|CHF)"
 _AMOUNT = re.compile(
@@ -28,122 +26,59 @@ _AMOUNT = re.compile(
 )
 _ENGLISH = re.compile(r"\d{1,3}(?:[,'_\s]\d{3})+(?:\.\d*)?|\d+(?:\.\d*)?")
 _CONTINENTAL = re.compile(r"\d{1,3}(?:\.\d{3})+,\d*|\d{1,3}(?:\.\d{3}){2,}|\d+,(?:\d{1,2}|\d{4,})")
-_LONGEST_NUMBER = 60
-_LONGEST_SENTENCE = 2_000
-
-_TRUE = frozenset({"true", "yes", "y", "on", "1"})
-_FALSE = frozenset({"false", "no", "n", "off", "0"})
+_TRUE, _FALSE = {"true", "yes", "y", "on", "1"}, {"false", "no", "n", "off", "0"}
 _NOTHING = frozenset({"", "null", "none", "nil", "n/a", "na", "undefined"})
 _TRUTH = re.compile(r"\b(true|false)\b", re.IGNORECASE)
-_DENIAL = re.compile(
-    r"\b(?:not|no|never|neither|nor|cannot|isn|aren|wasn|n't|non|un)\b", re.IGNORECASE
-)
-_MARKS = " \t\r\n*_`\"'“”‘’.,;:!?()[]<>"
-_FOLDED = re.compile(r"[\W_]+")
-
-
-def says_nothing(value: Any) -> bool:
-    """Whether a value is a way of writing null."""
-    return value is None or (isinstance(value, str) and value.strip().casefold() in _NOTHING)
-
-
-def fold(text: str) -> str:
-    """A text without case, spaces and punctuation."""
-    return _FOLDED.sub("", text).casefold()
+_DENIAL = re.compile(r"(?i)\b(?:not|no|never|neither|nor|cannot|isn|aren|wasn|n't|non|un)\b")
+_LONGEST_NUMBER, _LONGEST_SENTENCE = 60, 2_000
 
 
 def coerce(value: Any, name: str) -> Coerced | None:
     """The value as one of a type, if it clearly says one."""
-    return _TYPES[name](value) if name in _TYPES else None
-
-
-# -- types ----------------------------------------------------------------------------------------
-
-
-def to_null(value: Any) -> Coerced | None:
-    """Null, for words that say so."""
-    return (None, SPELLED) if says_nothing(value) else None
-
-
-def to_integer(value: Any) -> Coerced | None:
-    """An integer, if the value is a whole number."""
-    if isinstance(value, float) and value.is_integer():
-        return int(value), 0
-    found = to_number(value)
-    if found is None or found[0] != found[0] // 1:
+    if name == "null":
+        return (None, SPELLED) if says_nothing(value) else None
+    if name == "boolean":
+        return _boolean(value)
+    if name == "string" and isinstance(value, (bool, int, float)):
+        return (str(value).lower() if isinstance(value, bool) else str(value)), SPELLED
+    if name not in ("integer", "number") or not isinstance(value, str):
         return None
-    return int(found[0]), found[1]
-
-
-def to_number(value: Any) -> Coerced | None:
-    """A number, if the text is one and nothing else."""
-    if not isinstance(value, str) or len(value) > _LONGEST_NUMBER:
+    found = _amount(value.strip().strip("*`")) if len(value) <= _LONGEST_NUMBER else None
+    if found is None or (name == "integer" and found % 1):
         return None
-    text = value.strip().strip("*`")
-    plain = number(text)
-    return _amount(text) if plain is None else (plain, SPELLED)
+    return (int(found) if name == "integer" else found), SPELLED
 
 
-def _amount(text: str) -> Coerced | None:
-    found = _AMOUNT.fullmatch(text)
-    if found is None:
-        return None
-    digits = _plain_digits(found["digits"].strip())
-    if digits is None:
+def _amount(text: str) -> int | float | None:
+    plain, found = number(text), _AMOUNT.fullmatch(text)
+    if plain is not None or found is None:
+        return plain
+    digits = found["digits"].strip()
+    if _ENGLISH.fullmatch(digits):
+        digits = re.sub(r"[,'_\s]", "", digits)
+    elif _CONTINENTAL.fullmatch(digits):
+        digits = digits.replace(".", "").replace(",", ".")
+    else:
         return None
     value = number(re.sub(r"^0+(?=\d)", "", digits) + (found["exp"] or ""))  # 007
-    if value is None:
-        return None
-    return (-value if (found["sign"] + found["inner"]).strip("+") else value), SPELLED
+    return -value if value and (found["sign"] + found["inner"]).strip("+") else value
 
 
-def _plain_digits(digits: str) -> str | None:
-    """Digits with a point, out of the English or the continental way to group them."""
-    if _ENGLISH.fullmatch(digits):
-        return re.sub(r"[,'_\s]", "", digits)
-    if _CONTINENTAL.fullmatch(digits):
-        return digits.replace(".", "").replace(",", ".")
-    return None
-
-
-def to_boolean(value: Any) -> Coerced | None:
-    """True or false, if the value says exactly one of them."""
+def _boolean(value: Any) -> Coerced | None:
     if isinstance(value, (int, float)) and value in (0, 1):
         return bool(value), SPELLED
     if not isinstance(value, str) or len(value) > _LONGEST_SENTENCE:
         return None
-    word = value.strip(_MARKS).casefold()
-    if word in _TRUE or word in _FALSE:
+    word = value.strip(" \t\r\n*_`\"'“”‘’.,;:!?()[]<>").casefold()
+    if word in _TRUE | _FALSE:
         return word in _TRUE, SPELLED
     said = {one.casefold() for one in _TRUTH.findall(value)}
-    if len(said) != 1 or _DENIAL.search(value):
-        return None
-    return "true" in said, FOUND
-
-
-def to_string(value: Any) -> Coerced | None:
-    """The text of a number or a boolean."""
-    if isinstance(value, bool):
-        return str(value).lower(), SPELLED
-    return (str(value), SPELLED) if isinstance(value, (int, float)) else None
-
-
-_TYPES: dict[str, Callable[[Any], Coerced | None]] = {
-    "null": to_null,
-    "boolean": to_boolean,
-    "integer": to_integer,
-    "number": to_number,
-    "string": to_string,
-}
-
-
-# -- enumerations ---------------------------------------------------------------------------------
+    return None if len(said) != 1 or _DENIAL.search(value) else ("true" in said, _FOUND)
 
 
 def choose(value: Any, options: Sequence[Any]) -> Coerced | None:
     """The one option that a value means."""
-    if isinstance(value, (int, float)):
-        value = _text(value)
+    value = _text(value) if isinstance(value, (int, float)) else value
     if not isinstance(value, str):
         return None
     texts = [_text(option) for option in options]
@@ -153,17 +88,12 @@ def choose(value: Any, options: Sequence[Any]) -> Coerced | None:
             return _only(options, hits, SPELLED)
     if len(options) < 2 or len(value) > _LONGEST_SENTENCE:  # noqa: PLR2004 - one is named anywhere
         return None
-    return _only(options, _mentioned(value, texts), FOUND)
-
-
-def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return _only(options, _mentioned(value, texts), _FOUND)
 
 
 def _only(options: Sequence[Any], hits: list[int], penalty: int) -> Coerced | None:
-    if not hits or any(not same(options[at], options[hits[0]]) for at in hits):
-        return None
-    return options[hits[0]], penalty
+    clear = hits and all(frozen(options[at]) == frozen(options[hits[0]]) for at in hits)
+    return (options[hits[0]], penalty) if clear else None
 
 
 def _mentioned(value: str, texts: list[str]) -> list[int]:
@@ -180,3 +110,53 @@ def _mentioned(value: str, texts: list[str]) -> list[int]:
         if hits:
             return [] if _DENIAL.search(pattern.sub(" ", value)) else hits
     return []
+
+
+# -- comparing and showing ------------------------------------------------------------------------
+
+
+def says_nothing(value: Any) -> bool:
+    """Whether a value is a way of writing null."""
+    return value is None or (isinstance(value, str) and value.strip().casefold() in _NOTHING)
+
+
+def fold(text: str) -> str:
+    """A text without case, spaces and punctuation."""
+    return re.sub(r"[\W_]+", "", text).casefold()
+
+
+def frozen(value: Any) -> Hashable:
+    """A key that is equal for equal JSON values: 1 and 1.0 are, 1 and true are not."""
+    if isinstance(value, dict):
+        return ("object", frozenset((key, frozen(item)) for key, item in value.items()))
+    if isinstance(value, (list, tuple)):
+        return ("array", tuple(frozen(item) for item in value))
+    if isinstance(value, bool):
+        return ("boolean", value)
+    return value if isinstance(value, Hashable) else repr(value)
+
+
+def show(value: Any) -> str:
+    """A value, short enough for one line."""
+    if isinstance(value, str):
+        return repr(value if len(value) <= 60 else value[:59] + "…")  # noqa: PLR2004
+    if isinstance(value, dict):
+        names, more = ", ".join(map(str, [*value][:8])), len(value) - 8
+        return (names + f" and {more} more" * (more > 0)) or "no keys"
+    return f"{len(value)} items" if isinstance(value, (list, tuple)) else json.dumps(value)[:60]
+
+
+def got(value: Any) -> str:
+    """The second half of a problem: "got string 'abc'", "got null", "got object with a, b"."""
+    if value is None:
+        return "got null"
+    joint = "with " if isinstance(value, (dict, list, tuple)) else ""
+    return f"got {_KINDS.get(type(value), type(value).__name__)} {joint}{show(value)}"
+
+
+_KINDS = {bool: "boolean", int: "integer", float: "number", str: "string", dict: "object",
+          list: "array", tuple: "array"}  # fmt: skip
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

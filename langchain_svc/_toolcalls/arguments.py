@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from .brackets import Brackets
 from .calls import BadCall, Call
+from .cursor import Brackets
 
 _HEAD = re.compile(
     r'<tool_call>\s*\{\s*"name"\s*:\s*"(?P<name>[^"\\]{1,100})"\s*,\s*'

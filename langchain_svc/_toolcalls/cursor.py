@@ -9,26 +9,298 @@ the end of the text is an answer like any other.
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
 
-from .brackets import bracket_end
-from .json_part import Json, json_at
-from .judge import MISSING, Judge
-from .pending import More
+from .._json import JsonValue, attempt_json
+
+MISSING: Final = object()  # a call that says nothing of arguments
+CUT_OFF: Final = "the call is cut off inside a value"
+
+# -- brackets -------------------------------------------------------------------------------------
+
+_MARK = re.compile(r"[\"'{}\[\]()]")
+_IN_STRING = {quote: re.compile(rf"[{quote}\\]") for quote in "\"'"}
+_OPENERS = {"{": "}", "[": "]", "(": ")"}
+_TOP = re.compile(r"[\"'{}\[\](),]")
+
+
+class Brackets:
+    """Follows strings and nesting from an opening mark on: `feed`, until it says the end.
+
+    Both kinds of quotes count, which makes it right for JSON and for Python's literals. Text
+    without a quote where one belongs misleads it: what it says a reader must confirm.
+    """
+
+    def __init__(self) -> None:
+        self._closers: list[str] = []
+        self._quote = ""
+        self._escaped = False
+        self._fed = 0
+        self.closed = False
+
+    @property
+    def rest(self) -> tuple[str, str]:
+        """What closes the string that is open, and what closes the brackets."""
+        return self._quote, "".join(reversed(self._closers))
+
+    def feed(self, text: str, start: int = 0, end: int | None = None) -> int | None:
+        """The number of characters from the first one fed to the closing bracket, if it is here."""
+        at, end = start, len(text) if end is None else end
+        while not self.closed and at < end:
+            if self._escaped:
+                self._escaped, at = False, at + 1
+                continue
+            found = (_IN_STRING[self._quote] if self._quote else _MARK).search(text, at, end)
+            at = found.end() if found else end
+            if found:
+                self._pass(found[0])
+        self._fed += at - start
+        return self._fed if self.closed else None
+
+    def _pass(self, mark: str) -> None:
+        if mark == "\\":
+            self._escaped = True
+            return
+        if mark in _IN_STRING:
+            self._quote = "" if self._quote else mark
+        elif mark in _OPENERS:
+            self._closers.append(_OPENERS[mark])
+        else:
+            del self._closers[-1:]
+        self.closed = not self._closers and not self._quote
+
+
+def bracket_end(text: str, start: int) -> int | None:
+    """The index after what closes the bracket or quote at `start`; None while it is open."""
+    length = Brackets().feed(text, start)
+    return None if length is None else start + length
+
+
+def split_commas(text: str) -> list[str]:
+    """The parts between the commas of a text that stand in no bracket and in no string."""
+    parts, begin, at = [], 0, 0
+    while found := _TOP.search(text, at):
+        mark, at = found[0], found.end()
+        if mark == ",":
+            parts.append(text[begin : found.start()])
+            begin = at
+        elif mark in _OPENERS or mark in _IN_STRING:
+            at = bracket_end(text, found.start()) or len(text)
+    return [part.strip() for part in [*parts, text[begin:]] if part.strip()]
+
+
+# -- waiting --------------------------------------------------------------------------------------
+
+_FREE = 1000  # characters
+_EARNED = 2  # for each character that arrives
+
+
+class More(Exception):  # noqa: N818 - no error, but a question
+    """What stands here cannot be told yet.
+
+    Attributes:
+        need: Characters of which one must come before another look can tell more; "" for any.
+        brackets: Where a bracketed value begins whose end is waited for, if one does.
+    """
+
+    def __init__(self, need: str = "", brackets: int | None = None) -> None:
+        super().__init__(need)
+        self.need = need
+        self.brackets = brackets
+
+
+class Pending:
+    """Decides for each piece of text whether to look again; `begin` when something is held.
+
+    Every look reads the held text from its beginning. To keep the cost linear, looks are paid for:
+    what arrives earns credit, and a look costs the length of what is held. Short texts are free,
+    and the bracket that closes a value is followed piece by piece, so that look is never late.
+    """
+
+    def __init__(self) -> None:
+        self._credit = 0
+        self._need = ""
+        self._brackets: Brackets | None = None
+
+    def begin(self, text: str, more: More) -> None:
+        """Wait for what `more` asks about `text`."""
+        self._need, self._brackets = more.need, None
+        if more.brackets is not None and len(text) - more.brackets > _FREE:
+            brackets = Brackets()
+            brackets.feed(text, more.brackets)
+            self._brackets = None if brackets.closed else brackets
+
+    def due(self, piece: str, size: int) -> bool:
+        """Whether, with this piece, the text of now `size` characters should be looked at."""
+        self._credit += _EARNED * len(piece)
+        if self._brackets is not None and self._brackets.feed(piece) is not None:
+            self._brackets = None
+            return True
+        if self._need and not any(char in piece for char in self._need):
+            return False
+        if size > _FREE and self._credit < size:
+            return False
+        self._credit -= size * (size > _FREE)
+        return True
+
+
+# -- JSON -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Json:
+    """A JSON value in a text.
+
+    Attributes:
+        value: The value; MISSING where there is none.
+        end: The index after it.
+        cost: How many characters were looked at, each as often as it was.
+        fault: Why the value may not be used, if it may not.
+        whole: Whether its last bracket came.
+    """
+
+    value: Any
+    end: int
+    cost: int
+    fault: str = ""
+    whole: bool = False
+
+
+# Where broken JSON may end: no call goes on after these, save in a string.
+_SIGN = re.compile(
+    r"</?tool_calls?>|<tool_response|\n[ \t]*```|\n[ \t]*Observation:|</?function|\[TOOL_CALLS\]"
+    r"|<\|[\w/]{1,40}\|>|<｜|</?[a-z]{1,20}:tool|</longcat|</?TOOLCALL"
+)
+# A sign that the next call begins, whatever was left open before.
+_NEXT = re.compile(r"<tool_call>\s*[{\[]|\n[ \t]*```json\s*[{\[]")
+_NEXT_LINE = re.compile(r"\n[ \t]*(?=\{\s*[\"']?(?:name|tool|function|action)\b)")
+_MAX_SIGNS, _LONGEST_SIGN, _WINDOW, _PART = 4, 60, 256, 4096
+_OPEN_STRING = "Unterminated string"
+
+
+def _refuse(name: str) -> Any:
+    raise ValueError(name)
+
+
+# Raw line ends in strings are read; NaN and the infinities are not JSON.
+_DECODER = json.JSONDecoder(strict=False, parse_constant=_refuse)
+
+
+def json_at(text: str, begin: int, *, final: bool, lines: bool) -> Json:
+    """The value that begins at `begin`, if there is one; raises More.
+
+    Correct JSON says itself where it ends. For broken JSON the places where it may end are tried
+    from left to right: signs that a call is over, and the bracket that seems to close it. A place
+    is accepted if the repairing reader finds a value before it to which no more than closing
+    brackets are missing.
+
+    Args:
+        text: The text so far.
+        begin: The index of a `{` or `[`.
+        final: Whether nothing more will come.
+        lines: Whether a line that begins another call ends what was left open.
+    """
+    size = _PART  # in parts, since an error of the decoder counts the lines before it
+    while True:
+        part = text[begin : begin + size]
+        try:
+            value, end = _DECODER.raw_decode(part)
+        except (ValueError, RecursionError) as error:
+            is_open = isinstance(error, json.JSONDecodeError) and (
+                error.msg.startswith(_OPEN_STRING) or error.pos > len(part) - 8  # `\u00e`, `fals`
+            )
+            if is_open and begin + size >= len(text) and not final:
+                raise More("}]", begin) from None
+            if not is_open or begin + size >= len(text):
+                return _broken_json(text, begin, final=final, lines=lines)
+            size *= 4
+        else:
+            return Json(value, begin + end, end, whole=True)
+
+
+def _broken_json(text: str, begin: int, *, final: bool, lines: bool) -> Json:
+    """The value up to the first place that can be its end."""
+    cost, signs, must_end = 0, list[int](), False
+
+    def read(end: int) -> JsonValue | None:
+        nonlocal cost
+        tried = attempt_json(text[begin:end], 0)
+        cost += tried.cost
+        return tried.value
+
+    for end, closing, last in _ends(text, begin):
+        must_end = last
+        if not closing:
+            signs.append(end)
+        found = None if _in_string(text, begin, end) else read(end)
+        if found and (found.complete or not (closing or found.cut_in_value)):
+            fault = "it holds words where JSON has values" if found.words else ""
+            return Json(found.value, begin + found.end, cost + end - begin, fault, found.complete)
+    if not must_end and not final:
+        raise More("}])>`:", begin)
+    limit = signs[-1] if must_end else len(text)
+    cost += limit - begin
+    line = _NEXT_LINE.search(text, begin, limit) if lines else None
+    end = line.start() if line else limit
+    if signs and not _in_string(text, begin, limit):
+        end, line = signs[0], None  # else the sign belongs to the string that was cut off
+    found = read(end)
+    if found is None:
+        return Json(MISSING, begin, cost)
+    if found.cut_in_value and not found.complete:
+        return Json(found.value, end, cost, CUT_OFF)
+    return Json(found.value, begin + found.end, cost, CUT_OFF if line else "", found.complete)
+
+
+def _ends(text: str, begin: int) -> Iterator[tuple[int, bool, bool]]:
+    """Where the value may end; whether its closing bracket is there; whether it must end there.
+
+    They are looked for from left to right and no farther than they are asked for, so that a text
+    full of openers costs what its length does.
+    """
+    brackets, at, size, count, over = Brackets(), begin, _WINDOW, 0, False
+    while at < len(text) and not over:
+        end, size = min(len(text), at + size), 2 * size
+        places = []
+        for sign in _SIGN.finditer(text, at, end + _LONGEST_SIGN):
+            if sign.start() >= end or over:
+                break
+            count += 1  # every one tried costs a reading of all that stands before it
+            over = count == _MAX_SIGNS or _NEXT.match(text, sign.start()) is not None
+            places.append((sign.start(), False, over))
+        limit = places[-1][0] if over else end
+        length = None if brackets.closed else brackets.feed(text, at, limit)
+        yield from sorted([*places, *([(begin + length, True, over)] if length else [])])
+        at = end
+
+
+def _in_string(text: str, begin: int, end: int) -> bool:
+    """Whether the text is correct JSON up to a string that it ends in."""
+    try:
+        _DECODER.raw_decode(text[begin:end])
+    except json.JSONDecodeError as error:
+        return error.msg.startswith(_OPEN_STRING)
+    except (ValueError, RecursionError):
+        pass
+    return False
+
+
+# -- the cursor -----------------------------------------------------------------------------------
 
 _SPACE = re.compile(r"\s*")
 _WORD = re.compile(r"[\w.-]*")
 
 
 class Cursor:
-    """Reads `text` from `at` on."""
+    """Reads `text` from `at` on; `judge` knows the tools."""
 
-    def __init__(self, text: str, at: int, judge: Judge, *, final: bool) -> None:
-        self.text = text
-        self.at = at
+    def __init__(self, text: str, at: int, judge: Any, *, final: bool) -> None:
+        self.text, self.at, self.judge, self.final = text, at, judge, final
         self.cost = 0  # how many characters were looked at to tell where something ends
-        self.judge = judge
-        self.final = final
 
     @property
     def open(self) -> bool:
@@ -56,10 +328,9 @@ class Cursor:
         """Whether one of the literals stands here."""
         if self.text.startswith(literals, self.at):
             return True
-        if not self.final:
-            rest = self.text[self.at : self.at + max(map(len, literals))]
-            if any(literal.startswith(rest) for literal in literals):
-                raise More
+        rest = self.text[self.at : self.at + max(map(len, literals))]
+        if not self.final and any(literal.startswith(rest) for literal in literals):
+            raise More
         return False
 
     def take(self, *literals: str) -> bool:
@@ -85,26 +356,23 @@ class Cursor:
         waited for as long as no more than `limit` characters have come.
         """
         found = pattern.match(self.text, self.at, self.at + limit)
-        if found:
-            self.at = found.end()
-            return found
-        if not self.final and len(self.text) - self.at < limit:
+        if not found and not self.final and len(self.text) - self.at < limit:
             raise More
-        return None
+        self.at = found.end() if found else self.at
+        return found
 
-    def until(self, pattern: re.Pattern[str], need: str = ">") -> tuple[str, re.Match[str] | None]:
-        """The text up to the pattern, and its match; at the end of everything there is none."""
-        begin = self.at
-        found = pattern.search(self.text, begin)
-        if found is None or (found.end() == len(self.text) and not self.final):
-            if not self.final:
+    def until(
+        self, *patterns: re.Pattern[str], need: str = ">"
+    ) -> tuple[str, re.Match[str] | None]:
+        """The text up to the first pattern that is found, and its match; else to the very end."""
+        begin, found = self.at, None
+        for pattern in patterns:
+            found = found or pattern.search(self.text, begin)
+            if not self.final and (found is None or found.end() == len(self.text)):
                 raise More(need)
-            self.at = len(self.text)
-            self.cost += self.at - begin
-            return self.text[begin:], None
-        self.at = found.end()
+        self.at = found.end() if found else len(self.text)
         self.cost += self.at - begin
-        return self.text[begin : found.start()], found
+        return self.text[begin : found.start() if found else self.at], found
 
     def bracketed(self) -> tuple[str, bool]:
         """The text from the bracket here to the one that closes it, and whether that came."""

@@ -1,4 +1,4 @@
-"""The tools on offer, and the judgement whether something written as a call can be read as one.
+"""The tools on offer, and what a value or a text that was written as a call comes to.
 
 Readers of formats only say what stands there (`Raw`). A call is readable if it has a name and its
 arguments are a JSON object. They are coerced where the tool's schema makes the intent plain; where
@@ -9,20 +9,38 @@ Syntax is repaired, values are never made up.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
-from .._json import Misfit, fit_schema, has_surrogates, read_json, whole_characters
+from .._json import SchemaMismatch, fit_schema, has_surrogates, read_json, whole_characters
 from .calls import BadCall, Call, Tool
-
-MISSING: Final = object()  # a call that says nothing of arguments
-CUT_OFF: Final = "the call is cut off inside a value"
+from .cursor import CUT_OFF, MISSING
 
 _NAMESPACES = ("functions.", "functions:", "function.", "tools.", "tool.", "default_api.")
 _EDGES = " \t\r\n\"'`*"
 _CALLED = ".call"  # Llama's built-in tools: brave_search.call(query="…")
-_ENCODINGS = 2  # how many times over arguments may be encoded as JSON
+
+# fmt: off
+NAME_KEYS = (
+    "name", "tool", "tool_name", "function", "function_name", "action", "recipient_name",
+)
+_LOOSE_KEYS = ("input", "action_input", "tool_input")  # a plain text is a fair value of these
+ARGUMENT_KEYS = (
+    "arguments", "parameters", "params", "args", "kwargs", "inputs", "argument", "parameter",
+    "tool_args", "tool_arguments", "tool_parameters", "function_args", "function_arguments",
+    *_LOOSE_KEYS,
+)
+CONTAINER_KEYS = (
+    "tool_calls", "tool_call", "function_calls", "function_call", "calls", "tool_uses",
+)
+# What may stand in a call beside its name and arguments, also before them.
+SIDE_KEYS = (
+    "type", "id", "index", "call_id", "tool_call_id", "thought", "thoughts", "reasoning", "role",
+    "content",
+)
+# fmt: on
 
 
 @dataclass(frozen=True)
@@ -59,10 +77,8 @@ class Judge:
 
     def find(self, name: object) -> Tool | None:
         """The tool that `name` means; models put spaces, quotes and namespaces around names."""
-        if not isinstance(name, str):
-            return None
-        if name in self._tools:
-            return self._tools[name]
+        if not isinstance(name, str) or name in self._tools:
+            return self._tools.get(name) if isinstance(name, str) else None
         bare = name.strip(_EDGES).removesuffix(_CALLED)
         for space in _NAMESPACES:
             bare = bare.removeprefix(space)
@@ -70,13 +86,9 @@ class Judge:
 
     def may_begin(self, start: str) -> bool:
         """Whether an offered name may begin so."""
-        start = start.lstrip(_EDGES)
-        for space in _NAMESPACES:
-            if space.startswith(start):
-                return True
-            start = start.removeprefix(space)
-        start = start.rstrip(_EDGES)
-        return any((name + _CALLED).startswith(start) for name in self._tools)
+        start = start.strip(_EDGES)
+        spellings = (space + name + _CALLED for space in ("", *_NAMESPACES) for name in self._tools)
+        return any(spelling.startswith(start) for spelling in spellings)
 
     def fits(self, raw: Raw) -> bool:
         """Whether a call is one of an offered tool, with arguments that fit."""
@@ -87,32 +99,24 @@ class Judge:
         self, raw: Raw, source: str, *, asked: bool = False, loose: bool = False
     ) -> Call | BadCall:
         """The call, or what makes it unreadable; `asked` and `loose` as they say of it."""
-        tool = self.find(raw.name)
-        name = tool.name if tool else raw.name
-        fault = raw.fault or ("" if name else "the call has no name")
-        if not fault:
-            assert name is not None  # noqa: S101  # that would be a fault
-            known = tool or Tool(name, {})
-            try:
-                fitted, problems = _fitted(_arguments(raw, known), known)
-                if has_surrogates(arguments_json(fitted)):
-                    fitted = whole_characters(fitted)
-            except Misfit as misfit:
-                fault = "; ".join(misfit.problems)
-            except ValueError as error:
-                fault = f"the arguments are not JSON: {error}"
-            else:
-                return Call(name, fitted, problems, source, asked, loose)
-        return BadCall(name, source, fault, fault == CUT_OFF, asked, loose)
-
-
-def _fitted(given: dict[str, Any], tool: Tool) -> tuple[dict[str, Any], str]:
-    """The arguments as the schema wants them; or, with what is wrong, as they are."""
-    try:
-        fitted, _ = fit_schema(given, tool.parameters)
-    except Misfit as misfit:
-        return given, "; ".join(misfit.problems) or "arguments do not fit"
-    return fitted, ""
+        tool = self.find(raw.name) or Tool(raw.name or "", {})
+        fault = raw.fault or ("" if tool.name else "the call has no name")
+        try:
+            if not fault:
+                given = _arguments(raw, tool)
+                problems = ""
+                try:
+                    given = fit_schema(given, tool.parameters)[0]
+                except SchemaMismatch as mismatch:  # they stay as they are
+                    problems = "; ".join(mismatch.problems) or "arguments do not fit"
+                if has_surrogates(arguments_json(given)):
+                    given = whole_characters(given)
+                return Call(tool.name, given, problems, source, asked, loose)
+        except SchemaMismatch as mismatch:
+            fault = "; ".join(mismatch.problems)
+        except ValueError as error:
+            fault = f"the arguments are not JSON: {error}"
+        return BadCall(tool.name or None, source, fault, fault == CUT_OFF, asked, loose)
 
 
 def arguments_json(arguments: Mapping[str, Any]) -> str:
@@ -120,92 +124,128 @@ def arguments_json(arguments: Mapping[str, Any]) -> str:
     return json.dumps(arguments, ensure_ascii=False, allow_nan=False)
 
 
+# -- arguments ------------------------------------------------------------------------------------
+
+
 def _arguments(raw: Raw, tool: Tool) -> dict[str, Any]:
     given = raw.arguments
     if raw.texts and isinstance(given, dict):
-        return {key: typed(text, key, tool) for key, text in given.items()}
-    for _ in range(_ENCODINGS):
-        if isinstance(given, str):
-            given = _decoded(given, tool, loose=raw.loose)
+        return {key: _typed(text, key, tool) for key, text in given.items()}
+    for _ in range(2):  # how many times over they may be encoded as JSON
+        given = _decoded(given.strip(), tool, raw) if isinstance(given, str) else given
     if given is MISSING or given is None or given == []:
         return {}
-    if isinstance(given, list):
-        given = _as_only_argument(given, tool)
-    if not isinstance(given, dict):
-        raise Misfit([f"the arguments are not an object but {_shown(given)}"])
-    return given
+    if isinstance(given, list) and len(tool.properties) == 1:  # the one argument of a tool
+        with suppress(SchemaMismatch):
+            given = fit_schema(dict.fromkeys(tool.properties, given), tool.parameters)[0]
+    return given if isinstance(given, dict) else _no_object(given)
 
 
-def _as_only_argument(given: list[Any], tool: Tool) -> Any:
-    """A list as the one argument of a tool that has no other."""
-    if len(tool.properties) == 1:
-        try:
-            return fit_schema(dict.fromkeys(tool.properties, given), tool.parameters)[0]
-        except Misfit:
-            pass
-    return given
+def _no_object(given: Any) -> Any:
+    text = repr(given)
+    text = text if len(text) <= 60 else f"{text[:57]}..."  # noqa: PLR2004 - enough to recognise it
+    raise SchemaMismatch([f"the arguments are not an object but {text}"])
 
 
-def _decoded(text: str, tool: Tool, *, loose: bool) -> Any:
-    """Arguments that were encoded as a string."""
-    text = text.strip()
+def _decoded(text: str, tool: Tool, raw: Raw) -> Any:
+    """Arguments that were encoded as a string, or the one text that a tool wants."""
     if not text:
         return {}
-    if text[0] in "{[\"“'":
-        found = read_json(text)
-        if found is not None and found.cut_in_value:
-            raise Misfit([CUT_OFF])
-        if found is not None and isinstance(found.value, (dict, list, str)):
-            return found.value
-    only = _only_text(tool) if loose else None
-    if only is None:
-        raise Misfit([f"the arguments are not an object but {_shown(text)}"])
-    return {only: text}
-
-
-def _only_text(tool: Tool) -> str | None:
-    """The one parameter of a tool that wants nothing but one text."""
+    found = read_json(text) if text[0] in "{[\"“'" else None
+    if found is not None and found.cut_in_value:
+        raise SchemaMismatch([CUT_OFF])
+    if found is not None and isinstance(found.value, (dict, list, str)):
+        return found.value
     wanted = list(tool.parameters.get("required") or tool.properties)
-    if len(wanted) != 1 or not isinstance(tool.properties.get(wanted[0]), Mapping):
-        return None
-    kind = tool.properties[wanted[0]].get("type", "string")
-    return wanted[0] if kind == "string" or "string" in kind else None
+    only = tool.properties.get(wanted[0]) if len(wanted) == 1 else None
+    kind = only.get("type", "string") if isinstance(only, Mapping) else ()
+    return {wanted[0]: text} if raw.loose and "string" in kind else _no_object(text)
 
 
-def typed(text: Any, key: str, tool: Tool) -> Any:
+def _typed(text: Any, key: str, tool: Tool) -> Any:
     """A value of a format that knows only text, as the tool's schema wants it."""
-    if not isinstance(text, str):
-        return text
     schema = tool.properties.get(key)
-    if not isinstance(schema, Mapping):
+    if not isinstance(text, str) or not text.strip() or not isinstance(schema, Mapping):
         return text
     # References lead out of the property into the definitions of the whole schema.
-    rooted = {**{k: tool.parameters[k] for k in ("$defs", "definitions") if k in tool.parameters}}
-    rooted.update(schema)
-    value = _json_of(text.strip())
-    if value is not MISSING and not isinstance(value, str):
-        try:
-            return fit_schema(value, rooted, coerce=False)[0]
-        except Misfit:
-            pass
-    return text
-
-
-def _json_of(text: str) -> Any:
-    """The JSON value that the whole text is; MISSING where it is none, or only a repaired one."""
-    if not text:
-        return MISSING
-    listed = text[0] not in "{["
-    # A list around it makes a value of its own of a bare word or number.
-    source = f"[{text}]" if listed else text
+    rooted = {k: tool.parameters[k] for k in ("$defs", "definitions") if k in tool.parameters}
+    source = text.strip()
+    listed = source[0] not in "{["  # a list makes a value of its own of a bare word or number
+    source = f"[{source}]" if listed else source
     found = read_json(source)
-    if found is None or not found.complete or found.end != len(source):
-        return MISSING
-    if not listed:
-        return found.value
-    return found.value[0] if isinstance(found.value, list) and len(found.value) == 1 else MISSING
+    items = [found.value] if found and not listed else found.value if found else []
+    whole = found and found.complete and found.end == len(source) and len(items) == 1
+    if not whole or isinstance(items[0], str):
+        return text
+    try:
+        return fit_schema(items[0], {**rooted, **schema}, coerce=False)[0]
+    except SchemaMismatch:
+        return text
 
 
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."  # noqa: PLR2004 - enough to recognise it
+# -- JSON values that are calls -------------------------------------------------------------------
+
+
+def calls_in(
+    value: Any, judge: Judge, *, tagged: bool = False, wrappings: int = 5
+) -> list[Raw] | None:
+    """The calls that a value is, whatever their keys are named; None where it is none.
+
+    Args:
+        value: What JSON said.
+        judge: The tools on offer.
+        tagged: Whether the value stood where nothing but a call may stand. Then everything in it
+            is reported; elsewhere it is a call only with an offered name and a key for arguments.
+        wrappings: How many lists and objects may stand around a call.
+    """
+    if not wrappings:
+        return None
+    if isinstance(value, list):
+        found = [calls_in(item, judge, tagged=tagged, wrappings=wrappings - 1) for item in value]
+        if not any(found):
+            return None
+        # Beside a call the other items were meant as calls, too: their author must hear of them.
+        for at, item in enumerate(value):
+            found[at] = found[at] or calls_in(item, judge, tagged=True, wrappings=wrappings - 1)
+        return [raw for raws in found for raw in raws or ()]
+    if not isinstance(value, dict):
+        return [Raw(None, fault="this is not a JSON object")] if tagged else None
+    fields = {str(key).strip().lower(): field for key, field in value.items()}
+    for key in (*CONTAINER_KEYS, *NAME_KEYS):
+        if isinstance(fields.get(key), (dict, list)):
+            inner = calls_in(fields[key], judge, tagged=tagged, wrappings=wrappings - 1)
+            if inner is not None:
+                return inner
+    raw = _by_keys(fields, judge) or (_tagged(value, fields, judge) if tagged else None)
+    return [raw] if raw is not None else None
+
+
+def _by_keys(fields: dict[str, Any], judge: Judge) -> Raw | None:
+    names = [fields[key] for key in NAME_KEYS if judge.find(fields.get(key))]
+    key, schema = _first(ARGUMENT_KEYS, fields), fields.get("parameters")
+    if not names or key is None:
+        return None
+    schema = schema if isinstance(schema, dict) else {}
+    if schema.get("type") == "object" and isinstance(schema.get("properties"), dict):
+        return None  # this describes a tool, as the prompt does, instead of calling it
+    return Raw(names[0], fields[key], loose=key in _LOOSE_KEYS)
+
+
+def _tagged(value: dict[str, Any], fields: dict[str, Any], judge: Judge) -> Raw:
+    if len(value) == 1:  # {"get_weather": {"city": "Oslo"}}
+        ((name, arguments),) = value.items()
+        if judge.find(name) and (arguments is None or isinstance(arguments, dict)):
+            return Raw(str(name), arguments)
+    name_key, key = _first(NAME_KEYS, fields), _first(ARGUMENT_KEYS, fields)
+    called = fields[name_key] if name_key is not None else None
+    if not isinstance(called, str):
+        return Raw(None, fault="the call has no name")
+    if key is not None:
+        return Raw(called, fields[key], loose=key in _LOOSE_KEYS)
+    others = (name_key, *SIDE_KEYS)
+    beside = {key: field for key, field in value.items() if str(key).strip().lower() not in others}
+    return Raw(called, beside or MISSING)
+
+
+def _first(keys: Iterable[str], fields: dict[str, Any]) -> str | None:
+    return next((key for key in keys if key in fields), None)

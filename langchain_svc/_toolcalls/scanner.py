@@ -2,7 +2,7 @@
 
 The text is prose, code between fences, or thoughts. In prose the next opener is searched
 (`formats`), and its reader decides on the text from there (`cursor`). Whatever cannot be decided
-yet stays in the buffer, and the look is repeated when more has come (`pending`). Since every
+yet stays in the buffer, and the look is repeated when more has come (`Pending`). Since every
 decision rests on text that was seen, and none on where a piece ended, all ways of cutting a text
 give the same.
 
@@ -20,17 +20,28 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from .._json import NATIVE, NATIVE_ENDS, SPOKEN, Markers
-from .bare import bare, fenced
 from .calls import BadCall, Call, Tool
-from .cursor import Cursor
-from .formats import NOISE, OBSERVATION, READERS, code_ends, openers, thought_end
-from .formats.marks import NAMESPACE, begins_result, closes
-from .formats.named import unmarked
-from .formats.tags import Reader, marked, own
-from .formats.xml import named_element, own_element
-from .judge import CUT_OFF, MISSING, Judge, Raw
+from .cursor import CUT_OFF, MISSING, Cursor, More, Pending
+from .formats import (
+    NAMESPACE,
+    NOISE,
+    OBSERVATION,
+    READERS,
+    Reader,
+    bare,
+    begins_result,
+    closes,
+    ends,
+    fenced,
+    marked,
+    named_element,
+    openers,
+    own,
+    own_element,
+    unmarked,
+)  # fmt: skip
+from .judge import Judge, Raw
 from .line import Line, pair, string_goes_on
-from .pending import More, Pending
 
 
 @dataclass(frozen=True)
@@ -60,15 +71,14 @@ _LETTER = re.compile(r"[^\W\d_]")
 _GAP = re.compile(r"[\s;,}\]]*")  # what models write between calls
 _RESIDUE = str.maketrans("", "", "}]")
 _FENCE_LINE = re.compile(r"[^`~\n]*\n")
-_WHOLE = (bare, own)  # where they find no call, what they passed over is prose
-_FREE_WASTE = 30_000
-_WASTE = 4  # characters read in vain for each one read for good
+_FREE_WASTE, _WASTE = 30_000, 4  # characters read in vain for each one read for good
 _MOST_CALLS = 200
 _TOO_MANY = f"an answer may hold {_MOST_CALLS} calls; this one and all after it are left out"
 _HALF_TAG = re.compile(r"\s*(<[^<>]*)?")
 _THOUGHT = "Thought:"  # what an answer begins with whose format has this for prose
 _TOKEN = re.compile(rf"{NAMESPACE}\Z")
-_WRAPPER = re.compile(r"\s*(?:<tool_call>|`{3,}\w*)\s*")
+_OPENING = re.compile(r"\s*(?:<tool_call>|`{3,}\w*)\s*")
+_CLOSING = re.compile(r"(?:</tool_call>)?(?:```)?\s*\Z")
 
 
 class Scanner:
@@ -84,15 +94,11 @@ class Scanner:
         self._asked = fenced if fences else own
         self._judge = Judge(tools)
         self._mode: Callable[[], Iterator[Piece]] = self._beginning
-        self._text = ""
-        self._at = 0
+        self._text, self._at, self._done = "", 0, 0  # the buffer, the place in it, and before it
         self._pieces: list[str] = []
-        self._size = 0
+        self._size = self._count = self._wasted = 0
         self._pending = Pending()
-        self._holding = False
-        self._final = False
-        self._cut = False
-        self._count = 0
+        self._holding = self._final = self._cut = False
         self._line = Line()
         self._has_words = False  # whether there was prose beside elements
         self._token = ""
@@ -101,8 +107,6 @@ class Scanner:
         self._fence = ""  # the backticks of the fence that the position is inside of
         self._closer = ""  # what ends the reasoning that the position is inside of
         self._last: Sequence[Call | BadCall] = ()
-        self._wasted = 0
-        self._done = 0
 
     def feed(self, text: str) -> Iterator[Piece]:
         """What can be told of the text with this piece."""
@@ -117,8 +121,7 @@ class Scanner:
 
     def finish(self, *, cut: bool = False) -> Iterator[Piece]:
         """What is left, now that nothing more will come; `cut` says that the text was cut off."""
-        self._final = True
-        self._cut = cut
+        self._final, self._cut = True, cut
         if not self.ended:
             yield from self._run()
 
@@ -157,13 +160,10 @@ class Scanner:
     def _leave_out_token(self) -> None:
         """Of a token that stands before every tag, only the tags are read."""
         text = self._text[self._at :].replace(self._token + "<", "<")
-        ends = range(len(self._token), 0, -1) if not self._final else ()
-        half = next((end for end in ends if text.endswith(self._token[:end])), 0)
+        sizes = range(len(self._token), 0, -1) if not self._final else ()
+        half = next((size for size in sizes if text.endswith(self._token[:size])), 0)
         end = len(text) - half
         self._text, self._pieces = self._text[: self._at] + text[:end], [text[end:]]
-
-    def _cursor(self, at: int) -> Cursor:
-        return Cursor(self._text, at, self._judge, final=self._final)
 
     def _say(self, end: int, *, element: bool = False) -> Iterator[Piece]:
         """The text up to `end` is prose."""
@@ -173,25 +173,45 @@ class Scanner:
             return
         self._has_words = self._has_words or (not element and _LETTER.search(text) is not None)
         self._line.pass_over(text)
-        if self._gap is not None:
-            text = self._after_gap(text, self._gap)
+        if self._gap is not None and not self._last:  # the beginning of the answer
+            text = text.lstrip()
+        elif self._gap is not None:
+            size = _GAP.match(text).end()  # type: ignore[union-attr]
+            self._gap.append(text[:size])
+            gap = "".join(self._gap).translate(_RESIDUE)
+            text = gap + text[size:] if size < len(text) else ""
         if text:
             self._gap = None
             yield Prose(text)
 
-    def _after_gap(self, text: str, gap: list[str]) -> str:
-        """What is prose of a text after a call, or of the text that begins the answer."""
-        if not self._last:
-            return text.lstrip()
-        end = _GAP.match(text).end()  # type: ignore[union-attr]
-        gap.append(text[:end])
-        return "".join(gap).translate(_RESIDUE) + text[end:] if end < len(text) else ""
+    def _skip(self, end: int) -> None:
+        """The text up to `end` is markup."""
+        self._line.pass_over(self._text[self._at : end], markup=True)
+        self._at = end
+
+    def _up_to(self, markers: Markers, *, thought: bool = False) -> Iterator[Piece]:
+        """All is prose, or thought, except for the beginning of a marker at the end."""
+        end = len(self._text) if self._final else markers.beginning(self._text, self._at)
+        if thought and end > self._at:
+            yield Thought(self._text[self._at : end])
+            self._at = end
+        yield from self._say(end)
+        if end < len(self._text):
+            raise More
+
+    def _find(self, mark: str, at: int, need: str) -> int:
+        """Where a mark stands in the rest of the line; -1 where it does not."""
+        line_end = self._text.find("\n", at)
+        found = self._text.find(mark, at, line_end if line_end >= 0 else None)
+        if found < 0 and line_end < 0 and not self._final:
+            raise More(need)
+        return found
 
     # -- prose ------------------------------------------------------------------------------------
 
     def _beginning(self) -> Iterator[Piece]:
         """The answer may begin with a call in a family's own format that has lost its marks."""
-        c = self._cursor(self._at)
+        c = Cursor(self._text, self._at, self._judge, final=self._final)
         raws = unmarked(c)
         self._mode = self._prose
         if raws:
@@ -199,59 +219,52 @@ class Scanner:
 
     def _prose(self) -> Iterator[Piece]:
         found = openers().search(self._text, self._at)
-        if found is None or self._belongs_to_a_beginning(found):
-            yield from self._say_most(openers())
+        at_end = found is not None and not self._final and found.end() == len(self._text)
+        if found and at_end and openers().beginning(self._text, self._at) < found.start():
+            found = None  # it may be a part of a longer one
+        if found is None:
+            yield from self._up_to(openers())
             return
-        if found["marker"] == "<tool_call>" and self._finds_token(found.start()):
-            return
-        yield from self._say(found.start())
+        begin = found.start()
+        if found["marker"] == "<tool_call>":
+            token = _TOKEN.search(self._text, max(self._at, begin - _LOOK_BACK), begin)
+            if token:
+                self._token = token[0]
+                self._leave_out_token()
+                return
+        yield from self._say(begin)
         if found["ticks"]:
             yield from self._ticks(found["ticks"])
         elif quoted_until := self._quoted_until(found):
             yield from self._say(quoted_until)
-        elif found["json"]:
-            if not self._final and openers().beginning(self._text, self._at) == self._at:
-                raise More  # `[TO`
-            yield from self._try(bare, found.start(), found.start() + 1)
-        elif found["marker"]:
-            yield from self._marker(found["marker"])
-        elif found["mark"]:
-            yield from self._mark(found["mark"])
         else:
-            yield from self._element(found)
+            yield from self._opener(found)
 
-    def _belongs_to_a_beginning(self, found: re.Match[str]) -> bool:
-        """Whether an opener at the end of the text may be a part of a longer one."""
-        if self._final or found.end() < len(self._text):
-            return False
-        return openers().beginning(self._text, self._at) < found.start()
+    def _opener(self, found: re.Match[str]) -> Iterator[Piece]:
+        begin, end = found.span()
+        if found["json"]:
+            if not self._final and openers().beginning(self._text, begin) == begin:
+                raise More  # `[TO`
+            yield from self._try(bare, begin, begin + 1)
+        elif found["marker"]:
+            yield from self._marker(found["marker"], end)
+        elif (name := found["element"] or (found["mark"] or "")[1:-1]) in self._judge.names:
+            prefix = found["prefix"] or ""
+            yield from self._try(lambda c: own_element(c, name, prefix), end, end)
+        elif found["named"]:
+            yield from self._try(named_element, end, end)
+        elif mark := found["mark"]:
+            yield from self._mark(mark, end)
+        else:
+            yield from self._say(end, element=True)
 
-    def _finds_token(self, end: int) -> bool:
-        token = _TOKEN.search(self._text, max(self._at, end - _LOOK_BACK), end)
-        if token:
-            self._token = token[0]
-            self._leave_out_token()
-        return token is not None
-
-    def _say_most(self, markers: Markers) -> Iterator[Piece]:
-        """All is prose, except for the beginning of a marker at the end."""
-        end = self._known(markers)
-        yield from self._say(end)
-        if end < len(self._text):
-            raise More
-
-    def _known(self, markers: Markers) -> int:
-        """Where the beginning of a marker at the end of the text begins, that may still come."""
-        return len(self._text) if self._final else markers.beginning(self._text, self._at)
-
-    def _marker(self, marker: str) -> Iterator[Piece]:
-        end = self._at + len(marker)
+    def _marker(self, marker: str, end: int) -> Iterator[Piece]:
         if marker in READERS:
             yield from self._try(READERS[marker], end, end)
         elif marker in NATIVE:
-            self._at, self._closer, self._mode = end, NATIVE[marker], self._reasoning
+            self._at, self._closer, self._mode = end, NATIVE[marker], self._thinking
         elif marker in SPOKEN:
-            self._closer, self._mode = SPOKEN[marker], self._spoken
+            self._closer, self._mode = SPOKEN[marker], self._thinking
         elif marker in NATIVE_ENDS:
             self._skip(end)
             self._gap = []
@@ -263,12 +276,9 @@ class Scanner:
         else:
             yield from self._say(end)
 
-    def _mark(self, mark: str) -> Iterator[Piece]:
+    def _mark(self, mark: str, end: int) -> Iterator[Piece]:
         """A mark that has one of the words of calls in it, of whatever family."""
-        end = self._at + len(mark)
-        if mark[1:-1] in self._judge.names:
-            yield from self._try(lambda c: own_element(c, mark[1:-1]), end, end)
-        elif begins_result(mark):
+        if begins_result(mark):
             self.ended = True
         elif not closes(mark):
             yield from self._try(lambda c: marked(c, mark), end, end)
@@ -276,21 +286,6 @@ class Scanner:
             self._skip(end)
         else:
             yield from self._say(end)
-
-    def _element(self, found: re.Match[str]) -> Iterator[Piece]:
-        name, end = found["element"], found.end()
-        if found["named"]:
-            yield from self._try(named_element, end, end)
-        elif name in self._judge.names:
-            prefix = found["prefix"]
-            yield from self._try(lambda c: own_element(c, name, prefix), end, end)
-        else:
-            yield from self._say(end, element=True)
-
-    def _skip(self, end: int) -> None:
-        """The text up to `end` is markup."""
-        self._line.pass_over(self._text[self._at : end], markup=True)
-        self._at = end
 
     def _try(self, reader: Reader, begin: int, otherwise: int) -> Iterator[Piece]:
         """Read a call from `begin` on; where there is none, the text up to `otherwise` is prose.
@@ -302,11 +297,11 @@ class Scanner:
                 yield from self._say(otherwise)
             self._skip(otherwise)
             return
-        c = self._cursor(begin)
+        c = Cursor(self._text, begin, self._judge, final=self._final)
         raws = reader(c)
         self._wasted += max(0, c.cost - (c.at - begin))
         if raws is None:
-            yield from self._say(max(otherwise, c.at) if reader in _WHOLE else otherwise)
+            yield from self._say(max(otherwise, c.at) if reader in (bare, own) else otherwise)
         elif raws and self._is_in_marks(c.at):
             yield from self._say(c.at)
         else:
@@ -317,10 +312,13 @@ class Scanner:
         self._skip(end)
         if not raws:
             return
-        if self._final and self._is_cut_off(raws[-1], end):
+        half = _HALF_TAG.fullmatch(self._text, end)
+        unended = self._final and half and not raws[-1].whole
+        if half and unended and (self._cut or half[1] or raws[-1].arguments in (MISSING, "", {})):
             raws[-1] = replace(raws[-1], fault=CUT_OFF)
         loose, asked = reader is bare, reader is self._asked
-        inside = _inside(source)
+        opening = _OPENING.match(source)
+        inside = _CLOSING.sub("", source[opening.end() if opening else 0 :].rstrip()).strip()
         calls = [self._judge.judge(raw, inside, asked=asked, loose=loose) for raw in raws]
         self._gap = []
         if loose and calls == self._last:
@@ -333,30 +331,24 @@ class Scanner:
             calls.append(BadCall(None, "", _TOO_MANY, asked=True))
         yield from calls
 
-    def _is_cut_off(self, raw: Raw, end: int) -> bool:
-        """Whether a call that the text ends with has not come to its own end."""
-        half = _HALF_TAG.fullmatch(self._text, end)
-        if raw.whole or not half:
-            return False
-        return self._cut or bool(half[1]) or raw.arguments in (MISSING, "", {})
-
     def _weary(self) -> bool:
         return self._wasted > _FREE_WASTE + _WASTE * (self._done + self._at)
 
-    # -- quotations and fences --------------------------------------------------------------------
+    # -- quotations -------------------------------------------------------------------------------
 
     def _quoted_until(self, found: re.Match[str]) -> int:
         """Where the quotation ends that the opener stands in; 0 if it stands in none."""
+        begin, end = found.span()
         if self._line.ticks:
-            return self._span_end(found.start())
-        end = found.end()
+            closing = self._find(self._line.ticks, begin, "`\n")
+            if closing < 0:
+                self._line.ticks = ""  # a lone backtick opens nothing
+            return max(0, closing)
         if self._line.is_quotation:
             return end
         if self._line.in_string and string_goes_on(self._text, end, final=self._final):
             return end
-        if found["json"]:
-            return 0
-        closer = pair(self._text, found.start())[1]
+        closer = "" if found["json"] else pair(self._text, begin)[1]
         alone = closer and not found[0].endswith("=") and self._follows(closer, end)
         return end if alone else 0
 
@@ -376,22 +368,9 @@ class Scanner:
         if amid_words and closer and self._follows(closer, end):
             return True
         closer = self._line.closer
-        if not closer:
-            return False
-        line_end = self._text.find("\n", end)
-        closing = self._text.find(closer, end, line_end if line_end >= 0 else None)
-        if closing < 0 and line_end < 0 and not self._final:
-            raise More(closer + "\n")
-        return closing >= 0
+        return bool(closer) and self._find(closer, end, closer + "\n") >= 0
 
-    def _span_end(self, at: int) -> int:
-        line_end = self._text.find("\n", at)
-        closing = self._text.find(self._line.ticks, at, line_end if line_end >= 0 else None)
-        if closing < 0 and line_end < 0 and not self._final:
-            raise More("`\n")
-        if closing < 0:
-            self._line.ticks = ""  # a lone backtick opens nothing
-        return max(0, closing)
+    # -- fences -----------------------------------------------------------------------------------
 
     def _ticks(self, ticks: str) -> Iterator[Piece]:
         end = self._at + len(ticks)
@@ -399,31 +378,19 @@ class Scanner:
             raise More
         if self._line.ticks or len(ticks) < 3:  # noqa: PLR2004 - three make a fence
             yield from self._span(ticks, end)
-        elif self._fence and not self._text[end : end + 1].isalnum():
+            return
+        if self._fence and not self._text[end : end + 1].isalnum():
             self._skip(end)  # the end of a fence that held calls
             self._fence = ""
-        else:
-            yield from self._open_fence(ticks, end)
-
-    def _span(self, ticks: str, end: int) -> Iterator[Piece]:
-        yield from self._say(end)
-        if not self._line.ticks:
-            self._line.ticks = ticks
-        elif self._line.ticks == ticks:
-            self._line.ticks = ""
-
-    def _open_fence(self, ticks: str, end: int) -> Iterator[Piece]:
-        c = self._cursor(self._at)
-        found = (
-            None
-            if self._weary()
-            else fenced(c, after_prose=self._gap is None and self._first != _THOUGHT)
-        )
-        if found:
-            self._fence = ticks
-            yield from self._accept(found, c.at, fenced)
             return
-        self._wasted += c.cost
+        if not self._weary():
+            c = Cursor(self._text, self._at, self._judge, final=self._final)
+            raws = fenced(c, after_prose=self._gap is None and self._first != _THOUGHT)
+            if raws:
+                self._fence = ticks
+                yield from self._accept(raws, c.at, fenced)
+                return
+            self._wasted += c.cost
         line = _FENCE_LINE.match(self._text, end)
         if line is None and self._text.find(ticks[0], end) < 0 and not self._final:
             raise More(ticks[0] + "\n")
@@ -433,11 +400,16 @@ class Scanner:
         yield from self._say(line.end())
         self._fence, self._mode = ticks, self._code
 
+    def _span(self, ticks: str, end: int) -> Iterator[Piece]:
+        yield from self._say(end)
+        if self._line.ticks in ("", ticks):
+            self._line.ticks = "" if self._line.ticks else ticks
+
     def _code(self) -> Iterator[Piece]:
         """In a fence: up to the backticks that end it, everything is prose."""
-        found = code_ends().search(self._text, self._at)
+        found = ends("").search(self._text, self._at)
         if found is None:
-            yield from self._say_most(code_ends())
+            yield from self._up_to(ends(""))
             return
         yield from self._say(found.start())
         end = found.end()
@@ -446,47 +418,25 @@ class Scanner:
             return
         if end == len(self._text) and not self._final:
             raise More
-        if (
-            found[0][0] == self._fence[0]
-            and len(found[0]) >= len(self._fence)
-            and self._ends_code(end)
-        ):
+        after = self._text[end : end + 1]
+        alone = after in ("", "\n", "\r") or (not self._line.begun and not after.isalnum())
+        if alone and found[0].startswith(self._fence):
             self._fence, self._mode = "", self._prose
         yield from self._say(end)
 
-    def _ends_code(self, end: int) -> bool:
-        """Whether backticks up to `end` stand alone at a line's beginning or at its end."""
-        after = self._text[end : end + 1]
-        return after in ("", "\n", "\r") or (not self._line.begun and not after.isalnum())
-
-    def _spoken(self) -> Iterator[Piece]:
-        """In an element of thoughts that a prompt may have asked for: everything is prose."""
-        markers = thought_end(self._closer)
-        found = markers.search(self._text, self._at)
-        if found is None:
-            yield from self._say_most(markers)
-            return
-        self._mode = self._prose
-        yield from self._say(found.end())
-
     # -- reasoning --------------------------------------------------------------------------------
 
-    def _reasoning(self) -> Iterator[Piece]:
-        markers = thought_end(self._closer)
-        found = markers.search(self._text, self._at)
-        end = found.start() if found else self._known(markers)
-        if end > self._at:
-            yield Thought(self._text[self._at : end])
-        self._at = end
-        if found:
+    def _thinking(self) -> Iterator[Piece]:
+        """In a thought; or in an element of thoughts that a prompt may have asked for: prose."""
+        native = self._closer in NATIVE.values()
+        found = ends(self._closer).search(self._text, self._at)
+        if found is None:
+            yield from self._up_to(ends(self._closer), thought=native)
+            return
+        self._mode = self._prose
+        if native and found.start() > self._at:
+            yield Thought(self._text[self._at : found.start()])
+        self._at = found.start() if native else self._at
+        if native:
             self._skip(found.end())
-            self._mode = self._prose
-        elif end < len(self._text):
-            raise More
-
-
-def _inside(source: str) -> str:
-    """A call without what our own forms have around it."""
-    opening = _WRAPPER.match(source)
-    inside = source[opening.end() if opening else 0 :].rstrip()
-    return inside.removesuffix("</tool_call>").removesuffix("```").strip()
+        yield from self._say(found.end())

@@ -14,7 +14,7 @@ import pytest
 from langchain_svc._json.answer import NoAnswer, read_answer
 from langchain_svc._json.lenient import read_json
 from langchain_svc._json.partial import PartialObject
-from langchain_svc._json.schema import Misfit, fit_schema, problems
+from langchain_svc._json.schema import SchemaMismatch, fit_schema, problems
 
 SCHEMA = {
     "type": "object",
@@ -161,7 +161,7 @@ def test_what_a_union_tries_does_not_multiply():
 
     def refuse(value):
         assert problems(value, schema)
-        with pytest.raises(Misfit):
+        with pytest.raises(SchemaMismatch):
             fit_schema(value, schema)
 
     assert calls(refuse, nested(24)) <= 3 * calls(refuse, nested(12))

@@ -7,7 +7,7 @@ import pytest
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
-from langchain_svc._json.schema import Misfit, fit_schema, problems
+from langchain_svc._json.schema import SchemaMismatch, fit_schema, problems
 
 NULL, BOOL, INT, NUM, STR = (
     {"type": name} for name in ("null", "boolean", "integer", "number", "string")
@@ -166,7 +166,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("schema", "value"), REFUSED)
 def test_what_is_refused(schema, value):
-    with pytest.raises(Misfit) as caught:
+    with pytest.raises(SchemaMismatch) as caught:
         fit_schema(value, schema)
     assert caught.value.problems
     assert str(caught.value) == "; ".join(caught.value.problems)
@@ -183,7 +183,7 @@ def test_what_is_refused(schema, value):
     ],
 )
 def test_an_echo_of_the_schema_is_no_value(schema, echo):
-    with pytest.raises(Misfit):
+    with pytest.raises(SchemaMismatch):
         fit_schema(echo, schema)
 
 
@@ -201,7 +201,7 @@ def test_five_point_zero_is_five_where_an_integer_is_wanted():
 
 def test_without_coercion_only_what_is_valid_passes():
     assert fit_schema({"n": 1}, obj(n=INT), coerce=False) == ({"n": 1}, 0)
-    with pytest.raises(Misfit):
+    with pytest.raises(SchemaMismatch):
         fit_schema({"n": "1"}, obj(n=INT), coerce=False)
 
 
@@ -214,7 +214,7 @@ def test_a_valid_value_with_other_spellings_is_tidied_only_on_request():
         2,
     )
     assert fit_schema({}, schema, tidy=True) == ({}, 0)
-    with pytest.raises(Misfit, match="none of the fields first_name"):
+    with pytest.raises(SchemaMismatch, match="none of the fields first_name"):
         fit_schema({"age": 5}, schema, tidy=True)
     assert fit_schema({"age": 5}, {**schema, "additionalProperties": True}, tidy=True)[0] == {
         "age": 5
@@ -299,7 +299,7 @@ def test_a_value_too_deep_is_a_misfit():
     value = {"n": 1}
     for _ in range(3000):
         value = {"n": "1", "t": value}
-    with pytest.raises(Misfit, match="nested too deeply"):
+    with pytest.raises(SchemaMismatch, match="nested too deeply"):
         fit_schema(value, schema)
     assert problems(value, schema) == ["answer: nested too deeply"]
 
@@ -368,7 +368,7 @@ def test_an_answer_for_a_pydantic_model():
 
 def test_problems_of_a_pydantic_model_are_all_named():
     value = {"colour": "green", "pet": {"kind": "cat", "lives": 10}, "home": [1], "age": "old"}
-    with pytest.raises(Misfit) as caught:
+    with pytest.raises(SchemaMismatch) as caught:
         fit_schema(value, Owner.model_json_schema())
     assert caught.value.problems == [
         "answer.full_name: required, but missing",
@@ -428,6 +428,6 @@ def test_long_values_are_shortened():
     (problem,) = problems({f"key{n}": n for n in range(50)}, INT)
     assert problem.endswith("key6, key7 and 42 more")
     assert len(problems(["x"] * 1000, array(INT))) <= 1000
-    with pytest.raises(Misfit) as caught:
+    with pytest.raises(SchemaMismatch) as caught:
         fit_schema(["x"] * 1000, array(INT))
     assert len(caught.value.problems) <= 20

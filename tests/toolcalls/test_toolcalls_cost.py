@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from langchain_svc._toolcalls.json_part import json_at
+from langchain_svc._toolcalls.cursor import json_at
 
 UNIT = '}]}\n{"tool_calls":['
 

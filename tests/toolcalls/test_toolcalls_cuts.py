@@ -309,3 +309,15 @@ def test_nothing_that_is_cut_off_runs(name, step):
 def test_openers_that_lead_nowhere_cost_what_their_length_does(unit):
     small, large = (work(unit * (size // len(unit)), 100_000) for size in (15_000, 120_000))
     assert large < 12 * small
+
+
+@pytest.mark.parametrize(
+    "text", ['{"name": "functions.add", "arguments": {"a": 1}}', "[functions.add(a=1)]"]
+)
+def test_a_tool_whose_own_name_begins_with_a_namespace_is_found_in_a_stream(text):
+    tools = [Tool("functions.add", {"type": "object", "properties": {"a": {"type": "integer"}}})]
+    parser = StreamParser(tools)
+    events = [event for char in text for event in parser.feed(char)] + [*parser.finish()]
+    assert [(e.name, e.arguments) for e in events if isinstance(e, Call)] == [
+        ("functions.add", {"a": 1})
+    ]

@@ -1,0 +1,680 @@
+"""How calls are written: the marks that families put around them, and a reader for each form.
+
+A mark is `<|...|>`, `<｜...｜>`, an element such as `<seed:tool_call>`, `[TOOL_REQUEST]` or
+`✿ARGS✿`, whose name has one of the words of calls in it. What it does shows in its name, too: it
+opens, it closes (a slash, or a word for the end), or it begins a result. So families are known by
+what their marks are made of; the rows of `READERS` are for those that differ.
+
+A reader stands right after the mark and returns the calls it reads; an empty list if the text is
+only noise around calls, and None if it is no markup at all here. What stands there is told from
+its first character: JSON, a fence around JSON, a list of calls in Python's syntax, or a name with
+its arguments as JSON, in Python's syntax, or as elements.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache
+from json import dumps
+
+from .._json import NATIVE, NATIVE_ENDS, SPOKEN, Markers, read_json
+from .cursor import CUT_OFF, MISSING, Cursor, More, bracket_end, split_commas
+from .judge import ARGUMENT_KEYS, CONTAINER_KEYS, NAME_KEYS, SIDE_KEYS, Judge, Raw, calls_in
+
+Reader = Callable[[Cursor], "list[Raw] | None"]
+
+# -- marks ----------------------------------------------------------------------------------------
+
+_N = r"[\w:▁.-]"
+_WORD = r"(?:[Tt]ool|TOOL|[Ff]unc|FUNC|[Cc]all|CALL|[Aa]ction|ACTION|[Pp]lugin|[Ii]nvoke|recipient|python_(?:tag|start|end))"  # noqa: E501
+_NAMED = rf"{_N}{{0,30}}?{_WORD}{_N}{{0,30}}"
+# Each begins with a character of its own, so that the search for all of them stays fast.
+CALL_MARK = re.compile(
+    rf"<[|｜]?/?[|｜]?(?:｜?DSML｜)?{_NAMED}[|｜]?>|\[/?[A-Z_]{{0,20}}(?:TOOL|CALL|FUNCTION|ACTION)[A-Z_]{{0,20}}\]|✿[A-Z]{{2,12}}✿"
+)
+_PREFIX = r"(?:[a-z]{1,20}:|｜DSML｜)?"
+_ELEMENT = rf"<{_PREFIX}(?:invoke|function|tool_call|tool|call|action)"
+# An element up to the name of the tool that it calls.
+_NAMED_ELEMENT = re.compile(rf"{_ELEMENT}(?:=|\s+name\s*=\s*)")
+# What may still become a mark, at the end of a text that goes on.
+NAMESPACE = r"\]<\][\w-]{1,20}\[>\["  # which MiniMax writes before each of its tags
+_HALF_MARK = re.compile(
+    rf"(?:{NAMESPACE})?<[|｜]?/?[|｜]?(?:{_N}|｜){{0,60}}\|?\Z|{_ELEMENT}\s+n?a?m?e?\s*\Z"
+    r"|\[/?[A-Z_]{0,40}\Z|✿[A-Z]{0,12}\Z|\]<?\]?[\w-]{0,20}\[?>?\[?\Z"
+)
+# Any special token, between a name and its arguments.
+_ANY_MARK = r"<[|｜][^<>{}\n]{1,60}>|\[[A-Z_]{2,30}\]|✿[A-Z]{2,12}✿"
+_CLOSING = re.compile(r"/|(?:\b|[_▁|｜])(?:end|END|suffix|stop)(?:\b|[_▁|｜])")
+_RESULT = re.compile(r"(?i)response|result|output|observation")
+_SPEAKS_OF_TOOLS = re.compile(r"</?tools?>")  # documents have elements for tools, too
+
+
+def closes(mark: str) -> bool:
+    """Whether a mark ends a call, or several."""
+    return _CLOSING.search(mark) is not None
+
+
+def begins_result(mark: str) -> bool:
+    """Whether what follows a mark is the result of a call."""
+    return _RESULT.search(mark) is not None
+
+
+# -- what stands after a mark ---------------------------------------------------------------------
+
+_FENCE = re.compile(r"`{3,}[ \t]*\w*\s*(?=[^\s`])")
+_SPILL = re.compile(r"[\s}\])]*")  # closers too many
+_SPOKEN_OF = re.compile(r"[^\n{}\[\]()<>=:\"]+(?:\Z|[;.,])")  # as in: <tool_call> and </tool_call>
+_MARK_FOLLOWS = re.compile(f"{CALL_MARK.pattern}|{_NAMED_ELEMENT.pattern}")
+_OWN_END = re.compile(r"</?tool_call>|\n[ \t]*\n|<tool_response")
+
+
+def own(c: Cursor) -> list[Raw] | None:
+    """`<tool_call>{"name": …, "arguments": …}</tool_call>`, or whatever stands in these tags."""
+    c.space()
+    begin = c.at
+    if c.take("</tool_call>"):
+        return [Raw(None, fault="the block is empty", whole=True)]
+    found = _inside(c, tagged=True)
+    if found is not None:
+        _close(c, "</tool_call>")
+        return found
+    c.at = begin  # what is not a call in any format; tags alone were only spoken of
+    text, end = c.until(_OWN_END, need=">\n")
+    if _SPOKEN_OF.match(text) and not any(name in text for name in c.judge.names):
+        return None
+    if end is not None and end[0] == "</tool_call>":
+        fault = "this is not a JSON object with a name and arguments"
+        return [Raw(None, fault=fault, whole=True)]
+    c.at = begin
+    return [] if text.strip() or end else [Raw(None, fault=CUT_OFF)]
+
+
+def marked(c: Cursor, mark: str) -> list[Raw] | None:
+    """What stands after the mark of any family; the mark alone is dropped before another one."""
+    begin, sure = c.at, not _SPEAKS_OF_TOOLS.fullmatch(mark)
+    c.space()
+    found = _inside(c, tagged=sure) or None
+    if found is None:
+        c.at = begin
+        found = headed(c, offered=not sure)
+    if found is None:
+        c.at = begin
+        c.space()
+        dropped = mark[1] in "|｜" or c.match(_MARK_FOLLOWS, 80)
+        c.at = begin
+        return [] if dropped else None
+    end = c.at
+    c.skip(_SPILL)
+    closing = c.match(CALL_MARK, 80) if c.char() == "<" else None
+    if not closing or not closes(closing[0]):
+        c.at = end
+    return found
+
+
+def _in_xml(c: Cursor) -> list[Raw] | None:
+    """`<xml>…</xml>`: xLAM; documents have this element, too."""
+    c.space()
+    found = _inside(c, tagged=False) or None
+    if found:
+        _close(c, "</xml>")
+    return found
+
+
+def _inside(c: Cursor, *, tagged: bool) -> list[Raw] | None:
+    """The calls that begin here; empty if another opening tag stands here."""
+    fence = c.match(_FENCE, 60) if c.char() == "`" else None
+    char, begin, found = c.char(), c.at, None
+    if char == "<":
+        return []
+    if char in ("{", "["):
+        found = _python_list(c) if char == "[" else None
+        if found is None:
+            c.at = begin
+            found = _json_calls(c, tagged=tagged)
+    else:
+        for reader in (_arg_keys, _python, headed):
+            c.at = begin
+            found = reader(c)
+            if found:
+                break
+        found = found or None
+    if fence:
+        c.space()
+        c.take("```")
+    return found
+
+
+def _close(c: Cursor, closer: str) -> None:
+    """Pass over the closing tag and closing brackets too many, if they are here."""
+    begin = c.at
+    c.skip(_SPILL)
+    if not c.take(closer):
+        c.at = begin
+
+
+def _json_calls(c: Cursor, *, tagged: bool) -> list[Raw] | None:
+    """The calls that the JSON value here is."""
+    begin = c.at
+    json = c.json(lines=not tagged)
+    if json is None:
+        return None
+    raws = calls_in(json.value, c.judge, tagged=tagged)
+    if raws is None and json.fault:
+        c.at = begin  # other calls may stand in what was left open
+    if raws:
+        raws[-1] = replace(raws[-1], fault=raws[-1].fault or json.fault, whole=json.whole)
+    return raws
+
+
+def _functools(c: Cursor) -> list[Raw] | None:
+    """`functools[{…}, …]`: Phi-4 mini."""
+    c.at -= 1
+    return _json_calls(c, tagged=True)
+
+
+# -- a name, some marks, and JSON -----------------------------------------------------------------
+
+_FILLERS = ("function", "functions", "assistant", "commentary", "code", "json", "call", "to",
+            "recipient", "name", "tool", "tool_code")  # fmt: skip
+_PLAIN = rf"\s|[:：(\[\].]|\d+\b|(?:{'|'.join(_FILLERS)})\b"
+_FILL = rf"(?:{_PLAIN}|{_ANY_MARK})"
+_BEGINNING = re.compile(rf"(?:{_PLAIN}|=)*(?:print\()?(?P<name>[\w./-]*)")
+# A fence is all of its ticks and its whole label: read in parts, many of them would take for ever.
+_HEAD = re.compile(
+    rf"(?:{_FILL}|=)*?(?P<name>[A-Za-z_][\w./-]*)(?:{_FILL}|`{{3,}}(?!`)\w*(?!\w))*(?=\{{)"
+)
+_ASSIGNED = re.compile(r"(?:tool_code|call)\s*[:=]\s*(?=\S)")
+
+
+def headed(c: Cursor, *, offered: bool = True) -> list[Raw] | None:
+    """A name and JSON, whatever marks stand around the name: most families' own formats.
+
+    Args:
+        c: Where the marks before the name begin.
+        offered: Whether the name must be on offer.
+    """
+    head = c.match(_HEAD, 200)
+    if not head or (offered and not c.judge.find(head["name"])):
+        return None
+    raw = _with_json(c, head["name"])
+    c.space()
+    c.take("```", ")")
+    return [raw]
+
+
+def _with_json(c: Cursor, name: str) -> Raw:
+    json = c.json()
+    if json is None:
+        return Raw(name, fault="unreadable arguments")
+    return Raw(name, json.value, json.fault, whole=json.whole)
+
+
+def _after_mark(c: Cursor) -> list[Raw]:
+    """The same after a mark that is dropped where no call follows."""
+    begin = c.at
+    found = headed(c)
+    c.at = c.at if found else begin
+    return found or []
+
+
+def _arrows(c: Cursor) -> list[Raw] | None:
+    """`>>>name`, then JSON on the next line, or `>>>all` before prose: Functionary 3.2."""
+    return [] if c.take("all\n") else headed(c)
+
+
+def unmarked(c: Cursor) -> list[Raw] | None:
+    """A call at the very beginning of an answer, whose marks a server has taken away.
+
+    Only what fits the tool's schema is one: prose may begin with the name of a tool, too.
+    """
+    begin = c.at
+    found = _BEGINNING.match(c.text, begin)
+    name, end = (found["name"], found.end()) if found else ("", begin)
+    words = any(word.startswith(name) for word in (*_FILLERS, "print("))
+    if end == len(c.text) and not c.final and (words or c.judge.may_begin(name)):
+        raise More
+    if c.judge.find(name) is None:
+        return None
+    raws = headed(c)
+    if raws is None:
+        c.at = begin
+        c.match(_ASSIGNED, 20)
+        raws = _python(c)
+        if raws and c.char() not in ("", "\n"):
+            return None
+    return raws if raws and all(c.judge.fits(raw) for raw in raws) else None
+
+
+_INPUT = re.compile(r"\**Action Input\s*\**:?[ \t*]*", re.IGNORECASE)
+_INPUT_WORDS = ("Action Input", "**Action Input", "Action input", "action input")
+_NEXT_STEP = re.compile(r"(?=\n[ \t*]*(?:Observation|Thought|Action|Final Answer)\**:)")
+_INPUT_FENCE = re.compile(r"`{3,}\w*\s*(?=[{\[])")
+_BRACKETED = re.compile(r"([A-Za-z_][\w./-]*)\[(.*)\]")
+
+
+def _react(c: Cursor) -> list[Raw] | None:
+    """`Action: name`, `Action Input: …`: the input is JSON or, for one text argument, plain."""
+    begin = c.at
+    name = _line(c)
+    if name is None or not c.judge.find(name):
+        found = _bracketed(c, name or "")
+        c.at = c.at if found else begin
+        return found or headed(c)
+    c.space()
+    if not c.sees(*_INPUT_WORDS):
+        return [Raw(name)] if c.sees("Observation:") else None
+    c.skip(_INPUT)
+    begin = c.at
+    c.space()
+    fence = c.match(_INPUT_FENCE, 40) if c.char() == "`" else None
+    json = c.json() if c.char() in ("{", "[") else None
+    if json is None:
+        c.at = begin
+        text = c.until(_NEXT_STEP, need=":")[0].strip()
+        cut = text[:3] in ("`", "``", "```")  # in a fence that was to hold JSON
+        return [Raw(name, text, CUT_OFF if cut else "", loose=True)]
+    if fence:
+        c.space()
+        c.take("```")
+    return [Raw(name, json.value, json.fault, loose=True, whole=json.whole)]
+
+
+def _bracketed(c: Cursor, line: str) -> list[Raw] | None:
+    """`Action: search[Oslo]`, as in the paper that named ReAct; `Action: search(query='Oslo')`."""
+    found = _BRACKETED.fullmatch(line)
+    if found:
+        return [Raw(found[1], found[2], loose=True)] if c.judge.find(found[1]) else None
+    calls = _python_calls(line, c.judge)
+    return calls if calls and c.judge.find(calls[0].name) else None
+
+
+def _line(c: Cursor) -> str | None:
+    """The line, without what may surround a name; None if no offered name begins so."""
+    end = c.text.find("\n", c.at)
+    end = len(c.text) if end < 0 else end
+    line = c.text[c.at : end].strip("*`'\" \t\r")
+    if end == len(c.text) and not c.final:
+        if not c.judge.may_begin(re.split(r"[\[(]", line, maxsplit=1)[0]):
+            return None
+        raise More
+    c.at = end
+    return line
+
+
+_GEMMA_HEAD = re.compile(r"\s*call:\s*(?P<name>[\w.:/-]+)\s*(?=\{)")
+_GEMMA_QUOTE = re.compile(r"<\|\"\|>|<escape>")
+_GEMMA_END = re.compile(
+    r"<tool_call\|>|<end_function_call>|(?=<\|tool_call>|<start_function_call>)"
+)
+
+
+def _gemma(c: Cursor) -> list[Raw] | None:
+    """`<|tool_call>call:name{…}<tool_call|>`, and FunctionGemma's `<start_function_call>`."""
+    head = c.match(_GEMMA_HEAD)
+    if not head:
+        return None
+    parts = _GEMMA_QUOTE.split(c.until(_GEMMA_END)[0])
+    # Every second part stood between two marks.
+    found = read_json("".join(dumps(part) if at % 2 else part for at, part in enumerate(parts)))
+    if found is None:
+        return [Raw(head["name"], fault="unreadable arguments")]
+    cut = len(parts) % 2 == 0 or found.cut_in_value
+    return [Raw(head["name"], found.value, CUT_OFF if cut else "", whole=found.complete)]
+
+
+# -- Python's syntax ------------------------------------------------------------------------------
+
+_CALL = re.compile(r"[\s,;]*(?P<name>[A-Za-z_][\w.-]*)\(")
+_KEYWORD = re.compile(r"(\w+)\s*=(?!=)\s*")
+
+
+def _python_list(c: Cursor) -> list[Raw] | None:
+    """`[name(key=value), …]`: Llama 3.2 and 4, LFM2, BFCL's own prompt."""
+    begin = c.at
+    c.at += 1
+    c.space()
+    if not c.judge.find(c.word()) or c.char() != "(":
+        return None
+    c.at = begin
+    text, closed = c.bracketed()
+    return _python_calls(text[1:-1] if closed else text[1:], c.judge)
+
+
+def _python(c: Cursor) -> list[Raw] | None:
+    """`name(key=value)` without a list around it; several on lines of their own."""
+    found: list[Raw] = []
+    while True:
+        begin = c.at
+        c.space()
+        printed = c.take("print(")
+        start = c.at
+        if not c.judge.find(c.word()) or c.char() != "(":
+            c.at = begin
+            return found
+        c.bracketed()
+        found += _python_calls(c.text[start : c.at], c.judge) or []
+        if printed:
+            c.take(")")
+
+
+def _python_calls(text: str, judge: Judge) -> list[Raw] | None:
+    """The calls that a text consists of; None if it holds anything else."""
+    raws: list[Raw] = []
+    at = 0
+    while found := _CALL.match(text, at):
+        end = bracket_end(text, found.end() - 1)
+        arguments = _keywords(found["name"], text[found.end() : end and end - 1], judge)
+        if arguments is None:
+            return None
+        raws.append(Raw(found["name"], arguments, "" if end else CUT_OFF, whole=bool(end)))
+        at = end or len(text)
+    return None if text[at:].strip(" \t\r\n,;") else raws
+
+
+def _keywords(name: str, body: str, judge: Judge) -> dict[str, object] | None:
+    """The arguments; None if this is a call of code that has variables, not of a tool."""
+    tool = judge.find(name)
+    order = list(tool.properties) if tool else []
+    arguments: dict[str, object] = {}
+    for place, part in enumerate(split_commas(body)):
+        keyword = _KEYWORD.match(part)
+        text = part[keyword.end() :] if keyword else part
+        found = read_json(f"[{text}]")  # a list makes a value of its own of a bare word or number
+        items = found.value if found and isinstance(found.value, list) else []
+        value = items[0] if len(items) == 1 else text
+        literal = len(items) == 1 and (text[0] in "\"'" or value != text)
+        if keyword and (literal or "(" not in text):
+            arguments[keyword[1]] = value
+        elif literal and place < len(order):
+            arguments[order[place]] = value
+        else:
+            return None
+    return arguments
+
+
+# -- elements -------------------------------------------------------------------------------------
+# A value may contain anything, its own closing tag too: a closing tag is believed where another tag
+# of the call follows it. A missing one is seen by the next argument.
+
+_ELEMENT_NAME = re.compile(r"\s*[\"']?(?P<name>\w[\w.:/-]*)[\"']?[^<>\n]{0,80}>")
+_TAG = re.compile(
+    rf"<(?P<end>/)?{_PREFIX}(?:(?P<call>function|invoke|tool_call)|parameter|param)\b"
+    r"(?:\s+name)?\s*=?\s*(?:\"(?P<a>[^\"<>\n]*)\"|'(?P<b>[^'<>\n]*)'|(?P<c>[^\"'<>\s]*))[^<>\n]*>"
+)
+_VALUE_ENDS = (
+    re.compile(
+        rf"</{_PREFIX}param(?:eter)?>(?=\s*(?:</?{_PREFIX}(?:param|function|invoke)|</tool_call>))"
+        rf"|\n?(?=<{_PREFIX}param(?:eter)?[\s=][^<>\n]*>)"
+        rf"|(?=</{_PREFIX}(?:function|invoke)>\s*<)"
+    ),
+    re.compile(rf"</{_PREFIX}param(?:eter)?>|(?=</{_PREFIX}(?:function|invoke)>)"),
+)
+_KEY = re.compile(r"<(?P<key>[A-Za-z_][\w.-]*)>")
+_STRAY_END = re.compile(r"</arg_(?:key|value)>")
+_ARGUMENT_KEY = re.compile(r"\s*<arg_key>\s*(?P<key>[^<]{1,120}?)\s*</arg_key>\s*<arg_value>")
+_ARGUMENT_ENDS = (
+    re.compile(r"</arg_value>(?=\s*(?:<arg_key>|</))|(?=\n<arg_key>)"),
+    re.compile(r"</arg_value>|(?=</tool_call>)"),
+)
+
+
+def named_element(c: Cursor) -> list[Raw] | None:
+    """`<function=name>`, `<invoke name="…">` and their like, with JSON or elements inside.
+
+    Other documents have such elements, too: without a call in it, it must name an offered tool.
+    """
+    name = c.match(_ELEMENT_NAME, 200)
+    if not name:
+        return None
+    c.space()
+    if c.char() in ("{", "["):
+        raw = _with_json(c, name["name"])
+        c.space()
+        begin = c.at
+        tag = c.match(_TAG, 200) if c.char() == "<" else None
+        c.at = c.at if tag and tag["end"] else begin
+    else:
+        raw = _elements(c, name["name"])
+    return [raw] if raw.arguments or c.judge.find(raw.name) else None
+
+
+def own_element(c: Cursor, name: str, prefix: str = "") -> list[Raw] | None:
+    """`<get_weather><city>…</city></get_weather>`, or with JSON inside."""
+    closing = f"</{prefix}{name}>"
+    c.space()
+    if c.char() == "{":
+        json = c.json()
+        c.space()
+        ended = c.take(closing)
+        return [Raw(name, json.value, json.fault, whole=True)] if json and ended else None
+    begin = c.at
+    if c.char() != "<" or not _own_key(c, name):
+        return None
+    c.at = begin
+    return [_elements(c, name, closing)]
+
+
+def _elements(c: Cursor, name: str, closing: str = "") -> Raw:
+    """A call with an element for each argument; `closing` if it ends with a tag of its own."""
+    arguments: dict[str, str] = {}
+    ends: tuple[re.Pattern[str], ...]
+    while True:
+        c.space()
+        if closing and c.take(closing):
+            return Raw(name, arguments, texts=True, whole=True)
+        begin = c.at
+        # In an element of the tool's name any element is an argument, a <function> too.
+        key = _own_key(c, name, other=True) if closing else None
+        tag = c.match(_TAG, 200) if not key and c.char() == "<" else None
+        if tag and not (tag["end"] or tag["call"]):
+            key, ends = tag["a"] or tag["b"] or tag["c"] or "", _VALUE_ENDS
+        elif key := key or (None if tag else _own_key(c, name)):
+            ends = (re.compile(f"</{re.escape(key)}>"),)
+        else:
+            whole = bool(tag and tag["end"])
+            c.at = begin if tag and not whole else c.at  # the next call; this one's end is missing
+            return Raw(name, arguments, texts=True, whole=whole)
+        text, found = c.until(*ends)
+        arguments[key] = text.removeprefix("\n").removesuffix("\n")  # they belong to the tags
+        if not found:
+            return Raw(name, arguments, CUT_OFF, texts=True)
+
+
+def _own_key(c: Cursor, name: str, *, other: bool = False) -> str | None:
+    """The argument whose element of its own name begins here; the tool must have it, or `other`."""
+    begin = c.at
+    tool = c.judge.find(name)
+    key = c.match(_KEY, 80)
+    if key and (other or (tool and key["key"] in tool.properties)):
+        return key["key"]
+    c.at = begin
+    return None
+
+
+def _arg_keys(c: Cursor) -> list[Raw] | None:
+    """`name`, then `<arg_key>…</arg_key><arg_value>…</arg_value>` for each argument: GLM."""
+    name = c.word()
+    c.space()
+    if c.judge.find(name) and c.sees("</"):
+        c.match(_STRAY_END, 40)
+        return [Raw(name, whole=True)]
+    if not name or not c.sees("<arg_key>"):
+        return None
+    arguments: dict[str, str] = {}
+    fault = ""
+    while not fault and c.sees("<arg_key>"):
+        key = c.match(_ARGUMENT_KEY)
+        if not key:
+            fault = CUT_OFF
+            break
+        text, found = c.until(*_ARGUMENT_ENDS)
+        arguments[key["key"]] = text.removeprefix("\n").removesuffix("\n")
+        fault = "" if found else CUT_OFF
+        c.space()
+    whole = c.sees("</tool_call>")
+    return [Raw(name, arguments or MISSING, fault, texts=True, whole=whole)]
+
+
+# -- JSON with nothing around it, or only a fence -------------------------------------------------
+# An answer may be made of JSON, too. Whether it can be a call shows in its first keys; text that
+# cannot is given back as soon as that is seen.
+
+_GAP = r"(?:\s|//[^\n]*\n|\#\s[^\n]*\n|/\*.{0,300}?\*/)*"
+_Q = "\"'“”‘’`"
+_OPENING = re.compile(rf"(?:\[{_GAP})?\{{{_GAP}(?:\{{{_GAP})?", re.DOTALL)
+_HALF_OPENING = re.compile(r"\[\s*(?:/.*|\#(?:\s.*)?)?", re.DOTALL)
+_BARE_KEY = re.compile(rf"[{_Q}]?\s*([\w-]+)\s*[{_Q}]?\s*:\s*")
+_HALF_KEY = re.compile(rf"[{_Q}]?\s*[\w-]*\s*[{_Q}]?\s*|/.*|\#(?:\s.*)?", re.DOTALL)
+_SIDE_VALUE = re.compile(rf"(?:\"(?:[^\"\\]|\\.)*\"|\d+|null)\s*,{_GAP}", re.DOTALL)
+_HALF_SIDE_VALUE = re.compile(r"(?:\"(?:[^\"\\]|\\.)*\\?\"?|\d*|n?u?l?l?)\s*", re.DOTALL)
+_BARE_NAME = re.compile(rf"(?:[{_Q}]|(?![{_Q}]))([^{_Q}\n,}}]{{0,80}})[{_Q},}}]")
+_SURE_KEYS = frozenset((*ARGUMENT_KEYS, *CONTAINER_KEYS))
+_MOST = 4000  # characters in which a call must show what it is
+_TICKS = re.compile(r"`{3,}|~{3,}")
+_LABEL = re.compile(r"([\w+-]*)[ \t]*(?=[\n\r{[])")
+_CODE_LABELS = frozenset({"tool_code", "tool_call", "tool_calls"})
+_SURE_LABELS = _CODE_LABELS.union(
+    ("json", "jsonc", "json5", "javascript", "python", "tool", "tool_use", "function_call")
+)
+_LABELS = _SURE_LABELS.union(("", "xml", "text", "plaintext"))
+
+
+def bare(c: Cursor) -> list[Raw] | None:
+    """`{"name": …, "arguments": …}`, a list of these, or `{"tool_calls": […]}`."""
+    begin = c.at
+    if c.text[begin] == "[":
+        found = _python_list(c)
+        if found is not None:
+            return found
+        c.at = begin
+    return _json_calls(c, tagged=False) if _may_be_call(c) else None
+
+
+def _may_be_call(c: Cursor) -> bool:
+    """Whether the first keys and the name are those of a call; the cursor stays."""
+    text, end = c.text, min(len(c.text), c.at + _MOST)
+    opening = _OPENING.match(text, c.at, end)
+    if not opening:
+        return _wait(c, _HALF_OPENING.fullmatch(text, c.at, end))
+    at = opening.end()
+    c.cost += at - c.at
+    while key := _BARE_KEY.match(text, at, end):
+        at, word = key.end(), key[1].lower()
+        if word in NAME_KEYS:
+            name = _BARE_NAME.match(text, at, end)
+            if text[at : at + 1] in ("{", "["):
+                return True
+            if name:
+                return c.judge.find(name[1]) is not None
+            return _wait(c, c.judge.may_begin(text[at:end]))
+        if word not in SIDE_KEYS:
+            return word in _SURE_KEYS
+        side = _SIDE_VALUE.match(text, at, end)
+        if not side:
+            return _wait(c, _HALF_SIDE_VALUE.fullmatch(text, at, end))
+        c.cost += side.end() - key.start()
+        at = side.end()
+    return _wait(c, _HALF_KEY.fullmatch(text, at, end))
+
+
+def _wait(c: Cursor, half: object) -> bool:
+    """No call is seen yet; if it is half seen, more text is waited for."""
+    if half and not c.final and len(c.text) - c.at < _MOST:
+        raise More
+    return False
+
+
+def fenced(c: Cursor, *, after_prose: bool = False) -> list[Raw] | None:
+    """A fence whose text begins with a call in any format; the cursor is left inside of it.
+
+    Fences show examples, too: without an offered name in it, a fence holds no call, and nor does
+    one that stands after prose, unless its label is one for calls or data.
+    """
+    c.skip(_TICKS)
+    found = c.match(_LABEL, 40)
+    label = found[1].lower() if found else None
+    if label not in (_SURE_LABELS if after_prose else _LABELS):
+        return None
+    raws: list[Raw] | None = []
+    for _ in range(3):
+        if raws != []:
+            break
+        c.space()
+        raws = None
+        if c.char() in ("<", "["):
+            if mark := c.match(CALL_MARK, 80):
+                raws = marked(c, mark[0])
+            elif c.match(_NAMED_ELEMENT, 80):
+                raws = named_element(c)
+    if not raws:
+        code = _python(c) if label in _CODE_LABELS and c.char() not in ("{", "[") else None
+        raws = bare(c) if c.char() in ("{", "[") and not code else code
+    return raws if raws and any(c.judge.find(raw.name) for raw in raws) else None
+
+
+# -- the search for all of it ---------------------------------------------------------------------
+
+READERS: dict[str, Reader] = {
+    "<tool_call>": own,
+    "<|tool_call>": _gemma,
+    "<start_function_call>": _gemma,
+    "functools[": _functools,
+    ">>>": _arrows,
+    "Action:": _react,
+    "<|channel|>commentary ": _after_mark,
+    "<|start|>assistant": _after_mark,
+    "<xml>": _in_xml,
+}
+OBSERVATION = "Observation:"  # only if a call came before: other texts have observations, too
+_LINE_STARTS = {"Action:", "functools[", OBSERVATION}  # markup at the beginning of a line only
+# fmt: off
+# Ends of turns and the like, which say nothing.
+NOISE = frozenset({
+    "</tool_call>", "</parameter>", "<|channel|>final<|message|>",
+    "<|channel|>commentary<|message|>", "<|START_RESPONSE|>", "<|END_RESPONSE|>", "<|im_end|>",
+    "<|eot_id|>", "<|eom_id|>", "<|end|>", "[BEGIN FINAL RESPONSE]", "[END FINAL RESPONSE]",
+})
+# A result that the model made up, or another's turn that it began: nothing after it counts.
+ENDINGS = frozenset({"<tool_response", "<tool_result", "<|im_start|>", "<|start_header_id|>"})
+# fmt: on
+
+# An object whose first key may follow, or whose brace is doubled.
+_OBJECT = r"\{(?=\s*(?:\{\s*)?(?:[\"'“”‘’`/#\w]|\Z))"
+_OTHERS = (
+    rf"(?P<mark>{CALL_MARK.pattern})"
+    r"|(?P<ticks>`+|~{3,})"
+    rf"|(?P<json>{_OBJECT}|\[(?=\s*(?:{_OBJECT}|[/#A-Za-z_]|\Z)))"
+    rf"|(?P<named>{_NAMED_ELEMENT.pattern})"
+    rf"|<(?P<prefix>{_PREFIX})(?P<element>[A-Za-z_][\w.-]*)>"
+)
+
+
+class _Openers(Markers):
+    """Markers, with the marks that are known by what they are made of."""
+
+    def beginning(self, text: str, at: int) -> int:
+        """Where the text from `at` on ends in the beginning of a marker; its end if it does not."""
+        half = _HALF_MARK.search(text, max(at, len(text) - 80))
+        end = super().beginning(text, at)
+        return min(end, half.start()) if half else end
+
+
+@lru_cache(maxsize=1)
+def openers() -> Markers:
+    """What may concern the parser in prose.
+
+    A match has one of the groups `marker`; `mark`, of any family; `ticks`, backticks, or the tildes
+    of a fence; `json`, a bracket that may begin JSON or a list of calls; `named`, an element up to
+    the name of a tool; and `element`, the name of any element without attributes, after its
+    `prefix`.
+    """
+    markers = {*READERS, *NOISE, *NATIVE, *NATIVE_ENDS, *ENDINGS}
+    return _Openers(markers - _LINE_STARTS, {*_LINE_STARTS, *SPOKEN}, _OTHERS)
+
+
+@lru_cache(maxsize=32)
+def ends(closer: str) -> Markers:
+    """What ends a thought; or, with "", a fence of code, which a thought may leave open."""
+    return Markers([closer]) if closer else Markers(NATIVE_ENDS, others="(?P<ticks>`+|~{3,})")
