@@ -78,7 +78,7 @@ from ._service import (
 )
 from ._toolcalls import FORMATS, ToolFormat, no_tools_block
 from ._version import __version__
-from ._wire import v1
+from ._wire import LISTED_PRICES, read_prices, v1
 from .config import GENERAL, V1, require_key, require_url
 from .errors import SvcContextOverflowError, SvcRequestError
 from .images import ImageStore
@@ -670,9 +670,7 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
 
 def _listed_models(body: bytes) -> list[ListedModel]:
     models = [ListedModel(**vars(record)) for record in v1.read_models(body)]
-    from .quota import note_prices  # noqa: PLC0415  # imported by those who list models
-
-    note_prices(models)
+    LISTED_PRICES.update(read_prices(models))  # for budgets that are given none
     return models
 
 

@@ -27,7 +27,19 @@ from .._http import Connections
 from .exchange import converse
 from .log_redaction import quietly
 from .off_loop import LONG
-from .steps import Admit, Close, Conversation, Exchange, Head, Lost, Open, Read, Reply, Sleep, Tell
+from .steps import (
+    Acquire,
+    Close,
+    Conversation,
+    Exchange,
+    Head,
+    Lost,
+    Open,
+    Read,
+    Reply,
+    Report,
+    Sleep,
+)
 
 _TIMEOUTS = (httpx.ConnectTimeout, httpx.ReadTimeout, httpx.WriteTimeout, httpx.PoolTimeout)
 
@@ -140,11 +152,11 @@ class Link:
         time.sleep(step.seconds)
         return None
 
-    def admit(self, step: Admit) -> Reply:
-        return step.gate.admit(step.patience)
+    def acquire(self, step: Acquire) -> Reply:
+        return step.limiter.acquire(step.left)
 
-    def tell(self, step: Tell) -> Reply:
-        step.gate.tell()
+    def report(self, step: Report) -> Reply:
+        step.limiter.report()
         return None
 
 
@@ -154,8 +166,8 @@ _STEPS: dict[type[Any], Callable[[Link, Any], Reply]] = {
     Read: Link.read,
     Close: Link.close,
     Sleep: Link.sleep,
-    Admit: Link.admit,
-    Tell: Link.tell,
+    Acquire: Link.acquire,
+    Report: Link.report,
 }
 
 
@@ -242,11 +254,11 @@ class AsyncLink:
         await asyncio.sleep(step.seconds)
         return None
 
-    async def admit(self, step: Admit) -> Reply:
-        return await step.gate.aadmit(step.patience)
+    async def acquire(self, step: Acquire) -> Reply:
+        return await step.limiter.aacquire(step.left)
 
-    async def tell(self, step: Tell) -> Reply:
-        await step.gate.atell()
+    async def report(self, step: Report) -> Reply:
+        await step.limiter.areport()
         return None
 
 
@@ -265,8 +277,8 @@ _ASYNC_STEPS: dict[type[Any], Callable[[AsyncLink, Any], Awaitable[Reply]]] = {
     Read: AsyncLink.read,
     Close: AsyncLink.close,
     Sleep: AsyncLink.sleep,
-    Admit: AsyncLink.admit,
-    Tell: AsyncLink.tell,
+    Acquire: AsyncLink.acquire,
+    Report: AsyncLink.report,
 }
 
 

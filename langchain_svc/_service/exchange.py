@@ -30,7 +30,7 @@ from .._wire import TRANSIENT, TROUBLE, BodyError, BodyReader, TooLargeError
 from .steps import (
     CLOSE,
     READ,
-    Admit,
+    Acquire,
     AnswerParser,
     Conversation,
     Exchange,
@@ -38,8 +38,8 @@ from .steps import (
     Lost,
     Open,
     Reply,
+    Report,
     Sleep,
-    Tell,
 )
 from .wording import how_lost, late, said, unreached
 
@@ -76,7 +76,7 @@ def converse(exchange: Exchange[Any]) -> Conversation:
             if sent:
                 exchange.retries += failure is not None
                 exchange.parser = parser = exchange.new_parser()
-                attempt = _attempt if exchange.gate is None else _admitted
+                attempt = _attempt if exchange.limiter is None else _admitted
                 failure = yield from attempt(exchange, parser)
                 if failure is None:
                     exchange.budget.succeeded()
@@ -148,24 +148,24 @@ def _admitted(
     exchange: Exchange[Any], parser: AnswerParser[Any]
 ) -> Generator[Any, Reply, _Failure | None]:
     """A try, once the quota and the budgets let it through; they learn what became of it."""
-    gate = exchange.gate
-    assert gate is not None  # noqa: S101  # who calls this has looked
+    limiter = exchange.limiter
+    assert limiter is not None  # noqa: S101  # who calls this has looked
     waits = True
     try:
         while waits:
-            patience = exchange.until - exchange.clock()
-            wait: Reply = gate.admit(patience) if gate.local else (yield Admit(gate, patience))
+            left = exchange.until - exchange.clock()
+            wait: Reply = limiter.acquire(left) if limiter.local else (yield Acquire(limiter, left))
             if isinstance(wait, errors.SvcError):
                 again = isinstance(wait, errors.SvcConnectionError)
                 return _Failure(wait, again=again, sent=False)
-            assert isinstance(wait, float)  # noqa: S101  # what Admit is answered with
+            assert isinstance(wait, float)  # noqa: S101  # what Acquire is answered with
             waits = wait > 0
             if waits:
                 exchange.waited += wait
                 yield Sleep(wait)
     finally:
         if waits:  # also where it is cancelled
-            gate.leave()
+            limiter.leave()
     exchange.head = failure = None
     sent = True
     try:
@@ -173,7 +173,7 @@ def _admitted(
         sent = failure is None or failure.sent
     finally:
         head = exchange.head
-        news = gate.settle(
+        news = limiter.settle(
             sent=sent,
             status=None if head is None else head.status,
             headers=None if head is None else head.headers,
@@ -182,7 +182,7 @@ def _admitted(
             retry_after=None if failure is None else getattr(failure.error, "retry_after", None),
         )
     if news:
-        yield Tell(gate)
+        yield Report(limiter)
     return failure
 
 

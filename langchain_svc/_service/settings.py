@@ -51,14 +51,12 @@ from ..config import (
 )
 from ..errors import SvcRequestError
 from ..privacy import Privacy, refuse_trio, safe_constructor, safe_repr
-from ..quota import BUDGETS
 from .field_docs import DocWithArgs, PlainSignature
 from .retry_budget import Budget
-from .steps import Exchange, Limits, Request, origin
+from .steps import BLOCK_LIMITS, CallSize, Exchange, Limits, Request, UseLimit, origin
 
 if TYPE_CHECKING:
     from .._http import Connections
-    from ..quota import SvcBudget, SvcQuota
 
 
 def bounded_number(
@@ -110,11 +108,10 @@ Seconds = Annotated[float, bounded_number(above=True, text=True)]
 Retries = Annotated[int, bounded_number(whole=True, text=True)]
 if TYPE_CHECKING:  # what may be given; what is kept is always a SecretStr
     Secret: TypeAlias = SecretStr | str | None
-    Quota: TypeAlias = SvcQuota | None
-    SpendingBudget: TypeAlias = SvcBudget | None
+    Limiting: TypeAlias = UseLimit | None
 else:
     Secret = SecretStr | None
-    Quota = SpendingBudget = Any  # their modules are imported by those who use them
+    Limiting = Any  # _check_limit says in our words what is none
 
 
 def url_of(interface: Interface) -> Any:
@@ -257,11 +254,11 @@ class ServiceSettings(BaseModel):
     http_async_client: Any = Field(default=None, exclude=True, repr=False)
     """The same for asynchronous calls: an `httpx.AsyncClient`."""
 
-    quota: Quota = Field(default=None, exclude=True, repr=False)
+    quota: Limiting = Field(default=None, exclude=True, repr=False)
     """A `SvcQuota`: calls wait for their turn instead of being refused. Give one to all objects
     that use a key."""
 
-    budget: SpendingBudget = Field(default=None, exclude=True, repr=False)
+    budget: Limiting = Field(default=None, exclude=True, repr=False)
     """A `SvcBudget`: the call that would pass it is not sent."""
 
     privacy: Privacy = None
@@ -366,15 +363,11 @@ class ServiceSettings(BaseModel):
 
     @field_validator("quota", "budget")
     @classmethod
-    def _check_quota(cls, given: Any, info: Any) -> Any:
-        if given is None:
-            return None
-        from ..quota import SvcBudget, SvcQuota  # noqa: PLC0415  # only those who use one
-
-        wanted = SvcQuota if info.field_name == "quota" else SvcBudget
-        if not isinstance(given, wanted):
-            example = "SvcQuota('pro')" if wanted is SvcQuota else "SvcBudget(max_tokens=100_000)"
-            raise ValueError(f"must be an object such as {example}, not {safe_repr(given)}")  # noqa: TRY004
+    def _check_limit(cls, given: Any, info: Any) -> Any:
+        if given is not None and getattr(given, "setting", None) != info.field_name:
+            examples = {"quota": "SvcQuota('pro')", "budget": "SvcBudget(max_tokens=100_000)"}
+            example = examples[info.field_name]
+            raise ValueError(f"must be an object such as {example}, not {safe_repr(given)}")
         return given
 
     def _limits(self, given: Mapping[str, Any]) -> Limits:
@@ -439,14 +432,16 @@ class ServiceSettings(BaseModel):
             secrets=self._secrets(key, headers, base_url),
             setting=interface.setting,
         )
-        gate = None
-        if self.quota is not None or self.budget is not None or BUDGETS.get():
-            from ..quota import Size, gate_of  # noqa: PLC0415  # only those who use one
-
+        limiter = None
+        if self.quota is not None or self.budget is not None or BLOCK_LIMITS.get():
             model, most = chat or (None, None)
-            size = Size(len(body or b""), model, most, metered=chat is not None, free=body is None)
-            gate = gate_of(self.quota, self.budget, interface.name, key, size)
-        return Exchange(request, limits, parser, self._budget, gate)
+            size = CallSize(
+                len(body or b""), model, most, metered=chat is not None, free=body is None
+            )
+            own = (limit for limit in (self.budget, self.quota) if limit is not None)
+            uses = (*BLOCK_LIMITS.get(), *own)
+            limiter = uses[0].limiter(interface.name, key, size, uses)
+        return Exchange(request, limits, parser, self._budget, limiter)
 
     def _secrets(self, key: str, more: Mapping[str, str] | None, url: str) -> tuple[str, ...]:
         """What neither an error nor an answer may repeat of what goes out with a call."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Generator, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from .. import errors
 from .._http import FOREVER, Patience
@@ -88,15 +89,38 @@ class Sleep:
     seconds: float
 
 
-class Gate(Protocol):
-    """What a call asks before each try: a quota, and budgets."""
+class CallSize(NamedTuple):
+    """How large a call is.
+
+    Attributes:
+        body: Bytes of its request.
+        model: The model that is asked; None where the service chooses.
+        max_tokens: The most tokens of its answer, if that is limited.
+        metered: Whether it takes tokens: a chat does, an image or a translation reports none.
+        free: Whether it costs nothing: a listing of models.
+    """
+
+    body: int = 0
+    model: str | None = None
+    max_tokens: int | None = None
+    metered: bool = False
+    free: bool = False
+
+
+class RateLimiter(Protocol):
+    """What one call asks before each of its tries, and tells what became of it.
+
+    `acquire` gives 0 where the call may be sent, else the seconds to wait before it asks again, or
+    why it may not be sent; `left` are the seconds that the call has. `settle` makes no I/O and says
+    whether others should hear of it at once, by `report`. `leave` ends a wait.
+    """
 
     @property
-    def local(self) -> bool: ...
+    def local(self) -> bool: ...  # asking needs no I/O
 
-    def admit(self, patience: float) -> float | errors.SvcError: ...
+    def acquire(self, left: float) -> float | errors.SvcError: ...
 
-    async def aadmit(self, patience: float) -> float | errors.SvcError: ...
+    async def aacquire(self, left: float) -> float | errors.SvcError: ...
 
     def settle(
         self,
@@ -109,26 +133,42 @@ class Gate(Protocol):
         retry_after: float | None,
     ) -> bool: ...
 
-    def tell(self) -> None: ...
+    def report(self) -> None: ...
 
-    async def atell(self) -> None: ...
+    async def areport(self) -> None: ...
 
     def leave(self) -> None: ...
 
 
+class UseLimit(Protocol):
+    """What `quota=` and `budget=` take, and what a block may set for the calls inside it.
+
+    The first of all that a call runs under makes the limiter of the call for all of them.
+    """
+
+    setting: str  # the parameter that takes it
+
+    def limiter(
+        self, interface: str, key: str, size: CallSize, limits: tuple[Any, ...]
+    ) -> RateLimiter: ...
+
+
+BLOCK_LIMITS: ContextVar[tuple[Any, ...]] = ContextVar("langchain_svc_limits", default=())
+
+
 @dataclass(frozen=True)
-class Admit:
+class Acquire:
     """Ask whether the call may be sent: seconds to wait, 0 for none, or why it may not."""
 
-    gate: Gate
-    patience: float
+    limiter: RateLimiter
+    left: float
 
 
 @dataclass(frozen=True)
-class Tell:
+class Report:
     """Let other processes know what became of the call."""
 
-    gate: Gate
+    limiter: RateLimiter
 
 
 class Read:
@@ -175,7 +215,7 @@ class Exchange(Generic[T]):
     limits: Limits
     new_parser: Callable[[], AnswerParser[T]]
     budget: Budget = field(default_factory=Budget)
-    gate: Gate | None = None
+    limiter: RateLimiter | None = None
     read_failure: Callable[..., errors.SvcAPIError] = read_failure
     clock: Callable[[], float] = time.monotonic
     wall: Callable[[], float] = time.time

@@ -86,7 +86,7 @@ def _batch(args: argparse.Namespace) -> int:
             retry_errors=args.retry_errors,
             settings=None,
             outage_wait=args.outage_wait,
-            eta=None if model.quota is None else model.quota.eta,
+            eta=getattr(model.quota, "eta", None),
             prices=listed,
             config=None,
             progress=not args.quiet,

@@ -10,11 +10,12 @@ from typing import Any
 from typing_extensions import Self
 
 from .._forks import new_lock
-from .._wire import Price, read_prices
+from .._service import BLOCK_LIMITS, CallSize
+from .._wire import LISTED_PRICES, Price, read_prices
 from ..errors import SvcBudgetError
 from ..privacy import safe_repr
-from .context import BUDGETS
-from .estimates import Estimates, Size
+from .estimates import Estimates
+from .limiter import Hold
 from .shared import Shared
 
 
@@ -25,24 +26,6 @@ class BudgetUse:
     requests: int | None = 0
     tokens: int | None = 0
     cost: float | None = 0.0
-
-
-@dataclass(frozen=True)
-class Hold:
-    """What a call that is on its way may use."""
-
-    tokens: int
-    cost: float
-    prompt: int
-    price: Price | None
-
-
-_LISTED: dict[str, Price] = {}
-
-
-def note_prices(models: Iterable[Any]) -> None:
-    """Remember the prices of a listing, for budgets that are given none."""
-    _LISTED.update(read_prices(models))
 
 
 class SvcBudget(Shared):
@@ -72,6 +55,8 @@ class SvcBudget(Shared):
         ValueError: No bound is given, or one is not a number of 0 or more.
         SvcBudgetError: From a call that would pass a bound, or whose cost is not known.
     """
+
+    setting = "budget"
 
     def __init__(
         self,
@@ -128,7 +113,7 @@ class SvcBudget(Shared):
         left = (None if most is None else max(0, most - taken) for most, taken in pairs)
         return tuple(left)  # type: ignore[return-value]  # three of them
 
-    def hold(self, size: Size, prompt: int, estimates: Estimates) -> Hold | SvcBudgetError:
+    def hold(self, size: CallSize, prompt: int, estimates: Estimates) -> Hold | SvcBudgetError:
         """Take what a call may use, or say why it may not be sent."""
         tokens, cost, price = 0, 0.0, None
         if size.metered and self.counts_tokens:
@@ -154,14 +139,14 @@ class SvcBudget(Shared):
                 return hold
             return self._passed(short[0], left, asked)
 
-    def _price(self, size: Size) -> Price | None:
+    def _price(self, size: CallSize) -> Price | None:
         if not size.metered:
             return None
-        return (_LISTED if self._prices is None else self._prices).get(size.model or "")
+        return (LISTED_PRICES if self._prices is None else self._prices).get(size.model or "")
 
-    def _unpriced(self, size: Size) -> SvcBudgetError:
+    def _unpriced(self, size: CallSize) -> SvcBudgetError:
         what = f"model {safe_repr(size.model)}" if size.metered else "this endpoint"
-        known = ", ".join(sorted(_LISTED if self._prices is None else self._prices)) or "none"
+        known = ", ".join(sorted(LISTED_PRICES if self._prices is None else self._prices)) or "none"
         return SvcBudgetError(
             f"No price of {what} is known, so max_cost cannot be kept: nothing was sent. Known are "
             f"prices of: {known}. Call ChatSvc.list_models() once, give "
@@ -210,14 +195,14 @@ class SvcBudget(Shared):
                 self._cost += cost
 
     def __enter__(self) -> Self:
-        BUDGETS.set((*BUDGETS.get(), self))
+        BLOCK_LIMITS.set((*BLOCK_LIMITS.get(), self))
         return self
 
     def __exit__(self, *_: object) -> None:
-        budgets = BUDGETS.get()
+        budgets = BLOCK_LIMITS.get()
         if self in budgets:
             last = len(budgets) - 1 - budgets[::-1].index(self)
-            BUDGETS.set(budgets[:last] + budgets[last + 1 :])
+            BLOCK_LIMITS.set(budgets[:last] + budgets[last + 1 :])
 
     def __repr__(self) -> str:
         bounds = ", ".join(f"{k}={v!r}" for k, v in self._bounds.items() if v is not None)

@@ -9,29 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import NamedTuple
 
 _BYTES_A_TOKEN = 4.0
 _FIRST_ANSWER = 100.0  # tokens, before any answer has come
 _WEIGHT = 0.1  # of the newest call, in the means
-
-
-class Size(NamedTuple):
-    """How large a call is.
-
-    Attributes:
-        body: Bytes of its request.
-        model: The model that is asked; None where the service chooses.
-        max_tokens: The most tokens of its answer, if that is limited.
-        metered: Whether it takes tokens: a chat does, an image or a translation reports none.
-        free: Whether it costs nothing: a listing of models.
-    """
-
-    body: int = 0
-    model: str | None = None
-    max_tokens: int | None = None
-    metered: bool = False
-    free: bool = False
 
 
 class Estimates:

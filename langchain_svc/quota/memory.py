@@ -44,11 +44,11 @@ class MemoryAccount:
             self._ledger.settle(ticket, outcome, self._clock())
         return False
 
-    def tell(self) -> None:
+    def report(self) -> None:
         """Tell others what became of calls."""
 
-    async def atell(self) -> None:
-        """The async version of `tell`."""
+    async def areport(self) -> None:
+        """The async version of `report`."""
 
     def leave(self, ticket: Ticket) -> None:
         """The call does not wait any more."""

@@ -15,8 +15,8 @@ from langchain_core.rate_limiters import BaseRateLimiter
 from .._forks import new_lock
 from ..privacy import safe_repr
 from .estimates import Estimates
-from .gate import Account
 from .ledger import Ledger, Ticket
+from .limiter import Account
 from .memory import MemoryAccount
 from .plans import LEARN, Plan, plans_of
 from .shared import Shared
@@ -98,6 +98,8 @@ class SvcQuota(Shared):
 
     Rests on the general API and the v1 API, section 8; see docs/quota.md.
     """
+
+    setting = "quota"
 
     def __init__(
         self,

@@ -284,15 +284,15 @@ class RedisAccount:
         off = 0 if outcome.tokens is None else abs(outcome.tokens - ticket.tokens)
         return outcome.status == 429 or off > _NEWS * self._tokens_limit > 0  # noqa: PLR2004
 
-    def tell(self) -> None:
+    def report(self) -> None:
         """Tell Redis what became of calls."""
         if self._settled or self._left:
             with suppress(SvcConnectionError):  # it is told later
                 self._run()
 
-    async def atell(self) -> None:
-        """The async version of `tell`."""
-        await asyncio.to_thread(self.tell)
+    async def areport(self) -> None:
+        """The async version of `report`."""
+        await asyncio.to_thread(self.report)
 
     def leave(self, ticket: Ticket) -> None:
         """The call does not wait any more."""

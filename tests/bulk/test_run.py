@@ -24,7 +24,7 @@ from langchain_svc import (
     bulk,
 )
 from langchain_svc.bulk.journal import Journal
-from langchain_svc.quota.context import BULK_JOB
+from langchain_svc.quota.limiter import BULK_JOB
 from langchain_svc.sandbox import Fault
 
 

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, Protocol
+from uuid import uuid4
 
-from .._wire import rate_limit_of
-from ..errors import SvcError, SvcRateLimitError
-from .context import BUDGETS, BULK_JOB
-from .estimates import Estimates, Size, read_usage
+from .._service import CallSize
+from .._wire import Price, rate_limit_of
+from ..errors import SvcBudgetError, SvcError, SvcRateLimitError
+from .estimates import Estimates, read_usage
 from .ledger import BULK, INTERACTIVE, Outcome, Ticket, Wait
 from .plans import DAY, HOUR, MINUTE
 
-if TYPE_CHECKING:
-    from .budget import Hold, SvcBudget
-    from .quota import SvcQuota
+BULK_JOB: ContextVar[str | None] = ContextVar("langchain_svc_bulk_job", default=None)
 
 _BYTES_A_TOKEN = 4
 _LOOK = 0.25  # seconds between two answers whose headers are read
@@ -34,9 +35,9 @@ class Account(Protocol):
 
     def settle(self, ticket: Ticket, outcome: Outcome) -> bool: ...
 
-    def tell(self) -> None: ...
+    def report(self) -> None: ...
 
-    async def atell(self) -> None: ...
+    async def areport(self) -> None: ...
 
     def leave(self, ticket: Ticket) -> None: ...
 
@@ -45,33 +46,48 @@ class Account(Protocol):
     def look(self) -> dict[str, Any]: ...
 
 
-def gate_of(
-    quota: SvcQuota | None, budget: SvcBudget | None, interface: str, key: str, size: Size
-) -> Gate | None:
-    """The gate of one call, or None where nothing limits it."""
-    budgets = BUDGETS.get()
-    if budgets or budget is not None:
-        more = () if budget is None else (budget,)
-        budgets = tuple(dict.fromkeys((*budgets, *more)))
-    if quota is None and not budgets:
-        return None
-    account = None if quota is None else quota.account(interface, key)
-    return Gate(account, budgets, size, quota.estimates if quota else budgets[0].estimates)
+@dataclass(frozen=True)
+class Hold:
+    """What a call that is on its way may use."""
+
+    tokens: int
+    cost: float
+    prompt: int
+    price: Price | None
 
 
-@dataclass(eq=False)
-class Gate:
+class Spending(Protocol):
+    """What bounds the use of calls: a budget."""
+
+    @property
+    def counts_tokens(self) -> bool: ...
+
+    def hold(self, size: CallSize, prompt: int, estimates: Estimates) -> Hold | SvcBudgetError: ...
+
+    def settle(
+        self,
+        hold: Hold,
+        *,
+        sent: bool,
+        tokens: int | None,
+        usage: tuple[int | None, int | None, int] | None,
+    ) -> None: ...
+
+
+class CallLimiter:
     """One call's place before its quota and its budgets."""
 
-    account: Account | None
-    budgets: tuple[SvcBudget, ...]
-    size: Size = field(default_factory=Size)
-    estimates: Estimates = field(default_factory=Estimates)
-
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        account: Account | None,
+        budgets: tuple[Spending, ...],
+        size: CallSize,
+        estimates: Estimates,
+    ) -> None:
+        self.account, self.budgets, self.size, self.estimates = account, budgets, size, estimates
         job = BULK_JOB.get()
         self._ticket = Ticket(priority=INTERACTIVE if job is None else BULK, party=job or "")
-        self._holds: list[tuple[SvcBudget, Hold]] = []
+        self._holds: list[tuple[Spending, Hold]] = []
         self._prompt = 0
         # Estimates are made only where something counts tokens.
         counted = self.account is not None and self.account.counts_tokens
@@ -84,30 +100,30 @@ class Gate:
         """Whether asking needs no I/O."""
         return self.account is None or self.account.local
 
-    def admit(self, patience: float) -> float | SvcError:
+    def acquire(self, left: float) -> float | SvcError:
         """0 where the call may be sent; else seconds to wait before asking again, or why not.
 
         Args:
-            patience: How long the call can wait in all.
+            left: The seconds that the call has.
         """
         error = self._hold_budgets()
         if error is not None or self.account is None:
             return error or 0.0
-        self._ticket.patience = patience
+        self._ticket.patience = left
         try:
-            return self._answer(self.account.ask(self._ticket), patience)
+            return self._answer(self.account.ask(self._ticket), left)
         except SvcError as failed:
             self._release()
             return failed.with_traceback(None)
 
-    async def aadmit(self, patience: float) -> float | SvcError:
-        """The async version of `admit`."""
+    async def aacquire(self, left: float) -> float | SvcError:
+        """The async version of `acquire`."""
         error = self._hold_budgets()
         if error is not None or self.account is None:
             return error or 0.0
-        self._ticket.patience = patience
+        self._ticket.patience = left
         try:
-            return self._answer(await self.account.aask(self._ticket), patience)
+            return self._answer(await self.account.aask(self._ticket), left)
         except SvcError as failed:
             self._release()
             return failed.with_traceback(None)
@@ -122,16 +138,16 @@ class Gate:
                 self._holds.append((budget, held))
         return None
 
-    def _answer(self, wait: Wait | None, patience: float) -> float | SvcError:
+    def _answer(self, wait: Wait | None, left: float) -> float | SvcError:
         if wait is None:
             return 0.0
-        if wait.turn <= patience:
+        if wait.turn <= left:
             return wait.again
         self.leave()
         period = {MINUTE: "minute's", HOUR: "hour's", DAY: "day's"}.get(wait.seconds, "plan's")
         error = SvcRateLimitError(
             f"The {period} quota is used up: this call's turn comes in {wait.turn:,.0f} s, and its "
-            f"deadline leaves {max(0.0, patience):,.0f} s. Nothing was sent. Come back then, or "
+            f"deadline leaves {max(0.0, left):,.0f} s. Nothing was sent. Come back then, or "
             "allow a larger deadline=",
             retry_after=wait.turn,
         )
@@ -160,7 +176,7 @@ class Gate:
             retry_after: When the service said to come back, in seconds.
 
         Returns:
-            Whether other processes should be told at once, by `account.tell`.
+            Whether other processes should be told at once, by `report`.
         """
         used = read_usage(usage)
         refused = status is not None and not 200 <= status < 300  # noqa: PLR2004
@@ -190,15 +206,15 @@ class Gate:
         outcome = Outcome(sent, tokens, status, retry_after, limits)
         return self.account.settle(self._ticket, outcome)
 
-    def tell(self) -> None:
+    def report(self) -> None:
         """Tell other processes what became of the call."""
         if self.account is not None:
-            self.account.tell()
+            self.account.report()
 
-    async def atell(self) -> None:
-        """The async version of `tell`."""
+    async def areport(self) -> None:
+        """The async version of `report`."""
         if self.account is not None:
-            await self.account.atell()
+            await self.account.areport()
 
     def leave(self) -> None:
         """The call is given up: it waits no more, and what it held is free again."""
@@ -210,3 +226,21 @@ class Gate:
         for budget, held in self._holds:
             budget.settle(held, sent=False, tokens=0, usage=None)
         self._holds.clear()
+
+
+@contextmanager
+def bulk_priority() -> Iterator[None]:
+    """Calls inside the block wait behind interactive ones, where they have a quota.
+
+    Each block is a job of its own: jobs on one key get equal shares, however many calls each has
+    waiting.
+
+        with bulk_priority():
+            model.batch(prompts)
+    """
+    before = BULK_JOB.get()
+    BULK_JOB.set(uuid4().hex)
+    try:
+        yield
+    finally:
+        BULK_JOB.set(before)
