@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ._lazy import lazy
+from ._lazy import lazy, name_wings
 from ._version import __version__
 
 if TYPE_CHECKING:
@@ -133,6 +133,8 @@ __getattr__ = lazy(
         "tools": "SvcAnalyzeImage SvcGenerateImage SvcTranslate",
     },
 )
+
+name_wings(privacy=f"{__name__}.privacy")
 
 
 def __dir__() -> list[str]:

@@ -20,3 +20,16 @@ def lazy(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
         return value
 
     return find
+
+
+_WINGS: dict[str, str] = {}
+
+
+def name_wings(**homes: str) -> None:
+    """Says where the wings are that the core asks by a protocol, and that it does not import."""
+    _WINGS.update(homes)
+
+
+def wing(name: str) -> Any:
+    """A wing, imported when it is first asked for."""
+    return import_module(_WINGS[name])

@@ -71,8 +71,10 @@ from ._service import (
     ServiceSettings,
     TextParser,
     WholeParser,
+    keeps_runs,
     parse_off_loop,
     reveal_secret,
+    set_uncached,
     suggest_name,
     url_of,
 )
@@ -82,7 +84,6 @@ from ._wire import LISTED_PRICES, read_prices, v1
 from .config import GENERAL, V1, require_key, require_url
 from .errors import SvcContextOverflowError, SvcRequestError
 from .images import ImageStore
-from .privacy import MODEL_RUNS, WRAPS, Run, make_private, private_runs, set_uncached
 
 _Method = Literal["json_schema", "function_calling", "json_mode"]
 _Object = TypeVar("_Object", bound=BaseModel)
@@ -97,7 +98,7 @@ class ListedModel(v1.ModelRecord):
         return listed_profile(self)
 
 
-@private_runs(wraps_=WRAPS, **MODEL_RUNS, get_num_tokens_from_messages=Run.now)
+@keeps_runs
 class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
     """A chat model on the service's v1 interface.
 
@@ -448,10 +449,9 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
         """
         from ._chat import structured_output  # noqa: PLC0415  # the same
 
-        chain = structured_output(
+        return structured_output(
             self, schema, kwargs, include_raw=include_raw, method=method, strict=strict
         )
-        return chain if self.privacy is None else make_private(chain)
 
     # -- calling --------------------------------------------------------------------------------
 

@@ -25,14 +25,22 @@ from ._chat import (
     TokenCounts,
     check_prompt_options,
 )
-from ._service import Exchange, ServiceSettings, TextParser, WholeParser, bounded_gather, url_of
+from ._service import (
+    Exchange,
+    ServiceSettings,
+    TextParser,
+    WholeParser,
+    bounded_gather,
+    keeps_runs,
+    set_uncached,
+    url_of,
+)
 from ._version import __version__
 from ._wire import general
 from .config import GENERAL
-from .privacy import MODEL_RUNS, WRAPS, private_runs, set_uncached
 
 
-@private_runs(wraps_=WRAPS, **MODEL_RUNS)
+@keeps_runs
 class SvcLLM(TokenCounts, ServiceSettings, BaseLLM):
     """A text model on the service's general interface: a text in, a text out.
 

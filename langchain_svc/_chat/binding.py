@@ -14,8 +14,8 @@ from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import Runnable, RunnableMap, RunnablePassthrough
 
+from .._safe_errors import safe_repr
 from ..errors import SvcRequestError
-from ..privacy import safe_repr
 from .options import read_answer_options
 from .parts import ToolLike
 from .structured import StructuredParser, format_for

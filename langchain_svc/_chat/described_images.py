@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.messages import BaseMessage, HumanMessage
 
 from .._images import check_address, decode_base64
+from .._safe_errors import safe_repr
 from .._service import ServiceSettings, bounded_gather, vision_exchange
 from ..errors import SvcError, SvcRequestError
 from ..images import ImageStore, StoredImage
-from ..privacy import safe_repr
 from .messages import DESCRIBED_IMAGE, to_wire
 
 if TYPE_CHECKING:

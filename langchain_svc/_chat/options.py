@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, TypeAdapter, ValidationError
 
+from .._safe_errors import safe_repr
 from .._service import (
     ALIASES,
     Limits,
@@ -21,7 +22,6 @@ from .._service import (
 from .._wire import v1
 from ..config import check_headers
 from ..errors import SvcRequestError
-from ..privacy import safe_repr
 
 if TYPE_CHECKING:
     from .structured import ResponseFormat

@@ -20,10 +20,10 @@ from pydantic.v1 import BaseModel as BaseModelV1
 from pydantic.v1 import ValidationError as ValidationErrorV1
 
 from .._json import NoAnswer
+from .._safe_errors import safe_repr
 from .._toolcalls import render_json
 from .._wire import is_cut
 from ..errors import SvcOutputError, SvcRequestError
-from ..privacy import safe_repr
 from .messages import unguarded
 from .parts import CHECKED
 

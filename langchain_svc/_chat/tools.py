@@ -13,10 +13,10 @@ from typing import Any
 
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
+from .._safe_errors import safe_repr
 from .._service import did_you_mean
 from .._toolcalls import FORMATS, Tool, ToolFormat, choice_line, marks_line, tools_block
 from ..errors import SvcRequestError
-from ..privacy import safe_repr
 from .parts import ToolLike
 
 _CHOICES = {None: "auto", False: "auto", True: "any", "auto": "auto", "any": "any"}

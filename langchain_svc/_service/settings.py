@@ -37,6 +37,7 @@ from pydantic import (
 )
 from typing_extensions import Self
 
+from .._safe_errors import safe_constructor, safe_repr
 from .._version import __version__
 from .._wire import ACCEPT_ENCODING, secrets_of
 from ..config import (
@@ -50,9 +51,9 @@ from ..config import (
     require_url,
 )
 from ..errors import SvcRequestError
-from ..privacy import Privacy, refuse_trio, safe_constructor, safe_repr
 from .field_docs import DocWithArgs, PlainSignature
 from .retry_budget import Budget
+from .runs import Privacy, refuse_trio
 from .steps import BLOCK_LIMITS, CallSize, Exchange, Limits, Request, UseLimit, origin
 
 if TYPE_CHECKING:

@@ -22,10 +22,11 @@ from langchain_core.tools import BaseTool, BaseToolkit, ToolException
 from pydantic import BeforeValidator, PrivateAttr, ValidationError, model_validator
 from typing_extensions import Self
 
+from .._safe_errors import safe_repr
 from .._wire import safe_label
 from ..errors import SvcError, SvcRequestError
-from ..privacy import RUNS, WRAPS, Run, private_run, private_runs, safe_repr
 from .off_loop import parse_off_loop
+from .runs import keeps_runs, replaces
 from .settings import ServiceSettings, bounded_number, did_you_mean
 from .steps import Exchange
 
@@ -74,11 +75,7 @@ class _Report:
         tell(run_id, endpoint=endpoint, retries=retries, waited=waited, error=error)
 
 
-_run = private_run(BaseTool.run, Run.now)
-_arun = private_run(BaseTool.arun, Run.later)
-
-
-@private_runs(wraps_=WRAPS, **RUNS)
+@keeps_runs
 class ServiceTool(ServiceSettings, BaseTool):
     """A tool on the service, with the constructor parameters that every class of this package has.
 
@@ -110,15 +107,15 @@ class ServiceTool(ServiceSettings, BaseTool):
     def _use(self, *args: Any, **kwargs: Any) -> ToolUse:
         """The call that a run's config and the checked arguments ask for."""
 
+    @replaces(BaseTool.run)
     def run(self, tool_input: Any, *args: Any, **kwargs: Any) -> Any:
-        """As of every LangChain tool."""
         self._refuse_settings(kwargs)
-        return _run(self, _bounded(tool_input), *args, **kwargs)
+        return super().run(_bounded(tool_input), *args, **kwargs)
 
+    @replaces(BaseTool.arun)
     async def arun(self, tool_input: Any, *args: Any, **kwargs: Any) -> Any:
-        """As of every LangChain tool."""
         self._refuse_settings(kwargs)
-        return await _arun(self, _bounded(tool_input), *args, **kwargs)
+        return await super().arun(_bounded(tool_input), *args, **kwargs)
 
     def _refuse_settings(self, given: dict[str, Any]) -> None:
         """LangChain tells callbacks all that a call is given, and that may be a key or a header."""

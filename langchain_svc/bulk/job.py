@@ -12,10 +12,10 @@ from typing import Any, TypeAlias, cast
 
 from langchain_core.runnables import Runnable, RunnableConfig
 
+from .._safe_errors import safe_repr
 from .._service import ServiceSettings
 from .._usage import Price, read_prices
 from ..errors import SvcRequestError
-from ..privacy import safe_repr
 from ..quota import SvcQuota
 from .driver import block_on
 from .engine import Run

@@ -29,8 +29,8 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from typing_extensions import Self
 
+from .._safe_errors import safe_constructor, safe_repr
 from ..errors import SvcRequestError
-from ..privacy import safe_constructor, safe_repr
 from .fhir import FhirReport, ImportOptions, fields_by_code, read_patient
 from .images import ClinicalImages, imaging_type
 

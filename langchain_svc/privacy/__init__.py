@@ -2,24 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from .._safe_errors import safe_constructor, safe_repr
+from .callbacks import PrivateCallbacks
+from .masks import mask, masked
+from .runs import PrivateRun, refuse_cache
 
-from .._lazy import lazy
-from .runs import (
-    MODEL_RUNS,
-    RUNS,
-    WRAPS,
-    Privacy,
-    Run,
-    make_private,
-    private_run,
-    private_runs,
-    refuse_trio,
-    set_uncached,
-)
-from .safe_errors import safe_constructor, safe_repr
-
-if TYPE_CHECKING:
-    from .callbacks import PrivateCallbacks
-
-__getattr__ = lazy(__name__, {"callbacks": "PrivateCallbacks"})
+private_run = PrivateRun  # as the core's protocol names it

@@ -10,10 +10,10 @@ from typing import Any
 from typing_extensions import Self
 
 from .._forks import new_lock
+from .._safe_errors import safe_repr
 from .._service import BLOCK_LIMITS, CallSize
 from .._wire import LISTED_PRICES, Price, read_prices
 from ..errors import SvcBudgetError
-from ..privacy import safe_repr
 from .estimates import Estimates
 from .limiter import Hold
 from .shared import Shared

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
-from ..privacy import safe_repr
+from .._safe_errors import safe_repr
 
 MINUTE, HOUR, DAY = 60.0, 3_600.0, 86_400.0
 PERIODS = {"minute": MINUTE, "hour": HOUR, "day": DAY}

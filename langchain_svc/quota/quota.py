@@ -13,7 +13,7 @@ from typing import Any, Literal
 from langchain_core.rate_limiters import BaseRateLimiter
 
 from .._forks import new_lock
-from ..privacy import safe_repr
+from .._safe_errors import safe_repr
 from .estimates import Estimates
 from .ledger import Ledger, Ticket
 from .limiter import Account

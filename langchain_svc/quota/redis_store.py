@@ -23,8 +23,8 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 
 from .._forks import new_lock
+from .._safe_errors import safe_repr
 from ..errors import SvcConnectionError
-from ..privacy import safe_repr
 from .ledger import Outcome, Ticket, Wait
 from .memory import MemoryAccount
 from .plans import Limit

@@ -6,21 +6,29 @@ The frames are those of this package and of LangChain; a caller's own variables 
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import pickle
 import traceback
 
 import pytest
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.language_models import BaseChatModel
+from langchain_core.language_models.llms import BaseLLM
 from langchain_core.load import dumps, loads
 from langchain_core.messages import HumanMessage
 from langchain_core.prompt_values import StringPromptValue
 from langchain_core.runnables import RunnableBinding
+from langchain_core.tools import BaseTool, ToolException
 from peers import RawServer, Scripted, response
 from pydantic import BaseModel
 
 import langchain_svc as svc
+from langchain_svc._service import MAKERS, RUNS
 
-pytestmark = pytest.mark.filterwarnings("ignore:astream_events version='v1'")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:astream_events version='v1'", "ignore:astream_log is deprecated"
+)
 ASKED = "Zebulon-Quux takes warfarin"
 ANSWERED = "Zebulon-Quux has a granuloma"
 MARKS = ("Zebulon", "Quux", "warfarin", "granuloma")
@@ -39,6 +47,10 @@ def frames(error):
 def tells_nothing(error):
     for frame in frames(error):
         assert not [mark for mark in MARKS if mark in frame], frame[:2000]
+
+
+async def _alone(piece):
+    yield piece
 
 
 async def _listed(pieces):
@@ -67,6 +79,14 @@ RAISED = {
     "abatch_as_completed": _later(lambda r, x: _listed(r.abatch_as_completed([x, x]))),
     "events v1": _later(lambda r, x: _listed(r.astream_events(x, version="v1"))),
     "events v2": _later(lambda r, x: _listed(r.astream_events(x, version="v2"))),
+    "log": _later(lambda r, x: _listed(r.astream_log(x))),
+    "transform": lambda r, x: list(r.transform(iter([x]))),
+    "atransform": _later(lambda r, x: _listed(r.atransform(_alone(x)))),
+    "map": lambda r, x: r.map().invoke([x, x]),
+    "amap": _later(lambda r, x: r.map().ainvoke([x, x])),
+    "listeners": _later(lambda r, x: r.with_alisteners().ainvoke(x)),
+    "assign": lambda r, x: r.assign(more=lambda found: found).invoke(x),
+    "pick": lambda r, x: r.pick("name").invoke(x),
 }
 RETURNED = {
     "batch": lambda r, x: r.batch([x, x], return_exceptions=True),
@@ -174,6 +194,34 @@ def test_an_error_of_a_further_method_has_none(refusing, use):
     tells_nothing(caught.value)
 
 
+AS_TOOLS = {
+    "chat": lambda at: svc.ChatSvc(**at.v1, privacy="phi").bind(temperature=0).with_types(input_type=str).as_tool(description="ask"),
+    "text": lambda at: svc.SvcLLM(api_key="k", base_url=at.url, privacy="phi").with_types(input_type=str).as_tool(description="ask"),
+    "tool": lambda at: svc.SvcMedicalConsult(api_key="k", medical_base_url=at.url, privacy="phi", handle_tool_error=False).as_tool(),
+}  # fmt: skip
+
+
+class Hearing(BaseCallbackHandler):
+    def __init__(self):
+        self.told = []
+
+    def on_tool_start(self, *args, **kwargs):
+        self.told.append(repr((args, kwargs)))
+
+    on_chat_model_start = on_llm_start = on_tool_end = on_tool_error = on_tool_start
+
+
+@pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
+@pytest.mark.parametrize("make", AS_TOOLS.values(), ids=AS_TOOLS)
+def test_what_became_a_tool_is_private(refusing, make, asynchronous):
+    tool, hearing = make(refusing), Hearing()
+    given, config = {next(iter(tool.args)): ASKED}, {"callbacks": [hearing]}
+    with pytest.raises((svc.SvcError, ToolException), match="400") as caught:
+        _run(tool.ainvoke(given, config)) if asynchronous else tool.invoke(given, config)
+    tells_nothing(caught.value)
+    assert len(hearing.told) >= 3 and not [mark for mark in MARKS if mark in str(hearing.told)]
+
+
 @pytest.mark.parametrize("name", ["json_schema", "function_calling", "json_mode"])
 def test_an_answer_that_does_not_fit_stands_in_no_frame(name):
     model = Scripted(*[ANSWERED] * 3).model(privacy="phi")
@@ -213,6 +261,38 @@ def test_a_private_binding_can_be_pickled_and_saved(refusing):
             secrets_map={"SVC_API_KEY": "k"},
         )
         assert loaded.kwargs == {"temperature": 0.5} and loaded.bound.privacy == "phi"
+
+
+def test_every_verb_of_langchain_is_known():
+    """A new one is private, or it is named here: these neither take texts nor make a runnable,
+    or (`pipe`, `configurable_fields`) make a chain, whose frames are its own."""
+    open_ones = [
+        "asdict",
+        "dict",
+        "pipe",
+        "configurable_fields",
+        "configurable_alternatives",
+        "bind_tools",
+        "get_num_tokens",
+        "get_token_ids",
+        "model_copy",
+        "model_post_init",
+        "save",
+        "to_json",
+        "to_json_not_implemented",
+        "get_graph",
+        "get_name",
+        "get_prompts",
+        "config_schema",
+    ]
+    for base in (BaseChatModel, BaseLLM, BaseTool):
+        verbs = {
+            name
+            for name, value in inspect.getmembers(base, inspect.isfunction)
+            if value.__module__.startswith("langchain_core") and not name.startswith("_")
+        }
+        schemas = {name for name in verbs if name.endswith("schema")}
+        assert verbs - schemas <= {*RUNS, *MAKERS, *open_ones}
 
 
 def test_frames_do_hold_the_prompt_where_nothing_is_private(refusing):

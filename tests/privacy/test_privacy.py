@@ -35,7 +35,7 @@ from rich.traceback import Traceback
 
 import langchain_svc as svc
 from langchain_svc import PrivateCallbacks
-from langchain_svc.privacy.masks import mask, masked
+from langchain_svc.privacy import mask, masked
 from langchain_svc.sandbox import Fault, Sandbox
 
 ASKED = "Zebulon-Quux, 61, takes warfarin and coughs blood"
@@ -480,7 +480,7 @@ def test_a_mask_tells_length_and_a_hash_of_this_process_only():
     assert mask("x" * 1234).startswith("[1,234 characters, ")
     assert mask("") == ""
     assert mask(mask("61")) == mask("61")
-    code = "from langchain_svc.privacy.masks import mask; print(mask('61'))"
+    code = "from langchain_svc.privacy import mask; print(mask('61'))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("[2 characters, hash ")
     assert done.stdout.strip() != mask("61")
