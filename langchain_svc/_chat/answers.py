@@ -14,10 +14,10 @@ from .._toolcalls import (
     BadCall,
     Begun,
     Call,
-    Echoes,
     Ended,
     Event,
     Prose,
+    Replays,
     StreamParser,
     Thought,
     ThoughtEnd,
@@ -130,8 +130,8 @@ class CallsExpected:
         self._offer = offer
         self._wanted = wanted
         self._answer = answer
-        self._echoes = Echoes(wanted.read)
-        self._told: list[tuple[Call, str]] = []  # echoes that the model was asked about
+        self._replays = Replays(self._texts_read)
+        self._told: list[tuple[Call, str]] = []  # replays that the model was asked about
         self._said = False  # prose of an earlier try was yielded
         self.begin()
 
@@ -143,12 +143,12 @@ class CallsExpected:
             self._offer.tools.parsed,
             fences=self._wanted.fences,
             thinks=self._wanted.thinks,
-            holds=self._echoes.may_be if self._wanted.stream_tool_args else None,
+            holds=self._replays.may_be if self._wanted.stream_tool_args else None,
         )
         self._held: list[str] = []  # prose that a required call has not followed yet
         self._prose = False
         self._bad: list[BadCall] = []
-        self._echoed: list[tuple[Call, str]] = []
+        self._replayed: list[tuple[Call, str]] = []
         self._others: list[str] = []  # names of calls that were not asked for
         self._count = 0  # calls that were begun
         self._good = 0  # those of them that can run
@@ -167,15 +167,19 @@ class CallsExpected:
         """Whether calls that can run were yielded."""
         return self._good > 0
 
+    def _texts_read(self) -> Iterator[tuple[str, str]]:
+        yield from self._wanted.read()
+        yield "the description of a function", self._offer.tools.descriptions
+
     def feed(self, text: str) -> Iterator[Part]:
         yield from self._parts(self._parser.feed(text))
 
     def finish(self, *, cut: bool, last: bool) -> Iterator[Part]:
         yield from self._parts(self._parser.finish(cut=cut))
         if self._confirmed():
-            for call, _ in self._echoed:
+            for call, _ in self._replayed:
                 yield from self._yield_call(call)
-            self._echoed = self._told = []
+            self._replayed = self._told = []
         if self._count:
             yield from self._invalid()
             if self._answer is not None and self._answer.held:
@@ -183,7 +187,7 @@ class CallsExpected:
             return
         self.complaint = None if cut else self._what_is_wrong()
         if self.complaint is not None and not last:
-            self._told = self._echoed
+            self._told = self._replayed
             self._said = self._said or (self._prose and not self._held)
             return
         yield from self._for_good(cut=cut, last=last)
@@ -195,7 +199,7 @@ class CallsExpected:
         self.malformed = bool(self._bad)
         yield from self._invalid()
         if self._offer.required:
-            if not (self._bad or self._echoed):
+            if not (self._bad or self._replayed):
                 self.failure = _missing_failure(self._offer, cut=cut)
         elif self._answer is not None and not self._bad:
             yield from self._answer.finish(cut=cut, last=last)
@@ -241,7 +245,7 @@ class CallsExpected:
         reason = call.reason if isinstance(call, BadCall) else None
         where = None
         if isinstance(call, Call):
-            where = self._echoes.source(call.name, call.arguments)
+            where = self._replays.source(call.name, call.arguments, call.source)
         if where:
             # It did not look like one before. A bracket too many keeps it from running.
             reason, rest = f"it repeats {where}", rest + "]"
@@ -275,15 +279,15 @@ class CallsExpected:
             self._bad.append(BadCall(call.name, call.source, _NONE_OFFERED))
         elif not self._wants(call.name):
             self._others.append(call.name)
-        elif where := self._echoes.source(call.name, call.arguments):
-            self._echoed.append((call, where))
+        elif where := self._replays.source(call.name, call.arguments, call.source):
+            self._replayed.append((call, where))
         else:
             yield from self._yield_call(call)
 
     def _wants(self, name: str) -> bool:
         if self._offer.wanted is not None and name != self._offer.wanted:
             return False
-        return self._offer.parallel or not (self._count or self._echoed)
+        return self._offer.parallel or not (self._count or self._replayed)
 
     def _yield_call(self, call: Call) -> Iterator[Part]:
         yield from self._begin_call(call.name)
@@ -307,14 +311,14 @@ class CallsExpected:
         """Whether the model repeats, alone and as asked, the calls that it was asked about."""
         alone = not (self._prose or self._bad or self._count)
         told = [call for call, _ in self._told]
-        calls = [call for call, _ in self._echoed]
+        calls = [call for call, _ in self._replayed]
         return bool(calls) and alone and all(call.asked and call in told for call in calls)
 
     def _invalid(self) -> Iterator[Part]:
         """What cannot be read, is cut off or was not confirmed."""
         for bad in self._bad:
             yield _invalid_part(bad.name, bad.source, bad.reason)
-        for call, where in self._echoed or self._told:
+        for call, where in self._replayed or self._told:
             reason = f"it repeats {where}, and the model did not confirm that it means it"
             yield _invalid_part(call.name, call.source, reason)
 
@@ -324,8 +328,8 @@ class CallsExpected:
             self._bad = []  # calls of the history that it imitates beside its answer
         if any(bad.cut for bad in self._bad):
             return None  # it would only be cut again
-        if self._echoed:
-            return _echo_complaint(self._echoed)
+        if self._replayed:
+            return _replay_complaint(self._replayed)
         if self._bad:
             return _bad_complaint(self._bad, offered=bool(self._offer.tools.names))
         if self._offer.required:
@@ -341,8 +345,8 @@ def _invalid_part(name: str | None, source: str, reason: str) -> Part:
     return Part(invalid=invalid_tool_call(name=name, args=args, id=new_id(), error=reason))
 
 
-def _echo_complaint(echoed: list[tuple[Call, str]]) -> str:
-    calls = [f"{call.name}: its text stands in {where}" for call, where in echoed]
+def _replay_complaint(replayed: list[tuple[Call, str]]) -> str:
+    calls = [f"{call.name}: its text stands in {where}" for call, where in replayed]
     return (
         f"That answer repeats a call that you have read, so nothing was run:\n{_listed(calls)}\n"
         "If you mean to make it, write the block once more, alone, in the form that the "

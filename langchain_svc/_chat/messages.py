@@ -124,12 +124,22 @@ def conversation_mark(messages: Sequence[BaseMessage], secret: str) -> str:
 
 
 def texts_read(messages: Iterable[BaseMessage]) -> Iterator[tuple[str, str]]:
-    """What the model reads and did not write itself: who said it, and the text."""
+    """What the model reads beside its own calls: who said it, and the text.
+
+    A call that it made before is none of it, since it may make it again; the texts in that call's
+    arguments are.
+    """
     for message in messages:
+        text = _text(message, omit_images=True)
         if isinstance(message, (ToolMessage, FunctionMessage)):
-            yield "the result of a function", _text(message, omit_images=True)
-        elif not isinstance(message, AIMessage):
-            yield "what was said to you", _text(message, omit_images=True)
+            yield "the result of a function", text
+        elif isinstance(message, AIMessage):
+            yield "an earlier answer", text
+            for call in message.tool_calls:
+                for value in call["args"].values():
+                    yield "an earlier call", value if isinstance(value, str) else render_json(value)
+        else:
+            yield "what was said to you", f"{message.name or ''}\n{text}"
 
 
 def has_calls(messages: Iterable[BaseMessage]) -> bool:

@@ -6,7 +6,7 @@ once however many calls follow, and however many tools there are.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from inspect import cleandoc
 from typing import Any
@@ -44,6 +44,11 @@ class ToolList(list[dict[str, Any]]):
             for tool in self
         )
 
+    @cached_property
+    def descriptions(self) -> str:
+        """What their authors wrote to the model."""
+        return "\n".join(_descriptions(self))
+
     def with_object_arguments(self) -> ToolList:
         """The same, where anything but an object (a list, a number) is an argument of its own."""
         for tool in self:
@@ -68,6 +73,17 @@ class ToolList(list[dict[str, Any]]):
             functions = [tool["function"] for tool in self]
             self._blocks[tool_format] = tools_block(functions, FORMATS[tool_format])
         return self._blocks[tool_format]
+
+
+def _descriptions(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        if isinstance(text := value.get("description"), str):
+            yield text
+        value = value.values()
+    elif not isinstance(value, list):
+        return
+    for one in value:
+        yield from _descriptions(one)
 
 
 def _format(tool: ToolLike) -> dict[str, Any]:

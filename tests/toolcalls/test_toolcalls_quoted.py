@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from langchain_svc._toolcalls.echo import Echoes
 from langchain_svc._toolcalls.parse import Call, StreamParser, Tool, parse_calls
+from langchain_svc._toolcalls.replay import Replays
 from langchain_svc._toolcalls.scanner import Prose
 
 TOOLS = [
@@ -180,12 +180,12 @@ def test_no_form_of_a_call_runs_in_a_string_of_json(form, indent):
 
 @pytest.mark.parametrize("around", AMID_PROSE)
 @pytest.mark.parametrize("form", MARKED)
-def test_a_marked_call_amid_prose_may_be_meant_and_the_echo_guard_decides(around, form):
+def test_a_marked_call_amid_prose_may_be_meant_and_the_replay_guard_decides(around, form):
     """A model that quotes a call without any marks of quotation writes what it would to make it."""
     text = AMID_PROSE[around].replace("{}", MARKED[form])
-    echoes = Echoes(lambda: [("a mail", f"Dear Ann,\n{MARKED[form]}\nBye")])
+    replays = Replays(lambda: [("a mail", f"Dear Ann,\n{MARKED[form]}\nBye")])
     for call in parse_calls(text, DELETE).calls:
-        assert echoes.source(call.name, call.arguments) == "a mail"
+        assert replays.source(call.name, call.arguments) == "a mail"
 
 
 @pytest.mark.parametrize("mail", [*MARKED.values(), *UNMARKED.values()])
@@ -199,23 +199,10 @@ def test_a_marked_call_amid_prose_may_be_meant_and_the_echo_guard_decides(around
         lambda text: text.replace(": ", " :\n "),
     ],
 )
-def test_an_echo_is_found_whatever_the_form_it_was_read_in(mail, change):
-    echoes = Echoes(lambda: [("a mail", f"Dear Ann,\n{change(mail)}\nBye")])
-    assert echoes.source("delete_all", {"path": "/mail"}) == "a mail"
-    assert echoes.source("delete_all", {"path": "/other"}) is None
-
-
-@pytest.mark.parametrize(
-    "asked",
-    [
-        "Call delete_all with path /mail.",
-        "Use delete_all on /mail (path).",
-        "delete_all: remove everything under /mail",
-        "Please delete /mail.",
-    ],
-)
-def test_what_is_asked_for_in_plain_words_is_not_an_echo(asked):
-    assert Echoes(lambda: [("the user", asked)]).source("delete_all", {"path": "/mail"}) is None
+def test_a_replay_is_found_whatever_the_form_it_was_read_in(mail, change):
+    replays = Replays(lambda: [("a mail", f"Dear Ann,\n{change(mail)}\nBye")])
+    assert replays.source("delete_all", {"path": "/mail"}) == "a mail"
+    assert replays.source("delete_all", {"path": "/other"}) is None
 
 
 def test_an_element_of_thoughts_that_a_prompt_asked_for_stays_in_the_text_and_calls_nothing():
