@@ -178,6 +178,24 @@ def _count_batch(calls: int) -> dict[str, float]:
     return _count(lambda: asyncio.run(model.abatch([_QUESTION] * calls)), calls)
 
 
+def _count_hops() -> dict[str, float]:
+    """What a long stream gives to threads: each costs as much as reading 700 bytes of text."""
+    hops = 0
+
+    def count(frame: Any, event: str, _: Any) -> None:
+        nonlocal hops
+        hops += event == "call" and frame.f_code.co_name in {"submit", "run_in_executor"}
+
+    work = _astreaming(_model(_events(_words(2000), 1)))
+    work()
+    sys.setprofile(count)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return {"hops": float(hops)}
+
+
 def _count_modules(what: str) -> dict[str, float]:
     code = (
         "import sys, langchain_core.language_models.chat_models, langchain_core.tools\n"
@@ -206,6 +224,7 @@ def measure() -> Counts:
         "astream, one event a read, per event": _count(
             _astreaming(_model(_events(_words(1000), 1))), 1000
         ),
+        "astream of 2,000 events, one a read: hops into threads": _count_hops(),
         "streamed tool call, per KB": _count_tool_call(100_000),
         "invoke in a conversation of 100, per message": _count_conversation(100),
         "invoke with 200 tools, bound before": _count_tools(200),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import (
     AsyncIterator,
     Iterator,
@@ -58,6 +59,7 @@ from ._chat import (
     expectation,
     has_calls,
     listed_profile,
+    prompt_size,
     read_answer_options,
     surely_too_long,
     texts_read,
@@ -72,12 +74,12 @@ from ._service import (
     TextParser,
     WholeParser,
     keeps_runs,
-    parse_off_loop,
     reveal_secret,
     set_uncached,
     suggest_name,
     url_of,
 )
+from ._threads import LONG, off_loop
 from ._toolcalls import FORMATS, ToolFormat, no_tools_block
 from ._version import __version__
 from ._wire import LISTED_PRICES, read_prices, v1
@@ -480,11 +482,14 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
     ) -> ChatResult:
         options = self._options(stop, kwargs)
         said = await self._ain_words(messages, options.limits)
-        turn = self._turn(said, options, stream=False)
+        turn = await self._aturn(said, options, stream=False)
         while turn.exchange is not None:
             exchange = turn.exchange
             (answer,) = [answer async for answer in self._apieces(exchange)]
-            await parse_off_loop(exchange.received, exchange.until, turn.take, answer)
+            if exchange.received <= turn.long:
+                turn.take(answer)
+            else:
+                await off_loop(exchange.until, turn.take, answer)
             if turn.exchange is not None:
                 await adispatch_event(run_manager, REASK, turn.why)
         return turn.result()
@@ -517,20 +522,24 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
     ) -> AsyncIterator[ChatGenerationChunk]:
         options = self._options(stop, kwargs)
         said = await self._ain_words(messages, options.limits)
-        turn = self._turn(said, options, stream=True)
+        turn = await self._aturn(said, options, stream=True)
         while turn.exchange is not None:
             exchange = turn.exchange
             async with aclosing(self._apieces(exchange)) as texts:
                 async for text in texts:
-                    for chunk in await parse_off_loop(
-                        exchange.received, exchange.until, turn.chunks, text
-                    ):
+                    if turn.is_quick(text):
+                        chunks = turn.chunks(text)
+                    else:
+                        chunks = await off_loop(exchange.until, turn.chunks, text)
+                    for chunk in chunks:
                         yield chunk
                     if turn.stopped:
                         break
-            for chunk in await parse_off_loop(
-                exchange.received, exchange.until, lambda: list(turn.end())
-            ):
+            if turn.is_quick():
+                chunks = turn.end()
+            else:
+                chunks = await off_loop(exchange.until, lambda: list(turn.end()))
+            for chunk in chunks:
                 yield chunk
             if turn.exchange is not None:
                 await adispatch_event(run_manager, REASK, turn.why)
@@ -598,6 +607,15 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
             expected=expectation(wanted),
             reasks=options.max_repairs,
         )
+
+    async def _aturn(
+        self, messages: Sequence[BaseMessage], options: CallOptions, *, stream: bool
+    ) -> ChatTurn:
+        """The same, off the event loop where the conversation is long."""
+        if prompt_size(messages) <= LONG:
+            return self._turn(messages, options, stream=stream)
+        make = partial(self._turn, messages, options, stream=stream)
+        return await off_loop(options.limits.until(time.monotonic()), make)
 
     def _preamble(self, options: CallOptions, mark: str, *, calls_before: bool) -> str:
         """The instructions for tools and JSON, which stand before the conversation."""

@@ -11,10 +11,10 @@ from privacy import test_frames, test_leaks
 from test_readme import rows
 
 import langchain_svc as svc
-from langchain_svc import errors, tools
+from langchain_svc import _threads, errors, tools
 from langchain_svc._chat import described_images
 from langchain_svc._images import endpoints as images
-from langchain_svc._service import exchange, off_loop, retry_budget
+from langchain_svc._service import exchange, retry_budget
 from langchain_svc._toolcalls import scanner
 from langchain_svc._wire import chunks, failures, general
 from langchain_svc.medical import images as clinical
@@ -61,7 +61,7 @@ SENTENCES = [
     ("docs/reliability.md", f"`max_retries={setting('max_retries')}`"),
     ("docs/reliability.md", f"`max_retry_wait` ({setting('max_retry_wait'):g} s)"),
     ("docs/reliability.md", f"between nothing and {exchange._FIRST_BACKOFF} s, 1 s, 2 s and so on up to {exchange._LONGEST_BACKOFF:g} s"),
-    ("docs/reliability.md", f"more than {off_loop.LONG // 1000} kB"),
+    ("docs/reliability.md", f"more than {_threads.LONG // 1000} kB"),
     ("docs/reliability.md", f"a store of {retry_budget.STORE:g}"),
     ("docs/reliability.md", f"`max_connections` ({setting('max_connections'):,})"),
     ("docs/tools.md", f"At most {scanner._MOST_CALLS} calls"),

@@ -14,6 +14,7 @@ from .messages import (
     answers_at_once,
     conversation_mark,
     has_calls,
+    prompt_size,
     texts_read,
     to_wire,
 )

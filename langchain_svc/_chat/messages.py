@@ -55,6 +55,19 @@ _NO_TEXT = "[a message without text]"
 _IMAGE_LEFT_OUT = "[image left out: this model takes text only]"
 
 
+_A_MESSAGE = 30  # the cost of one, in characters of text
+
+
+def prompt_size(messages: Sequence[BaseMessage]) -> int:
+    """About how many characters have to be read for a conversation; images count as their links."""
+    blocks = (
+        block if isinstance(block, str) else str(block.get("text") or "")
+        for message in messages
+        for block in (message.content if isinstance(message.content, list) else [message.content])
+    )
+    return _A_MESSAGE * len(messages) + sum(map(len, blocks))
+
+
 def to_wire(
     messages: Sequence[BaseMessage],
     *,

@@ -31,10 +31,11 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from pydantic_core import from_json
 
 from .._service import Exchange, TextParser
+from .._threads import LONG, LONG_TO_CHECK
 from .._wire import Completion, is_cut, own_label, read_rate_limit
 from ..errors import SvcOutputError
 from .messages import THINKS_AHEAD, WireMessages
-from .parts import CHECKED, Expectation, Part
+from .parts import CHECKED, Expectation, Part, TextExpected
 from .stop import StopCutter
 from .text_chunk import text_chunk
 from .tokens import TOKENS_A_TURN, count_tokens
@@ -43,6 +44,7 @@ PROVIDER = "svc"
 CALL_ERRORS = "invalid_tool_call_errors"
 """In `additional_kwargs`: why calls are invalid, by their ids."""
 logger = logging.getLogger("langchain_svc")
+_CLOSERS = ">`"
 
 
 class ChatTurn:
@@ -78,6 +80,8 @@ class ChatTurn:
         self._retries, self._waited = 0, 0.0
         self._named = False
         self._parts: list[Part] = []
+        self.long = LONG if isinstance(expected, TextExpected) else LONG_TO_CHECK
+        """Characters of an answer from which on it is not read on an event loop."""
         self.why: dict[str, str] = {}  # what the model is told, where it is asked once more
         self._begin()
 
@@ -86,6 +90,7 @@ class ChatTurn:
         self._running = self.exchange
         self._cutter = StopCutter(self._stops)
         self._read: list[str] = []
+        self._held = 0  # characters that nothing was yielded for yet
 
     def _refuse_failure(self) -> None:
         """Raise where something had to come that did not, and the model is not asked again."""
@@ -131,9 +136,22 @@ class ChatTurn:
 
     # -- streams --------------------------------------------------------------------------------
 
+    def is_quick(self, text: str | None = None) -> bool:
+        """Whether the piece at hand, or the end of the stream, is read in a moment.
+
+        A short piece takes long where it completes what was held back, a call with all it carries,
+        and then it holds a part of a tag or of a fence.
+        """
+        if text is None:
+            return sum(map(len, self._read)) <= self.long
+        if len(text) > self.long:
+            return False
+        return self._held <= LONG or not any(mark in text for mark in _CLOSERS)
+
     def chunks(self, text: str) -> Iterable[ChatGenerationChunk]:
         """A piece of a stream as LangChain's chunks; none while it is held back."""
         parts = list(self._texts(text))
+        self._held = 0 if parts else self._held + len(text)
         if len(parts) == 1 and self._named and parts[0].is_content:
             return (text_chunk(parts[0].content),)
         return self._chunks(parts) if parts else ()

@@ -11,7 +11,6 @@ import math
 import os
 import select
 import socket
-import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -24,6 +23,7 @@ from typing import Any
 
 import anyio
 
+from .._threads import LOOK_UPS
 from .deadline import Patience
 from .http1 import AnswerReader
 from .tls import Tls
@@ -234,26 +234,20 @@ def _writable(socks: list[socket.socket], wait: float) -> list[socket.socket]:
 
 
 def _addresses(host: str, port: int, patience: Patience) -> Iterator[tuple[int, Any]]:
-    """The addresses of a host, by turns of both families.
-
-    A resolver knows no timeout, so a thread asks it, and may be left.
-    """
+    """The addresses of a host, by turns of both families."""
     literal = _literal(host, port)
     if literal is not None:
         return iter([literal])
-    found: Future[list[Any]] = Future()
-
-    def look_up() -> None:
-        try:
-            found.set_result(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
-        except Exception as error:  # noqa: BLE001  # it is raised below
-            found.set_exception(error)
-
-    threading.Thread(target=look_up, name="svc-look-up", daemon=True).start()
     try:
-        return _by_turns(found.result(_left(patience)))
+        return _by_turns(_looked_up(host, port).result(_left(patience)))
     except FutureTimeoutError:  # before Python 3.11 it is another than the built-in one
         raise TimeoutError from None
+
+
+def _looked_up(host: str, port: int) -> Future[list[Any]]:
+    """What the resolver says, which knows no timeout: whoever asks meanwhile waits for the same."""
+    look_up = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+    return LOOK_UPS.share((host, port), look_up)
 
 
 def _literal(host: str, port: int) -> tuple[int, Any] | None:
@@ -282,7 +276,7 @@ async def _connected_on_loop(host: str, port: int) -> socket.socket:
     if literal is not None:
         addresses = iter([literal])
     else:
-        addresses = _by_turns(await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+        addresses = _by_turns(await asyncio.wrap_future(_looked_up(host, port)))
     trying: dict[asyncio.Future[None], socket.socket] = {}
     lost: OSError = OSError("the host has no address")
     try:

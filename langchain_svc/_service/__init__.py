@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from .._lazy import lazy
 from .concurrency import bounded_gather
-from .off_loop import parse_off_loop
 from .parsers import TextParser, WholeParser
 from .runs import MAKERS, RUNS, Privacy, keeps_runs, set_uncached
 from .settings import (

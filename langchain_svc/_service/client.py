@@ -24,10 +24,11 @@ from typing import Any
 import httpx
 
 from .._http import Connections
+from .._threads import LONG, off_loop
 from .exchange import converse
 from .log_redaction import quietly
-from .off_loop import LONG
 from .steps import (
+    READ,
     Acquire,
     Close,
     Conversation,
@@ -176,6 +177,7 @@ def run(
 ) -> Generator[Any, None, None]:
     """The pieces of the answer, blocking."""
     link = Link(connections, client)
+    own = client is None  # our own connections log nothing while they read
     steps = converse(exchange)
     reply: Reply = None
     try:
@@ -184,6 +186,9 @@ def run(
                 step = steps.send(reply)
             except StopIteration:
                 return
+            if step is READ and own:
+                reply = link.read(step)
+                continue
             perform = _STEPS.get(type(step))
             if perform is None:
                 yield step
@@ -204,10 +209,10 @@ class AsyncLink:
         self._client = client
         self._response: httpx.Response | None = None
         self._body: AsyncIterator[bytes] | None = None
-        self._size = 0  # of what was sent and came
+        self._held = 0  # bytes that came since a piece was last handed on
 
     async def open(self, step: Open) -> Reply:
-        self._size = len(step.request.body or b"")
+        self._held = 0
         try:
             if self._client is None:
                 transport = await self._connections.async_transport()
@@ -230,19 +235,32 @@ class AsyncLink:
             return b""
         except (httpx.HTTPError, httpx.StreamError, OSError) as error:
             return _lost(error)
-        self._size += len(data)
+        self._held += len(data)
         return data
 
-    async def advance(self, steps: Conversation, reply: Reply) -> Any:
-        """The next step of the conversation; _OVER at its end.
+    async def advance(self, exchange: Exchange[Any], steps: Conversation, reply: Reply) -> Any:
+        """The next step of the conversation, off the loop where it takes long; _OVER at its end.
 
-        The end of a long answer, which is read as a whole, and of an error's to a long request,
-        whose words are looked for in it, take their time.
+        It is long by what is read now, never by what was: the bytes at hand, at the end those that
+        nothing was made of yet, and after a refusal the request, which its words are looked for in.
         """
-        over = reply == b"" or isinstance(reply, Lost)
-        if not over or self._size <= LONG:
+        size = 0
+        if reply == b"" or isinstance(reply, Lost):
+            size, head = self._held, exchange.head
+            if head is not None and not 200 <= head.status < 300:  # noqa: PLR2004
+                size += len(exchange.request.body or b"")
+        elif isinstance(reply, bytes) and exchange.head is not None:
+            if exchange.head.headers.get("content-encoding"):
+                size = _EXPANSION * len(reply)
+            elif exchange.parser is not None and not exchange.parser.whole:
+                size = len(reply)
+        if size <= LONG:
             return _advance(steps, reply)
-        return await asyncio.to_thread(_advance, steps, reply)
+        return await off_loop(exchange.until, _advance, steps, reply)
+
+    def handed_on(self) -> None:
+        """A piece of the answer was made of what came."""
+        self._held = 0
 
     async def close(self, _: Close | None = None) -> Reply:
         response, self._response = self._response, None
@@ -263,6 +281,7 @@ class AsyncLink:
 
 
 _OVER: Any = object()
+_EXPANSION = 8  # bytes that compressed ones may well become
 
 
 def _advance(steps: Conversation, reply: Reply) -> Any:
@@ -287,13 +306,18 @@ async def arun(
 ) -> AsyncGenerator[Any, None]:
     """The pieces of the answer, on the running event loop."""
     link = AsyncLink(connections, client)
+    own = client is None
     steps = converse(exchange)
     reply: Reply = None
     try:
-        while (step := await link.advance(steps, reply)) is not _OVER:
+        while (step := await link.advance(exchange, steps, reply)) is not _OVER:
+            if step is READ and own:
+                reply = await link.read(step)
+                continue
             perform = _ASYNC_STEPS.get(type(step))
             if perform is None:
                 yield step
+                link.handed_on()
                 reply = None
             else:
                 with quietly():

@@ -53,6 +53,12 @@ class Limits:
     begun: float | None = None
     resend: bool = True
 
+    def until(self, now: float) -> float:
+        """When the deadline passes, for a call that begins now."""
+        if self.deadline is None:
+            return FOREVER
+        return (now if self.begun is None else self.begun) + self.deadline
+
 
 @dataclass(frozen=True)
 class Head:
@@ -227,9 +233,7 @@ class Exchange(Generic[T]):
     waited: float = 0.0
 
     def __post_init__(self) -> None:
-        limit, begun = self.limits.deadline, self.limits.begun
-        begun = self.clock() if begun is None else begun
-        self.until = FOREVER if limit is None else begun + limit
+        self.until = self.limits.until(self.clock())
 
 
 def origin(url: str) -> str:

@@ -23,9 +23,9 @@ from pydantic import BeforeValidator, PrivateAttr, ValidationError, model_valida
 from typing_extensions import Self
 
 from .._safe_errors import safe_repr
+from .._threads import LONG, off_loop
 from .._wire import safe_label
 from ..errors import SvcError, SvcRequestError
-from .off_loop import parse_off_loop
 from .runs import keeps_runs, replaces
 from .settings import ServiceSettings, bounded_number, did_you_mean
 from .steps import Exchange
@@ -149,9 +149,10 @@ class ServiceTool(ServiceSettings, BaseTool):
         with self._told(run_manager) as report:
             use = report.use = self._use(config or {}, **self._named(texts, given))
             (answer,) = [answer async for answer in self._apieces(use.exchange)]
-            told = await parse_off_loop(
-                use.exchange.received, use.exchange.until, use.process, answer
-            )
+            if use.exchange.received > LONG:
+                told = await off_loop(use.exchange.until, use.process, answer)
+            else:
+                told = use.process(answer)
             return self._within_bound(told)
 
     def _within_bound(self, told: Told) -> Told:

@@ -11,6 +11,7 @@ from peers import RawServer, response
 from pydantic import BaseModel, field_validator
 
 import langchain_svc as svc
+from langchain_svc import _threads
 
 SHORT, LONG = "x", "x" * 60_000
 BEGUN, OVER = threading.Event(), threading.Event()
@@ -79,7 +80,8 @@ async def test_a_cancellation_does_not_wait_for_the_reading(ask):
     OVER.set()
 
 
-async def test_what_an_error_says_of_a_long_prompt_is_redacted_off_the_event_loop():
+async def test_what_an_error_says_of_a_long_prompt_is_redacted_off_the_event_loop(monkeypatch):
+    monkeypatch.setattr(_threads, "READERS", _threads.Workers("profiled", 1))
     seen = set()
     threading.setprofile(lambda frame, *_: seen.add(frame.f_code.co_name))
     try:
