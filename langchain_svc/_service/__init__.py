@@ -21,7 +21,7 @@ from .settings import (
     suggest_name,
     url_of,
 )
-from .steps import BLOCK_LIMITS, CallSize, Exchange, Limits, Request
+from .steps import BLOCK_LIMITS, ON_WAIT, CallSize, Exchange, Limits, Request
 
 if TYPE_CHECKING:
     from .tool import (

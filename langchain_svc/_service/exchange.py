@@ -29,6 +29,7 @@ from .._http import Patience
 from .._wire import TRANSIENT, TROUBLE, BodyError, BodyReader, TooLargeError
 from .steps import (
     CLOSE,
+    ON_WAIT,
     READ,
     Acquire,
     AnswerParser,
@@ -89,6 +90,8 @@ def converse(exchange: Exchange[Any]) -> Conversation:
             name = type(failure.error).__name__
             logger.info("%s: try %d follows in %.2f s", name, exchange.retries + 2, pause)
             exchange.waited += pause
+            if (told := ON_WAIT.get()) is not None:
+                told(pause, failure.error)
             yield Sleep(pause)
     finally:
         # The traceback of a raised error holds this frame: together they would be a cycle, which

@@ -88,6 +88,12 @@ class Open:
     patience: Patience
 
 
+# Is told of the pauses of the calls in a context: the seconds, and the error before the next try.
+ON_WAIT: ContextVar[Callable[[float, Exception], None] | None] = ContextVar(
+    "langchain_svc_on_wait", default=None
+)
+
+
 @dataclass(frozen=True)
 class Sleep:
     """Wait before the next try."""

@@ -5,8 +5,8 @@
     report = bulk.run(ChatSvc(), "prompts.jsonl", journal="prompts.journal", output="results.jsonl")
     print(report.done, report.failed, report.total_tokens)
 
-The same call after a crash, Ctrl-C or a loss of power goes on where that run ended: no row is asked
-twice but those that were in flight. See docs/bulk.md.
+After a crash, Ctrl-C or a power failure, the same call resumes where that run ended. Only the rows
+that were in flight are asked again. See docs/bulk.md.
 """
 
 from __future__ import annotations
@@ -16,12 +16,17 @@ from typing import TYPE_CHECKING
 from .._lazy import lazy
 
 if TYPE_CHECKING:
-    from .job import BulkReport, Job
+    from .job import BulkReport, Job, arun, results, run
+    from .options import BulkOptions
     from .progress import duration, money
-    from .runs import arun, results, run
 
-__all__ = ["BulkReport", "arun", "results", "run"]
+__all__ = ["BulkOptions", "BulkReport", "arun", "results", "run"]
 
 __getattr__ = lazy(
-    __name__, {"job": "BulkReport Job", "progress": "duration money", "runs": "arun results run"}
+    __name__,
+    {
+        "job": "BulkReport Job arun results run",
+        "options": "BulkOptions",
+        "progress": "duration money",
+    },
 )

@@ -1,67 +1,109 @@
-"""What a runnable answered, as a row of the journal."""
+"""What became of a row, as the journal keeps it."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.messages import BaseMessage
+from pydantic_core import to_jsonable_python
+from typing_extensions import Self
 
 from ..callbacks import SvcUsageCallbackHandler
 from ..errors import SvcError
-from .journal import Answer
-from .rows import to_json
 
-_LONGEST_MESSAGE = 500
+_LONGEST_MESSAGE = 500  # the text of foreign errors may hold anything, and be as long
 
 
-def answered(result: Any, usage: SvcUsageCallbackHandler) -> Answer:
-    """The row of a result.
+def to_json(value: Any) -> str:
+    """A value as JSON text that UTF-8 can hold, with its letters readable.
 
     Raises:
-        ValueError: It cannot be written as JSON.
+        ValueError: It holds NaN or an infinity, or refers to itself.
     """
-    return _counted(Answer(content=to_json(_content(result))), usage)
+    return json_line(to_jsonable_python(value, fallback=str))
 
 
-def failed(error: Exception, usage: SvcUsageCallbackHandler) -> Answer:
-    """The row of an error."""
-    return _counted(Answer(error=to_json(_told(error))), usage)
+def json_line(plain: Any) -> str:
+    """The same for a value that JSON has.
+
+    Raises:
+        ValueError: It holds NaN or an infinity.
+    """
+    text = json.dumps(plain, ensure_ascii=False, allow_nan=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half a character, as models write now and then
+        return json.dumps(plain)
+    return text
 
 
-def unreadable(problem: str) -> Answer:
-    """The row of an input that cannot be asked."""
-    return Answer(error=to_json({"type": "BadRow", "message": f"The row is not asked: {problem}"}))
+@dataclass
+class RowResult:
+    """What became of a row.
+
+    Attributes:
+        content: The answer as JSON text, "null" if there is none.
+        error: What went wrong as JSON text, "null" if nothing did.
+        usage: Tokens in, out and in total, each None if unknown.
+        cost: In the currency of the prices; None if no price is known.
+    """
+
+    content: str = "null"
+    error: str = "null"
+    usage: tuple[int | None, int | None, int | None] = (None, None, None)
+    cost: float | None = None
+
+    @property
+    def failed(self) -> bool:
+        """Whether it is an error."""
+        return self.error != "null"
+
+    @classmethod
+    def of_answer(cls, answer: Any) -> Self:
+        """The result of a row that was answered.
+
+        Raises:
+            ValueError: The answer cannot be written as JSON.
+        """
+        return cls(content=to_json(_content(answer)))
+
+    @classmethod
+    def of_error(cls, error: Exception) -> Self:
+        """The result of a row that failed."""
+        text = str(error) if isinstance(error, SvcError) else str(error)[:_LONGEST_MESSAGE]
+        return cls(error=to_json({"type": type(error).__name__, "message": text}))
+
+    @classmethod
+    def unreadable(cls, problem: str) -> Self:
+        """The result of a row that cannot be asked."""
+        message = f"The row is not asked: {problem}"
+        return cls(error=to_json({"type": "BadRow", "message": message}))
+
+    def count(self, usage: SvcUsageCallbackHandler) -> Self:
+        """The same with the tokens of all models that were asked for it."""
+        models = usage.models.values()
+        costs = [amount for model in models for amount in model.cost.values()]
+        self.cost = sum(costs) if costs else None
+        tokens = sum(model.total_tokens for model in models)
+        if tokens:
+            unsplit = any(model.unsplit_tokens for model in models)
+            tokens_in = sum(model.input_tokens + model.estimated_input_tokens for model in models)
+            split = (None, None) if unsplit else (tokens_in, tokens - tokens_in)
+            self.usage = (*split, tokens)
+        return self
 
 
-def _content(result: Any) -> Any:
+def _content(answer: Any) -> Any:
     """The text of a message, the last message of an agent's state, or the value itself."""
-    if isinstance(result, BaseMessage):
-        calls = getattr(result, "tool_calls", None)
-        return {"text": result.text, "tool_calls": calls} if calls else result.text
-    if isinstance(result, Mapping):
-        turns = result.get("messages")
+    if isinstance(answer, BaseMessage):
+        calls = getattr(answer, "tool_calls", None)
+        return {"text": answer.text, "tool_calls": calls} if calls else answer.text
+    if isinstance(answer, Mapping):
+        turns = answer.get("messages")
         if isinstance(turns, list) and turns and isinstance(turns[-1], BaseMessage):
-            found = result.get("structured_response")
+            found = answer.get("structured_response")
             return _content(turns[-1]) if found is None else found
-    return result
-
-
-def _told(error: Exception) -> dict[str, str]:
-    # The text of foreign errors may hold anything, and be as long.
-    text = str(error) if isinstance(error, SvcError) else str(error)[:_LONGEST_MESSAGE]
-    return {"type": type(error).__name__, "message": text}
-
-
-def _counted(answer: Answer, usage: SvcUsageCallbackHandler) -> Answer:
-    """The same with the tokens of all models that were asked for it."""
-    models = usage.models.values()
-    costs = [amount for model in models for amount in model.cost.values()]
-    answer.cost = sum(costs) if costs else None
-    tokens = sum(model.total_tokens for model in models)
-    if tokens:
-        unsplit = any(model.unsplit_tokens for model in models)
-        tokens_in = sum(model.input_tokens + model.estimated_input_tokens for model in models)
-        split = (None, None) if unsplit else (tokens_in, tokens - tokens_in)
-        answer.usage = (*split, tokens)
     return answer

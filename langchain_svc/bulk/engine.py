@@ -8,38 +8,61 @@ commit, which takes all of them: slow disks make large commits, and no timer is 
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, cast
+from functools import partial
+from queue import SimpleQueue
+from typing import Any, NamedTuple, TypeVar
 
-from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.exceptions import ModelRateLimitError
+from langchain_core.runnables import Runnable
 from langchain_core.runnables.config import merge_configs
 
+from .._service import ON_WAIT
 from .._usage import Price
 from ..callbacks import SvcUsageCallbackHandler
 from ..errors import SvcRequestError
 from ..quota import bulk_priority
-from .answers import answered, failed, unreadable
-from .journal import Answer, Journal, Totals, same_id
-from .outage import Outage, RunEnd
+from .answers import RowResult
+from .journal import Journal, Totals, same_id
+from .options import BulkOptions
+from .outage import Outage, RowTries, RunEnd
 from .rows import Row, Source
-from .worker import Worker
 
-GRACE = 10.0  # seconds for what is being asked when the run is to end
+_MOMENT = 1.5  # seconds
+GRACE = 10.0  # seconds for the rows in flight when the run is to end
+
+T = TypeVar("T")
+
+
+class Wait(NamedTuple):
+    """A wait of all open rows.
+
+    Attributes:
+        seconds: Until the first of them goes on.
+        limit: Whether it is for the service's limit; else for a service that is down.
+    """
+
+    seconds: float
+    limit: bool
 
 
 @dataclass
-class Standing:
+class RunState:
     """Where a run stands.
 
     Attributes:
-        expected: How many rows there are in all, None where nothing tells.
+        expected: How many rows there are in all, None if nothing tells.
         exact: Whether that is known, and not an estimate.
         totals: What the journal holds.
         asked: Rows that this run has asked.
         begun: When it began, of `time.monotonic`.
+        open: Rows that are being asked.
+        waits: Until when each of those waits that do, and whether for a limit.
     """
 
     expected: int | None = None
@@ -47,6 +70,8 @@ class Standing:
     totals: Totals = field(default_factory=Totals)
     asked: int = 0
     begun: float = field(default_factory=time.monotonic)
+    open: int = 0
+    waits: dict[int, tuple[float, bool]] = field(default_factory=dict)
 
     @property
     def finished(self) -> int:
@@ -58,19 +83,28 @@ class Standing:
         """About how many rows there are still to ask."""
         return None if self.expected is None else max(0, self.expected - self.finished)
 
+    def wait(self, row: int, seconds: float, error: Exception) -> None:
+        """A row waits for its next try; from any thread."""
+        self.waits[row] = time.monotonic() + seconds, isinstance(error, ModelRateLimitError)
 
-class Run:
+    def waiting(self, now: float) -> Wait | None:
+        """The wait of all open rows, if they wait for more than a moment."""
+        waits = list(self.waits.values())  # other threads may add some meanwhile
+        if not waits or len(waits) < self.open:
+            return None
+        until, limit = min(waits)
+        return Wait(until - now, limit) if until - now > _MOMENT else None
+
+
+class Engine:
     """One run over the rows of a source.
 
     Args:
         runnable: What is asked.
         source: The rows.
         journal: Makes the journal; called on the thread that has it.
-        concurrency: How many rows are asked at the same time.
-        retry_errors: Whether rows that an earlier run had an error for are asked again.
-        outage_wait: Seconds without an answer after which the run ends.
+        options: Of the run.
         prices: Of models, by which the cost of rows is counted.
-        config: Goes to every call.
     """
 
     def __init__(
@@ -78,29 +112,24 @@ class Run:
         runnable: Runnable[Any, Any],
         source: Source,
         journal: Callable[[], Journal],
-        *,
-        concurrency: int,
-        retry_errors: bool,
-        outage_wait: float,
+        options: BulkOptions,
         prices: Mapping[str, Price] | None,
-        config: RunnableConfig | None,
     ) -> None:
-        self.standing = Standing()
+        self.state = RunState()
         self.interrupted = False
         self._runnable, self._source, self._new_journal = runnable, source, journal
-        self._concurrency, self._retry_errors = concurrency, retry_errors
-        self._config, self._prices = config, prices
-        self._outage = Outage(outage_wait)
-        self._error: Exception | None = None
+        self._options, self._prices = options, prices
+        self._outage = Outage(options.outage_wait)
+        self._error: BaseException | None = None
         self._rows: deque[Row] = deque()
         self._unsaved: dict[str, int] = {}  # ids of rows that were read, and their numbers
         self._exhausted = False
         self._busy: set[asyncio.Task[Any] | None] = set()
-        self._batch: list[tuple[Row, Answer]] = []
+        self._batch: list[tuple[Row, RowResult]] = []
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def interrupt(self) -> None:
-        """Begin no more rows, and end when those that are asked have answers; from any thread."""
+        """Begin no more rows, and end when the open ones have answers; from any thread."""
         self.interrupted = True
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._ended.set)
@@ -119,14 +148,14 @@ class Run:
         self._reading, self._committing = asyncio.Lock(), asyncio.Lock()
         if self.interrupted:
             self._ended.set()
-        self._disk, self._reader = Worker("bulk journal"), Worker("bulk input")
+        self._disk, self._reader = DaemonThread("bulk journal"), DaemonThread("bulk input")
         try:
             self._journal = await self._disk.do(self._new_journal)
             try:
-                self.standing.totals = await self._disk.do(self._journal.totals)
+                self.state.totals = await self._disk.do(self._journal.totals)
                 with bulk_priority():  # interactive calls go before ours
                     await self._ask_all()
-                self.standing.totals = await self._disk.do(self._journal.totals)
+                self.state.totals = await self._disk.do(self._journal.totals)
             finally:
                 await self._disk.do(self._finished, finish)
         finally:
@@ -143,7 +172,7 @@ class Run:
             self._journal.close()
 
     async def _ask_all(self) -> None:
-        workers = [asyncio.ensure_future(self._work()) for _ in range(self._concurrency)]
+        workers = [asyncio.ensure_future(self._work()) for _ in range(self._options.concurrency)]
         done = asyncio.ensure_future(asyncio.wait(workers))
         ended = asyncio.ensure_future(self._ended.wait())
         grace = 0.0
@@ -169,11 +198,11 @@ class Run:
             while not self._ended.is_set() and (row := await self._next()) is not None:
                 await self._answer(row)
         except RunEnd as end:
-            self._end(cast("Exception", end.__cause__))
+            self._end(end.__cause__ or end)
         except Exception as error:  # noqa: BLE001  # raised by go()
             self._end(error)
 
-    def _end(self, error: Exception) -> None:
+    def _end(self, error: BaseException) -> None:
         self._error = self._error or error
         self._ended.set()
 
@@ -187,7 +216,7 @@ class Run:
 
     async def _read(self) -> None:
         rows = await self._reader.do(self._source.chunk)
-        self.standing.expected, self.standing.exact = self._source.expected()
+        self.state.expected, self.state.exact = self._source.expected()
         if not rows:
             self._exhausted = True
             await self._check_end()
@@ -197,66 +226,69 @@ class Run:
             if not row.problem:
                 owner = self._unsaved.setdefault(row.key, row.number)
                 row.problem = "" if owner == row.number else same_id(owner)
-        await self._disk.do(self._mark, rows)
+        mark = partial(self._journal.mark, rows, retry_errors=self._options.retry_errors)
+        await self._disk.do(mark)
         for row in rows:
             if not row.to_ask and self._unsaved.get(row.key) == row.number:
                 del self._unsaved[row.key]
         for row in rows:
-            if not row.to_ask:
-                continue
-            if row.problem:
-                await self._save(row, unreadable(row.problem))
-            else:
+            if row.to_ask and row.problem:
+                await self._save(row, RowResult.unreadable(row.problem))
+            elif row.to_ask:
                 self._rows.append(row)
-
-    def _mark(self, rows: list[Row]) -> None:
-        self._journal.mark(rows, retry_errors=self._retry_errors)
 
     async def _check_end(self) -> None:
         last = await self._disk.do(self._journal.last_number)
-        if self.standing.expected is not None and last > self.standing.expected:
+        if self.state.expected is not None and last > self.state.expected:
             raise SvcRequestError(
                 f"The journal {self._journal.path} holds answers up to row {last}, and the input "
-                f"ends at row {self.standing.expected}: give the input that it belongs to, or "
+                f"ends at row {self.state.expected}: give the input that it belongs to, or "
                 "another journal"
             )
 
     # -- one row ----------------------------------------------------------------------------------
 
     async def _answer(self, row: Row) -> None:
-        tries = self._outage.begin()
-        self.standing.asked += 1
-        while True:
-            task = asyncio.current_task()
-            self._busy.add(task)
-            try:
-                pause = await self._try(row, tries)
-            finally:
-                self._busy.discard(task)
-            if pause is None:
-                return
-            await asyncio.sleep(pause)
+        tries, state = self._outage.begin(), self.state
+        task = asyncio.current_task()
+        ON_WAIT.set(partial(state.wait, row.number))
+        state.asked += 1
+        state.open += 1
+        try:
+            while True:
+                self._busy.add(task)
+                try:
+                    pause = await self._try(row, tries)
+                finally:
+                    self._busy.discard(task)
+                if pause is None:
+                    return
+                await asyncio.sleep(pause)
+        finally:
+            state.open -= 1
+            state.waits.pop(row.number, None)
 
-    async def _try(self, row: Row, tries: Any) -> float | None:
+    async def _try(self, row: Row, tries: RowTries) -> float | None:
         """Asks once and saves what came; or the seconds after which to try again."""
         usage = SvcUsageCallbackHandler(self._prices)
-        config = merge_configs(self._config, {"callbacks": [usage]})
+        config = merge_configs(self._options.config, {"callbacks": [usage]})
         try:
-            answer = answered(await self._runnable.ainvoke(row.input, config), usage)
+            result = RowResult.of_answer(await self._runnable.ainvoke(row.input, config))
         except Exception as error:  # noqa: BLE001  # a row's error, or the run's
             pause = self._outage.pause(error, tries)
             if pause is not None:
+                self.state.wait(row.number, pause, error)
                 return pause
-            answer = failed(error, usage)
+            result = RowResult.of_error(error)
         else:
             self._outage.answered()
-        await self._save(row, answer)
+        await self._save(row, result.count(usage))
         return None
 
-    async def _save(self, row: Row, answer: Answer) -> None:
-        """Returns when the answer is on the disk."""
+    async def _save(self, row: Row, result: RowResult) -> None:
+        """Returns when the result is on the disk."""
         batch = self._batch
-        batch.append((row, answer))
+        batch.append((row, result))
         async with self._committing:
             if batch is self._batch:  # nobody has written it meanwhile
                 self._batch = []
@@ -264,5 +296,38 @@ class Run:
                 await asyncio.shield(self._disk.do(self._journal.save, batch))
         if self._unsaved.get(row.key) == row.number:
             del self._unsaved[row.key]
-        self.standing.totals.add(answer)
-        self.standing.totals.failed -= row.failed_before
+        self.state.totals.add(result)
+        self.state.totals.failed -= row.failed_before
+
+
+class DaemonThread:
+    """Makes calls in the order in which they are given, for an event loop to wait on.
+
+    SQLite's connection lives on one thread, and a pipe or an iterable may keep its reader waiting.
+    It is a daemon, which an executor's thread is not: a silent pipe does not keep the program from
+    ending.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._calls: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
+        threading.Thread(target=self._work, name=name, daemon=True).start()
+
+    async def do(self, call: Callable[..., T], *args: Any) -> T:
+        """The result of a call. Cancelling does not end a call that has begun."""
+        future: Future[T] = Future()
+        self._calls.put((future, partial(call, *args)))
+        return await asyncio.wrap_future(future)
+
+    def end(self) -> None:
+        """Let the thread end when its calls are made."""
+        self._calls.put(None)
+
+    def _work(self) -> None:
+        while (item := self._calls.get()) is not None:
+            future, call = item
+            if not future.set_running_or_notify_cancel():
+                continue
+            try:
+                future.set_result(call())
+            except BaseException as error:  # noqa: BLE001  # raised where it is waited for
+                future.set_exception(error)

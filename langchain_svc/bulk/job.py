@@ -1,37 +1,46 @@
-"""A job: what a caller of `bulk.run` gave, checked, and what came of it."""
+"""A job: what a caller of `bulk.run` gave, and what came of it."""
 
 from __future__ import annotations
 
-import math
+import asyncio
+import inspect
 import os
+import signal
 import sys
+import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager, nullcontext, suppress
+from contextvars import copy_context
 from dataclasses import dataclass
-from typing import Any, TypeAlias, cast
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
-from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables import Runnable
 
-from .._safe_errors import safe_repr
+from .._chat import TOKENS_A_TURN, count_tokens
 from .._service import ServiceSettings
 from .._usage import Price, read_prices
 from ..errors import SvcRequestError
 from ..quota import SvcQuota
-from .driver import block_on
-from .engine import Run
-from .estimate import Estimate, estimate
-from .fingerprint import fingerprint
-from .journal import Journal, read_results
+from .answers import to_json
+from .engine import GRACE, Engine
+from .journal import Journal, Totals, read_results
+from .options import BulkOptions, Place
 from .progress import Eta, shown
-from .rows import Format, Rows, Source
+from .rows import Row, Rows, Source
 
-Place: TypeAlias = str | os.PathLike[str]
-Prices: TypeAlias = Mapping[str, Any] | Iterable[Any] | None
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_SAMPLE = 1_000  # rows whose tokens are counted; the others' follow from their length
+_PROBLEMS = 3  # of rows that cannot be asked, in an estimate
+_ENDING = f"\nEnding: {GRACE:.0f} s at most for open rows. Ctrl-C again ends at once.\n".encode()
 
 
 @dataclass(frozen=True)
 class BulkReport:
-    """What a run came to.
+    """The outcome of a run.
 
     Attributes:
         done: Rows with an answer, of this and earlier runs.
@@ -40,9 +49,9 @@ class BulkReport:
         input_tokens: Tokens in, counted or estimated, of all rows.
         output_tokens: Tokens out.
         total_tokens: All tokens.
-        cost: In the currency of the prices; None where no price is known.
+        cost: In the currency of the prices; None if no price is known.
         seconds: How long this run took.
-        journal: Where the answers are.
+        journal: The file that has the answers.
     """
 
     done: int
@@ -59,135 +68,269 @@ class BulkReport:
         """Every row as `{"id", "content", "usage", "error"}`, read from the journal as a stream.
 
         Args:
-            ordered: In the order of the input, else as they finished.
+            ordered: In the order of the input; otherwise as they finished.
         """
         return read_results(self.journal, ordered=ordered)
 
 
+def _takes_options(
+    options: Callable[P, BulkOptions],
+) -> Callable[[Callable[..., T]], Callable[Concatenate[Runnable[Any, Any], Rows, P], T]]:
+    """Gives a function of a runnable, rows and `**options` the options' own signature."""
+
+    def dressed(function: Callable[..., T]) -> Callable[..., T]:
+        own = inspect.signature(function)
+        positional = [own.parameters["runnable"], own.parameters["rows"]]
+        named = inspect.signature(options).parameters.values()
+        function.__signature__ = own.replace(parameters=[*positional, *named])  # type: ignore[attr-defined]
+        return function
+
+    return dressed
+
+
+@_takes_options(BulkOptions)
+def run(runnable: Runnable[Any, Any], rows: Rows, **options: Any) -> BulkReport:
+    """Ask every row that the journal has no answer to, and return the totals of all rows.
+
+    A row's failure is that row's error. Errors that would hit every row (a wrong key, a missing
+    model, a service that stays down) end the run, and lose nothing.
+
+    Args:
+        runnable: A model, a chain, an agent: anything with `ainvoke`. Parts that only block run on
+            `concurrency` threads.
+        rows: A path (.jsonl, .ndjson, .csv or .parquet), "-" for JSONL on stdin, or an iterable,
+            which is read on a thread of its own. A row is `{"id", "prompt"}`,
+            `{"id", "messages"}` or `{"id", "input"}`, or, in an iterable, the input itself. A
+            missing id is the row's number; a second row with the same id is an error.
+        **options: The fields of `BulkOptions`; only `journal` is required.
+
+    Raises:
+        SvcRequestError: The input, the journal or an option is wrong.
+        SvcError: What ended the run early; call again to resume.
+        KeyboardInterrupt: After Ctrl-C, when the rows in flight have ended, at most 10 s later;
+            at once after a second one.
+    """
+    return Job(runnable, rows, BulkOptions(**options)).run()
+
+
+@_takes_options(BulkOptions)
+async def arun(runnable: Runnable[Any, Any], rows: Rows, **options: Any) -> BulkReport:
+    """The async version of `run`.
+
+    Cancelling it ends the run at once. Parts of a chain that only block run on the event loop's
+    executor, which may have fewer threads than `concurrency`.
+    """
+    job = Job(runnable, rows, BulkOptions(**options))
+    await job.go()
+    return job.report()
+
+
+def results(journal: Place, *, ordered: bool = True) -> Iterator[dict[str, Any]]:
+    """The rows of a journal that no run is using, read as a stream.
+
+    Args:
+        journal: The file.
+        ordered: In the order of the input; otherwise as they finished.
+
+    Raises:
+        SvcRequestError: It is missing, in use, damaged or no journal.
+    """
+    return read_results(journal, ordered=ordered)
+
+
+@dataclass
+class Estimate:
+    """What is in the input, and what of it is still to be asked.
+
+    Attributes:
+        rows: Rows of the input.
+        answered: Those that the journal has.
+        requests: Those to ask: requests to the service, if each takes one.
+        tokens_in: About how many tokens they have.
+        tokens_out: Of the answers of a row, as the journal's answers had them; None without such.
+        bad: How many rows cannot be asked.
+        problems: Why, of the first few.
+    """
+
+    rows: int = 0
+    answered: int = 0
+    requests: int = 0
+    tokens_in: int = 0
+    tokens_out: float | None = None
+    bad: int = 0
+    problems: tuple[str, ...] = ()
+
+
 class Job:
-    """A run with everything around it."""
+    """A run with everything around it.
+
+    Args:
+        runnable: What is asked.
+        rows: The input.
+        options: Of the run.
+        eta: Seconds that the plan takes for so many `requests` and `tokens`, if the quota of the
+            options or of the runnable does not tell.
+    """
 
     def __init__(
         self,
         runnable: Runnable[Any, Any],
         rows: Rows,
-        *,
-        journal: Place,
-        output: Place | None,
-        concurrency: int,
-        format: Format,  # noqa: A002  # the name in the documents
-        ordered: bool,
-        retry_errors: bool,
-        settings: Mapping[str, Any] | None,
-        outage_wait: float,
-        eta: Eta | None,
-        prices: Prices,
-        config: RunnableConfig | None,
-        progress: bool | None,
+        options: BulkOptions,
+        eta: Eta | None = None,
     ) -> None:
-        _check_number("concurrency", concurrency, 1)
-        _check_number("outage_wait", outage_wait, 0)
-        _check_places(rows, journal, output)
-        self._output = None if output is None else os.fspath(output)
-        self._ordered, self._concurrency = ordered, concurrency
-        self._retry_errors = retry_errors
-        self._journal = os.fspath(journal)
-        self._told = fingerprint(runnable, settings)
-        if isinstance(format, str):
-            self._told["format"] = format
-        self._prices = None if prices is None else read_prices(prices)
-        self._source = Source(rows, format)  # the last to fail: it opens a file
-        self._run = Run(
+        options.check_places(rows)
+        runnable = _with_quota(runnable, options.quota)
+        quota = getattr(runnable, "quota", None)
+        self.eta = quota.eta if isinstance(quota, SvcQuota) else eta
+        self.prices = None if options.prices is None else read_prices(options.prices)
+        self._options = options
+        self._path = os.fspath(options.journal)
+        self._settings = options.fingerprint(runnable)
+        self._source = Source(rows, options.format)  # the last to fail: it opens a file
+        self._engine = Engine(
             runnable,
             self._source,
-            lambda: Journal(journal, self._told),
-            concurrency=concurrency,
-            retry_errors=retry_errors,
-            outage_wait=outage_wait,
-            prices=self._prices,
-            config=config,
+            lambda: Journal(self._path, self._settings),
+            options,
+            self.prices,
         )
-        self._progress = progress
-        self._eta = eta
 
     def run(self) -> BulkReport:
-        """Do it, and wait for its end."""
-        block_on(self._run, self.go, self._concurrency)
+        """Do it on an event loop of its own, and wait for its end.
+
+        Raises:
+            KeyboardInterrupt: After an interruption, when everything is written.
+        """
+
+        async def main() -> None:
+            # So many parts of a chain may block at the same time.
+            executor = ThreadPoolExecutor(self._options.concurrency)
+            asyncio.get_running_loop().set_default_executor(executor)
+            await self.go()
+
+        if _loop_runs():  # as in a notebook: it is kept waiting, as by any call that blocks
+            with ThreadPoolExecutor(1) as thread:
+                done = thread.submit(copy_context().run, asyncio.run, main())
+                try:
+                    done.result()
+                except KeyboardInterrupt:
+                    self._engine.interrupt()
+        else:
+            with _interruptible(self._engine):
+                asyncio.run(main())
+        if self._engine.interrupted:
+            raise KeyboardInterrupt
         return self.report()
 
     async def go(self) -> None:
         """Do it on the running event loop."""
         try:
-            async with shown(self._run.standing, wanted=self._progress, eta=self._eta):
-                await self._run.go(self._finish)
+            async with shown(self._engine.state, wanted=self._options.progress, eta=self.eta):
+                await self._engine.go(self._finish)
         finally:
             self._source.close()
 
     def report(self) -> BulkReport:
         """What has come of it so far."""
-        standing = self._run.standing
+        state = self._engine.state
         return BulkReport(
-            **vars(standing.totals),
-            asked=standing.asked,
-            seconds=time.monotonic() - standing.begun,
-            journal=self._journal,
+            **vars(state.totals),
+            asked=state.asked,
+            seconds=time.monotonic() - state.begun,
+            journal=self._path,
         )
-
-    def estimate(self) -> Estimate:
-        """What it would take. Nothing is asked, and no journal made."""
-        journal = Journal(self._journal, self._told) if os.path.exists(self._journal) else None  # noqa: PTH110
-        try:
-            return estimate(self._source, journal, retry_errors=self._retry_errors)
-        finally:
-            self._source.close()
-            if journal is not None:
-                journal.close()
 
     def price(self, model: str) -> Price | None:
         """What a model's tokens cost."""
-        return (self._prices or {}).get(model)
+        return (self.prices or {}).get(model)
 
-    def eta(self, requests: int, tokens: int) -> float | None:
-        """Seconds that so much takes by the plan."""
-        return None if self._eta is None else self._eta(requests=requests, tokens=tokens)
+    def estimate(self) -> Estimate:
+        """What it would take. All rows are read, nothing is asked, and no journal made."""
+        there = os.path.exists(self._path)  # noqa: PTH110  # a journal may be a plain name
+        journal = Journal(self._path, self._settings) if there else None
+        found, totals = Estimate(), Totals()
+        letters = sampled = counted = 0
+        with closing(self._source), closing(journal) if journal else nullcontext():
+            if journal:
+                totals = journal.totals()
+            for row in self._rows(journal):
+                found.rows += 1
+                if not row.to_ask:
+                    found.answered += 1
+                elif row.problem:
+                    found.bad += 1
+                    if len(found.problems) < _PROBLEMS:
+                        found.problems += (f"row {row.number}: {row.problem}",)
+                else:
+                    text = _text(row.input)
+                    letters += len(text)
+                    if found.requests < _SAMPLE:
+                        sampled += len(text)
+                        counted += count_tokens(text) + TOKENS_A_TURN
+                    found.requests += 1
+        found.tokens_in = round(counted * letters / sampled) if sampled else 0
+        found.tokens_out = totals.output_tokens / totals.done if totals.done else None
+        return found
+
+    def _rows(self, journal: Journal | None) -> Iterator[Row]:
+        while rows := self._source.chunk():
+            if journal is not None:
+                journal.mark(rows, retry_errors=self._options.retry_errors)
+            yield from rows
 
     def _finish(self, journal: Journal) -> None:
-        if self._output == "-":
-            for line in journal.results(ordered=self._ordered):
+        output, ordered = self._options.output, self._options.ordered
+        if output == "-":
+            for line in journal.lines(ordered=ordered):
                 sys.stdout.write(line + "\n")
-        elif self._output is not None:
-            journal.write(self._output, ordered=self._ordered)
+        elif output is not None:
+            journal.write(os.fspath(output), ordered=ordered)
 
 
-def _check_number(name: str, value: Any, least: float) -> None:
-    number = isinstance(value, int if least else (int, float)) and not isinstance(value, bool)
-    if not number or not least <= value < math.inf:
-        kind = "a whole number" if least else "seconds"
-        raise SvcRequestError(f"{name} must be {kind} from {least} on, not {safe_repr(value)}")
+def _text(asked: Any) -> str:
+    if isinstance(asked, str):
+        return asked
+    if isinstance(asked, list):
+        return "\n".join(str(turn.get("content")) for turn in asked if isinstance(turn, dict))
+    return to_json(asked)
 
 
-def _check_places(rows: Rows, journal: Place, output: Place | None) -> None:
-    """No file may be written over another."""
-    places = [rows] if isinstance(rows, str | os.PathLike) else []
-    files = [place for place in (*places, journal, output) if place not in {None, "-"}]
-    named = [os.path.realpath(place) for place in files]
-    if len(set(named)) < len(named):
-        raise SvcRequestError(
-            "The input, the journal and the output must be three files, and two of them are "
-            f"{max(named, key=named.count)}"
-        )
-
-
-def with_quota(
-    runnable: Runnable[Any, Any], quota: SvcQuota | None
-) -> tuple[Runnable[Any, Any], Eta | None]:
-    """The runnable, which waits for the quota, and what tells the time that it takes."""
+def _with_quota(runnable: Runnable[Any, Any], quota: SvcQuota | None) -> Runnable[Any, Any]:
     if quota is None:
-        found: SvcQuota | None = getattr(runnable, "quota", None)
-        return runnable, found.eta if isinstance(found, SvcQuota) else None
+        return runnable
     if not isinstance(runnable, ServiceSettings):
         raise SvcRequestError(
             "quota= is for a model or a tool of this package. In a chain or an agent the model "
             "has it: ChatSvc(quota=...)"
         )
-    return cast("Runnable[Any, Any]", runnable.model_copy(update={"quota": quota})), quota.eta
+    return cast("Runnable[Any, Any]", runnable.model_copy(update={"quota": quota}))
+
+
+def _loop_runs() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+@contextmanager
+def _interruptible(engine: Engine) -> Iterator[None]:
+    """A block whose first Ctrl-C interrupts the run; a second one ends at once."""
+    ours = threading.current_thread() is threading.main_thread()
+    if not ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield  # somebody else's program
+        return
+
+    def interrupt(*_: object) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        engine.interrupt()
+        with suppress(OSError):  # not sys.stderr, which may be in the middle of a line of progress
+            os.write(2, _ENDING)
+
+    signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)

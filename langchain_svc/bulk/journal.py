@@ -6,8 +6,10 @@
   commit. A log that is cut off or left behind when the file is copied costs that commit at most.
 - A run holds the file alone (`locking_mode=EXCLUSIVE`). SQLite then needs no shared memory, so the
   file may be on a network disk.
-- It is made under another name: a file of that name is never half a journal, and one that is empty
-  was damaged.
+- It is made under another name: a file of that name is never half a journal, and an empty one was
+  damaged.
+- A file from elsewhere is not trusted: its tables must be exactly these, SQLite checks each value
+  by the constraints of the schema, and JSON is read before it is written out.
 
 All methods are to be called on one thread.
 """
@@ -25,59 +27,47 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import SvcRequestError
+from .answers import RowResult, json_line
 from .rows import Row
 
 _APPLICATION = 0x53564342  # "SVCB", by which a journal is told from other SQLite files
+_FORMAT = 2  # a journal of another format is refused, not misread
+_COUNT = "CHECK (typeof({0}) IN ('integer', 'null'))"
 _SCHEMA = f"""
     PRAGMA application_id = {_APPLICATION};
-    CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+    PRAGMA user_version = {_FORMAT};
+    CREATE TABLE settings (
+        name TEXT PRIMARY KEY CHECK (typeof(name) = 'text'),
+        value TEXT NOT NULL CHECK (typeof(value) = 'text')
+    ) WITHOUT ROWID;
     CREATE TABLE rows (
         finished INTEGER PRIMARY KEY,
-        number INTEGER NOT NULL UNIQUE,
-        key TEXT NOT NULL,
-        digest BLOB NOT NULL,
-        failed INTEGER NOT NULL,
-        content TEXT NOT NULL,
-        error TEXT NOT NULL,
-        tokens_in INTEGER,
-        tokens_out INTEGER,
-        tokens INTEGER,
-        cost REAL
+        number INTEGER NOT NULL UNIQUE CHECK (typeof(number) = 'integer' AND number > 0),
+        key TEXT NOT NULL CHECK (typeof(key) = 'text'),
+        digest BLOB NOT NULL CHECK (typeof(digest) = 'blob'),
+        failed INTEGER NOT NULL CHECK (failed IN (0, 1)),
+        content TEXT NOT NULL CHECK (typeof(content) = 'text'),
+        error TEXT NOT NULL CHECK (typeof(error) = 'text'),
+        tokens_in INTEGER {_COUNT.format("tokens_in")},
+        tokens_out INTEGER {_COUNT.format("tokens_out")},
+        tokens INTEGER {_COUNT.format("tokens")},
+        cost REAL CHECK (typeof(cost) IN ('real', 'null'))
     );
     CREATE INDEX rows_by_key ON rows (key);
 """
-_COLUMNS = "number, key, digest, failed, content, error, tokens_in, tokens_out, tokens, cost"
-_SAVE = f"INSERT OR REPLACE INTO rows ({_COLUMNS}) VALUES ({', '.join('?' * 10)})"  # noqa: S608
+_SHAPE = "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY name"
+_SAVE = (
+    "INSERT OR REPLACE INTO rows (number, key, digest, failed, content, error, tokens_in, "
+    "tokens_out, tokens, cost) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_TOLD, _LONGEST = 8, 100  # names of settings in an error, and characters of each
+_RESULTS = "SELECT key, content, error, tokens_in, tokens_out, tokens FROM rows ORDER BY "
 _PRAGMAS = (
     "locking_mode = EXCLUSIVE",
     "journal_mode = WAL",
     "synchronous = FULL",
     "wal_autocheckpoint = 1",
 )
-# Settings whose values an error may show: neither long nor anybody's text.
-_SHOWN = frozenset({"model", "temperature", "max_tokens"})
-
-
-@dataclass
-class Answer:
-    """What became of a row.
-
-    Attributes:
-        content: The answer as JSON text, "null" where there is none.
-        error: What went wrong as JSON text, "null" where nothing did.
-        usage: Tokens in, out and in all, each None where it is not known.
-        cost: In the currency of the prices; None where no price is known.
-    """
-
-    content: str = "null"
-    error: str = "null"
-    usage: tuple[int | None, int | None, int | None] = (None, None, None)
-    cost: float | None = None
-
-    @property
-    def failed(self) -> bool:
-        """Whether it is an error."""
-        return self.error != "null"
 
 
 @dataclass
@@ -91,16 +81,16 @@ class Totals:
     total_tokens: int = 0
     cost: float | None = None
 
-    def add(self, answer: Answer) -> None:
+    def add(self, result: RowResult) -> None:
         """Count one more row."""
-        self.failed += answer.failed
-        self.done += not answer.failed
-        tokens_in, tokens_out, tokens = answer.usage
+        self.failed += result.failed
+        self.done += not result.failed
+        tokens_in, tokens_out, tokens = result.usage
         self.input_tokens += tokens_in or 0
         self.output_tokens += tokens_out or 0
         self.total_tokens += tokens or 0
-        if answer.cost is not None:
-            self.cost = (self.cost or 0.0) + answer.cost
+        if result.cost is not None:
+            self.cost = (self.cost or 0.0) + result.cost
 
 
 class Journal:
@@ -168,38 +158,36 @@ class Journal:
         number: int | None = found[0]
         return number
 
-    def save(self, answers: Iterable[tuple[Row, Answer]]) -> None:
-        """Write answers; they are on the disk when it returns.
+    def save(self, results: Iterable[tuple[Row, RowResult]]) -> None:
+        """Write results; they are on the disk when it returns.
 
         Raises:
             SvcRequestError: The disk is full, or cannot be written.
         """
         try:
-            self._write(answers)
+            self._write(results)
         except sqlite3.Error as error:
             raise SvcRequestError(
                 f"The journal {self.path} cannot be written: {error}. What it holds is safe: make "
                 "room, then run the same again"
             ) from error
 
-    def _write(self, answers: Iterable[tuple[Row, Answer]]) -> None:
-        with self._db:
-            self._db.executemany(
-                _SAVE,
-                (
-                    (
-                        row.number,
-                        row.key,
-                        row.digest,
-                        a.failed,
-                        a.content,
-                        a.error,
-                        *a.usage,
-                        a.cost,
-                    )
-                    for row, a in answers
-                ),
+    def _write(self, results: Iterable[tuple[Row, RowResult]]) -> None:
+        values = (
+            (
+                row.number,
+                row.key,
+                row.digest,
+                one.failed,
+                one.content,
+                one.error,
+                *one.usage,
+                one.cost,
             )
+            for row, one in results
+        )
+        with self._db:
+            self._db.executemany(_SAVE, values)
 
     def totals(self) -> Totals:
         """The sums over all rows."""
@@ -217,17 +205,19 @@ class Journal:
 
     # -- the results ------------------------------------------------------------------------------
 
-    def results(self, *, ordered: bool) -> Iterator[str]:
+    def lines(self, *, ordered: bool) -> Iterator[str]:
         """Every row of the output as JSON text: as they finished, or in the input's order."""
-        order = "number" if ordered else "finished"
-        found = self._db.execute(
-            "SELECT key, content, error, tokens_in, tokens_out, tokens FROM rows "  # noqa: S608
-            f"ORDER BY {order}"
-        )
-        for key, content, error, *usage in found:
-            yield (
-                f'{{"id": {key}, "content": {content}, "usage": {_usage(usage)}, "error": {error}}}'
-            )
+        names = ("input_tokens", "output_tokens", "total_tokens")
+        for key, content, error, *counts in self._db.execute(
+            _RESULTS + ("number" if ordered else "finished")
+        ):
+            known = {n: count for n, count in zip(names, counts, strict=True) if count is not None}
+            found = {"id": key, "content": content, "error": error}
+            try:
+                row = {name: json.loads(text) for name, text in found.items()}
+                yield json_line({**row, "usage": known or None})
+            except (ValueError, RecursionError):
+                raise self._damaged("it holds an answer that is no JSON") from None
 
     def write(self, path: str, *, ordered: bool) -> None:
         """Write all results to a file, whole or not at all. An existing one keeps its mode.
@@ -240,7 +230,7 @@ class Journal:
             descriptor, name = tempfile.mkstemp(prefix=place.name + ".", dir=place.parent)
             try:
                 with open(descriptor, "w", encoding="utf-8", newline="\n") as file:  # noqa: PTH123
-                    file.writelines(line + "\n" for line in self.results(ordered=ordered))
+                    file.writelines(line + "\n" for line in self.lines(ordered=ordered))
                     file.flush()
                     os.fsync(descriptor)
                 if place.exists():
@@ -276,15 +266,7 @@ class Journal:
             raise
 
     def _opened(self) -> sqlite3.Connection:
-        if not self.path.exists():
-            raise SvcRequestError(f"There is no journal {self.path}")
-        # Opening a file that is another's would change it.
-        with self.path.open("rb") as file:
-            head = file.read(100)
-        if not head.startswith(b"SQLite format 3\0"):
-            raise self._damaged("it does not begin as one")
-        if head[68:72] != _APPLICATION.to_bytes(4, "big"):
-            raise SvcRequestError(f"{self.path} is a database, but no journal: give another file")
+        self._look()
         db = sqlite3.connect(self.path, timeout=1.0, check_same_thread=False)
         try:
             self._prepare(db)
@@ -296,29 +278,57 @@ class Journal:
             raise
         return db
 
+    def _look(self) -> None:
+        """Opening a file that is another's would change it; so its head is read first."""
+        if not self.path.exists():
+            raise SvcRequestError(f"There is no journal {self.path}")
+        real = self.path.resolve()
+        beside = [real.with_name(real.name + end) for end in ("-wal", "-journal", "-shm")]
+        if not real.is_file() or any(one.is_symlink() for one in beside):
+            raise self._damaged("it is no plain file, or a link to another lies beside it")
+        try:
+            with self.path.open("rb") as file:
+                head = file.read(100)
+        except OSError as error:
+            raise SvcRequestError(
+                f"The journal {self.path} cannot be read: {error.strerror}"
+            ) from None
+        if not head.startswith(b"SQLite format 3\0"):
+            raise self._damaged("it does not begin as one")
+        if head[68:72] != _APPLICATION.to_bytes(4, "big"):
+            raise SvcRequestError(f"{self.path} is a database, but no journal: give another file")
+        if head[60:64] != _FORMAT.to_bytes(4, "big"):
+            raise SvcRequestError(
+                f"The journal {self.path} was written by another version of langchain-svc. Finish "
+                "the job with that version, or begin anew with another journal"
+            )
+
     def _prepare(self, db: sqlite3.Connection) -> None:
+        with closing(sqlite3.connect(":memory:")) as wanted:
+            wanted.executescript(_SCHEMA)
+            # Before anything else is read: a view or a trigger would run.
+            if db.execute(_SHAPE).fetchall() != wanted.execute(_SHAPE).fetchall():
+                raise self._damaged("its tables are not those of a journal")
         for pragma in _PRAGMAS:
             db.execute(f"PRAGMA {pragma}")
         db.execute("BEGIN EXCLUSIVE")  # fails where another run holds the file
         db.execute("COMMIT")
         (verdict,) = db.execute("PRAGMA quick_check(1)").fetchone()
         if verdict != "ok":
-            raise self._damaged("its pages do not fit together")
+            raise self._damaged("its pages do not fit together, or hold what no run writes")
 
     def _refused(self, error: sqlite3.DatabaseError) -> SvcRequestError:
         text = str(error)
         if "locked" in text:
             return SvcRequestError(
-                f"The journal {self.path} is in use by another run. Wait for its end, or give "
+                f"The journal {self.path} is in use by another run. Wait until it ends, or give "
                 "this one another journal"
             )
-        if "not a database" in text or "malformed" in text or "disk I/O" in text:
-            return self._damaged(text)
-        return SvcRequestError(f"The journal {self.path} cannot be opened: {text}")
+        return self._damaged(text)
 
     def _damaged(self, why: str) -> SvcRequestError:
         return SvcRequestError(
-            f"The journal {self.path} is damaged or no journal: {why}. Put back a copy of it, or "
+            f"The journal {self.path} is damaged or no journal: {why}. Restore a copy of it, or "
             f"delete it to begin anew; `sqlite3 {self.path} .recover` shows what can be saved"
         )
 
@@ -328,9 +338,10 @@ class Journal:
             name for name in found.keys() | settings.keys() if found.get(name) != settings.get(name)
         )
         if other:
-            told = ", ".join(_difference(name, found, settings) for name in other)
+            told = ", ".join(_difference(name, found, settings) for name in other[:_TOLD])
+            plain = "".join(letter if letter.isprintable() else "?" for letter in told)
             raise SvcRequestError(
-                f"The journal {self.path} was written with other settings: {told}. Give the same "
+                f"The journal {self.path} was written with other settings: {plain}. Use the same "
                 "ones, or another journal"
             )
 
@@ -341,19 +352,13 @@ def same_id(owner: int) -> str:
 
 
 def _difference(name: str, there: Mapping[str, str], here: Mapping[str, str]) -> str:
-    if name.rpartition(".")[2] not in _SHOWN:
-        return name
-    return f"{name} ({there.get(name, 'not set')} there, {here.get(name, 'not set')} here)"
-
-
-def _usage(tokens: Sequence[int | None]) -> str:
-    names = ("input_tokens", "output_tokens", "total_tokens")
-    known = {n: count for n, count in zip(names, tokens, strict=True) if count is not None}
-    return json.dumps(known) if known else "null"
+    old, new = (values.get(name, "not set")[:_LONGEST] for values in (there, here))
+    if "digest " in (old[:7], new[:7]):
+        return name[:_LONGEST]
+    return f"{name[:_LONGEST]} ({old} there, {new} here)"
 
 
 def read_results(path: str | os.PathLike[str], *, ordered: bool = True) -> Iterator[dict[str, Any]]:
     """The rows of the output that a journal holds."""
-    journal = Journal(path, None)
-    with closing(journal):
-        yield from map(json.loads, journal.results(ordered=ordered))
+    with closing(Journal(path, None)) as journal:
+        yield from map(json.loads, journal.lines(ordered=ordered))

@@ -38,7 +38,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 2.0, 60.0  # seconds
 
 
 @dataclass
-class Tries:
+class RowTries:
     """The tries of one row so far."""
 
     answers_before: int
@@ -67,16 +67,16 @@ class Outage:
     _alike: int = 0
     _first: tuple[type[Exception], str] | None = field(default=None, repr=False)
 
-    def begin(self) -> Tries:
+    def begin(self) -> RowTries:
         """A row is asked for the first time."""
-        return Tries(self._answers)
+        return RowTries(self._answers)
 
     def answered(self) -> None:
         """A row was answered."""
         self._answers += 1
         self._failing_since = None
 
-    def pause(self, error: Exception, tries: Tries) -> float | None:
+    def pause(self, error: Exception, tries: RowTries) -> float | None:
         """Seconds after which a failed row is to be tried again; None where it is an error.
 
         Raises:
@@ -94,7 +94,7 @@ class Outage:
             return None
         return self._until_back(error, tries)
 
-    def _until_back(self, error: Exception, tries: Tries) -> float:
+    def _until_back(self, error: Exception, tries: RowTries) -> float:
         now = self.clock()
         if self._failing_since is None:
             self._failing_since = now

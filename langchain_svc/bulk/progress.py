@@ -1,4 +1,4 @@
-"""How far a run is: a bar with rich on a terminal, plain lines elsewhere, all on stderr."""
+"""How far a run is: a bar on a terminal, a line in a notebook, else a line a minute, on stderr."""
 
 from __future__ import annotations
 
@@ -6,67 +6,69 @@ import asyncio
 import sys
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
-from typing import Protocol
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import TypeAlias
 
 from ..errors import SvcError
-from .engine import Standing
+from .engine import RunState
 
-_BAR_EVERY, _LINES_EVERY, _LOG_EVERY = 0.2, 10.0, 60.0  # seconds: rich, a terminal, a file
+_LIVE_EVERY, _LOG_EVERY = 0.5, 60.0  # seconds
 _WINDOW = 60.0  # seconds over which the rate is taken
+_SETTLED = 5.0  # seconds after which a rate tells how long the rest takes
+_PLAN_EVERY = 10.0  # seconds
 
-Eta = Callable[..., float]
+Eta: TypeAlias = Callable[..., float]
+Show: TypeAlias = Callable[[str], None]
 
 
 class Pace:
-    """How fast rows are finished, over the last minute."""
+    """How fast rows are finished: over the last minute, but since the beginning once a limit held.
 
-    def __init__(self) -> None:
-        self._seen: deque[tuple[float, int]] = deque()
+    What a limit lets through comes in bursts, with a long wait after each. So a wait that has begun
+    counts as over: else each burst would promise an early end.
+    """
 
-    def rate(self, finished: int, now: float) -> float:
-        """Rows a second."""
+    def __init__(self, state: RunState) -> None:
+        self._state, self._limited = state, False
+        self._first = state.begun, state.finished
+        self._seen = deque([self._first])
+
+    def rate(self, now: float) -> float:
+        """Rows a second; 0 while nothing can be said."""
+        finished, wait = self._state.finished, self._state.waiting(now)
+        self._limited = self._limited or bool(wait and wait.limit)
         self._seen.append((now, finished))
-        while len(self._seen) > 2 and now - self._seen[0][0] > _WINDOW:  # noqa: PLR2004
+        while now - self._seen[0][0] > _WINDOW:
             self._seen.popleft()
-        then, before = self._seen[0]
-        return (finished - before) / (now - then) if now > then else 0.0
+        then, before = self._first if self._limited else self._seen[0]
+        gone = now - then + (wait.seconds if wait else 0.0)
+        return (finished - before) / gone if gone >= _SETTLED else 0.0
 
 
-class ByPlan:
-    """The time that the plan takes for the rows that are left, asked for every ten seconds."""
+def told(state: RunState, now: float, rate: float, by_plan: float = 0.0) -> str:
+    """One line on where a run stands.
 
-    def __init__(self, standing: Standing, eta: Eta | None) -> None:
-        self.seconds = 0.0
-        self._standing, self._eta = standing, eta
-        self._due = 0.0
-
-    async def look(self) -> None:
-        """Ask, if it is time to."""
-        left, now = self._standing.left, time.monotonic()
-        if self._eta is None or not left or now < self._due:
-            return
-        self._due = now + _LINES_EVERY
-        tokens = self._standing.totals.total_tokens // max(1, self._standing.finished) * left
-        with suppress(SvcError):  # Redis may be away, and its answer takes time
-            self.seconds = await asyncio.to_thread(self._eta, requests=left, tokens=tokens)
-
-
-def told(standing: Standing, rate: float, by_plan: float = 0.0) -> str:
-    """One line on where a run stands."""
-    totals, left = standing.totals, standing.left
-    about = "" if standing.exact else "about "
-    of = "" if standing.expected is None else f" of {about}{standing.expected:,}"
-    parts = [f"{standing.finished:,}{of} rows"]
-    if rate:
+    Args:
+        state: Of the run.
+        now: Of `time.monotonic`.
+        rate: Rows a second.
+        by_plan: Seconds that the plan takes for the rows that are left.
+    """
+    totals, left, wait = state.totals, state.left, state.waiting(now)
+    about = "" if state.exact else "about "
+    of = "" if state.expected is None else f" of {about}{state.expected:,}"
+    parts = [f"{state.finished:,}{of} rows"]
+    if wait:
+        reason = "the service's limit" if wait.limit else "the service to come back"
+        parts.append(f"waiting {duration(wait.seconds)} for {reason}")
+    elif rate:
         parts.append(f"{rate:,.1f} a second")
     if totals.failed:
         parts.append(f"{totals.failed:,} with an error")
-    if left:
-        seconds = max(left / rate if rate else 0.0, by_plan)
-        if seconds:
-            parts.append(f"{duration(seconds)} left")
+    seconds = max(left / rate if rate else 0.0, by_plan) if left else 0.0
+    if seconds:
+        parts.append(f"{duration(seconds)} left")
     if totals.total_tokens:
         parts.append(f"{totals.total_tokens:,} tokens")
     if totals.cost is not None:
@@ -91,86 +93,75 @@ def money(amount: float) -> str:
     return f"{amount:,.2f}" if amount >= 0.1 else f"{amount:.2g}"  # noqa: PLR2004
 
 
-class _Screen(Protocol):
-    every: float
-
-    def show(self, line: str, standing: Standing) -> None: ...
-
-    def close(self) -> None: ...
-
-
-class _Lines:
-    def __init__(self) -> None:
-        self.every = _LINES_EVERY if sys.stderr.isatty() else _LOG_EVERY
-
-    def show(self, line: str, standing: Standing) -> None:
-        del standing
-        sys.stderr.write(line + "\n")
-        sys.stderr.flush()
-
-    def close(self) -> None:
-        pass
-
-
-class _Bar:
-    every = _BAR_EVERY
-
-    def __init__(self) -> None:
-        from rich.console import Console  # noqa: PLC0415  # an extra
-        from rich.progress import BarColumn, Progress, TextColumn  # noqa: PLC0415
-
-        self._progress = Progress(
-            BarColumn(bar_width=20), TextColumn("{task.description}"), console=Console(stderr=True)
-        )
-        self._task = self._progress.add_task("", total=None)
-        self._progress.start()
-
-    def show(self, line: str, standing: Standing) -> None:
-        self._progress.update(
-            self._task, description=line, total=standing.expected, completed=standing.finished
-        )
-
-    def close(self) -> None:
-        self._progress.stop()
-
-
 @asynccontextmanager
 async def shown(
-    standing: Standing, *, wanted: bool | None, eta: Eta | None = None
+    state: RunState, *, wanted: bool | None, eta: Eta | None = None
 ) -> AsyncIterator[None]:
     """A block during which progress is shown.
 
     Args:
-        standing: Where the run stands.
-        wanted: None shows it where stderr is a terminal.
+        state: Of the run.
+        wanted: None shows it where somebody looks: on a terminal and in a notebook.
         eta: Seconds that the plan takes for so many requests and tokens.
     """
-    if wanted is False or (wanted is None and not sys.stderr.isatty()):
+    live = sys.stderr.isatty() or "ipykernel" in sys.modules
+    if wanted is False or (wanted is None and not live):
         yield
         return
-    screen, pace, plan = _screen(), Pace(), ByPlan(standing, eta)
-
-    def show() -> None:
-        rate = pace.rate(standing.finished, time.monotonic())
-        screen.show(told(standing, rate, plan.seconds), standing)
+    pace, by_plan = Pace(state), 0.0
 
     async def tick() -> None:
+        nonlocal by_plan
+        plan_due = 0.0
         while True:
-            await asyncio.sleep(screen.every)
-            await plan.look()
-            show()
+            await asyncio.sleep(_LIVE_EVERY if live else _LOG_EVERY)
+            now = time.monotonic()
+            if eta is not None and state.left and now >= plan_due:
+                plan_due = now + _PLAN_EVERY
+                tokens = state.totals.total_tokens // max(1, state.finished) * state.left
+                with suppress(SvcError):  # Redis may be away, and its answer takes time
+                    by_plan = await asyncio.to_thread(eta, requests=state.left, tokens=tokens)
+            show(told(state, now, pace.rate(now), by_plan))
 
-    task = asyncio.ensure_future(tick())
+    with _bar(state) if sys.stderr.isatty() else _line(live=live) as show:
+        task = asyncio.ensure_future(tick())
+        try:
+            yield
+        finally:
+            task.cancel()
+            now = time.monotonic()
+            show(told(state, now, pace.rate(now)))
+
+
+@contextmanager
+def _bar(state: RunState) -> Iterator[Show]:
     try:
-        yield
+        from rich import console, progress  # noqa: PLC0415  # an extra
+    except ImportError:
+        with _line(live=True) as show:
+            yield show
+        return
+    columns = progress.BarColumn(bar_width=20), progress.TextColumn("{task.description}")
+    with progress.Progress(*columns, console=console.Console(stderr=True)) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda line: bar.update(
+            task, description=line, total=state.expected, completed=state.finished
+        )
+
+
+@contextmanager
+def _line(*, live: bool) -> Iterator[Show]:
+    """One line that is written again and again where somebody looks, else one after another."""
+    width = 0
+
+    def show(line: str) -> None:
+        nonlocal width
+        sys.stderr.write(f"\r{line:{width}}" if live else line + "\n")
+        sys.stderr.flush()
+        width = len(line)
+
+    try:
+        yield show
     finally:
-        task.cancel()
-        show()
-        screen.close()
-
-
-def _screen() -> _Screen:
-    if sys.stderr.isatty():
-        with suppress(ImportError):
-            return _Bar()
-    return _Lines()
+        if live:
+            sys.stderr.write("\n")

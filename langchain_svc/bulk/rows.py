@@ -1,15 +1,17 @@
-"""Rows of the input, each made into what the runnable is asked.
+"""Rows of the input, read as a stream, each made into what the runnable is asked.
 
-A row that cannot be asked is a row with a `problem`, not the end of the run.
+A row that cannot be read or asked is a row with a `problem`, not the end of the run.
 """
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import io
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sized
 from dataclasses import dataclass
 from pathlib import Path
 from string import Formatter
@@ -18,16 +20,22 @@ from typing import IO, Any, TypeAlias
 from pydantic_core import to_jsonable_python
 
 from ..errors import SvcRequestError
-from .readers import READERS, BadRow, jsonl
+from .answers import to_json
+from .options import Format
 
 Rows: TypeAlias = str | os.PathLike[str] | Iterable[Any]
-"""A path (.jsonl, .ndjson, .csv, .tsv, .parquet; "-" is JSONL on stdin), or the rows themselves."""
+"""A path (.jsonl, .ndjson, .csv, .parquet; "-" is JSONL on stdin), or the rows themselves."""
 
-Format: TypeAlias = str | Callable[[Any], Any] | None
-"""A template of a row's columns, or a function from a row to what the runnable is asked."""
-
+LONGEST_ROW = 64 * 1024 * 1024  # bytes; what is longer is hardly a row
 _CHUNK_ROWS, _CHUNK_BYTES = 256, 4 * 1024 * 1024
+_LONGEST_NAMES = 200  # characters of the names of columns in an error
 _INPUTS = ("prompt", "messages", "input")
+
+
+class BadRow(str):
+    """Why a row cannot be read or asked. It holds nothing of the row's values."""
+
+    __slots__ = ()
 
 
 @dataclass
@@ -38,8 +46,8 @@ class Row:
         number: 1 for the first.
         key: Its id, as JSON text.
         input: What the runnable is asked.
-        digest: Of the input, by which the journal knows the row again.
-        problem: Why it cannot be asked, "" where it can.
+        digest: Of the input, by which the journal recognizes the row.
+        problem: Why it cannot be asked, "" if it can.
         failed_before: Whether an earlier run had an error for it.
         to_ask: Whether it has no answer yet.
     """
@@ -71,7 +79,6 @@ class Source:
         self._size = self._read = 0
         self._total: int | None = None
         self._chunk_rows = 1  # the next one may be long in coming
-        self._stdin = False
         if isinstance(rows, str | os.PathLike):
             self._items = self._opened(os.fspath(rows))
         elif isinstance(rows, Iterable) and not isinstance(rows, Mapping | bytes):
@@ -84,10 +91,10 @@ class Source:
             )
 
     def chunk(self) -> list[Row]:
-        """The next rows, at most 256 or about 4 MB of them; none at the end. It may block.
+        """The next rows, at most 256 or about 4 MB; none at the end. It may block.
 
         Raises:
-            SvcRequestError: The file is not of the format that its name says.
+            SvcRequestError: The file is not in the format that its name says, or is damaged.
         """
         begun, rows = self._position(), list[Row]()
         while len(rows) < self._chunk_rows and self._position() - begun <= _CHUNK_BYTES:
@@ -101,14 +108,14 @@ class Source:
         return rows
 
     def expected(self) -> tuple[int | None, bool]:
-        """How many rows there are in all, None where nothing tells, and whether that is exact."""
+        """The number of all rows, None if nothing tells, and whether that is exact."""
         if self._total is not None or not self._size:
             return self._total, self._total is not None
         return round(self._read * self._size / max(1, self._position())), False
 
     def close(self) -> None:
         """Close the file, but not stdin, in which a thread may wait."""
-        if self._file is not None and not self._stdin:
+        if self._file is not None and self._size:
             self._file.close()
 
     def _position(self) -> int:
@@ -117,18 +124,17 @@ class Source:
     def _opened(self, path: str) -> Iterator[Any]:
         if path == "-":
             # Not sys.stdin.buffer: the program could not end while a thread waits in that.
-            self._file = open(sys.stdin.fileno(), "rb", closefd=False)  # noqa: SIM115
-            self._stdin = True
-            return jsonl(self._file)
-        read = READERS.get(Path(path).suffix.lower())
+            self._file = open(sys.stdin.fileno(), "rb", closefd=False)  # noqa: SIM115  # see close()
+            return _jsonl(self._file)
+        read = _READERS.get(Path(path).suffix.lower())
         if read is None:
             raise SvcRequestError(
-                f"{path}: the end of its name tells the format of an input, and is none of "
-                f"{', '.join(READERS)}. Rename it, or give JSONL on stdin, as -"
+                f"{path}: the suffix tells the format of an input, and must be one of "
+                f"{', '.join(_READERS)}. Rename the file, or give JSONL on stdin, as -"
             )
         try:
             self._file = Path(path).open("rb")  # noqa: SIM115  # closed by close()
-            self._size = os.fstat(self._file.fileno()).st_size
+            self._size = max(1, os.fstat(self._file.fileno()).st_size)
         except OSError as error:
             raise SvcRequestError(f"{path} cannot be read: {error.strerror}") from None
         self._chunk_rows = _CHUNK_ROWS
@@ -137,17 +143,18 @@ class Source:
     # -- one row ----------------------------------------------------------------------------------
 
     def _row(self, raw: Any) -> Row:
-        if isinstance(raw, BadRow):
-            return Row(self._read, json.dumps(self._read), problem=str(raw))
+        row = Row(self._read, json.dumps(self._read))
         given = raw.get("id") if isinstance(raw, Mapping) else None
         try:
-            key = to_json(self._read if given is None else given)
+            row.key = row.key if given is None else to_json(given)
         except ValueError:
-            return Row(self._read, json.dumps(self._read), problem="its id is no JSON value")
-        asked = self._input(raw)
+            raw = BadRow("its id is no JSON value")
+        asked = raw if isinstance(raw, BadRow) else self._input(raw)
         if isinstance(asked, BadRow):
-            return Row(self._read, key, problem=str(asked))
-        return Row(self._read, key, asked, _digest(asked))
+            row.problem = str(asked)
+        else:
+            row.input, row.digest = asked, _digest(asked)
+        return row
 
     def _input(self, raw: Any) -> Any:
         if callable(self._format):
@@ -169,20 +176,17 @@ class Source:
                 f"it must have one of {', '.join(_INPUTS)}, and has {' and '.join(found) or 'none'}"
                 f" (its columns: {_names(raw)}); a format makes prompts of other columns"
             )
-        return _checked(found[0], raw[found[0]])
-
-
-def _checked(name: str, value: Any) -> Any:
-    if name == "prompt" and not (isinstance(value, str) and value.strip()):
-        return BadRow("its prompt must be a text that is not empty")
-    if name == "messages" and not (isinstance(value, list) and value):
-        return BadRow("its messages must be a list that is not empty")
-    return value
+        name, value = found[0], raw[found[0]]
+        if name == "prompt" and not (isinstance(value, str) and value.strip()):
+            return BadRow("its prompt must be a text that is not empty")
+        if name == "messages" and not (isinstance(value, list) and value):
+            return BadRow("its messages must be a list that is not empty")
+        return value
 
 
 def _names(row: Mapping[Any, Any]) -> str:
     names = ", ".join(map(str, row))
-    return names if len(names) < 200 else names[:200] + "..."  # noqa: PLR2004  # an error is short
+    return names if len(names) < _LONGEST_NAMES else names[:_LONGEST_NAMES] + "..."
 
 
 def _columns(template: str) -> frozenset[str]:
@@ -191,38 +195,101 @@ def _columns(template: str) -> frozenset[str]:
         fields = [name for _, name, _, _ in Formatter().parse(template) if name is not None]
     except ValueError as error:
         raise SvcRequestError(
-            f"The format cannot be read: {error}. Write a column as {{text}}, and a brace that is "
-            "none as {{ or }}"
+            f"The format cannot be read: {error}. Write a column as {{text}}, and a literal brace "
+            "as {{ or }}"
         ) from None
     if not fields or not all(name.isidentifier() for name in fields):
         raise SvcRequestError(
             'The format must name columns, each a plain name in braces: "Summarize: {text}". A '
-            "brace that is none is written {{ or }}"
+            "literal brace is written {{ or }}"
         )
     return frozenset(fields)
 
 
-def to_json(value: Any) -> str:
-    """A value as JSON text that UTF-8 can hold, with its letters readable.
-
-    Raises:
-        ValueError: It holds NaN or an infinity, or refers to itself.
-    """
-    plain = to_jsonable_python(value, fallback=str)
-    text = json.dumps(plain, ensure_ascii=False, allow_nan=False)
-    try:
-        text.encode()
-    except UnicodeEncodeError:  # half a character, as models write now and then
-        return json.dumps(plain)
-    return text
-
-
 def _digest(value: Any) -> bytes:
-    plain = to_jsonable_python(value, fallback=_kind, inf_nan_mode="strings")
-    text = json.dumps(plain, sort_keys=True)
-    return hashlib.blake2b(text.encode(), digest_size=16).digest()
+    # What JSON cannot hold is told by its class: the same in the next run.
+    plain = to_jsonable_python(value, fallback=lambda one: str(type(one)), inf_nan_mode="strings")
+    return hashlib.blake2b(json.dumps(plain, sort_keys=True).encode(), digest_size=16).digest()
 
 
-def _kind(value: Any) -> str:
-    """What stands for a value that JSON cannot hold: the same in the next run."""
-    return f"{type(value).__module__}.{type(value).__qualname__}"
+# -- formats --------------------------------------------------------------------------------------
+
+
+def _jsonl(file: IO[bytes]) -> Iterator[Any]:
+    """One JSON object per line; blank lines are no rows."""
+    first = True
+    while line := file.readline(LONGEST_ROW):
+        if len(line) == LONGEST_ROW and not line.endswith(b"\n"):
+            while (rest := file.readline(LONGEST_ROW)) and not rest.endswith(b"\n"):
+                pass
+            yield BadRow(f"the line is longer than {LONGEST_ROW:,} bytes")
+            continue
+        line = line.removeprefix(b"\xef\xbb\xbf").strip()
+        if first and line.startswith(b"["):
+            raise SvcRequestError(
+                "the input is one JSON array, and is read line by line: make it JSONL, one object "
+                "per line (jq -c '.[]' does that)"
+            )
+        first = False
+        if line:
+            yield _parsed(line)
+
+
+def _parsed(line: bytes) -> Any:
+    try:
+        row = json.loads(line)
+    except UnicodeDecodeError:
+        return BadRow("the line is not UTF-8")
+    except json.JSONDecodeError as error:
+        return BadRow(f"the line is not JSON: {error.msg} at character {error.pos + 1}")
+    except (ValueError, RecursionError):
+        return BadRow("the line is JSON with a number too long or nested too deeply to be read")
+    if not isinstance(row, dict):
+        return BadRow(f"the line is JSON, but a {type(row).__name__} and no object")
+    return row
+
+
+def _csv(file: IO[bytes]) -> Iterator[Any]:
+    """A header, then one record per row, as in RFC 4180: a quoted field may hold line breaks."""
+    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_ROW))
+    text = io.TextIOWrapper(file, "utf-8-sig", "surrogateescape", newline="")
+    records = csv.DictReader(text)
+    names = records.fieldnames or []
+    if len(set(names)) < len(names):
+        raise SvcRequestError("the header of the input names a column twice: rename one")
+    while True:
+        try:
+            row: dict[Any, Any] = next(records)
+            if None in row or None in row.values():
+                yield BadRow("the record has more or fewer fields than the header")
+                continue
+            "".join(row.values()).encode()
+        except StopIteration:
+            text.detach()
+            return
+        except csv.Error as error:
+            yield BadRow(f"the record cannot be read: {error}")
+        except UnicodeEncodeError:
+            yield BadRow("the record is not UTF-8")
+        else:
+            yield row
+
+
+def _parquet(file: IO[bytes]) -> Iterator[Any]:
+    """The rows of a Parquet file; no more of a row group is in memory than its pages need."""
+    try:
+        import pyarrow.parquet  # noqa: PLC0415  # an extra
+    except ImportError as error:
+        raise ImportError(
+            "Parquet files need pyarrow, which is not installed: "
+            'pip install "langchain-svc[parquet]"'
+        ) from error
+    try:
+        opened = pyarrow.parquet.ParquetFile(file, pre_buffer=False, buffer_size=1 << 20)
+        for batch in opened.iter_batches(batch_size=256):
+            yield from batch.to_pylist()
+    except (pyarrow.ArrowException, OSError, ValueError, OverflowError):
+        raise SvcRequestError("the input is not a Parquet file, or is damaged") from None
+
+
+_READERS = {".jsonl": _jsonl, ".ndjson": _jsonl, ".csv": _csv, ".parquet": _parquet}

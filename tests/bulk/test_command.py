@@ -115,7 +115,7 @@ def test_a_dry_run_tells_what_it_takes_and_asks_nothing(batch, prompts, service,
     assert told["rows"] == "101"
     assert told["bad"].startswith("1 (row 101: the line is not JSON")
     assert told["requests"] == "100"
-    assert told["tokens out"] == "at most 5,000 (50 an answer)"
+    assert told["tokens out"] == "at most 5,000 (50 per answer)"
     assert 700 < int(told["tokens in"].removeprefix("about ").replace(",", "")) < 1_300
     assert told["cost"].endswith(" USD")
     assert not asked(service)
@@ -127,12 +127,12 @@ def test_a_dry_run_knows_what_is_answered(batch, prompts):
     _, out, _ = batch(prompts(30), "out.jsonl", "--dry-run")
     assert "answered    10" in out
     assert "requests    20" in out
-    assert re.search(r"tokens out  about \d+ \(as the journal's answers have\)", out)
+    assert re.search(r"tokens out  about \d+ \(as in the journal's answers\)", out)
 
 
 def test_a_dry_run_tells_the_time_by_the_plan(batch, prompts):
     _, out, _ = batch(prompts(1_000), "out.jsonl", "--dry-run", "--plan", "pro")
-    assert re.search(r"time        at most 1[5-7] min \d\d s by the plan pro", out)  # 60 a minute
+    assert re.search(r"time        at most 1[5-7] min \d\d s with the plan pro", out)  # 60 a minute
 
 
 def test_a_plan_is_kept(batch, prompts):
@@ -143,7 +143,7 @@ def test_a_plan_is_kept(batch, prompts):
 def test_a_dry_run_needs_no_key(prompts, capsys):
     prompts(1)
     assert cli.main(["batch", "in.jsonl", "out.jsonl", "--dry-run"]) == 0
-    assert "cost        not known: No API key" in capsys.readouterr().out
+    assert "cost        unknown: No API key" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -158,6 +158,7 @@ def test_a_dry_run_needs_no_key(prompts, capsys):
         (["in.jsonl", "in.jsonl"], "must be three files"),
         (["in.jsonl", "out.jsonl", "--plan", "gold"], "There is no plan 'gold'"),
         (["in.jsonl", "out.jsonl", "--storage", "nowhere"], "--plan or --storage: "),
+        (["in.jsonl", "out.jsonl", "--storage", "redis://:pa#ss@h"], "set SVC_QUOTA_STORAGE"),
     ],
 )
 def test_what_is_wrong_is_one_line(words, said, batch, prompts, service):
@@ -167,6 +168,7 @@ def test_what_is_wrong_is_one_line(words, said, batch, prompts, service):
     assert (code, out) == (2 if "--schema" in words else 1, "")
     assert line.startswith("langchain-svc: ")
     assert said in line
+    assert "pa#ss" not in line
     assert not asked(service)
 
 
@@ -221,7 +223,7 @@ def test_a_second_ctrl_c_ends_at_once(service, prompts):
     assert time.monotonic() - begun < 5
     assert process.returncode == 130
     assert "Traceback" not in err
-    assert "Go on with" in err
+    assert "Resume with" in err
 
 
 def test_ctrl_c_while_nothing_comes_on_stdin_ends_it(service, folder):

@@ -1,16 +1,24 @@
 """The journal: what is in it is safe, and what is wrong with it is said."""
 
+import json
+import os
 import sqlite3
 import stat
 
 import pytest
+from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableLambda
 
 from benchmarks.bulk import cut, kill
-from langchain_svc import SvcRequestError, bulk
+from langchain_svc import ChatSvc, SvcRequestError, bulk
 from langchain_svc.bulk.journal import Journal
 
 ECHO = RunnableLambda(lambda text: text)
+SQLITE = b"SQLite format 3\0" + b"\0" * 2_000
+DEEP = "[" * 100_000 + "]" * 100_000
+UNCHECKED = "PRAGMA ignore_check_constraints = 1; UPDATE rows SET "
+ENDLESS = """DROP TABLE rows; CREATE VIEW rows AS WITH RECURSIVE more(finished) AS
+    (SELECT 1 UNION ALL SELECT finished + 1 FROM more) SELECT finished FROM more"""
 
 
 @pytest.mark.slow
@@ -38,12 +46,24 @@ def test_what_was_answered_is_its_owners_only(folder):
     assert stat.S_IMODE((folder / "out.jsonl").stat().st_mode) == 0o644, "as its owner has set it"
 
 
-def test_no_key_is_in_a_journal(box, folder):
-    from langchain_svc import ChatSvc
+def test_no_secret_is_in_a_journal_or_in_its_errors(box, folder):
+    secrets = ["zxq-98765", "Quixote has scurvy", "END-OF-FILE", "mine alone", box.v1["api_key"]]
 
-    with ChatSvc(**box.v1) as model:
-        bulk.run(model, ["Hello"], journal="j", settings={"note": "mine"})
-    assert box.v1["api_key"].encode() not in (folder / "j").read_bytes()
+    def ask(temperature, note):
+        with ChatSvc(**box.v1, temperature=temperature) as model:
+            prompt = ChatPromptTemplate.from_template("Quixote has scurvy: {input}")
+            headers = {"X-Auth": f"zxq-98765-{note}"}
+            bound = model.bind(extra_headers=headers, stop=["END-OF-FILE"])
+            chain = prompt | bound | (lambda _: "fine")
+            bulk.run(chain, [{"input": {"input": "Hello"}}], journal="j", settings={"note": note})
+
+    ask(0.1, "mine alone")
+    assert not [one for one in secrets if one.encode() in (folder / "j").read_bytes()]
+    with pytest.raises(SvcRequestError, match=r"temperature \(0.1 there, 0.2 here\)") as caught:
+        ask(0.2, "mine alone too")
+    assert "extra_headers.X-Auth" in str(caught.value)
+    assert "settings.note" in str(caught.value)
+    assert not [one for one in secrets if one in str(caught.value)]
 
 
 def test_nothing_is_left_beside_a_journal_and_a_result(folder):
@@ -65,8 +85,9 @@ def test_a_journal_in_use_is_refused(folder):
     [
         (b"", "does not begin as one"),
         (b"notes of mine", "does not begin as one"),
-        (b"SQLite format 3\0" + b"\0" * 2_000, "is a database, but no journal"),
-        (b"SQLite format 3\0" + b"\0" * 52 + b"SVCB" + b"\0" * 2_000, "damaged"),
+        (SQLITE, "is a database, but no journal"),
+        (SQLITE[:60] + b"\0\0\0\2" + SQLITE[64:68] + b"SVCB" + SQLITE[72:], "damaged"),
+        (SQLITE[:68] + b"SVCB" + SQLITE[72:], "written by another version of langchain-svc"),
     ],
 )
 def test_what_is_no_journal_is_left_alone(content, said, folder):
@@ -84,6 +105,68 @@ def test_another_database_is_left_alone(folder):
     with pytest.raises(SvcRequestError, match="is a database, but no journal"):
         bulk.run(ECHO, ["1"], journal="j")
     assert (folder / "j").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ("UPDATE rows SET content = 'null' || char(10) || '{}'", "no JSON"),
+        (f"UPDATE rows SET content = '{DEEP}'", "no JSON"),
+        (f"UPDATE rows SET error = '{'9' * 10_000}'", "no JSON"),
+        ("UPDATE rows SET content = 'NaN'", "no JSON"),
+        ("UPDATE rows SET key = ''", "no JSON"),
+        (ENDLESS, "its tables"),
+        ("CREATE TRIGGER t AFTER INSERT ON rows BEGIN DELETE FROM rows; END", "its tables"),
+        ("ALTER TABLE rows ADD COLUMN more AS (zeroblob(1000000000))", "its tables"),
+        (UNCHECKED + "number = 'one'", "no run writes"),
+        (UNCHECKED + "number = -1", "no run writes"),
+        (UNCHECKED + "failed = 'perhaps'", "no run writes"),
+        (UNCHECKED + "content = x'00'", "no run writes"),
+        (UNCHECKED + "tokens = 'many'", "no run writes"),
+        (UNCHECKED + "cost = 'free'", "no run writes"),
+        ("PRAGMA user_version = 1", "written by another version"),
+    ],
+)
+def test_a_crafted_journal_is_one_clear_error(sql, said, folder):
+    bulk.run(ECHO, ["1"], journal="j")
+    crafted = sqlite3.connect("j")
+    crafted.executescript(sql)
+    crafted.close()
+    with pytest.raises(SvcRequestError, match=said):
+        bulk.run(ECHO, ["1"], journal="j", output="out.jsonl")
+    with pytest.raises(SvcRequestError, match=said):
+        list(bulk.results("j"))
+    assert not (folder / "out.jsonl").exists()
+
+
+def test_a_crafted_journal_forges_no_line_and_no_text_on_the_terminal(folder, written):
+    bulk.run(ECHO, ["1"], journal="j")
+    crafted = sqlite3.connect("j")
+    crafted.execute("UPDATE rows SET content = '{\"a\":' || char(10) || '1}', cost = 5")
+    crafted.execute("INSERT INTO settings VALUES ('model' || char(27), char(7))")
+    crafted.commit()
+    crafted.close()
+    with pytest.raises(SvcRequestError, match="other settings") as caught:
+        bulk.run(ECHO, ["1"], journal="j")
+    assert str(caught.value).isprintable()
+    (folder / "out.jsonl").write_text("".join(json.dumps(row) + "\n" for row in bulk.results("j")))
+    assert [row["content"] for row in written()] == [{"a": 1}]
+
+
+def test_a_link_beside_a_journal_is_not_followed(folder):
+    bulk.run(ECHO, ["1"], journal="j")
+    (folder / "victim").write_text("not for SQLite")
+    (folder / "j-wal").symlink_to("victim")
+    with pytest.raises(SvcRequestError, match="a link to another"):
+        bulk.run(ECHO, ["1"], journal="j")
+    assert (folder / "victim").read_text() == "not for SQLite"
+
+
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
+def test_what_is_no_file_is_no_journal(make, folder):
+    make("j")
+    with pytest.raises(SvcRequestError, match="no plain file"):
+        bulk.run(ECHO, ["1"], journal="j")
 
 
 def test_a_journal_that_is_not_there_is_no_empty_one(folder):

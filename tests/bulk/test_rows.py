@@ -1,8 +1,8 @@
 """Input files: read as streams, and a bad row is an error of its own."""
 
 import ast
-import io
 import json
+import random
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -10,7 +10,6 @@ import pytest
 from langchain_core.runnables import RunnableLambda
 
 from langchain_svc import SvcRequestError, bulk
-from langchain_svc.bulk import readers
 
 ECHO = RunnableLambda(str)
 
@@ -66,12 +65,12 @@ def test_a_bad_line_is_an_error_of_its_own(folder):
 
 
 def test_a_line_longer_than_memory_should_hold_is_an_error(folder, monkeypatch):
-    monkeypatch.setattr(readers, "LONGEST_ROW", 100)
+    monkeypatch.setattr("langchain_svc.bulk.rows.LONGEST_ROW", 100)
     lines = [{"prompt": "a"}, {"prompt": "b" * 950}, {"prompt": "c"}]
-    file = io.BytesIO("\n".join(map(json.dumps, lines)).encode())
-    first, long, last = readers.jsonl(file)
-    assert (first, last) == (lines[0], lines[2])
-    assert "longer than 100 bytes" in long
+    (folder / "in.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    found = outcome("in.jsonl")
+    assert (found[1], found[3]) == ("a", "c")
+    assert "longer than 100 bytes" in found[2]
 
 
 def test_a_json_array_is_told_from_jsonl(folder):
@@ -93,12 +92,12 @@ def test_csv_with_line_breaks_in_fields(folder):
     found = outcome("in.csv", format="Summarize: {text}!")
     assert found["1"] == "Summarize: a\nb, c!"
     assert found["3"] == "Summarize: ü!"
-    assert "3 fields, and the header 2" in found[2]
+    assert "more or fewer fields" in found[2]
 
 
-def test_tsv_and_long_fields(folder):
-    (folder / "in.tsv").write_text("id\tprompt\nx\t" + "a" * 200_000)
-    assert outcome("in.tsv") == {"x": "a" * 200_000}
+def test_a_long_field(folder):
+    (folder / "in.csv").write_text("id,prompt\nx," + "a" * 200_000)
+    assert outcome("in.csv") == {"x": "a" * 200_000}
 
 
 def test_csv_that_is_not_utf_8(folder):
@@ -122,10 +121,25 @@ def test_parquet(folder):
     assert "has none (its columns: id, messages)" in found[8]
 
 
-def test_what_is_no_parquet_file(folder):
-    (folder / "in.parquet").write_text("PAR1 or so")
-    with pytest.raises(SvcRequestError, match="not a Parquet file"):
-        bulk.run(ECHO, "in.parquet", journal="j")
+def test_a_damaged_parquet_file_is_one_clear_error(folder):
+    pq.write_table(pa.table({"prompt": [f"What is {n} * 2?" for n in range(500)]}), "good.parquet")
+    whole = (folder / "good.parquet").read_bytes()
+    chance = random.Random(1)
+    refused = 0
+    for number in range(60):
+        damaged = bytearray(whole)
+        if number % 3:
+            for _ in range(number):
+                damaged[chance.randrange(len(damaged))] ^= chance.randrange(1, 256)
+        else:
+            del damaged[chance.randrange(len(damaged)) :]
+        (folder / "in.parquet").write_bytes(damaged)
+        try:
+            bulk.run(ECHO, "in.parquet", journal=f"{number}.journal", progress=False)
+        except SvcRequestError as error:
+            assert "damaged" in str(error)
+            refused += 1
+    assert refused > 30
 
 
 # -- templates and other rows -----------------------------------------------------------------------
@@ -154,7 +168,7 @@ def test_an_id_that_json_cannot_hold(folder):
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        ("in.xlsx", "in.xlsx: the end of its name tells the format"),
+        ("in.xlsx", "in.xlsx: the suffix tells the format"),
         ("nowhere.jsonl", "nowhere.jsonl cannot be read: No such file"),
         ({"prompt": "x"}, "rows must be a path or an iterable of rows, not a dict"),
         (5, "not a int"),

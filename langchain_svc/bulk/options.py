@@ -1,0 +1,135 @@
+"""How a run goes, and what its answers depend on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from langchain_core.load import dumpd
+from langchain_core.runnables import Runnable, RunnableConfig
+
+from .._safe_errors import safe_repr
+from .._service import ServiceSettings
+from ..errors import SvcRequestError
+from ..quota import SvcQuota
+
+Place: TypeAlias = str | os.PathLike[str]
+Format: TypeAlias = str | Callable[[Any], Any] | None
+"""A template of a row's columns, or a function from a row to what the runnable is asked."""
+
+# How the service is reached and how long to wait may change between two runs.
+_NO_MATTER = ServiceSettings.model_fields.keys() - {"privacy"} | {
+    *("base_url", "base_url_v1", "medical_base_url", "callbacks", "metadata", "tags", "name"),
+    *("streaming", "stream_tool_args", "merge_events", "require_stream_end", "repr", "lc"),
+}
+# All else may be a key in a header or somebody's text, and is kept as a digest.
+_SHOWN = re.compile(r"(?!.*\bextra_)(.*\.)?(model|temperature|max_tokens)")
+_PLAIN = re.compile(r"null|-?[\d.e-]{1,24}|\"[\w.:/-]{1,40}\"")
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class BulkOptions:
+    """The options of a bulk run: keyword arguments of `run` and `arun`.
+
+    Attributes:
+        journal: The file that keeps the answers, readable by its owner only. It belongs to one
+            input and one runnable. A missing file is created; its folder must exist.
+        output: A JSONL file that is written whole when the run ends, one
+            `{"id", "content", "usage", "error"}` per line; "-" is stdout.
+        concurrency: How many rows are asked at the same time.
+        format: A template for other columns ("Summarize: {text}"), or a function from a row to
+            what the runnable is asked.
+        ordered: Whether the output has the order of the input; otherwise rows are in the order
+            in which they finished.
+        retry_errors: Whether rows that failed in an earlier run are asked again.
+        settings: What else the answers depend on, such as the version of a function. A journal
+            that was written with other settings is refused.
+        outage_wait: Seconds that the run waits, counted from the last answer, for a service that is
+            down or whose limit is used up.
+        quota: An `SvcQuota` for a model of this package; the models of a chain have their own.
+        prices: Token prices as for `SvcUsageCallbackHandler`, for example `model.list_models()`,
+            all in one currency.
+        config: Passed to every call. Its `max_concurrency` is ignored.
+        progress: Whether progress is shown on stderr. None shows it on a terminal and in a
+            notebook.
+
+    Raises:
+        SvcRequestError: A value is out of range, or two of the files are the same.
+    """
+
+    journal: Place
+    output: Place | None = None
+    concurrency: int = 16
+    format: Format = None
+    ordered: bool = False
+    retry_errors: bool = False
+    settings: Mapping[str, Any] | None = None
+    outage_wait: float = 3600.0
+    quota: SvcQuota | None = None
+    prices: Mapping[str, Any] | Iterable[Any] | None = None
+    config: RunnableConfig | None = None
+    progress: bool | None = None
+
+    def __post_init__(self) -> None:
+        for name, least, kinds, kind in (
+            ("concurrency", 1, int, "a whole number"),
+            ("outage_wait", 0, (int, float), "seconds"),
+        ):
+            value = getattr(self, name)
+            number = isinstance(value, kinds) and not isinstance(value, bool)
+            if not number or not least <= value < math.inf:
+                raise SvcRequestError(f"{name} must be {kind} >= {least}, not {safe_repr(value)}")
+
+    def check_places(self, rows: Any) -> None:
+        """No file may be written over another.
+
+        Raises:
+            SvcRequestError: Two of them are one file.
+        """
+        places = [rows if isinstance(rows, str | os.PathLike) else None, self.journal, self.output]
+        named = [os.path.realpath(place) for place in places if place not in {None, "-"}]
+        if len(set(named)) < len(named):
+            raise SvcRequestError(
+                "The input, the journal and the output must be three files, and two of them are "
+                f"{max(named, key=named.count)}"
+            )
+
+    def fingerprint(self, runnable: Runnable[Any, Any]) -> dict[str, str]:
+        """What the answers depend on besides the rows, by name.
+
+        LangChain's own serialization says what a runnable is made of, with names in the place of
+        keys. Numbers and the model's name are kept as they are, anything else as a digest.
+        """
+        found = dict(_leaves("", dumpd(runnable)))
+        found.update(_leaves("settings", dict(self.settings or {})))
+        if isinstance(self.format, str):
+            found["format"] = self.format
+        return {name: _told(name, value) for name, value in found.items()}
+
+
+def _leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict) and value:
+        if value.get("type") == "secret":
+            return
+        for key, part in value.items():
+            if key not in _NO_MATTER:
+                # "kwargs" is LangChain's word for what a class is made with.
+                yield from _leaves(name if key == "kwargs" else f"{name}.{key}".lstrip("."), part)
+    elif isinstance(value, list) and any(isinstance(part, dict) for part in value):
+        for place, part in enumerate(value):
+            yield from _leaves(f"{name}.{place}".lstrip("."), part)
+    else:
+        yield name, value
+
+
+def _told(name: str, value: Any) -> str:
+    text = json.dumps(value, sort_keys=True, default=lambda one: type(one).__name__)
+    if _SHOWN.fullmatch(name) and _PLAIN.fullmatch(text):
+        return text
+    return "digest " + hashlib.blake2b(f"{name}\0{text}".encode(), digest_size=16).hexdigest()

@@ -1,0 +1,59 @@
+"""Progress: what is shown of a run is true, also where a limit holds it up."""
+
+import re
+import sys
+import time
+
+import pytest
+from langchain_core.runnables import RunnableLambda
+
+from langchain_svc import bulk
+from langchain_svc.sandbox import Fault
+
+WAITING = r"(\d+) of 8 rows, waiting (\d+) s for the service's limit"
+
+
+@pytest.fixture
+def lines(folder, monkeypatch, capsys):
+    """Runs with progress as a notebook shows it, and returns the lines."""
+    monkeypatch.setitem(sys.modules, "ipykernel", sys)
+    monkeypatch.setattr("langchain_svc.bulk.progress._LIVE_EVERY", 0.1)
+
+    def run(*given, **options):
+        begun = time.monotonic()
+        report = bulk.run(*given, journal="j", **options)
+        assert report.done == 8
+        shown = capsys.readouterr().err.replace("\n", "\r").split("\r")
+        return [line.strip() for line in shown if line.strip()], time.monotonic() - begun
+
+    return run
+
+
+def limited(after, seconds):
+    """So many answers, then a limit that holds three rows up."""
+    headers = {"Retry-After": str(seconds)}
+    return [Fault(delay=0.01, times=after), Fault(status=429, headers=headers, times=3)]
+
+
+def test_a_wait_for_the_services_limit_is_said(lines, chat, sandbox, prompts):
+    sandbox.faults = limited(5, 4)
+    found, took = lines(chat, prompts(8), concurrency=3)
+    waits = [match for line in found if (match := re.match(WAITING, line))]
+    assert {int(one[1]) for one in waits} == {5}
+    assert [int(one[2]) for one in waits] == sorted([int(one[2]) for one in waits], reverse=True)
+    assert 4 <= took < 7
+    assert found[-1].startswith("8 of 8 rows")
+
+
+def test_a_burst_promises_no_early_end(lines, chat, sandbox, prompts):
+    sandbox.faults = limited(4, 6)
+    found, _ = lines(chat, prompts(8), concurrency=3)
+    told = [int(match[1]) for line in found if (match := re.search(r", (\d+) s left", line))]
+    assert told, found
+    assert min(told[:3]) >= 5, found  # 4 rows in 6 s
+
+
+def test_a_run_that_nothing_holds_up_waits_for_nothing(lines):
+    found, _ = lines(RunnableLambda(lambda text: time.sleep(0.1) or text), list("abcdefgh"))
+    assert found
+    assert not [line for line in found if "waiting" in line or "left" in line]
