@@ -18,88 +18,45 @@ from copy import deepcopy
 from typing import Any, SupportsIndex
 from uuid import UUID
 
-from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager, Callbacks
-from langchain_core.runnables.config import RunnableConfig, ensure_config
+from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager
+from langchain_core.runnables.config import ensure_config
 
-from .masks import PIECE, call_words, masked, offered
-
-# -- what one handler gets ------------------------------------------------------------------------
+from .masks import PIECE, call_settings, masked, offered, words
 
 # What says where a run stands among others; the application wrote it for this purpose.
-_PLACE = frozenset(
-    """
-    run_id parent_run_id tags metadata name run_type batch_size color end
-    """.split()  # noqa: SIM905  # a list of quoted words reads worse
-)
+_PLACE = words("run_id parent_run_id tags metadata name run_type batch_size color end")
 _KEPT_OF_SERIALIZED = ("lc", "type", "id", "name")
-
-
-def _serialized(value: Any) -> Any:
-    """Which class runs, without what it was made of."""
-    if not isinstance(value, dict):
-        return masked(value)
-    return {name: value[name] for name in _KEPT_OF_SERIALIZED if name in value}
-
-
-def _as_it_is(value: Any) -> Any:
-    return value
-
-
-def _piece(value: Any) -> Any:
-    return PIECE if value else value
-
-
-# The positional arguments of each event; those that are not listed are masked.
-_ARGUMENTS: dict[str, tuple[Callable[[Any], Any], ...]] = {
-    "on_chain_start": (_serialized,),
-    "on_chat_model_start": (_serialized,),
-    "on_custom_event": (_as_it_is,),
-    "on_llm_new_token": (_piece,),
-    "on_llm_start": (_serialized,),
-    "on_retriever_start": (_serialized,),
-    "on_tool_start": (_serialized,),
-}
 # tenacity's state holds the arguments of the call; the others hold a graph's or stream's values.
-_WITHHELD = frozenset({"on_retry", "on_interrupt", "on_resume", "on_stream_event"})
-
-
-def _withheld(*_: Any, **__: Any) -> None:
-    """Stands for an event that cannot be told without its texts."""
+_WITHHELD = ("on_retry", "on_interrupt", "on_resume", "on_stream_event")
 
 
 def _passed(event: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
     """The arguments of an event as a handler may see them."""
+    told = [masked(arg) for arg in args]
     if event.endswith("_start"):
-        offered(event, args[0] if args else None, kwargs)
-    makers = _ARGUMENTS.get(event, ())
-    further = [masked] * (len(args) - len(makers))
-    return (
-        [make(arg) for make, arg in zip((*makers, *further), args, strict=False)],
-        {
-            name: value if name in _PLACE else _masked_word(name, value)
-            for name, value in kwargs.items()
-        },
-    )
+        first = args[0] if args else None
+        offered(event, first, kwargs)
+        if isinstance(first, dict):  # which class runs, without what it was made of
+            told[0] = {name: first[name] for name in _KEPT_OF_SERIALIZED if name in first}
+    elif event == "on_llm_new_token" and args:
+        told[0] = PIECE if args[0] else args[0]
+    elif event == "on_custom_event":
+        told[0] = args[0]
+    return told, {
+        name: value if name in _PLACE else _masked_word(name, value)
+        for name, value in kwargs.items()
+    }
 
 
 def _masked_word(name: str, value: Any) -> Any:
-    if name == "chunk" and value is not None:
-        return _blank_chunk(value)
     if name == "invocation_params":
-        return call_words(value)
-    return masked(value)
-
-
-def _blank_chunk(chunk: Any) -> Any:
-    """A piece of a stream without its text and its length."""
-    made = masked(chunk)
-    message = getattr(made, "message", None)
-    if message is not None:
-        message.content = PIECE if message.content else ""
-        made.text = message.content
-    elif getattr(made, "text", ""):
-        made.text = PIECE
-    return made
+        return call_settings(value)
+    told = masked(value)
+    if name == "chunk":  # its length would be told by its mask
+        for one, text in ((told, "text"), (getattr(told, "message", None), "content")):
+            if getattr(one, text, ""):
+                setattr(one, text, PIECE)
+    return told
 
 
 class _Masking:
@@ -120,10 +77,8 @@ class _Masking:
 
     def __getattr__(self, name: str) -> Any:
         held = getattr(self._handler, name)
-        if name in _WITHHELD:
-            return _withheld
         if name.startswith("on_") and callable(held):
-            return _aware(name, held) if inspect.iscoroutinefunction(held) else _told(name, held)
+            return _hearing(name, held)
         if name == "copy_with_metadata_defaults":
             return lambda *args, **kwargs: _Masking(held(*args, **kwargs))
         return held
@@ -132,7 +87,7 @@ class _Masking:
         setattr(self._handler, name, value)
 
     def __eq__(self, other: object) -> bool:
-        return bool(_bare(self) == _bare(other))
+        return bool(self._handler == (other._handler if type(other) is _Masking else other))
 
     def __hash__(self) -> int:
         return hash(self._handler)
@@ -147,24 +102,20 @@ class _Masking:
         return f"<masked {type(self._handler).__name__}>"
 
 
-def _told(event: str, hear: Callable[..., Any]) -> Callable[..., Any]:
+def _hearing(event: str, hear: Callable[..., Any]) -> Callable[..., Any]:
+    """A handler's method, told what may be told."""
+
     def tell(*args: Any, **kwargs: Any) -> Any:
+        if event in _WITHHELD:
+            return None
         args_, kwargs_ = _passed(event, args, kwargs)
         return hear(*args_, **kwargs_)
 
-    return tell
+    async def atell(*args: Any, **kwargs: Any) -> Any:
+        told = tell(*args, **kwargs)
+        return None if told is None else await told
 
-
-def _aware(event: str, hear: Callable[..., Any]) -> Callable[..., Any]:
-    async def tell(*args: Any, **kwargs: Any) -> Any:
-        args_, kwargs_ = _passed(event, args, kwargs)
-        return await hear(*args_, **kwargs_)
-
-    return tell
-
-
-def _bare(handler: Any) -> Any:
-    return handler._handler if type(handler) is _Masking else handler  # noqa: SLF001  # our own
+    return atell if inspect.iscoroutinefunction(hear) else tell
 
 
 def _masking(handler: Any) -> Any:
@@ -172,9 +123,6 @@ def _masking(handler: Any) -> Any:
     if type(handler) is _Masking or hasattr(handler, "tap_output_iter"):
         return handler
     return _Masking(handler)
-
-
-# -- lists of handlers ----------------------------------------------------------------------------
 
 
 class _Handlers(list[Any]):
@@ -233,11 +181,12 @@ class PrivateCallbacks(BaseCallbackManager):
         super().__init__(_Handlers(handlers), _Handlers(inherited), parent_run_id, **words)
 
     @classmethod
-    def around(cls, callbacks: Callbacks) -> PrivateCallbacks:
-        """The callbacks of a run, masked."""
+    def around(cls, callbacks: Any) -> Any:
+        """The callbacks of a run, masked; of several, one for each prompt."""
         if isinstance(callbacks, BaseCallbackManager):
             return cls().merge(callbacks)
-        return cls(callbacks or ())
+        several = [one for one in callbacks or () if isinstance(one, (list, BaseCallbackManager))]
+        return [*map(cls.around, callbacks)] if several else cls(callbacks or ())
 
     def set_handlers(self, handlers: list[BaseCallbackHandler], inherit: bool = True) -> None:  # noqa: FBT001, FBT002  # LangChain's
         """Put these handlers in place of all others."""
@@ -246,7 +195,9 @@ class PrivateCallbacks(BaseCallbackManager):
             self.add_handler(handler, inherit=inherit)
 
 
-def private_config(config: RunnableConfig | None) -> RunnableConfig:
-    """A run's config with its callbacks masked."""
+def private_config(config: Any) -> Any:
+    """A run's config with its callbacks masked, or one for each input."""
+    if isinstance(config, list):
+        return [*map(private_config, config)]
     made = ensure_config(config)
     return {**made, "callbacks": PrivateCallbacks.around(made.get("callbacks"))}

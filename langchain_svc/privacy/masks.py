@@ -15,22 +15,16 @@ parent, such as `usage_metadata`, and of words only those of a known set: a pati
 
 from __future__ import annotations
 
-import re
 import secrets
 from collections.abc import Callable, Mapping
 from hashlib import blake2b
 from typing import Any
 
 from langchain_core.documents import Document
-from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, ToolMessage
-from langchain_core.outputs import (
-    ChatGeneration,
-    ChatGenerationChunk,
-    Generation,
-    GenerationChunk,
-    LLMResult,
-)
-from langchain_core.prompt_values import ChatPromptValue, PromptValue, StringPromptValue
+from langchain_core.messages import BaseMessage
+from langchain_core.outputs import Generation, LLMResult
+from langchain_core.prompt_values import PromptValue
+from pydantic import BaseModel
 
 from .._wire import WINDOWS
 from ..errors import SvcError
@@ -56,9 +50,13 @@ def mask(text: str) -> str:
     return _Mask(f"[{len(text):,} character{'' if len(text) == 1 else 's'}, hash {digest}]")
 
 
+def words(text: str) -> frozenset[str]:
+    """The words of a list."""
+    return frozenset(text.split())
+
+
 # Names of fields that LangChain, LangGraph and this package use. Any other may be a model's word.
-_NAMES = frozenset(
-    """
+_NAMES = words("""
     additional_kwargs agent_outcome answer args arguments artifact chat_history content context
     documents error event generations goto graph input inputs id index intermediate_steps invalid
     jump_to kwargs lc llm_output message messages metadata model name options output outputs
@@ -66,81 +64,59 @@ _NAMES = frozenset(
     response resume role status stop structured_response text title token tool tool_call tool_calls
     tools type update usage masked request_id system_role own_stop timestamp tool_format
     extra_body finish_reason model_name rate_limit response_metadata usage_metadata
-    """.split()  # noqa: SIM905  # a list of quoted words reads worse
-)
-_COUNTS = frozenset(
-    """
-    input_tokens output_tokens total_tokens prompt_tokens completion_tokens audio cache_read
-    cache_creation reasoning total_cost cached cached_tokens reasoning_tokens
-    """.split()  # noqa: SIM905  # the same
-)
-_TABLES_OF_COUNTS = frozenset(
-    """
+""")
+# What is told of a message beside its content: counts, words of a known set, and tables of both.
+_TABLES = words("""
     token_usage usage usage_metadata input_token_details output_token_details
-    prompt_tokens_details completion_tokens_details
-    """.split()  # noqa: SIM905  # the same
-)
-# Of what stands beside an answer, and what a call was given: numbers, and words of a known set.
-_NUMBERS_OF_ANSWERS = frozenset({"created", "retries", "waited"})
-_LIMITS = frozenset({"limit", "remaining", "reset_after"})
-_NUMBERS_OF_CALLS = frozenset(
-    """
-    temperature max_tokens n timeout deadline max_retries max_repairs seed stream
-    parallel_tool_calls
-    """.split()  # noqa: SIM905  # the same
-)
-_WORDS_OF_CALLS = frozenset({"_type", "model", "model_name", "system_role", "tool_format"})
+    prompt_tokens_details completion_tokens_details rate_limit
+""")
+_COUNTS = words("""
+    input_tokens output_tokens total_tokens prompt_tokens completion_tokens audio cache_read
+    cache_creation reasoning cached cached_tokens reasoning_tokens created retries limit remaining
+""")
+_AMOUNTS = words("total_cost waited reset_after")
 _WORDS: Mapping[str, frozenset[str]] = {
-    "finish_reason": frozenset(
-        """
+    "finish_reason": words("""
         stop length tool_calls content_filter malformed_tool_call max_tokens model_length
         function_call end_turn stop_sequence tool_use error
-        """.split()  # noqa: SIM905  # the same
-    ),
-    "usage_source": frozenset({"service", "estimated"}),
-    "model_provider": frozenset({"svc"}),
-    "role": frozenset({"user", "assistant", "system", "developer", "tool", "function"}),
-    "status": frozenset({"success", "error"}),
+    """),
+    "usage_source": words("service estimated"),
+    "model_provider": words("svc"),
+    "role": words("user assistant system developer tool function"),
+    "status": words("success error"),
+    "system_role": words("user system"),
+    "tool_format": words("tags fenced"),
 }
-_LABEL = re.compile(r"[\w.:/-]{1,80}", re.ASCII)
+# What is told of a call's settings.
+_NUMBERS_OF_CALLS = words("""
+    temperature max_tokens n timeout deadline max_retries max_repairs seed stream
+    parallel_tool_calls
+""")
 _DEEPEST = 12
 _MOST = 200
 
-
-class _Offered:
-    """The names of models and tools that the application has given to a run of this process."""
-
-    def __init__(self) -> None:
-        self._names: dict[str, None] = dict.fromkeys(WINDOWS)
-
-    def add(self, *names: Any) -> None:
-        for name in names:
-            if isinstance(name, str) and name not in self._names:
-                self._names[name] = None
-        while len(self._names) > _MOST_OFFERED:
-            self._names.pop(next(iter(self._names)), None)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._names
-
-
+# The names of models and tools that the application has given to a run of this process.
+_OFFERED: dict[Any, None] = dict.fromkeys(WINDOWS)
 _MOST_OFFERED = 2_000
-_OFFERED = _Offered()
 
 
-def offered(event: str, serialized: Any, words: Mapping[str, Any]) -> None:
+def offered(event: str, serialized: Any, given: Mapping[str, Any]) -> None:
     """Takes note of the models and tools that a run begins with: their names may be told."""
+    metadata, params = given.get("metadata") or {}, given.get("invocation_params")
+    if not isinstance(params, Mapping):
+        params = {}
+    names = [metadata.get("ls_model_name"), metadata.get("ls_provider")]
+    names += [params.get("model"), params.get("model_name")]
+    tools = params.get("tools")
+    for tool in [*tools] if isinstance(tools, (list, tuple)) else []:
+        inner = tool.get("function", tool) if isinstance(tool, Mapping) else None
+        names.append(inner.get("name") if isinstance(inner, Mapping) else None)
     if event == "on_tool_start" and isinstance(serialized, Mapping):
-        _OFFERED.add(serialized.get("name"))
-    metadata = words.get("metadata") or {}
-    _OFFERED.add(metadata.get("ls_model_name"), metadata.get("ls_provider"))
-    params = words.get("invocation_params")
-    if isinstance(params, Mapping):
-        _OFFERED.add(params.get("model"), params.get("model_name"))
-        tools = params.get("tools")
-        for tool in tools if isinstance(tools, (list, tuple)) else ():
-            inner = tool.get("function", tool) if isinstance(tool, Mapping) else {}
-            _OFFERED.add(inner.get("name") if isinstance(inner, Mapping) else None)
+        names.append(serialized.get("name"))
+    _OFFERED.update(dict.fromkeys(name for name in names if isinstance(name, str)))
+    if len(_OFFERED) > _MOST_OFFERED:
+        for name in list(_OFFERED)[:-_MOST_OFFERED]:
+            _OFFERED.pop(name, None)
 
 
 def masked(value: Any, depth: int = 0) -> Any:
@@ -155,17 +131,18 @@ def masked(value: Any, depth: int = 0) -> Any:
     return f"[a {type(value).__name__}]"
 
 
-def call_words(params: Any) -> Any:
+def call_settings(params: Any) -> Any:
     """The parameters of a call: its settings unchanged, and the rest masked."""
     if not isinstance(params, Mapping):
         return masked(params)
     kept = {
-        name: value
-        for name, value in params.items()
-        if (name in _NUMBERS_OF_CALLS and isinstance(value, (int, float)))
-        or (name in _WORDS_OF_CALLS and isinstance(value, str) and _LABEL.fullmatch(value))
+        name: held
+        for name, held in params.items()
+        if _is_told(name, held)
+        or name == "_type"  # of the model's class
+        or (name in _NUMBERS_OF_CALLS and isinstance(held, (int, float)))
     }
-    return {**_mapping({k: v for k, v in params.items() if k not in kept}, 0), **kept}
+    return _mapping({k: v for k, v in params.items() if k not in kept}, 0) | kept
 
 
 def _mapping(value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
@@ -175,139 +152,71 @@ def _mapping(value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
     }
 
 
-def _word(name: str, value: Any) -> Any:
-    """A value, unmasked where it is one of those known under this name, or was offered."""
-    known = _WORDS.get(name, _OFFERED)
-    return value if isinstance(value, str) and value in known else masked(value)
+# Where the model's name is not told, whoever counts goes by the one that was asked for.
+_MODELS = words("model model_name")
+
+
+def _is_told(name: str, value: Any) -> bool:
+    if isinstance(value, str):
+        return value in _WORDS.get(name, _OFFERED if name in _MODELS else ())
+    kinds = (int, float) if name in _AMOUNTS else int
+    return name in _COUNTS | _AMOUNTS and isinstance(value, kinds) and not isinstance(value, bool)
+
+
+def _table(value: Mapping[Any, Any], _: int = 0) -> dict[str, Any]:
+    """What may be told of a table, and nothing else of it."""
+    return {
+        name: _table(held) if isinstance(held, Mapping) else held
+        for name, held in value.items()
+        if (name in _TABLES if isinstance(held, Mapping) else _is_told(name, held))
+    }
 
 
 def _metadata(value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
     """What stands beside an answer."""
-    made: dict[str, Any] = {}
-    for name, held in list(value.items())[:_MOST]:
-        if name in _TABLES_OF_COUNTS and isinstance(held, Mapping):
-            made[name] = _counts(held)
-        elif name == "rate_limit" and isinstance(held, Mapping):
-            made[name] = {
-                key: held[key] for key in _LIMITS & held.keys() if _is_count(key, held[key])
-            }
-        elif name in _COUNTS | _NUMBERS_OF_ANSWERS and _is_count(name, held):
-            made[name] = held
-        elif name in {"model", "model_name"}:
-            if held in _OFFERED:  # else whoever counts goes by the name that was asked for
-                made[name] = held
-        elif name in _WORDS:
-            made[name] = _word(name, held)
-        else:
-            made |= _mapping({name: held}, depth)
-    return made
+    told = _table(value)
+    rest = {name: held for name, held in value.items() if name not in told.keys() | _MODELS}
+    return _mapping(rest, depth) | told
 
 
-_MAY_BE_FRACTIONS = frozenset({"waited", "reset_after", "total_cost"})
-
-
-def _is_count(name: str, value: Any) -> bool:
-    kinds = (int, float) if name in _MAY_BE_FRACTIONS else int
-    return isinstance(value, kinds) and not isinstance(value, bool)
-
-
-def _counts(value: Mapping[Any, Any]) -> dict[str, Any]:
-    """The numbers of a table of counts."""
-    return {
-        name: _counts(held) if isinstance(held, Mapping) else held
-        for name, held in value.items()
-        if (name in _COUNTS and _is_count(name, held))
-        or (name in _TABLES_OF_COUNTS and isinstance(held, Mapping))
-    }
-
-
-def _items(value: Any, depth: int) -> list[Any]:
-    return [masked(item, depth + 1) for item in list(value)[:_MOST]]
-
-
-def _text(content: Any) -> str:
-    return mask(content if isinstance(content, str) else repr(content) if content else "")
-
-
-def _message(message: BaseMessage, depth: int = 0) -> BaseMessage:
-    """A message of the same kind, with the same counts, and without its texts."""
-    own: dict[str, Any] = {
-        "content": _text(message.content),
-        "id": masked(message.id),
-        "name": _word("name", message.name),
-        "additional_kwargs": _mapping(message.additional_kwargs, depth),
-        "response_metadata": _metadata(message.response_metadata, depth),
-    }
-    if isinstance(message, AIMessage):
-        usage = message.usage_metadata
-        own["usage_metadata"] = None if usage is None else _counts(usage)
-        own["tool_calls"] = [_tool_call(call) for call in message.tool_calls]
-        own["invalid_tool_calls"] = [_tool_call(call) for call in message.invalid_tool_calls]
-    if isinstance(message, ToolMessage):
-        own["tool_call_id"] = masked(message.tool_call_id)
-        own["status"] = _word("status", message.status)
-        own["artifact"] = masked(message.artifact, depth)
-    if isinstance(message, ChatMessage):
-        own["role"] = _word("role", message.role)
-    kind = type(message)
-    position = getattr(message, "chunk_position", None)
-    if position is not None:
-        own["chunk_position"] = position
-    return kind.model_construct(**{"type": message.type, **own})
+def _text(value: Any) -> str:
+    return mask(value if isinstance(value, str) else repr(value)) if value else ""
 
 
 def _tool_call(call: Mapping[str, Any]) -> dict[str, Any]:
-    args: Any = mask(call["args"]) if isinstance(call["args"], str) else _arguments(call["args"])
-    kind = "invalid_tool_call" if "error" in call else "tool_call"
-    name = _word("name", call["name"])
-    made = {"name": name, "args": args, "id": masked(call["id"]), "type": kind}
-    return made | ({"error": mask(call["error"] or "")} if "error" in call else {})
+    args = _text(call["args"])  # one mask for all, since their names are the model's words too
+    made = {"name": _name(call["name"]), "id": masked(call["id"])}
+    if "error" in call:
+        return made | {"args": args, "error": _text(call["error"]), "type": "invalid_tool_call"}
+    return made | {"args": {"masked": args} if args else {}, "type": "tool_call"}
 
 
-def _arguments(args: Any) -> dict[str, str]:
-    """The arguments of a call as one mask: their names are the model's words too."""
-    return {"masked": mask(repr(args))} if args else {}
+def _name(value: Any, _: int = 0) -> Any:
+    return value if value in _OFFERED else masked(value)
 
 
-def _generation(made: Generation, depth: int = 0) -> Generation:
-    info = None if made.generation_info is None else _metadata(made.generation_info, depth)
-    if isinstance(made, ChatGeneration):
-        kind: Any = ChatGenerationChunk if isinstance(made, ChatGenerationChunk) else ChatGeneration
-        message = _message(made.message, depth)
-        return kind.model_construct(  # type: ignore[no-any-return]  # one of the two above
-            message=message, text=message.content, generation_info=info, type=made.type
-        )
-    kind = GenerationChunk if isinstance(made, GenerationChunk) else Generation
-    return kind(text=mask(made.text), generation_info=info)  # type: ignore[no-any-return]  # the same
+# How each field of LangChain's messages and results is told; those not listed are left out.
+_FIELDS: dict[str, Callable[[Any, int], Any]] = {
+    **dict.fromkeys(("type", "chunk_position", "run"), lambda held, _: held),
+    **dict.fromkeys(("id", "tool_call_id", "artifact", "text", "page_content"), masked),
+    **dict.fromkeys(("messages", "message", "generations"), masked),
+    **dict.fromkeys(("response_metadata", "generation_info", "llm_output"), _metadata),
+    **dict.fromkeys(("tool_calls", "invalid_tool_calls"), lambda held, _: [*map(_tool_call, held)]),
+    "content": lambda held, _: _text(held),
+    "additional_kwargs": _mapping,
+    "usage_metadata": _table,
+    "name": _name,
+    "status": lambda held, _: held if _is_told("status", held) else masked(held),
+    "role": lambda held, _: held if _is_told("role", held) else masked(held),
+}
 
 
-def _result(result: LLMResult, depth: int = 0) -> LLMResult:
-    return LLMResult(
-        generations=[[_generation(one, depth) for one in many] for many in result.generations],
-        llm_output=None if result.llm_output is None else _metadata(result.llm_output, depth),
-        run=result.run,
+def _record(value: BaseModel, depth: int) -> BaseModel:
+    """An object of the same kind, with the same counts, and without its texts."""
+    given = {name: getattr(value, name) for name in type(value).model_fields if name in _FIELDS}
+    return value.model_construct(
+        **{name: None if v is None else _FIELDS[name](v, depth) for name, v in given.items()}
     )
-
-
-def _prompt(prompt: PromptValue, depth: int = 0) -> PromptValue:
-    if isinstance(prompt, StringPromptValue):
-        return StringPromptValue(text=mask(prompt.text))
-    return ChatPromptValue(messages=[_message(one, depth) for one in prompt.to_messages()])
-
-
-def _document(document: Document, _: int) -> Document:
-    return Document(page_content=mask(document.page_content), metadata={})
-
-
-_TEXTS_OF_ERRORS = frozenset({"partial", "raw", "llm_output", "problems"})
-
-
-def _bare(error: SvcError) -> SvcError:
-    """The same error without a traceback, a cause and what it holds of the model's answer."""
-    made = type(error).__new__(type(error), *error.args)
-    held = {name: masked(value) for name, value in vars(error).items() if name in _TEXTS_OF_ERRORS}
-    made.__dict__.update({**vars(error), **held})
-    return made
 
 
 class MaskedError(Exception):
@@ -319,23 +228,23 @@ def masked_error(error: BaseException, _: int = 0) -> BaseException:
 
     A traceback's frames hold the prompt in their variables, so it has none.
     """
-    if isinstance(error, SvcError):  # its text is written by us, and safe
-        return _bare(error)
+    if isinstance(error, SvcError):  # its own text is ours, and safe; what it holds may not be
+        made = type(error).__new__(type(error), *error.args)
+        for name, held in vars(error).items():
+            made.__dict__[name] = masked(held) if name in _TEXTS_OF_ERRORS else held
+        return made
     if not isinstance(error, Exception):  # the ways in which a run is ended from outside
         return type(error)()
     return MaskedError(f"{type(error).__name__}: {mask(str(error))}")
 
 
+_TEXTS_OF_ERRORS = words("partial raw llm_output problems")
 _KINDS: tuple[tuple[Any, Callable[[Any, int], Any]], ...] = (
     (str, lambda value, _: mask(value)),
     (bool, lambda _, __: "[a boolean]"),
     ((int, float, complex), lambda _, __: "[a number]"),
-    (BaseMessage, _message),
+    ((BaseMessage, Generation, LLMResult, PromptValue, Document), _record),
     (Mapping, _mapping),
-    ((list, tuple, set, frozenset), _items),
-    (Generation, _generation),
-    (LLMResult, _result),
-    (PromptValue, _prompt),
-    (Document, _document),
+    ((list, tuple, set, frozenset), lambda v, depth: [masked(i, depth + 1) for i in [*v][:_MOST]]),
     (BaseException, masked_error),
 )

@@ -14,7 +14,6 @@ from contextlib import aclosing
 from functools import lru_cache
 from typing import Any
 
-from langchain_core.callbacks import BaseCallbackManager
 from langchain_core.runnables import Runnable, RunnableBinding
 from langchain_core.tools import StructuredTool, Tool
 
@@ -22,6 +21,14 @@ from .._service import Privacy, keeps_runs
 from ..errors import SvcError, SvcRequestError
 from .callbacks import PrivateCallbacks, private_config
 from .masks import masked_error
+
+_UNCACHED = "privacy='phi' goes with cache=False only: a cache keeps prompts and answers"
+
+
+def refuse_cache(model: Any) -> None:
+    """A private model is not cached: a cache's keys are prompts, and its values answers."""
+    if model.cache:
+        raise ValueError(_UNCACHED)
 
 
 class PrivateRun:
@@ -52,11 +59,12 @@ class PrivateRun:
             raise SvcRequestError(f"{_UNCACHED}. A copy of another model needs cache=False, too")
         signature = _signature(self._method)
         given = signature.bind(*self._args, **self._kwargs)
+        words = given.arguments
         # Some take their callbacks by themselves, some within a config, and some none.
         if "callbacks" in signature.parameters:
-            given.arguments["callbacks"] = _masked_callbacks(given.arguments.get("callbacks"))
+            words["callbacks"] = PrivateCallbacks.around(words.get("callbacks"))
         elif "config" in signature.parameters and self._method.__name__ != "with_config":
-            given.arguments["config"] = _masked_config(given.arguments.get("config"))
+            words["config"] = private_config(words.get("config"))
         return self._method(*given.args, **given.kwargs)
 
 
@@ -123,26 +131,6 @@ def without_texts(error: BaseException) -> BaseException:
     return failed.with_traceback(None)
 
 
-def _masked_config(config: Any) -> Any:
-    return [*map(private_config, config)] if isinstance(config, list) else private_config(config)
-
-
-def _masked_callbacks(callbacks: Any) -> Any:
-    several = isinstance(callbacks, list)
-    if several and any(isinstance(one, (list, BaseCallbackManager)) for one in callbacks):
-        return [PrivateCallbacks.around(one) for one in callbacks]  # one for each prompt
-    return PrivateCallbacks.around(callbacks)
-
-
-_UNCACHED = "privacy='phi' goes with cache=False only: a cache keeps prompts and answers"
-
-
-def refuse_cache(model: Any) -> None:
-    """A private model is not cached: a cache's keys are prompts, and its values answers."""
-    if model.cache:
-        raise ValueError(_UNCACHED)
-
-
 @keeps_runs
 class PrivateBinding(RunnableBinding[Any, Any]):
     """A runnable whose runs are private, as what a private model is bound to."""
@@ -169,16 +157,18 @@ class PrivateStructuredTool(StructuredTool):
     privacy: Privacy = "phi"
 
 
+_PRIVATE_KINDS: dict[type[Any], type[Any]] = {
+    RunnableBinding: PrivateBinding,
+    Tool: PrivateTool,
+    StructuredTool: PrivateStructuredTool,
+}
+
+
 def make_private(made: Any) -> Any:
     """A runnable as one whose runs are private."""
-    if isinstance(made, PrivateBinding):
+    if isinstance(made, (*_PRIVATE_KINDS.values(),)):
         return made
-    kinds: tuple[tuple[Any, Any], ...] = (
-        (RunnableBinding, PrivateBinding),
-        (Tool, PrivateTool),
-        (StructuredTool, PrivateStructuredTool),
-    )
-    for kind, private in kinds:
+    for kind, private in _PRIVATE_KINDS.items():
         if isinstance(made, kind):
             return private(**{name: getattr(made, name) for name in kind.model_fields})
     return PrivateBinding(bound=made)
