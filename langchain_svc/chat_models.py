@@ -28,6 +28,7 @@ from langchain_core.language_models import (
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable
+from langchain_core.runnables.config import get_executor_for_config
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, Field, model_validator
 from typing_extensions import Self
@@ -53,14 +54,16 @@ from ._chat import (
     adispatch_event,
     answers_at_once,
     check_options,
-    conversation_mark,
+    conversation_nonce,
     dispatch_event,
     documented_profile,
     expectation,
     has_calls,
+    joined_results,
     listed_profile,
     prompt_size,
     read_answer_options,
+    summed_outputs,
     surely_too_long,
     texts_read,
     to_wire,
@@ -73,6 +76,7 @@ from ._service import (
     ServiceSettings,
     TextParser,
     WholeParser,
+    bounded_gather,
     keeps_runs,
     reveal_secret,
     set_uncached,
@@ -315,6 +319,7 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
     ) -> dict[str, Any]:
         return {
             **self._identifying_params,
+            "model_name": self.model,
             "_type": self._llm_type,
             "stop": self.stop if stop is None else stop,
             **traced_options(kwargs),
@@ -336,6 +341,9 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
         if stops:
             params["ls_stop"] = stops
         return params
+
+    def _combine_llm_outputs(self, llm_outputs: list[dict[str, Any] | None]) -> dict[str, Any]:
+        return summed_outputs(llm_outputs, self.model)
 
     # -- counting tokens ------------------------------------------------------------------------
 
@@ -375,17 +383,21 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
         """This model with tools to call, as a model that knows tools natively.
 
         The endpoint knows none: they are described in the prompt, and calls are read from the
-        answer's text. What a model writes wrongly becomes `invalid_tool_calls`.
+        answer's text. A call that can be read is one of `tool_calls`, whether or not its arguments
+        fit the tool; one that cannot, after `max_repairs` requests to write it anew, is one of
+        `invalid_tool_calls`.
 
         Args:
             tools: Functions with docstrings, Pydantic classes, TypedDicts, `BaseTool`s or dicts.
             tool_choice: "auto" (also None and False), "any" (also "required" and True), "none",
-                or the name of a tool. Where a call is required and none comes, the model is asked
-                once more, within the same run.
+                or the name of a tool. Where a call is required and none comes, the model is told
+                so at most `max_repairs` times, within the same run.
             parallel_tool_calls: False keeps the first call of an answer.
             strict: Accepted for the sake of code written for other models; calls are always
                 checked against their schemas.
-            **kwargs: Settings for every call of the binding.
+            **kwargs: Settings for every call of the binding. `response_format=SomeClass` has an
+                answer without calls fit the class: `message.additional_kwargs["parsed"]` is its
+                object.
 
         Raises:
             SvcRequestError: A tool or the choice cannot be read.
@@ -429,14 +441,15 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
         strict: bool | None = None,
         **kwargs: Any,
     ) -> Runnable[LanguageModelInput, Any]:
-        """This model with answers as objects: instances of a Pydantic class, or dicts.
+        """This model with answers as objects: of a class or another type, or dicts.
 
         An answer is checked within the run, and asked for again with the exact problems at most
         `max_repairs` times.
 
         Args:
-            schema: A Pydantic class (v2 or v1), a TypedDict, a JSON schema with a title or an
-                OpenAI function. With "json_mode" it may be None: any JSON object will do.
+            schema: A Pydantic class (v2 or v1), a dataclass, a list, tuple, union or Literal of
+                these, a TypedDict, a JSON schema with a title or an OpenAI function. With
+                "json_mode" it may be None: any JSON object will do.
             include_raw: Give `{"raw": message, "parsed": object, "parsing_error": error}` and
                 raise nothing for an answer that does not fit.
             method: "json_schema" puts the schema into the prompt; "function_calling" has the
@@ -465,7 +478,23 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
         **kwargs: Any,
     ) -> ChatResult:
         options = self._options(stop, kwargs)
-        turn = self._turn(self._in_words(messages, options.limits), options, stream=False)
+        messages = self._in_words(messages, options.limits)
+
+        def ask(_: int) -> ChatResult:
+            return self._answer(messages, options, run_manager)
+
+        if options.n == 1:
+            return ask(0)
+        with get_executor_for_config(None) as executor:
+            return joined_results(list(executor.map(ask, range(options.n))), options.model)
+
+    def _answer(
+        self,
+        messages: list[BaseMessage],
+        options: CallOptions,
+        run_manager: CallbackManagerForLLMRun | None,
+    ) -> ChatResult:
+        turn = self._turn(messages, options, stream=False)
         while turn.exchange is not None:
             (answer,) = self._pieces(turn.exchange)
             turn.take(answer)
@@ -481,8 +510,19 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
         **kwargs: Any,
     ) -> ChatResult:
         options = self._options(stop, kwargs)
-        said = await self._ain_words(messages, options.limits)
-        turn = await self._aturn(said, options, stream=False)
+        messages = await self._ain_words(messages, options.limits)
+        if options.n == 1:
+            return await self._aanswer(messages, options, run_manager)
+        asks = (self._aanswer(messages, options, run_manager) for _ in range(options.n))
+        return joined_results(await bounded_gather(asks), options.model)
+
+    async def _aanswer(
+        self,
+        messages: list[BaseMessage],
+        options: CallOptions,
+        run_manager: AsyncCallbackManagerForLLMRun | None,
+    ) -> ChatResult:
+        turn = await self._aturn(messages, options, stream=False)
         while turn.exchange is not None:
             exchange = turn.exchange
             (answer,) = [answer async for answer in self._apieces(exchange)]
@@ -576,9 +616,11 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
         self, messages: Sequence[BaseMessage], options: CallOptions, *, stream: bool
     ) -> ChatTurn:
         """Prepares one turn: everything that can go wrong before sending goes wrong here."""
+        if stream and options.n > 1:
+            raise SvcRequestError("n is for invoke, generate and batch: a stream has one answer")
         calls_before = options.offer is None and has_calls(messages)
         marked = options.offer is not None or calls_before
-        mark = conversation_mark(messages, reveal_secret(self.api_key) or "") if marked else ""
+        mark = conversation_nonce(messages, reveal_secret(self.api_key) or "") if marked else ""
         turns = to_wire(
             messages,
             system_role=self.system_role,
@@ -660,6 +702,7 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
             max_tokens=given.get("max_tokens", self.max_tokens),
             stop=given.get("stop", self.stop),
             max_repairs=given.get("max_repairs", self.max_repairs),
+            n=given.get("n") or 1,
             limits=self._limits(given),
             offer=offered,
             response_format=response_format,

@@ -33,6 +33,7 @@ from .errors import SvcRequestError
 HANDLE = re.compile(r"img_[1-9][0-9]{0,8}[a-z]{0,8}", re.ASCII)
 _LETTERS = "bcdfghjkmnpqrstvwxz"  # which make no words, and none of which looks like a digit
 _LONGEST_PATH = 4096
+_SHORTEST_IMAGE = 40  # characters of base64
 
 
 class ShownAsPng(Protocol):
@@ -299,12 +300,16 @@ class ImageStore:
         if not start.startswith("data:") and _is_file(text):
             return self._read_file(Path(text))
         try:
-            return decode_base64(text, self.max_image_bytes)
+            data = decode_base64(text, self.max_image_bytes)
+            if len(text) < _SHORTEST_IMAGE:
+                self.look(data)
+            return data  # noqa: TRY300  # an image, or what `add` refuses
         except ImageError as error:
             if start.startswith("data:"):
                 raise
-            # Base64 has no full stop, and so none of an image's is repeated here.
-            named = "." in text and text.isprintable() and len(text) <= _LONGEST_PATH
+            # No image is so short, and base64 has no full stop: none of an image is repeated here.
+            short = len(text) < _SHORTEST_IMAGE or ("." in text and len(text) <= _LONGEST_PATH)
+            named = short and text.isprintable()
             missed = f"file {Path(text).absolute()}" if named else "such file"
             raise ImageError(f"there is no {missed}, and as base64 {error}") from None
 

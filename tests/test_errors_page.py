@@ -110,7 +110,7 @@ PRODUCERS = {
     "slip": make(temprature=0),
     "top_p": make(top_p=0.9),
     "embedding": make(embedding="x"),
-    "n": lambda s: chat(s).invoke("x", n=2),
+    "n": make(n=2),
     "out of bounds": make(temperature=3),
     "by position": lambda _: ChatSvc("svc-pro"),
     "symptoms": lambda _: svc.PatientContext(symptoms=["cough"]),

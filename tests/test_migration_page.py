@@ -49,13 +49,19 @@ def test_each_parameter_is_here_what_the_page_says(name, ours):
         assert name in svc.ChatSvc.model_fields
     elif ours.startswith("none"):
         with pytest.raises(ValidationError, match=f"no setting '{name}'; (?!known|did you mean)"):
-            svc.ChatSvc(**GIVEN, **{name: 1})
+            svc.ChatSvc(**GIVEN, **{name: 2})
     elif name == "base_url":
         made = svc.ChatSvc(api_key="k", base_url="https://svc.example/v1")
         assert made.base_url_v1 == "https://svc.example/v1"
     else:
         with pytest.raises(ValidationError, match=f"did you mean {names(ours)[0]!r}"):
             svc.ChatSvc(**GIVEN, **{name: 1})
+
+
+@pytest.mark.parametrize("name", [name for name, ours in PARAMETERS if ours.startswith("none")])
+@pytest.mark.parametrize("value", [None, False])
+def test_what_asks_for_nothing_is_accepted(name, value):
+    assert repr(svc.ChatSvc(**GIVEN, **{name: value})) == repr(svc.ChatSvc(**GIVEN))
 
 
 def test_the_errors_exist_on_both_sides():

@@ -12,7 +12,7 @@ from .messages import (
     SystemRole,
     WireMessages,
     answers_at_once,
-    conversation_mark,
+    conversation_nonce,
     has_calls,
     prompt_size,
     texts_read,
@@ -32,18 +32,20 @@ from .options import (
 from .parts import ToolLike, Wanted
 from .profiles import DEFAULT_MODEL, IMAGES_DESCRIBED, documented_profile, listed_profile
 from .tokens import TOKENS_A_TURN, count_tokens, encoding, surely_too_long
-from .turn import PROVIDER, ChatTurn
+from .turn import PROVIDER, ChatTurn, joined_results, summed_outputs
 
 if TYPE_CHECKING:
-    from .binding import structured_output, tool_parameters
     from .described_images import Gallery, adescribe_images, describe_images
     from .prompts import GeneralTemperature, Prompt, PromptOptions, check_prompt_options
+    from .structured import structured_output
+    from .tools import tool_parameters
 
 __getattr__ = lazy(
     __name__,
     {
-        "binding": "structured_output tool_parameters",
         "described_images": "Gallery adescribe_images describe_images",
         "prompts": "GeneralTemperature Prompt PromptOptions check_prompt_options",
+        "structured": "structured_output",
+        "tools": "tool_parameters",
     },
 )

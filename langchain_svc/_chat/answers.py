@@ -94,14 +94,17 @@ class JsonExpected:
         for part in split_parts(self._thoughts.finish()):
             yield from self._take(part)
         try:
-            answer = _dump(self._form.check("".join(self._text), cut=cut))
+            value = self._form.check("".join(self._text), cut=cut)
         except NoAnswer as error:
             if not cut:  # an answer that max_tokens cut would only be cut again
                 self.complaint = _json_complaint(error.problems)
             if last or cut:
                 yield Part(self.held)
             return
+        answer = _dump(value)
         yield Part(checked=answer) if self._shown else Part(answer)
+        if self._form.kept:
+            yield Part(parsed=self._form.make(value))
 
 
 def _json_complaint(problems: list[str]) -> str:
@@ -147,6 +150,7 @@ class CallsExpected:
         )
         self._held: list[str] = []  # prose that a required call has not followed yet
         self._prose = False
+        self._blanks = ""  # at the end of the prose, which vanish before a call
         self._bad: list[BadCall] = []
         self._replayed: list[tuple[Call, str]] = []
         self._others: list[str] = []  # names of calls that were not asked for
@@ -194,8 +198,8 @@ class CallsExpected:
 
     def _for_good(self, *, cut: bool, last: bool) -> Iterator[Part]:
         """The answer has no call, and the model is not asked again."""
-        if self._held:
-            yield Part("".join(self._held))
+        if self._held or self._blanks:
+            yield Part("".join(self._held) + self._blanks)
         self.malformed = bool(self._bad)
         yield from self._invalid()
         if self._offer.required:
@@ -219,6 +223,7 @@ class CallsExpected:
             if isinstance(piece, Prose):
                 yield from self._take_prose(piece.text)
             elif isinstance(piece, ThoughtEnd):
+                self._blanks = ""
                 yield Part(all_was_reasoning=True)
             elif isinstance(piece, BadCall):
                 self._bad.append(piece)
@@ -269,10 +274,14 @@ class CallsExpected:
         self._prose = self._prose or bool(text.strip())
         if self._answer is not None:
             yield from self._answer.feed(text)
-        elif self._offer.required and not self._count:
-            self._held.append(text)
-        elif text:
-            yield Part(text)
+            return
+        text = self._blanks + text
+        bare = text.rstrip()
+        self._blanks = text[len(bare) :]
+        if self._offer.required and not self._count:
+            self._held.append(bare)
+        elif bare:
+            yield Part(bare)
 
     def _take_call(self, call: Call) -> Iterator[Part]:
         if not self._offer.tools.names:
@@ -297,6 +306,7 @@ class CallsExpected:
         if self._held:
             yield Part("".join(self._held))
             self._held = []
+        self._blanks = ""
         self._id = new_id()
         yield Part(call=tool_call_chunk(name=name, args="", id=self._id, index=self._count))
         self._count += 1

@@ -186,5 +186,5 @@ def _kept(block: Mapping[str, Any], store: ImageStore, place: ImagePlace) -> Sto
     raise SvcRequestError(
         f"{place} is not sent: its block of type {safe_repr(block['type'])} holds no image that "
         "can be passed on. Give it as {'type': 'image', 'base64': ...} or {'type': 'image', "
-        "'url': ...}"
+        "'url': ...}; a file by images.add(path)"
     )

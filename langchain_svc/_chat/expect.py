@@ -14,9 +14,11 @@ def expectation(wanted: Wanted) -> Expectation:
     from .answers import CallExpected, CallsExpected, JsonExpected  # noqa: PLC0415
     from .tools import ToolRequest  # noqa: PLC0415
 
-    if offer is not None and form is not None and offer.required:
+    if offer is not None and form is not None and form.as_call:
         return CallExpected(offer, form)
-    answer = JsonExpected(form, streaming=wanted.streaming) if form is not None else None
+    answer = None
+    if form is not None and not (offer is not None and offer.required):
+        answer = JsonExpected(form, streaming=wanted.streaming)
     if offer is not None or answer is None:
         return CallsExpected(offer or ToolRequest([]), wanted, answer)
     return answer

@@ -10,8 +10,10 @@ messages that LangChain had, whatever was said in them.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import takewhile
+from itertools import groupby, takewhile
+from operator import itemgetter
 from typing import Any, Literal
 
 from langchain_core.messages import (
@@ -122,17 +124,26 @@ def _joined(parts: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     return [(role, _JOINT.join(texts)) for role, texts in turns]
 
 
-def conversation_mark(messages: Sequence[BaseMessage], secret: str) -> str:
+def conversation_nonce(messages: Sequence[BaseMessage], secret: str) -> str:
     """What real results of a conversation carry, so that no text can imitate one.
 
-    It follows from the first turn and a secret: so it is the same in every process that goes on
-    with the conversation, and nobody who only writes into it can know it.
+    It follows from a secret, the first turn, and the ids of that turn and of the first answer. Ids
+    are random, so that nobody learns it from another conversation that begins with the same words;
+    and it is the same in every process that goes on with this one.
     """
     state = hashlib.blake2b(digest_size=5, key=hashlib.sha256(secret.encode()).digest())
+
+    def add(*texts: Any) -> None:
+        state.update("\0".join(map(str, texts)).encode("utf-8", "surrogatepass") + b"\0")
+
+    asked = False
     for message in messages:
-        state.update(f"{message.type}\0{message.content}\0".encode("utf-8", "surrogatepass"))
-        if isinstance(message, HumanMessage):
+        if isinstance(message, AIMessage) and (message.id or message.tool_calls):
+            add(message.id or "", *(call["id"] for call in message.tool_calls))
             break
+        if not asked:
+            add(message.type, message.content, *filter(None, [message.id]))
+        asked = asked or isinstance(message, HumanMessage)
     return state.hexdigest()
 
 
@@ -227,10 +238,9 @@ class _Said:
     def _assistant(self, message: AIMessage) -> str:
         content = message.content
         if isinstance(content, str):
-            text = defuse(content)
+            text = _foreign([content])
         else:  # blocks of an answer are pieces of one text, save for images
-            joint = "\n" if any(map(_is_described, content)) else ""
-            text = joint.join(_block_texts(message))
+            text = _joined_blocks(_block_texts(message), "")
         if text and message.name and self._several:
             text = f"{message.name}: {text}"
         calls = _past_calls(message)
@@ -321,53 +331,79 @@ def _role(message: BaseMessage) -> str:
 
 def _text(message: BaseMessage, *, omit_images: bool) -> str:
     if isinstance(message.content, str):
-        return defuse(message.content)
-    return "\n".join(_block_texts(message, omit_images=omit_images))
+        return _foreign([message.content])
+    return _joined_blocks(_block_texts(message, omit_images=omit_images), "\n")
 
 
-def _block_texts(message: BaseMessage, *, omit_images: bool = False) -> Iterator[str]:
-    """The text of each block, with what could pass for a turn made harmless.
+def _foreign(texts: Iterable[str], joint: str = "\n") -> str:
+    """What others wrote, with what could pass for a turn made harmless.
 
-    What other blocks an assistant's message has is another provider's business; a tool's result
-    says what it left out; and what a person sent is never left out unless that was asked for.
+    Only once it is joined, since two texts may make a delimiter that neither has; and where it
+    could begin one at its end, which the text behind would complete.
+    """
+    return _BEGUN.sub("&lt;", defuse(joint.join(texts)))
+
+
+_BEGUN = re.compile(r"<(?=\s*/?\s*\Z)")
+
+
+def _joined_blocks(blocks: Iterable[tuple[bool, str]], joint: str) -> str:
+    """One text of blocks, each with whether it is in our own elements."""
+    groups = groupby(blocks, itemgetter(0))
+    joined = [(own, [text for _, text in group]) for own, group in groups]
+    return "\n".join("\n".join(texts) if own else _foreign(texts, joint) for own, texts in joined)
+
+
+def _block_texts(message: BaseMessage, *, omit_images: bool = False) -> Iterator[tuple[bool, str]]:
+    """The text of each block, and whether it is in our own elements.
+
+    What is no medium is text, whatever its type. Of an assistant's message other blocks are another
+    provider's business; a tool's result says which media it left out; and what a person sent is
+    never left out unless that was asked for.
     """
     for block in message.content:
-        text = defuse(block) if isinstance(block, str) else _own_text(block)
-        if text is not None:
-            yield text
+        kind = "text" if isinstance(block, str) else _kind(block)
+        own = isinstance(block, Mapping) and kind == DESCRIBED_IMAGE
+        text = block if isinstance(block, str) else _text_of(block)
+        if own:
+            yield True, image_text(block["handle"], block["text"])  # type: ignore[index]  # see own
         elif isinstance(message, AIMessage):
-            continue
-        elif omit_images and _is_image(block):
-            yield _IMAGE_LEFT_OUT
+            if text is not None:
+                yield False, text
+        elif isinstance(block, str) or not _is_medium(kind, block):
+            whole = text is not None and (kind in _TEXTS or len(block) == 1)
+            yield False, str(text) if whole else render_json(block)
+        elif omit_images and "image" in kind:
+            yield False, _IMAGE_LEFT_OUT
         elif isinstance(message, (ToolMessage, FunctionMessage)):
-            yield f"[{_kind(block)} left out: this model takes text only]"
+            yield False, f"[{kind} left out: this model takes text only]"
         else:
-            raise _unsendable(_kind(block))
+            raise _unsendable(kind)
 
 
-def _own_text(block: Any) -> str | None:
-    """The text that a block is; None where it is something else."""
-    kind = block.get("type", "text")
-    if kind == DESCRIBED_IMAGE:
-        return image_text(block["handle"], block["text"])
-    for key in ("text", "refusal"):
-        if isinstance(block.get(key), str):
-            return defuse(block[key])
-    return render_json(block["json"]) if kind == "json" and "json" in block else None
+_TEXTS = frozenset({"text", "input_text", "output_text", "text-plain", "refusal"})
+_AUDIO = {"audio", "input_audio", "video", "video_url"}
+_MEDIA = _AUDIO | {"file", "input_file", "document", "media"}
 
 
-def _kind(block: Any) -> str:
+def _text_of(block: Mapping[str, Any]) -> str | None:
+    texts = (block.get(key) for key in ("text", "refusal"))
+    return next((text for text in texts if isinstance(text, str)), None)
+
+
+def _kind(block: Mapping[str, Any]) -> str:
     # Bedrock's blocks have no type and are named by their key.
     kind = block.get("type") or next(iter(block), "unknown")
     return kind if isinstance(kind, str) else type(kind).__name__
 
 
-def _is_described(block: Any) -> bool:
-    return isinstance(block, dict) and block.get("type") == DESCRIBED_IMAGE
-
-
-def _is_image(block: Any) -> bool:
-    return "image" in _kind(block)
+def _is_medium(kind: str, block: Mapping[str, Any]) -> bool:
+    """Whether a block stands for bytes and not for text."""
+    if "image" in kind or kind in _MEDIA:
+        source = block.get("source")
+        in_text = isinstance(source, Mapping) and source.get("type") in {"text", "content"}
+        return ("type" in block or len(block) == 1) and not in_text and _text_of(block) is None
+    return False
 
 
 def _unsendable(kind: str) -> SvcRequestError:

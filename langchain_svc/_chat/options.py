@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -75,6 +75,7 @@ _OVERRIDES: dict[str, TypeAdapter[Any]] = {
     "max_retries": TypeAdapter(Retries),
     "max_repairs": TypeAdapter(Retries),
     "stop": TypeAdapter(Stop | None),
+    "n": TypeAdapter(Annotated[int, bounded_number(1, whole=True, text=True)] | None),
     "extra_body": TypeAdapter(ExtraBody),
     "extra_headers": TypeAdapter(Annotated[dict[str, str], AfterValidator(check_headers)]),
 }
@@ -94,6 +95,7 @@ class CallOptions:
     max_tokens: int | None
     stop: list[str] | None
     max_repairs: int
+    n: int
     limits: Limits
     offer: ToolRequest | None
     response_format: ResponseFormat | None
@@ -107,12 +109,25 @@ def check_options(given: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         SvcRequestError: A name is unknown or a value out of its bounds.
     """
-    if given.keys() - _KNOWN:
-        try:
-            given = resolve_aliases(given, _KNOWN, "a call of ChatSvc")
-        except ValueError as error:
-            raise SvcRequestError(str(error)) from None
-    return {name: _check_option(name, value) for name, value in given.items()}
+    known = checked_names(given, _KNOWN | _LANGCHAIN_OPTIONS, "A call of ChatSvc")
+    return {name: _check_option(name, value) for name, value in known.items()}
+
+
+def checked_names(given: Mapping[str, Any], known: Collection[str], who: str) -> Mapping[str, Any]:
+    """The same in our words.
+
+    Raises:
+        SvcRequestError: A name is unknown.
+    """
+    if given.keys() <= set(known):
+        return given
+    try:
+        given = resolve_aliases(given, known, who)
+    except ValueError as error:
+        raise SvcRequestError(str(error)) from None
+    for name in given.keys() - set(known):
+        raise SvcRequestError(f"{who} does not take {name!r}; {suggest_name(name, known)}")
+    return given
 
 
 def traced_options(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -149,13 +164,8 @@ def read_answer_options(
 def _check_option(name: str, value: Any) -> Any:
     if name in _LANGCHAIN_OPTIONS or name in _ANSWER_OPTIONS:
         return value
-    check = _OVERRIDES.get(name)
-    if check is None:
-        raise SvcRequestError(
-            f"A call of ChatSvc does not take {name!r}; {suggest_name(name, _KNOWN)}"
-        )
     try:
-        return check.validate_python(value)
+        return _OVERRIDES[name].validate_python(value)
     except ValidationError as error:
         said = error.errors(include_url=False, include_context=False, include_input=False)
         raise SvcRequestError(f"{name} {said[0]['msg'].removeprefix('Value error, ')}") from None

@@ -14,10 +14,10 @@ from typing import Annotated, Any
 from langchain_core.outputs import Generation, GenerationChunk
 from pydantic import TypeAdapter, ValidationError
 
-from .._service import Exchange, Limits, bounded_number, did_you_mean
+from .._service import Exchange, Limits, bounded_number
 from .._wire import general, own_label, read_rate_limit
 from ..errors import SvcRequestError
-from .options import check_options
+from .options import check_options, checked_names
 from .stop import StopCutter
 from .tokens import count_tokens
 from .turn import PROVIDER
@@ -122,11 +122,7 @@ def check_prompt_options(given: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         SvcRequestError: A name is unknown or a value out of its bounds.
     """
-    for name in given:
-        if name not in _CALL_WORDS:
-            raise SvcRequestError(
-                f"A call of SvcLLM does not take {name!r}; {did_you_mean(name, _CALL_WORDS)}"
-            )
+    given = checked_names(given, _CALL_WORDS, "A call of SvcLLM")
     left_out = {"model": None} if given.get("model", "") is None else {}
     own = {"temperature", *left_out}
     known = check_options({name: value for name, value in given.items() if name not in own})

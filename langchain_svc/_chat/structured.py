@@ -1,23 +1,29 @@
 """JSON answers: how they are asked for, how they are checked, and what users get of them.
 
-An answer is checked inside the run, where it can still be asked for again: against the schema, and
-against the class where there is one. `StructuredParser` then makes the object of it, or raises
-with everything there is to know about the failure.
+Nothing is sent here. What `with_structured_output` binds is read again at each call (`options.py`)
+and looked for in the answer (`answers.py`). An answer is checked inside the run, where it can still
+be asked for again: against the schema, and against the type where there is one. `StructuredParser`
+then makes the object of it, or raises with all there is to know of the failure.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Iterator, Mapping
+from operator import itemgetter
 from typing import Any
 
+from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.output_parsers import BaseTransformOutputParser
 from langchain_core.outputs import ChatGeneration, Generation
+from langchain_core.runnables import Runnable, RunnableMap, RunnablePassthrough
 from langchain_core.utils.function_calling import convert_to_json_schema
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, PydanticUserError, TypeAdapter, ValidationError
+from pydantic.json_schema import GenerateJsonSchema
 from pydantic.v1 import BaseModel as BaseModelV1
 from pydantic.v1 import ValidationError as ValidationErrorV1
+from typing_extensions import is_typeddict
 
 from .._json import NoAnswer
 from .._safe_errors import safe_repr
@@ -26,8 +32,8 @@ from .._wire import is_cut
 from ..errors import SvcOutputError, SvcRequestError
 from .messages import unguarded
 from .parts import CHECKED
+from .tools import ToolList, refuse_unwritable
 
-# Where a stream's last chunk carries the checked answer, if what was yielded before differs.
 _ANY_OBJECT: dict[str, Any] = {"type": "object"}
 
 
@@ -37,8 +43,11 @@ class ResponseFormat(dict[str, Any]):
     Args:
         schema: The JSON schema; `{"type": "object"}` where any object will do.
         name: What the answer is called.
-        model: The Pydantic class to make of it, if there is one.
+        model: The type to make of it, if there is one.
         partial: Whether a stream hands the answer on before it is checked.
+        wrapped: Whether the answer is the only field of an object, as lists and unions are.
+        as_call: Whether it is asked for as the arguments of a function.
+        kept: Whether the message carries what is made of it, in `additional_kwargs["parsed"]`.
     """
 
     def __init__(
@@ -46,17 +55,20 @@ class ResponseFormat(dict[str, Any]):
         schema: Mapping[str, Any],
         *,
         name: str = "answer",
-        model: type[Any] | None = None,
+        model: Any = None,
         partial: bool = False,
+        wrapped: bool = False,
+        as_call: bool = False,
+        kept: bool = False,
     ) -> None:
         self.schema = dict(schema)
         self.model = model
         self.partial = partial
         self.name = name
+        self.wrapped = wrapped
+        self.as_call = as_call
+        self.kept = kept
         super().__init__(type="json_schema", json_schema={"name": name, "schema": self.schema})
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _remake, (self.schema, self.name, self.model, self.partial)
 
     def preamble(self, *, among_tools: bool) -> str:
         """The instructions that ask for such an answer."""
@@ -86,63 +98,153 @@ class ResponseFormat(dict[str, Any]):
         return value
 
     def make(self, value: Any) -> Any:
-        """What the user gets of a fitted answer: an object of the class, or the value itself."""
+        """What the user gets of a fitted answer: an object of the type, or the value itself."""
+        if self.wrapped:
+            value = value[_WRAPPED]
         if self.model is None:
             return value
         try:
-            if issubclass(self.model, BaseModelV1):
+            if _is_a(self.model, BaseModelV1):
                 return self.model.parse_obj(value)
-            return self.model.model_validate(value)
+            return TypeAdapter(self.model).validate_python(value)
         except (ValidationError, ValidationErrorV1) as error:
             found = error.errors()
             raise NoAnswer([f"{_place(each['loc'])}: {each['msg']}" for each in found]) from None
 
 
-def _remake(
-    schema: Mapping[str, Any],
-    name: str,
-    model: type[Any] | None,
-    partial: bool,  # noqa: FBT001
-) -> ResponseFormat:
-    return ResponseFormat(schema, name=name, model=model, partial=partial)
+_WRAPPED = "answer"
+
+
+def _is_a(schema: Any, *kinds: type) -> bool:
+    return isinstance(schema, type) and issubclass(schema, kinds)
 
 
 def _place(location: tuple[int | str, ...]) -> str:
     return ".".join(map(str, ("answer", *location)))
 
 
-def format_for(schema: Any, *, json_mode: bool = False) -> ResponseFormat:
+class _Untitled(GenerateJsonSchema):
+    """Without the titles of fields, which say their names once more."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        del schema
+        return False
+
+
+def _schema_of(kind: Any) -> dict[str, Any]:
+    """The JSON schema of whatever users give."""
+    if isinstance(kind, Mapping) or _is_a(kind, BaseModel, BaseModelV1) or is_typeddict(kind):
+        return convert_to_json_schema(kind)
+    found = TypeAdapter(kind).json_schema(schema_generator=_Untitled)
+    return {"title": "answer", **found}
+
+
+def format_for(schema: Any, *, json_mode: bool = False, **how: bool) -> ResponseFormat:
     """The response format of `with_structured_output(schema)`.
 
+    Args:
+        schema: A class, any other type that Pydantic knows, a JSON schema or an OpenAI function.
+        json_mode: Whether the prompt already says what is wanted.
+        **how: What else is said of the format.
+
     Raises:
-        SvcRequestError: LangChain cannot read the schema.
+        SvcRequestError: The schema cannot be read.
     """
-    is_class = isinstance(schema, type) and issubclass(schema, (BaseModel, BaseModelV1))
-    model = schema if is_class else None
     if schema is None or (json_mode and isinstance(schema, Mapping)):
         name = str((schema or {}).get("title") or "answer")
-        return ResponseFormat(_ANY_OBJECT, name=name, partial=True)
+        return ResponseFormat(_ANY_OBJECT, name=name, partial=True, **how)
     try:
-        found = convert_to_json_schema(schema)
-    except (ValueError, TypeError, KeyError) as error:
+        found = _schema_of(schema)
+    except (ValueError, TypeError, KeyError, PydanticUserError) as error:
+        refuse_unwritable(schema)
         raise SvcRequestError(
-            f"{safe_repr(schema)} is not a schema: pass a Pydantic class, a TypedDict, a JSON "
-            "schema with a title, or an OpenAI function"
+            f"{safe_repr(schema)} is not a schema: pass a Pydantic class, a TypedDict, a "
+            "dataclass, a list or union of these, a JSON schema with a title, or an OpenAI function"
         ) from error
     name = str(found.get("title") or "answer")
-    if json_mode and not is_class:
+    model = None if isinstance(schema, Mapping) or is_typeddict(schema) else schema
+    wrapped = found.get("type") != "object" and "properties" not in found
+    if wrapped:
+        inner = {key: value for key, value in found.items() if key not in _DEFINITIONS}
+        found = {key: found[key] for key in _DEFINITIONS if key in found} | {
+            "title": name,
+            "type": "object",
+            "properties": {_WRAPPED: inner},
+            "required": [_WRAPPED],
+        }
+    if json_mode and model is None:
         found = _ANY_OBJECT
-    return ResponseFormat(found, name=name, model=model, partial=model is None)
+    partial = model is None and not wrapped
+    return ResponseFormat(found, name=name, model=model, partial=partial, wrapped=wrapped, **how)
+
+
+_DEFINITIONS = ("$defs", "definitions")
+
+
+def structured_output(
+    model: BaseChatModel,
+    schema: Any,
+    parameters: dict[str, Any],
+    *,
+    include_raw: bool,
+    method: str,
+    strict: bool | None,
+) -> Runnable[LanguageModelInput, Any]:
+    """A model that is asked for objects, and the parser behind it."""
+    if method not in {"json_schema", "function_calling", "json_mode"}:
+        raise SvcRequestError(
+            f"method must be json_schema, function_calling or json_mode, not {safe_repr(method)}"
+        )
+    if schema is None and method != "json_mode":
+        raise SvcRequestError(f"The method {method} needs a schema")
+    as_call = method == "function_calling"
+    form = format_for(schema, json_mode=method == "json_mode", as_call=as_call)
+    if schema is not None:
+        parameters["ls_structured_output_format"] = {
+            "kwargs": {"method": method, "strict": strict},
+            "schema": schema if isinstance(schema, (type, Mapping)) else form.schema,
+        }
+    parser = StructuredParser(response_format=form)
+    if as_call:
+        tools = ToolList([{"title": form.name, **form.schema}])
+        parser = StructuredParser(response_format=form, tool=tools.names[0])
+        parameters |= {"tools": tools, "tool_choice": tools.names[0]}
+    return _parsed(model.bind(response_format=form, **parameters), parser, include_raw=include_raw)
+
+
+def _parsed(
+    model: Runnable[LanguageModelInput, AIMessage], parser: StructuredParser, *, include_raw: bool
+) -> Runnable[LanguageModelInput, Any]:
+    """A model's answers as objects, or as the raw message beside them."""
+    if not include_raw:
+        return model | parser
+    parsed = RunnablePassthrough.assign(
+        parsed=itemgetter("raw") | parser, parsing_error=lambda _: None
+    )
+    unparsed = RunnablePassthrough.assign(parsed=lambda _: None, parsing_error=_parsing_error)
+    return RunnableMap(raw=model) | parsed.with_fallbacks([unparsed], exception_key="parsing_error")
+
+
+def _parsing_error(found: dict[str, Any]) -> BaseException:
+    """The error to give back, without frames: they would hold the conversation while it is kept."""
+    error: BaseException = found["parsing_error"]
+    behind: BaseException | None = error
+    while behind is not None:
+        behind.__traceback__ = None
+        behind = behind.__cause__ or behind.__context__
+    return error
 
 
 def read_response_format(given: Any) -> ResponseFormat | None:
-    """A `response_format` as `create_agent` binds it.
+    """The `response_format` of a call: a class, or what `create_agent` binds.
 
     Raises:
         SvcRequestError: It has another form.
     """
     if given is None or isinstance(given, ResponseFormat):
         return given
+    if isinstance(given, type):
+        return format_for(given, kept=True)
     kind = given.get("type") if isinstance(given, Mapping) else None
     if kind == "text":
         return None
@@ -152,8 +254,8 @@ def read_response_format(given: Any) -> ResponseFormat | None:
     if isinstance(inner, Mapping) and isinstance(inner.get("schema"), Mapping):
         return ResponseFormat(inner["schema"], name=str(inner.get("name") or "answer"))
     raise SvcRequestError(
-        'response_format must be {"type": "json_schema", "json_schema": {"name", "schema"}}, '
-        f'{{"type": "json_object"}} or {{"type": "text"}}, not {safe_repr(given)}'
+        'response_format must be a class, {"type": "json_schema", "json_schema": {"name", '
+        f'"schema"}}}}, {{"type": "json_object"}} or {{"type": "text"}}, not {safe_repr(given)}'
     )
 
 

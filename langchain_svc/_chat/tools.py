@@ -6,12 +6,14 @@ once however many calls follow, and however many tools there are.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
-from inspect import cleandoc
-from typing import Any
+from functools import cached_property, lru_cache
+from inspect import cleandoc, isfunction
+from typing import Any, get_args, get_type_hints
 
 from langchain_core.utils.function_calling import convert_to_openai_tool
+from pydantic import BaseModel, PydanticUserError, TypeAdapter
 
 from .._safe_errors import safe_repr
 from .._service import did_you_mean
@@ -48,20 +50,6 @@ class ToolList(list[dict[str, Any]]):
     def descriptions(self) -> str:
         """What their authors wrote to the model."""
         return "\n".join(_descriptions(self))
-
-    def with_object_arguments(self) -> ToolList:
-        """The same, where anything but an object (a list, a number) is an argument of its own."""
-        for tool in self:
-            schema = tool["function"].get("parameters") or {}
-            if schema.get("type", "object") != "object":
-                defs = {key: schema[key] for key in ("$defs", "definitions") if key in schema}
-                wrapped = {
-                    "type": "object",
-                    "properties": {"answer": schema},
-                    "required": ["answer"],
-                }
-                tool["function"] = {**tool["function"], "parameters": wrapped | defs}
-        return self
 
     @cached_property
     def _blocks(self) -> dict[ToolFormat, str]:
@@ -101,7 +89,8 @@ def _format(tool: ToolLike) -> dict[str, Any]:
             )
     try:
         made = convert_to_openai_tool(tool)
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, PydanticUserError) as error:
+        refuse_unwritable(tool)
         raise SvcRequestError(
             f"{safe_repr(tool)} is not a tool: pass a function with a docstring, a Pydantic class, "
             "a TypedDict, a BaseTool, or a dict with name, description and parameters"
@@ -110,7 +99,50 @@ def _format(tool: ToolLike) -> dict[str, Any]:
     function = made["function"]
     if isinstance(function.get("description"), str):
         function["description"] = cleandoc(function["description"])
+    if isfunction(tool) and not function.get("description"):
+        _warn_of(function["name"])
     return made
+
+
+@lru_cache(maxsize=1000)
+def _warn_of(name: str) -> None:
+    """Say once that a model is told nothing but a function's name."""
+    warnings.warn(
+        f"The function {name} has no docstring: the model knows only its name and parameters",
+        stacklevel=2,
+    )
+
+
+def refuse_unwritable(kind: Any) -> None:
+    """Name the field of a class, a function or a tool that JSON cannot hold, if there is one.
+
+    Raises:
+        SvcRequestError: There is one.
+    """
+    for one in (getattr(kind, "args_schema", None) or kind, *get_args(kind)):
+        for name, hint in _hints(one).items():
+            if not _is_writable(hint):
+                raise SvcRequestError(
+                    f"JSON cannot hold the field {name!r} of {one.__name__}: give it another type, "
+                    "or leave it out"
+                )
+
+
+def _is_writable(hint: Any) -> bool:
+    try:
+        TypeAdapter(hint).json_schema()
+    except PydanticUserError:
+        return False
+    return True
+
+
+def _hints(kind: Any) -> dict[str, Any]:
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        return {name: field.annotation for name, field in kind.model_fields.items()}
+    try:
+        return get_type_hints(kind)
+    except (NameError, TypeError):
+        return {}
 
 
 class ToolRequest:
@@ -158,6 +190,20 @@ def read_choice(choice: Any, names: Sequence[str]) -> str:
     raise SvcRequestError(
         f"tool_choice {safe_repr(choice)} is neither a choice nor a tool; {suggestion}"
     )
+
+
+def tool_parameters(
+    tools: Sequence[ToolLike],
+    *,
+    tool_choice: str | bool | dict[str, Any] | None,
+    parallel_tool_calls: bool | None,
+) -> dict[str, Any]:
+    """The parameters of a call that offers tools; refused now, and not at the call."""
+    offered = ToolList(tools)
+    tool_request(offered, tool_choice, parallel=parallel_tool_calls)
+    bound = {"tools": offered, "tool_choice": tool_choice}
+    bound["parallel_tool_calls"] = parallel_tool_calls
+    return {name: value for name, value in bound.items() if value is not None}
 
 
 def tool_request(tools: Any, choice: Any, *, parallel: bool | None) -> ToolRequest | None:

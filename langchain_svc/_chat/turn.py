@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import reduce
 from typing import Any
 
 from langchain_core.messages import (
@@ -325,6 +327,8 @@ def _beside(parts: list[Part]) -> dict[str, Any]:
     for part in parts:
         if part.checked is not None:
             beside[CHECKED] = part.checked
+        if part.parsed is not None:
+            beside["parsed"] = part.parsed  # where ChatOpenAI has it
         if part.invalid is not None:
             beside.setdefault(CALL_ERRORS, {})[part.invalid["id"]] = part.invalid["error"]
         if part.failed is not None:
@@ -355,6 +359,26 @@ def _call_chunks(parts: list[Part]) -> list[ToolCallChunk]:
 
 def _invalid_chunk(bad: InvalidToolCall) -> ToolCallChunk:
     return tool_call_chunk(name=bad["name"], args=bad["args"], id=bad["id"], index=None)
+
+
+def summed_outputs(outputs: Iterable[Mapping[str, Any] | None], model: str) -> dict[str, Any]:
+    """The `llm_output` of several answers."""
+    counts: Counter[str] = Counter()
+    for output in filter(None, outputs):
+        counts.update(output["token_usage"])
+        model = output["model_name"]
+    return {"token_usage": dict(counts), "model_name": model}
+
+
+def joined_results(results: Sequence[ChatResult], model: str) -> ChatResult:
+    """Several answers to one question; each tells the usage of all: handlers read only one."""
+    generations = [generation for result in results for generation in result.generations]
+    messages: list[Any] = [generation.message for generation in generations]
+    usage = reduce(add_usage, (message.usage_metadata for message in messages))
+    for message in messages:
+        message.usage_metadata = usage
+    output = summed_outputs([result.llm_output for result in results], model)
+    return ChatResult(generations=generations, llm_output=output)
 
 
 def _token_usage(usage: UsageMetadata | None) -> dict[str, int]:

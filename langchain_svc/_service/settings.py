@@ -179,13 +179,29 @@ _HINTS = {
     "response_format": "give the schema to with_structured_output",
     "max_retry": "did you mean 'max_retries'?",
     "model_kwargs": "did you mean 'extra_body'?",
-    "n": "the service answers once; use batch with the same messages",
+    "n": "the service answers once: model.batch([messages] * n), or generate(..., n=n)",
+}
+# Their values that ask for nothing beyond this: configurations and wrappers pass them on unset.
+_NEUTRAL: dict[str, tuple[Any, ...]] = {
+    "n": (1,),
+    "top_p": (1,),
+    "presence_penalty": (0,),
+    "frequency_penalty": (0,),
+    "stream_usage": (True,),
+    "stream_options": ({"include_usage": True}, {"include_usage": False}),
+    "service_tier": ("auto", "default"),
 }
 
 
+def _asks_for_nothing(name: str, value: Any) -> bool:
+    empty = value is None or value is False or (isinstance(value, (dict, list)) and not value)
+    return name in _HINTS and (empty or value in _NEUTRAL.get(name, ()))
+
+
 def resolve_aliases(given: Mapping[str, Any], known: Collection[str], owner: str) -> dict[str, Any]:
-    """The same with the names that other integrations use replaced by ours."""
-    words = dict(given)
+    """The same in our words, without what asks for nothing."""
+    unknown = given.keys() - set(known)
+    words = {k: v for k, v in given.items() if k not in unknown or not _asks_for_nothing(k, v)}
     for theirs in ALIASES.keys() & given.keys() - set(known):
         ours = ALIASES[theirs]
         if ours in known:

@@ -271,12 +271,9 @@ def test_other_media_are_refused_before_an_image_is_sent(sandbox, seeing, kind):
 
 
 MALFORMED = [
-    {"type": {"an": "object"}},
-    {"type": ["image"]},
     {"type": "audio", "source_type": "url"},
     {"type": "file", "source_type": "base64"},
-    {"type": "non_standard"},
-    {"type": "non_standard", "value": "text"},
+    {"type": "document", "source": {"type": "base64", "data": "AAAA"}},
 ]
 
 

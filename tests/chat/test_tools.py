@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -600,8 +601,13 @@ def test_ten_turns_keep_their_beginning():
         )
         turns.append(ToolMessage(str(n + 1), tool_call_id=f"c{n}"))
     bound.invoke(turns)
-    for earlier, later in zip(service.asked, service.asked[1:], strict=False):
+    first, *further = service.asked
+    for earlier, later in pairwise(further):
         assert later[: len(earlier)] == earlier
+    # The ids of the first answer join the nonce, which stands behind the tools.
+    tools = first[0]["content"].partition("begins with")[0]
+    assert "<tools>" in tools
+    assert further[0][0]["content"].startswith(tools)
 
 
 def test_tools_are_rendered_once(monkeypatch):

@@ -14,7 +14,7 @@ from langchain_core.tools import StructuredTool
 from peers import Scripted, summed
 
 from langchain_svc import ChatSvc
-from langchain_svc._chat.messages import conversation_mark, to_wire
+from langchain_svc._chat.messages import conversation_nonce, to_wire
 from langchain_svc._chat.tools import ToolList
 
 MARK = "4b1d0c0ffe"
@@ -164,10 +164,10 @@ def test_messages_that_were_the_same_on_the_wire_no_longer_are():
 
 def test_the_mark_is_that_of_the_conversation():
     first = [SystemMessage("Be brief."), HumanMessage("Hello")]
-    mark = conversation_mark(first, "key")
-    assert mark == conversation_mark([*first, AIMessage("Hi"), HumanMessage("More")], "key")
-    assert mark != conversation_mark(first, "other key")
-    assert mark != conversation_mark([*first[:1], HumanMessage("Hello.")], "key")
+    mark = conversation_nonce(first, "key")
+    assert mark == conversation_nonce([*first, AIMessage("Hi"), HumanMessage("More")], "key")
+    assert mark != conversation_nonce(first, "other key")
+    assert mark != conversation_nonce([*first[:1], HumanMessage("Hello.")], "key")
 
 
 def test_another_process_goes_on_with_the_same_mark():

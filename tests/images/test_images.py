@@ -204,7 +204,7 @@ def test_what_a_notebook_shows_as_png_can_be_added():
 
 def test_a_missed_file_is_named_from_the_root(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for path in ("nope.png", Path("nope.png"), "./no.folder/nope"):
+    for path in ("nope.png", Path("nope.png"), "./no.folder/nope", "photo", "scans/abc"):
         with pytest.raises(svc.SvcRequestError, match="cannot be added") as caught:
             svc.ImageStore().add(path)
         assert str(tmp_path / path) in str(caught.value)
