@@ -38,7 +38,6 @@ from .steps import (
     Open,
     Read,
     Reply,
-    Report,
     Sleep,
 )
 
@@ -156,10 +155,6 @@ class Link:
     def acquire(self, step: Acquire) -> Reply:
         return step.limiter.acquire(step.left)
 
-    def report(self, step: Report) -> Reply:
-        step.limiter.report()
-        return None
-
 
 # Not bound methods in each link: they would be a cycle that holds its connections.
 _STEPS: dict[type[Any], Callable[[Link, Any], Reply]] = {
@@ -168,7 +163,6 @@ _STEPS: dict[type[Any], Callable[[Link, Any], Reply]] = {
     Close: Link.close,
     Sleep: Link.sleep,
     Acquire: Link.acquire,
-    Report: Link.report,
 }
 
 
@@ -275,10 +269,6 @@ class AsyncLink:
     async def acquire(self, step: Acquire) -> Reply:
         return await step.limiter.aacquire(step.left)
 
-    async def report(self, step: Report) -> Reply:
-        await step.limiter.areport()
-        return None
-
 
 _OVER: Any = object()
 _EXPANSION = 8  # bytes that compressed ones may well become
@@ -297,7 +287,6 @@ _ASYNC_STEPS: dict[type[Any], Callable[[AsyncLink, Any], Awaitable[Reply]]] = {
     Close: AsyncLink.close,
     Sleep: AsyncLink.sleep,
     Acquire: AsyncLink.acquire,
-    Report: AsyncLink.report,
 }
 
 

@@ -39,7 +39,6 @@ from .steps import (
     Lost,
     Open,
     Reply,
-    Report,
     Sleep,
 )
 from .wording import how_lost, late, said, unreached
@@ -176,7 +175,7 @@ def _admitted(
         sent = failure is None or failure.sent
     finally:
         head = exchange.head
-        news = limiter.settle(
+        limiter.settle(
             sent=sent,
             status=None if head is None else head.status,
             headers=None if head is None else head.headers,
@@ -184,8 +183,6 @@ def _admitted(
             answered=parser.length,
             retry_after=None if failure is None else getattr(failure.error, "retry_after", None),
         )
-    if news:
-        yield Report(limiter)
     return failure
 
 

@@ -123,8 +123,8 @@ class RateLimiter(Protocol):
     """What one call asks before each of its tries, and tells what became of it.
 
     `acquire` gives 0 where the call may be sent, else the seconds to wait before it asks again, or
-    why it may not be sent; `left` are the seconds that the call has. `settle` makes no I/O and says
-    whether others should hear of it at once, by `report`. `leave` ends a wait.
+    why it may not be sent; `left` are the seconds that the call has. `settle` waits for nothing.
+    `leave` ends a wait.
     """
 
     @property
@@ -143,11 +143,7 @@ class RateLimiter(Protocol):
         usage: Mapping[str, int] | None,
         answered: int | None,
         retry_after: float | None,
-    ) -> bool: ...
-
-    def report(self) -> None: ...
-
-    async def areport(self) -> None: ...
+    ) -> None: ...
 
     def leave(self) -> None: ...
 
@@ -174,13 +170,6 @@ class Acquire:
 
     limiter: RateLimiter
     left: float
-
-
-@dataclass(frozen=True)
-class Report:
-    """Let other processes know what became of the call."""
-
-    limiter: RateLimiter
 
 
 class Read:

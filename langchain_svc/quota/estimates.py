@@ -58,7 +58,7 @@ def read_usage(usage: Mapping[str, int] | None) -> tuple[int | None, int | None,
     total = usage.get("total_tokens")
     if total is None and asked is not None and answered is not None:
         total = asked + answered
-    if total is None or total < 0:
+    if total is None or total <= 0:  # no prompt takes none: it was not counted
         return None
     if asked is None and answered is not None:
         asked = max(0, total - answered)

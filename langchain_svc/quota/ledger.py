@@ -1,37 +1,45 @@
 """Who may send when: the windows of one key on one interface, and the queue before them.
 
-Pure: no lock, no I/O, and a clock that is given. `memory.py` puts a lock around it, and the script
-of `redis_store.py` is the same in Lua.
+`quota.lua` says the same in Redis. The rules:
 
-Rules:
 - A call is let through when all limits have room for it and for all who wait before it.
 - Interactive calls stand before bulk ones. Within a class the parties (a process, or a block of
   `bulk_priority`) take turns, and the calls of one party keep their order.
 - Bulk calls are let through at the pace of the shortest limit and not in one burst, so that an
   interactive call finds room soon.
-- A 429 holds everybody back until the moment that the service names.
+- A 429 holds everybody back until the moment that the service names. What one answer says, a limit
+  or a moment, counts for an hour at most: a gateway may write such headers, too.
+
+The documents do not say where a minute of the service begins. A window that slides keeps every
+minute within the limit, wherever it begins. It is kept in 120 buckets. A bucket leaves when its
+whole time and `LATENESS` more are past: a request may reach the service so much later than it was
+counted here. So of a minute's limit a full load gets 60 in 60 + 0.75 + 0.25 seconds on average,
+which is 98 %.
 """
 
 from __future__ import annotations
 
 import logging
+import math
+import time
 from bisect import bisect_left, insort
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, NamedTuple
 
+from .._forks import new_lock
 from .plans import DAY, HOUR, MINUTE, Limit
-from .windows import Window
 
 logger = logging.getLogger("langchain_svc")
 
+BUCKETS, LATENESS = 120, 0.75
 INTERACTIVE, BULK = 0, 1
 # So much of a bulk call's pace may be caught up.
 _SLACK = 1.0
-_FIRST_HOLD, _LONGEST_HOLD = 1.0, 60.0
+_FIRST_HOLD, _LONGEST_BACKOFF = 1.0, 60.0
 # The headers tell the time to the second, and a little later than it was.
 _ROUNDING = 2.0
-_GROWTH = 0.05
 # Of an hour's and a day's requests, so much is kept for interactive calls.
 _KEPT = 0.02
 _serials = count(1)
@@ -41,7 +49,7 @@ _serials = count(1)
 class Ticket:
     """A call that asks for its place. `key` is its place in the queue, once it has one.
 
-    The last five are for an account in Redis.
+    The last four are for an account in Redis.
     """
 
     tokens: int = 0
@@ -52,9 +60,8 @@ class Ticket:
     waits: bool = False
     id: str = ""
     turn: float = 0.0
-    patience: float = 0.0  # how long it can wait
+    left: float = math.inf  # how long it can wait
     stored_at: float | None = None  # when it was let through, by Redis' clock
-    gone: bool = False
 
     def __lt__(self, other: Ticket) -> bool:
         return (self.key or ()) < (other.key or ())
@@ -89,64 +96,166 @@ class Outcome(NamedTuple):
     limits: tuple[int, int, float] | None = None
 
 
+class Window:
+    """The use of one limit. Times are seconds of any clock that does not go back."""
+
+    def __init__(self, limit: Limit) -> None:
+        self.unit, self.planned, self.seconds = limit.unit, float(limit.amount), limit.seconds
+        self.limit = self.planned
+        self.lapses = math.inf  # when a limit that the headers told is not believed any more
+        self.width = limit.seconds / BUCKETS
+        self.turnover = limit.seconds + LATENESS + self.width  # how long a bucket counts
+        self.used = 0.0
+        self._rolls_at = 0.0  # nothing leaves before
+        self._buckets: dict[int, float] = {}  # in the order of time
+
+    def roll(self, now: float) -> None:
+        """Forget what has left the window."""
+        if now >= self.lapses:
+            self.limit, self.lapses = self.planned, math.inf
+        if now < self._rolls_at:
+            return
+        edge = math.floor((now - self.seconds - LATENESS) / self.width)
+        while self._buckets and (first := next(iter(self._buckets))) < edge:
+            self.used -= self._buckets.pop(first)
+        # Amounts are added later than that, or before the first bucket, which add() sees to.
+        self._rolls_at = self._leaves(next(iter(self._buckets), edge))
+
+    def at(self, now: float) -> int:
+        """The bucket of a moment."""
+        return math.floor(now / self.width)
+
+    def add(self, bucket: int, amount: float) -> None:
+        """Count an amount; one below 0 takes back, as far as the bucket still holds it."""
+        held = self._buckets.get(bucket)
+        if held is None:
+            if amount < 0:
+                return
+            late = bool(self._buckets) and bucket < next(reversed(self._buckets))
+            self._buckets[bucket] = amount
+            if late:
+                self._buckets = dict(sorted(self._buckets.items()))
+                self._rolls_at = 0.0
+        else:
+            amount = max(amount, -held)
+            self._buckets[bucket] = held + amount
+        self.used += amount
+
+    def wait(self, now: float, amount: float) -> float:
+        """Seconds until `amount` more fits, which may be that of a whole queue."""
+        over = self.used + amount - self.limit
+        if over <= 0:
+            return 0.0
+        # Each whole window that a queue fills takes its time; the rest waits for buckets to leave.
+        full = math.ceil(over / self.limit) - 1
+        over -= full * self.limit
+        for bucket, held in self._buckets.items():
+            over -= held
+            if over <= 0:
+                return self._leaves(bucket) - now + full * self.seconds
+        return (full + 1) * self.seconds
+
+    def _leaves(self, bucket: int) -> float:
+        return (bucket + 1) * self.width + self.seconds + LATENESS
+
+    def observe(self, limit: int, remaining: int, reset: float, now: float) -> None:
+        """Count what others used of a limit, by an answer's headers."""
+        began = now + reset - self.seconds
+        bucket = min(self.at(began), self.at(now), self.at(now + HOUR - self.seconds))
+        first = min(bucket, self.at(began - _ROUNDING))
+        others = limit - remaining - sum(n for at, n in self._buckets.items() if at >= first)
+        if others > 0:
+            self.add(bucket, others)
+
+    def ages(self, now: float) -> list[tuple[float, float]]:
+        """How old each amount is, at least, and how much it is."""
+        ends = (((bucket + 1) * self.width, amount) for bucket, amount in self._buckets.items())
+        return [(max(0.0, now - end), amount) for end, amount in ends]
+
+    def empties(self, now: float) -> float:
+        """Seconds until nothing is counted any more."""
+        return self._leaves(next(reversed(self._buckets))) - now if self._buckets else 0.0
+
+
 class Ledger:
-    """The state of one account.
+    """An account in this process's memory, for any thread and any event loop.
+
+    Its lock is held for microseconds.
 
     Args:
         limits: The plan's limits.
-        learns: Whether the service's refusals set a limit where the plan has none.
+        learns: Whether there is no plan, so that all that headers tell is believed.
+        clock: Seconds that do not go back.
     """
 
-    def __init__(self, limits: tuple[Limit, ...], *, learns: bool) -> None:
+    local = True
+
+    def __init__(
+        self,
+        limits: tuple[Limit, ...],
+        *,
+        learns: bool,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.counts_tokens = any(limit.unit == "tokens" for limit in limits)
+        self._limits, self._clock, self._lock = limits, clock, new_lock()
         self.windows = {(limit.unit, limit.seconds): Window(limit) for limit in limits}
-        self.learns = learns
+        self._periods = None if learns else {n.seconds for n in limits if n.unit == "requests"}
         self.waiting: list[Ticket] = []
         self.hold_until = 0.0
         self._refusals = 0
-        self._grows_at = 0.0
         self._turns = [0.0, 0.0]  # of the last one that was let through, of each class
         self._finished: dict[tuple[int, str], float] = {}
         self._bulk_at = 0.0
-        if learns and ("requests", MINUTE) not in self.windows:
-            self._learn(MINUTE, None)
+        if learns:  # what is sent before the first answer counts, too
+            self._window_of(MINUTE)
+
+    def _window_of(self, seconds: float) -> Window:
+        found = self.windows.get(("requests", seconds))
+        if found is None:
+            found = self.windows["requests", seconds] = Window(Limit("requests", math.inf, seconds))
+        return found
+
+    def _rolled(self) -> float:
+        now = self._clock()
+        for window in self.windows.values():
+            window.roll(now)
+        return now
 
     # -- asking ---------------------------------------------------------------------------------
 
-    def ask(self, ticket: Ticket, now: float) -> Wait | None:
+    def ask(self, ticket: Ticket) -> Wait | None:
         """None, and the call is let through; or how long to wait. It stands in the queue then."""
-        if self._grows_at and now >= self._grows_at:
-            self._grow(now)
-        if not self.waiting and self._wait(ticket, [], now) is None:
-            self._count(ticket, now)
+        with self._lock:
+            now = self._rolled()
+            if not self.waiting and self._wait(ticket, [], now) is None:
+                self._count(ticket, now)
+                return None
+            if ticket.key is None:
+                self._place(ticket)
+            rank = bisect_left(self.waiting, ticket)
+            wait = self._wait(ticket, self.waiting[:rank], now)
+            if wait is not None:
+                if not ticket.waits:
+                    insort(self.waiting, ticket)
+                    ticket.waits = True
+                # Those in front ask often, so that a place that comes free is taken at once; those
+                # whose turn is at the same moment ask one after the other.
+                again = max(0.005, min(wait.turn, 0.2 + 0.05 * rank)) + 0.002 * min(rank, 100)
+                return Wait(wait.turn, again, wait.seconds)
+            self._leave(ticket)
+            self._let_through(ticket, now)
             return None
-        if ticket.key is None:
-            self._place(ticket)
-        rank = bisect_left(self.waiting, ticket)
-        wait = self._wait(ticket, self.waiting[:rank], now)
-        if wait is not None:
-            if not ticket.waits:
-                insort(self.waiting, ticket)
-                ticket.waits = True
-            # Those in front ask often, so that a place that comes free is taken at once; those
-            # whose turn is at the same moment ask one after the other.
-            again = max(0.005, min(wait.turn, 0.2 + 0.05 * rank)) + 0.002 * min(rank, 100)
-            return Wait(wait.turn, again, wait.seconds)
-        self.leave(ticket)
-        self._let_through(ticket, now)
-        return None
 
-    def _grow(self, now: float) -> None:
-        """A limit that was guessed from refusals may have been too low."""
-        window = self.windows["requests", MINUTE]
-        window.limit += max(1.0, _GROWTH * window.limit)
-        self._grows_at = now + MINUTE
+    async def aask(self, ticket: Ticket) -> Wait | None:
+        """The async version of `ask`."""
+        return self.ask(ticket)
 
-    def note(self, ticket: Ticket, now: float) -> None:
+    def note(self, ticket: Ticket) -> None:
         """Count a call that was let through elsewhere."""
-        for window in self.windows.values():
-            window.roll(now)
-        self.leave(ticket)
-        self._count(ticket, now)
+        with self._lock:
+            self._leave(ticket)
+            self._count(ticket, self._rolled())
 
     def _place(self, ticket: Ticket) -> None:
         last = self._turns[ticket.priority]
@@ -158,7 +267,6 @@ class Ledger:
     def _wait(self, ticket: Ticket, ahead: list[Ticket], now: float) -> Wait | None:
         longest, seconds = self.hold_until - now, MINUTE
         for window in self.windows.values():
-            window.roll(now)
             if window.unit == "requests":
                 amount = len(ahead) + 1.0
                 if ticket.priority == BULK and window.seconds > MINUTE:
@@ -167,7 +275,7 @@ class Ledger:
                 amount = min(ticket.tokens, window.limit)
                 if ahead:
                     amount += sum(min(other.tokens, window.limit) for other in ahead)
-            wait = window.wait(now, amount)
+            wait = min(window.wait(now, amount), window.lapses - now)
             if wait > longest:
                 longest, seconds = wait, window.seconds
         if ticket.priority == BULK:
@@ -202,47 +310,41 @@ class Ledger:
 
     def leave(self, ticket: Ticket) -> None:
         """The call does not wait any more."""
+        with self._lock:
+            self._leave(ticket)
+
+    def _leave(self, ticket: Ticket) -> None:
         if ticket.waits:
             ticket.waits = False
             del self.waiting[bisect_left(self.waiting, ticket)]
 
     # -- what became of it ----------------------------------------------------------------------
 
-    def settle(self, ticket: Ticket, outcome: Outcome, now: float) -> None:
+    def settle(self, ticket: Ticket, outcome: Outcome) -> None:
         """Count what a call really took. Tokens count from the moment of the answer."""
         if ticket.at is None:
             return
-        refused = outcome.status == 429  # noqa: PLR2004  # Too Many Requests
-        for window in self.windows.values():
-            window.roll(now)
-            if window.unit == "requests":
-                if not outcome.sent or refused:
-                    window.add(window.at(ticket.at), -1)
-            elif outcome.tokens is not None:
-                window.add(window.at(ticket.at), -ticket.tokens)
-                window.add(window.at(now), outcome.tokens)
-        ticket.at = None
-        if outcome.limits is not None:
-            self._observe(*outcome.limits, now)
-        if refused:
-            self._refused(outcome, now)
-        elif outcome.status is not None:
-            self._refusals = 0
-
-    def _refused(self, outcome: Outcome, now: float) -> None:
-        """Others may use the key too: the whole account waits, and not only this call."""
-        wait = outcome.retry_after
-        if wait is None:
-            wait = min(_LONGEST_HOLD, _FIRST_HOLD * 2 ** min(self._refusals, 9))
-        self._refusals += 1
-        self.hold_until = max(self.hold_until, now + wait)
-        window = self.windows.get(("requests", MINUTE))
-        if self.learns and outcome.limits is None and window is not None and wait <= MINUTE + 1:
-            used = max(1.0, window.used)
-            if used < window.limit:
-                logger.info("the service refuses more than about %d requests a minute", used)
-                window.limit = used
-            self._grows_at = now + 2 * MINUTE
+        with self._lock:
+            now = self._rolled()
+            refused = outcome.status == 429  # noqa: PLR2004  # Too Many Requests
+            for window in self.windows.values():
+                if window.unit == "requests":
+                    if not outcome.sent or refused:
+                        window.add(window.at(ticket.at), -1)
+                elif outcome.tokens is not None:
+                    window.add(window.at(ticket.at), -ticket.tokens)
+                    window.add(window.at(now), outcome.tokens)
+            ticket.at = None
+            if outcome.limits is not None:
+                self._observe(*outcome.limits, now)
+            if refused:  # others may use the key, too: the whole account waits
+                wait = outcome.retry_after
+                if wait is None:
+                    wait = min(_LONGEST_BACKOFF, _FIRST_HOLD * 2 ** min(self._refusals, 9))
+                self._refusals += 1
+                self.hold_until = max(self.hold_until, now + min(wait, HOUR))
+            elif outcome.status is not None:
+                self._refusals = 0
 
     def _observe(self, limit: int, remaining: int, reset: float, now: float) -> None:
         """Learn from the headers: limits that the plan has not, and what others used."""
@@ -252,62 +354,66 @@ class Ledger:
         known = [w for w in self.windows.values() if w.unit == "requests"]
         window = next((w for w in known if w.limit == limit and reset <= w.seconds + 1), None)
         if window is None:
-            window = self.windows.get(("requests", period))
-            guessed = bool(self._grows_at) and period == MINUTE
-            if window is not None and limit > window.limit and not guessed:
+            if self._periods and period not in self._periods:
+                return  # the plan has no such limit: somebody else's header
+            window = self._window_of(period)
+            if window.limit < limit:
                 return  # near its end, a longer window looks like a short one
             logger.info("the service allows %d requests in %d s", limit, period)
-            window = self._learn(period, limit)
-        began = now + reset - window.seconds
-        others = limit - remaining - window.since(began - _ROUNDING)
-        if others > 0:
-            window.add(min(window.at(began), window.at(now)), others)
-
-    def _learn(self, seconds: float, limit: int | None) -> Window:
-        window = self.windows.get(("requests", seconds))
-        if window is None:
-            window = self.windows["requests", seconds] = Window(Limit("requests", 1, seconds))
-        window.limit = float("inf") if limit is None else float(limit)
-        if seconds == MINUTE:
-            self._grows_at = 0.0
-        return window
+            window.limit = float(limit)
+        if window.limit < window.planned:
+            window.lapses = now + HOUR
+        window.observe(limit, remaining, reset, now)
 
     # -- looking --------------------------------------------------------------------------------
 
-    def counted(self, now: float) -> list[tuple[str, float, float, float]]:
+    def counted(self) -> list[tuple[str, float, float, float]]:
         """What is counted: the unit, the seconds of its window, its age and the amount."""
-        return [
-            (window.unit, window.seconds, age, amount)
-            for window in self.windows.values()
-            for age, amount in window.ages(now)
-        ]
+        with self._lock:
+            now = self._clock()
+            return [
+                (window.unit, window.seconds, age, amount)
+                for window in self.windows.values()
+                for age, amount in window.ages(now)
+            ]
 
-    def eta(self, requests: int, tokens: int, now: float) -> float:
+    def share(self, parties: int, used: tuple[float, ...]) -> None:
+        """Keep to one of so many equal shares of the plan, and of what was used of each limit."""
+        with self._lock:
+            now = self._rolled()
+            for (unit, amount, seconds), total in zip(self._limits, used, strict=True):
+                window = self.windows[unit, seconds]
+                window.planned = window.limit = max(1.0, amount / parties)
+                others = math.ceil(total / parties - window.used)
+                if others > 0:
+                    window.add(window.at(now), others)
+
+    def eta(self, requests: int, tokens: int) -> float:
         """Seconds until so many more requests and tokens, after those that wait, have fitted."""
-        longest = max(0.0, self.hold_until - now)
-        for window in self.windows.values():
-            window.roll(now)
-            on_requests = window.unit == "requests"
-            queued = len(self.waiting) if on_requests else sum(t.tokens for t in self.waiting)
-            amount = (requests if on_requests else tokens) + queued
-            wait = window.wait(now, amount)
-            if on_requests and window.seconds > MINUTE and amount > window.limit:
-                # What its last window has to take goes at the pace of the shortest one.
-                wait += (amount + window.used) % window.limit * self._pace()
-            longest = max(longest, wait)
-        return longest
+        with self._lock:
+            now = self._rolled()
+            longest = max(0.0, self.hold_until - now)
+            for window in self.windows.values():
+                on_requests = window.unit == "requests"
+                queued = len(self.waiting) if on_requests else sum(t.tokens for t in self.waiting)
+                amount = (requests if on_requests else tokens) + queued
+                wait = window.wait(now, amount)
+                if on_requests and window.seconds > MINUTE and amount > window.limit:
+                    # What its last window has to take goes at the pace of the shortest one.
+                    wait += (amount + window.used) % window.limit * self._pace()
+                longest = max(longest, wait)
+            return longest
 
-    def look(self, now: float) -> dict[str, Any]:
+    def look(self) -> dict[str, Any]:
         """What a snapshot tells."""
-        for window in self.windows.values():
-            window.roll(now)
-        return {
-            "windows": [
-                (w.unit, w.limit, w.seconds, max(0, round(w.used)), w.empties(now))
-                for w in self.windows.values()
-            ],
-            "waiting": tuple(
-                sum(t.priority == priority for t in self.waiting) for priority in (0, 1)
-            ),
-            "hold": max(0.0, self.hold_until - now),
-        }
+        with self._lock:
+            now = self._rolled()
+            waiting = [sum(t.priority == priority for t in self.waiting) for priority in (0, 1)]
+            return {
+                "windows": [
+                    (w.unit, w.limit, w.seconds, max(0, round(w.used)), w.empties(now))
+                    for w in self.windows.values()
+                ],
+                "waiting": waiting,
+                "hold": max(0.0, self.hold_until - now),
+            }

@@ -33,11 +33,7 @@ class Account(Protocol):
 
     async def aask(self, ticket: Ticket) -> Wait | None: ...
 
-    def settle(self, ticket: Ticket, outcome: Outcome) -> bool: ...
-
-    def report(self) -> None: ...
-
-    async def areport(self) -> None: ...
+    def settle(self, ticket: Ticket, outcome: Outcome) -> None: ...
 
     def leave(self, ticket: Ticket) -> None: ...
 
@@ -109,7 +105,7 @@ class CallLimiter:
         error = self._hold_budgets()
         if error is not None or self.account is None:
             return error or 0.0
-        self._ticket.patience = left
+        self._ticket.left = left
         try:
             return self._answer(self.account.ask(self._ticket), left)
         except SvcError as failed:
@@ -121,7 +117,7 @@ class CallLimiter:
         error = self._hold_budgets()
         if error is not None or self.account is None:
             return error or 0.0
-        self._ticket.patience = left
+        self._ticket.left = left
         try:
             return self._answer(await self.account.aask(self._ticket), left)
         except SvcError as failed:
@@ -142,7 +138,7 @@ class CallLimiter:
         if wait is None:
             return 0.0
         if wait.turn <= left:
-            return wait.again
+            return min(wait.again, left)
         self.leave()
         period = {MINUTE: "minute's", HOUR: "hour's", DAY: "day's"}.get(wait.seconds, "plan's")
         error = SvcRateLimitError(
@@ -164,8 +160,8 @@ class CallLimiter:
         usage: Mapping[str, int] | None,
         answered: int | None,
         retry_after: float | None,
-    ) -> bool:
-        """What became of a try that was let through. It makes no I/O.
+    ) -> None:
+        """What became of a try that was let through. It waits for nothing.
 
         Args:
             sent: Whether the service may have got the request.
@@ -174,9 +170,6 @@ class CallLimiter:
             usage: The tokens that it reported.
             answered: Characters of text that came, where no usage did.
             retry_after: When the service said to come back, in seconds.
-
-        Returns:
-            Whether other processes should be told at once, by `report`.
         """
         used = read_usage(usage)
         refused = status is not None and not 200 <= status < 300  # noqa: PLR2004
@@ -195,7 +188,7 @@ class CallLimiter:
             budget.settle(held, sent=sent, tokens=tokens, usage=used)
         self._holds.clear()
         if self.account is None:
-            return False
+            return
         limits = None
         now = time.time()
         if headers and (refused or not 0 <= now - self.estimates.looked_at < _LOOK):
@@ -204,17 +197,7 @@ class CallLimiter:
             if limits is not None:
                 self.estimates.looked_at = now
         outcome = Outcome(sent, tokens, status, retry_after, limits)
-        return self.account.settle(self._ticket, outcome)
-
-    def report(self) -> None:
-        """Tell other processes what became of the call."""
-        if self.account is not None:
-            self.account.report()
-
-    async def areport(self) -> None:
-        """The async version of `report`."""
-        if self.account is not None:
-            await self.account.areport()
+        self.account.settle(self._ticket, outcome)
 
     def leave(self) -> None:
         """The call is given up: it waits no more, and what it held is free again."""

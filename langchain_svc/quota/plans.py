@@ -16,7 +16,7 @@ class Limit(NamedTuple):
     """At most `amount` of "requests" or "tokens" in any `seconds`."""
 
     unit: str
-    amount: int
+    amount: float
     seconds: float
 
 

@@ -1,27 +1,28 @@
 -- `ledger.py` in Redis: one script, so that asking is atomic and takes one round trip. The clock is
--- that of Redis. KEYS: the state, the queue (by turn), when each waiting call is given up, and the
--- tokens of each. ARGV: one JSON object (see redis_store.py).
+-- that of Redis. KEYS: the state, the queue (by turn), when each waiting call is given up, the
+-- tokens of each, the processes (by when they asked last), and of each class the last turn of each
+-- party. ARGV: two JSON objects, the plan and the question (see redis_store.py).
 local BUCKETS, LATENESS, SLACK, ROUNDING = 120, 0.75, 1.0, 2.0
-local MINUTE, HOUR, DAY, KEPT, GROWTH = 60, 3600, 86400, 0.02, 0.05
+local MINUTE, HOUR, DAY, KEPT = 60, 3600, 86400, 0.02
 local GONE = 3.0 -- seconds after which a call that does not ask again is taken for dead
-local state_key, queue_key, seen_key, tokens_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local ask = cjson.decode(ARGV[1])
+local state_key, queue_key, seen_key, tokens_key, processes_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local plan, ask = cjson.decode(ARGV[1]), cjson.decode(ARGV[2])
 
 local time = redis.call('TIME')
 local now = tonumber(time[1]) + tonumber(time[2]) / 1e6
 local packed = redis.call('GET', state_key)
 local state = packed and cmsgpack.unpack(packed)
-  or {born = time[1] .. '.' .. time[2], now = now, windows = {}, turns = {0, 0}, done = {}, hold = 0, refusals = 0,
-      bulk_at = 0, queued = 0, parties = {}, grows = 0}
+  or {born = time[1] .. '.' .. time[2], now = now, windows = {}, turns = {0, 0}, hold = 0, refusals = 0,
+      bulk_at = 0, queued = 0}
 -- A clock that was set back a little stands still; one that was set back far moves everything.
 local back = state.now - now
 if back > MINUTE then
   for _, w in pairs(state.windows) do
     for _, held in ipairs(w[5]) do held[1] = held[1] - math.ceil(back * BUCKETS / w[2]) end
+    w[6] = w[6] - back
   end
   state.hold, state.bulk_at = state.hold - back, state.bulk_at - back
-  for process in pairs(state.parties) do state.parties[process] = now end
-  if state.grows > 0 then state.grows = state.grows - back end
+  redis.call('DEL', processes_key)
   for _, id in ipairs(redis.call('ZRANGE', seen_key, 0, -1)) do
     redis.call('ZADD', seen_key, now + GONE, id)
   end
@@ -30,19 +31,20 @@ else
 end
 state.now = now
 
--- windows: state.windows[name] = {unit, seconds, learned limit or false, used, {{bucket, amount}, ...}}
-local UNIT, SECONDS, LIMIT, USED, HELD = 1, 2, 3, 4, 5
+-- windows: state.windows[name] = {unit, seconds, learned limit or false, used, {{bucket, amount}, ...},
+--                                  when the learned limit lapses}
+local UNIT, SECONDS, LIMIT, USED, HELD, LAPSES = 1, 2, 3, 4, 5, 6
 local planned = {}
 local function window_of(unit, seconds)
   local name = unit .. seconds
-  state.windows[name] = state.windows[name] or {unit, seconds, false, 0, {}}
+  state.windows[name] = state.windows[name] or {unit, seconds, false, 0, {}, 0}
   return state.windows[name]
 end
-for _, limit in ipairs(ask.limits) do
+for _, limit in ipairs(plan.limits) do
   window_of(limit[1], limit[2])
   planned[limit[1] .. limit[2]] = limit[3]
 end
-if ask.learns then window_of('requests', MINUTE) end
+if plan.learns then window_of('requests', MINUTE) end
 
 local function width(w) return w[SECONDS] / BUCKETS end
 local function at(w, moment) return math.floor(moment / width(w)) end
@@ -89,6 +91,7 @@ local function pace()
 end
 
 for _, w in pairs(state.windows) do
+  if w[LIMIT] and now >= w[LAPSES] then w[LIMIT] = false end
   local held = w[HELD]
   while held[1] and leaves(w, held[1][1]) <= now do
     w[USED] = w[USED] - held[1][2]
@@ -108,7 +111,7 @@ if waiting > 0 then
   for _, id in ipairs(redis.call('ZRANGEBYSCORE', seen_key, '-inf', now, 'LIMIT', 0, 200)) do
     drop(id)
   end
-  for _, id in ipairs(ask.leave) do drop(id) end
+  for _, id in ipairs(ask.leave or {}) do drop(id) end
   waiting = redis.call('ZCARD', queue_key)
 end
 
@@ -124,22 +127,23 @@ local function observe(limit, remaining, reset)
     if w[UNIT] == 'requests' and limit_of(w) == limit and reset <= w[SECONDS] + 1 then window = w end
   end
   if not window then
+    local plans = false
+    for _, limit in ipairs(plan.limits) do plans = plans or limit[1] == 'requests' end
+    if plans and not planned['requests' .. period] then return end
     window = window_of('requests', period)
-    local guessed = state.grows > 0 and period == MINUTE
-    if limit > limit_of(window) and not guessed then return end
+    if limit_of(window) < limit then return end
     window[LIMIT] = limit
-    if period == MINUTE then state.grows = 0 end
   end
+  if window[LIMIT] then window[LAPSES] = now + HOUR end
   local began = now + reset - window[SECONDS]
-  local ours, first = 0, at(window, began - ROUNDING)
+  local bucket = math.min(at(window, began), at(window, now), at(window, now + HOUR - window[SECONDS]))
+  local ours, first = 0, math.min(bucket, at(window, began - ROUNDING))
   for _, held in ipairs(window[HELD]) do
     if held[1] >= first then ours = ours + held[2] end
   end
-  if limit - remaining > ours then
-    add(window, math.min(at(window, began), at(window, now)), limit - remaining - ours)
-  end
+  if limit - remaining > ours then add(window, bucket, limit - remaining - ours) end
 end
-for _, s in ipairs(ask.settle) do
+for _, s in ipairs(ask.settle or {}) do
   local refused = s.status == 429
   for _, w in pairs(state.windows) do
     if w[UNIT] == 'requests' then
@@ -154,13 +158,7 @@ for _, s in ipairs(ask.settle) do
     local wait = s.retry_after
     if wait < 0 then wait = math.min(60, 2 ^ math.min(state.refusals, 9)) end
     state.refusals = state.refusals + 1
-    state.hold = math.max(state.hold, now + wait)
-    local w = state.windows['requests' .. MINUTE]
-    if ask.learns and not s.limits and w and wait <= MINUTE + 1 then
-      local used = math.max(1, w[USED])
-      if used < limit_of(w) then w[LIMIT] = used end
-      state.grows = now + 2 * MINUTE
-    end
+    state.hold = math.max(state.hold, now + math.min(wait, HOUR))
   elseif s.status > 0 then
     state.refusals = 0
   end
@@ -174,31 +172,19 @@ if ask.counted and not lost then
     add(w, math.min(at(w, now - part[3]), at(w, now)), part[4])
   end
 end
-if now - (state.parties[ask.process] or 0) > 30 then
-  state.parties[ask.process] = now
-  for process, last in pairs(state.parties) do
-    if now - last > 120 then state.parties[process] = nil end
-  end
-end
-local parties = 0
-for _ in pairs(state.parties) do parties = parties + 1 end
+redis.call('ZADD', processes_key, now, ask.process)
+redis.call('ZREMRANGEBYSCORE', processes_key, '-inf', now - 120)
+local used = {}
+for _, limit in ipairs(plan.limits) do table.insert(used, window_of(limit[1], limit[2])[USED]) end
 
-local reply = {now = now, born = state.born, parties = parties, lost = lost, waiting = waiting, used = {}}
-for _, limit in ipairs(ask.limits) do
-  table.insert(reply.used, window_of(limit[1], limit[2])[USED])
-end
+local reply = {now = now, born = state.born, processes = redis.call('ZCARD', processes_key), lost = lost,
+               waiting = waiting, used = used, turn = 0, wait = false}
 local call = ask.call
 if call and not lost then
-  if state.grows > 0 and now >= state.grows then
-    local w = window_of('requests', MINUTE)
-    w[LIMIT] = (w[LIMIT] or 1) + math.max(1, GROWTH * (w[LIMIT] or 1))
-    state.grows = now + MINUTE
-  end
   local class = call.priority + 1
-  local party = call.priority .. call.party
+  local turns_key = KEYS[5 + class]
   if call.turn == 0 then
-    call.turn = math.max(state.turns[class], state.done[party] or 0) + 1
-    state.done[party] = call.turn
+    call.turn = math.max(state.turns[class], tonumber(redis.call('ZSCORE', turns_key, call.party) or 0)) + 1
   end
   local score = call.priority * 2 ^ 40 + call.turn
   local rank, bulk_ahead = 0, 0
@@ -222,6 +208,7 @@ if call and not lost then
       if rank > 0 then amount = amount + state.queued * rank / waiting end
     end
     local wait = limit_of(w) == math.huge and 0 or wait_for(w, amount)
+    if w[LIMIT] then wait = math.min(wait, w[LAPSES] - now) end
     if wait > longest then longest, seconds = wait, w[SECONDS] end
   end
   if call.priority == 1 then
@@ -229,9 +216,10 @@ if call and not lost then
   end
   if longest > 0 then
     local again = math.max(0.005, math.min(longest, 0.2 + 0.05 * rank)) + 0.002 * math.min(rank, 100)
-    if longest <= call.patience then
+    if longest <= call.left then
       if not queued then
         redis.call('ZADD', queue_key, score, call.id)
+        redis.call('ZADD', turns_key, call.turn, call.party)
         redis.call('HSET', tokens_key, call.id, call.tokens)
         state.queued = state.queued + call.tokens
       end
@@ -239,10 +227,11 @@ if call and not lost then
     else
       drop(call.id)
     end
-    reply.turn, reply.again, reply.seconds = longest, again, seconds
+    reply.wait = {longest, again, seconds}
   else
     if queued then drop(call.id) end
     state.turns[class] = math.max(state.turns[class], call.turn)
+    if waiting > 0 then redis.call('ZREMRANGEBYSCORE', turns_key, '-inf', state.turns[class]) end
     for _, w in pairs(state.windows) do
       add(w, at(w, now), w[UNIT] == 'requests' and 1 or call.tokens)
     end
@@ -250,14 +239,7 @@ if call and not lost then
       state.bulk_at = math.max(state.bulk_at, now - SLACK) + pace()
     end
   end
-  reply.key = call.turn
-  local parted = 0
-  for _ in pairs(state.done) do parted = parted + 1 end
-  if parted > 64 then
-    for name, last in pairs(state.done) do
-      if last <= state.turns[tonumber(string.sub(name, 1, 1)) + 1] then state.done[name] = nil end
-    end
-  end
+  reply.turn = call.turn
 end
 if ask.eta then
   local longest = math.max(0, state.hold - now)
@@ -290,7 +272,8 @@ local longest_window = 0
 for _, w in pairs(state.windows) do longest_window = math.max(longest_window, w[SECONDS]) end
 local ttl = math.ceil(2 * longest_window + HOUR)
 redis.call('SET', state_key, cmsgpack.pack(state), 'EX', ttl)
-if redis.call('EXISTS', queue_key) == 1 then
-  for _, key in ipairs({queue_key, seen_key, tokens_key}) do redis.call('EXPIRE', key, ttl) end
+redis.call('EXPIRE', processes_key, ttl)
+if waiting > 0 or reply.wait then
+  for at = 2, 7 do redis.call('EXPIRE', KEYS[at], ttl) end
 end
 return cjson.encode(reply)

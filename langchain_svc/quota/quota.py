@@ -6,9 +6,8 @@ import asyncio
 import hmac
 import os
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from langchain_core.rate_limiters import BaseRateLimiter
 
@@ -17,9 +16,11 @@ from .._safe_errors import safe_repr
 from .estimates import Estimates
 from .ledger import Ledger, Ticket
 from .limiter import Account
-from .memory import MemoryAccount
-from .plans import LEARN, Plan, plans_of
+from .plans import LEARN, Limit, Plan, plans_of
 from .shared import Shared
+
+if TYPE_CHECKING:
+    from .redis_store import RedisLink
 
 MEMORY = "memory"
 _INTERFACES = ("v1", "general", "medical")
@@ -109,23 +110,23 @@ class SvcQuota(Shared):
         on_storage_failure: Literal["closed", "local"] = "closed",
     ) -> None:
         self._plans = plans_of(plan)
-        self._given = {
-            "plan": plan,
-            "storage": storage,
-            "on_storage_failure": on_storage_failure,
-        }
         if on_storage_failure not in {"closed", "local"}:
             raise ValueError(
                 "on_storage_failure must be 'closed' (refuse calls) or 'local' (a share of the "
                 f"plan for each process), not {safe_repr(on_storage_failure)}"
             )
-        self._store: Callable[..., Account] = MemoryAccount
-        self._place = MEMORY
+        self._link: RedisLink | None = None
+        self._place, self._goes_on = MEMORY, on_storage_failure == "local"
         if storage != MEMORY:
-            from .redis_store import RedisStore  # noqa: PLC0415  # an extra
+            from .redis_store import link_to, place_of  # noqa: PLC0415  # an extra
 
-            store = RedisStore(storage, local=on_storage_failure == "local")
-            self._store, self._place = store.account, store.place
+            self._place = place_of(storage)
+            self._link = link_to(storage)
+        self._given = {
+            "plan": plan,
+            "storage": self._place,  # without a password
+            "on_storage_failure": on_storage_failure,
+        }
         self._accounts: dict[tuple[str, str], Account] = {}
         self._known: dict[tuple[str, int], Account] = {}
         self._lock = new_lock()
@@ -133,7 +134,7 @@ class SvcQuota(Shared):
         self._register()
 
     def _arguments(self) -> dict[str, Any]:
-        return self._given | {"storage": self._place}  # without a password
+        return self._given
 
     def account(self, interface: str, key: str) -> Account:
         """Where the use of a key on an interface is counted."""
@@ -150,18 +151,22 @@ class SvcQuota(Shared):
             with self._lock:
                 found = self._accounts.get(place)
                 if found is None:
-                    extra = {} if self._store is MemoryAccount else {"name": ":".join(place)}
-                    found = self._store(limits, learns=plan is None, **extra)
+                    found = self._new_account(":".join(place), limits, learns=plan is None)
                     self._accounts[place] = found
         self._known[interface, hash(key)] = found
         return found
+
+    def _new_account(self, name: str, limits: tuple[Limit, ...], *, learns: bool) -> Account:
+        if self._link is None:
+            return Ledger(limits, learns=learns)
+        return self._link.account(limits, learns=learns, name=name, goes_on=self._goes_on)
 
     def snapshot(self) -> QuotaSnapshot:
         """Where the quota stands now, on every interface that was called."""
         looks = [(scope, account.look()) for (scope, _), account in [*self._accounts.items()]]
         if not looks:
             looks = [
-                (scope or "all", Ledger(tuple(plan.limits()), learns=False).look(0.0))
+                (scope or "all", Ledger(tuple(plan.limits()), learns=False).look())
                 for scope, plan in self._plans.items()
             ]
         plan = self._given["plan"]
@@ -216,7 +221,7 @@ class SvcQuota(Shared):
         if accounts:
             return max(account.eta(requests, tokens) for account in accounts)
         plan = self._plans.get("" if scope == "all" else scope, Plan())
-        return Ledger(tuple(plan.limits()), learns=False).eta(requests, tokens, 0.0)
+        return Ledger(tuple(plan.limits()), learns=False).eta(requests, tokens)
 
     def rate_limiter(
         self,

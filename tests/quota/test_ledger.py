@@ -15,72 +15,86 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.redis_server import COMMAND, RedisServer
-from langchain_svc.quota.ledger import BULK, INTERACTIVE, Ledger, Outcome, Ticket, Wait
+from langchain_svc.quota.ledger import (
+    BULK,
+    INTERACTIVE,
+    LATENESS,
+    Ledger,
+    Outcome,
+    Ticket,
+    Window,
+)
 from langchain_svc.quota.plans import DAY, DOCUMENTED, Limit
-from langchain_svc.quota.windows import LATENESS, Window
 
 needs_redis = pytest.mark.skipif(COMMAND is None, reason="redis-server is not on PATH")
 V1_PRO = tuple(DOCUMENTED["v1:pro"].limits())
 
 
+class InMemory(Ledger):
+    """A ledger whose clock is told with each question."""
+
+    def __init__(self, limits, *, learns):
+        super().__init__(limits, learns=learns, clock=lambda: self.now)
+        self.now = 0.0
+
+    def ask(self, ticket, now):
+        self.now = now
+        return super().ask(ticket)
+
+    def settle(self, ticket, outcome, now):
+        self.now = now
+        super().settle(ticket, outcome)
+
+    def eta(self, requests, tokens, now):
+        self.now = now
+        return super().eta(requests, tokens)
+
+    def close(self):
+        pass
+
+
 class InRedis:
-    """The same questions as of a Ledger, to the script."""
+    """The same questions to the script."""
 
     def __init__(self, url, limits, *, learns, gone="1e9"):
         redis = pytest.importorskip("redis")
         from langchain_svc.quota import redis_store
 
+        self._told, self._read = redis_store._told, redis_store.read_reply
         self._client = redis.Redis.from_url(url)
         self._client.flushall()
-        source = redis_store._source().replace("redis.call('TIME')", "{ARGV[2], 0}")
-        source = source.replace("GONE = 3.0", f"GONE = {gone}")
-        self._script = self._client.register_script(source)
-        self._fixed = {
-            "limits": [(limit.unit, limit.seconds, limit.amount) for limit in limits],
-            "learns": learns,
-            "process": "one",
-            "born": "",
-            "leave": [],
-        }
-        self._serials = itertools.count()
+        source = redis_store.RedisLink(url).source.replace("redis.call('TIME')", "{ARGV[3], 0}")
+        self._script = self._client.register_script(source.replace("GONE = 3.0", f"GONE = {gone}"))
+        self._keys = [f"{{test}}:{key}" for key in redis_store._KEYS]
+        plan = [(limit.unit, limit.seconds, limit.amount) for limit in limits]
+        self._plan = json.dumps({"limits": plan, "learns": learns})
+        self._limits, self._serials = len(limits), itertools.count()
         self.waiting = []
 
     def _run(self, now, **question):
         self._now = now
-        asked = {**self._fixed, "settle": [], **question}
-        keys = [f"{{test}}:{key}" for key in ("state", "queue", "seen", "tokens")]
-        return json.loads(self._script(keys=keys, args=[json.dumps(asked), repr(now + 1e6)]))
+        asked = json.dumps({"process": "one", "born": "", **question})
+        answer = self._script(keys=self._keys, args=[self._plan, asked, repr(now + 1e6)])
+        return self._read(answer, self._limits)
 
     def ask(self, ticket, now):
         ticket.id = ticket.id or f"{next(self._serials):06d}"
         call = {"id": ticket.id, "priority": ticket.priority, "party": ticket.party or "one"}
-        answer = self._run(
-            now, call=call | {"tokens": ticket.tokens, "turn": ticket.turn, "patience": 1e9}
-        )
-        ticket.turn = answer["key"]
-        if "turn" in answer:
-            return Wait(answer["turn"], answer["again"], answer["seconds"])
-        ticket.stored_at = answer["now"]
-        return None
+        call |= {"tokens": ticket.tokens, "turn": ticket.turn, "left": 1e9}
+        answer = self._run(now, call=call)
+        ticket.turn = answer.turn
+        if answer.wait is None:
+            ticket.stored_at = answer.now
+        return answer.wait
 
     def settle(self, ticket, outcome, now):
-        told = {
-            "at": ticket.stored_at,
-            "held": ticket.tokens,
-            "sent": outcome.sent,
-            "tokens": -1 if outcome.tokens is None else outcome.tokens,
-            "status": outcome.status or 0,
-            "retry_after": -1 if outcome.retry_after is None else outcome.retry_after,
-        }
-        if outcome.limits:
-            told["limits"] = outcome.limits
-        self._run(now, settle=[told])
+        self._run(now, settle=[self._told(ticket.stored_at, ticket.tokens, outcome)])
 
     def leave(self, ticket):
         self._run(self._now, leave=[ticket.id])
 
     def eta(self, requests, tokens, now):
-        return self._run(now, eta=[requests, tokens])["eta"]
+        return self._run(now, eta=[requests, tokens]).more
 
     def close(self):
         self._client.close()
@@ -99,7 +113,7 @@ def make(request):
 
     def make(*limits, learns=False):
         if request.param == "memory":
-            return Ledger(limits, learns=learns)
+            return InMemory(limits, learns=learns)
         made.append(InRedis(request.getfixturevalue("redis_url"), limits, learns=learns))
         return made[-1]
 
@@ -186,7 +200,7 @@ def test_full_demand_uses_the_plan_and_never_more(make, priority):
 
 
 def test_an_hour_is_kept_too():
-    callers = Callers(Ledger(V1_PRO, learns=False))
+    callers = Callers(InMemory(V1_PRO, learns=False))
     callers.add("all", 5, priority=BULK)
     moments = callers.run(4000).moments
     assert busiest(moments, 3600) <= 3000
@@ -345,27 +359,35 @@ def test_an_hour_that_ends_is_not_taken_for_a_minute(make):
     assert through(ledger, 80, 1.0) == 59
 
 
-def test_refusals_teach_where_there_are_no_headers(make):
-    ledger, now, refused, sent = make(learns=True), 0.0, [], []
-    # A service that takes ten requests a minute and says nothing before it refuses.
-    while now < 600:
-        ticket = Ticket()
-        wait = ledger.ask(ticket, now)
-        if wait is not None:
-            ledger.leave(ticket)
-            now += min(wait.turn, 5.0)
-            continue
-        in_window = [at for at in sent if at > now - 60]
-        if len(in_window) < 10:
-            sent.append(now)
-            ledger.settle(ticket, Outcome(status=200, tokens=0), now)
-        else:
-            refused.append(now)
-            back = in_window[0] + 60 - now
-            ledger.settle(ticket, Outcome(status=429, tokens=0, retry_after=back), now)
-        now += 0.5
-    assert len(refused) <= 6
-    assert len(sent) >= 0.85 * 100
+ANSWERS = {
+    "a gateway's header": Outcome(status=200, tokens=0, limits=(1, 0, 86_400.0)),
+    "a day's, for an hour": Outcome(status=200, tokens=0, limits=(1, 0, 3_600.0)),
+    "a refusal": Outcome(status=429, tokens=0, retry_after=86_400.0),
+}
+
+
+@pytest.mark.parametrize("plan", ["v1:pro", "general:pro", "learn"])
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_no_single_answer_holds_a_key_for_more_than_an_hour(make, plan, answer):
+    limits = () if plan == "learn" else DOCUMENTED[plan].limits()
+    ledger, ticket = make(*limits, learns=plan == "learn"), Ticket()
+    assert ledger.ask(ticket, 0.0) is None
+    ledger.settle(ticket, ANSWERS[answer], 1.0)
+    wait = ledger.ask(Ticket(), 2.0)
+    assert wait is None or wait.turn < 3_660
+    assert ledger.ask(Ticket(id="later"), 3_670.0) is None
+
+
+def test_a_days_use_by_others_is_counted_for_an_hour(make):
+    ledger = make(*DOCUMENTED["general:pro"].limits())
+    tickets = [Ticket(), Ticket()]
+    for ticket in tickets:
+        ledger.ask(ticket, 0.0)
+    for ticket in tickets:  # it is told twice, and counted once
+        outcome = Outcome(status=200, tokens=0, limits=(100_000, 5, 80_000.0))
+        ledger.settle(ticket, outcome, 1.0)
+    assert through(ledger, 10, 3.0) == 5
+    assert through(ledger, 10, 4_400.0) == 10
 
 
 # -- how long ----------------------------------------------------------------------------------------
@@ -374,7 +396,7 @@ def test_refusals_teach_where_there_are_no_headers(make):
 def test_eta_is_when_the_work_has_been_let_through():
     limits = (Limit("requests", 10, 60.0), Limit("requests", 100, 3600.0))
     for requests in (1, 8, 9, 25, 98, 99, 150):
-        ledger = Ledger(limits, learns=False)
+        ledger = InMemory(limits, learns=False)
         through(ledger, 2, 0.0)
         foretold = ledger.eta(requests, 0, 0.0)
         callers = Callers(ledger)
@@ -405,7 +427,7 @@ def test_a_used_up_day_is_told_as_such(make):
 @settings(max_examples=40, deadline=None)
 def test_the_script_and_the_ledger_say_the_same(redis_url, steps):
     limits = (Limit("requests", 4, 60.0), Limit("requests", 20, 3600.0))
-    both = (Ledger(limits, learns=False), InRedis(redis_url, limits, learns=False))
+    both = (InMemory(limits, learns=False), InRedis(redis_url, limits, learns=False))
     waiting, sent, now = [], [], 100.0
     for what, pause, priority in steps:
         now += pause

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import collections
+import contextlib
 import json
+import math
 import pickle
+import socketserver
 import subprocess
 import sys
 import textwrap
@@ -17,6 +21,7 @@ from test_quota import Quick, at_once
 import langchain_svc as svc
 from benchmarks.redis_server import COMMAND, RedisServer
 from langchain_svc.quota import redis_store
+from langchain_svc.quota.ledger import Outcome, Ticket
 from langchain_svc.quota.plans import Limit
 from langchain_svc.sandbox import Fault, Sandbox
 
@@ -52,25 +57,24 @@ def quota_in(url, *limits, **words):
 
 
 def test_processes_share_the_plan(store):
+    # No call waits, so no clock decides: each is let through or told that it comes too late.
     code = """
-        import json, sys, time
+        import json, sys
         import langchain_svc as svc
         order = json.loads(sys.argv[1])
-        quota = svc.SvcQuota(svc.Plan(requests_per_minute=20), storage=order["store"])
-        model = svc.ChatSvc(quota=quota, deadline=3, **order["model"])
+        quota = svc.SvcQuota(svc.Plan(requests_per_day=20), storage=order["store"])
+        model = svc.ChatSvc(quota=quota, **order["model"])
         found = model.batch(["Hi"] * 15, return_exceptions=True)
-        print(sum(not isinstance(answer, Exception) for answer in found))
+        print(*(type(answer).__name__ for answer in found))
     """
     with Sandbox() as sandbox:
         order = json.dumps({"store": store, "model": sandbox.v1})
-        running = [
-            subprocess.Popen(
-                [sys.executable, "-c", textwrap.dedent(code), order], stdout=subprocess.PIPE
-            )
-            for _ in range(2)
-        ]
-        done = [int(process.communicate()[0]) for process in running]
-        assert sum(done) == 20
+        command = [sys.executable, "-c", textwrap.dedent(code), order]
+        running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+        done = collections.Counter(
+            name for process in running for name in process.communicate()[0].split()
+        )
+        assert done == {"AIMessage": 20, "SvcRateLimitError": 10}
         assert len(sandbox.requests) == 20
 
 
@@ -227,3 +231,173 @@ def test_a_frozen_redis_is_waited_for_briefly(own, sandbox, monkeypatch):
     assert all(isinstance(error, svc.SvcConnectionError) for error in found)
     assert took < 2
     assert model.invoke("Hi", max_retries=5).text
+
+
+def test_a_frozen_redis_is_waited_for_no_longer_than_the_deadline(own, sandbox):
+    quota = svc.SvcQuota(svc.Plan(requests_per_minute=50), storage=own.url)
+    model = svc.ChatSvc(quota=quota, **sandbox.v1)
+    model.invoke("Hi")
+
+    async def with_a_full_executor():
+        jobs = [asyncio.create_task(asyncio.to_thread(time.sleep, 0.1)) for _ in range(200)]
+        await asyncio.sleep(0)
+        with pytest.raises(svc.SvcConnectionError):
+            await model.ainvoke("Hi", deadline=0.3)
+        took = time.monotonic() - began
+        for job in jobs:
+            job.cancel()
+        return took
+
+    own.freeze()
+    try:
+        began = time.monotonic()
+        with pytest.raises(svc.SvcConnectionError):
+            model.invoke("Hi", deadline=0.3)
+        assert time.monotonic() - began < 1.2
+        began = time.monotonic()
+        assert asyncio.run(with_a_full_executor()) < 1.2
+    finally:
+        own.thaw()
+    # Redis let both through when nobody waited any more: they are given back.
+    ends = time.monotonic() + 20
+    while time.monotonic() < ends:
+        with contextlib.suppress(svc.SvcConnectionError):  # it rests
+            quota.snapshot()  # tells it
+            if quota.snapshot().limits[0].used == 1:
+                break
+        time.sleep(0.1)
+    assert quota.snapshot().limits[0].used == 1
+
+
+# -- something else answers ----------------------------------------------------------------------
+
+
+class NoRedis(socketserver.BaseRequestHandler):
+    """Says yes to all commands of a client but to the script's, which it answers otherwise."""
+
+    def handle(self):
+        while said := self.request.recv(65536):
+            commands = said.count(b"\r\n*") + said.startswith(b"*")
+            self.request.sendall(self.server.reply if b"EVALSHA" in said else b"+OK\r\n" * commands)
+
+
+@contextlib.contextmanager
+def no_redis(reply):
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), NoRedis) as server:
+        server.reply, server.daemon_threads, server.block_on_close = reply, True, False
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        try:
+            yield f"redis://127.0.0.1:{server.server_address[1]}/0"
+        finally:
+            server.shutdown()
+
+
+GOOD = {
+    "now": 1.0,
+    "born": "1",
+    "lost": False,
+    "processes": 1,
+    "used": [0],
+    "turn": 1,
+    "wait": False,
+}
+TEXTS = [
+    "", "{}", "[]", "null", "1", "no JSON", "[" * 100_000, "\ud800", '{"turn": 0, "again": 1e9}',
+    *(json.dumps({name: value for name, value in GOOD.items() if name != left}) for left in GOOD),
+    *(json.dumps(GOOD | {name: value}) for name in GOOD for value in ("1", [1, 2], math.inf)),
+    json.dumps(GOOD | {"lost": True}),
+    *(json.dumps(GOOD | {"wait": wait}) for wait in ([1], [1, 2, "3"], [math.nan] * 3, {"a": 1})),
+]  # fmt: skip
+RAW = [
+    b"+OK\r\n", b":1\r\n", b"$-1\r\n", b"*-1\r\n", b"*1\r\n:1\r\n", b"-ERR no\r\n", b"-MOVED 1 h:1\r\n",
+    b"$x\r\n", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\0" * 99 + b"\r\n", b"%1\r\n+a\r\n+b\r\n", b"_\r\n",
+]  # fmt: skip
+RAW += [
+    b"$%d\r\n%b\r\n" % (len(body), body)
+    for body in (text.encode("utf-8", "surrogatepass") for text in TEXTS)
+    if body != json.dumps(GOOD).encode()
+]
+
+
+def test_what_answers_in_the_place_of_redis_is_a_connection_error(sandbox):
+    for reply in RAW:
+        with no_redis(reply) as url:
+            words = {"storage": url, "on_storage_failure": "closed"}
+            model = svc.ChatSvc(
+                quota=svc.SvcQuota(svc.Plan(requests_per_day=1), **words), **sandbox.v1
+            )
+            with pytest.raises(svc.SvcConnectionError, match="did not answer"):
+                model.invoke("Hi", max_retries=0)
+            words["on_storage_failure"] = "local"
+            model = svc.ChatSvc(
+                quota=svc.SvcQuota(svc.Plan(requests_per_day=1), **words), **sandbox.v1
+            )
+            model.invoke("Hi", max_retries=0)
+            with pytest.raises(svc.SvcRateLimitError):
+                model.invoke("Hi", max_retries=0)
+    assert len(sandbox.requests) == len(RAW)
+
+
+@pytest.mark.parametrize("wait", [[0.1, 1e9, 60], [0, 1e9, 60], [-5, -5, -5], [0.2, 0, 60]])
+def test_no_answer_makes_a_call_wait_past_its_deadline(wait, sandbox):
+    body = json.dumps(GOOD | {"wait": wait}).encode()
+    with no_redis(b"$%d\r\n%b\r\n" % (len(body), body)) as url:
+        quota = svc.SvcQuota(svc.Plan(requests_per_day=1), storage=url)
+        began = time.monotonic()
+        with pytest.raises(svc.SvcError):
+            svc.ChatSvc(quota=quota, **sandbox.v1).invoke("Hi", deadline=0.5)
+        assert time.monotonic() - began < 2
+    assert not sandbox.requests
+
+
+# -- many ------------------------------------------------------------------------------------------
+
+
+def test_many_threads_and_objects_share_a_connection(store, sandbox):
+    models = [
+        svc.ChatSvc(quota=svc.SvcQuota("v1:enterprise", storage=store), **sandbox.v1)
+        for _ in range(2)
+    ]
+    found = at_once(lambda: [model.invoke("Hi") for model in models], 64)
+    assert all(isinstance(each, list) for each in found)
+    with redis.Redis.from_url(store) as client:
+        assert len(client.client_list()) <= 3  # with the test's own
+
+
+def test_a_question_costs_the_same_whatever_the_number_of_processes(store):
+    account = svc.SvcQuota("v1:pro", storage=store).account("v1", "any-key-0123")
+    with redis.Redis.from_url(store) as client:
+        client.flushall()
+        sizes = []
+        for process in range(2_000):
+            redis_store._process._id = f"{process:032x}"
+            account.leave(ticket := Ticket())
+            account.ask(ticket)
+            account.settle(ticket, Outcome(sent=False))
+            sizes.append(client.strlen(client.keys("*:state")[0]))
+        assert max(sizes) < 2 * sizes[0]
+    assert account._seen[0] == 2_000
+
+
+# -- secrets ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis://:p@s3cret#word-X@h", "redis://:s3cret/y@h", "redis://:a?s3cret@h", "redis://h:s3cret",
+        "redis://:a#s3cret@h:6379/0", "redis://user:s3cret@h:x/0", "redis://h/0#s3cret", "s3cret://h",
+        "redis://:p@s3cret@h/0", "redis://u:p%2F%23s3cret@h/0", "rediss://:s3cret@h:6380/1",
+        "unix:///tmp/s?password=s3cret", "unix://u:s3cret@/tmp/s", "redis://h/0?password=s3cret",
+    ],
+)  # fmt: skip
+def test_a_password_is_told_nowhere_however_it_is_written(url):
+    try:
+        quota = svc.SvcQuota(storage=url)
+    except ValueError as error:
+        seen, clear = [str(error), repr(error.__cause__)], "%23" in str(error)
+    else:
+        seen, clear = [repr(quota), repr(vars(quota)), str(pickle.dumps(quota))], True
+        assert quota._link._connection.password in {"s3cret", "p@s3cret", "p/#s3cret"}
+    assert clear
+    assert not any("s3cret" in text for text in seen)
