@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from langchain_svc._toolcalls import Call, Prose, StreamParser, Tool, parse_calls
+from langchain_svc._toolcalls import Call, Doubt, Prose, StreamParser, Tool, parse_calls
 
 Found = tuple[str, list[dict[str, Any]]]
 
@@ -30,6 +30,6 @@ def parse_chunks(chunks: Iterable[str], tools: list[dict[str, Any]]) -> Found:
     """The same, of an answer that comes in pieces."""
     stream = StreamParser(tools_of(tools))
     pieces = [piece for chunk in chunks for piece in stream.feed(chunk)] + [*stream.finish()]
-    content = "".join(piece.text for piece in pieces if isinstance(piece, Prose))
+    content = "".join(piece.text for piece in pieces if isinstance(piece, (Prose, Doubt)))
     calls = [piece for piece in pieces if isinstance(piece, Call)]
     return content, [{"name": call.name, "args": call.arguments} for call in calls]

@@ -14,6 +14,7 @@ from .._toolcalls import (
     BadCall,
     Begun,
     Call,
+    Doubt,
     Ended,
     Event,
     Prose,
@@ -123,8 +124,9 @@ class CallsExpected:
 
     What becomes of a call: a readable one is yielded, whatever its schema says of it, for the tool
     to judge. One that cannot be read is told to the model, unless another call stands beside it.
-    One that only repeats what the model has read is told, too, and counts when the model writes it
-    once more, alone. What is cut off, or stays unreadable or unconfirmed, is an invalid call.
+    Of a doubtful one (an example, or the text of something the model has read) the model is asked
+    once whether it means it: a call in the second answer counts, and else the first answer stands
+    as it was written. What is cut off, or stays unreadable, is an invalid call.
     """
 
     def __init__(
@@ -134,8 +136,9 @@ class CallsExpected:
         self._wanted = wanted
         self._answer = answer
         self._replays = Replays(self._texts_read)
-        self._told: list[tuple[Call, str]] = []  # replays that the model was asked about
-        self._said = False  # prose of an earlier try was yielded
+        # The answer that the model was asked about, from its first doubt on; None before.
+        self._first: list[Prose | Doubt] | None = None
+        self._earlier = ""  # prose that earlier tries have yielded
         self.begin()
 
     def begin(self) -> None:
@@ -149,10 +152,12 @@ class CallsExpected:
             holds=self._replays.may_be if self._wanted.stream_tool_args else None,
         )
         self._held: list[str] = []  # prose that a required call has not followed yet
-        self._prose = False
+        self._prose = ""
         self._blanks = ""  # at the end of the prose, which vanish before a call
+        self._repeats = bool(self._earlier)  # its prose so far is that of an earlier try
+        self._rest: list[Prose | Doubt] = []  # all from the first doubt on
+        self._second: list[str] = []  # prose after the model was asked
         self._bad: list[BadCall] = []
-        self._replayed: list[tuple[Call, str]] = []
         self._others: list[str] = []  # names of calls that were not asked for
         self._count = 0  # calls that were begun
         self._good = 0  # those of them that can run
@@ -180,34 +185,66 @@ class CallsExpected:
 
     def finish(self, *, cut: bool, last: bool) -> Iterator[Part]:
         yield from self._parts(self._parser.finish(cut=cut))
-        if self._confirmed():
-            for call, _ in self._replayed:
-                yield from self._yield_call(call)
-            self._replayed = self._told = []
+        for call in self._confirmed():
+            yield from self._yield_call(call)
         if self._count:
-            yield from self._invalid()
-            if self._answer is not None and self._answer.held:
-                yield Part(self._answer.held)
+            yield from self._beside_calls()
             return
         self.complaint = None if cut else self._what_is_wrong()
         if self.complaint is not None and not last:
-            self._told = self._replayed
-            self._said = self._said or (self._prose and not self._held)
+            if self._doubts and self._first is None:
+                self._first = [Prose(self._blanks), *self._rest]
+            self._earlier += "" if self._held else self._prose
             return
         yield from self._for_good(cut=cut, last=last)
+
+    @property
+    def _doubts(self) -> list[Doubt]:
+        return [piece for piece in self._rest if isinstance(piece, Doubt)]
+
+    def _beside_calls(self) -> Iterator[Part]:
+        """What else stands in an answer with calls, or in the one that it confirms."""
+        pieces = self._rest if self._first is None else self._first
+        kept = [
+            one for one in pieces if isinstance(one, Prose) or (not self._first and _is_loose(one))
+        ]
+        if text := "".join(one.text for one in kept).rstrip():
+            yield Part(text)
+        if self._first is None:
+            yield from (_doubted(one) for one in self._doubts if not _is_loose(one))
+        yield from self._invalid()
+        if self._answer is not None and self._answer.held:
+            yield Part(self._answer.held)
 
     def _for_good(self, *, cut: bool, last: bool) -> Iterator[Part]:
         """The answer has no call, and the model is not asked again."""
         if self._held or self._blanks:
             yield Part("".join(self._held) + self._blanks)
         self.malformed = bool(self._bad)
+        unasked = self._first is None and not cut and self._answer is None
+        for piece in self._rest if self._first is None else self._stands(self._first):
+            if unasked and isinstance(piece, Doubt):
+                self.malformed = True
+                yield _doubted(piece)
+            elif self._answer is not None:
+                yield from self._answer.feed(piece.text)
+            else:
+                yield Part(piece.text)
         yield from self._invalid()
         if self._offer.required:
-            if not (self._bad or self._replayed):
+            if not self.malformed:
                 self.failure = _missing_failure(self._offer, cut=cut)
         elif self._answer is not None and not self._bad:
             yield from self._answer.finish(cut=cut, last=last)
             self.complaint = self._answer.complaint
+            if self.complaint and self._doubts:
+                self.complaint = _doubt_question(self._doubts, self._bad)
+
+    def _stands(self, first: list[Prose | Doubt]) -> list[Prose | Doubt]:
+        """The first answer, or the second one where the first was nothing but the doubtful."""
+        second = "".join([*self._second, *(piece.text for piece in self._rest)])
+        alone = not self._earlier and all(isinstance(p, Doubt) or not p.text.strip() for p in first)
+        return [Prose(second)] if alone and second.strip() else first
 
     # -- what the parser found --------------------------------------------------------------------
 
@@ -222,6 +259,8 @@ class CallsExpected:
                     yield Part("</think>\n")
             if isinstance(piece, Prose):
                 yield from self._take_prose(piece.text)
+            elif isinstance(piece, Doubt):
+                self._rest.append(piece)
             elif isinstance(piece, ThoughtEnd):
                 self._blanks = ""
                 yield Part(all_was_reasoning=True)
@@ -269,34 +308,40 @@ class CallsExpected:
             yield Part("<think>" * begins + text)
 
     def _take_prose(self, text: str) -> Iterator[Part]:
-        if self._said and not self._prose:
-            text = _JOINT + text.lstrip() if text.strip() else ""
-        self._prose = self._prose or bool(text.strip())
-        if self._answer is not None:
+        self._prose += text
+        if self._repeats:
+            if self._earlier.strip().startswith(self._prose.strip()):
+                return
+            self._repeats, text = False, _JOINT + self._prose.lstrip()
+        if self._rest:
+            self._rest.append(Prose(text))
+        elif self._first is not None:
+            self._second.append(text)
+        elif self._answer is not None:
             yield from self._answer.feed(text)
-            return
-        text = self._blanks + text
-        bare = text.rstrip()
-        self._blanks = text[len(bare) :]
-        if self._offer.required and not self._count:
-            self._held.append(bare)
-        elif bare:
-            yield Part(bare)
+        else:
+            text = self._blanks + text
+            bare = text.rstrip()
+            self._blanks = text[len(bare) :]
+            if self._offer.required and not self._count:
+                self._held.append(bare)
+            elif bare:
+                yield Part(bare)
 
     def _take_call(self, call: Call) -> Iterator[Part]:
         if not self._offer.tools.names:
-            self._bad.append(BadCall(call.name, call.source, _NONE_OFFERED))
+            self._bad.append(BadCall(call.name, _NONE_OFFERED, source=call.source))
         elif not self._wants(call.name):
             self._others.append(call.name)
         elif where := self._replays.source(call.name, call.arguments, call.source):
-            self._replayed.append((call, where))
+            self._rest.append(Doubt(call.text, f"its text stands in {where}", call))
         else:
             yield from self._yield_call(call)
 
     def _wants(self, name: str) -> bool:
         if self._offer.wanted is not None and name != self._offer.wanted:
             return False
-        return self._offer.parallel or not (self._count or self._replayed)
+        return self._offer.parallel or not (self._count or self._doubts)
 
     def _yield_call(self, call: Call) -> Iterator[Part]:
         yield from self._begin_call(call.name)
@@ -317,20 +362,18 @@ class CallsExpected:
 
     # -- what becomes of those that are not calls -----------------------------------------------
 
-    def _confirmed(self) -> bool:
-        """Whether the model repeats, alone and as asked, the calls that it was asked about."""
-        alone = not (self._prose or self._bad or self._count)
-        told = [call for call, _ in self._told]
-        calls = [call for call, _ in self._replayed]
-        return bool(calls) and alone and all(call.asked and call in told for call in calls)
+    def _confirmed(self) -> list[Call]:
+        """The calls that the model was asked about and repeats, alone and in the form asked for."""
+        told = [piece.call for piece in self._first or () if isinstance(piece, Doubt)]
+        calls = [doubt.call for doubt in self._doubts]
+        alone = not (self._prose.strip() or self._bad or self._count)
+        good = [one for one in calls if isinstance(one, Call) and one.asked and one in told]
+        return good if alone and len(good) == len(calls) else []
 
     def _invalid(self) -> Iterator[Part]:
-        """What cannot be read, is cut off or was not confirmed."""
+        """What cannot be read or is cut off."""
         for bad in self._bad:
             yield _invalid_part(bad.name, bad.source, bad.reason)
-        for call, where in self._replayed or self._told:
-            reason = f"it repeats {where}, and the model did not confirm that it means it"
-            yield _invalid_part(call.name, call.source, reason)
 
     def _what_is_wrong(self) -> str | None:
         """What the model is told of an answer without a call that counts."""
@@ -338,8 +381,8 @@ class CallsExpected:
             self._bad = []  # calls of the history that it imitates beside its answer
         if any(bad.cut for bad in self._bad):
             return None  # it would only be cut again
-        if self._replayed:
-            return _replay_complaint(self._replayed)
+        if self._doubts and self._first is None and self._answer is None:
+            return _doubt_question(self._doubts, self._bad)
         if self._bad:
             return _bad_complaint(self._bad, offered=bool(self._offer.tools.names))
         if self._offer.required:
@@ -355,12 +398,23 @@ def _invalid_part(name: str | None, source: str, reason: str) -> Part:
     return Part(invalid=invalid_tool_call(name=name, args=args, id=new_id(), error=reason))
 
 
-def _replay_complaint(replayed: list[tuple[Call, str]]) -> str:
-    calls = [f"{call.name}: its text stands in {where}" for call, where in replayed]
+def _doubted(doubt: Doubt) -> Part:
+    call = doubt.call
+    reason = f"{doubt.reason}, and the model was not asked whether it means it"
+    return _invalid_part(call.name if call else None, (call and call.source) or doubt.text, reason)
+
+
+def _is_loose(doubt: Doubt) -> bool:
+    return doubt.call is None or doubt.call.loose
+
+
+def _doubt_question(doubts: list[Doubt], bad: list[BadCall]) -> str:
+    calls = [f"{(one.call and one.call.name) or 'a call'}: {one.reason}" for one in doubts]
+    calls += [f"{one.name or 'a call'}: {one.reason}" for one in bad]
     return (
-        f"That answer repeats a call that you have read, so nothing was run:\n{_listed(calls)}\n"
-        "If you mean to make it, write the block once more, alone, in the form that the "
-        "instructions show. If you only quoted it, answer in plain text and without it."
+        f"That answer may make a call or only show one, so nothing was run:\n{_listed(calls)}\n"
+        "If you mean to make it, write it once more, alone, in the form that the instructions "
+        "show. If you only quoted or explained it, answer in plain text and without it."
     )
 
 

@@ -92,7 +92,7 @@ class ArgumentStream:
                 arguments = json.loads("".join(self._written) + closers)
             except ValueError:
                 reason = "the arguments are not JSON as they were written"
-                call = BadCall(call.name, call.source, reason, asked=True)
+                call = BadCall(call.name, reason, source=call.source, asked=True)
             else:
                 return Ended(replace(call, arguments=arguments, asked=True), closers)
         wrong = "}" if closers.startswith("]") else "]"

@@ -9,6 +9,7 @@ Syntax is repaired, values are never made up.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -75,6 +76,10 @@ class Judge:
         """The offered names, in order."""
         return tuple(self._tools)
 
+    def named_in(self, text: str) -> str | None:
+        """The offered name that stands in a text as a word; None if none does."""
+        return next((name for name in re.findall(r"[\w.-]+", text) if self.find(name)), None)
+
     def find(self, name: object) -> Tool | None:
         """The tool that `name` means; models put spaces, quotes and namespaces around names."""
         if not isinstance(name, str) or name in self._tools:
@@ -92,13 +97,11 @@ class Judge:
 
     def fits(self, raw: Raw) -> bool:
         """Whether a call is one of an offered tool, with arguments that fit."""
-        call = self.judge(raw, "")
+        call = self.judge(raw)
         return isinstance(call, Call) and not call.problems and call.name in self._tools
 
-    def judge(
-        self, raw: Raw, source: str, *, asked: bool = False, loose: bool = False
-    ) -> Call | BadCall:
-        """The call, or what makes it unreadable; `asked` and `loose` as they say of it."""
+    def judge(self, raw: Raw, **written: Any) -> Call | BadCall:
+        """The call, or what makes it unreadable; `written` says how it was written."""
         tool = self.find(raw.name) or Tool(raw.name or "", {})
         fault = raw.fault or ("" if tool.name else "the call has no name")
         try:
@@ -111,12 +114,12 @@ class Judge:
                     problems = "; ".join(mismatch.problems) or "arguments do not fit"
                 if has_surrogates(arguments_json(given)):
                     given = whole_characters(given)
-                return Call(tool.name, given, problems, source, asked, loose)
+                return Call(tool.name, given, problems, **written)
         except SchemaMismatch as mismatch:
             fault = "; ".join(mismatch.problems)
         except ValueError as error:
             fault = f"the arguments are not JSON: {error}"
-        return BadCall(tool.name or None, source, fault, fault == CUT_OFF, asked, loose)
+        return BadCall(tool.name or None, fault, fault == CUT_OFF, **written)
 
 
 def arguments_json(arguments: Mapping[str, Any]) -> str:

@@ -16,6 +16,7 @@ text that makes it grow out of proportion is no longer asked for calls for a whi
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -46,7 +47,15 @@ from .line import Line, pair, string_goes_on
 
 @dataclass(frozen=True)
 class Prose:
-    """Text of the answer itself."""
+    """Text of the answer itself; `unread`: it begins with a mark of calls that nothing reads."""
+
+    text: str
+    unread: bool = False
+
+
+@dataclass(frozen=True)
+class Markup:
+    """Text that belongs to calls, or to nothing."""
 
     text: str
 
@@ -63,7 +72,7 @@ class ThoughtEnd:
     """The end of reasoning that had no beginning: all that came before was thought."""
 
 
-Piece = Prose | Thought | ThoughtEnd | Call | BadCall
+Piece = Prose | Markup | Thought | ThoughtEnd | Call | BadCall
 
 _LOOK_BACK = 80  # characters kept before the position, for what a line begins with
 _SPACE = re.compile(r"\s*")
@@ -74,6 +83,7 @@ _FENCE_LINE = re.compile(r"[^`~\n]*\n")
 _FREE_WASTE, _WASTE = 30_000, 4  # characters read in vain for each one read for good
 _MOST_CALLS = 200
 _TOO_MANY = f"an answer may hold {_MOST_CALLS} calls; this one and all after it are left out"
+_LOOSE = frozenset((bare, fenced, READERS["Action:"]))
 _HALF_TAG = re.compile(r"\s*(<[^<>]*)?")
 _THOUGHT = "Thought:"  # what an answer begins with whose format has this for prose
 _TOKEN = re.compile(rf"{NAMESPACE}\Z")
@@ -92,7 +102,7 @@ class Scanner:
     def __init__(self, tools: Sequence[Tool], *, fences: bool = False) -> None:
         self.ended = False
         self._asked = fenced if fences else own
-        self._judge = Judge(tools)
+        self._judge = self.judge = Judge(tools)
         self._mode: Callable[[], Iterator[Piece]] = self._beginning
         self._text, self._at, self._done = "", 0, 0  # the buffer, the place in it, and before it
         self._pieces: list[str] = []
@@ -165,7 +175,7 @@ class Scanner:
         end = len(text) - half
         self._text, self._pieces = self._text[: self._at] + text[:end], [text[end:]]
 
-    def _say(self, end: int, *, element: bool = False) -> Iterator[Piece]:
+    def _say(self, end: int, *, element: bool = False, unread: bool = False) -> Iterator[Piece]:
         """The text up to `end` is prose."""
         text = self._text[self._at : end]
         self._at = end
@@ -182,12 +192,15 @@ class Scanner:
             text = gap + text[size:] if size < len(text) else ""
         if text:
             self._gap = None
-            yield Prose(text)
+            yield Prose(text, unread)
 
-    def _skip(self, end: int) -> None:
+    def _skip(self, end: int) -> Iterator[Piece]:
         """The text up to `end` is markup."""
-        self._line.pass_over(self._text[self._at : end], markup=True)
+        text = self._text[self._at : end]
+        self._line.pass_over(text, markup=True)
         self._at = end
+        gap, self._gap = self._gap, None if self._gap is None else []
+        yield Markup("".join(gap or ()) + text)
 
     def _up_to(self, markers: Markers, *, thought: bool = False) -> Iterator[Piece]:
         """All is prose, or thought, except for the beginning of a marker at the end."""
@@ -266,11 +279,11 @@ class Scanner:
         elif marker in SPOKEN:
             self._closer, self._mode = SPOKEN[marker], self._thinking
         elif marker in NATIVE_ENDS:
-            self._skip(end)
+            yield from self._skip(end)
             self._gap = []
             yield ThoughtEnd()
         elif marker in NOISE:
-            self._skip(end)
+            yield from self._skip(end)
         elif marker != OBSERVATION or self._last:
             self.ended = True
         else:
@@ -283,7 +296,7 @@ class Scanner:
         elif not closes(mark):
             yield from self._try(lambda c: marked(c, mark), end, end)
         elif self._last or mark[1] in "|｜/":
-            self._skip(end)
+            yield from self._skip(end)
         else:
             yield from self._say(end)
 
@@ -295,40 +308,50 @@ class Scanner:
         if self._weary():
             if reader is bare:
                 yield from self._say(otherwise)
-            self._skip(otherwise)
+            yield from self._skip(otherwise)
             return
         c = Cursor(self._text, begin, self._judge, final=self._final)
         raws = reader(c)
         self._wasted += max(0, c.cost - (c.at - begin))
         if raws is None:
-            yield from self._say(max(otherwise, c.at) if reader in (bare, own) else otherwise)
+            unread = reader not in (bare, own) and not self._line.begun
+            end = max(otherwise, c.at) if reader in (bare, own) else otherwise
+            yield from self._say(end, unread=unread)
         elif raws and self._is_in_marks(c.at):
             yield from self._say(c.at)
         else:
             yield from self._accept(raws, c.at, reader)
 
     def _accept(self, raws: list[Raw], end: int, reader: Reader) -> Iterator[Piece]:
-        source = self._text[self._at : end]
-        self._skip(end)
         if not raws:
+            yield from self._skip(end)
             return
+        source = self._text[self._at : end]
+        deque(self._skip(end), maxlen=0)
         half = _HALF_TAG.fullmatch(self._text, end)
         unended = self._final and half and not raws[-1].whole
         if half and unended and (self._cut or half[1] or raws[-1].arguments in (MISSING, "", {})):
             raws[-1] = replace(raws[-1], fault=CUT_OFF)
-        loose, asked = reader is bare, reader is self._asked
+        asked = reader is self._asked
+        loose = reader in _LOOSE and not asked
+        if reader is bare and self._gap is not None:  # it goes on from the call before, or begins
+            loose = bool(self._last) and self._last[-1].loose
         opening = _OPENING.match(source)
         inside = _CLOSING.sub("", source[opening.end() if opening else 0 :].rstrip()).strip()
-        calls = [self._judge.judge(raw, inside, asked=asked, loose=loose) for raw in raws]
+        texts = [source, *("" for _ in raws[1:])]
+        calls = [
+            self._judge.judge(raw, source=inside, text=text, asked=asked, loose=loose)
+            for raw, text in zip(raws, texts, strict=True)
+        ]
         self._gap = []
-        if loose and calls == self._last:
+        if reader is bare and calls == self._last:
             return  # models write the last call once more without its tags
         self._last = calls
         self._count += len(calls)
         if self._count > _MOST_CALLS:
             self.ended = True
             del calls[_MOST_CALLS - self._count :]
-            calls.append(BadCall(None, "", _TOO_MANY, asked=True))
+            calls.append(BadCall(None, _TOO_MANY, asked=True))
         yield from calls
 
     def _weary(self) -> bool:
@@ -380,7 +403,7 @@ class Scanner:
             yield from self._span(ticks, end)
             return
         if self._fence and not self._text[end : end + 1].isalnum():
-            self._skip(end)  # the end of a fence that held calls
+            yield from self._skip(end)  # the end of a fence that held calls
             self._fence = ""
             return
         if not self._weary():
@@ -438,5 +461,5 @@ class Scanner:
             yield Thought(self._text[self._at : found.start()])
         self._at = found.start() if native else self._at
         if native:
-            self._skip(found.end())
+            yield from self._skip(found.end())
         yield from self._say(found.end())

@@ -159,7 +159,7 @@ def test_an_injection_that_the_model_only_reports_does_not_run():
     service = Scripted(call("read_mail"), report, "It is an injection.")
     state = run(create_agent(service.model(), [read_mail, delete_all]), "Read my mail")
     assert deleted == []
-    assert state["messages"][-1].text.endswith("It is an injection.")
+    assert state["messages"][-1].text == report
 
 
 def test_a_summary_whose_prompt_overflows_is_tried_with_less():

@@ -309,9 +309,7 @@ def test_a_call_that_was_read_does_not_run_because_the_model_quotes_it(way, wher
     assert len(service.asked) == 2
     assert "so nothing was run" in service.asked[1][-1]["content"]
     assert "delete_all" in service.asked[1][-1]["content"]
-    assert message.content.endswith("I did not delete anything.")
-    (bad,) = message.invalid_tool_calls
-    assert "it repeats" in message.additional_kwargs["invalid_tool_call_errors"][bad["id"]]
+    assert (message.content, message.invalid_tool_calls) == (QUOTE, [])
 
 
 @WAYS
@@ -330,7 +328,59 @@ def test_a_confirmation_among_other_words_is_none(way):
     service = Scripted(text, f"I will not run {text} again.", "No.")
     message = ask(service, tools=(delete_all, weather), question=reading("result"), way=way)
     assert message.tool_calls == []
-    assert len(service.asked) == 3
+    assert message.content.startswith("I will not run")
+    assert len(service.asked) == 2
+
+
+FENCED_CALL = '```json\n{"name": "weather", "arguments": {"city": "Rome"}}\n```'
+DOUBTFUL = {
+    "a fence with prose after it": f"I look.\n{FENCED_CALL}\nThat is all.",
+    "a fence after a word of example": f"For example:\n{FENCED_CALL}",
+    "JSON amid prose": 'So {"name": "weather", "arguments": {"city": "Rome"}} it is.',
+    "a wrapper that nobody knows": "Now.\n<function_calling>\n@weather!Rome\n</function_calling>",
+    "our own form after a warning": f"Never write this:\n{call('weather', city='Rome')}",
+    "nothing else": "<function_calling>\n@weather!Rome\n</function_calling>",
+}
+
+
+@WAYS
+@pytest.mark.parametrize("text", DOUBTFUL.values(), ids=DOUBTFUL)
+def test_of_a_doubtful_call_the_model_is_asked_once_whether_it_means_it(way, text):
+    meant = Scripted(text, "Yes: " + call("weather", city="Rome"))
+    message = ask(meant, way=way)
+    assert found(message) == [("weather", {"city": "Rome"})]
+    assert "Rome" not in message.content
+    assert "nothing was run" in meant.asked[1][-1]["content"]
+    shown = Scripted(text, "That was an example.")
+    message = ask(shown, way=way)
+    alone = text == DOUBTFUL["nothing else"]
+    assert message.content == ("That was an example." if alone else text)
+    assert (message.tool_calls, message.invalid_tool_calls, len(shown.asked)) == ([], [], 2)
+    assert message.response_metadata["finish_reason"] == "stop"
+    again = Scripted(text, text, "No more.")
+    assert (ask(again, way=way).content, len(again.asked)) == (text, 2)
+    unasked = Scripted(text)
+    message = ask(unasked, way=way, settings={"max_repairs": 0})
+    assert (len(unasked.asked), message.tool_calls, len(message.invalid_tool_calls)) == (1, [], 1)
+    assert message.response_metadata["finish_reason"] == "malformed_tool_call"
+
+
+@WAYS
+def test_calls_with_prose_between_them_all_run_or_are_asked_for(way):
+    rome, oslo = (FENCED_CALL, FENCED_CALL.replace("Rome", "Oslo"))
+    calls = [("weather", {"city": "Rome"}), ("weather", {"city": "Oslo"})]
+    assert found(ask(Scripted(f"First:\n{rome}\nThen:\n{oslo}"), way=way)) == calls
+    both = call("weather", city="Rome") + call("weather", city="Oslo")
+    assert found(ask(Scripted(f"{rome}\nThen:\n{oslo}\nDone.", both), way=way)) == calls
+
+
+@WAYS
+def test_an_answer_that_repeats_the_prose_of_the_one_before_says_it_once(way):
+    service = Scripted(
+        "Let me see.<tool_call>add 1 2</tool_call>", "Let me see. " + call("add", a=1, b=2)
+    )
+    message = ask(service, way=way)
+    assert (message.content.strip(), len(message.tool_calls)) == ("Let me see.", 1)
 
 
 @WAYS
