@@ -6,8 +6,12 @@ import argparse
 import json
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from langchain_core.messages import AIMessage
+from langchain_core.messages.ai import add_usage
+
+from ..chat_models import ChatSvc
 from .terminal import (
     MisuseError,
     WordWriter,
@@ -15,15 +19,9 @@ from .terminal import (
     is_terminal,
     new_model,
     read_schema,
-    styled,
     tell,
     write_stream,
 )
-
-if TYPE_CHECKING:
-    from langchain_core.messages import AIMessage
-
-    from ..chat_models import ChatSvc
 
 
 def add_answer_options(parser: argparse.ArgumentParser) -> None:
@@ -64,10 +62,10 @@ def _ask(args: argparse.Namespace) -> int:
     asked = [("system", args.system)] if args.system else []
     asked.append(("user", question))
     schema = read_schema(args.schema) if args.schema else None
-    begun = time.monotonic()
     with new_model(
         model=args.model, temperature=args.temperature, max_tokens=args.max_tokens
     ) as model:
+        begun = time.monotonic()
         if schema is not None:
             answer = _print_object(model, schema, asked, whole=args.json)
         elif args.json:
@@ -75,8 +73,9 @@ def _ask(args: argparse.Namespace) -> int:
             _print_json(_record(answer))
         else:
             answer = _print_text(model, asked, stream=not args.no_stream)
+        took = time.monotonic() - begun
     if args.usage or is_terminal(sys.stderr):
-        tell(styled(usage_line(answer, time.monotonic() - begun), "dim", sys.stderr))
+        tell(usage_line(answer, took), "dim")
     return 0
 
 
@@ -116,9 +115,6 @@ def _print_text(model: ChatSvc, asked: list[tuple[str, str]], *, stream: bool) -
 
 def sum_up(chunks: list[Any]) -> AIMessage:
     """One message with the text, the usage and the metadata of the chunks."""
-    from langchain_core.messages import AIMessage  # noqa: PLC0415  # not for --help
-    from langchain_core.messages.ai import add_usage  # noqa: PLC0415
-
     usage, metadata = None, dict[str, Any]()
     for chunk in chunks:
         if chunk.usage_metadata:
@@ -162,5 +158,6 @@ def usage_line(answer: AIMessage, seconds: float) -> str:
     parts.append(f"{seconds:.2f} s")
     limit = metadata.get("rate_limit") or {}
     if "remaining" in limit:
-        parts.append(f"{limit['remaining']:,} requests left")
+        left = limit["remaining"]
+        parts.append(f"{left:,} request{'s' * (left != 1)} left")
     return "  ".join(parts)

@@ -11,16 +11,22 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import langchain_svc as svc
 
+from ..chat_models import ChatSvc
 from ..errors import SvcContextOverflowError, SvcError
 from .ask import add_answer_options, sum_up, usage_line
-from .terminal import emit, error_line, is_terminal, new_model, styled, tell, write_stream
-
-if TYPE_CHECKING:
-    from ..chat_models import ChatSvc
+from .terminal import (
+    emit,
+    error_line,
+    is_coloured,
+    is_terminal,
+    new_model,
+    tell,
+    write_stream,
+)
 
 _HELP = """\
 /system TEXT   instructions for the model; without a text there are none
@@ -104,11 +110,9 @@ class _Session:
     def _prompt(self, text: str) -> str:
         if not self._typed:
             return ""
-        shown = styled(text, "cyan", sys.stdout)
-        # Readline counts what stands between these as taking no room.
-        return shown.replace("\x1b[1;36m", "\x01\x1b[1;36m\x02").replace(
-            "\x1b[0m", "\x01\x1b[0m\x02"
-        )
+        # Readline counts what stands between \x01 and \x02 as taking no room.
+        cyan = "\x01\x1b[1;36m\x02{}\x01\x1b[0m\x02"
+        return cyan.format(text) if is_coloured(sys.stdout) else text
 
     def _take(self, line: str) -> None:
         """Run a command, or ask the model."""
@@ -126,7 +130,7 @@ class _Session:
                 self._note("stopped")
         else:
             known = ", ".join([*self._commands, "/quit"])
-            self._fail(f"there is no command {name!r}; nothing was sent. Commands are {known}")
+            self._fail(f"There is no command {name!r}; nothing was sent. Commands: {known}")
 
     # -- talking ----------------------------------------------------------------------------------
 
@@ -154,11 +158,11 @@ class _Session:
         return [*system, *self._said]
 
     def _note(self, text: str) -> None:
-        tell(styled(text, "dim", sys.stderr))
+        tell(text, "dim")
 
     def _fail(self, text: str) -> None:
         self._failed = True
-        tell(styled(text, "red", sys.stderr))
+        tell(text, "red")
 
     # -- commands ---------------------------------------------------------------------------------
 
@@ -205,7 +209,8 @@ class _Session:
         if not self._typed or not path.is_file():
             return False
         try:
-            return input(f"{path} is there already. Replace it? [y/N] ").strip().lower() == "y"
+            self._note(f"{path} exists.")
+            return input("Replace it? [y/N] ").strip().lower() == "y"
         except EOFError:
             emit("")
             return False

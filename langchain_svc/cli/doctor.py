@@ -7,11 +7,11 @@ its status.
 from __future__ import annotations
 
 import argparse
+import difflib
 import json
 import os
 import platform
 import sys
-import textwrap
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
@@ -19,12 +19,16 @@ from email.utils import parsedate_to_datetime
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from langchain_core.messages import HumanMessage
 from pydantic_core import ValidationError
 
 import langchain_svc as svc
 
+from .. import config
+from .._chat import encoding
+from .._service import Exchange
 from .._wire import read_rate_limit
 from ..config import GENERAL, MEDICAL, V1, Interface
 from ..errors import (
@@ -36,10 +40,7 @@ from ..errors import (
     SvcRateLimitError,
     SvcTimeoutError,
 )
-from .terminal import columns, emit, error_line, is_terminal, styled
-
-if TYPE_CHECKING:
-    from .._service import Exchange
+from .terminal import columns, emit, error_line, is_terminal, wrapped
 
 _LIBRARIES = (
     "langchain-svc", "langchain-core", "httpx", "httpcore", "httptools", "anyio", "pydantic",
@@ -53,6 +54,7 @@ _OTHER_VARIABLES = (
     "HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE", "TIKTOKEN_CACHE_DIR",
     "LANGSMITH_TRACING", "LANGCHAIN_TRACING_V2",
 )  # fmt: skip
+_OWN_VARIABLES = [getattr(config, name) for name in vars(config) if name.startswith("ENV_")]
 _TRACING = frozenset({"LANGSMITH_TRACING", "LANGCHAIN_TRACING_V2"})
 _MARKS = {"ok": "green", "FAIL": "red", "warn": "yellow", "-": "dim"}
 
@@ -91,32 +93,25 @@ def _doctor(args: argparse.Namespace) -> int:
     failed = [one for one in findings if one.status == "FAIL"]
     if args.json:
         emit(json.dumps([asdict(one) for one in findings], indent=2, ensure_ascii=False))
+    elif failed:
+        emit(f"\n{len(failed)} failed.")
+    elif not any(map(_set, _OWN_VARIABLES)):
+        emit("\nNothing is set up. Run `langchain-svc sandbox` in another terminal and paste the")
+        emit("lines that it prints, or set the key and the address that your provider gave you.")
     else:
-        emit(f"\n{len(failed)} failed." if failed else "\nNothing that is set up failed.")
+        emit("\nNothing that is set up failed.")
     return int(bool(failed))
 
 
 def _print(finding: _Finding) -> None:
-    mark = styled(f"{finding.status:<4}", _MARKS[finding.status], sys.stdout)
     width = columns() if is_terminal(sys.stdout) else 80
-    text = textwrap.fill(
-        f"{finding.part:<12} {finding.found}",
-        width - 6,
-        subsequent_indent=" " * 13,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    emit(f"{mark}  {text.replace(chr(10), chr(10) + ' ' * 6)}")
+    begin = f"{finding.status:<4}  {finding.part:<12} "
+    text = wrapped(begin + finding.found, width, indent=" " * len(begin))
+    emit(finding.status, _MARKS[finding.status], end="")
+    emit(text.removeprefix(finding.status))
     if finding.fix:
-        fix = textwrap.fill(
-            f"{'hint' if finding.status == '-' else 'fix'}: {finding.fix}",
-            width - 1,
-            initial_indent=" " * 19,
-            subsequent_indent=" " * 24,
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-        emit(styled(fix, "bold", sys.stdout))
+        word = "hint" if finding.status == "-" else "fix"
+        emit(wrapped(f"{word}: {finding.fix}", width, " " * len(begin), " " * 24), "bold")
 
 
 def _findings(*, chat: bool) -> Iterator[_Finding]:
@@ -160,8 +155,6 @@ def _version(library: str) -> str | None:
 
 
 def _tokenizer() -> _Finding:
-    from .._chat import encoding  # noqa: PLC0415  # not for --help
-
     if encoding() is not None:
         return _Finding("tokenizer", "ok", "tiktoken o200k_base, from its file on this machine")
     fix = (
@@ -177,6 +170,11 @@ def _environment() -> Iterator[_Finding]:
             if (interface, name) != (GENERAL, V1.key_env):
                 said = ("ok", f"{name} is set") if _set(name) else ("-", f"{name} is not set")
                 yield _Finding("environment", *said)
+    for name in sorted(os.environ):
+        near = difflib.get_close_matches(name, _OWN_VARIABLES, 1, 0.8)
+        if near and name not in _OWN_VARIABLES:
+            fix = f"rename it to {near[0]}"
+            yield _Finding("environment", "warn", f"{name} is set, which nothing reads", fix)
     for name in filter(_set, _OTHER_VARIABLES):
         if name in _TRACING and os.environ[name].strip().lower() == "true":
             fix = f"unset {name}, unless the prompts may leave this machine"
@@ -272,8 +270,6 @@ def _told(interface: Interface, exchange: Exchange[Any], now: float) -> Iterator
 
 def _chatted(model: Any) -> Iterator[_Finding]:
     """A chat of a few tokens, whose stream shows its format."""
-    from langchain_core.messages import HumanMessage  # noqa: PLC0415  # not for --help
-
     options = model._options(None, {"max_tokens": 5})  # noqa: SLF001  # our own class
     turn = model._turn([HumanMessage("Say OK.")], options, stream=True)  # noqa: SLF001  # our own class
     exchange = turn.exchange

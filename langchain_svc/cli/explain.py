@@ -8,10 +8,13 @@ import math
 import os
 from typing import Any
 
-import langchain_svc as svc
+from langchain_core.messages import convert_to_messages
 
+from .._chat import TOKENS_A_TURN, count_tokens, encoding
 from .._wire import v1
+from ..chat_models import ChatSvc
 from ..config import V1
+from ..quota import DOCUMENTED, PERIODS
 from .ask import add_answer_options
 from .terminal import MisuseError, emit, read_json, read_schema
 
@@ -60,8 +63,6 @@ def _price(text: str) -> tuple[float, float, str]:
 
 
 def _plan(text: str) -> str:
-    from ..quota import DOCUMENTED  # noqa: PLC0415  # not for --help
-
     name = "v1:" + text.strip().lower().removeprefix("v1:")
     if name not in DOCUMENTED:
         known = ", ".join(one[3:] for one in DOCUMENTED if one.startswith("v1:"))
@@ -70,8 +71,6 @@ def _plan(text: str) -> str:
 
 
 def _explain(args: argparse.Namespace) -> int:
-    from .._chat import encoding  # noqa: PLC0415  # not for --help
-
     prompt = {"role": "user", "content": " ".join(args.prompt)}
     system = [{"role": "system", "content": args.system}] if args.system else []
     history = _history(args.history) if args.history else []
@@ -120,7 +119,7 @@ def _models(args: argparse.Namespace) -> tuple[Any, Any]:
     given: dict[str, Any] = {name: one for name, one in settings.items() if one is not None}
     examples = {V1.key_env: ("api_key", "none"), V1.url_env: (V1.url_word, _ANYWHERE)}
     given |= dict(named for variable, named in examples.items() if not os.environ.get(variable))
-    plain = svc.ChatSvc(**given)
+    plain = ChatSvc(**given)
     bound: Any = plain.bind()
     if args.tools:
         form = "a list of tools in OpenAI's form"
@@ -133,8 +132,6 @@ def _models(args: argparse.Namespace) -> tuple[Any, Any]:
 
 def _request(bound: Any, messages: list[dict[str, str]]) -> dict[str, Any]:
     """The request as it would go out, without the key."""
-    from langchain_core.messages import convert_to_messages  # noqa: PLC0415  # not for --help
-
     model = bound.bound
     made = convert_to_messages(messages)
     turn = model._turn(made, model._options(None, bound.kwargs), stream=True)  # noqa: SLF001  # our own class
@@ -152,8 +149,6 @@ def _request(bound: Any, messages: list[dict[str, str]]) -> dict[str, Any]:
 
 
 def _tokens(request: dict[str, Any]) -> int:
-    from .._chat import TOKENS_A_TURN, count_tokens  # noqa: PLC0415  # not for --help
-
     turns = request["body"]["messages"]
     return sum(count_tokens(turn["content"]) + TOKENS_A_TURN for turn in turns)
 
@@ -176,8 +171,6 @@ def _cost(args: argparse.Namespace, tokens: int) -> dict[str, Any]:
 
 def _quota(args: argparse.Namespace, tokens: int) -> dict[str, Any]:
     """How many such requests the plan allows, if their answers take all the tokens they may."""
-    from ..quota import DOCUMENTED, PERIODS  # noqa: PLC0415  # not for --help
-
     if args.plan is None:
         return {}
     each = tokens + (args.max_tokens or v1.MAX_TOKENS_BY_DEFAULT)

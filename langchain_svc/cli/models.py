@@ -7,12 +7,10 @@ import json
 import sys
 import textwrap
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ..chat_models import ListedModel
 from .terminal import columns, emit, is_terminal, new_model
-
-if TYPE_CHECKING:
-    from ..chat_models import ListedModel
 
 _HEAD = ("MODEL", "CONTEXT", "PRICE IN/OUT", "CAPABILITIES")
 _NARROWEST = 20  # columns for capabilities, whatever stands before them

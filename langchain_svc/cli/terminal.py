@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
 import sys
+import textwrap
 import unicodedata
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -46,16 +49,59 @@ class MisuseError(Exception):
     """The command was understood, but what it was given cannot be used."""
 
 
-def emit(text: str, end: str = "\n") -> None:
-    """Write to stdout at once."""
-    sys.stdout.write(text + end)
-    sys.stdout.flush()
+def emit(text: str, style: str = "", end: str = "\n") -> None:
+    """Write to stdout at once.
+
+    Raises:
+        OSError: stdout is closed or full.
+    """
+    if sys.stdout is None:
+        raise OSError(errno.EBADF, "stdout is closed")
+    _write(sys.stdout, text, style, end)
 
 
-def tell(line: str) -> None:
-    """Write a line to stderr at once."""
-    sys.stderr.write(line + "\n")
-    sys.stderr.flush()
+def tell(text: str, style: str = "") -> None:
+    """Write to stderr at once, where there is one; a terminal gets its words whole."""
+    if sys.stderr is None:
+        return
+    if is_terminal(sys.stderr):
+        # A command to paste, which stands indented, stays one line.
+        lines = text.split("\n")
+        text = "\n".join(line if line.startswith("  ") else wrapped(line) for line in lines)
+    with suppress(OSError):
+        _write(sys.stderr, text, style, "\n")
+
+
+def _write(stream: TextIO, text: str, style: str, end: str) -> None:
+    """What every word of the command goes through: a terminal gets no control character of it.
+
+    Names of models, texts of a service and names of files may hold escape sequences, which a
+    terminal would obey. A file or a pipe gets the exact text.
+    """
+    if is_terminal(stream):
+        text = harmless(text)
+    if style and is_coloured(stream):
+        text = f"\x1b[{_STYLES[style]}m{text}\x1b[0m"
+    stream.write(text + end)
+    stream.flush()
+
+
+def harmless(text: str) -> str:
+    """The text with a visible sign for each control character but newline and tab."""
+    return "".join("\N{REPLACEMENT CHARACTER}" if _is_control(c) else c for c in text)
+
+
+def wrapped(text: str, width: int | None = None, first: str = "", indent: str = "") -> str:
+    """The text in lines that break between words alone, indented; `first` indents the first."""
+    return textwrap.fill(
+        text,
+        (width or columns()) - 1,
+        initial_indent=first,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+        replace_whitespace=False,
+    )
 
 
 def error_line(error: Exception) -> str:
@@ -69,17 +115,15 @@ def error_line(error: Exception) -> str:
     return " ".join("; ".join([str(error), *hints]).split())
 
 
-def is_terminal(stream: TextIO) -> bool:
+def is_terminal(stream: TextIO | None) -> bool:
     """Whether a person looks at the stream."""
-    return stream.isatty()
+    return stream is not None and stream.isatty()
 
 
-def styled(text: str, style: str, stream: TextIO) -> str:
-    """The text in a style, where the stream is a terminal that wants one."""
+def is_coloured(stream: TextIO | None) -> bool:
+    """Whether the stream is a terminal that wants colours."""
     plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") in {"dumb", "unknown"}
-    if plain or not is_terminal(stream):
-        return text
-    return f"\x1b[{_STYLES[style]}m{text}\x1b[0m"
+    return is_terminal(stream) and not plain
 
 
 def columns() -> int:
@@ -119,8 +163,7 @@ def read_schema(name: str) -> dict[str, Any]:
 class WordWriter:
     """Writes a growing text to stdout: on a terminal without breaking words at its edge.
 
-    A word is written when it is whole. Escape sequences of a model's answer are left out on a
-    terminal, which would obey them; a file or a pipe gets the exact text.
+    A word is written when it is whole.
     """
 
     def __init__(self) -> None:
@@ -134,7 +177,7 @@ class WordWriter:
         """Write the next part of the text."""
         self.wrote = self.wrote or bool(text)
         if self._wrap:
-            text = "".join(self._placed(c) for c in text if c in "\n\t" or not _is_control(c))
+            text = "".join(map(self._placed, harmless(text)))
         if text:
             emit(text, end="")
 
@@ -171,7 +214,8 @@ class WordWriter:
 
 
 def _is_control(letter: str) -> bool:
-    return unicodedata.category(letter) in {"Cc", "Cf"} and letter not in "\u200d\u200c"
+    joiners = "\u200d\u200c"  # which emoji and some scripts need
+    return unicodedata.category(letter) in {"Cc", "Cf"} and letter not in "\n\t" + joiners
 
 
 def _cells(letter: str) -> int:

@@ -56,6 +56,16 @@ class Terminal:
         seen, _, self.text = self.text.partition(text)
         return seen
 
+    def rest(self, within=20):
+        """All that the terminal shows until the program ends."""
+        while select.select([self._screen], [], [], within)[0]:
+            try:
+                data = os.read(self._screen, 65_536)
+            except OSError:  # Linux says so at the end
+                break
+            self.text += data.decode()
+        return self.text
+
     def type(self, text):
         os.write(self._screen, text.encode())
 

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 import langchain_svc
-from langchain_svc.cli.demo.questions import QUESTIONS
 from langchain_svc.cli.demo.retriever import Bm25Retriever, shipped_passages
-from langchain_svc.cli.demo.tour import rag_chain
+from langchain_svc.cli.demo.tour import QUESTIONS, rag_chain
 
 DEMO = [
     sys.executable,
@@ -151,7 +150,7 @@ def on_terminal(**environment):
 def test_a_terminal_gets_colours_and_live_tokens():
     sent = on_terminal(TERM="xterm-256color")
     assert "\x1b[1;36m1. One answer" in sent
-    story = sent[sent.index("about Ada") : sent.index("3. From")]
+    story = sent[sent.index("about Ada") : sent.index("3. Structured")]
     # Pieces that arrive together are one: a busy machine draws less often.
     assert story.count("\x1b[2K") > 5, "the story is drawn again as its pieces arrive"
 
@@ -181,7 +180,7 @@ WAITS_FOR_EVER = (
     DEMO[2]
     .replace(
         "raise",
-        "import langchain_svc.cli.demo as demo, time; cli._GRACE = 0.1\n"
+        "import langchain_svc.cli.demo as demo, time; demo._GRACE = 0.1\n"
         "def run():\n"
         "    print('begun', flush=True)\n"
         "    try: time.sleep(60)\n"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from datetime import date
+from http import HTTPStatus
 from operator import itemgetter
 from typing import Any
 
@@ -16,15 +18,14 @@ from langchain_core.runnables import (
     RunnableParallel,
     RunnablePassthrough,
 )
+from langchain_core.tools import tool
 from pydantic import BaseModel, Field
 
 from langchain_svc import ChatSvc, SvcUsageCallbackHandler, __version__
 from langchain_svc.sandbox import Fault, Sandbox
 
-from .questions import QUESTIONS
 from .retriever import Bm25Retriever, shipped_passages
 from .screen import Screen
-from .tools import TOOLS
 
 PACE = 0.02  # seconds between the tokens of a stream
 DELAY = 0.3  # seconds that each answer of the batch takes
@@ -70,7 +71,7 @@ def _one_answer(screen: Screen, model: ChatSvc) -> None:
 
 def _stream(screen: Screen, model: ChatSvc) -> None:
     question = "Tell me a short story about Ada."
-    screen.step("An answer while it is written", "model.stream(question)")
+    screen.step("Streaming", "model.stream(question)")
     screen.asked(question)
     screen.streamed(chunk.text for chunk in model.stream(question))
 
@@ -87,7 +88,7 @@ def _chain(screen: Screen, model: ChatSvc) -> None:
     text = "We expect 12 people in Lisbon for the meeting about caching."
     prompt = ChatPromptTemplate.from_template("What meeting is meant here? {text}")
     chain = prompt | model.with_structured_output(Meeting)
-    screen.step("From a text to an object", "prompt | model.with_structured_output(Meeting)")
+    screen.step("Structured output", "prompt | model.with_structured_output(Meeting)")
     screen.asked(text)
     screen.answered(repr(chain.invoke({"text": text})))
 
@@ -118,6 +119,21 @@ def _documents(screen: Screen, rag: Runnable[str, dict[str, Any]]) -> None:
     screen.note("Found by BM25: " + ", ".join(places))
 
 
+@tool
+def status_phrase(code: int) -> str:
+    """The official phrase of an HTTP status code."""
+    return HTTPStatus(code).phrase
+
+
+@tool
+def weekday(day: date) -> str:
+    """The day of the week of a date."""
+    return f"{day:%A}"
+
+
+TOOLS = {each.name: each for each in (status_phrase, weekday)}
+
+
 def _agent(screen: Screen, model: ChatSvc) -> None:
     screen.step("An agent with two tools", "model.bind_tools(tools), until no tool is called")
     question = "What are the phrases of the status codes 404 and 503? Which weekday was 2024-02-29?"
@@ -134,6 +150,35 @@ def _agent(screen: Screen, model: ChatSvc) -> None:
             screen.note(f"{call['name']}({given}) gave {result.text!r}")
         answer = agent.invoke(conversation)
     screen.answered(answer.text)
+
+
+# What the batch asks; each of the shipped documents answers four of these.
+QUESTIONS = (
+    "What does the first digit of a status code tell?",
+    "How does a client treat a status code that it does not know?",
+    "What does a 201 Created response say?",
+    "Which header must come with a 405 Method Not Allowed?",
+    "Which methods are idempotent?",
+    "What does the Retry-After header tell the client?",
+    "What does a 429 Too Many Requests response say?",
+    "What is jitter good for?",
+    "When is a stored response fresh?",
+    "What does the directive no-store forbid?",
+    "Which header tells how many seconds ago a response was generated?",
+    "What does the cache key consist of?",
+    "What does the Accept header list?",
+    "What does the weight 0 mean for a preference?",
+    "When does a server answer 415 Unsupported Media Type?",
+    "Why is the Accept-Charset header deprecated?",
+    "What does the Location header hold?",
+    "Which permanent redirect does not allow the method to change?",
+    "How many redirects did an early edition of the specification recommend?",
+    "Which headers were meant for the original server only?",
+    "Who knows how an entity tag was made?",
+    "When does a weak entity tag change?",
+    "What is called the lost update problem?",
+    "What does a 428 Precondition Required response say?",
+)
 
 
 def _batch(screen: Screen, rag: Runnable[str, dict[str, Any]], sandbox: Sandbox) -> None:
@@ -159,5 +204,5 @@ def _batch(screen: Screen, rag: Runnable[str, dict[str, Any]], sandbox: Sandbox)
 
 
 def _usage(screen: Screen, usage: SvcUsageCallbackHandler) -> None:
-    screen.step("What it came to", "SvcUsageCallbackHandler().table()")
+    screen.step("Usage", "SvcUsageCallbackHandler().table()")
     screen.table(usage.table())

@@ -1,0 +1,129 @@
+"""`langchain-svc sandbox`: the local stand-in for the service, until Ctrl-C."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import os
+import shlex
+import sys
+from typing import Any
+
+import langchain_svc as svc
+
+from ..sandbox import Sandbox, Upstream, serve
+from ..sandbox.terminal import Terminal
+from .terminal import MisuseError, emit, is_coloured, tell
+
+_HIGHEST_PORT = 65_535
+
+
+def add_sandbox(parser: argparse.ArgumentParser) -> None:
+    """The options of the command."""
+    parser.description = "A local stand-in for the service: real HTTP, rules instead of AI."
+    option = parser.add_argument
+    option("--host", default="127.0.0.1", help="loopback address (%(default)s)")
+    option("--port", type=_port, default=8765, help="0 for any free one (%(default)s)")
+    option(
+        "--plan",
+        choices=("free", "starter", "pro", "enterprise"),
+        default="enterprise",
+        help="whose rate limits apply; enterprise has none (%(default)s)",
+    )
+    option(
+        "--stream-format",
+        choices=("sse", "sse-text", "ndjson", "text", "json"),
+        help="format of all streams (sse on v1, text on general)",
+    )
+    option(
+        "--pace",
+        type=float,
+        default=0.02,
+        metavar="SECONDS",
+        help="between the pieces of a stream (%(default)s)",
+    )
+    option("--api-key", metavar="KEY", help="the key to accept on v1 and general")
+    option("--medical-api-key", metavar="KEY", help="the key to accept on medical")
+    option("--upstream", metavar="URL", help="an OpenAI-compatible server that answers instead")
+    option("--upstream-model", metavar="NAME", help="the model to ask it for")
+    option("--upstream-key-env", metavar="VAR", help="the variable with its key")
+    option("--upstream-allow-http", action="store_true", help="plain http to other machines, too")
+    option("--no-inspector", action="store_true", help="serve no page at /")
+    option("--quiet", action="store_true", help="print no line for each request")
+    parser.set_defaults(run=_sandbox)
+
+
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text) <= _HIGHEST_PORT):
+        raise argparse.ArgumentTypeError(f"expected 0 to {_HIGHEST_PORT}, not {text!r}")
+    return int(text)
+
+
+def _sandbox(args: argparse.Namespace) -> int:
+    upstream = _upstream(args)
+    sandbox = _started(args, upstream)
+    try:
+        who = f"{args.upstream_model} behind it" if args.upstream else "rules, not AI"
+        limits = "no rate limit" if args.plan == "enterprise" else f"limits of the plan {args.plan}"
+        tell(f"The sandbox of langchain-svc {svc.__version__}: {limits}, {who}.")
+        if not args.no_inspector:
+            tell(f"What it receives and sends: {sandbox.url}/ in a browser of this machine.")
+        if upstream is not None and (trouble := upstream.trouble()):
+            tell(f"The model behind it will not answer yet: {trouble}")
+        tell("Paste these lines into another terminal. Ctrl-C here stops the sandbox.")
+        for name, value in sandbox.env.items():
+            emit(f"export {name}={shlex.quote(value)}")
+        serve(sandbox, None if args.quiet else Terminal(colours=is_coloured(sys.stderr)))
+    finally:
+        sandbox.stop()
+    tell("Stopped.")
+    return 0
+
+
+def _upstream(args: argparse.Namespace) -> Upstream | None:
+    if args.upstream is None:
+        return None
+    if not args.upstream_model:
+        raise MisuseError("--upstream: name its model too: --upstream-model NAME")
+    key = os.environ.get(args.upstream_key_env or "")
+    if args.upstream_key_env and not key:
+        raise MisuseError(f"--upstream-key-env: the variable {args.upstream_key_env} is not set")
+    try:
+        allow_http = args.upstream_allow_http
+        return Upstream(args.upstream, args.upstream_model, api_key=key, allow_http=allow_http)
+    except ValueError as error:
+        raise MisuseError(str(error)) from None
+
+
+def _started(args: argparse.Namespace, upstream: Upstream | None) -> Sandbox:
+    keys = {"api_key": args.api_key, "medical_api_key": args.medical_api_key}
+    given: dict[str, Any] = {name: key for name, key in keys.items() if key is not None}
+    where = f"{args.host}:{args.port}"
+    try:
+        return Sandbox(
+            host=args.host,
+            port=args.port,
+            plan=args.plan,
+            stream_format=args.stream_format,
+            pace=args.pace,
+            keep=0,
+            inspector=not args.no_inspector,
+            upstream=upstream,
+            **given,
+        ).start()
+    except ValueError as error:
+        if "allow_remote" in str(error):
+            raise MisuseError(
+                f"--host: {args.host} would let other machines in; the command serves loopback "
+                "alone, such as 127.0.0.1"
+            ) from None
+        raise MisuseError(str(error)) from None
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise MisuseError(
+                f"{where} is in use; choose another --port, or --port 0 for any free one"
+            ) from None
+        why = error.strerror or error
+        raise MisuseError(
+            f"cannot listen on {where}: {why}; choose another --host or --port"
+        ) from None
