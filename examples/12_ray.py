@@ -10,7 +10,10 @@ from pathlib import Path
 from _service import redis, service
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-import ray
+try:
+    import ray
+except ImportError:
+    raise SystemExit('This example needs Ray and Redis: pip install ".[ray,redis]"') from None
 
 from langchain_svc import ChatSvc, Plan, SvcQuota, bulk
 

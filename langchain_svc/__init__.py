@@ -132,6 +132,10 @@ __getattr__ = lazy(
         "toolkit": "SvcToolkit",
         "tools": "SvcAnalyzeImage SvcGenerateImage SvcTranslate",
     },
+    elsewhere={
+        "SvcChat": "the chat model is ChatSvc",
+        "SvcEmbeddings": "the platform has no embeddings; use those of any other package",
+    },
 )
 
 name_wings(privacy=f"{__name__}.privacy")

@@ -5,21 +5,37 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any
 
 
-def lazy(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """The `__getattr__` of a package: each module, with the names that come from it."""
+def lazy(
+    package: str, homes: Mapping[str, str], elsewhere: Mapping[str, str] = MappingProxyType({})
+) -> Callable[[str], Any]:
+    """The `__getattr__` of a package: each module, with the names that come from it.
+
+    `elsewhere` has names that users of other packages expect, and what to say of each.
+    """
     modules = {name: module for module, names in homes.items() for name in names.split()}
 
     def find(name: str) -> Any:
         if name not in modules:
+            if near := elsewhere.get(name) or _near(name, modules):
+                # Not an AttributeError: `from package import name` would hide its text.
+                raise ImportError(f"{package} has no {name!r}: {near}", name=package)
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         value = getattr(import_module(f".{modules[name]}", package), name)
         setattr(sys.modules[package], name, value)
         return value
 
     return find
+
+
+def _near(name: str, known: Mapping[str, str]) -> str:
+    import difflib  # noqa: PLC0415  # 13 ms, which only a misspelt name costs
+
+    near = difflib.get_close_matches(name, known, 1, 0.85) if name[:1].isupper() else []
+    return f"did you mean {near[0]!r}?" if near else ""
 
 
 _WINGS: dict[str, str] = {}

@@ -39,6 +39,15 @@ def test_an_unknown_name_is_an_attribute_error():
     assert not hasattr(langchain_svc, "nothing")
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("SvcChat", "ChatSvc"), ("SvcEmbeddings", "no embeddings"), ("SvcBuget", "'SvcBudget'")],
+)
+def test_a_name_that_others_have_or_that_is_misspelt_is_told_the_right_one(name, said):
+    with pytest.raises(ImportError, match=said):
+        exec(f"from langchain_svc import {name}")
+
+
 def test_star_import():
     names: dict[str, object] = {}
     exec("from langchain_svc import *", names)

@@ -152,3 +152,20 @@ def test_people_get_lines_that_fit(service, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert all(len(line) <= 80 for line in lines)
     assert lines[-1] == "Nothing that is set up failed."
+
+
+def test_with_nothing_set_it_says_what_to_do(service, monkeypatch, capsys):
+    for name in service.env:
+        monkeypatch.delenv(name)
+    assert cli.main(["doctor"]) == 0
+    last = capsys.readouterr().out.split("\n\n")[-1]
+    assert last.startswith("Nothing is set up.")
+    assert "langchain-svc sandbox" in last
+
+
+def test_a_misspelt_variable_is_told(findings, monkeypatch):
+    monkeypatch.setenv("SVC_APIKEY", "sk-private")
+    (told,) = [one for one in of(findings(), "environment") if one["status"] == "warn"]
+    assert "SVC_APIKEY" in told["found"]
+    assert told["fix"] == "rename it to SVC_API_KEY"
+    assert "sk-private" not in str(told)

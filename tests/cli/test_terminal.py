@@ -20,9 +20,8 @@ HOSTILE = "svc\x1b[2J\x07\x1b]0;mine\x9b31m\x7f\u202e"
 
 
 @pytest.mark.parametrize(
-    "words", [["models"], ["models", "--json"], ["ask", "Hello"], ["ask", "Hello", "--json"], ["doctor"]],
-    ids=" ".join,
-)  # fmt: skip
+    "words", [["models", "--json"], ["ask", "Hello"], ["doctor"]], ids=" ".join
+)
 def test_no_control_character_of_the_service_reaches_a_terminal(words, sandbox):
     listed = Fault(path="/v1/models", body={"data": [{"id": HOSTILE}, {"id": "svc-turbo"}]})
     answer = {"choices": [{"message": {"content": HOSTILE}, "finish_reason": "stop"}], "model": HOSTILE}  # fmt: skip
@@ -42,8 +41,10 @@ def test_no_control_character_of_a_file_reaches_a_terminal(sandbox, tmp_path):
     assert not [c for c in text if unicodedata.category(c) in ("Cc", "Cf") and c not in "\r\n\t"]
 
 
-@pytest.mark.parametrize("words", [["models"], ["ask", "Hello"], ["explain", "Hello"], ["doctor"]], ids=" ".join)  # fmt: skip
-@pytest.mark.parametrize("stdout", [">&-", "> /dev/full"])
+@pytest.mark.parametrize(
+    ("words", "stdout"),
+    [(["ask", "Hello"], ">&-"), (["models"], "> /dev/full"), (["doctor"], "> /dev/full")],
+)
 def test_an_output_that_cannot_be_written_is_one_line(words, stdout, sandbox):
     if "full" in stdout and not Path("/dev/full").exists():
         pytest.skip("only Linux has a device that is always full")

@@ -273,7 +273,7 @@ def test_it_is_asked_at_the_start_whether_it_will_answer(server, model, key, pat
 
 
 def test_the_command_starts_without_it_and_says_so(monkeypatch, capsys):
-    monkeypatch.setattr("langchain_svc.sandbox.serve", lambda *_: None)
+    monkeypatch.setattr("langchain_svc.cli.sandbox.serve", lambda *_: None)
     words = ["--upstream", "http://127.0.0.1:9/v1", "--upstream-model", "m"]
     assert cli.main(["sandbox", "--port", "0", *words]) == 0
     shown = capsys.readouterr()
