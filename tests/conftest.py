@@ -23,6 +23,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import hypothesis
 import pytest
 import yaml
 from langchain_core.runnables.config import set_config_context
@@ -32,6 +33,10 @@ from vcr.cassette import Cassette
 
 from langchain_svc import ChatSvc, __version__, images
 from langchain_svc.sandbox import Sandbox
+
+# No test depends on a quiet machine.
+hypothesis.settings.register_profile("svc", deadline=None)
+hypothesis.settings.load_profile("svc")
 
 # -- the environment ------------------------------------------------------------------------------
 
