@@ -76,7 +76,7 @@ SENTENCES = [
     ("docs/privacy.md", f"{len(test_leaks.DOORS)} ways in"),
     ("docs/privacy.md", f"{len(test_leaks.ANSWERS)} answers"),
     ("docs/privacy.md", f"{CELLS:,} cells"),
-    ("docs/privacy.md", f"in {len(test_frames.RAISED) + len(test_frames.RETURNED)} ways"),
+    ("docs/privacy.md", f"in {len(test_frames.USES)} ways"),
 ]  # fmt: skip
 
 

@@ -68,7 +68,7 @@ def _later(use):
     return lambda runnable, given: asyncio.run(later(runnable, given))
 
 
-RAISED = {
+USES = {
     "invoke": lambda r, x: r.invoke(x),
     "ainvoke": _later(lambda r, x: r.ainvoke(x)),
     "stream": lambda r, x: list(r.stream(x)),
@@ -87,13 +87,20 @@ RAISED = {
     "listeners": _later(lambda r, x: r.with_alisteners().ainvoke(x)),
     "assign": lambda r, x: r.assign(more=lambda found: found).invoke(x),
     "pick": lambda r, x: r.pick("name").invoke(x),
-}
-RETURNED = {
-    "batch": lambda r, x: r.batch([x, x], return_exceptions=True),
-    "abatch": _later(lambda r, x: r.abatch([x, x], return_exceptions=True)),
-    "batch_as_completed": lambda r, x: [one for _, one in r.batch_as_completed([x, x], return_exceptions=True)],
-    "abatch_as_completed": _later(lambda r, x: _listed(r.abatch_as_completed([x, x], return_exceptions=True))),
+    "batch, returned": lambda r, x: r.batch([x, x], return_exceptions=True),
+    "abatch, returned": _later(lambda r, x: r.abatch([x, x], return_exceptions=True)),
+    "batch_as_completed, returned": lambda r, x: [one for _, one in r.batch_as_completed([x, x], return_exceptions=True)],
+    "abatch_as_completed, returned": _later(lambda r, x: _listed(r.abatch_as_completed([x, x], return_exceptions=True))),
 }  # fmt: skip
+
+
+def errors_of(use, made, given):
+    """The errors of a use, raised or returned."""
+    try:
+        found = use(made, given)
+    except Exception as error:
+        return [error]
+    return [one[1] if isinstance(one, tuple) else one for one in found]
 
 
 class Finding(BaseModel):
@@ -133,45 +140,22 @@ def refusing():
         yield server
 
 
-@pytest.mark.parametrize("use", RAISED.values(), ids=RAISED)
-@pytest.mark.parametrize("make", CHAT.values(), ids=CHAT)
-def test_an_error_of_a_chat_model_has_no_frame_with_the_prompt(refusing, make, use):
-    model = svc.ChatSvc(**refusing.v1, privacy="phi")
-    with model, pytest.raises(svc.SvcBadRequestError) as caught:
-        use(make(model), ASKED)
-    tells_nothing(caught.value)
+KINDS = {
+    **{name: lambda at, make=make: (make(svc.ChatSvc(**at.v1, privacy="phi")), ASKED) for name, make in CHAT.items()},
+    "text model": lambda at: (svc.SvcLLM(api_key="k", base_url=at.url, privacy="phi"), ASKED),
+    "tool": lambda at: (svc.SvcMedicalConsult(api_key="k", medical_base_url=at.url, privacy="phi", handle_tool_error=False), {"message": ASKED}),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("use", RETURNED.values(), ids=RETURNED)
-@pytest.mark.parametrize("make", CHAT.values(), ids=CHAT)
-def test_an_error_that_a_batch_returns_has_none(refusing, make, use):
-    with svc.ChatSvc(**refusing.v1, privacy="phi") as model:
-        found = use(make(model), ASKED)
-    assert len(found) == 2
-    for one in found:
-        error = one[1] if isinstance(one, tuple) else one
-        assert isinstance(error, svc.SvcBadRequestError)
-        tells_nothing(error)
-
-
-@pytest.mark.parametrize("use", [*RAISED.values(), *RETURNED.values()], ids=[*RAISED, *(f"{name} returned" for name in RETURNED)])  # fmt: skip
-@pytest.mark.parametrize("kind", ["text model", "tool"])
-def test_an_error_of_a_text_model_or_tool_has_none(refusing, kind, use):
-    if kind == "tool":
-        made = svc.SvcMedicalConsult(api_key="k", medical_base_url=refusing.url, privacy="phi", handle_tool_error=False)  # fmt: skip
-        given = {"message": ASKED}
-    else:
-        made, given = svc.SvcLLM(api_key="k", base_url=refusing.url, privacy="phi"), ASKED
-    try:
-        found = use(made, given)
-    except Exception as error:
-        found = [error]
+@pytest.mark.parametrize("use", USES.values(), ids=USES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_error_has_no_frame_with_the_prompt(refusing, kind, use):
+    made, given = KINDS[kind](refusing)
+    found = errors_of(use, made, given)
     assert found
-    for one in found:
-        error = one[1] if isinstance(one, tuple) else one
-        assert isinstance(error, Exception)
+    for error in found:
+        assert isinstance(error, ToolException if kind == "tool" else svc.SvcBadRequestError)
         tells_nothing(error)
-    made.close()
 
 
 TURNS = [HumanMessage(ASKED)]

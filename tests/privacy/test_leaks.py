@@ -8,6 +8,7 @@ request and nowhere else. Frames of the test itself are left out: a caller's var
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import copy
 import gzip
@@ -172,37 +173,31 @@ async def _listed(pieces):
     return [piece async for piece in pieces]
 
 
+def _made(kind, *not_for):
+    names = set(kind.model_fields) - set(not_for)
+    return lambda words: kind(**{name: word for name, word in words.items() if name in names})
+
+
+def _call(tool, arguments):
+    return {"name": tool.name, "args": arguments, "id": "c1", "type": "tool_call"}
+
+
 def _tool(kind, **arguments):
-    def make(words):
-        names = set(kind.model_fields)
-        return kind(**{name: word for name, word in words.items() if name in names})
-
-    call = {"args": arguments, "id": "c1", "type": "tool_call"}
     return {
-        f"{kind.__name__}.invoke": (make, lambda t, c: t.invoke({**call, "name": t.name}, c)),
-        f"{kind.__name__}.ainvoke": (
-            make,
-            lambda t, c: asyncio.run(t.ainvoke({**call, "name": t.name}, c)),
-        ),
-    }
+        f"{kind.__name__}.invoke": (_made(kind), lambda t, c: t.invoke(_call(t, arguments), c)),
+        f"{kind.__name__}.ainvoke": (_made(kind), lambda t, c: asyncio.run(t.ainvoke(_call(t, arguments), c))),
+    }  # fmt: skip
 
 
-def _of(kind, toolkit, number, **arguments):
+def _of(toolkit, number, **arguments):
     def make(words):
-        names = set(toolkit.model_fields)
-        kit = toolkit(**{name: word for name, word in words.items() if name in names})
-        return kit.get_tools()[number]
+        return _made(toolkit)(words).get_tools()[number]
 
-    call = {"name": "", "args": arguments, "id": "c1", "type": "tool_call"}
-    return {
-        f"{toolkit.__name__}.{number}": (make, lambda t, c: t.invoke({**call, "name": t.name}, c))
-    }
+    return {f"{toolkit.__name__}.{number}": (make, lambda t, c: t.invoke(_call(t, arguments), c))}
 
 
 def _model(kind):
-    def make(words):
-        names = set(kind.model_fields) - ({"base_url"} if kind is svc.ChatSvc else set())
-        return kind(**{name: word for name, word in words.items() if name in names})
+    make = _made(kind, *(["base_url"] if kind is svc.ChatSvc else []))
 
     async def ask(model, config):
         async with model:
@@ -233,8 +228,8 @@ DOORS = {
     **_tool(svc.SvcTranslate, text=ASKED, target="de"),
     **_tool(svc.SvcAnalyzeImage, image="https://example.com/a.png", task="ocr"),
     **_tool(svc.SvcGenerateImage, prompt=ASKED),
-    **_of(svc.SvcDecisionSupport, svc.SvcMedicalToolkit, 1, symptoms=[ASKED], specialty="oncology"),
-    **_of(svc.SvcTranslate, svc.SvcToolkit, 0, text=ASKED, target="de"),
+    **_of(svc.SvcMedicalToolkit, 1, symptoms=[ASKED], specialty="oncology"),
+    **_of(svc.SvcToolkit, 0, text=ASKED, target="de"),
 }
 
 
@@ -432,6 +427,18 @@ def test_no_view_of_an_object_tells_its_key_or_its_patient(door):
     again = pickle.loads(pickle.dumps(thing))
     clean(RECORDS, f"{vars(again)}{again.__pydantic_private__}")
     assert (again.api_key, again.proxy, again.default_headers) == (None, None, {})
+
+
+@pytest.mark.parametrize("privacy", [None, "phi"])
+def test_a_private_pickle_holds_no_picture(privacy):
+    """Else a tool that is sent to another process would carry a patient's picture."""
+    picture = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==")  # fmt: skip
+    images = svc.ImageStore()
+    images.add(picture)
+    model = svc.ChatSvc(api_key="k", base_url_v1=URL, images=images, privacy=privacy)
+    kit = svc.SvcToolkit(api_key="k", base_url=URL, images=images, privacy=privacy)
+    for one in (model, model.bind(temperature=0), kit, *kit.get_tools()):
+        assert (picture in pickle.dumps(one)) is (privacy is None)
 
 
 def test_a_pickle_reads_the_key_from_the_environment_and_says_what_it_lacks(monkeypatch):
