@@ -8,15 +8,17 @@ commit, which takes all of them: slow disks make large commits, and no timer is 
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from queue import SimpleQueue
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from langchain_core.exceptions import ModelRateLimitError
 from langchain_core.runnables import Runnable
@@ -28,27 +30,16 @@ from ..callbacks import SvcUsageCallbackHandler
 from ..errors import SvcRequestError
 from ..quota import bulk_priority
 from .answers import RowResult
-from .journal import Journal, Totals, same_id
+from .journal import Journal, Totals
 from .options import BulkOptions
 from .outage import Outage, RowTries, RunEnd
 from .rows import Row, Source
 
 _MOMENT = 1.5  # seconds
-GRACE = 10.0  # seconds for the rows in flight when the run is to end
+_GRACE = 10.0  # seconds for the rows in flight when the run is to end
+_ENDING = f"\nEnding: {_GRACE:.0f} s at most for open rows. Ctrl-C again ends at once.\n".encode()
 
 T = TypeVar("T")
-
-
-class Wait(NamedTuple):
-    """A wait of all open rows.
-
-    Attributes:
-        seconds: Until the first of them goes on.
-        limit: Whether it is for the service's limit; else for a service that is down.
-    """
-
-    seconds: float
-    limit: bool
 
 
 @dataclass
@@ -87,13 +78,13 @@ class RunState:
         """A row waits for its next try; from any thread."""
         self.waits[row] = time.monotonic() + seconds, isinstance(error, ModelRateLimitError)
 
-    def waiting(self, now: float) -> Wait | None:
-        """The wait of all open rows, if they wait for more than a moment."""
+    def waiting(self, now: float) -> tuple[float, bool]:
+        """Seconds until the first open row goes on, 0 if one is at work; and if a limit holds."""
         waits = list(self.waits.values())  # other threads may add some meanwhile
         if not waits or len(waits) < self.open:
-            return None
+            return 0.0, False
         until, limit = min(waits)
-        return Wait(until - now, limit) if until - now > _MOMENT else None
+        return (until - now, limit) if until - now > _MOMENT else (0.0, False)
 
 
 class Engine:
@@ -122,17 +113,24 @@ class Engine:
         self._outage = Outage(options.outage_wait)
         self._error: BaseException | None = None
         self._rows: deque[Row] = deque()
-        self._unsaved: dict[str, int] = {}  # ids of rows that were read, and their numbers
         self._exhausted = False
         self._busy: set[asyncio.Task[Any] | None] = set()
         self._batch: list[tuple[Row, RowResult]] = []
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._task: asyncio.Task[Any] | None = None
 
     def interrupt(self) -> None:
         """Begin no more rows, and end when the open ones have answers; from any thread."""
         self.interrupted = True
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._ended.set)
+        with suppress(OSError):  # not sys.stderr, which may be in the middle of a line of progress
+            os.write(2, _ENDING)
+
+    def stop(self) -> None:
+        """End at once; from any thread."""
+        if self._loop is not None and self._task is not None:
+            self._loop.call_soon_threadsafe(self._task.cancel)
 
     async def go(self, finish: Callable[[Journal], None]) -> None:
         """Ask all rows.
@@ -143,7 +141,7 @@ class Engine:
         Raises:
             Exception: What ended the run early; nothing that was answered is lost.
         """
-        self._loop = asyncio.get_running_loop()
+        self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
         self._ended = asyncio.Event()
         self._reading, self._committing = asyncio.Lock(), asyncio.Lock()
         if self.interrupted:
@@ -178,7 +176,7 @@ class Engine:
         grace = 0.0
         try:
             await asyncio.wait({done, ended}, return_when=asyncio.FIRST_COMPLETED)
-            grace = GRACE
+            grace = _GRACE
         finally:
             ended.cancel()
             done.cancel()
@@ -221,16 +219,8 @@ class Engine:
             self._exhausted = True
             await self._check_end()
             return
-        # Before the journal is asked: an id leaves this dict when it is in the journal.
-        for row in rows:
-            if not row.problem:
-                owner = self._unsaved.setdefault(row.key, row.number)
-                row.problem = "" if owner == row.number else same_id(owner)
         mark = partial(self._journal.mark, rows, retry_errors=self._options.retry_errors)
         await self._disk.do(mark)
-        for row in rows:
-            if not row.to_ask and self._unsaved.get(row.key) == row.number:
-                del self._unsaved[row.key]
         for row in rows:
             if row.to_ask and row.problem:
                 await self._save(row, RowResult.unreadable(row.problem))
@@ -294,8 +284,6 @@ class Engine:
                 self._batch = []
                 # Others wait for this commit too: it is made even if we are cancelled.
                 await asyncio.shield(self._disk.do(self._journal.save, batch))
-        if self._unsaved.get(row.key) == row.number:
-            del self._unsaved[row.key]
         self.state.totals.add(result)
         self.state.totals.failed -= row.failed_before
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
-import signal
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager, nullcontext, suppress
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import ExitStack, closing, suppress
 from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
@@ -20,12 +18,12 @@ from langchain_core.runnables import Runnable
 
 from .._chat import TOKENS_A_TURN, count_tokens
 from .._service import ServiceSettings
-from .._usage import Price, read_prices
+from .._usage import read_prices
 from ..errors import SvcRequestError
 from ..quota import SvcQuota
 from .answers import to_json
-from .engine import GRACE, Engine
-from .journal import Journal, Totals, read_results
+from .engine import Engine
+from .journal import Journal, read_results
 from .options import BulkOptions, Place
 from .progress import Eta, shown
 from .rows import Row, Rows, Source
@@ -33,9 +31,7 @@ from .rows import Row, Rows, Source
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_SAMPLE = 1_000  # rows whose tokens are counted; the others' follow from their length
 _PROBLEMS = 3  # of rows that cannot be asked, in an estimate
-_ENDING = f"\nEnding: {GRACE:.0f} s at most for open rows. Ctrl-C again ends at once.\n".encode()
 
 
 @dataclass(frozen=True)
@@ -160,6 +156,20 @@ class Estimate:
     bad: int = 0
     problems: tuple[str, ...] = ()
 
+    def add(self, row: Row) -> None:
+        """Count one row more."""
+        self.rows += 1
+        if not row.to_ask:
+            self.answered += 1
+        elif row.problem:
+            self.bad += 1
+            if len(self.problems) < _PROBLEMS:
+                self.problems += (f"row {row.number}: {row.problem}",)
+        else:
+            self.requests += 1
+            text = row.input if isinstance(row.input, str) else to_json(row.input)
+            self.tokens_in += count_tokens(text) + TOKENS_A_TURN
+
 
 class Job:
     """A run with everything around it.
@@ -199,29 +209,33 @@ class Job:
     def run(self) -> BulkReport:
         """Do it on an event loop of its own, and wait for its end.
 
+        The loop has a thread of its own, so that this works in a notebook, too, and Ctrl-C meets
+        only the wait.
+
         Raises:
             KeyboardInterrupt: After an interruption, when everything is written.
         """
-
-        async def main() -> None:
-            # So many parts of a chain may block at the same time.
-            executor = ThreadPoolExecutor(self._options.concurrency)
-            asyncio.get_running_loop().set_default_executor(executor)
-            await self.go()
-
-        if _loop_runs():  # as in a notebook: it is kept waiting, as by any call that blocks
-            with ThreadPoolExecutor(1) as thread:
-                done = thread.submit(copy_context().run, asyncio.run, main())
-                try:
-                    done.result()
-                except KeyboardInterrupt:
-                    self._engine.interrupt()
-        else:
-            with _interruptible(self._engine):
-                asyncio.run(main())
+        thread = ThreadPoolExecutor(1)
+        done = thread.submit(copy_context().run, asyncio.run, self._go_alone())
+        thread.shutdown(wait=False)
+        for end in (self._engine.interrupt, self._engine.stop):
+            try:
+                while not done.done():
+                    wait([done], 0.5)  # on Windows Ctrl-C does not end a wait without an end
+                break
+            except KeyboardInterrupt:
+                end()
+        done.result()
         if self._engine.interrupted:
             raise KeyboardInterrupt
         return self.report()
+
+    async def _go_alone(self) -> None:
+        # So many parts of a chain may block at the same time.
+        executor = ThreadPoolExecutor(self._options.concurrency)
+        asyncio.get_running_loop().set_default_executor(executor)
+        with suppress(asyncio.CancelledError):  # a second Ctrl-C
+            await self.go()
 
     async def go(self) -> None:
         """Do it on the running event loop."""
@@ -241,43 +255,22 @@ class Job:
             journal=self._path,
         )
 
-    def price(self, model: str) -> Price | None:
-        """What a model's tokens cost."""
-        return (self.prices or {}).get(model)
-
     def estimate(self) -> Estimate:
         """What it would take. All rows are read, nothing is asked, and no journal made."""
         there = os.path.exists(self._path)  # noqa: PTH110  # a journal may be a plain name
-        journal = Journal(self._path, self._settings) if there else None
-        found, totals = Estimate(), Totals()
-        letters = sampled = counted = 0
-        with closing(self._source), closing(journal) if journal else nullcontext():
-            if journal:
-                totals = journal.totals()
-            for row in self._rows(journal):
-                found.rows += 1
-                if not row.to_ask:
-                    found.answered += 1
-                elif row.problem:
-                    found.bad += 1
-                    if len(found.problems) < _PROBLEMS:
-                        found.problems += (f"row {row.number}: {row.problem}",)
-                else:
-                    text = _text(row.input)
-                    letters += len(text)
-                    if found.requests < _SAMPLE:
-                        sampled += len(text)
-                        counted += count_tokens(text) + TOKENS_A_TURN
-                    found.requests += 1
-        found.tokens_in = round(counted * letters / sampled) if sampled else 0
-        found.tokens_out = totals.output_tokens / totals.done if totals.done else None
-        return found
-
-    def _rows(self, journal: Journal | None) -> Iterator[Row]:
-        while rows := self._source.chunk():
+        found = Estimate()
+        with closing(self._source), ExitStack() as stack:
+            journal = Journal(self._path, self._settings) if there else None
             if journal is not None:
-                journal.mark(rows, retry_errors=self._options.retry_errors)
-            yield from rows
+                stack.callback(journal.close)
+                totals = journal.totals()
+                found.tokens_out = totals.output_tokens / totals.done if totals.done else None
+            while rows := self._source.chunk():
+                if journal is not None:
+                    journal.mark(rows, retry_errors=self._options.retry_errors)
+                for row in rows:
+                    found.add(row)
+        return found
 
     def _finish(self, journal: Journal) -> None:
         output, ordered = self._options.output, self._options.ordered
@@ -286,14 +279,6 @@ class Job:
                 sys.stdout.write(line + "\n")
         elif output is not None:
             journal.write(os.fspath(output), ordered=ordered)
-
-
-def _text(asked: Any) -> str:
-    if isinstance(asked, str):
-        return asked
-    if isinstance(asked, list):
-        return "\n".join(str(turn.get("content")) for turn in asked if isinstance(turn, dict))
-    return to_json(asked)
 
 
 def _with_quota(runnable: Runnable[Any, Any], quota: SvcQuota | None) -> Runnable[Any, Any]:
@@ -305,32 +290,3 @@ def _with_quota(runnable: Runnable[Any, Any], quota: SvcQuota | None) -> Runnabl
             "has it: ChatSvc(quota=...)"
         )
     return cast("Runnable[Any, Any]", runnable.model_copy(update={"quota": quota}))
-
-
-def _loop_runs() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
-
-
-@contextmanager
-def _interruptible(engine: Engine) -> Iterator[None]:
-    """A block whose first Ctrl-C interrupts the run; a second one ends at once."""
-    ours = threading.current_thread() is threading.main_thread()
-    if not ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        yield  # somebody else's program
-        return
-
-    def interrupt(*_: object) -> None:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        engine.interrupt()
-        with suppress(OSError):  # not sys.stderr, which may be in the middle of a line of progress
-            os.write(2, _ENDING)
-
-    signal.signal(signal.SIGINT, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)

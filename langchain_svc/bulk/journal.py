@@ -21,7 +21,7 @@ import os
 import sqlite3
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,13 +53,14 @@ _SCHEMA = f"""
         tokens INTEGER {_COUNT.format("tokens")},
         cost REAL CHECK (typeof(cost) IN ('real', 'null'))
     );
-    CREATE INDEX rows_by_key ON rows (key);
 """
 _SHAPE = "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY name"
 _SAVE = (
     "INSERT OR REPLACE INTO rows (number, key, digest, failed, content, error, tokens_in, "
     "tokens_out, tokens, cost) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
+# The ids of this run's rows, on disk where they are many: a second row with one is an error.
+_IDS = "CREATE TEMP TABLE ids (key TEXT PRIMARY KEY, number INTEGER) WITHOUT ROWID"
 _TOLD, _LONGEST = 8, 100  # names of settings in an error, and characters of each
 _RESULTS = "SELECT key, content, error, tokens_in, tokens_out, tokens FROM rows ORDER BY "
 _PRAGMAS = (
@@ -110,6 +111,7 @@ class Journal:
         if settings is not None and not self.path.exists():
             self._make(settings)
         self._db = self._opened()
+        self._db.execute(_IDS)
         try:
             if settings is not None:
                 self._compare(settings)
@@ -136,27 +138,23 @@ class Journal:
             (rows[0].number, rows[-1].number),
         )
         known = {number: (key, digest, failed) for number, key, digest, failed in found}
+        with self._db:
+            keys = [(row.key, row.number) for row in rows]
+            self._db.executemany("INSERT OR IGNORE INTO temp.ids VALUES (?, ?)", keys)
         for row in rows:
             key, digest, failed = known.get(row.number, (row.key, row.digest, None))
             row.to_ask = failed is None or bool(failed and retry_errors)
             row.failed_before = bool(failed)
-            if row.to_ask and not row.problem:
-                owner = self._owner(row)
-                row.problem = "" if owner is None else same_id(owner)
-            elif not failed and (key, digest) != (row.key, row.digest):
+            if not row.to_ask and not failed and (key, digest) != (row.key, row.digest):
                 raise SvcRequestError(
                     f"Row {row.number} of the input is not the one that {self.path} has the answer "
                     "of. A journal belongs to one input, which may only grow at its end: give "
                     "that input, or another journal"
                 )
-
-    def _owner(self, row: Row) -> int | None:
-        """The number of an earlier row with the same id."""
-        found = self._db.execute(
-            "SELECT min(number) FROM rows WHERE key = ? AND number < ?", (row.key, row.number)
-        ).fetchone()
-        number: int | None = found[0]
-        return number
+            wanted = "SELECT number FROM temp.ids WHERE key = ?"
+            (owner,) = self._db.execute(wanted, (row.key,)).fetchone()
+            if owner != row.number and not row.problem:
+                row.problem = f"its id is that of row {owner}"
 
     def save(self, results: Iterable[tuple[Row, RowResult]]) -> None:
         """Write results; they are on the disk when it returns.
@@ -225,45 +223,25 @@ class Journal:
         Raises:
             SvcRequestError: It cannot be written.
         """
-        place = Path(path)
-        try:
-            descriptor, name = tempfile.mkstemp(prefix=place.name + ".", dir=place.parent)
-            try:
-                with open(descriptor, "w", encoding="utf-8", newline="\n") as file:  # noqa: PTH123
-                    file.writelines(line + "\n" for line in self.lines(ordered=ordered))
-                    file.flush()
-                    os.fsync(descriptor)
-                if place.exists():
-                    Path(name).chmod(place.stat().st_mode & 0o777)
-                Path(name).replace(place)
-            except BaseException:
-                Path(name).unlink(missing_ok=True)
-                raise
-        except OSError as error:
-            raise SvcRequestError(
-                f"{path} cannot be written: {error.strerror}. All results are in {self.path}: give "
-                "another place, and run the same again"
-            ) from None
+        advice = f"All results are in {self.path}: give another place, and run the same again"
+        with (
+            _replaced(Path(path), advice) as made,
+            made.open("w", encoding="utf-8", newline="\n") as file,
+        ):
+            file.writelines(line + "\n" for line in self.lines(ordered=ordered))
+            file.flush()
+            os.fsync(file.fileno())
 
     # -- the file ---------------------------------------------------------------------------------
 
     def _make(self, settings: Mapping[str, str]) -> None:
-        try:
-            # Readable by its owner only: it holds what was answered.
-            descriptor, name = tempfile.mkstemp(prefix=self.path.name + ".", dir=self.path.parent)
-        except OSError as error:
-            raise SvcRequestError(
-                f"The journal {self.path} cannot be made: {error.strerror}; give another place"
-            ) from None
-        os.close(descriptor)
-        try:
-            with closing(sqlite3.connect(name)) as db, db:
-                db.executescript(_SCHEMA)
+        with (
+            _replaced(self.path, "Give another place") as name,
+            closing(sqlite3.connect(name)) as db,
+        ):
+            db.executescript(_SCHEMA)
+            with db:
                 db.executemany("INSERT INTO settings VALUES (?, ?)", settings.items())
-            Path(name).replace(self.path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
 
     def _opened(self) -> sqlite3.Connection:
         self._look()
@@ -346,9 +324,26 @@ class Journal:
             )
 
 
-def same_id(owner: int) -> str:
-    """The problem of a row whose id an earlier row has."""
-    return f"its id is that of row {owner}"
+@contextmanager
+def _replaced(path: Path, advice: str) -> Iterator[Path]:
+    """A file that takes the place of another, whole or not at all.
+
+    It is readable by its owner only; where it replaces a file it has that one's mode.
+    """
+    try:
+        descriptor, name = tempfile.mkstemp(prefix=path.name + ".", dir=path.parent)
+        os.close(descriptor)
+        made = Path(name)
+        try:
+            yield made
+            if path.exists():
+                made.chmod(path.stat().st_mode & 0o777)
+            made.replace(path)
+        except BaseException:
+            made.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise SvcRequestError(f"{path} cannot be written: {error.strerror}. {advice}") from None
 
 
 def _difference(name: str, there: Mapping[str, str], here: Mapping[str, str]) -> str:

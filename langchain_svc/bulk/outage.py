@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from langchain_core.exceptions import (
     ModelAuthenticationError,
@@ -49,23 +48,18 @@ class RunEnd(Exception):  # noqa: N818  # it carries the error
     """The run is to end, for the reason that is its cause."""
 
 
-@dataclass
 class Outage:
     """Judges failures by what became of the other rows.
 
-    Attributes:
+    Args:
         outage_wait: Seconds without an answer after which the run ends.
-        clock: Seconds.
-        jitter: A share between 0 and 1.
     """
 
-    outage_wait: float
-    clock: Callable[[], float] = time.monotonic
-    jitter: Callable[[], float] = random.random
-    _answers: int = 0
-    _failing_since: float | None = None
-    _alike: int = 0
-    _first: tuple[type[Exception], str] | None = field(default=None, repr=False)
+    def __init__(self, outage_wait: float) -> None:
+        self._outage_wait = outage_wait
+        self._answers = self._alike = 0
+        self._failing_since: float | None = None
+        self._first: tuple[type[Exception], str] | None = None
 
     def begin(self) -> RowTries:
         """A row is asked for the first time."""
@@ -87,32 +81,23 @@ class Outage:
         limited = isinstance(error, ModelRateLimitError)
         if not limited and not (isinstance(error, ModelError) and error.is_retryable):
             self._failing_since = None  # the service is there
-            self._count_alike(error)
+            kind = (type(error), str(error))
+            self._first = self._first or kind
+            self._alike += kind == self._first
+            if self._alike >= _ALIKE and not self._answers:
+                raise RunEnd from error
             return None
         tries.failures += 1
         if not limited and tries.failures >= _TRIES and self._answers > tries.answers_before:
             return None
-        return self._until_back(error, tries)
-
-    def _until_back(self, error: Exception, tries: RowTries) -> float:
-        now = self.clock()
-        if self._failing_since is None:
-            self._failing_since = now
+        now = time.monotonic()
+        self._failing_since = self._failing_since or now
         asked = getattr(error, "retry_after", None)
+        if now + (asked or 0.0) - self._failing_since > self._outage_wait:
+            raise RunEnd from error
+        jitter = random.random()  # noqa: S311  # no secret
+        if asked is not None:
+            return float(asked) * (1 + jitter / 10)
         # Half of it at least, so that a service that is down is not asked on and on.
         pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0 ** min(tries.failures - 1, 9))
-        pause *= 0.5 + self.jitter() / 2
-        if asked is not None:
-            pause = asked * (1 + self.jitter() / 10)
-        if now + (asked or 0.0) - self._failing_since > self.outage_wait:
-            raise RunEnd from error
-        return pause
-
-    def _count_alike(self, error: Exception) -> None:
-        if self._answers:
-            return
-        kind = (type(error), str(error))
-        self._first = self._first or kind
-        self._alike += kind == self._first
-        if self._alike >= _ALIKE:
-            raise RunEnd from error
+        return pause * (0.5 + jitter / 2)

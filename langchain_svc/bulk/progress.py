@@ -36,13 +36,13 @@ class Pace:
 
     def rate(self, now: float) -> float:
         """Rows a second; 0 while nothing can be said."""
-        finished, wait = self._state.finished, self._state.waiting(now)
-        self._limited = self._limited or bool(wait and wait.limit)
+        finished, (wait, limit) = self._state.finished, self._state.waiting(now)
+        self._limited = self._limited or limit
         self._seen.append((now, finished))
         while now - self._seen[0][0] > _WINDOW:
             self._seen.popleft()
         then, before = self._first if self._limited else self._seen[0]
-        gone = now - then + (wait.seconds if wait else 0.0)
+        gone = now - then + wait
         return (finished - before) / gone if gone >= _SETTLED else 0.0
 
 
@@ -55,13 +55,13 @@ def told(state: RunState, now: float, rate: float, by_plan: float = 0.0) -> str:
         rate: Rows a second.
         by_plan: Seconds that the plan takes for the rows that are left.
     """
-    totals, left, wait = state.totals, state.left, state.waiting(now)
+    totals, left, (wait, limit) = state.totals, state.left, state.waiting(now)
     about = "" if state.exact else "about "
     of = "" if state.expected is None else f" of {about}{state.expected:,}"
     parts = [f"{state.finished:,}{of} rows"]
     if wait:
-        reason = "the service's limit" if wait.limit else "the service to come back"
-        parts.append(f"waiting {duration(wait.seconds)} for {reason}")
+        reason = "the service's limit" if limit else "the service to come back"
+        parts.append(f"waiting {duration(wait)} for {reason}")
     elif rate:
         parts.append(f"{rate:,.1f} a second")
     if totals.failed:

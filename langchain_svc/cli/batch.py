@@ -154,7 +154,7 @@ def _again(args: argparse.Namespace, *more: str) -> str:
 
 
 def _tell_estimate(job: bulk.Job, args: argparse.Namespace, model: str, unlisted: str) -> None:
-    found, price = job.estimate(), job.price(model)
+    found, price = job.estimate(), (job.prices or {}).get(model)
     if found.tokens_out is None:
         most = args.max_tokens or v1.MAX_TOKENS_BY_DEFAULT
         tokens_out, how, unit = most * found.requests, "at most", f" ({most:,} per answer)"

@@ -1,9 +1,11 @@
 """Rows in, one result each out, whatever happens on the way."""
 
 import asyncio
+import random
 import threading
 import time
 from collections import Counter
+from contextlib import suppress
 
 import pytest
 from langchain_core.output_parsers import StrOutputParser
@@ -65,39 +67,46 @@ def test_results_are_in_the_inputs_order_on_request(folder, written):
     assert list(report.results()) == written() == list(bulk.results("j"))
 
 
-def test_a_second_run_asks_nothing_and_writes_the_file_again(
+def test_a_second_run_asks_what_is_new_and_writes_the_file_again(
     chat, sandbox, prompts, written, folder
 ):
     bulk.run(chat, prompts(5), journal="j", output="out.jsonl")
-    before = written()
     (folder / "out.jsonl").write_text("somebody's note")
-    report = bulk.run(chat, "in.jsonl", journal="j", output="out.jsonl")
-    assert (report.done, report.asked) == (5, 0)
-    assert written() == before
-    assert len(sandbox.requests) == 5
-
-
-def test_an_input_may_grow_at_its_end(chat, prompts, sandbox):
-    bulk.run(chat, prompts(3), journal="j")
-    assert bulk.run(chat, prompts(5), journal="j").asked == 2
+    report = bulk.run(chat, prompts(7), journal="j", output="out.jsonl")
+    assert (report.done, report.asked, len(written())) == (7, 2, 7)
     assert set(questions(sandbox).values()) == {1}
 
 
-async def test_the_async_version(chat, prompts):
-    report = await bulk.arun(chat, prompts(4), journal="j")
-    assert report.done == 4
+async def test_both_versions_work_where_an_event_loop_runs(chat, prompts):
+    assert (await bulk.arun(chat, prompts(4), journal="j")).done == 4
+    assert bulk.run(chat, prompts(6), journal="j").asked == 2
 
 
-async def test_run_works_where_an_event_loop_runs(chat, prompts):
-    assert bulk.run(chat, prompts(4), journal="j").done == 4
+SUM = {"title": "Sum", "type": "object", "properties": {"total": {"type": "integer"}}}
 
 
-def test_a_chain_has_its_tokens_counted(chat, folder):
-    chain = ChatPromptTemplate.from_template("What is {a} * {b}?") | chat | StrOutputParser()
-    rows = [{"id": "x", "input": {"a": 6, "b": 7}}]
-    (row,) = bulk.run(chain, rows, journal="j").results()
-    assert row["content"] == "6 * 7 = 42"
-    assert row["usage"]["total_tokens"] > 0
+@pytest.mark.parametrize(
+    ("made", "row", "content"),
+    [
+        (
+            lambda chat: (
+                ChatPromptTemplate.from_template("What is {a} * {b}?") | chat | StrOutputParser()
+            ),
+            {"input": {"a": 6, "b": 7}},
+            "6 * 7 = 42",
+        ),
+        (
+            lambda chat: chat.with_structured_output(SUM),
+            {"prompt": "The total is 12."},
+            {"total": 12},
+        ),
+    ],
+    ids=["chain", "object"],
+)
+def test_a_runnable_has_its_tokens_counted(made, row, content, chat, folder):
+    (found,) = bulk.run(made(chat), [row], journal="j").results()
+    assert found["content"] == content
+    assert found["usage"]["total_tokens"] > 0
 
 
 def test_a_part_that_only_blocks_runs_on_that_many_threads(folder):
@@ -111,14 +120,6 @@ def test_a_part_that_only_blocks_runs_on_that_many_threads(folder):
     assert bulk.run(RunnableLambda(meet), rows, journal="j", concurrency=12).done == 12
 
 
-def test_an_object_is_the_content(chat, folder):
-    schema = {"title": "Sum", "type": "object", "properties": {"total": {"type": "integer"}}}
-    rows = [{"prompt": "The total is 12."}]
-    (row,) = bulk.run(chat.with_structured_output(schema), rows, journal="j").results()
-    assert row["content"] == {"total": 12}
-    assert row["usage"]["total_tokens"] > 0
-
-
 def test_a_function_makes_what_is_asked_of_a_row(folder):
     rows = [{"id": 1, "a": 2, "b": 3}]
     report = bulk.run(
@@ -130,37 +131,48 @@ def test_a_function_makes_what_is_asked_of_a_row(folder):
 # -- errors of rows ---------------------------------------------------------------------------------
 
 
-def test_a_rows_failure_is_its_error_and_is_retried_on_request(folder):
-    broken = {"2", "4"}
+@pytest.mark.parametrize("seed", range(12))
+def test_each_row_has_one_result_whatever_becomes_of_the_runs(seed, folder):
+    """Rows that fail for good or once, bad rows, ids twice, runs that end early, inputs that grow."""
+    chance = random.Random(seed)
+    rows, asked = [], Counter()
+    for number in range(1, 60):
+        text = chance.choice(["good", "good", "good", "never", "once", "later"]) + f" {number}"
+        key = chance.choice([number, number, f"id {number}", f"id {number - 5}"])
+        rows.append(chance.choice([{"id": key, "prompt": text}] * 5 + [{"id": key, "text": text}]))
 
-    def fragile(text):
-        if text in broken:
-            raise RuntimeError(f"no {text}")
+    def ask(text):
+        asked[text] += 1
+        fate = text.partition(" ")[0]
+        if fate == "never" or (fate in {"once", "later"} and asked[text] == 1):
+            raise ValueError(fate) if fate != "later" else SvcAuthenticationError("a withdrawn key")
         return text
 
-    rows, runnable = [str(n) for n in range(1, 6)], RunnableLambda(fragile)
-    report = bulk.run(runnable, rows, journal="j")
-    assert (report.done, report.failed) == (3, 2)
-    errors = {row["id"]: row["error"] for row in report.results() if row["error"]}
-    assert errors[2] == {"type": "RuntimeError", "message": "no 2"}
-
-    assert bulk.run(runnable, rows, journal="j").asked == 0
-    broken.clear()
-    report = bulk.run(runnable, rows, journal="j", retry_errors=True)
-    assert (report.done, report.failed, report.asked) == (5, 0, 2)
-
-
-def test_a_second_row_with_an_id_is_an_error(folder):
-    rows = [{"id": "a", "prompt": "1"}, {"id": "b", "prompt": "2"}, {"id": "a", "prompt": "3"}]
-    report = bulk.run(RunnableLambda(echo), rows, journal="j")
-    assert (report.done, report.failed, report.asked) == (2, 1, 2)
-    first, _, double = report.results()
-    assert first["content"] == "<1>"
-    assert "its id is that of row 1" in double["error"]["message"]
-    # Also where the first of them was answered by an earlier run.
-    rows.append({"id": "b", "prompt": "4"})
-    report = bulk.run(RunnableLambda(echo), rows, journal="j")
-    assert (report.done, report.failed, report.asked) == (2, 2, 0)
+    done = False
+    while not done:
+        some = rows if chance.random() < 0.5 else rows[: max(40, chance.randrange(60))]
+        with suppress(SvcAuthenticationError, SvcRequestError):
+            report = bulk.run(
+                RunnableLambda(ask),
+                iter(some),
+                journal="j",
+                concurrency=chance.choice([1, 4]),
+                retry_errors=chance.random() < 0.5,
+            )
+            done = report.done + report.failed == len(rows)
+    bulk.run(RunnableLambda(ask), rows, journal="j", retry_errors=True)
+    found = list(bulk.results("j"))
+    first = {repr(row["id"]): n for n, row in reversed(list(enumerate(rows)))}
+    for number, (row, one) in enumerate(zip(rows, found, strict=True)):
+        assert one["id"] == row["id"]
+        text = row.get("prompt", "")
+        if first[repr(row["id"])] != number and text:
+            assert "its id is that of row" in one["error"]["message"]
+        elif text and not text.startswith("never"):
+            assert (one["content"], one["error"]) == (text, None)
+            assert asked[text] == 1 + text.startswith(("once", "later"))
+        else:
+            assert one["error"]["type"] in {"ValueError", "BadRow"}
 
 
 def test_an_answer_that_json_cannot_hold_is_an_error(folder):
@@ -288,7 +300,7 @@ def test_a_journal_belongs_to_its_rows(chat, prompts, folder):
         ({"format": "{a.b}"}, "must name columns"),
         ({"format": "{"}, "format cannot be read"),
         ({"quota": object()}, r"ChatSvc\(quota=...\)"),
-        ({"journal": "nowhere/j"}, "nowhere/j cannot be made"),
+        ({"journal": "nowhere/j"}, "nowhere/j cannot be written"),
     ],
 )
 def test_what_is_wrong_is_said_before_anything_is_asked(given, said, prompts):
