@@ -35,6 +35,7 @@ logger = logging.getLogger("langchain_svc")
 
 BUCKETS, LATENESS = 120, 0.75
 INTERACTIVE, BULK = 0, 1
+TOO_MANY_REQUESTS = 429
 # So much of a bulk call's pace may be caught up.
 _SLACK = 1.0
 _FIRST_HOLD, _LONGEST_BACKOFF = 1.0, 60.0
@@ -188,7 +189,7 @@ class Ledger:
         clock: Seconds that do not go back.
     """
 
-    local = True
+    local = True  # asking needs no I/O
 
     def __init__(
         self,
@@ -326,7 +327,7 @@ class Ledger:
             return
         with self._lock:
             now = self._rolled()
-            refused = outcome.status == 429  # noqa: PLR2004  # Too Many Requests
+            refused = outcome.status == TOO_MANY_REQUESTS
             for window in self.windows.values():
                 if window.unit == "requests":
                     if not outcome.sent or refused:

@@ -7,39 +7,20 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 from uuid import uuid4
 
 from .._service import CallSize
 from .._wire import Price, rate_limit_of
 from ..errors import SvcBudgetError, SvcError, SvcRateLimitError
 from .estimates import Estimates, read_usage
-from .ledger import BULK, INTERACTIVE, Outcome, Ticket, Wait
+from .ledger import BULK, INTERACTIVE, Ledger, Outcome, Ticket, Wait
 from .plans import DAY, HOUR, MINUTE
 
 BULK_JOB: ContextVar[str | None] = ContextVar("langchain_svc_bulk_job", default=None)
 
 _BYTES_A_TOKEN = 4
 _LOOK = 0.25  # seconds between two answers whose headers are read
-
-
-class Account(Protocol):
-    """Where the use of one key on one interface is counted."""
-
-    counts_tokens: bool
-    local: bool  # it is in this process, and asking needs no I/O
-
-    def ask(self, ticket: Ticket) -> Wait | None: ...
-
-    async def aask(self, ticket: Ticket) -> Wait | None: ...
-
-    def settle(self, ticket: Ticket, outcome: Outcome) -> None: ...
-
-    def leave(self, ticket: Ticket) -> None: ...
-
-    def eta(self, requests: int, tokens: int) -> float: ...
-
-    def look(self) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True)
@@ -75,7 +56,7 @@ class CallLimiter:
 
     def __init__(
         self,
-        account: Account | None,
+        account: Ledger | None,
         budgets: tuple[Spending, ...],
         size: CallSize,
         estimates: Estimates,

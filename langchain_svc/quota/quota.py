@@ -15,7 +15,6 @@ from .._forks import new_lock
 from .._safe_errors import safe_repr
 from .estimates import Estimates
 from .ledger import Ledger, Ticket
-from .limiter import Account
 from .plans import LEARN, Limit, Plan, plans_of
 from .shared import Shared
 
@@ -127,8 +126,8 @@ class SvcQuota(Shared):
             "storage": self._place,  # without a password
             "on_storage_failure": on_storage_failure,
         }
-        self._accounts: dict[tuple[str, str], Account] = {}
-        self._known: dict[tuple[str, int], Account] = {}
+        self._accounts: dict[tuple[str, str], Ledger] = {}
+        self._known: dict[tuple[str, int], Ledger] = {}
         self._lock = new_lock()
         self.estimates = Estimates()
         self._register()
@@ -136,7 +135,7 @@ class SvcQuota(Shared):
     def _arguments(self) -> dict[str, Any]:
         return self._given
 
-    def account(self, interface: str, key: str) -> Account:
+    def account(self, interface: str, key: str) -> Ledger:
         """Where the use of a key on an interface is counted."""
         known = self._known.get((interface, hash(key)))  # so that no key is kept
         if known is not None:
@@ -156,7 +155,7 @@ class SvcQuota(Shared):
         self._known[interface, hash(key)] = found
         return found
 
-    def _new_account(self, name: str, limits: tuple[Limit, ...], *, learns: bool) -> Account:
+    def _new_account(self, name: str, limits: tuple[Limit, ...], *, learns: bool) -> Ledger:
         if self._link is None:
             return Ledger(limits, learns=learns)
         return self._link.account(limits, learns=learns, name=name, goes_on=self._goes_on)
@@ -262,7 +261,7 @@ def _limit(scope: str, window: tuple[str, float, float, int, float]) -> QuotaLim
 class _RateLimiter(BaseRateLimiter):
     """Each acquiring is a request of the account."""
 
-    def __init__(self, account: Account) -> None:
+    def __init__(self, account: Ledger) -> None:
         self._account = account
 
     def acquire(self, *, blocking: bool = True) -> bool:

@@ -35,7 +35,7 @@ from uuid import uuid4
 from .._forks import new_lock
 from .._safe_errors import safe_repr
 from ..errors import SvcConnectionError
-from .ledger import Ledger, Outcome, Ticket, Wait
+from .ledger import TOO_MANY_REQUESTS, Ledger, Outcome, Ticket, Wait
 from .plans import HOUR, Limit
 
 try:
@@ -114,8 +114,9 @@ def _look_of(said: dict[str, Any]) -> dict[str, Any]:
 
 
 def _numbers(*values: Any) -> tuple[float, ...]:
-    if any(type(value) not in {int, float} or not abs(value) < 1e15 for value in values):  # noqa: PLR2004
-        raise ValueError("not a number")
+    for value in values:
+        if type(value) not in {int, float} or not abs(value) < _FOREVER**2:
+            raise ValueError("not a number")
     return values
 
 
@@ -184,7 +185,7 @@ class RedisLink:
     def __init__(self, url: str) -> None:
         self.place, self._url = place_of(url), url
         self._jobs: SimpleQueue[_Job] = SimpleQueue()
-        self._rests_until, self._why = 0.0, ""
+        self._rests_until, self._why, self._used_at = 0.0, "", 0.0
         self._pid, self._lock = 0, new_lock()
         self._connection = self._connected()  # which checks the URL, and connects when it is used
         self.source = Path(__file__).with_name("quota.lua").read_text(encoding="utf-8")
@@ -293,8 +294,10 @@ class RedisLink:
         found: list[Any] = []
         connection = self._connection
         try:
-            if connection.can_read():  # it was closed meanwhile, or is out of step
+            now = time.monotonic()
+            if now - self._used_at > 1 and connection.can_read():  # closed, or out of step
                 connection.disconnect()
+            self._used_at = now
             connection.send_packed_command([b"".join(question for _, question in asked)])
             found += (self._answer() for _ in asked)
             for at, (_, question) in enumerate(asked):
@@ -347,25 +350,18 @@ def place_of(url: str) -> str:
 link_to = cache(RedisLink)
 
 
-class _Process:
+_STARTED = uuid4().hex
+
+
+def _process() -> str:
     """Which process this is; a forked child is another."""
-
-    def __init__(self) -> None:
-        self._pid, self._id = 0, ""
-
-    def __call__(self) -> str:
-        if self._pid != os.getpid():
-            self._pid, self._id = os.getpid(), uuid4().hex
-        return self._id
-
-
-_process = _Process()
+    return f"{_STARTED}-{os.getpid()}"
 
 
 # -- accounts ------------------------------------------------------------------------------------
 
 
-class RedisAccount:
+class RedisAccount(Ledger):
     """An account in Redis, with what this process counted itself beside it.
 
     Args:
@@ -381,19 +377,17 @@ class RedisAccount:
     def __init__(
         self, link: RedisLink, limits: tuple[Limit, ...], *, learns: bool, name: str, goes_on: bool
     ) -> None:
-        self.counts_tokens = any(limit.unit == "tokens" for limit in limits)
+        super().__init__(limits, learns=learns)
         self._tokens_limit = min((n.amount for n in limits if n.unit == "tokens"), default=0)
-        self._link, self._limits, self._goes_on = link, limits, goes_on
+        self._link, self._goes_on = link, goes_on
         plan = [(limit.unit, limit.seconds, limit.amount) for limit in limits]
         self._prefix = link.prefix(name, json.dumps({"limits": plan, "learns": learns}))
-        self._own = Ledger(limits, learns=learns)
         self._settled: deque[dict[str, Any]] = deque()
         self._left: deque[str] = deque()
         self._sent_here: deque[tuple[float, int]] = deque()  # and not told yet
         self._seen: tuple[int, tuple[float, ...]] | None = None  # processes, use of each limit
         self._born = "never"  # when the state in Redis began
         self._pid = os.getpid()
-        self._lock = new_lock()
 
     # -- asking ---------------------------------------------------------------------------------
 
@@ -434,7 +428,7 @@ class RedisAccount:
         def give_back(reply: Any) -> None:
             """The call was let through when nobody waited for it any more."""
             if isinstance(reply, Reply) and reply.wait is None:
-                self._settled.append(_told(reply.now, tokens, Outcome(False, 0)))  # noqa: FBT003
+                self._settled.append(_told(reply.now, tokens, Outcome(sent=False, tokens=0)))
 
         return self._talk(call=call), give_back
 
@@ -442,7 +436,7 @@ class RedisAccount:
         ticket.turn = reply.turn
         if reply.wait is None:
             ticket.stored_at = reply.now
-            self._own.note(ticket)
+            self.note(ticket)
         return reply.wait
 
     def _ask_here(self, ticket: Ticket) -> Wait | None:
@@ -450,8 +444,8 @@ class RedisAccount:
         with self._lock:
             seen, self._seen = self._seen, None
         if seen is not None:
-            self._own.share(*seen)
-        wait = self._own.ask(ticket)
+            self.share(*seen)
+        wait = super().ask(ticket)
         if wait is None:
             self._sent_here.append((time.monotonic(), ticket.tokens))
         return wait
@@ -471,7 +465,7 @@ class RedisAccount:
             reply = yield self._packed(asked)
             if reply.lost:  # what this process knows is told again
                 new, self._born = self._born != reply.born, reply.born
-                counted = self._own.counted() if new else []
+                counted = self.counted() if new else []
                 asked |= {"settle": [], "leave": [], "born": self._born, "counted": counted}
                 reply = yield self._packed(asked)
                 if reply.lost:
@@ -504,18 +498,18 @@ class RedisAccount:
 
     def settle(self, ticket: Ticket, outcome: Outcome) -> None:
         """Count what became of a call that was let through."""
-        self._own.settle(ticket, outcome)
+        super().settle(ticket, outcome)
         if ticket.stored_at is None:  # it was let through here
             return
         self._settled.append(_told(ticket.stored_at, ticket.tokens, outcome))
         ticket.stored_at = None
         off = 0 if outcome.tokens is None else abs(outcome.tokens - ticket.tokens)
-        if outcome.status == 429 or off > _NEWS * self._tokens_limit > 0:  # noqa: PLR2004
+        if outcome.status == TOO_MANY_REQUESTS or off > _NEWS * self._tokens_limit > 0:
             self._link.tell(self._talk(), len(self._limits))
 
     def leave(self, ticket: Ticket) -> None:
         """The call does not wait any more."""
-        self._own.leave(ticket)
+        super().leave(ticket)
         if ticket.id and ticket.stored_at is None:
             self._left.append(ticket.id)
 

@@ -16,7 +16,7 @@ import pytest
 from pydantic import ValidationError
 
 import langchain_svc as svc
-from langchain_svc.quota.plans import DAY, DOCUMENTED, Limit
+from langchain_svc.quota.plans import DAY, Limit
 from langchain_svc.sandbox import Fault, Sandbox
 
 
@@ -60,27 +60,6 @@ def arrivals(sandbox):
 
 
 # -- plans ----------------------------------------------------------------------------------------
-
-
-def test_the_documented_plans():
-    told = {
-        name: {field: value for field, value in vars(plan).items() if value is not None}
-        for name, plan in DOCUMENTED.items()
-    }
-    per_minute = {
-        "v1:free": 3,
-        "v1:pro": 60,
-        "general:free": 10,
-        "general:starter": 60,
-        "general:pro": 300,
-    }
-    assert {n: p["requests_per_minute"] for n, p in told.items() if p} == per_minute
-    assert told["v1:pro"] == {
-        "requests_per_minute": 60,
-        "requests_per_hour": 3_000,
-        "tokens_per_minute": 500_000,
-    }
-    assert told["general:starter"]["requests_per_day"] == 10_000
 
 
 def test_one_name_is_a_plan_on_each_interface():

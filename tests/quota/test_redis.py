@@ -364,13 +364,13 @@ def test_many_threads_and_objects_share_a_connection(store, sandbox):
         assert len(client.client_list()) <= 3  # with the test's own
 
 
-def test_a_question_costs_the_same_whatever_the_number_of_processes(store):
+def test_a_question_costs_the_same_whatever_the_number_of_processes(store, monkeypatch):
     account = svc.SvcQuota("v1:pro", storage=store).account("v1", "any-key-0123")
     with redis.Redis.from_url(store) as client:
         client.flushall()
         sizes = []
         for process in range(2_000):
-            redis_store._process._id = f"{process:032x}"
+            monkeypatch.setattr(redis_store, "_STARTED", f"{process:032x}")
             account.leave(ticket := Ticket())
             account.ask(ticket)
             account.settle(ticket, Outcome(sent=False))
