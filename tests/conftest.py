@@ -124,7 +124,7 @@ def one_sandbox():
 def sandbox(one_sandbox):
     """The session's sandbox with an empty request log and no faults."""
     one_sandbox.clear()
-    one_sandbox.faults = ()
+    one_sandbox.faults, one_sandbox.answers = (), ()
     return one_sandbox
 
 
@@ -138,7 +138,7 @@ def one_strict_sandbox():
 def box(one_strict_sandbox):
     """Such a sandbox that refuses what no document lists, with a marked key."""
     one_strict_sandbox.clear()
-    one_strict_sandbox.faults = ()
+    one_strict_sandbox.faults, one_strict_sandbox.answers = (), ()
     return one_strict_sandbox
 
 

@@ -135,7 +135,7 @@ def test_content_and_artifact(box, kit):
     assert seen.artifact["result"]["width"] == 1024
     assert seen.artifact["text"] == seen.content
     assert call(analyze, image="img_1", task="ocr").content == "a red circle"
-    assert "red region" in call(analyze, image="img_1", task="detect").content
+    assert "the whole picture" in call(analyze, image="img_1", task="detect").content
     assert '"flagged":false' in call(analyze, image="img_1", task="moderate").content
     told = call(translate, text="good day", target="es")
     assert told.content.startswith("[es] ")
@@ -446,7 +446,7 @@ def test_an_agent_passes_only_handles(box, image_api):
     words = {**box.general, **box.v1}
     with svc.SvcToolkit(**words, image_api=image_api) as kit, svc.ChatSvc(**box.v1) as model:
         agent = create_agent(model, kit.get_tools())
-        question = "Generate an image of a red circle, then describe the image, then translate the description into Spanish."
+        question = "Generate an image of a red circle, then describe the image, then translate the description into 'es'."
         messages = agent.invoke({"messages": [("user", question)]})["messages"]
         results = [m for m in messages if isinstance(m, ToolMessage)]
         assert [(m.name, m.status) for m in results] == [

@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 from typing import Any, Literal
 
 from langchain_svc.sandbox import answers
-from langchain_svc.sandbox.answers import Answer
+from langchain_svc.sandbox.answers import ChatAnswer
 from langchain_svc.sandbox.catalogue import MODELS, Model
 from langchain_svc.sandbox.exchanges import Exchange
 from langchain_svc.sandbox.limits import Meter
@@ -50,8 +50,8 @@ class Ask:
     exchange: Exchange
     scripted: Callable[[Messages], str | None]
 
-    def chat(self, messages: Messages, model_id: str, max_tokens: int | None = None) -> Answer:
-        """Answer a chat: by the test's script, else by the rules; its tokens are counted."""
+    def chat(self, messages: Messages, model_id: str, max_tokens: int | None = None) -> ChatAnswer:
+        """ChatAnswer a chat: by the test's script, else by the rules; its tokens are counted."""
         answer = self.scripted_chat(messages, model_id, max_tokens)
         if answer is None:
             answer = answers.answer(messages, model=model_id, max_tokens=max_tokens)
@@ -60,8 +60,8 @@ class Ask:
 
     def scripted_chat(
         self, messages: Messages, model_id: str, max_tokens: int | None = None
-    ) -> Answer | None:
-        """Answer a chat by the test's script; None where it has no more."""
+    ) -> ChatAnswer | None:
+        """ChatAnswer a chat by the test's script; None where it has no more."""
         if model_id not in MODELS:
             raise Problem(
                 404, "There is no such model; GET models lists all.", code="model_not_found"
@@ -73,11 +73,11 @@ class Ask:
         self._admit(model_id, answer)
         return answer
 
-    def _admit(self, model_id: str, answer: Answer) -> None:
+    def _admit(self, model_id: str, answer: ChatAnswer) -> None:
         _fit_window(MODELS[model_id], answer.prompt_tokens)
         self.charge(answer)
 
-    def charge(self, answer: Answer) -> None:
+    def charge(self, answer: ChatAnswer) -> None:
         """Count the tokens of an answer."""
         self.meter.charge(answer.total_tokens)
         self.exchange.tokens = (answer.prompt_tokens, answer.completion_tokens)

@@ -5,7 +5,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from langchain_svc.sandbox import answers
+from langchain_svc.sandbox import samples
+from langchain_svc.sandbox.answers import ChatAnswer
 from langchain_svc.sandbox.catalogue import DEFAULT_MODEL, general_listing
 from langchain_svc.sandbox.endpoint import Ask, Endpoint, Quality, Size, image_bytes
 from langchain_svc.sandbox.streams import CONTENT_TYPES, Stream
@@ -50,7 +51,7 @@ def _chat(ask: Ask, body: ChatBody) -> Reply:
     return chat_reply(ask, body, answer, body.model)
 
 
-def chat_reply(ask: Ask, body: ChatBody, answer: answers.Answer, model: str) -> Reply:
+def chat_reply(ask: Ask, body: ChatBody, answer: ChatAnswer, model: str) -> Reply:
     """Return the answer to a chat in the form that its body asks for."""
     if not body.stream or ask.stream_format == "json":
         return json_reply(
@@ -89,21 +90,21 @@ def vision(_ask: Ask, body: VisionBody) -> Reply:
     else:
         data = image_bytes(body.image, "image")
         try:
-            result = answers.analyze(data, body.task)
+            result = samples.analyze(data, body.task)
         except ValueError:
             raise Problem(400, "image: expected a picture in a common format.") from None
     return json_reply({"success": True, "task": body.task, "result": result})
 
 
 def _image(_ask: Ask, body: ImageBody) -> Reply:
-    png = answers.draw(body.prompt, size=body.size, quality=body.quality, index=0)
+    png = samples.draw(body.prompt, size=body.size, quality=body.quality, index=0)
     uri = "data:image/png;base64," + base64.b64encode(png).decode()
     return json_reply({"success": True, "image": uri, "size": body.size, "quality": body.quality})
 
 
 def _translate(_ask: Ask, body: TranslateBody) -> Reply:
     source = body.source if "source" in body.model_fields_set else None
-    return json_reply(answers.translate(body.text, source=source, target=body.to))
+    return json_reply(samples.translate(body.text, source=source, target=body.to))
 
 
 ROUTES = {

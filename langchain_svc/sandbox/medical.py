@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from langchain_svc.sandbox import answers
+from langchain_svc.sandbox import samples
 from langchain_svc.sandbox.endpoint import Ask, Endpoint, image_bytes
 from langchain_svc.sandbox.wire import Body, NotEmpty, Reply, json_reply
 
@@ -62,17 +62,17 @@ class CancerBody(_MedicalBody):
 
 
 def _chat(_ask: Ask, body: ChatBody) -> Reply:
-    return json_reply(answers.consult(body.sent))
+    return json_reply(samples.consult(body.sent))
 
 
 def _decision_support(_ask: Ask, body: DecisionBody) -> Reply:
-    return json_reply(answers.decision_support(body.sent))
+    return json_reply(samples.decision_support(body.sent))
 
 
 def _cancer(_ask: Ask, body: CancerBody) -> Reply:
     for index, image in enumerate(body.images):
         image_bytes(image, f"images[{index}]")
-    return json_reply(answers.cancer_risk(body.sent))
+    return json_reply(samples.cancer_risk(body.sent))
 
 
 def _status(ask: Ask, _body: None) -> Reply:

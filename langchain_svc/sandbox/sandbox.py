@@ -14,7 +14,7 @@ from langchain_svc.sandbox.faults import Fault, FaultBook
 from langchain_svc.sandbox.inspector import Inspector
 from langchain_svc.sandbox.limits import GENERAL_PLANS, RESET_FORMATS
 from langchain_svc.sandbox.log import Log, Received
-from langchain_svc.sandbox.scripted import Script, Scripted
+from langchain_svc.sandbox.scripted import Answers, Script, Scripted
 from langchain_svc.sandbox.server import Server
 from langchain_svc.sandbox.service import Service
 from langchain_svc.sandbox.streams import FORMATS
@@ -61,6 +61,7 @@ class Sandbox:
     Args:
         answers: What chats are answered with, in order, before the rules answer: a text, a
             `ToolCall`, a list of them, a `Fault`, or a function of the request (a `Received`).
+            A function in the place of the list answers every chat.
         plan: Whose limits apply: "free", "starter", "pro" or "enterprise".
         faults: What goes wrong; the first that matches a request is applied.
         stream_format: Format of all streams; by default "sse" on v1 and "text" on general.
@@ -88,7 +89,7 @@ class Sandbox:
     def __init__(
         self,
         *,
-        answers: Iterable[Scripted] = (),
+        answers: Answers = (),
         plan: Plan = "enterprise",
         faults: Iterable[Fault] = (),
         stream_format: StreamFormat | None = None,
@@ -249,7 +250,7 @@ class Sandbox:
         return self._script.left
 
     @answers.setter
-    def answers(self, answers: Iterable[Scripted]) -> None:
+    def answers(self, answers: Answers) -> None:
         self._script.replace(answers)
 
     @property

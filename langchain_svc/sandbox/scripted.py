@@ -32,27 +32,32 @@ class ToolCall:
 
 Said = str | ToolCall | Sequence[ToolCall]
 Scripted = Said | Fault | Callable[["Received"], Said]
+Answers = Iterable[Scripted] | Callable[["Received"], Said]
 
 
 class Script:
     """What chat requests are still answered with; safe from any thread."""
 
-    def __init__(self, answers: Iterable[Scripted]) -> None:
+    def __init__(self, answers: Answers) -> None:
         self._lock = threading.Lock()
         self.replace(answers)
 
-    def replace(self, answers: Iterable[Scripted]) -> None:
-        """Play these from now on.
+    def replace(self, answers: Answers) -> None:
+        """Play these from now on; a function alone answers everything.
 
         Raises:
             TypeError: One of them is none of what can be played.
         """
-        chosen = [answers] if isinstance(answers, (str, ToolCall, Fault)) else list(answers)
+        if isinstance(answers, (str, ToolCall, Fault)) or callable(answers):
+            chosen: list[Scripted] = [answers]
+        else:
+            chosen = list(answers)
         for each in chosen:
             if not isinstance(each, Fault) and not callable(each):
                 _require_said(each)
         with self._lock:
             self._left = deque(chosen)
+            self._endless = callable(answers)
 
     @property
     def left(self) -> tuple[Scripted, ...]:
@@ -74,7 +79,8 @@ class Script:
         with self._lock:
             if not self._left or isinstance(due := self._left[0], Fault):
                 return None
-            self._left.popleft()
+            if not self._endless:
+                self._left.popleft()
         said = due(request) if callable(due) else due
         _require_said(said)
         if isinstance(said, str):

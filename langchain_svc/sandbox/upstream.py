@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from langchain_svc.sandbox import general, medical, v1
-from langchain_svc.sandbox.answers import Answer, count_tokens
+from langchain_svc.sandbox.answers import ChatAnswer, count_tokens
 from langchain_svc.sandbox.endpoint import Ask, Endpoint, image_bytes
 from langchain_svc.sandbox.exchanges import Exchange
 from langchain_svc.sandbox.wire import Problem, Reply, is_loopback, json_reply
@@ -195,7 +195,7 @@ class Upstream:
         options: Mapping[str, object],
         *,
         streams: bool,
-    ) -> Answer:
+    ) -> ChatAnswer:
         """Its answer; one that streams has begun and goes on while its pieces are taken."""
         body = {"model": self.model, "messages": messages, **options, "stream": streams}
         answer = _Live(prompt_tokens=_about(messages))
@@ -264,7 +264,7 @@ class Upstream:
 
 
 @dataclass
-class _Live(Answer):
+class _Live(ChatAnswer):
     """An answer that grows while it is read."""
 
     text: str = ""

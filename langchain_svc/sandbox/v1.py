@@ -5,7 +5,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from langchain_svc.sandbox import answers
+from langchain_svc.sandbox import samples
+from langchain_svc.sandbox.answers import ChatAnswer
 from langchain_svc.sandbox.catalogue import v1_listing
 from langchain_svc.sandbox.endpoint import Ask, Endpoint, Quality, Size
 from langchain_svc.sandbox.streams import CONTENT_TYPES, Stream
@@ -51,7 +52,7 @@ def conversation(ask: Ask, body: ChatBody) -> list[dict[str, str]]:
     return [{"role": message.role, "content": message.content} for message in body.messages]
 
 
-def completion(ask: Ask, body: ChatBody, answer: answers.Answer, model: str) -> Reply:
+def completion(ask: Ask, body: ChatBody, answer: ChatAnswer, model: str) -> Reply:
     """Return the answer to a chat in the form that its body asks for."""
     if body.stream and ask.stream_format != "json":
         stream = completion_stream(ask, answer, model)
@@ -65,7 +66,7 @@ def completion(ask: Ask, body: ChatBody, answer: answers.Answer, model: str) -> 
     return json_reply({**envelope, "choices": [choice], "usage": _usage(answer)})
 
 
-def completion_stream(ask: Ask, answer: answers.Answer, model: str) -> Stream:
+def completion_stream(ask: Ask, answer: ChatAnswer, model: str) -> Stream:
     """Return the answer as a stream of completion chunks, or of plain text in the text formats."""
     envelope = _envelope(ask, model, "chat.completion.chunk")
 
@@ -86,7 +87,7 @@ def _envelope(ask: Ask, model: str, kind: str) -> dict[str, object]:
     return {"id": f"chatcmpl-{ask.id}", "object": kind, "created": int(ask.now), "model": model}
 
 
-def _usage(answer: answers.Answer) -> dict[str, int]:
+def _usage(answer: ChatAnswer) -> dict[str, int]:
     return {
         "prompt_tokens": answer.prompt_tokens,
         "completion_tokens": answer.completion_tokens,
@@ -97,7 +98,7 @@ def _usage(answer: answers.Answer) -> dict[str, int]:
 def _images(ask: Ask, body: ImageBody) -> Reply:
     data = []
     for index in range(body.n):
-        png = answers.draw(body.prompt, size=body.size, quality=body.quality, index=index)
+        png = samples.draw(body.prompt, size=body.size, quality=body.quality, index=index)
         data.append({"b64_json": base64.b64encode(png).decode(), "revised_prompt": body.prompt})
     return json_reply({"created": int(ask.now), "data": data})
 

@@ -43,7 +43,7 @@ class Meeting(BaseModel):
     people: int
 
 
-TEXT = "We expect 12 people in Lisbon for the meeting about caching."
+TEXT = "We expect 12 people in Lisbon for the meeting about 'caching'."
 
 
 def call(name, **arguments):

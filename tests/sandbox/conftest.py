@@ -43,7 +43,7 @@ def call(shared, plain_http):
 def endless(monkeypatch):
     """Make every answer far longer than what fits into the buffers of a connection."""
     pieces = ("word ",) * 1_000_000
-    answer = answers.Answer("".join(pieces), "stop", 1, len(pieces), pieces)
+    answer = answers.ChatAnswer("".join(pieces), "stop", 1, len(pieces), pieces)
     monkeypatch.setattr(answers, "answer", lambda *_args, **_kwargs: answer)
 
 

@@ -159,7 +159,7 @@ def test_a_bug_is_a_500_that_says_nothing_about_the_request(call, monkeypatch, c
     def broken(request):
         raise ZeroDivisionError(request["message"])
 
-    monkeypatch.setattr("langchain_svc.sandbox.answers.consult", broken)
+    monkeypatch.setattr("langchain_svc.sandbox.samples.consult", broken)
     answer = call("/api/medical/chat", {"message": "Jane Roe"})
     assert answer.status_code == 500
     assert "Jane" not in answer.text

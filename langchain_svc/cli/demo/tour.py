@@ -85,7 +85,7 @@ class Meeting(BaseModel):
 
 
 def _chain(screen: Screen, model: ChatSvc) -> None:
-    text = "We expect 12 people in Lisbon for the meeting about caching."
+    text = "We expect 12 people in Lisbon for the meeting about 'caching'."
     prompt = ChatPromptTemplate.from_template("What meeting is meant here? {text}")
     chain = prompt | model.with_structured_output(Meeting)
     screen.step("Structured output", "prompt | model.with_structured_output(Meeting)")

@@ -1,7 +1,7 @@
 """What a prompt consists of and what an answer says, read from their text alone.
 
 The service takes a conversation as plain text, so where a part of it comes from shows in its form
-only: by the forms that `answers.read` knows, and those of common prompts. It may be mistaken.
+only: by the forms that `prompts` knows, and those of common prompts. It may be mistaken.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from langchain_svc.sandbox.answers import count_tokens
-from langchain_svc.sandbox.answers.read import elements, is_call, schema_of, tool_of, values_in
+from langchain_svc.sandbox.prompts import elements, is_call, schema_of, tool_of, values_in
 
 Part = tuple[str, str]  # where it comes from, and the text
 _Span = tuple[int, int, str]

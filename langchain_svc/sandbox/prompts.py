@@ -12,7 +12,7 @@ Schema = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Tool:
+class OfferedTool:
     """A function that the prompt offers."""
 
     name: str
@@ -21,7 +21,7 @@ class Tool:
 
 
 @dataclass(frozen=True)
-class Call:
+class PromptCall:
     """A call of a function, made or to be made."""
 
     name: str
@@ -29,7 +29,7 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Result:
+class PromptResult:
     """What a function returned."""
 
     text: str
@@ -38,17 +38,16 @@ class Result:
 
 
 @dataclass
-class Prompt:
+class ReadPrompt:
     """A conversation as the rules see it.
 
-    `before` is the question before this one, `material` all that was said beside this one, `calls`
-    and `results` those since it, `images` what descriptions say.
+    `material` is all that was said beside the question, `calls` and `results` those since it,
+    `images` what descriptions say.
     """
 
     question: str = ""
-    before: str = ""
     material: list[str] = field(default_factory=list)
-    tools: list[Tool] = field(default_factory=list)
+    tools: list[OfferedTool] = field(default_factory=list)
     images: list[str] = field(default_factory=list)
     schema: Schema | None = None
     keys: list[str] = field(default_factory=list)
@@ -58,19 +57,19 @@ class Prompt:
     required: bool = False
     named: str = ""
     single: bool = False
-    calls: list[Call] = field(default_factory=list)
-    results: list[Result] = field(default_factory=list)
+    calls: list[PromptCall] = field(default_factory=list)
+    results: list[PromptResult] = field(default_factory=list)
 
 
-def read(messages: Sequence[Mapping[str, str]]) -> Prompt:
+def read(messages: Sequence[Mapping[str, str]]) -> ReadPrompt:
     """Read a conversation."""
-    prompt = Prompt()
-    unconfirmed: list[Call] = []  # what the last turn of the assistant called
+    prompt = ReadPrompt()
+    unconfirmed: list[PromptCall] = []  # what the last turn of the assistant called
     for message in messages:
         text = str(message.get("content") or "")
         if message.get("role") == "assistant":
             unconfirmed = [
-                Call(v["name"], v["arguments"]) for v, _ in values_in(text) if is_call(v)
+                PromptCall(v["name"], v["arguments"]) for v, _ in values_in(text) if is_call(v)
             ]
             continue
         turn = _turn(text)
@@ -97,9 +96,8 @@ def read(messages: Sequence[Mapping[str, str]]) -> Prompt:
     return prompt
 
 
-def _ask(prompt: Prompt, question: str) -> None:
+def _ask(prompt: ReadPrompt, question: str) -> None:
     prompt.material += [prompt.question] if prompt.question else []
-    prompt.before = prompt.question
     prompt.material += [result.text for result in prompt.results]
     prompt.question, prompt.calls, prompt.results = question, [], []
 
@@ -111,12 +109,12 @@ _ATTRIBUTE = re.compile(r'\b(name|handle)="([^"]*)"')
 
 
 @dataclass
-class _Turn:
+class _UserTurn:
     """The elements of a turn of the user."""
 
     system: list[str] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
-    results: list[Result] = field(default_factory=list)
+    results: list[PromptResult] = field(default_factory=list)
     images: list[str] = field(default_factory=list)
 
     def add(self, kind: str, attributes: str, body: str) -> None:
@@ -131,11 +129,11 @@ class _Turn:
             self.said.append(named.get("handle", named.get("name", "")))
         else:
             failed = 'status="error"' in attributes or body.startswith("Error")
-            self.results.append(Result(body, named.get("name", ""), failed))
+            self.results.append(PromptResult(body, named.get("name", ""), failed))
 
 
-def _turn(text: str) -> _Turn:
-    turn = _Turn()
+def _turn(text: str) -> _UserTurn:
+    turn = _UserTurn()
     done = 0
     for opening, body_end, end in elements(text):
         kind, attributes = opening.groups()
@@ -192,7 +190,7 @@ def is_call(value: Mapping[str, Any]) -> bool:
     return isinstance(value.get("name"), str) and isinstance(value.get("arguments"), dict)
 
 
-def tool_of(value: Mapping[str, Any]) -> Tool | None:
+def tool_of(value: Mapping[str, Any]) -> OfferedTool | None:
     """The function that an object describes, or None."""
     function = value.get("function", value)
     if not isinstance(function, dict) or not isinstance(function.get("name"), str):
@@ -203,7 +201,7 @@ def tool_of(value: Mapping[str, Any]) -> Tool | None:
     schema = schema if isinstance(schema, dict) else {}
     properties = _properties(schema)
     fields = " ".join(f"{k} {v.get('description', '')}" for k, v in properties.items())
-    return Tool(
+    return OfferedTool(
         function["name"],
         f"{function['name']} {function.get('description', '')} {fields}",
         {**schema, "type": "object", "properties": properties},
@@ -237,7 +235,7 @@ _COMPLAINT = re.compile(r"That (?:answer|call) ")
 _ABOUT_FORM = re.compile(r"\bJSON\b|^```|\bschema\b")
 
 
-def _instructed(prompt: Prompt, text: str) -> str:
+def _instructed(prompt: ReadPrompt, text: str) -> str:
     """Take the instructions on form out of a text, and return what else it says."""
     spans = []
     for value, span in values_in(text):
@@ -261,7 +259,7 @@ def _instructed(prompt: Prompt, text: str) -> str:
     return "\n\n".join(p for p in paragraphs if "\0" not in p and not _ABOUT_FORM.search(p)).strip()
 
 
-def _demand(prompt: Prompt, told: str) -> None:
+def _demand(prompt: ReadPrompt, told: str) -> None:
     """Take note of which calls a text wants."""
     if not prompt.tools:
         return
@@ -283,7 +281,7 @@ def _without(text: str, spans: Sequence[Span], mark: str = "") -> str:
     return "".join([*kept, text[done:]]).strip()
 
 
-def _keys(prompt: Prompt) -> None:
+def _keys(prompt: ReadPrompt) -> None:
     """Find the keys that a question wants of a JSON object, and take what it says of JSON out."""
     prompt.wants_json |= bool(_WANTS_JSON.search(prompt.question))
     if not prompt.wants_json:
