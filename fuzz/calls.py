@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from langchain_svc._json.reasoning import NATIVE, NATIVE_ENDS, SPOKEN
 from langchain_svc._json.schema import problems
 from langchain_svc._toolcalls.formats import ENDINGS, NOISE, READERS
 from langchain_svc._toolcalls.parse import BadCall, Call, StreamParser, Tool, parse_calls
@@ -31,7 +30,8 @@ CALL_PIECES = (
     "<parameter=city>", "<parameter name=\"city\">", "Rome", "Action Input: ", "Observation: x", "<arg_key>city</arg_key>", "<arg_value>", "</arg_value>",
     "<tool_name>", "<｜tool▁sep｜>", "[ARGS]", "[CALL_ID]", " to=weather", "<|message|>", "call:weather", '<|"|>', "print(", "<b>", "//", "/*", "weather\n{",
     "<function=", "<invoke name=", "<tool_calls>", "[TOOL_CALLS]", "<｜tool▁call▁begin｜>", "<|tool_call_begin|>", "<|tool_call|>", "</function>", "</tool_calls>", "]<]mm[>[",
-    *sorted({*READERS, *NOISE, *NATIVE, *NATIVE_ENDS, *SPOKEN, *ENDINGS}),
+    *sorted({*READERS, *NOISE, *ENDINGS}),
+    *("<think>", "</think>", "[THINK]", "[/THINK]", "<|channel>thought", "<channel|>", "<analysis>"),
 )  # fmt: skip
 Found = tuple[str, str, list[Call | BadCall]]
 

@@ -6,7 +6,17 @@ from typing import TYPE_CHECKING
 
 from .._lazy import lazy
 from .no_answer import NoAnswer
-from .reasoning import ALL_WAS_REASONING, CONTENT, NATIVE, NATIVE_ENDS, SPOKEN, Piece, Thoughts
+from .reasoning import (
+    ALL_WAS_REASONING,
+    CONTENT,
+    HALF_MARK,
+    NATIVE,
+    NATIVE_ENDS,
+    SPOKEN,
+    Piece,
+    Thoughts,
+    closer_of,
+)
 
 if TYPE_CHECKING:
     from .answer import read_answer

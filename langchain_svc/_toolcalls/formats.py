@@ -19,7 +19,7 @@ from dataclasses import replace
 from functools import lru_cache
 from json import dumps
 
-from .._json import NATIVE, NATIVE_ENDS, SPOKEN, Markers, read_json
+from .._json import HALF_MARK, NATIVE, NATIVE_ENDS, SPOKEN, Markers, read_json
 from .cursor import CUT_OFF, MISSING, Cursor, More, bracket_end, split_commas
 from .judge import ARGUMENT_KEYS, CONTAINER_KEYS, NAME_KEYS, SIDE_KEYS, Judge, Raw, calls_in
 
@@ -640,10 +640,12 @@ NOISE = frozenset({
 ENDINGS = frozenset({"<tool_response", "<tool_result", "<|im_start|>", "<|start_header_id|>"})
 # fmt: on
 
+_HALF_OPENER = re.compile(rf"{_HALF_MARK.pattern}|{HALF_MARK.pattern}")
 # An object whose first key may follow, or whose brace is doubled.
 _OBJECT = r"\{(?=\s*(?:\{\s*)?(?:[\"'“”‘’`/#\w]|\Z))"
 _OTHERS = (
-    rf"(?P<mark>{CALL_MARK.pattern})"
+    rf"(?P<thinks>{NATIVE})|(?P<thought>{NATIVE_ENDS})|(?P<spoken>{SPOKEN})"
+    rf"|(?P<mark>{CALL_MARK.pattern})"
     r"|(?P<ticks>`+|~{3,})"
     rf"|(?P<json>{_OBJECT}|\[(?=\s*(?:{_OBJECT}|[/#A-Za-z_]|\Z)))"
     rf"|(?P<named>{_NAMED_ELEMENT.pattern})"
@@ -651,30 +653,23 @@ _OTHERS = (
 )
 
 
-class _Openers(Markers):
-    """Markers, with the marks that are known by what they are made of."""
-
-    def beginning(self, text: str, at: int) -> int:
-        """Where the text from `at` on ends in the beginning of a marker; its end if it does not."""
-        half = _HALF_MARK.search(text, max(at, len(text) - 80))
-        end = super().beginning(text, at)
-        return min(end, half.start()) if half else end
-
-
 @lru_cache(maxsize=1)
 def openers() -> Markers:
     """What may concern the parser in prose.
 
-    A match has one of the groups `marker`; `mark`, of any family; `ticks`, backticks, or the tildes
-    of a fence; `json`, a bracket that may begin JSON or a list of calls; `named`, an element up to
-    the name of a tool; and `element`, the name of any element without attributes, after its
+    A match has one of the groups `marker`; `thinks`, `thought` and `spoken`, which begin a thought,
+    end one, or begin an element of thoughts; `mark`, of any family; `ticks`, backticks, or the
+    tildes of a fence; `json`, a bracket that may begin JSON or a list of calls; `named`, an element
+    up to the name of a tool; and `element`, the name of any element without attributes, after its
     `prefix`.
     """
-    markers = {*READERS, *NOISE, *NATIVE, *NATIVE_ENDS, *ENDINGS}
-    return _Openers(markers - _LINE_STARTS, {*_LINE_STARTS, *SPOKEN}, _OTHERS)
+    markers = {*READERS, *NOISE, *ENDINGS}
+    return Markers(markers - _LINE_STARTS, _LINE_STARTS, _OTHERS, _HALF_OPENER)
 
 
 @lru_cache(maxsize=32)
 def ends(closer: str) -> Markers:
     """What ends a thought; or, with "", a fence of code, which a thought may leave open."""
-    return Markers([closer]) if closer else Markers(NATIVE_ENDS, others="(?P<ticks>`+|~{3,})")
+    if closer:
+        return Markers([closer])
+    return Markers(others=rf"(?P<ticks>`+|~{{3,}})|{NATIVE_ENDS}", half=HALF_MARK)

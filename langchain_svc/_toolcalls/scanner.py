@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from .._json import NATIVE, NATIVE_ENDS, SPOKEN, Markers
+from .._json import Markers, closer_of
 from .calls import BadCall, Call, Tool
 from .cursor import CUT_OFF, MISSING, Cursor, More, Pending
 from .formats import (
@@ -116,6 +116,7 @@ class Scanner:
         self._gap: list[str] | None = []  # text after a call, or before all, that may be no prose
         self._fence = ""  # the backticks of the fence that the position is inside of
         self._closer = ""  # what ends the reasoning that the position is inside of
+        self._native = False  # whether that is a model's own, and not an element of the answer
         self._last: Sequence[Call | BadCall] = ()
 
     def feed(self, text: str) -> Iterator[Piece]:
@@ -261,6 +262,14 @@ class Scanner:
             yield from self._try(bare, begin, begin + 1)
         elif found["marker"]:
             yield from self._marker(found["marker"], end)
+        elif mark := found["thinks"] or found["spoken"]:
+            self._closer, self._mode = closer_of(mark), self._thinking
+            self._native = found["thinks"] is not None
+            self._at = end if self._native else begin
+        elif found["thought"]:
+            yield from self._skip(end)
+            self._gap = []
+            yield ThoughtEnd()
         elif (name := found["element"] or (found["mark"] or "")[1:-1]) in self._judge.names:
             prefix = found["prefix"] or ""
             yield from self._try(lambda c: own_element(c, name, prefix), end, end)
@@ -274,14 +283,6 @@ class Scanner:
     def _marker(self, marker: str, end: int) -> Iterator[Piece]:
         if marker in READERS:
             yield from self._try(READERS[marker], end, end)
-        elif marker in NATIVE:
-            self._at, self._closer, self._mode = end, NATIVE[marker], self._thinking
-        elif marker in SPOKEN:
-            self._closer, self._mode = SPOKEN[marker], self._thinking
-        elif marker in NATIVE_ENDS:
-            yield from self._skip(end)
-            self._gap = []
-            yield ThoughtEnd()
         elif marker in NOISE:
             yield from self._skip(end)
         elif marker != OBSERVATION or self._last:
@@ -436,7 +437,7 @@ class Scanner:
             return
         yield from self._say(found.start())
         end = found.end()
-        if found[0] in NATIVE_ENDS:  # the fence was left open in a thought
+        if not found["ticks"]:  # the fence was left open in a thought
             self._fence, self._mode = "", self._prose
             return
         if end == len(self._text) and not self._final:
@@ -451,7 +452,7 @@ class Scanner:
 
     def _thinking(self) -> Iterator[Piece]:
         """In a thought; or in an element of thoughts that a prompt may have asked for: prose."""
-        native = self._closer in NATIVE.values()
+        native = self._native
         found = ends(self._closer).search(self._text, self._at)
         if found is None:
             yield from self._up_to(ends(self._closer), thought=native)

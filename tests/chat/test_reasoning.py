@@ -6,7 +6,7 @@ import pytest
 from langchain_core.tools import tool
 from peers import Scripted, summed
 
-from langchain_svc._json.reasoning import ALL_WAS_REASONING, CONTENT, NATIVE, REASONING, Thoughts
+from langchain_svc._json.reasoning import ALL_WAS_REASONING, CONTENT, REASONING, Thoughts
 
 
 @tool
@@ -25,6 +25,25 @@ def ask(text, way, tools=(), **settings):
 
 WAYS = pytest.mark.parametrize("way", ["invoke", "stream"])
 TOOLS = pytest.mark.parametrize("tools", [(), (add,)], ids=["plain", "tools"])
+
+
+NATIVE = {
+    "<think>": "</think>", "<Thinking>": "</Thinking>", "<thought>": "</thought>", "<seed:think>": "</seed:think>", "<think:opensource>": "</think:opensource>",
+    "[THINK]": "[/THINK]", "◁think▷": "◁/think▷", "<|reasoning|>": "<|/reasoning|>", "<|inner_prefix|>": "<|inner_suffix|>", "<|START_THINKING|>": "<|END_THINKING|>",
+    "<|channel|>analysis<|message|>": "<|end|>", "<|channel>thought": "<channel|>",
+}  # fmt: skip
+SPOKEN = ["analysis", "ANALYSIS", "reason", "reasoning", "reflection", "scratchpad", "thoughts"]
+
+
+@WAYS
+@pytest.mark.parametrize("mark", [*NATIVE, *(f"<{name}>" for name in SPOKEN)])
+def test_a_call_that_is_only_thought_of_does_not_run(way, mark):
+    closer = NATIVE.get(mark, "</" + mark[1:])
+    written = '<tool_call>{"name": "add", "arguments": {"a": 1, "b": 2}}</tool_call>'
+    message = ask(f"{mark}\nI could {written} but no.\n{closer}\nThree?", way, (add,))
+    assert message.tool_calls == []
+    assert message.content.endswith("Three?")
+    assert ("add" in message.content) == (mark not in NATIVE)
 
 
 @WAYS
