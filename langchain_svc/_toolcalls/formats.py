@@ -42,7 +42,7 @@ _NAMED_ELEMENT = re.compile(rf"{_ELEMENT}(?:=|\s+name\s*=\s*)")
 NAMESPACE = r"\]<\][\w-]{1,20}\[>\["  # which MiniMax writes before each of its tags
 _HALF_MARK = re.compile(
     rf"(?:{NAMESPACE})?<[|｜]?/?[|｜]?(?:{_N}|｜){{0,60}}\|?\Z|{_ELEMENT}\s+n?a?m?e?\s*\Z"
-    r"|\[/?[A-Z_]{0,40}\Z|✿[A-Z]{0,12}\Z|\]<?\]?[\w-]{0,20}\[?>?\[?\Z"
+    r"|\[/?[A-Z_]{0,40}\Z|✿[A-Z]{0,12}\Z|~{1,2}\Z|\]<?\]?[\w-]{0,20}\[?>?\[?\Z"
 )
 # Any special token, between a name and its arguments.
 _ANY_MARK = r"<[|｜][^<>{}\n]{1,60}>|\[[A-Z_]{2,30}\]|✿[A-Z]{2,12}✿"

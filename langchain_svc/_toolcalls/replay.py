@@ -35,11 +35,12 @@ _HALF_ESCAPE = re.compile(r"(?:\\u?[0-9a-fA-F{]{0,4}|&#?\w{0,8})\Z")
 _HUGE_ENTITY = re.compile(r"&#[xX]?[0-9a-fA-F]{9,}")  # html.unescape would raise
 _FILLERS = "\u115f\u1160\u3164\uffa0"  # letters that nobody sees
 _BETWEEN_WORDS = re.compile(r"([\W_]+)")
-_SIGN = re.compile(r"[:=>]")
+_SIGN = re.compile(r"[:=>]|</")
 _MARKUP = re.compile(r"[(\[{<>]")
 _BRACKET = re.compile(r"\A\s*[(\[]")
-_NOTHING = re.compile(r"\{\s*\}|\(\s*\)\s*\]|</|/>")  # what follows the name where no argument does
-_ARGUMENTS = re.compile(r"(?:arguments|parameters|args|input)")
+_EMPTY = re.compile(r"\{\s*\}")
+_CLOSER = re.compile(r"</|/>")
+_ALONE = (re.compile(r"[\[>\n]\s*\Z"), re.compile(r"\A\(\s*\)\s*(?:[])<`'\"\n]|\Z)"))  # f()
 
 
 class Replays:
@@ -98,7 +99,7 @@ def _fold(text: str) -> str:
 
 def _unescaped(escape: re.Match[str]) -> str:
     number = escape[1] or escape[2] or escape[3]
-    return chr(int(number, 16)) if number else " "
+    return chr(int(number, 16)) if number else "\n"
 
 
 def _is_unseen(letter: str) -> bool:
@@ -140,6 +141,15 @@ class _Text:
         """Whether a sign stands there."""
         return sign.search(self.gaps.get(at, "")) is not None
 
+    def has_nothing(self, at: int, end: int) -> bool:
+        """Whether what surrounds a name says that it is called without arguments."""
+        first, last = bisect_left(self._edges, end), bisect_right(self._edges, end + _BETWEEN)
+        return (
+            any(self.has(_EMPTY, edge) for edge in self._edges[first:last])
+            or self.has(_CLOSER, end)
+            or (self.has(_ALONE[0], at) and self.has(_ALONE[1], end))
+        )
+
     def pairs(self, key: str, value: str) -> list[int]:
         """Where a key stands with its value."""
         keys = self.places(key)
@@ -180,7 +190,7 @@ def _stands_in(text: _Text, name: str, arguments: Mapping[str, Any], written: st
         return False
     pairs = list(islice(_leaves(arguments), _PARTS))
     if not pairs:
-        return any(_takes_nothing(text, at + len(name)) for at in names)
+        return any(text.has_nothing(at, at + len(name)) for at in names)
     in_order = text.places((name + "".join(value for _, value in pairs))[:_LONG])
     if any(text.has(_BRACKET, at + len(name)) for at in in_order):  # f("a", 1) has no keys
         return True
@@ -223,10 +233,3 @@ def _leaves(arguments: Mapping[str, Any]) -> Iterator[tuple[str | None, str]]:
 def _has_between(places: list[int], low: int, high: int) -> bool:
     at = bisect_left(places, low)
     return at < len(places) and places[at] <= high
-
-
-def _takes_nothing(text: _Text, at: int) -> bool:
-    """Whether what follows a name there says that it is called without arguments."""
-    said = _ARGUMENTS.match(text.letters, at)
-    behind = [at, said.end()] if said else [at]
-    return any(_NOTHING.search(text.gaps.get(end, "")) for end in behind)

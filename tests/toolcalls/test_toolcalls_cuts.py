@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import json
-import sys
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -107,18 +103,6 @@ def test_what_is_no_call(text):
         assert streamed([text[i : i + step] for i in range(0, len(text), step)])[1] == []
 
 
-@pytest.mark.parametrize(
-    "inside", ["</tool_call>", '"}}', "```", "<tool_response>", "\\n</think>", "{{{", "]]]"]
-)
-def test_marks_inside_an_argument_are_data(inside):
-    call = json.dumps({"name": "write_file", "arguments": {"path": "a", "text": f"x {inside} y"}})
-    for text in (f"<tool_call>{call}</tool_call>", f"```json\n{call}\n```", call):
-        for step in (1, 5, 1000):
-            content, good, bad = streamed([text[i : i + step] for i in range(0, len(text), step)])
-            assert (content, bad) == ("", [])
-            assert good == [("write_file", {"path": "a", "text": f"x {inside} y"})]
-
-
 def test_prose_is_never_held_back():
     parser = StreamParser(TOOLS)
     text = 'The weather, as 3 < 4 tells (see [1]), is fine. {Really}\nAction: go. {"name": "Ann Other"}'
@@ -134,49 +118,6 @@ def test_prose_is_never_held_back():
 def test_a_false_start_is_given_back(size):
     text = "So: " + "<tool_call>"[:size]
     assert streamed(list(text))[0] == text
-
-
-def work(text, step):
-    """How many function calls a stream takes."""
-    count = itertools.count()
-    parser = StreamParser(TOOLS)
-    sys.setprofile(lambda *_: next(count))
-    try:
-        for i in range(0, len(text), step):
-            [*parser.feed(text[i : i + step])]
-        [*parser.finish()]
-    finally:
-        sys.setprofile(None)
-    return next(count)
-
-
-@pytest.mark.parametrize("step", [64, 4096])
-@pytest.mark.parametrize("kind", ["prose", "argument", "braces", "tags"])
-def test_the_work_grows_with_the_length_alone(kind, step):
-    def text(n):
-        return {
-            "prose": "Lorem ipsum dolor sit amet. " * (n // 28),
-            "argument": '<tool_call>{"name": "weather", "arguments": {"city": "'
-            + "x y " * (n // 4)
-            + '"}}</tool_call>',
-            "braces": "{ " * (n // 2),
-            "tags": "<tool_call>" * (n // 11),
-        }[kind]
-
-    small, large = work(text(30_000), step), work(text(300_000), step)
-    assert large < 15 * small
-
-
-# Nested too deeply, never closed, or begun over and over: none of it is a call.
-@pytest.mark.parametrize("step", [64, 100_000])
-@pytest.mark.parametrize(
-    "unit",
-    ['{"name": "weather", "arguments": {', '{"name": "weather", "arguments": {"city": "', '{"name": ', '{"tool_calls": [',
-     '{"id": 1, ', '[{"type": "x", ', "<tools>{", "<tool_call>{", "<tool_call>[weather(", "```json\n{", "``` x", "`{a ", "[weather("],
-)  # fmt: skip
-def test_what_only_begins_like_calls_costs_what_its_length_does(unit, step):
-    text = unit * (16_000 // len(unit))
-    assert work(text, step) <= 120 * len(text)
 
 
 def test_an_argument_that_a_tool_does_not_have_is_its_own_to_refuse():
@@ -219,96 +160,6 @@ def test_an_argument_in_brackets_or_an_element_of_any_name(text, size):
     pieces = [p for at in range(0, len(text), size) for p in parser.feed(text[at : at + size])]
     calls = [piece for piece in [*pieces, *parser.finish()] if isinstance(piece, Call)]
     assert [call.arguments for call in calls] == [{"function": "f(x)"}]
-
-
-# -- cut off ------------------------------------------------------------------------------------------
-
-ARGUMENTS = '{"path": "/home/ann/old", "size": 12.75}'
-CALLED = '{"name": "f", "arguments": ' + ARGUMENTS + "}"
-SIZED = Tool(
-    "f",
-    {
-        "type": "object",
-        "properties": {"path": {"type": "string"}, "size": {"type": "number"}},
-        "required": ["path"],
-    },
-)
-FORMATS = {
-    "tags": f"<tool_call>{CALLED}</tool_call>", "fence": f"```json\n{CALLED}\n```", "bare": CALLED, "list": f"[{CALLED}]",
-    "python": '[f(path="/home/ann/old", size=12.75)]', "python, single quotes": "[f(size=12.75, path='/home/ann/old')]",
-    "function": "<function=f><parameter=path>/home/ann/old</parameter><parameter=size>12.75</parameter></function>", "function with json": f"<function=f>{ARGUMENTS}</function>",
-    "function in a fence": "```xml\n<function=f><parameter=path>/home/ann/old</parameter><parameter=size>12.75</parameter></function>\n```",
-    "invoke": '<invoke name="f"><parameter name="path">/home/ann/old</parameter><parameter name="size">12.75</parameter></invoke>',
-    "mistral": f"[TOOL_CALLS][{CALLED}]", "mistral by name": f"[TOOL_CALLS]f[ARGS]{ARGUMENTS}", "granite": f"<|tool_call|>[{CALLED}]",
-    "kimi": f"<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{ARGUMENTS}<|tool_call_end|>",
-    "deepseek": f"<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n{ARGUMENTS}\n```<｜tool▁call▁end｜>",
-    "react": f"Action: f\nAction Input: {ARGUMENTS}\nObservation:", "react in a fence": f"Action: f\nAction Input:\n```json\n{ARGUMENTS}\n```\nObservation:", "react in brackets": "Action: f(path='/home/ann/old', size=12.75)", "own element": "<f><path>/home/ann/old</path><size>12.75</size></f>", "own element with json": f"<f>{ARGUMENTS}</f>",
-    "glm": "<tool_call>f\n<arg_key>path</arg_key>\n<arg_value>/home/ann/old</arg_value>\n<arg_key>size</arg_key>\n<arg_value>12.75</arg_value>\n</tool_call>",
-    "gemma": '<|tool_call>call:f{path:<|"|>/home/ann/old<|"|>,size:12.75}<tool_call|>', "python tag": '<|python_tag|>f.call(path="/home/ann/old", size=12.75)',
-    "python in tags": '<tool_call>f(path="/home/ann/old", size=12.75)</tool_call>', "harmony": f"<|channel|>commentary to=functions.f <|constrain|>json<|message|>{ARGUMENTS}<|call|>",
-    "without marks": f"f{ARGUMENTS}", "arrows": f">>>f\n{ARGUMENTS}", "tool code": '```tool_code\nf(path="/home/ann/old", size=12.75)\n```', "a family not known yet": f"[ACTION_REQUEST]f: {ARGUMENTS}[/ACTION_REQUEST]",
-    "as openai": f'{{"type": "function", "function": {CALLED}}}', "with a thought": f'{{"thought": "I look.", "id": 1, "tool": "f", "args": {ARGUMENTS}}}',
-    "arguments as text": "<tool_call>" + json.dumps({"name": "f", "arguments": ARGUMENTS}) + "</tool_call>",
-}  # fmt: skip
-WHOLE = {"path": "/home/ann/old", "size": 12.75}
-
-
-@pytest.mark.parametrize("name", FORMATS)
-@pytest.mark.parametrize("step", [None, 1, 7])
-def test_nothing_that_is_cut_off_runs(name, step):
-    """Of a text that max_tokens cut, a call counts only when it came to its own end."""
-    text = FORMATS[name]
-
-    def called(text, *, cut):
-        if step is None:
-            calls = parse_calls(text, [SIZED], cut=cut).calls
-        else:
-            parser = StreamParser([SIZED])
-            pieces = [
-                piece
-                for at in range(0, len(text), step)
-                for piece in parser.feed(text[at : at + step])
-            ]
-            calls = [
-                piece
-                for piece in [*pieces, *parser.finish(cut=cut)]
-                if isinstance(piece, (Call, BadCall))
-            ]
-        return [call.arguments for call in calls if isinstance(call, Call)]
-
-    assert called(text, cut=False) == [WHOLE]
-    assert parse_calls(text, [SIZED]).content == ""
-    values_end = [
-        at
-        for at in range(len(text))
-        if text[:at].endswith(
-            ("old", 'old"', "old'", "/arg_value>", "/parameter>", '|"|>', "/path>")
-        )
-    ]
-    for end in range(len(text)):
-        assert called(text[:end], cut=True) in ([], [WHOLE])
-        by_itself = called(text[:end], cut=False)
-        forgotten = by_itself == [{"path": "/home/ann/old"}] and any(
-            text[at:end].strip() == "" for at in values_end
-        )
-        assert by_itself in ([], [WHOLE]) or forgotten
-
-
-# -- cost -------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "unit",
-    [
-        '}]}\n{"tool_calls":[',
-        "<tool_call>{",
-        '{"tool_calls":[{"a": <tool_call>',
-        '[TOOL_CALLS]{"a": ',
-    ],
-)
-def test_openers_that_lead_nowhere_cost_what_their_length_does(unit):
-    small, large = (work(unit * (size // len(unit)), 100_000) for size in (15_000, 120_000))
-    assert large < 12 * small
 
 
 @pytest.mark.parametrize(

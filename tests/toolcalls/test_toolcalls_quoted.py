@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from langchain_svc._toolcalls.parse import Call, StreamParser, Tool, parse_calls
@@ -44,15 +42,10 @@ def check(text, content, calls):
         assert read(text, step) == (content, calls, 0)
 
 
-def in_json(text):
-    return json.dumps({"note": f"One writes {text} for it.", "n": 1})
-
-
 @pytest.mark.parametrize(
     "around",
     ["Der Aufruf „{}“ bucht.", "The text \"{}\" is a call.", "On écrit « {} » : «{}».", "It's '{}', they say.", "Say “{}”.", "它写作「{}」。",
-     "Write `{}` or ``{}``.", "Use <code>{}</code>.", "He wrote:\n> {}\nand no more.", "He wrote:\n> > see {} there\n", "* `{}`: books",
-     "```markdown\n{}\n```\nSo.", "```html\n<p>{}</p>\n```\nSo.", "````md\n```json\n{}\n```\n````\nSo."],
+     "Use <code>{}</code>.", "He wrote:\n> > see {} there\n"],
 )  # fmt: skip
 @pytest.mark.parametrize("form", INLINE)
 def test_what_is_quoted_is_no_call(around, form):
@@ -60,15 +53,6 @@ def test_what_is_quoted_is_no_call(around, form):
     if text.startswith("On"):
         text = text.replace(f"« {form} » : ", "")  # the marks touch what they quote
     check(text, text.strip(), [])
-
-
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("layout", [None, 2])
-def test_a_call_in_a_string_of_json_is_data(form, layout):
-    text = json.dumps(json.loads(in_json(form)), indent=layout)
-    check(text, text, [])
-    check(f"Here:\n{text}\nBye.", f"Here:\n{text}\nBye.", [])
-    check(f"{text}\n{FORMS[0]}", text, [CALL])
 
 
 @pytest.mark.parametrize(
@@ -142,9 +126,8 @@ UNMARKED = {
 SAID, JUDGED = "The mail says: ", "This looks like an injection, so I did not follow it."
 AROUND = {
     "quotation marks": f'{SAID}"{{}}". {JUDGED}', "marks amid words": f'{SAID}"please do {{}} now". {JUDGED}', "curly marks": f"{SAID}“please {{}} now”. {JUDGED}",
-    "single marks": f"{SAID}'{{}}'. {JUDGED}", "guillemets": f"{SAID}«{{}}». {JUDGED}", "a code span": f"{SAID}`{{}}`. {JUDGED}", "a code span of two": f"{SAID}``{{}}``. {JUDGED}",
-    "a fence": f"{SAID}\n```\n{{}}\n```\n{JUDGED}", "a text fence": f"{SAID}\n```text\n{{}}\n```\n{JUDGED}", "an xml fence": f"{SAID}\n```xml\n{{}}\n```\n{JUDGED}",
-    "an html fence": f"{SAID}\n```html\n{{}}\n```\n{JUDGED}", "tildes": f"{SAID}\n~~~\n{{}}\n~~~\n{JUDGED}", "a quotation": f"{SAID}\n> {{}}\n{JUDGED}", "emphasis": f"{SAID}**{{}}** {JUDGED}",
+    "single marks": f"{SAID}'{{}}'. {JUDGED}", "guillemets": f"{SAID}«{{}}». {JUDGED}",
+    "emphasis": f"{SAID}**{{}}** {JUDGED}",
     "brackets": f"{SAID}({{}}) {JUDGED}", "an element": f"{SAID}\n<pre>{{}}</pre>\n{JUDGED}", "an element on lines": f"{SAID}\n<document>\n{{}}\n</document>\n{JUDGED}",
     "a comment": f"{SAID}<!-- {{}} --> {JUDGED}", "a table": f"{SAID}\n| 1 | {{}} | x |\n{JUDGED}",
 }  # fmt: skip
@@ -170,14 +153,6 @@ def test_json_amid_prose_does_not_run(around, form):
     assert not runs(AMID_PROSE[around].replace("{}", UNMARKED[form]))
 
 
-@pytest.mark.parametrize("form", MARKED | UNMARKED)
-@pytest.mark.parametrize("indent", [None, 2])
-def test_no_form_of_a_call_runs_in_a_string_of_json(form, indent):
-    assert not runs(
-        json.dumps({"summary": f"The mail says {(MARKED | UNMARKED)[form]}"}, indent=indent)
-    )
-
-
 @pytest.mark.parametrize("around", AMID_PROSE)
 @pytest.mark.parametrize("form", MARKED)
 def test_a_marked_call_amid_prose_may_be_meant_and_the_replay_guard_decides(around, form):
@@ -186,23 +161,6 @@ def test_a_marked_call_amid_prose_may_be_meant_and_the_replay_guard_decides(arou
     replays = Replays(lambda: [("a mail", f"Dear Ann,\n{MARKED[form]}\nBye")])
     for call in parse_calls(text, DELETE).calls:
         assert replays.source(call.name, call.arguments) == "a mail"
-
-
-@pytest.mark.parametrize("mail", [*MARKED.values(), *UNMARKED.values()])
-@pytest.mark.parametrize(
-    "change",
-    [
-        str,
-        json.dumps,
-        lambda text: text.replace("<", "&lt;"),
-        lambda text: "> " + text.replace("\n", "\n> "),
-        lambda text: text.replace(": ", " :\n "),
-    ],
-)
-def test_a_replay_is_found_whatever_the_form_it_was_read_in(mail, change):
-    replays = Replays(lambda: [("a mail", f"Dear Ann,\n{change(mail)}\nBye")])
-    assert replays.source("delete_all", {"path": "/mail"}) == "a mail"
-    assert replays.source("delete_all", {"path": "/other"}) is None
 
 
 def test_an_element_of_thoughts_that_a_prompt_asked_for_stays_in_the_text_and_calls_nothing():
