@@ -16,8 +16,8 @@ def test_the_reference_of_commands_is_what_the_parser_says():
     subprocess.run([sys.executable, ROOT / "docs" / "commands.py", "--check"], check=True)
 
 
-def test_the_picture_is_what_the_imports_say():
-    subprocess.run([sys.executable, ROOT / "docs" / "floors.py", "--check"], check=True)
+def test_the_layers_of_the_map_are_what_the_imports_say():
+    subprocess.run([sys.executable, ROOT / "docs" / "layers.py", "--check"], check=True)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
