@@ -116,21 +116,26 @@ class Engine:
         self._exhausted = False
         self._busy: set[asyncio.Task[Any] | None] = set()
         self._batch: list[tuple[Row, RowResult]] = []
+        self._ended = asyncio.Event()
+        self._reading, self._committing = asyncio.Lock(), asyncio.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[Any] | None = None
 
     def interrupt(self) -> None:
         """Begin no more rows, and end when the open ones have answers; from any thread."""
         self.interrupted = True
-        if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._ended.set)
+        self._call_soon(self._ended.set)
         with suppress(OSError):  # not sys.stderr, which may be in the middle of a line of progress
             os.write(2, _ENDING)
 
     def stop(self) -> None:
         """End at once; from any thread."""
-        if self._loop is not None and self._task is not None:
-            self._loop.call_soon_threadsafe(self._task.cancel)
+        self._call_soon(lambda: self._task and self._task.cancel())
+
+    def _call_soon(self, call: Callable[[], Any]) -> None:
+        with suppress(RuntimeError):  # the loop has come to its end
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(call)
 
     async def go(self, finish: Callable[[Journal], None]) -> None:
         """Ask all rows.
@@ -142,8 +147,6 @@ class Engine:
             Exception: What ended the run early; nothing that was answered is lost.
         """
         self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
-        self._ended = asyncio.Event()
-        self._reading, self._committing = asyncio.Lock(), asyncio.Lock()
         if self.interrupted:
             self._ended.set()
         self._disk, self._reader = DaemonThread("bulk journal"), DaemonThread("bulk input")

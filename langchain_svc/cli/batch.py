@@ -11,12 +11,7 @@ import langchain_svc as svc
 
 from .. import bulk
 from .._wire import v1
-from ..errors import (
-    SvcAuthenticationError,
-    SvcError,
-    SvcPermissionDeniedError,
-    SvcRequestError,
-)
+from ..errors import SvcAuthenticationError, SvcError, SvcPermissionDeniedError, SvcRequestError
 from .terminal import emit, read_schema, tell
 
 _SOME_FAILED, _INTERRUPTED = 1, 130
@@ -103,7 +98,7 @@ def _quota(args: argparse.Namespace) -> svc.SvcQuota | None:
     try:
         return svc.SvcQuota(args.plan or "learn", storage=storage)
     except ValueError as error:
-        raise SvcRequestError(f"--plan or --storage: {error}") from None
+        raise SvcRequestError(f"--plan, --storage or SVC_QUOTA_STORAGE: {error}") from None
 
 
 def _listed(model: svc.ChatSvc, *, dry_run: bool) -> tuple[list[Any], str]:
@@ -161,7 +156,7 @@ def _tell_estimate(job: bulk.Job, args: argparse.Namespace, model: str, unlisted
     else:
         tokens_out, how = round(found.tokens_out * found.requests), "about"
         unit = " (as in the journal's answers)"
-    time, cost = "unknown: --plan says how fast the service may be asked", ""
+    time = "unknown: --plan says how fast the service may be asked"
     if job.eta is not None:
         seconds = job.eta(requests=found.requests, tokens=found.tokens_in + tokens_out)
         time = f"{how} {bulk.duration(seconds)} with the plan {args.plan}"

@@ -144,7 +144,10 @@ def test_a_dry_run_needs_no_key(prompts, capsys):
         (["in.jsonl", "out.jsonl", "--temperature", "3"], "--temperature: must be a number from 0"),
         (["in.jsonl", "in.jsonl"], "must be three files"),
         (["in.jsonl", "out.jsonl", "--plan", "gold"], "There is no plan 'gold'"),
-        (["in.jsonl", "out.jsonl", "--storage", "nowhere"], "--plan or --storage: "),
+        (
+            ["in.jsonl", "out.jsonl", "--storage", "nowhere"],
+            "--plan, --storage or SVC_QUOTA_STORAGE: ",
+        ),
         (["in.jsonl", "out.jsonl", "--storage", "redis://:pa#ss@h"], "set SVC_QUOTA_STORAGE"),
     ],
 )
@@ -159,11 +162,16 @@ def test_what_is_wrong_is_one_line(words, said, batch, prompts, service):
     assert not asked(service)
 
 
-def test_a_wrong_key_is_said_before_a_row_is_asked(batch, prompts, service, monkeypatch, folder):
+def test_the_place_of_a_shared_plan_may_be_in_the_environment(batch, prompts, monkeypatch):
+    monkeypatch.setenv("SVC_QUOTA_STORAGE", "nowhere")
+    code, _, err = batch(prompts(2), "out.jsonl")
+    assert (code, "SVC_QUOTA_STORAGE: " in err) == (1, True)
+
+
+def test_a_wrong_key_is_said_before_a_row_is_asked(batch, prompts, monkeypatch, folder):
     monkeypatch.setenv("SVC_API_KEY", "wrong")
     code, _, err = batch(prompts(2), "out.jsonl")
-    assert code == 1
-    assert "401" in err
+    assert (code, "401" in err) == (1, True)
     assert [one.name for one in folder.iterdir()] == ["in.jsonl"]
 
 

@@ -13,12 +13,13 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableLambda
 
 from langchain_svc import (
-    ChatSvc,
     Plan,
     SvcAuthenticationError,
     SvcBudget,
     SvcBudgetError,
     SvcConnectionError,
+    SvcNotFoundError,
+    SvcPermissionDeniedError,
     SvcQuota,
     SvcRateLimitError,
     SvcRequestError,
@@ -183,13 +184,26 @@ def test_an_answer_that_json_cannot_hold_is_an_error(folder):
 # -- what ends a run --------------------------------------------------------------------------------
 
 
-def test_a_wrong_key_ends_the_run_and_makes_no_row_an_error(sandbox, chat, prompts):
-    wrong = ChatSvc(**{**sandbox.v1, "api_key": "wrong"})
-    with wrong, pytest.raises(SvcAuthenticationError):
-        bulk.run(wrong, prompts(100), journal="j", concurrency=4)
-    assert len(sandbox.requests) <= 4
-    assert list(bulk.results("j")) == []
-    assert bulk.run(chat, "in.jsonl", journal="j").done == 100
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (401, SvcAuthenticationError),
+        (403, SvcPermissionDeniedError),
+        (404, SvcNotFoundError),
+        (503, SvcServerError),
+    ],
+)
+def test_what_meets_every_row_ends_the_run_and_is_no_rows_error(
+    status, error, chat, sandbox, prompts
+):
+    sandbox.faults = [Fault(delay=0.001, times=3), Fault(status=status)]
+    model = chat.model_copy(update={"max_retries": 0})
+    with pytest.raises(error):
+        bulk.run(model, prompts(30), journal="j", concurrency=4, outage_wait=0.0)
+    assert [row["error"] for row in bulk.results("j")] == [None] * 3
+    assert len(sandbox.requests) <= 3 + 4
+    sandbox.faults = []
+    assert bulk.run(model, "in.jsonl", journal="j").done == 30
 
 
 def test_rows_that_all_fail_alike_end_the_run(folder):
@@ -210,17 +224,6 @@ def test_an_outage_is_waited_out(sandbox, chat, prompts, monkeypatch):
     model = chat.model_copy(update={"max_retries": 0})
     report = bulk.run(model, prompts(20), journal="j", concurrency=4)
     assert (report.done, report.failed) == (20, 0)
-
-
-def test_a_service_that_stays_down_ends_the_run(chat, prompts, sandbox):
-    bulk.run(chat, prompts(3), journal="j")
-    sandbox.faults = [Fault(status=503)]
-    model = chat.model_copy(update={"max_retries": 0})
-    with pytest.raises(SvcServerError):
-        bulk.run(model, prompts(10), journal="j", outage_wait=0.0)
-    assert len(list(bulk.results("j"))) == 3
-    sandbox.faults = []
-    assert bulk.run(chat, "in.jsonl", journal="j").done == 10
 
 
 def test_a_row_that_always_fails_is_an_error_where_others_are_answered(folder, monkeypatch):
@@ -308,9 +311,9 @@ def test_what_is_wrong_is_said_before_anything_is_asked(given, said, prompts):
         bulk.run(RunnableLambda(echo), prompts(1), **{"journal": "j", **given})
 
 
-def test_an_output_that_cannot_be_written_leaves_the_journal(prompts, folder):
+def test_an_output_that_cannot_be_written_leaves_the_journal(folder):
     with pytest.raises(SvcRequestError, match=r"nowhere/out.jsonl cannot be written.*in j"):
-        bulk.run(RunnableLambda(echo), prompts(2), journal="j", output="nowhere/out.jsonl")
+        bulk.run(RunnableLambda(echo), ["1", "2"], journal="j", output="nowhere/out.jsonl")
     assert len(list(bulk.results("j"))) == 2
 
 
