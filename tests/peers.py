@@ -14,6 +14,7 @@ import time
 from urllib.parse import urlsplit
 
 import httpx
+from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
 from langchain_core.tracers.base import BaseTracer
 
 from langchain_svc import ChatSvc
@@ -37,6 +38,51 @@ class RunKeeper(BaseTracer):
 
     def _persist_run(self, run):
         self.runs.append(run)
+
+    @property
+    def every(self):
+        """The runs and all runs below them."""
+        runs = list(self.runs)
+        for run in runs:
+            runs += run.child_runs
+        return runs
+
+    @property
+    def told(self):
+        """What each run shows."""
+        return [f"{vars(run)}{run.model_dump_json()}" for run in self.every]
+
+    @property
+    def names(self):
+        return [f"on_{run.run_type}" for run in self.every]
+
+
+def hearing(show=repr, base=BaseCallbackHandler):
+    """A handler that keeps the `names` of all events, and as `told` what `show` says of each."""
+
+    def heard(name):
+        def hear(self, *args, **kwargs):
+            self.names.append(name)
+            self.told.append(f"{name}: {show((args, kwargs))}")
+
+        async def ahear(self, *args, **kwargs):
+            hear(self, *args, **kwargs)
+
+        return ahear if base is AsyncCallbackHandler else hear
+
+    events = {name: heard(name) for name in dir(base) if name.startswith("on_")}
+    handler = type("Hearing", (base,), events)()
+    handler.names, handler.told = [], []
+    return handler
+
+
+async def listed(pieces):
+    return [piece async for piece in pieces]
+
+
+def tool_call(tool, arguments):
+    """A call as a model makes it, to which the tool answers with a whole message."""
+    return {"name": tool.name, "args": arguments, "id": "c1", "type": "tool_call"}
 
 
 def summed(chunks):

@@ -12,7 +12,6 @@ import pickle
 import traceback
 
 import pytest
-from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models import BaseChatModel
 from langchain_core.language_models.llms import BaseLLM
 from langchain_core.load import dumps, loads
@@ -20,7 +19,7 @@ from langchain_core.messages import HumanMessage
 from langchain_core.prompt_values import StringPromptValue
 from langchain_core.runnables import RunnableBinding
 from langchain_core.tools import BaseTool, ToolException
-from peers import RawServer, Scripted, response
+from peers import RawServer, Scripted, hearing, response
 from pydantic import BaseModel
 
 import langchain_svc as svc
@@ -53,12 +52,8 @@ async def _alone(piece):
     yield piece
 
 
-async def _listed(pieces):
+async def listed(pieces):  # here, where frames are not looked at
     return [piece async for piece in pieces]
-
-
-def _run(made):
-    return asyncio.run(made)
 
 
 def _later(use):
@@ -72,16 +67,16 @@ USES = {
     "invoke": lambda r, x: r.invoke(x),
     "ainvoke": _later(lambda r, x: r.ainvoke(x)),
     "stream": lambda r, x: list(r.stream(x)),
-    "astream": _later(lambda r, x: _listed(r.astream(x))),
+    "astream": _later(lambda r, x: listed(r.astream(x))),
     "batch": lambda r, x: r.batch([x, x]),
     "abatch": _later(lambda r, x: r.abatch([x, x])),
     "batch_as_completed": lambda r, x: list(r.batch_as_completed([x, x])),
-    "abatch_as_completed": _later(lambda r, x: _listed(r.abatch_as_completed([x, x]))),
-    "events v1": _later(lambda r, x: _listed(r.astream_events(x, version="v1"))),
-    "events v2": _later(lambda r, x: _listed(r.astream_events(x, version="v2"))),
-    "log": _later(lambda r, x: _listed(r.astream_log(x))),
+    "abatch_as_completed": _later(lambda r, x: listed(r.abatch_as_completed([x, x]))),
+    "events v1": _later(lambda r, x: listed(r.astream_events(x, version="v1"))),
+    "events v2": _later(lambda r, x: listed(r.astream_events(x, version="v2"))),
+    "log": _later(lambda r, x: listed(r.astream_log(x))),
     "transform": lambda r, x: list(r.transform(iter([x]))),
-    "atransform": _later(lambda r, x: _listed(r.atransform(_alone(x)))),
+    "atransform": _later(lambda r, x: listed(r.atransform(_alone(x)))),
     "map": lambda r, x: r.map().invoke([x, x]),
     "amap": _later(lambda r, x: r.map().ainvoke([x, x])),
     "listeners": _later(lambda r, x: r.with_alisteners().ainvoke(x)),
@@ -90,7 +85,7 @@ USES = {
     "batch, returned": lambda r, x: r.batch([x, x], return_exceptions=True),
     "abatch, returned": _later(lambda r, x: r.abatch([x, x], return_exceptions=True)),
     "batch_as_completed, returned": lambda r, x: [one for _, one in r.batch_as_completed([x, x], return_exceptions=True)],
-    "abatch_as_completed, returned": _later(lambda r, x: _listed(r.abatch_as_completed([x, x], return_exceptions=True))),
+    "abatch_as_completed, returned": _later(lambda r, x: listed(r.abatch_as_completed([x, x], return_exceptions=True))),
 }  # fmt: skip
 
 
@@ -161,9 +156,9 @@ def test_an_error_has_no_frame_with_the_prompt(refusing, kind, use):
 TURNS = [HumanMessage(ASKED)]
 METHODS = {
     "generate": lambda m: m.generate([TURNS]),
-    "agenerate": lambda m: _run(m.agenerate([TURNS])),
+    "agenerate": lambda m: asyncio.run(m.agenerate([TURNS])),
     "generate_prompt": lambda m: m.generate_prompt([StringPromptValue(text=ASKED)]),
-    "agenerate_prompt": lambda m: _run(m.agenerate_prompt([StringPromptValue(text=ASKED)])),
+    "agenerate_prompt": lambda m: asyncio.run(m.agenerate_prompt([StringPromptValue(text=ASKED)])),
     "get_num_tokens_from_messages": lambda m: m.get_num_tokens_from_messages(
         [HumanMessage([{"type": "text", "text": ASKED}, {"type": "image", "url": "https://a/b.png"}])]
     ),
@@ -185,25 +180,15 @@ AS_TOOLS = {
 }  # fmt: skip
 
 
-class Hearing(BaseCallbackHandler):
-    def __init__(self):
-        self.told = []
-
-    def on_tool_start(self, *args, **kwargs):
-        self.told.append(repr((args, kwargs)))
-
-    on_chat_model_start = on_llm_start = on_tool_end = on_tool_error = on_tool_start
-
-
 @pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
 @pytest.mark.parametrize("make", AS_TOOLS.values(), ids=AS_TOOLS)
 def test_what_became_a_tool_is_private(refusing, make, asynchronous):
-    tool, hearing = make(refusing), Hearing()
-    given, config = {next(iter(tool.args)): ASKED}, {"callbacks": [hearing]}
+    tool, heard = make(refusing), hearing()
+    given, config = {next(iter(tool.args)): ASKED}, {"callbacks": [heard]}
     with pytest.raises((svc.SvcError, ToolException), match="400") as caught:
-        _run(tool.ainvoke(given, config)) if asynchronous else tool.invoke(given, config)
+        asyncio.run(tool.ainvoke(given, config)) if asynchronous else tool.invoke(given, config)
     tells_nothing(caught.value)
-    assert len(hearing.told) >= 3 and not [mark for mark in MARKS if mark in str(hearing.told)]
+    assert len(heard.told) >= 3 and not [mark for mark in MARKS if mark in str(heard.told)]
 
 
 @pytest.mark.parametrize("name", ["json_schema", "function_calling", "json_mode"])
@@ -250,25 +235,10 @@ def test_a_private_binding_can_be_pickled_and_saved(refusing):
 def test_every_verb_of_langchain_is_known():
     """A new one is private, or it is named here: these neither take texts nor make a runnable,
     or (`pipe`, `configurable_fields`) make a chain, whose frames are its own."""
-    open_ones = [
-        "asdict",
-        "dict",
-        "pipe",
-        "configurable_fields",
-        "configurable_alternatives",
-        "bind_tools",
-        "get_num_tokens",
-        "get_token_ids",
-        "model_copy",
-        "model_post_init",
-        "save",
-        "to_json",
-        "to_json_not_implemented",
-        "get_graph",
-        "get_name",
-        "get_prompts",
-        "config_schema",
-    ]
+    open_ones = {
+        "asdict", "dict", "pipe", "configurable_fields", "configurable_alternatives", "bind_tools", "get_num_tokens", "get_token_ids",
+        "model_copy", "model_post_init", "save", "to_json", "to_json_not_implemented", "get_graph", "get_name", "get_prompts", "config_schema",
+    }  # fmt: skip
     for base in (BaseChatModel, BaseLLM, BaseTool):
         verbs = {
             name
