@@ -11,11 +11,13 @@ import socket
 import ssl
 import threading
 import time
+from io import BytesIO
 from urllib.parse import urlsplit
 
 import httpx
 from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
 from langchain_core.tracers.base import BaseTracer
+from PIL import Image
 
 from langchain_svc import ChatSvc
 
@@ -74,6 +76,13 @@ def hearing(show=repr, base=BaseCallbackHandler):
     handler = type("Hearing", (base,), events)()
     handler.names, handler.told = [], []
     return handler
+
+
+def png(size=(2, 2), colour="red"):
+    """The bytes of a picture."""
+    file = BytesIO()
+    Image.new("RGB", size, colour).save(file, "PNG")
+    return file.getvalue()
 
 
 async def listed(pieces):

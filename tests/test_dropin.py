@@ -4,34 +4,22 @@ Everything goes over real sockets to a sandbox, whose request log says what was 
 """
 
 import copy
-import json
 import pickle
 import time
 
 import pytest
-from langchain.chat_models import base as langchain_chat_models
-from langchain.chat_models import init_chat_model
 from langchain_core.caches import InMemoryCache
-from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.exceptions import ModelError
 from langchain_core.language_models.chat_model_stream import ChatModelStream
-from langchain_core.load import dumps, loads
 from langchain_core.messages import (
     AIMessage,
-    AIMessageChunk,
     ChatMessage,
     HumanMessage,
     SystemMessage,
 )
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.rate_limiters import BaseRateLimiter
-from langchain_core.runnables import (
-    ConfigurableField,
-    RunnableLambda,
-)
 from langchain_tests.utils.stream_lifecycle import assert_valid_event_stream
-from langgraph.graph import END, START, MessagesState, StateGraph
-from peers import RunKeeper, summed, thawed
+from peers import RunKeeper, hearing, summed, thawed
 from pydantic import SecretStr
 
 import langchain_svc
@@ -63,12 +51,6 @@ PROMPT = ChatPromptTemplate.from_messages(
     [("system", "You answer in {language}."), ("human", "{question}")]
 )
 QUESTION = {"language": "French", "question": "What is the sea?"}
-FOLDED = [user("<system_message>\nYou answer in French.\n</system_message>\n\nWhat is the sea?")]
-
-
-async def test_a_chain_is_asked_in_every_way(sandbox, chat):
-    assert len(set(await every_way(PROMPT | chat, QUESTION))) == 1
-    assert [body["messages"] for body in sent(sandbox)] == [FOLDED] * 4
 
 
 # -- when something fails ---------------------------------------------------------------------------
@@ -80,89 +62,7 @@ def once(chat):
     return chat.model_copy(update={"max_retries": 0})
 
 
-@pytest.mark.parametrize("handled", [(Exception,), (SvcAuthenticationError,), (ModelError,)])
-def test_with_fallbacks(sandbox, chat, handled):
-    wrong = ChatSvc(**{**sandbox.v1, "api_key": "wrong"}, max_retries=0)
-    safe = wrong.with_fallbacks([chat.bind(model="svc-pro")], exceptions_to_handle=handled)
-    assert safe.invoke("Hello").response_metadata["model_name"] == "svc-pro"
-    assert [request.status for request in sandbox.requests] == [401, 200]
-
-
-async def test_fallbacks_stream(sandbox, once, chat):
-    safe = once.with_fallbacks([chat])
-    sandbox.faults = [Fault(status=500, times=1)]
-    text = "".join(chunk.content for chunk in safe.stream("Hello"))
-    assert text
-    sandbox.faults = [Fault(status=500, times=1)]
-    assert text == "".join([chunk.content async for chunk in safe.astream("Hello")])
-    assert [request.status for request in sandbox.requests] == [500, 200, 500, 200]
-
-
-# -- many at once -----------------------------------------------------------------------------------
-
-QUESTIONS = [f"Question {number}" for number in range(12)]
-
-
-def questions(sandbox):
-    return sorted(body["messages"][0]["content"] for body in sent(sandbox))
-
-
-def test_batch_keeps_the_order(sandbox, chat):
-    answers = chat.batch(QUESTIONS, config={"max_concurrency": 4})
-    assert [answer.content for answer in answers] == [
-        chat.invoke(question).content for question in QUESTIONS
-    ]
-    assert questions(sandbox) == sorted(QUESTIONS * 2)
-
-
-BAD = [HumanMessage([{"type": "image", "base64": "aGk=", "mime_type": "image/png"}])]
-
-
-@pytest.mark.parametrize("way", ["batch", "abatch"])
-async def test_batch_returns_exceptions_in_their_places(sandbox, chat, way):
-    inputs = ["one", BAD, "three"]
-    if way == "batch":
-        came = chat.batch(inputs, return_exceptions=True)
-    else:
-        came = await chat.abatch(inputs, return_exceptions=True)
-    assert [type(each) for each in came] == [AIMessage, SvcRequestError, AIMessage]
-    assert questions(sandbox) == ["one", "three"]
-
-
 # -- one call is not like the other -----------------------------------------------------------------
-
-
-class Seen(BaseCallbackHandler):
-    """Keeps what LangChain tells about runs."""
-
-    def __init__(self):
-        self.starts, self.tokens, self.ends, self.errors = [], [], [], []
-
-    def on_chat_model_start(self, serialized, messages, **kwargs):
-        self.starts.append({"serialized": serialized, "messages": messages, **kwargs})
-
-    def on_llm_new_token(self, token, **kwargs):
-        self.tokens.append(token)
-
-    def on_llm_end(self, response, **kwargs):
-        self.ends.append(response)
-
-    def on_llm_error(self, error, **kwargs):
-        self.errors.append(error)
-
-
-def test_configurable_fields(sandbox, chat):
-    open_ = chat.configurable_fields(
-        model=ConfigurableField(id="which"), temperature=ConfigurableField(id="heat")
-    )
-    first = open_.invoke("Hello")
-    second = open_.invoke("Hello", config={"configurable": {"which": "svc-pro", "heat": 0.1}})
-    assert first.response_metadata["model_name"] == "svc-turbo"
-    assert second.response_metadata["model_name"] == "svc-pro"
-    assert [(body["model"], body.get("temperature")) for body in sent(sandbox)] == [
-        ("svc-turbo", None),
-        ("svc-pro", 0.1),
-    ]
 
 
 async def every_way(chat, question, **words):
@@ -264,14 +164,14 @@ async def test_an_unknown_word_is_no_setting(sandbox, chat, words, hint):
 
 async def test_invoke_with_streaming_reads_a_stream(sandbox, chat):
     streaming = chat.model_copy(update={"streaming": True})
-    seen = Seen()
+    seen = hearing()
     answers = [
         streaming.invoke("Hello", config={"callbacks": [seen]}),
         await streaming.ainvoke("Hello"),
         chat.invoke("Hello", stream=True),
     ]
     assert all(body["stream"] for body in sent(sandbox))
-    assert seen.tokens
+    assert "on_llm_new_token" in seen.names
     plain = chat.invoke("Hello")
     for answer in answers:
         assert type(answer) is AIMessage
@@ -371,58 +271,6 @@ async def test_rate_limiter(sandbox):
     assert sorted(gate.passed) == ["async"] * 2 + ["sync"] * 4
 
 
-# -- agents and graphs ------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def registered(monkeypatch):
-    """`register()` is undone after the test."""
-    table = dict(langchain_chat_models._BUILTIN_PROVIDERS)
-    monkeypatch.setattr(langchain_chat_models, "_BUILTIN_PROVIDERS", table)
-    langchain_svc.register()
-    langchain_svc.register()
-
-
-@pytest.mark.usefixtures("registered")
-def test_init_chat_model(sandbox, monkeypatch):
-    for name, value in sandbox.env.items():
-        monkeypatch.setenv(name, value)
-    with init_chat_model("svc:svc-pro", temperature=0) as model:
-        assert type(model) is ChatSvc
-        assert model.invoke("Hello").response_metadata["model_name"] == "svc-pro"
-    late = init_chat_model(configurable_fields="any", model_provider="svc")
-    late.invoke("Hello", config={"configurable": {"model": "svc-code", "max_tokens": 5}})
-    assert [
-        (body["model"], body.get("temperature"), body.get("max_tokens")) for body in sent(sandbox)
-    ] == [("svc-pro", 0, None), ("svc-code", None, 5)]
-
-
-async def test_graph_streams_tokens(sandbox, chat):
-    eager = chat.model_copy(update={"merge_events": False})
-
-    def answer(state):
-        return {"messages": [eager.invoke(state["messages"])]}
-
-    async def aanswer(state):
-        return {"messages": [await eager.ainvoke(state["messages"])]}
-
-    graph = StateGraph(MessagesState)
-    graph.add_node("answer", RunnableLambda(answer, aanswer))
-    graph.add_edge(START, "answer")
-    graph.add_edge("answer", END)
-    graph = graph.compile()
-    given = {"messages": [user("Tell me of the sea")]}
-    pieces = [piece for piece, _ in graph.stream(given, stream_mode="messages")]
-    apieces = [piece async for piece, _ in graph.astream(given, stream_mode="messages")]
-    assert all(body["stream"] for body in sent(sandbox))
-    whole = graph.invoke(given)["messages"][-1]
-    for found in (pieces, apieces):
-        assert len(found) > 3
-        assert all(isinstance(piece, AIMessageChunk) for piece in found)
-        assert "".join(piece.content for piece in found) == whole.content
-        assert [bool(piece.usage_metadata) for piece in found].count(True) == 1
-
-
 # -- copies, other processes, saved models ----------------------------------------------------------
 
 
@@ -464,65 +312,20 @@ def test_a_copy_with_another_proxy_uses_it(chat):
         elsewhere.invoke("Hello")
 
 
-def load(text):
-    return loads(
-        text,
-        allowed_objects=[ChatSvc],
-        valid_namespaces=["langchain_svc"],
-        secrets_from_env=True,
-    )
-
-
-def test_saved_and_loaded(sandbox, monkeypatch):
-    with ChatSvc(**sandbox.v1, model="svc-pro", temperature=0.3, stop=["zzz"]) as model:
-        text = dumps(model)
-        answer = model.invoke("Hello")
-    assert KEY not in text
-    assert json.loads(text)["kwargs"]["api_key"] == {
-        "lc": 1,
-        "type": "secret",
-        "id": ["SVC_API_KEY"],
-    }
-    monkeypatch.setenv("SVC_API_KEY", KEY)
-    loaded = load(text)
-    assert type(loaded) is ChatSvc
-    assert loaded.model_dump() == model.model_dump()
-    assert loaded.invoke("Hello").content == answer.content
-    assert sent(sandbox)[0] == sent(sandbox)[1]
-
-
 # -- what traces show -------------------------------------------------------------------------------
-
-
-def test_langsmith_parameters(sandbox):
-    model = ChatSvc(**sandbox.v1, model="svc-pro", temperature=0.5, max_tokens=50, stop=["zzz"])
-    assert model._get_ls_params() == {
-        "ls_provider": "svc",
-        "ls_model_name": "svc-pro",
-        "ls_model_type": "chat",
-        "ls_temperature": 0.5,
-        "ls_max_tokens": 50,
-        "ls_stop": ["zzz"],
-    }
-    changed = model._get_ls_params(stop=["yyy"], model="svc-code", temperature=0, max_tokens=5)
-    assert changed["ls_model_name"] == "svc-code"
-    assert changed["ls_temperature"] == 0
-    assert changed["ls_max_tokens"] == 5
-    assert changed["ls_stop"] == ["yyy"]
-    bare = ChatSvc(**sandbox.v1)._get_ls_params()
-    assert set(bare) == {"ls_provider", "ls_model_name", "ls_model_type"}
 
 
 async def test_traces_name_what_was_called(chat):
     recorder = RunKeeper()
-    words = {"model": "svc-pro", "temperature": 0.1, "stop": ["zzz"]}
+    words = {"model": "svc-pro", "temperature": 0.1, "max_tokens": 5, "stop": ["zzz"]}
     chat.invoke("Hello", **words, config={"callbacks": [recorder]})
     (run,) = recorder.runs
     metadata = run.extra["metadata"]
     assert metadata["ls_provider"] == "svc"
     assert metadata["ls_model_name"] == "svc-pro"
-    assert metadata["ls_temperature"] == 0.1
+    assert (metadata["ls_temperature"], metadata["ls_max_tokens"]) == (0.1, 5)
     assert metadata["lc_versions"]["langchain-svc"] == langchain_svc.__version__
+    assert metadata["ls_stop"] == ["zzz"]
     params = run.extra["invocation_params"]
     assert {name: params[name] for name in words} == words
     assert params["_type"] == "svc-chat"

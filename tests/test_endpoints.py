@@ -11,12 +11,10 @@ import base64
 import json
 import re
 from dataclasses import dataclass, field
-from io import BytesIO
 
 import pytest
 from langchain_core.messages import ToolMessage
-from peers import RawServer, response
-from PIL import Image
+from peers import RawServer, listed, png, response, tool_call
 
 import langchain_svc as svc
 
@@ -32,32 +30,22 @@ TRANSPORT = {
     "user-agent": re.escape(f"langchain-svc/{svc.__version__}"),
 }
 
-_FILE = BytesIO()
-Image.new("RGB", (1, 1)).save(_FILE, "PNG")
-B64 = base64.b64encode(_FILE.getvalue()).decode()
+B64 = base64.b64encode(png()).decode()
 PAGE = "https://example.com/cat.png"
 
 
 # -- ways to ask -----------------------------------------------------------------------------------
 
 
-async def _gathered(stream):
-    return [piece async for piece in stream]
-
-
-def _call(tool, given):
-    return {"type": "tool_call", "id": "c1", "name": tool.name, "args": given}
-
-
 INVOKE = (lambda made, given: made.invoke(given), lambda made, given: made.ainvoke(given))
 STREAM = (
     lambda made, given: list(made.stream(given)),
-    lambda made, given: _gathered(made.astream(given)),
+    lambda made, given: listed(made.astream(given)),
 )
 LIST = (lambda made, _: made.list_models(), lambda made, _: made.alist_models())
 USE = (
-    lambda made, given: made.invoke(_call(made, given)),
-    lambda made, given: made.ainvoke(_call(made, given)),
+    lambda made, given: made.invoke(tool_call(made, given)),
+    lambda made, given: made.ainvoke(tool_call(made, given)),
 )
 
 

@@ -10,21 +10,13 @@ import base64
 import math
 import re
 import sys
-from io import BytesIO
 
 import pytest
 from peers import MARKED_KEY as KEY
-from PIL import Image
+from peers import png, tool_call
 
 import langchain_svc as svc
 from langchain_svc.sandbox import Sandbox
-
-
-def png():
-    file = BytesIO()
-    Image.new("RGB", (2, 2), "red").save(file, "PNG")
-    return file.getvalue()
-
 
 PNG = png()
 B64 = base64.b64encode(PNG).decode()
@@ -95,12 +87,12 @@ def tools(served, watch):
 
 
 def called(tool, args):
-    return tool.invoke({"type": "tool_call", "id": "call_1", "name": tool.name, "args": args})
+    return tool.invoke(tool_call(tool, args))
 
 
 async def refused(tool, args):
     """The text of the tool error that these arguments give, blocking and asynchronously."""
-    call = {"type": "tool_call", "id": "call_1", "name": tool.name, "args": args}
+    call = tool_call(tool, args)
     messages = [tool.invoke(call), await tool.ainvoke(call)]
     for message in messages:
         assert message.status == "error", message

@@ -2,19 +2,16 @@
 
 import base64
 from dataclasses import dataclass, field
-from io import BytesIO
 from typing import ClassVar
 
 import pytest
 from langchain_tests.integration_tests import ToolsIntegrationTests
 from langchain_tests.unit_tests import ToolsUnitTests
-from PIL import Image
+from peers import png
 
 import langchain_svc as svc
 
-FILE = BytesIO()
-Image.new("RGB", (2, 2), "red").save(FILE, "PNG")
-PNG = FILE.getvalue()
+PNG = png()
 B64 = base64.b64encode(PNG).decode()
 
 # A patient that was made up.

@@ -32,7 +32,6 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from langchain_svc import (
     ChatSvc,
-    PrivateCallbacks,
     SvcLLM,
     SvcNotFoundError,
     SvcOpenTelemetryCallbackHandler,
@@ -384,12 +383,6 @@ def run_everything(otel, **words):
     assert len(otel.spans) == 8
 
 
-def test_no_prompt_and_no_answer_unless_the_environment_asks(otel, monkeypatch):
-    monkeypatch.delenv(CAPTURE, raising=False)
-    run_everything(otel)
-    assert not any(mark in otel.everything() for mark in MARKS)
-
-
 def test_prompts_and_answers_where_the_environment_asks(monkeypatch):
     monkeypatch.setenv(CAPTURE, "SPAN_ONLY")
     otel = Recorded()
@@ -420,17 +413,6 @@ def test_a_private_run_is_never_recorded_with_its_texts(monkeypatch, mode):
     assert any(mark in public.everything() for mark in MARKS) is bool(mode)
     assert otel.tree()[0] == AGENT[0]
     assert otel.spans[2].attributes[gen_ai.GEN_AI_USAGE_INPUT_TOKENS] > 0
-
-
-def test_private_callbacks_hide_the_texts_of_a_whole_chain(monkeypatch, chat):
-    monkeypatch.setenv(CAPTURE, "SPAN_AND_EVENT")
-    otel = Recorded()
-    chain = (RunnableLambda(lambda text: text + "!") | chat).with_config(
-        callbacks=PrivateCallbacks()
-    )
-    chain.invoke(ASKED, otel.config)
-    assert otel.tree() == [("invoke_workflow RunnableSequence", [("chat svc-turbo", [])])]
-    assert not any(mark in otel.everything() for mark in MARKS)
 
 
 # -- the handler itself -----------------------------------------------------------------------------

@@ -10,8 +10,11 @@ from contextlib import contextmanager
 
 import pytest
 
+from langchain_svc.sandbox import Fault
+
 # The terminal is made the process's own, so that Ctrl-C reaches it.
 _OWN = "import fcntl, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0)"
+PLAIN = [sys.executable, "-c", "import sys; from langchain_svc.cli import main; sys.exit(main())"]
 COMMAND = [sys.executable, "-c", f"{_OWN}; from langchain_svc.cli import main; sys.exit(main())"]
 
 
@@ -30,6 +33,10 @@ def typed(monkeypatch):
         monkeypatch.setattr(sys, "stdin", io.StringIO(text))
 
     return type_
+
+
+def says(text):
+    return Fault(body={"choices": [{"message": {"content": text}, "finish_reason": "stop"}]})
 
 
 class Terminal:

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 import langchain_svc
-from langchain_svc.cli.demo.retriever import Bm25Retriever, shipped_passages
 from langchain_svc.cli.demo.tour import QUESTIONS, rag_chain
 
 DEMO = [
@@ -42,38 +41,12 @@ def piped():
 # -- in a pipe --------------------------------------------------------------------------------------
 
 
-def test_it_succeeds(piped):
-    assert (piped.returncode, piped.stderr) == (0, "")
-
-
 def test_a_pipe_gets_plain_text(piped):
+    assert (piped.returncode, piped.stderr) == (0, "")
     assert "\x1b" not in piped.stdout
     assert "\r" not in piped.stdout
     before_table = piped.stdout.partition("Usage")[0]
     assert not re.search(r"[ \t]$", before_table, re.MULTILINE), "blanks at the end of a line"
-
-
-def test_each_step_says_its_feature(piped):
-    steps = re.findall(r"^(\d)\. .+?  (.+)$", piped.stdout, re.MULTILINE)
-    assert [number for number, _ in steps] == list("1234567")
-    features = " ".join(feature for _, feature in steps)
-    for word in (
-        "invoke",
-        "stream",
-        "with_structured_output",
-        "retriever",
-        "bind_tools",
-        "batch",
-        "table",
-    ):
-        assert word in features
-
-
-def test_it_says_what_answers_and_what_to_set_for_the_service(piped):
-    words = " ".join(piped.stdout.split())
-    assert "by its rules, not by AI" in words
-    assert "http://127.0.0.1:" in words
-    assert "set SVC_API_KEY and SVC_BASE_URL_V1" in words
 
 
 def test_the_picture_shows_this_output(piped):
@@ -89,21 +62,10 @@ def test_the_picture_shows_this_output(piped):
     assert len(picture) < 300_000
 
 
-ANSWERS = (
-    "17 * 23 = 391",
-    "Ada",
-    "Meeting(topic='caching', city='Lisbon', people=12)",
-    "According to caching.md:",
-    "The directive `no-store` forbids",
-    "status_phrase(code=503) gave 'Service Unavailable'",
-    "The tool weekday answered: Thursday",
-    "24/24",
-)
-
-
-@pytest.mark.parametrize("answer", ANSWERS)
-def test_the_answers_are_right(answer, piped):
-    assert answer in piped.stdout
+def test_the_answers_are_right(piped):
+    """The picture holds the words; these are the digits in them, and what each step came to."""
+    for answer in ("17 * 23 = 391", "people=12", "status_phrase(code=503)", "24/24"):
+        assert answer in piped.stdout
 
 
 @pytest.mark.parametrize(
@@ -210,42 +172,6 @@ DOCUMENTS = (
     "redirects.md",
     "conditional-requests.md",
 )
-
-
-def test_the_shipped_documents_are_short_and_all_found():
-    passages = shipped_passages()
-    assert {p.metadata["source"] for p in passages} == set(DOCUMENTS)
-    for name in DOCUMENTS:
-        assert 250 <= len((FOLDER / "documents" / name).read_text("utf-8").split()) <= 500
-    for passage in passages:
-        assert passage.metadata["title"]
-        assert passage.metadata["section"]
-        assert passage.page_content.endswith(".")
-        assert "\n" not in passage.page_content
-
-
-@pytest.mark.parametrize(
-    ("question", "section"),
-    [
-        ("What does the directive no-cache mean?", "Directives of Cache-Control"),
-        ("redirect loop", "Loops"),
-        ("LOST UPDATES", "Preventing lost updates"),
-    ],
-)
-def test_the_retriever_finds_the_section(question, section):
-    found = Bm25Retriever(passages=shipped_passages(), k=2).invoke(question)
-    assert len(found) <= 2
-    assert found[0].metadata["section"] == section
-
-
-@pytest.mark.parametrize("question", ["", "xyzzy", "the of and"])
-def test_the_retriever_finds_nothing_for_nothing(question):
-    assert Bm25Retriever(passages=shipped_passages()).invoke(question) == []
-
-
-def test_fewer_passages_than_asked_for():
-    few = shipped_passages()[:2]
-    assert len(Bm25Retriever(passages=few, k=5).invoke("stale cache")) == 2
 
 
 def test_each_question_of_the_batch_is_answered_from_its_document(chat):

@@ -1,17 +1,14 @@
 import json
 import os
 import subprocess
-import sys
 import unicodedata
 from pathlib import Path
 
 import pytest
-from cli.conftest import terminal
+from cli.conftest import PLAIN, terminal
 
 from langchain_svc import cli
 from langchain_svc.sandbox import Fault
-
-PLAIN = [sys.executable, "-c", "import sys; from langchain_svc.cli import main; sys.exit(main())"]
 
 # -- what reaches a terminal ------------------------------------------------------------------------
 
@@ -20,24 +17,21 @@ HOSTILE = "svc\x1b[2J\x07\x1b]0;mine\x9b31m\x7f\u202e"
 
 
 @pytest.mark.parametrize(
-    "words", [["models", "--json"], ["ask", "Hello"], ["doctor"]], ids=" ".join
+    "words",
+    [["models", "--json"], ["ask", "Hello"], ["doctor"], ["explain", "Hello", "--history", "FILE"]],
+    ids=" ".join,
 )
-def test_no_control_character_of_the_service_reaches_a_terminal(words, sandbox):
+def test_no_control_character_reaches_a_terminal(words, sandbox, tmp_path):
+    history = tmp_path / "talk.json"
+    history.write_text(json.dumps([{"role": "user", "content": HOSTILE}]), "utf-8")
+    words = [str(history) if word == "FILE" else word for word in words]
     listed = Fault(path="/v1/models", body={"data": [{"id": HOSTILE}, {"id": "svc-turbo"}]})
-    answer = {"choices": [{"message": {"content": HOSTILE}, "finish_reason": "stop"}], "model": HOSTILE}  # fmt: skip
+    choice = {"message": {"content": HOSTILE}, "finish_reason": "stop"}
+    answer = {"choices": [choice], "model": HOSTILE}
     sandbox.faults = [listed, Fault(path="/v1/chat/completions", body=answer)]
     with terminal(*words, TERM="dumb", **sandbox.env) as seen:
         text = seen.rest()
-    assert "\N{REPLACEMENT CHARACTER}" in text
-    assert not [c for c in text if unicodedata.category(c) in ("Cc", "Cf") and c not in "\r\n\t"]
-
-
-def test_no_control_character_of_a_file_reaches_a_terminal(sandbox, tmp_path):
-    history = tmp_path / "talk.json"
-    history.write_text(json.dumps([{"role": "user", "content": HOSTILE}]), "utf-8")
-    words = ("explain", "Hello", "--history", str(history))
-    with terminal(*words, TERM="dumb", **sandbox.env) as seen:
-        text = seen.rest()
+    assert "explain" in words or "\N{REPLACEMENT CHARACTER}" in text
     assert not [c for c in text if unicodedata.category(c) in ("Cc", "Cf") and c not in "\r\n\t"]
 
 
