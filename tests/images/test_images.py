@@ -7,8 +7,8 @@ import copy
 import pickle
 import re
 import struct
-import threading
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 from pathlib import Path
 
@@ -47,7 +47,7 @@ def png_header(width, height):
 @pytest.mark.parametrize(
     ("kind", "options"),
     [
-        ("PNG", {}), ("GIF", {}), ("JPEG", {}), ("JPEG", {"progressive": True}), ("JPEG", {"exif": b"Exif\0\0" + bytes(300)}), ("WEBP", {}), ("WEBP", {"lossless": True}),
+        ("PNG", {}), ("GIF", {}), ("JPEG", {}), ("JPEG", {"progressive": True}), ("JPEG", {"exif": b"Exif\0\0" + bytes(300)}), ("WEBP", {}), ("WEBP", {"lossless": True}), ("WEBP", {"mode": "RGBA", "exif": b"Exif\0\0" + bytes(40)}),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("size", [(5, 3), (1, 1), (300, 700)])
@@ -55,12 +55,6 @@ def test_format_and_size_are_told_by_the_bytes(kind, options, size):
     data = made(kind, size, **options)
     seen = read_image_header(data, 10**6)
     assert (seen.format, seen.width, seen.height) == (kind, *size)
-
-
-def test_extended_webp():
-    data = made("WEBP", (7, 9), "RGBA", exif=b"Exif\0\0" + bytes(40))
-    assert data[12:16] == b"VP8X"
-    assert (read_image_header(data, 100).width, read_image_header(data, 100).height) == (7, 9)
 
 
 @pytest.mark.parametrize("kind", FORMATS)
@@ -93,14 +87,9 @@ def test_base64_in_its_forms():
     data = made()
     text = base64.b64encode(data).decode()
     urlsafe = base64.urlsafe_b64encode(data).decode()
-    for form in (
-        text,
-        text.rstrip("="),
-        urlsafe,
-        f"data:image/png;base64,{text}",
-        f"DATA:image/png;charset=x;BASE64,{text}",
-        "\n".join(text[i : i + 20] for i in range(0, len(text), 20)),
-    ):
+    lines = "\n".join(text[i : i + 20] for i in range(0, len(text), 20))
+    labels = ("data:image/png;base64,", "DATA:image/png;charset=x;BASE64,")
+    for form in (text, text.rstrip("="), urlsafe, lines, *(label + text for label in labels)):
         assert decode_base64(form, 10_000) == data
     for bad in ("%%%", "data:image/png,abc", "data:", "Ä", "A" * 5):
         with pytest.raises(ImageError):
@@ -148,18 +137,12 @@ def test_what_can_be_added(tmp_path, kind):
     file = tmp_path / "named.wrongly.txt"
     file.write_bytes(data)
     text = base64.b64encode(data).decode()
-    for index, image in enumerate(
-        (file, str(file), data, bytearray(data), text, f"data:image/x;base64,{text}"), 1
-    ):
+    forms = (file, str(file), data, bytearray(data), text, f"data:image/x;base64,{text}")
+    for index, image in enumerate(forms, 1):
         assert store.add(image, label="mine") == f"img_{index}"
         stored = store.get(f"img_{index}")
-        assert (stored.data, stored.format, stored.width, stored.height, stored.label) == (
-            data,
-            kind,
-            5,
-            3,
-            "mine",
-        )
+        assert (stored.data, stored.format, stored.label) == (data, kind, "mine")
+        assert (stored.width, stored.height) == (5, 3)
         assert stored.mime_type == f"image/{kind.lower()}"
         assert base64.b64decode(stored.base64) == data
         assert not stored.generated
@@ -218,21 +201,16 @@ def test_a_missed_file_is_named_from_the_root(tmp_path, monkeypatch):
 def test_a_path_where_an_address_belongs_is_told_what_to_write(path):
     with pytest.raises(AddressError, match=r"path is not read from here.*images\.add\(path\)"):
         check_address(path)
+    tool = svc.SvcAnalyzeImage(api_key="k", base_url="https://example.com", handle_tool_error=False)
     with pytest.raises(ToolException, match=r"images\.add\(path\)"):
-        svc.SvcAnalyzeImage(
-            api_key="k", base_url="https://example.com", handle_tool_error=False
-        ).invoke({"image": path, "task": "ocr"})
+        tool.invoke({"image": path, "task": "ocr"})
 
 
 def test_addresses_are_kept_and_never_fetched():
     store = svc.ImageStore()
     stored = store.get(store.add(" https://example.com/a.png "))
-    assert (stored.url, stored.data, stored.mime_type, stored.base64) == (
-        "https://example.com/a.png",
-        None,
-        None,
-        "",
-    )
+    assert (stored.url, stored.data) == ("https://example.com/a.png", None)
+    assert (stored.mime_type, stored.base64) == (None, "")
     with pytest.raises(svc.SvcRequestError, match="never fetched"):
         store.save("img_1", "x.png")
 
@@ -279,12 +257,7 @@ def test_handles_cannot_be_guessed():
 def test_the_oldest_generated_images_make_room():
     store = svc.ImageStore(max_images=3)
     store.add(made())
-    assert [store.add_generated(data=made()).handle for _ in range(4)] == [
-        "img_2",
-        "img_3",
-        "img_4",
-        "img_5",
-    ]
+    assert [store.add_generated(data=made()).handle[-1] for _ in range(4)] == list("2345")
     assert [image.handle for image in store] == ["img_1", "img_4", "img_5"]
     store.add(made())
     store.add(made())
@@ -307,18 +280,14 @@ def test_bytes_are_bounded():
 
 
 def test_many_threads():
-    store, handles = svc.ImageStore(max_images=1000), []
+    store = svc.ImageStore(max_images=1000)
 
-    def work():
-        for _ in range(50):
-            handles.append(store.add(made()))
-            list(store)
+    def work(_):
+        list(store)
+        return store.add(made())
 
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(8) as pool:
+        handles = list(pool.map(work, range(400)))
     assert len(set(handles)) == len(store) == 400
     assert all(HANDLE.fullmatch(handle) for handle in handles)
 
@@ -347,11 +316,3 @@ def test_a_pickle_of_what_is_private_holds_no_image(owner):
         assert again.add(made()) not in store
         for copied in (used, copy.copy(used), copy.deepcopy(used)):
             assert copied.images.get(handle).data == secret
-
-
-def test_a_notebook_shows_an_image_by_its_bytes():
-    store = svc.ImageStore()
-    image = store.get(store.add(made()))
-    assert image._repr_mimebundle_()["image/png"] == made()
-    address = store.get(store.add("https://example.com/a.png"))
-    assert set(address._repr_mimebundle_()) == {"text/plain"}
