@@ -32,17 +32,28 @@ _WORD = r"(?:[Tt]ool|TOOL|[Ff]unc|FUNC|[Cc]all|CALL|[Aa]ction|ACTION|[Pp]lugin|[
 _NAMED = rf"{_N}{{0,30}}?{_WORD}{_N}{{0,30}}"
 # Each begins with a character of its own, so that the search for all of them stays fast.
 CALL_MARK = re.compile(
-    rf"<[|｜]?/?[|｜]?(?:｜?DSML｜)?{_NAMED}[|｜]?>|\[/?[A-Z_]{{0,20}}(?:TOOL|CALL|FUNCTION|ACTION)[A-Z_]{{0,20}}\]|✿[A-Z]{{2,12}}✿"
+    rf"<[|｜]?/?[|｜]?{_NAMED}[|｜]?>|\[/?[A-Z_]{{0,20}}(?:TOOL|CALL|FUNCTION|ACTION)[A-Z_]{{0,20}}\]|\[/?(?:tool|function)_calls?\]|✿[A-Z]{{2,12}}✿"
 )
-_PREFIX = r"(?:[a-z]{1,20}:|｜DSML｜)?"
-_ELEMENT = rf"<{_PREFIX}(?:invoke|function|tool_call|tool|call|action)"
+# The one grammar of an element that calls: a prefix, a word, and the name by `=` or an attribute.
+# It is used by what opens such an element, by what closes it, and by what ends a value in it.
+_PREFIX = r"(?:[a-z]{1,20}:)?"
+_CALL = r"(?:(?:tool|function|action|call|invoke)(?:[_-]?(?:call|use|request|record|invocation))?)"
+_PARAM = r"(?:param|parameter|arg|argument)"
+_ELEMENT = rf"<{_PREFIX}{_CALL}"
 # An element up to the name of the tool that it calls.
-_NAMED_ELEMENT = re.compile(rf"{_ELEMENT}(?:=|\s+name\s*=\s*)")
+_NAMED_ELEMENT = re.compile(
+    rf"{_ELEMENT}(?:=|\s{{1,20}}(?:name|tool|function)\s{{0,20}}=\s{{0,20}})"
+)
+# What families write into each tag, before all of it or after the bracket. It is left out before
+# anything is read.
+_DECORATION = (
+    r"(?P<before>\]<\][\w-]{1,20}\[>\[)(?=<)|<(?P<after>[|｜]{1,3} ?DSML ?[|｜]{1,3} ?)(?=[^ |｜])"
+)
 # What may still become a mark, at the end of a text that goes on.
-NAMESPACE = r"\]<\][\w-]{1,20}\[>\["  # which MiniMax writes before each of its tags
 _HALF_MARK = re.compile(
-    rf"(?:{NAMESPACE})?<[|｜]?/?[|｜]?(?:{_N}|｜){{0,60}}\|?\Z|{_ELEMENT}\s+n?a?m?e?\s*\Z"
-    r"|\[/?[A-Z_]{0,40}\Z|✿[A-Z]{0,12}\Z|~{1,2}\Z|\]<?\]?[\w-]{0,20}\[?>?\[?\Z"
+    rf"<[|｜]{{0,3}}/?[|｜]?(?:{_N}|｜){{0,60}}\|?\Z|<[|｜]{{1,3}} ?D?S?M?L? ?[|｜]{{0,3}} ?\Z"
+    rf"|{_ELEMENT}\s{{1,20}}\w{{0,8}}\s{{0,20}}\Z|\[/?(?:[A-Z_]{{0,40}}|[a-z_]{{0,14}})\Z|✿[A-Z]{{0,12}}\Z"
+    r"|~{1,2}\Z|\]<?\]?[\w-]{0,20}\[?>?\[?<?\Z"
 )
 # Any special token, between a name and its arguments.
 _ANY_MARK = r"<[|｜][^<>{}\n]{1,60}>|\[[A-Z_]{2,30}\]|✿[A-Z]{2,12}✿"
@@ -127,7 +138,8 @@ def _inside(c: Cursor, *, tagged: bool) -> list[Raw] | None:
     fence = c.match(_FENCE, 60) if c.char() == "`" else None
     char, begin, found = c.char(), c.at, None
     if char == "<":
-        return []
+        raw = _by_children(c)
+        return [raw] if raw else []
     if char in ("{", "["):
         found = _python_list(c) if char == "[" else None
         if found is None:
@@ -178,12 +190,13 @@ def _functools(c: Cursor) -> list[Raw] | None:
 
 _FILLERS = ("function", "functions", "assistant", "commentary", "code", "json", "call", "to",
             "recipient", "name", "tool", "tool_code")  # fmt: skip
+_ID = r"(?:\[[A-Z_]{0,20}ID\]|<[|｜]\w{0,20}id[|｜]>)[\w:-]{1,80}"
 _PLAIN = rf"\s|[:：(\[\].]|\d+\b|(?:{'|'.join(_FILLERS)})\b"
 _FILL = rf"(?:{_PLAIN}|{_ANY_MARK})"
 _BEGINNING = re.compile(rf"(?:{_PLAIN}|=)*(?:print\()?(?P<name>[\w./-]*)")
 # A fence is all of its ticks and its whole label: read in parts, many of them would take for ever.
 _HEAD = re.compile(
-    rf"(?:{_FILL}|=)*?(?P<name>[A-Za-z_][\w./-]*)(?:{_FILL}|`{{3,}}(?!`)\w*(?!\w))*(?=\{{)"
+    rf"(?:{_FILL}|=)*?(?P<name>[A-Za-z_][\w./-]*)(?:{_ID}|{_FILL}|`{{3,}}(?!`)\w*(?!\w))*(?=\{{)"
 )
 _ASSIGNED = re.compile(r"(?:tool_code|call)\s*[:=]\s*(?=\S)")
 
@@ -326,7 +339,7 @@ def _gemma(c: Cursor) -> list[Raw] | None:
 
 # -- Python's syntax ------------------------------------------------------------------------------
 
-_CALL = re.compile(r"[\s,;]*(?P<name>[A-Za-z_][\w.-]*)\(")
+_CALL_BEGINS = re.compile(r"[\s,;]*(?P<name>[A-Za-z_][\w.-]*)\(")
 _KEYWORD = re.compile(r"(\w+)\s*=(?!=)\s*")
 
 
@@ -363,7 +376,7 @@ def _python_calls(text: str, judge: Judge) -> list[Raw] | None:
     """The calls that a text consists of; None if it holds anything else."""
     raws: list[Raw] = []
     at = 0
-    while found := _CALL.match(text, at):
+    while found := _CALL_BEGINS.match(text, at):
         end = bracket_end(text, found.end() - 1)
         arguments = _keywords(found["name"], text[found.end() : end and end - 1], judge)
         if arguments is None:
@@ -400,23 +413,33 @@ def _keywords(name: str, body: str, judge: Judge) -> dict[str, object] | None:
 
 _ELEMENT_NAME = re.compile(r"\s*[\"']?(?P<name>\w[\w.:/-]*)[\"']?[^<>\n]{0,80}>")
 _TAG = re.compile(
-    rf"<(?P<end>/)?{_PREFIX}(?:(?P<call>function|invoke|tool_call)|parameter|param)\b"
-    r"(?:\s+name)?\s*=?\s*(?:\"(?P<a>[^\"<>\n]*)\"|'(?P<b>[^'<>\n]*)'|(?P<c>[^\"'<>\s]*))[^<>\n]*>"
+    rf"<(?P<end>/)?{_PREFIX}(?:(?P<call>{_CALL})|{_PARAM})(?![\w-])(?:\s{{1,20}}name)?\s{{0,20}}=?\s{{0,20}}"
+    r"(?:\"(?P<a>[^\"<>\n]{0,200})\"|'(?P<b>[^'<>\n]{0,200})'|(?P<c>[^\"'<>\s]{0,200}))[^<>\n]{0,200}>"
 )
 _VALUE_ENDS = (
     re.compile(
-        rf"</{_PREFIX}param(?:eter)?>(?=\s*(?:</?{_PREFIX}(?:param|function|invoke)|</tool_call>))"
-        rf"|\n?(?=<{_PREFIX}param(?:eter)?[\s=][^<>\n]*>)"
-        rf"|(?=</{_PREFIX}(?:function|invoke)>\s*<)"
+        rf"</{_PREFIX}{_PARAM}>(?=\s{{0,200}}(?:</?{_PREFIX}(?:{_PARAM}|{_CALL})|</tool_calls?>))"
+        rf"|\n?(?=<{_PREFIX}{_PARAM}[\s=][^<>\n]{{0,200}}>)"
+        rf"|(?=</{_PREFIX}{_CALL}>\s{{0,200}}<)"
     ),
-    re.compile(rf"</{_PREFIX}param(?:eter)?>|(?=</{_PREFIX}(?:function|invoke)>)"),
+    re.compile(rf"</{_PREFIX}{_PARAM}>|(?=</{_PREFIX}{_CALL}>)"),
 )
-_KEY = re.compile(r"<(?P<key>[A-Za-z_][\w.-]*)>")
-_STRAY_END = re.compile(r"</arg_(?:key|value)>")
-_ARGUMENT_KEY = re.compile(r"\s*<arg_key>\s*(?P<key>[^<]{1,120}?)\s*</arg_key>\s*<arg_value>")
+_KEY = re.compile(r"<(?P<key>[^<>/\s=\"']{1,80})>")
+_ANY_KEY = re.compile(r"[A-Za-z_]")
+_SUFFIX = r"(?::[\w-]{1,40})?"
+_STRAY_END = re.compile(rf"</arg_(?:key|value){_SUFFIX}>")
+_SEPARATOR = re.compile(rf"<tool_sep{_SUFFIX}>")
+_ARGUMENT_KEY = re.compile(
+    rf"<arg_key{_SUFFIX}>\s{{0,20}}(?P<key>[^<]{{1,120}}?)\s{{0,20}}</arg_key{_SUFFIX}>"
+)
+_ARGUMENT_VALUE = re.compile(rf"<arg_value{_SUFFIX}>")
+_CHILD_NAME = re.compile(
+    rf"<({'|'.join(NAME_KEYS)})>\s{{0,20}}(?P<name>[\w.:/-]{{1,100}})\s{{0,20}}</\1>"
+)
+_CHILD_ARGUMENTS = re.compile(rf"<({'|'.join(ARGUMENT_KEYS)})>")
 _ARGUMENT_ENDS = (
-    re.compile(r"</arg_value>(?=\s*(?:<arg_key>|</))|(?=\n<arg_key>)"),
-    re.compile(r"</arg_value>|(?=</tool_call>)"),
+    re.compile(rf"</arg_value{_SUFFIX}>(?=\s{{0,200}}<(?:arg_key|/))|(?=\n<arg_key)"),
+    re.compile(rf"</arg_value{_SUFFIX}>|(?=</tool_call)"),
 )
 
 
@@ -438,6 +461,25 @@ def named_element(c: Cursor) -> list[Raw] | None:
     else:
         raw = _elements(c, name["name"])
     return [raw] if raw.arguments or c.judge.find(raw.name) else None
+
+
+def _by_children(c: Cursor) -> Raw | None:
+    """`<name>…</name>`, then `<arguments>` with JSON or elements, or an element for each."""
+    begin = c.at
+    name = c.match(_CHILD_NAME, 260)
+    if not name or not c.judge.find(name["name"]):
+        c.at = begin
+        return None
+    c.space()
+    holder = c.match(_CHILD_ARGUMENTS, 40) if c.char() == "<" else None
+    closing = f"</{holder[1]}>" if holder else ""
+    c.space()
+    if c.char() == "{":
+        raw = _with_json(c, name["name"])
+        c.space()
+        c.take(closing)
+        return raw
+    return _elements(c, name["name"], closing)
 
 
 def own_element(c: Cursor, name: str, prefix: str = "") -> list[Raw] | None:
@@ -487,8 +529,9 @@ def _own_key(c: Cursor, name: str, *, other: bool = False) -> str | None:
     begin = c.at
     tool = c.judge.find(name)
     key = c.match(_KEY, 80)
-    if key and (other or (tool and key["key"] in tool.properties)):
-        return key["key"]
+    named = key["key"] if key else ""
+    if named and ((other and _ANY_KEY.match(named)) or (tool and named in tool.properties)):
+        return named
     c.at = begin
     return None
 
@@ -497,23 +540,28 @@ def _arg_keys(c: Cursor) -> list[Raw] | None:
     """`name`, then `<arg_key>…</arg_key><arg_value>…</arg_value>` for each argument: GLM."""
     name = c.word()
     c.space()
+    if c.sees("<tool_sep") and c.match(_SEPARATOR, 80):
+        c.space()
     if c.judge.find(name) and c.sees("</"):
-        c.match(_STRAY_END, 40)
+        c.match(_STRAY_END, 80)
         return [Raw(name, whole=True)]
-    if not name or not c.sees("<arg_key>"):
+    if not name or not c.sees("<arg_key"):
         return None
     arguments: dict[str, str] = {}
     fault = ""
-    while not fault and c.sees("<arg_key>"):
+    while not fault and c.sees("<arg_key"):
         key = c.match(_ARGUMENT_KEY)
         if not key:
             fault = CUT_OFF
             break
+        c.space()
+        if c.sees("<arg_value"):
+            c.match(_ARGUMENT_VALUE, 80)
         text, found = c.until(*_ARGUMENT_ENDS)
         arguments[key["key"]] = text.removeprefix("\n").removesuffix("\n")
         fault = "" if found else CUT_OFF
         c.space()
-    whole = c.sees("</tool_call>")
+    whole = c.sees("</tool_call")
     return [Raw(name, arguments or MISSING, fault, texts=True, whole=whole)]
 
 
@@ -644,6 +692,7 @@ _HALF_OPENER = re.compile(rf"{_HALF_MARK.pattern}|{HALF_MARK.pattern}")
 # An object whose first key may follow, or whose brace is doubled.
 _OBJECT = r"\{(?=\s*(?:\{\s*)?(?:[\"'“”‘’`/#\w]|\Z))"
 _OTHERS = (
+    rf"{_DECORATION}|"
     rf"(?P<thinks>{NATIVE})|(?P<thought>{NATIVE_ENDS})|(?P<spoken>{SPOKEN})"
     rf"|(?P<mark>{CALL_MARK.pattern})"
     r"|(?P<ticks>`+|~{3,})"

@@ -20,6 +20,7 @@ from .calls import BadCall, Call, Tool
 from .cursor import CUT_OFF, MISSING
 
 _NAMESPACES = ("functions.", "functions:", "function.", "tools.", "tool.", "default_api.")
+_LONGEST_TREE = 20_000  # characters: each level reads all that is inside it
 _EDGES = " \t\r\n\"'`*"
 _CALLED = ".call"  # Llama's built-in tools: brave_search.call(query="…")
 
@@ -168,8 +169,10 @@ def _decoded(text: str, tool: Tool, raw: Raw) -> Any:
 def _typed(text: Any, key: str, tool: Tool) -> Any:
     """A value of a format that knows only text, as the tool's schema wants it."""
     schema = tool.properties.get(key)
-    if not isinstance(text, str) or not text.strip() or not isinstance(schema, Mapping):
+    if not isinstance(text, str) or not isinstance(schema, Mapping):
         return text
+    if not text.strip() or text.lstrip().startswith("<"):
+        return _tree(text, schema)
     # References lead out of the property into the definitions of the whole schema.
     rooted = {k: tool.parameters[k] for k in ("$defs", "definitions") if k in tool.parameters}
     source = text.strip()
@@ -184,6 +187,35 @@ def _typed(text: Any, key: str, tool: Tool) -> Any:
         return fit_schema(items[0], {**rooted, **schema}, coerce=False)[0]
     except SchemaMismatch:
         return text
+
+
+_BRANCH = re.compile(r"\s*<(?P<tag>[^<>/\s]{1,80})>(?P<inside>.*?)</(?P=tag)>", re.DOTALL)
+
+
+def _tree(text: str, schema: Mapping[str, Any]) -> Any:
+    """Elements where a list or an object is wanted: `<item>` for each item, or one for each key."""
+    kind = schema.get("type")
+    if kind not in ("array", "object"):
+        return text
+    found, at = list[tuple[str, str]](), 0
+    while branch := _BRANCH.match(text, at):
+        found.append((branch["tag"], branch["inside"]))
+        at = branch.end()
+    if text[at:].strip() or at > _LONGEST_TREE:
+        return text
+    if kind == "array":
+        items = schema.get("items")
+        return [_branch(inside, items) for _, inside in found]
+    known = schema.get("properties") or {}
+    return {tag: _branch(inside, known.get(tag)) for tag, inside in found}
+
+
+def _branch(text: str, schema: Any) -> Any:
+    """One item or value; where the schema says nothing of it, elements in it are an object."""
+    schema = schema if isinstance(schema, Mapping) and schema else {}
+    if "type" not in schema and _BRANCH.match(text):
+        schema = {"type": "array" if text.lstrip().startswith("<item>") else "object"}
+    return _typed(text, "it", Tool("", {"properties": {"it": schema}}))
 
 
 # -- JSON values that are calls -------------------------------------------------------------------

@@ -24,7 +24,6 @@ from .._json import Markers, closer_of
 from .calls import BadCall, Call, Tool
 from .cursor import CUT_OFF, MISSING, Cursor, More, Pending
 from .formats import (
-    NAMESPACE,
     NOISE,
     OBSERVATION,
     READERS,
@@ -86,7 +85,6 @@ _TOO_MANY = f"an answer may hold {_MOST_CALLS} calls; this one and all after it 
 _LOOSE = frozenset((bare, fenced, READERS["Action:"]))
 _HALF_TAG = re.compile(r"\s*(<[^<>]*)?")
 _THOUGHT = "Thought:"  # what an answer begins with whose format has this for prose
-_TOKEN = re.compile(rf"{NAMESPACE}\Z")
 _OPENING = re.compile(r"\s*(?:<tool_call>|`{3,}\w*)\s*")
 _CLOSING = re.compile(r"(?:</tool_call>)?(?:```)?\s*\Z")
 
@@ -111,7 +109,7 @@ class Scanner:
         self._holding = self._final = self._cut = False
         self._line = Line()
         self._has_words = False  # whether there was prose beside elements
-        self._token = ""
+        self._plain: dict[str, str] = {}  # decorated beginnings and ends of tags, and without it
         self._first = ""  # the first few characters
         self._gap: list[str] | None = []  # text after a call, or before all, that may be no prose
         self._fence = ""  # the backticks of the fence that the position is inside of
@@ -149,8 +147,8 @@ class Scanner:
     def _run(self) -> Iterator[Piece]:
         self._text += "".join(self._pieces)
         self._pieces = []
-        if self._token:
-            self._leave_out_token()
+        if self._plain:
+            self._undecorate()
         if not self._done and not self._at:
             self._text = self._text.lstrip()  # so that the answer's first word stands first
         self._holding = False
@@ -168,11 +166,13 @@ class Scanner:
         self._at -= keep
         self._size = len(self._text) - self._at + sum(map(len, self._pieces))
 
-    def _leave_out_token(self) -> None:
-        """Of a token that stands before every tag, only the tags are read."""
-        text = self._text[self._at :].replace(self._token + "<", "<")
-        sizes = range(len(self._token), 0, -1) if not self._final else ()
-        half = next((size for size in sizes if text.endswith(self._token[:size])), 0)
+    def _undecorate(self) -> None:
+        """Of tags with a decoration, only the tags are read."""
+        text, half = self._text[self._at :], 0
+        for written, plain in self._plain.items():
+            text = text.replace(written, plain)
+            sizes = range(len(written) - 1, half, -1) if not self._final else ()
+            half = next((size for size in sizes if text.endswith(written[:size])), half)
         end = len(text) - half
         self._text, self._pieces = self._text[: self._at] + text[:end], [text[end:]]
 
@@ -240,17 +240,17 @@ class Scanner:
             yield from self._up_to(openers())
             return
         begin = found.start()
-        if found["marker"] == "<tool_call>":
-            token = _TOKEN.search(self._text, max(self._at, begin - _LOOK_BACK), begin)
-            if token:
-                self._token = token[0]
-                self._leave_out_token()
-                return
         yield from self._say(begin)
         if found["ticks"]:
             yield from self._ticks(found["ticks"])
         elif quoted_until := self._quoted_until(found):
             yield from self._say(quoted_until)
+        elif part := found["before"] or found["after"]:
+            if found["before"]:
+                self._plain[part + "<"] = "<"
+            else:
+                self._plain |= {f"<{part}": "<", f"</{part}": "</"}
+            self._undecorate()
         else:
             yield from self._opener(found)
 

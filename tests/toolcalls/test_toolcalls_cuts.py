@@ -172,3 +172,34 @@ def test_a_tool_whose_own_name_begins_with_a_namespace_is_found_in_a_stream(text
     assert [(e.name, e.arguments) for e in events if isinstance(e, Call)] == [
         ("functions.add", {"a": 1})
     ]
+
+
+# -- one grammar of an element that calls ----------------------------------------------------------
+
+SPELLED = {"city": {"type": "string"}, "tags": {"type": "array"}, "meta": {"type": "object"}, "-A": {"type": "integer"}}  # fmt: skip
+LOOK = Tool("look", {"type": "object", "properties": SPELLED})
+PARIS = {"city": "Paris"}
+ELEMENTS = [
+    ('<tool name="look"><param name="city">Oslo</param></tool>\n<tool name="look"><param name="city">Paris</param></tool>', [{"city": "Oslo"}, PARIS]),
+    ('[TOOL_CALLS]look[CALL_ID]call_abc12[ARGS]{"city": "Paris"}', [PARIS]),
+    ('<function><name>look</name><arguments>{"city": "Paris"}</arguments></function>', [PARIS]),
+    ("<function_call><name>look</name><arguments><city>Paris</city></arguments></function_call>", [PARIS]),
+    ('<call_record tool="look"><city>Paris</city></call_record>', [PARIS]),
+    ('[tool_call]\n{"name": "look", "arguments": {"city": "Paris"}}\n[/tool_call]', [PARIS]),
+    ('<｜｜DSML｜｜tool_calls> <｜｜DSML｜｜invoke name="look"> <｜｜DSML｜｜parameter name="city">Paris</｜｜DSML｜｜parameter> </｜｜DSML｜｜invoke> </｜｜DSML｜｜tool_calls>', [PARIS]),
+    ('<invoke name="look"><parameter name="meta"><source>web</source><rank>2</rank></parameter><parameter name="tags"></parameter></invoke>', [{"meta": {"source": "web", "rank": 2}, "tags": []}]),
+    ('<invoke name="look"><parameter name="tags"><item>red</item><item>2</item></parameter></invoke>', [{"tags": ["red", 2]}]),
+    (']<]minimax[>[<invoke name="look">]<]minimax[>[<city>Paris]<]minimax[>[</city>]<]minimax[>[<-A>3]<]minimax[>[</-A>]<]minimax[>[</invoke>', [{"city": "Paris", "-A": 3}]),
+    ("<tool_calls:abc>\n<tool_call:abc>look<tool_sep:abc>\n<arg_key:abc>city</arg_key:abc>\n<arg_value:abc>Paris</arg_value:abc>\n</tool_call:abc>\n</tool_calls:abc>", [PARIS]),
+    ("<tool_call>look<arg_key>city</arg_key>Paris</arg_value></tool_call>", [PARIS]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "wanted"), ELEMENTS)
+@pytest.mark.parametrize("step", [1, 3, 1000])
+def test_an_element_that_calls_is_read_however_it_is_decorated(text, wanted, step):
+    parser = StreamParser([LOOK])
+    pieces = [p for at in range(0, len(text), step) for p in parser.feed(text[at : at + step])]
+    pieces += parser.finish()
+    assert [piece.arguments for piece in pieces if isinstance(piece, Call)] == wanted
+    assert "".join(p.text for p in pieces if isinstance(p, Prose)).strip() == ""
