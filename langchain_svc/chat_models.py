@@ -14,7 +14,7 @@ from contextlib import aclosing, closing, suppress
 from functools import partial
 from importlib import import_module
 from inspect import signature
-from typing import Any, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 
@@ -30,7 +30,7 @@ from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable
 from langchain_core.runnables.config import get_executor_for_config
 from langchain_core.utils.function_calling import convert_to_openai_tool
-from pydantic import BaseModel, Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 from typing_extensions import Self
 
 from ._chat import (
@@ -52,6 +52,7 @@ from ._chat import (
     Wanted,
     WireMessages,
     adispatch_event,
+    alias_of,
     answers_at_once,
     check_options,
     conversation_nonce,
@@ -92,7 +93,7 @@ from .errors import SvcContextOverflowError, SvcRequestError
 from .images import ImageStore
 
 _Method = Literal["json_schema", "function_calling", "json_mode"]
-_Object = TypeVar("_Object", bound=BaseModel)
+_Object = TypeVar("_Object")
 
 
 class ListedModel(v1.ModelRecord):
@@ -128,7 +129,19 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
     Rests on the v1 API, sections 2, 4, 5, 7 and 8.
     """
 
+    # Misspelt settings are refused by name before; this tells Pydantic's plugin of mypy.
+    model_config = ConfigDict(extra="forbid")
+
     interfaces = (V1, GENERAL)
+
+    if TYPE_CHECKING:  # what other integrations call them, which the constructor takes
+        model_name: str = DEFAULT_MODEL
+        request_timeout: float | None = None
+        stop_sequences: list[str] | str | None = None
+        max_completion_tokens: int | None = None
+    else:
+        model_name, request_timeout = alias_of("model"), alias_of("timeout")
+        stop_sequences, max_completion_tokens = alias_of("stop"), alias_of("max_tokens")
 
     model: ModelId = DEFAULT_MODEL
     """The model's id."""
@@ -166,7 +179,8 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
 
     stream_tool_args: bool = False
     """Whether a stream yields the arguments of a call while they are written, as models with native
-    tools do. Otherwise it yields a call when it is whole and known to be one."""
+    tools do. Otherwise it yields a call when it is whole and known to be one: what was yielded can
+    neither be asked for anew nor wait for the model to confirm that it means it."""
 
     extra_body: ExtraBody = Field(default_factory=dict)
     """Further fields of every request, which the documents do not show."""
@@ -275,11 +289,6 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
         )
 
     # -- what LangChain asks about a model ------------------------------------------------------
-
-    @property
-    def model_name(self) -> str:
-        """The model's id, under the name that other integrations use."""
-        return self.model
 
     @property
     def _llm_type(self) -> str:
@@ -424,17 +433,17 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
     @overload
     def with_structured_output(
         self,
-        schema: type | dict[str, Any] | None = None,
+        schema: Any = None,
         *,
         include_raw: bool = False,
         method: _Method = "json_schema",
         strict: bool | None = None,
         **kwargs: Any,
-    ) -> Runnable[LanguageModelInput, dict[str, Any]]: ...
+    ) -> Runnable[LanguageModelInput, Any]: ...
 
     def with_structured_output(
         self,
-        schema: dict[str, Any] | type | None = None,
+        schema: Any = None,
         *,
         include_raw: bool = False,
         method: _Method = "json_schema",

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, closing
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models import LangSmithParams, LanguageModelInput
 from langchain_core.language_models.llms import BaseLLM
 from langchain_core.outputs import Generation, GenerationChunk, LLMResult
 from langchain_core.runnables import RunnableConfig
-from pydantic import model_validator
+from pydantic import ConfigDict, model_validator
 from typing_extensions import Self
 
 from ._chat import (
@@ -23,6 +23,7 @@ from ._chat import (
     PromptOptions,
     Stop,
     TokenCounts,
+    alias_of,
     check_prompt_options,
 )
 from ._service import (
@@ -64,7 +65,17 @@ class SvcLLM(TokenCounts, ServiceSettings, BaseLLM):
     Rests on the general API, sections 2, 4, 5, 7 and 8.
     """
 
+    model_config = ConfigDict(extra="forbid")  # as ChatSvc's
+
     interfaces = (GENERAL,)
+
+    if TYPE_CHECKING:  # what other integrations call them, which the constructor takes
+        model_name: str | None = None
+        request_timeout: float | None = None
+        stop_sequences: list[str] | str | None = None
+    else:
+        model_name, request_timeout = alias_of("model"), alias_of("timeout")
+        stop_sequences = alias_of("stop")
 
     base_url: str | None = url_of(GENERAL)
     """Where the general interface is, without the /api of its paths."""
@@ -95,11 +106,6 @@ class SvcLLM(TokenCounts, ServiceSettings, BaseLLM):
         return self
 
     # -- what LangChain asks about a model ------------------------------------------------------
-
-    @property
-    def model_name(self) -> str | None:
-        """The model's id, under the name that other integrations use."""
-        return self.model
 
     @property
     def _llm_type(self) -> str:

@@ -14,6 +14,7 @@ import pytest
 
 import langchain_svc
 from langchain_svc import errors
+from langchain_svc.sandbox import Sandbox
 
 
 def test_names_are_sorted_and_all_there():
@@ -66,17 +67,24 @@ def test_importing_and_constructing_loads_no_http_library():
     assert not {"httpx", "httpcore", "tiktoken", "rich", "h11", "PIL"} & ours
 
 
+def test_a_misspelt_setting_is_seen_with_pydantics_plugin_of_mypy():
+    for cls in (langchain_svc.ChatSvc, langchain_svc.SvcLLM):
+        assert cls.model_config["extra"] == "forbid"  # or it lets any name pass
+
+
 def methods_that_others_call():
     """Methods of ours that are public, special, or hooks of LangChain's."""
     classes = {
         n: c for n in langchain_svc.__all__ if inspect.isclass(c := getattr(langchain_svc, n))
-    }
+    } | {"Sandbox": Sandbox}
     for name, cls in classes.items():
         theirs = {
             m for c in cls.__mro__ if c.__module__.startswith("langchain_core") for m in vars(c)
         }
-        for method, found in inspect.getmembers(cls):
-            function = inspect.unwrap(getattr(found, "__func__", found))
+        for method in dir(cls):
+            found = inspect.getattr_static(cls, method)
+            found = getattr(found, "__func__", None) or getattr(found, "fget", None) or found
+            function = inspect.unwrap(found) if callable(found) else None
             ours = inspect.isfunction(function) and function.__module__.startswith("langchain_svc")
             private = method.startswith("_") and not method.endswith("__")
             if ours and (method in theirs or not private):

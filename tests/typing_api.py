@@ -21,6 +21,7 @@ from langchain_svc import (
     ImageStore,
     PatientContext,
     SvcError,
+    SvcLLM,
     SvcMedicalConsult,
     SvcMedicalToolkit,
     SvcRateLimitError,
@@ -74,6 +75,14 @@ async def show(result: ClinicalResult) -> None:
 
 SvcMedicalToolkit(patient=patient, answer_to="program", deliver=show)
 SvcMedicalConsult(patient="per_run", deliver=print)
+
+
+# Names of other integrations are known, and slips are seen.
+ChatSvc(model_name="m", request_timeout=5, stop_sequences=["x"], max_completion_tokens=9)
+SvcLLM(model_name="m", request_timeout=5, stop_sequences=["x"])
+ChatSvc(tempurature=0)  # type: ignore[call-arg]
+ChatSvc(image_inputs="describee")  # type: ignore[arg-type]
+meetings: list[Meeting] = ChatSvc().with_structured_output(list[Meeting]).invoke("Where?")
 
 
 async def asynchronous() -> None:

@@ -25,6 +25,7 @@ from .options import (
     ModelId,
     Stop,
     Temperature,
+    alias_of,
     check_options,
     read_answer_options,
     traced_options,

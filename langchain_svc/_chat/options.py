@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, TypeAdapter, ValidationError
@@ -128,6 +129,11 @@ def checked_names(given: Mapping[str, Any], known: Collection[str], who: str) ->
     for name in given.keys() - set(known):
         raise SvcRequestError(f"{who} does not take {name!r}; {suggest_name(name, known)}")
     return given
+
+
+def alias_of(name: str) -> property:
+    """An attribute under the name that other integrations use."""
+    return property(attrgetter(name), doc=f"The same as `{name}`.")
 
 
 def traced_options(given: Mapping[str, Any]) -> dict[str, Any]:

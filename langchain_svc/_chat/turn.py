@@ -39,7 +39,7 @@ from ..errors import SvcOutputError
 from .messages import THINKS_AHEAD, WireMessages
 from .parts import CHECKED, Expectation, Part, TextExpected
 from .stop import StopCutter
-from .text_chunk import text_chunk
+from .text_chunk import is_middle, text_chunk
 from .tokens import TOKENS_A_TURN, count_tokens
 
 PROVIDER = "svc"
@@ -199,6 +199,8 @@ class ChatTurn:
             self._named = True
             fields["response_metadata"] = self._names(self._parser.seen.model)
         content = "".join([part.content for part in parts])
+        if calls and len(fields) == 1 and all(map(is_middle, calls)):
+            return text_chunk(content, calls)
         return ChatGenerationChunk(message=AIMessageChunk(content=content, **fields))
 
     def _last_chunk(

@@ -6,11 +6,12 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import ensure_config
 from langchain_core.tools import ToolException
+from langchain_core.tools.base import ArgsSchema
 from pydantic import Field, model_validator
 from pydantic.alias_generators import to_camel
 from typing_extensions import Self
@@ -33,9 +34,6 @@ from ..errors import SvcRequestError
 from .patient import Demographics, PatientContext, Record, on_wire
 from .result import AnswerTo, ClinicalResult
 from .sent import in_words, names_sent, of_record, values_sent
-
-if TYPE_CHECKING:
-    from langchain_core.tools.base import ArgsSchema
 
 PATIENT_KEY = "svc_patient"
 """The key of `config["configurable"]` that holds a run's `PatientContext`."""

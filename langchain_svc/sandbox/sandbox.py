@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Literal, TypedDict
+from collections.abc import Callable, Iterable
+from typing import Literal, TypedDict
+
+from typing_extensions import Self
 
 from langchain_svc.sandbox.app import App
 from langchain_svc.sandbox.endpoint import Settings
@@ -20,11 +23,6 @@ from langchain_svc.sandbox.service import Service
 from langchain_svc.sandbox.streams import FORMATS
 from langchain_svc.sandbox.upstream import Upstream
 from langchain_svc.sandbox.wire import is_loopback
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from typing_extensions import Self
 
 Plan = Literal["free", "starter", "pro", "enterprise"]
 StreamFormat = Literal["sse", "sse-text", "ndjson", "text", "json"]

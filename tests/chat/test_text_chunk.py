@@ -7,18 +7,24 @@ import pickle
 import pytest
 from langchain_core.load import dumpd, load
 from langchain_core.messages import AIMessageChunk
+from langchain_core.messages.tool import tool_call_chunk
 from langchain_core.outputs import ChatGenerationChunk
 
-from langchain_svc._chat.text_chunk import constructed, copied, text_chunk
+from langchain_svc._chat.text_chunk import constructed, copied, is_middle, text_chunk
 
 
 def test_they_are_copied_in_these_versions():
     assert text_chunk is copied
 
 
-@pytest.mark.parametrize("text", ["a", " two\nlines", "é\u0000🙂"])
-def test_nobody_can_tell_one_from_the_other(text):
-    one, other = copied(text), constructed(text)
+TEXTS = [("a",), (" two\nlines",), ("é\u0000🙂",)]
+ARGUMENTS = [("", [tool_call_chunk(args=args, index=1)]) for args in ('": 1', " x", "]}", "null", "[1]", '"', "1}")]  # fmt: skip
+
+
+@pytest.mark.parametrize("given", TEXTS + ARGUMENTS)
+def test_nobody_can_tell_one_from_the_other(given):
+    one, other = copied(*given), constructed(*given)
+    assert all(map(is_middle, given[1] if len(given) > 1 else ()))
     assert one == other
     assert one.message == other.message
     assert repr(one) == repr(other)
