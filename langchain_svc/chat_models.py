@@ -10,9 +10,8 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextlib import aclosing, closing, suppress
+from contextlib import aclosing, closing
 from functools import partial
-from importlib import import_module
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
@@ -42,14 +41,15 @@ from ._chat import (
     CallOptions,
     ChatTurn,
     ExtraBody,
+    ListedModel,
     MaxTokens,
     ModelId,
+    OutputSpec,
     Stop,
     SystemRole,
     Temperature,
     TokenCounts,
     ToolLike,
-    Wanted,
     WireMessages,
     adispatch_event,
     alias_of,
@@ -58,10 +58,10 @@ from ._chat import (
     conversation_nonce,
     dispatch_event,
     documented_profile,
-    expectation,
     has_calls,
     joined_results,
-    listed_profile,
+    listed_models,
+    output_reader,
     prompt_size,
     read_answer_options,
     summed_outputs,
@@ -87,22 +87,16 @@ from ._service import (
 from ._threads import LONG, off_loop
 from ._toolcalls import FORMATS, ToolFormat, no_tools_block
 from ._version import __version__
-from ._wire import LISTED_PRICES, read_prices, v1
+from ._wire import v1
 from .config import GENERAL, V1, require_key, require_url
 from .errors import SvcContextOverflowError, SvcRequestError
 from .images import ImageStore
+from .registration import make_loadable
+
+__all__ = ["ChatSvc", "ListedModel"]
 
 _Method = Literal["json_schema", "function_calling", "json_mode"]
 _Object = TypeVar("_Object")
-
-
-class ListedModel(v1.ModelRecord):
-    """A model of the service's listing, with its LangChain profile."""
-
-    @property
-    def profile(self) -> ModelProfile:
-        """What the model can do, for `ChatSvc(model=..., profile=...)`."""
-        return listed_profile(self)
 
 
 @keeps_runs
@@ -335,20 +329,8 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
         }
 
     def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> LangSmithParams:
-        params = LangSmithParams(
-            ls_provider=PROVIDER,
-            ls_model_name=kwargs.get("model") or self.model,
-            ls_model_type="chat",
-        )
-        temperature = kwargs.get("temperature", self.temperature)
-        if temperature is not None:
-            params["ls_temperature"] = temperature
-        max_tokens = kwargs.get("max_tokens", self.max_tokens)
-        if max_tokens is not None:
-            params["ls_max_tokens"] = max_tokens
-        stops = self.stop if stop is None else stop
-        if stops:
-            params["ls_stop"] = stops
+        params = super()._get_ls_params(self.stop if stop is None else stop, **kwargs)
+        params["ls_provider"] = PROVIDER
         return params
 
     def _combine_llm_outputs(self, llm_outputs: list[dict[str, Any] | None]) -> dict[str, Any]:
@@ -364,9 +346,9 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
         Nothing is asked for it: an image counts with its description once it has one.
         """
         if self.image_inputs == "describe":
-            from ._chat import Gallery  # noqa: PLC0415  # most models see no picture
+            from ._chat import ConversationImages  # noqa: PLC0415  # most models see no picture
 
-            messages = Gallery(messages, self.images).in_words()
+            messages = ConversationImages(messages, self.images).in_words()
         turns = to_wire(
             messages,
             system_role=self.system_role,
@@ -629,17 +611,17 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
             raise SvcRequestError("n is for invoke, generate and batch: a stream has one answer")
         calls_before = options.offer is None and has_calls(messages)
         marked = options.offer is not None or calls_before
-        mark = conversation_nonce(messages, reveal_secret(self.api_key) or "") if marked else ""
+        nonce = conversation_nonce(messages, reveal_secret(self.api_key) or "") if marked else ""
         turns = to_wire(
             messages,
             system_role=self.system_role,
-            preamble=self._preamble(options, mark, calls_before=calls_before),
+            preamble=self._preamble(options, nonce, calls_before=calls_before),
             tool_format=FORMATS[self.tool_format],
-            mark=mark,
+            nonce=nonce,
             omit_images=self.image_inputs == "omit",
         )
         self._refuse_too_long(options.model, [turn["content"] for turn in turns])
-        wanted = Wanted(
+        spec = OutputSpec(
             options.offer,
             options.response_format,
             calls_before=calls_before,
@@ -655,7 +637,7 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
             turns,
             model=options.model,
             stops=tuple(options.stop or ()),
-            expected=expectation(wanted),
+            reader=output_reader(spec),
             reasks=options.max_repairs,
         )
 
@@ -668,12 +650,12 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
         make = partial(self._turn, messages, options, stream=stream)
         return await off_loop(options.limits.until(time.monotonic()), make)
 
-    def _preamble(self, options: CallOptions, mark: str, *, calls_before: bool) -> str:
+    def _preamble(self, options: CallOptions, nonce: str, *, calls_before: bool) -> str:
         """The instructions for tools and JSON, which stand before the conversation."""
         offered, form = options.offer, options.response_format
-        parts = [offered.preamble(self.tool_format, mark)] if offered is not None else []
+        parts = [offered.preamble(self.tool_format, nonce)] if offered is not None else []
         if calls_before:
-            parts.append(no_tools_block(mark))
+            parts.append(no_tools_block(nonce))
         if form is not None and not (offered is not None and offered.required):
             parts.append(form.preamble(among_tools=offered is not None))
         return "\n\n".join(parts)
@@ -738,32 +720,11 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
         return TextParser(merge=self.merge_events, strict_end=self.require_stream_end)
 
 
-def _listed_models(body: bytes) -> list[ListedModel]:
-    models = [ListedModel(**vars(record)) for record in v1.read_models(body)]
-    LISTED_PRICES.update(read_prices(models))  # for budgets that are given none
-    return models
-
-
 # LangChain asks for these signatures at every call, which costs a twentieth of it to work out.
 for _method in (vars(ChatSvc)[name] for name in ("_generate", "_agenerate")):
     _method.__signature__ = signature(_method)
 
 _new_completion_reader = partial(WholeParser, v1.read_completion)
-_new_listing_parser = partial(WholeParser, _listed_models)
+_new_listing_parser = partial(WholeParser, listed_models)
 
-
-def _make_loadable() -> None:
-    """Let `langchain_core.load.load(..., allowed_objects="all")` make a ChatSvc again.
-
-    "All" means the classes of a table in langchain-core, which has no public way in. Where the
-    table is gone, loading still works with `allowed_objects=[ChatSvc]`.
-    """
-    with suppress(ImportError, AttributeError, KeyError, TypeError):
-        # The package has a function of the module's name, which hides it from plain imports.
-        loading: Any = import_module("langchain_core.load.load")
-        ours = tuple(ChatSvc.lc_id())
-        loading.ALL_SERIALIZABLE_MAPPINGS[ours] = ours
-        loading._default_class_paths_cache.pop("all", None)  # noqa: SLF001  # see above
-
-
-_make_loadable()
+make_loadable(ChatSvc)

@@ -1,8 +1,12 @@
-"""Makes `init_chat_model("svc:svc-pro")` work."""
+"""Enters this package in tables of LangChain's that have no public way in."""
 
 from __future__ import annotations
 
+from contextlib import suppress
+from importlib import import_module
 from typing import Any
+
+from langchain_core.load import Serializable
 
 from ._chat import PROVIDER
 
@@ -30,3 +34,17 @@ def register() -> None:
             "newer 1.x (pip install langchain). ChatSvc(...) works without it"
         ) from error
     table[PROVIDER] = ("langchain_svc", "ChatSvc", _make)
+
+
+def make_loadable(cls: type[Serializable]) -> None:
+    """Let `langchain_core.load.load(..., allowed_objects="all")` make a class of ours again.
+
+    "All" means the classes of a table in langchain-core, which has no public way in. Where the
+    table is gone, loading still works with `allowed_objects=[cls]`.
+    """
+    with suppress(ImportError, AttributeError, KeyError, TypeError):
+        # The package has a function of the module's name, which hides it from plain imports.
+        loading: Any = import_module("langchain_core.load.load")
+        ours = tuple(cls.lc_id())
+        loading.ALL_SERIALIZABLE_MAPPINGS[ours] = ours
+        loading._default_class_paths_cache.pop("all", None)  # noqa: SLF001  # see above

@@ -5,9 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .._lazy import lazy
-from .counting import TokenCounts
-from .events import REASK, adispatch_event, dispatch_event
-from .expect import expectation
 from .messages import (
     SystemRole,
     WireMessages,
@@ -30,13 +27,27 @@ from .options import (
     read_answer_options,
     traced_options,
 )
-from .parts import ToolLike, Wanted
-from .profiles import DEFAULT_MODEL, IMAGES_DESCRIBED, documented_profile, listed_profile
-from .tokens import TOKENS_A_TURN, count_tokens, encoding, surely_too_long
-from .turn import PROVIDER, ChatTurn, joined_results, summed_outputs
+from .parts import OutputSpec, ToolLike, output_reader
+from .profiles import (
+    DEFAULT_MODEL,
+    IMAGES_DESCRIBED,
+    ListedModel,
+    documented_profile,
+    listed_models,
+)
+from .tokens import TOKENS_A_TURN, TokenCounts, count_tokens, encoding, surely_too_long
+from .turn import (
+    PROVIDER,
+    REASK,
+    ChatTurn,
+    adispatch_event,
+    dispatch_event,
+    joined_results,
+    summed_outputs,
+)
 
 if TYPE_CHECKING:
-    from .described_images import Gallery, adescribe_images, describe_images
+    from .described_images import ConversationImages, adescribe_images, describe_images
     from .prompts import GeneralTemperature, Prompt, PromptOptions, check_prompt_options
     from .structured import structured_output
     from .tools import tool_parameters
@@ -44,7 +55,7 @@ if TYPE_CHECKING:
 __getattr__ = lazy(
     __name__,
     {
-        "described_images": "Gallery adescribe_images describe_images",
+        "described_images": "ConversationImages adescribe_images describe_images",
         "prompts": "GeneralTemperature Prompt PromptOptions check_prompt_options",
         "structured": "structured_output",
         "tools": "tool_parameters",

@@ -27,7 +27,7 @@ from .._toolcalls import (
     parse_calls,
 )
 from .messages import guarded
-from .parts import Part, Wanted, split_parts
+from .parts import ContentPart, OutputSpec, split_parts
 from .structured import ResponseFormat
 from .tools import ToolRequest
 
@@ -43,7 +43,7 @@ def _dump(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-class JsonExpected:
+class JsonReader:
     """One JSON value that fits a schema; the content is that JSON and nothing else.
 
     A stream is held back until the answer was checked, save where the format asks for partial
@@ -61,20 +61,20 @@ class JsonExpected:
         self.begin()
 
     def begin(self) -> None:
-        self.complaint: str | None = None
+        self.repair_prompt: str | None = None
         self._text: list[str] = []
         self._content: list[str] = []
         self._shown = False
         self._thoughts = Thoughts(spoken=True)
 
-    def feed(self, text: str) -> Iterator[Part]:
+    def feed(self, text: str) -> Iterator[ContentPart]:
         self._text.append(text)
         for part in split_parts(self._thoughts.feed(text)):
             yield from self._take(part)
 
-    def _take(self, part: Part) -> Iterator[Part]:
+    def _take(self, part: ContentPart) -> Iterator[ContentPart]:
         if part.all_was_reasoning and not self._shown:
-            yield Part(reasoning="".join(self._content))
+            yield ContentPart(reasoning="".join(self._content))
             self._content = []
         elif not part.content:
             yield part
@@ -84,31 +84,31 @@ class JsonExpected:
             if self._partial and (self._shown or "{" in text):
                 text = text if self._shown else text[text.index("{") :]
                 self._shown = True
-                yield Part(text)
+                yield ContentPart(text)
 
     @property
     def held(self) -> str:
         """The content that was read and not yielded."""
         return "" if self._shown else "".join(self._content)
 
-    def finish(self, *, cut: bool, last: bool) -> Iterator[Part]:
+    def finish(self, *, cut: bool, last: bool) -> Iterator[ContentPart]:
         for part in split_parts(self._thoughts.finish()):
             yield from self._take(part)
         try:
             value = self._form.check("".join(self._text), cut=cut)
         except NoAnswer as error:
             if not cut:  # an answer that max_tokens cut would only be cut again
-                self.complaint = _json_complaint(error.problems)
+                self.repair_prompt = _json_repair_prompt(error.problems)
             if last or cut:
-                yield Part(self.held)
+                yield ContentPart(self.held)
             return
         answer = _dump(value)
-        yield Part(checked=answer) if self._shown else Part(answer)
+        yield ContentPart(checked=answer) if self._shown else ContentPart(answer)
         if self._form.kept:
-            yield Part(parsed=self._form.make(value))
+            yield ContentPart(parsed=self._form.make(value))
 
 
-def _json_complaint(problems: list[str]) -> str:
+def _json_repair_prompt(problems: list[str]) -> str:
     return (
         f"That answer cannot be used:\n{_listed(problems)}\nWrite the whole answer once more, with "
         "these problems fixed, as JSON and nothing else."
@@ -119,7 +119,7 @@ def _listed(problems: Iterable[str]) -> str:
     return "\n".join(f"- {problem}" for problem in list(problems)[:20])
 
 
-class CallsExpected:
+class CallsReader:
     """Calls of the offered tools, with prose around them; or, if none must be called, an answer.
 
     What becomes of a call: a readable one is yielded, whatever its schema says of it, for the tool
@@ -130,10 +130,10 @@ class CallsExpected:
     """
 
     def __init__(
-        self, offer: ToolRequest, wanted: Wanted, answer: JsonExpected | None = None
+        self, offer: ToolRequest, spec: OutputSpec, answer: JsonReader | None = None
     ) -> None:
         self._offer = offer
-        self._wanted = wanted
+        self._spec = spec
         self._answer = answer
         self._replays = Replays(self._texts_read)
         # The answer that the model was asked about, from its first doubt on; None before.
@@ -142,14 +142,14 @@ class CallsExpected:
         self.begin()
 
     def begin(self) -> None:
-        self.complaint: str | None = None
+        self.repair_prompt: str | None = None
         self.failure: str | None = None
         self.malformed = False
         self._parser = StreamParser(
             self._offer.tools.parsed,
-            fences=self._wanted.fences,
-            thinks=self._wanted.thinks,
-            holds=self._replays.may_be if self._wanted.stream_tool_args else None,
+            fences=self._spec.fences,
+            thinks=self._spec.thinks,
+            holds=self._replays.may_be if self._spec.stream_tool_args else None,
         )
         self._held: list[str] = []  # prose that a required call has not followed yet
         self._prose = ""
@@ -177,21 +177,21 @@ class CallsExpected:
         return self._good > 0
 
     def _texts_read(self) -> Iterator[tuple[str, str]]:
-        yield from self._wanted.read()
+        yield from self._spec.read()
         yield "the description of a function", self._offer.tools.descriptions
 
-    def feed(self, text: str) -> Iterator[Part]:
+    def feed(self, text: str) -> Iterator[ContentPart]:
         yield from self._parts(self._parser.feed(text))
 
-    def finish(self, *, cut: bool, last: bool) -> Iterator[Part]:
+    def finish(self, *, cut: bool, last: bool) -> Iterator[ContentPart]:
         yield from self._parts(self._parser.finish(cut=cut))
         for call in self._confirmed():
             yield from self._yield_call(call)
         if self._count:
             yield from self._beside_calls()
             return
-        self.complaint = None if cut else self._what_is_wrong()
-        if self.complaint is not None and not last:
+        self.repair_prompt = None if cut else self._what_is_wrong()
+        if self.repair_prompt is not None and not last:
             if self._doubts and self._first is None:
                 self._first = [Prose(self._blanks), *self._rest]
             self._earlier += "" if self._held else self._prose
@@ -202,24 +202,24 @@ class CallsExpected:
     def _doubts(self) -> list[Doubt]:
         return [piece for piece in self._rest if isinstance(piece, Doubt)]
 
-    def _beside_calls(self) -> Iterator[Part]:
+    def _beside_calls(self) -> Iterator[ContentPart]:
         """What else stands in an answer with calls, or in the one that it confirms."""
         pieces = self._rest if self._first is None else self._first
         kept = [
             one for one in pieces if isinstance(one, Prose) or (not self._first and _is_loose(one))
         ]
         if text := "".join(one.text for one in kept).rstrip():
-            yield Part(text)
+            yield ContentPart(text)
         if self._first is None:
             yield from (_doubted(one) for one in self._doubts if not _is_loose(one))
         yield from self._invalid()
         if self._answer is not None and self._answer.held:
-            yield Part(self._answer.held)
+            yield ContentPart(self._answer.held)
 
-    def _for_good(self, *, cut: bool, last: bool) -> Iterator[Part]:
+    def _for_good(self, *, cut: bool, last: bool) -> Iterator[ContentPart]:
         """The answer has no call, and the model is not asked again."""
         if self._held or self._blanks:
-            yield Part("".join(self._held) + self._blanks)
+            yield ContentPart("".join(self._held) + self._blanks)
         self.malformed = bool(self._bad)
         unasked = self._first is None and not cut and self._answer is None
         for piece in self._rest if self._first is None else self._stands(self._first):
@@ -229,16 +229,16 @@ class CallsExpected:
             elif self._answer is not None:
                 yield from self._answer.feed(piece.text)
             else:
-                yield Part(piece.text)
+                yield ContentPart(piece.text)
         yield from self._invalid()
         if self._offer.required:
             if not self.malformed:
                 self.failure = _missing_failure(self._offer, cut=cut)
         elif self._answer is not None and not self._bad:
             yield from self._answer.finish(cut=cut, last=last)
-            self.complaint = self._answer.complaint
-            if self.complaint and self._doubts:
-                self.complaint = _doubt_question(self._doubts, self._bad)
+            self.repair_prompt = self._answer.repair_prompt
+            if self.repair_prompt and self._doubts:
+                self.repair_prompt = _doubt_question(self._doubts, self._bad)
 
     def _stands(self, first: list[Prose | Doubt]) -> list[Prose | Doubt]:
         """The first answer, or the second one where the first was nothing but the doubtful."""
@@ -248,22 +248,22 @@ class CallsExpected:
 
     # -- what the parser found --------------------------------------------------------------------
 
-    def _parts(self, pieces: Iterable[Event]) -> Iterator[Part]:
+    def _parts(self, pieces: Iterable[Event]) -> Iterator[ContentPart]:
         for piece in pieces:
             if isinstance(piece, Thought):
                 yield from self._thought(piece.text)
                 continue
             if self._thinking:
                 self._thinking = False
-                if not self._wanted.split:
-                    yield Part("</think>\n")
+                if not self._spec.split:
+                    yield ContentPart("</think>\n")
             if isinstance(piece, Prose):
                 yield from self._take_prose(piece.text)
             elif isinstance(piece, Doubt):
                 self._rest.append(piece)
             elif isinstance(piece, ThoughtEnd):
                 self._blanks = ""
-                yield Part(all_was_reasoning=True)
+                yield ContentPart(all_was_reasoning=True)
             elif isinstance(piece, BadCall):
                 self._bad.append(piece)
             elif isinstance(piece, Call):
@@ -271,7 +271,7 @@ class CallsExpected:
             else:
                 yield from self._follow(piece)
 
-    def _follow(self, event: Begun | Written | Ended) -> Iterator[Part]:
+    def _follow(self, event: Begun | Written | Ended) -> Iterator[ContentPart]:
         """A call whose arguments are yielded while they are written."""
         if isinstance(event, Begun):
             self._following = self._wants(event.name)
@@ -285,7 +285,7 @@ class CallsExpected:
         else:
             yield from self._end_followed(event.call, event.rest)
 
-    def _end_followed(self, call: Call | BadCall, rest: str) -> Iterator[Part]:
+    def _end_followed(self, call: Call | BadCall, rest: str) -> Iterator[ContentPart]:
         reason = call.reason if isinstance(call, BadCall) else None
         where = None
         if isinstance(call, Call):
@@ -298,16 +298,16 @@ class CallsExpected:
         if reason:
             self._good -= 1
             self.malformed = True
-            yield Part(failed=(self._id, reason))
+            yield ContentPart(failed=(self._id, reason))
 
-    def _thought(self, text: str) -> Iterator[Part]:
+    def _thought(self, text: str) -> Iterator[ContentPart]:
         begins, self._thinking = not self._thinking, True
-        if self._wanted.split:
-            yield Part(reasoning=text)
+        if self._spec.split:
+            yield ContentPart(reasoning=text)
         else:
-            yield Part("<think>" * begins + text)
+            yield ContentPart("<think>" * begins + text)
 
-    def _take_prose(self, text: str) -> Iterator[Part]:
+    def _take_prose(self, text: str) -> Iterator[ContentPart]:
         self._prose += text
         if self._repeats:
             if self._earlier.strip().startswith(self._prose.strip()):
@@ -326,9 +326,9 @@ class CallsExpected:
             if self._offer.required and not self._count:
                 self._held.append(bare)
             elif bare:
-                yield Part(bare)
+                yield ContentPart(bare)
 
-    def _take_call(self, call: Call) -> Iterator[Part]:
+    def _take_call(self, call: Call) -> Iterator[ContentPart]:
         if not self._offer.tools.names:
             self._bad.append(BadCall(call.name, _NONE_OFFERED, source=call.source))
         elif not self._wants(call.name):
@@ -343,22 +343,22 @@ class CallsExpected:
             return False
         return self._offer.parallel or not (self._count or self._doubts)
 
-    def _yield_call(self, call: Call) -> Iterator[Part]:
+    def _yield_call(self, call: Call) -> Iterator[ContentPart]:
         yield from self._begin_call(call.name)
         yield self._arguments(arguments_json(call.arguments))
 
-    def _begin_call(self, name: str) -> Iterator[Part]:
+    def _begin_call(self, name: str) -> Iterator[ContentPart]:
         if self._held:
-            yield Part("".join(self._held))
+            yield ContentPart("".join(self._held))
             self._held = []
         self._blanks = ""
         self._id = new_id()
-        yield Part(call=tool_call_chunk(name=name, args="", id=self._id, index=self._count))
+        yield ContentPart(call=tool_call_chunk(name=name, args="", id=self._id, index=self._count))
         self._count += 1
         self._good += 1
 
-    def _arguments(self, text: str) -> Part:
-        return Part(call=tool_call_chunk(args=text, index=self._count - 1))
+    def _arguments(self, text: str) -> ContentPart:
+        return ContentPart(call=tool_call_chunk(args=text, index=self._count - 1))
 
     # -- what becomes of those that are not calls -----------------------------------------------
 
@@ -370,7 +370,7 @@ class CallsExpected:
         good = [one for one in calls if isinstance(one, Call) and one.asked and one in told]
         return good if alone and len(good) == len(calls) else []
 
-    def _invalid(self) -> Iterator[Part]:
+    def _invalid(self) -> Iterator[ContentPart]:
         """What cannot be read or is cut off."""
         for bad in self._bad:
             yield _invalid_part(bad.name, bad.source, bad.reason)
@@ -384,21 +384,21 @@ class CallsExpected:
         if self._doubts and self._first is None and self._answer is None:
             return _doubt_question(self._doubts, self._bad)
         if self._bad:
-            return _bad_complaint(self._bad, offered=bool(self._offer.tools.names))
+            return _bad_repair_prompt(self._bad, offered=bool(self._offer.tools.names))
         if self._offer.required:
-            return _missing_complaint(self._offer, self._others)
+            return _missing_repair_prompt(self._offer, self._others)
         return None
 
 
 _NONE_OFFERED = "no function can be called now"
 
 
-def _invalid_part(name: str | None, source: str, reason: str) -> Part:
+def _invalid_part(name: str | None, source: str, reason: str) -> ContentPart:
     args = guarded(source)
-    return Part(invalid=invalid_tool_call(name=name, args=args, id=new_id(), error=reason))
+    return ContentPart(invalid=invalid_tool_call(name=name, args=args, id=new_id(), error=reason))
 
 
-def _doubted(doubt: Doubt) -> Part:
+def _doubted(doubt: Doubt) -> ContentPart:
     call = doubt.call
     reason = f"{doubt.reason}, and the model was not asked whether it means it"
     return _invalid_part(call.name if call else None, (call and call.source) or doubt.text, reason)
@@ -418,7 +418,7 @@ def _doubt_question(doubts: list[Doubt], bad: list[BadCall]) -> str:
     )
 
 
-def _bad_complaint(bad: list[BadCall], *, offered: bool) -> str:
+def _bad_repair_prompt(bad: list[BadCall], *, offered: bool) -> str:
     if not offered:
         return f"That answer calls a function, but {_NONE_OFFERED}. Answer in plain text."
     problems = [f"{one.name or 'a call'}: {one.reason}" for one in bad]
@@ -428,7 +428,7 @@ def _bad_complaint(bad: list[BadCall], *, offered: bool) -> str:
     )
 
 
-def _missing_complaint(offer: ToolRequest, others: list[str]) -> str:
+def _missing_repair_prompt(offer: ToolRequest, others: list[str]) -> str:
     what = f"the function {offer.wanted}" if offer.wanted else "a function"
     done = f"calls {', '.join(others)}" if others else "calls no function"
     return (
@@ -443,7 +443,7 @@ def _missing_failure(offer: ToolRequest, *, cut: bool) -> str:
     return f"The model did not call {what}, as it had to, {when} (.raw has its answer)"
 
 
-class CallExpected:
+class OneCallReader:
     """One call of one function, whose arguments fit a schema: a structured answer by that way."""
 
     ended = False
@@ -455,31 +455,33 @@ class CallExpected:
         self.begin()
 
     def begin(self) -> None:
-        self.complaint: str | None = None
+        self.repair_prompt: str | None = None
         self.called = self.malformed = False
         self._text: list[str] = []
 
-    def feed(self, text: str) -> Iterator[Part]:
+    def feed(self, text: str) -> Iterator[ContentPart]:
         self._text.append(text)
         yield from ()
 
-    def finish(self, *, cut: bool, last: bool) -> Iterator[Part]:
+    def finish(self, *, cut: bool, last: bool) -> Iterator[ContentPart]:
         text = "".join(self._text)
         found = parse_calls(text, self._offer.tools.parsed, cut=cut)
         name = self._offer.wanted or self._offer.tools.names[0]
         call = next((call for call in found.calls if call.name == name), None)
         written = _dump(call.arguments) if isinstance(call, Call) else call and call.source
         if found.reasoning:
-            yield Part(reasoning=found.reasoning)
+            yield ContentPart(reasoning=found.reasoning)
         try:
             # A model may also write the bare arguments: the answer counts, not its wrapper.
             answer = self._form.check(written or text, cut=cut)
         except NoAnswer as error:
             if not cut:
-                self.complaint = (
-                    _json_complaint(error.problems)
+                self.repair_prompt = (
+                    _json_repair_prompt(error.problems)
                     if written
-                    else _missing_complaint(self._offer, [c.name for c in found.calls if c.name])
+                    else _missing_repair_prompt(
+                        self._offer, [c.name for c in found.calls if c.name]
+                    )
                 )
             if not last and not cut:
                 return
@@ -487,10 +489,10 @@ class CallExpected:
             if written:
                 yield _invalid_part(name, written, "; ".join(error.problems))
             else:
-                yield Part(found.content or text)
+                yield ContentPart(found.content or text)
             return
         self.called = True
         arguments = answer if isinstance(answer, dict) else {"answer": answer}
         id_ = new_id()
-        yield Part(call=tool_call_chunk(name=name, args="", id=id_, index=0))
-        yield Part(call=tool_call_chunk(args=_dump(arguments), index=0))
+        yield ContentPart(call=tool_call_chunk(name=name, args="", id=id_, index=0))
+        yield ContentPart(call=tool_call_chunk(args=_dump(arguments), index=0))

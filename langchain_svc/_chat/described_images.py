@@ -5,8 +5,8 @@ sent once through POST /api/vision, and what a vision model says of it stands in
 tags that name its handle and say whose words these are. The descriptions are kept with the images,
 in the model's store, so that the next turn of the conversation asks about new images only.
 
-`Gallery` calls nobody: it finds the images, says which are still to be described, and puts the
-words in. `describe_images` and its async version run the calls.
+`ConversationImages` calls nobody: it finds the images, says which are still to be described, and
+puts the words in. `describe_images` and its async version run the calls.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class ImagePlace:
             raise
 
 
-class Gallery:
+class ConversationImages:
     """The images of one conversation.
 
     Args:
@@ -111,38 +111,38 @@ def describe_images(
     model: ServiceSettings, messages: Sequence[BaseMessage], store: ImageStore, limits: Limits
 ) -> list[BaseMessage]:
     """The conversation in text alone; what has not been described yet is described now."""
-    gallery = Gallery(messages, store)
-    for image, place, exchange in _calls(model, gallery, limits):
+    images = ConversationImages(messages, store)
+    for image, place, exchange in _calls(model, images, limits):
         with place.named():
             (reading,) = model._pieces(exchange)  # noqa: SLF001  # our own class
-        gallery.describe(image, reading.text)
-    return gallery.in_words()
+        images.describe(image, reading.text)
+    return images.in_words()
 
 
 async def adescribe_images(
     model: ServiceSettings, messages: Sequence[BaseMessage], store: ImageStore, limits: Limits
 ) -> list[BaseMessage]:
     """The async version of `describe_images`; several images are described at once."""
-    gallery = Gallery(messages, store)
+    images = ConversationImages(messages, store)
 
     async def describe(image: StoredImage, place: ImagePlace, exchange: Exchange[Any]) -> None:
         with place.named():
             (reading,) = [r async for r in model._apieces(exchange)]  # noqa: SLF001  # our own class
-        gallery.describe(image, reading.text)
+        images.describe(image, reading.text)
 
     await bounded_gather(
-        [describe(*ask) for ask in _calls(model, gallery, limits)], at_once=_AT_ONCE
+        [describe(*ask) for ask in _calls(model, images, limits)], at_once=_AT_ONCE
     )
-    return gallery.in_words()
+    return images.in_words()
 
 
 def _calls(
-    model: ServiceSettings, gallery: Gallery, limits: Limits
+    model: ServiceSettings, images: ConversationImages, limits: Limits
 ) -> list[tuple[StoredImage, ImagePlace, Exchange[Any]]]:
     """The calls that a conversation needs before it can be asked."""
-    unseen = list(gallery.unseen())
+    unseen = list(images.unseen())
     if unseen:
-        to_wire(gallery.in_words())  # what cannot be said at all is refused before any call
+        to_wire(images.in_words())  # what cannot be said at all is refused before any call
     return [
         (image, place, vision_exchange(model, image.sendable, "describe", limits))
         for image, place in unseen

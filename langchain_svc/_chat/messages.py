@@ -76,7 +76,7 @@ def to_wire(
     system_role: SystemRole = "user",
     preamble: str = "",
     tool_format: Format = TAGS,
-    mark: str = "",
+    nonce: str = "",
     omit_images: bool = False,
 ) -> WireMessages:
     """The conversation as the chat endpoint takes it.
@@ -87,13 +87,13 @@ def to_wire(
             documented; "system" sends it unchanged.
         preamble: Instructions that stand after the leading system text.
         tool_format: How calls of tools are written.
-        mark: What real results carry.
+        nonce: What real results carry.
         omit_images: Whether images are left out, and not refused.
 
     Raises:
         SvcRequestError: A message cannot be said in text, or nothing is left to send.
     """
-    said = _Said(messages, tool_format, mark, omit_images=omit_images)
+    said = _Rendered(messages, tool_format, nonce, omit_images=omit_images)
     parts = list(said.parts())
     if not any(text for _, text in parts):
         raise SvcRequestError("There is nothing to send: no message holds any text")
@@ -179,7 +179,7 @@ def has_calls(messages: Iterable[BaseMessage]) -> bool:
 def answers_at_once(messages: Iterable[BaseMessage], model: str) -> bool:
     """Whether an earlier answer of the model shows that it does not think before each of them.
 
-    A model whose thoughts begin in the prompt, and so without a mark, has them in every answer.
+    A model whose thoughts begin in the prompt, and so without a nonce, has them in every answer.
     """
     for message in messages:
         known = message.response_metadata if isinstance(message, AIMessage) else {}
@@ -197,20 +197,20 @@ def _is_system(message: BaseMessage) -> bool:
     return isinstance(message, SystemMessage)
 
 
-class _Said:
+class _Rendered:
     """Role and text of each message; the results of one round of calls are said together."""
 
     def __init__(
         self,
         messages: Sequence[BaseMessage],
         tool_format: Format,
-        mark: str,
+        nonce: str,
         *,
         omit_images: bool,
     ) -> None:
         self._messages = messages
         self._format = tool_format
-        self._mark = mark
+        self._nonce = nonce
         self._omit_images = omit_images
         speakers = {m.name for m in messages if isinstance(m, AIMessage)}
         self._several = len(speakers) > 1  # assistants, which only then need to be told apart
@@ -223,7 +223,7 @@ class _Said:
                 results.append(_result(message, names))
                 continue
             if results:
-                yield "user", results_text(results, self._mark)
+                yield "user", results_text(results, self._nonce)
                 results = []
             if isinstance(message, AIMessage):
                 names.update(
@@ -233,7 +233,7 @@ class _Said:
             else:
                 yield self._other(message)
         if results:
-            yield "user", results_text(results, self._mark)
+            yield "user", results_text(results, self._nonce)
 
     def _assistant(self, message: AIMessage) -> str:
         content = message.content

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Any
@@ -67,7 +67,7 @@ Stop = Annotated[list[str], BeforeValidator(_check_stop)]
 ExtraBody = Annotated[dict[str, Any], BeforeValidator(_check_extra_body)]
 
 # What one call may set differently, with the same checks as the constructor's.
-_OVERRIDES: dict[str, TypeAdapter[Any]] = {
+OVERRIDES: dict[str, TypeAdapter[Any]] = {
     "model": TypeAdapter(ModelId),
     "temperature": TypeAdapter(Temperature | None),
     "max_tokens": TypeAdapter(MaxTokens | None),
@@ -82,7 +82,7 @@ _OVERRIDES: dict[str, TypeAdapter[Any]] = {
 }
 # What an answer is to be. These are read where they are used.
 _ANSWER_OPTIONS = frozenset({"tools", "tool_choice", "parallel_tool_calls", "response_format"})
-_KNOWN = frozenset((*_OVERRIDES, *_ANSWER_OPTIONS))
+_KNOWN = frozenset((*OVERRIDES, *_ANSWER_OPTIONS))
 # LangChain's own parameters, which have done their work before a call reaches us.
 _LANGCHAIN_OPTIONS = frozenset({"stream", "strict"})
 
@@ -105,30 +105,41 @@ class CallOptions:
 
 
 def check_options(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What one call sets differently, by name.
+    """What one call of ChatSvc sets differently, by name."""
+    return read_options(given, OVERRIDES, "A call of ChatSvc", _ANSWER_OPTIONS | _LANGCHAIN_OPTIONS)
+
+
+def read_options(
+    given: Mapping[str, Any],
+    checks: Mapping[str, TypeAdapter[Any]],
+    who: str,
+    passed: frozenset[str] = frozenset(),
+) -> dict[str, Any]:
+    """What a call sets differently, in our words; what is `passed` is checked where it is used.
 
     Raises:
         SvcRequestError: A name is unknown or a value out of its bounds.
     """
-    known = checked_names(given, _KNOWN | _LANGCHAIN_OPTIONS, "A call of ChatSvc")
-    return {name: _check_option(name, value) for name, value in known.items()}
+    known = checks.keys() | passed
+    if not given.keys() <= known:
+        try:
+            given = resolve_aliases(given, known, who)
+        except ValueError as error:
+            raise SvcRequestError(str(error)) from None
+        for name in given.keys() - known:
+            raise SvcRequestError(f"{who} does not take {name!r}; {suggest_name(name, known)}")
+    return {
+        name: value if name in passed else _checked(name, value, checks[name])
+        for name, value in given.items()
+    }
 
 
-def checked_names(given: Mapping[str, Any], known: Collection[str], who: str) -> Mapping[str, Any]:
-    """The same in our words.
-
-    Raises:
-        SvcRequestError: A name is unknown.
-    """
-    if given.keys() <= set(known):
-        return given
+def _checked(name: str, value: Any, check: TypeAdapter[Any]) -> Any:
     try:
-        given = resolve_aliases(given, known, who)
-    except ValueError as error:
-        raise SvcRequestError(str(error)) from None
-    for name in given.keys() - set(known):
-        raise SvcRequestError(f"{who} does not take {name!r}; {suggest_name(name, known)}")
-    return given
+        return check.validate_python(value)
+    except ValidationError as error:
+        said = error.errors(include_url=False, include_context=False, include_input=False)
+        raise SvcRequestError(f"{name} {said[0]['msg'].removeprefix('Value error, ')}") from None
 
 
 def alias_of(name: str) -> property:
@@ -165,13 +176,3 @@ def read_answer_options(
         parallel=given.get("parallel_tool_calls"),
     )
     return offered, read_response_format(given.get("response_format"))
-
-
-def _check_option(name: str, value: Any) -> Any:
-    if name in _LANGCHAIN_OPTIONS or name in _ANSWER_OPTIONS:
-        return value
-    try:
-        return _OVERRIDES[name].validate_python(value)
-    except ValidationError as error:
-        said = error.errors(include_url=False, include_context=False, include_input=False)
-        raise SvcRequestError(f"{name} {said[0]['msg'].removeprefix('Value error, ')}") from None

@@ -1,8 +1,8 @@
 """What readers of answers yield: parts of a message.
 
-Each expectation reads the text of an answer as it comes, yields parts, and at the end says what is
-missing, in a text for the model, so that the turn can ask once more. One expectation reads all the
-tries of a turn. The same reading serves whole answers and streams, so both give the same.
+Each reader takes the text of an answer as it comes, yields parts, and at the end says what is
+missing, in a text for the model, so that the turn can ask once more. One reader reads all the tries
+of a turn. The same reading serves whole answers and streams, so both give the same.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CHECKED = "svc_checked_answer"
 """In `additional_kwargs`: the answer that was checked, and is used instead of the content."""
 
 
-class Part(NamedTuple):
+class ContentPart(NamedTuple):
     """A piece of the message that an answer becomes."""
 
     content: str = ""
@@ -45,13 +45,13 @@ class Part(NamedTuple):
         return self[1:] == _NOTHING_ELSE
 
 
-_NOTHING_ELSE = Part()[1:]
+_NOTHING_ELSE = ContentPart()[1:]
 
 
-class Expectation(Protocol):
+class OutputReader(Protocol):
     """Reads the answers of one turn: for each try `begin`, then `feed`, then `finish`."""
 
-    complaint: str | None
+    repair_prompt: str | None
     """What the model is told when the answer will not do."""
 
     failure: str | None
@@ -71,9 +71,9 @@ class Expectation(Protocol):
     def begin(self) -> None:
         """Another try begins."""
 
-    def feed(self, text: str) -> Iterable[Part]: ...
+    def feed(self, text: str) -> Iterable[ContentPart]: ...
 
-    def finish(self, *, cut: bool, last: bool) -> Iterable[Part]:
+    def finish(self, *, cut: bool, last: bool) -> Iterable[ContentPart]:
         """The end of an answer.
 
         Args:
@@ -83,7 +83,7 @@ class Expectation(Protocol):
 
 
 @dataclass(frozen=True)
-class Wanted:
+class OutputSpec:
     """What a call asks for, and how its answer is read.
 
     Attributes:
@@ -109,10 +109,10 @@ class Wanted:
     read: Callable[[], Iterable[tuple[str, str]]]
 
 
-class TextExpected:
+class TextReader:
     """Any text will do."""
 
-    complaint: str | None = None
+    repair_prompt: str | None = None
     failure: str | None = None
     malformed = False
     called = False
@@ -124,22 +124,45 @@ class TextExpected:
     def begin(self) -> None:
         """There is one try."""
 
-    def feed(self, text: str) -> list[Part]:
-        return [Part(text)] if self._thoughts is None else split_parts(self._thoughts.feed(text))
+    def feed(self, text: str) -> list[ContentPart]:
+        return (
+            [ContentPart(text)]
+            if self._thoughts is None
+            else split_parts(self._thoughts.feed(text))
+        )
 
-    def finish(self, *, cut: bool, last: bool) -> list[Part]:
+    def finish(self, *, cut: bool, last: bool) -> list[ContentPart]:
         del cut, last
         return [] if self._thoughts is None else split_parts(self._thoughts.finish())
 
 
-def split_parts(pieces: Iterable[Thought]) -> list[Part]:
+def output_reader(spec: OutputSpec) -> OutputReader:
+    """A reader of the answers of one turn: text, calls of tools, or JSON that fits a schema."""
+    offer, form = spec.offer, spec.form
+    if offer is None and form is None and not spec.calls_before:
+        return TextReader(split=spec.split)
+    # Here and not above: these modules are two thirds of what importing ChatSvc takes.
+    from .answers import CallsReader, JsonReader, OneCallReader  # noqa: PLC0415
+    from .tools import ToolRequest  # noqa: PLC0415  # the same
+
+    if offer is not None and form is not None and form.as_call:
+        return OneCallReader(offer, form)
+    answer = None
+    if form is not None and not (offer is not None and offer.required):
+        answer = JsonReader(form, streaming=spec.streaming)
+    if offer is not None or answer is None:
+        return CallsReader(offer or ToolRequest([]), spec, answer)
+    return answer
+
+
+def split_parts(pieces: Iterable[Thought]) -> list[ContentPart]:
     """Content and reasoning as parts."""
-    parts: list[Part] = []
+    parts: list[ContentPart] = []
     for kind, text in pieces:
         if kind == CONTENT:
-            parts.append(Part(text))
+            parts.append(ContentPart(text))
         elif kind == ALL_WAS_REASONING:
-            parts.append(Part(all_was_reasoning=True))
+            parts.append(ContentPart(all_was_reasoning=True))
         else:
-            parts.append(Part(reasoning=text))
+            parts.append(ContentPart(reasoning=text))
     return parts

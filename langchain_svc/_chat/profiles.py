@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from langchain_core.language_models import ModelProfile
 
-from .._wire import WINDOWS, ModelRecord
+from .._wire import LISTED_PRICES, WINDOWS, ModelRecord, read_prices, v1
 
 DEFAULT_MODEL = "svc-turbo"
 
@@ -54,6 +54,17 @@ def documented_profile(model: str) -> ModelProfile | None:
     return None if window is None else text_profile(model, window)
 
 
-def listed_profile(record: ModelRecord) -> ModelProfile:
-    """The profile of a model as the service lists it."""
-    return text_profile(record.id, record.context_window or WINDOWS.get(record.id))
+class ListedModel(ModelRecord):
+    """A model of the service's listing, with its LangChain profile."""
+
+    @property
+    def profile(self) -> ModelProfile:
+        """What the model can do, for `ChatSvc(model=..., profile=...)`."""
+        return text_profile(self.id, self.context_window or WINDOWS.get(self.id))
+
+
+def listed_models(body: bytes) -> list[ListedModel]:
+    """The models in a listing; their prices are kept for budgets that are given none."""
+    models = [ListedModel(**vars(record)) for record in v1.read_models(body)]
+    LISTED_PRICES.update(read_prices(models))
+    return models

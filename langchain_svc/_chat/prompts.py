@@ -6,28 +6,27 @@ each text, lets a driver run its call and hands it what comes.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 from langchain_core.outputs import Generation, GenerationChunk
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from .._service import Exchange, Limits, bounded_number
-from .._wire import general, own_label, read_rate_limit
-from ..errors import SvcRequestError
-from .options import check_options, checked_names
-from .stop import StopCutter
+from .._wire import general
+from .options import OVERRIDES, ModelId, read_options
 from .tokens import count_tokens
-from .turn import PROVIDER
+from .turn import PROVIDER, StopCutter, facts_of
 
 GeneralTemperature = Annotated[
     float, bounded_number(general.LOWEST_TEMPERATURE, general.HIGHEST_TEMPERATURE, text=True)
 ]
-_TEMPERATURE: TypeAdapter[Any] = TypeAdapter(GeneralTemperature | None)
-# What one call may set differently from the constructor.
-_CALL_WORDS = ("model", "temperature", "stop", "timeout", "deadline", "max_retries")
+_OVERRIDES = {
+    **{name: OVERRIDES[name] for name in ("stop", "timeout", "deadline", "max_retries")},
+    "model": TypeAdapter(ModelId | None),
+    "temperature": TypeAdapter(GeneralTemperature | None),
+}
 
 
 @dataclass(frozen=True)
@@ -84,17 +83,7 @@ class Prompt:
     def _info(
         self, model: str | None, usage: Mapping[str, int] | None, **known: Any
     ) -> dict[str, Any]:
-        head = self.exchange.head
-        headers: Mapping[str, str] = head.headers if head is not None else {}
-        secrets = self.exchange.request.secrets
-        found = {
-            "model_name": model or self._options.model,
-            **known,
-            "request_id": own_label(headers.get("x-request-id"), secrets),
-            "rate_limit": read_rate_limit(headers, time.time(), secrets),
-            "retries": self.exchange.retries,
-            "waited": round(self.exchange.waited, 3),
-        }
+        found = {"model_name": model or self._options.model, **known, **facts_of(self.exchange)}
         if self.stopped:
             found["finish_reason"] = "stop"
         return {
@@ -122,21 +111,4 @@ def check_prompt_options(given: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         SvcRequestError: A name is unknown or a value out of its bounds.
     """
-    given = checked_names(given, _CALL_WORDS, "A call of SvcLLM")
-    left_out = {"model": None} if given.get("model", "") is None else {}
-    own = {"temperature", *left_out}
-    known = check_options({name: value for name, value in given.items() if name not in own})
-    if "temperature" in given:
-        known["temperature"] = _checked_temperature(given["temperature"])
-    return known | left_out
-
-
-def _checked_temperature(value: Any) -> float | None:
-    try:
-        kept: float | None = _TEMPERATURE.validate_python(value)
-    except ValidationError as error:
-        said = error.errors(include_url=False, include_context=False, include_input=False)
-        raise SvcRequestError(
-            f"temperature {said[0]['msg'].removeprefix('Value error, ')}"
-        ) from None
-    return kept
+    return read_options(given, _OVERRIDES, "A call of SvcLLM")

@@ -165,10 +165,10 @@ class ToolRequest:
         """The one function that must be called, if one is named."""
         return self.choice if self.required and self.choice != "any" else None
 
-    def preamble(self, tool_format: ToolFormat, mark: str) -> str:
-        """The instructions that stand before the conversation, whose results carry the mark."""
+    def preamble(self, tool_format: ToolFormat, nonce: str) -> str:
+        """The instructions that stand before the conversation, whose results carry the nonce."""
         line = choice_line(self.choice, parallel=self.parallel)
-        return f"{self.tools.block(tool_format)}\n{line}\n{marks_line(mark)}"
+        return f"{self.tools.block(tool_format)}\n{line}\n{marks_line(nonce)}"
 
 
 def read_choice(choice: Any, names: Sequence[str]) -> str:

@@ -12,9 +12,18 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import reduce
 from typing import Any
 
+from langchain_core.callbacks import (
+    AsyncCallbackManager,
+    AsyncCallbackManagerForLLMRun,
+    CallbackManager,
+    CallbackManagerForLLMRun,
+    adispatch_custom_event,
+    dispatch_custom_event,
+)
 from langchain_core.messages import (
     AIMessage,
     AIMessageChunk,
@@ -30,6 +39,7 @@ from langchain_core.messages.ai import (
 )
 from langchain_core.messages.tool import tool_call, tool_call_chunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from langchain_core.runnables import RunnableConfig
 from pydantic_core import from_json
 
 from .._service import Exchange, TextParser
@@ -37,14 +47,15 @@ from .._threads import LONG, LONG_TO_CHECK
 from .._wire import Completion, is_cut, own_label, read_rate_limit
 from ..errors import SvcOutputError
 from .messages import THINKS_AHEAD, WireMessages
-from .parts import CHECKED, Expectation, Part, TextExpected
-from .stop import StopCutter
+from .parts import CHECKED, ContentPart, OutputReader, TextReader
 from .text_chunk import is_middle, text_chunk
 from .tokens import TOKENS_A_TURN, count_tokens
 
 PROVIDER = "svc"
 CALL_ERRORS = "invalid_tool_call_errors"
 """In `additional_kwargs`: why calls are invalid, by their ids."""
+REASK = "svc_reask"
+"""An event: the model is asked once more; its data is `reason`, what the model is told."""
 logger = logging.getLogger("langchain_svc")
 _CLOSERS = ">`"
 
@@ -57,7 +68,7 @@ class ChatTurn:
         turns: The conversation, as the wire has it.
         model: The model's id.
         stops: Texts at which an answer ends.
-        expected: Reads the answers.
+        reader: Reads the answers.
         reasks: How often the model may be told why its answer will not do.
     """
 
@@ -68,21 +79,21 @@ class ChatTurn:
         *,
         model: str,
         stops: tuple[str, ...],
-        expected: Expectation,
+        reader: OutputReader,
         reasks: int = 0,
     ) -> None:
         self._ask = ask
         self._turns = turns
         self._model = model
         self._stops = stops
-        self._expected = expected
+        self._reader = reader
         self._reasks = reasks
         self._usage: UsageMetadata | None = None
         self._estimated = False
         self._retries, self._waited = 0, 0.0
         self._named = False
-        self._parts: list[Part] = []
-        self.long = LONG if isinstance(expected, TextExpected) else LONG_TO_CHECK
+        self._parts: list[ContentPart] = []
+        self.long = LONG if isinstance(reader, TextReader) else LONG_TO_CHECK
         """Characters of an answer from which on it is not read on an event loop."""
         self.why: dict[str, str] = {}  # what the model is told, where it is asked once more
         self._begin()
@@ -96,13 +107,13 @@ class ChatTurn:
 
     def _refuse_failure(self) -> None:
         """Raise where something had to come that did not, and the model is not asked again."""
-        if self._expected.failure is not None:
-            raise SvcOutputError(self._expected.failure, raw="".join(self._read), usage=self._usage)
+        if self._reader.failure is not None:
+            raise SvcOutputError(self._reader.failure, raw="".join(self._read), usage=self._usage)
 
     @property
     def stopped(self) -> bool:
         """Whether nothing more of this answer is wanted, so that its stream can be closed."""
-        return self._cutter.hit or self._expected.ended
+        return self._cutter.hit or self._reader.ended
 
     # -- whole answers --------------------------------------------------------------------------
 
@@ -171,7 +182,7 @@ class ChatTurn:
         if self.exchange is None:
             yield self._last_chunk(seen.finish_reason, seen.id, seen.created)
 
-    def _chunks(self, parts: list[Part]) -> Iterable[ChatGenerationChunk]:
+    def _chunks(self, parts: list[ContentPart]) -> Iterable[ChatGenerationChunk]:
         """What one read brought: the text as one chunk, and each piece of a call as its own.
 
         LangChain's cost grows with the number of chunks; but front ends take a chunk for one call,
@@ -179,7 +190,7 @@ class ChatTurn:
         """
         if len(parts) == 1:
             return (self._chunk(parts),)
-        groups: list[list[Part]] = []
+        groups: list[list[ContentPart]] = []
         for part in parts:
             of_a_call = part.call is not None or part.invalid is not None
             if of_a_call or not groups or groups[-1][-1].call or groups[-1][-1].invalid:
@@ -187,7 +198,7 @@ class ChatTurn:
             groups[-1].append(part)
         return [self._chunk(group) for group in groups]
 
-    def _chunk(self, parts: list[Part]) -> ChatGenerationChunk:
+    def _chunk(self, parts: list[ContentPart]) -> ChatGenerationChunk:
         # All in one go: to set a field afterwards costs as much as half of a message.
         fields: dict[str, Any] = {}
         if calls := _call_chunks(parts):
@@ -225,19 +236,19 @@ class ChatTurn:
 
     # -- both -----------------------------------------------------------------------------------
 
-    def _texts(self, text: str) -> Iterable[Part]:
+    def _texts(self, text: str) -> Iterable[ContentPart]:
         text = self._cutter.feed(text)
         if not text:
             return ()
         self._read.append(text)
-        return self._expected.feed(text)
+        return self._reader.feed(text)
 
-    def _finish(self, reason: str | None) -> list[Part]:
-        parts: list[Part] = []
+    def _finish(self, reason: str | None) -> list[ContentPart]:
+        parts: list[ContentPart] = []
         if rest := self._cutter.finish():
             self._read.append(rest)
-            parts += self._expected.feed(rest)
-        parts += self._expected.finish(cut=is_cut(reason), last=not self._reasks)
+            parts += self._reader.feed(rest)
+        parts += self._reader.finish(cut=is_cut(reason), last=not self._reasks)
         return parts
 
     def _account(self, counts: dict[str, int] | None) -> None:
@@ -256,37 +267,28 @@ class ChatTurn:
 
     def _next(self, reason: str | None) -> None:
         """Ask once more, if the answer will not do and the model may be told."""
-        complaint = self._expected.complaint
+        repair_prompt = self._reader.repair_prompt
         self.exchange = None
-        if complaint is None or not self._reasks or is_cut(reason):
+        if repair_prompt is None or not self._reasks or is_cut(reason):
             return
         self._reasks -= 1
         logger.info("the answer will not do: the model is asked once more")
         said = "".join(self._read)
-        self.why = {"reason": complaint}
+        self.why = {"reason": repair_prompt}
         self._turns = [
             *self._turns,
             *([{"role": "assistant", "content": said}] if said else []),
-            {"role": "user", "content": complaint},
+            {"role": "user", "content": repair_prompt},
         ]
-        self._expected.begin()
+        self._reader.begin()
         self._begin()
 
     def _names(self, model: str | None) -> dict[str, Any]:
         return {"model_name": model or self._model, "model_provider": PROVIDER}
 
     def _metadata(self, reason: str | None, id_: str | None, created: int | None) -> dict[str, Any]:
-        head = self._running.head
-        headers: Mapping[str, str] = head.headers if head is not None else {}
-        secrets = self._running.request.secrets
-        known = {
-            "id": id_,
-            "created": created,
-            "request_id": own_label(headers.get("x-request-id"), secrets),
-            "rate_limit": read_rate_limit(headers, time.time(), secrets),
-            "retries": self._retries,
-            "waited": round(self._waited, 3),
-        }
+        known = {"id": id_, "created": created, **facts_of(self._running)}
+        known |= {"retries": self._retries, "waited": round(self._waited, 3)}
         return {
             "finish_reason": self._reason(reason),
             "usage_source": "estimated" if self._estimated else "service",
@@ -294,30 +296,42 @@ class ChatTurn:
 
     def _reason(self, said: str | None) -> str | None:
         """Why the answer ended, as a model that knows tools names it."""
-        if self._expected.called:
+        if self._reader.called:
             return "tool_calls"
         if is_cut(said):
             return said
-        if self._expected.malformed:
+        if self._reader.malformed:
             return "malformed_tool_call"
         return "stop" if self.stopped else said
 
 
-def _settled(parts: list[Part]) -> list[Part]:
+def facts_of(exchange: Exchange[Any]) -> dict[str, Any]:
+    """What is known of a call beside its answer."""
+    headers: Mapping[str, str] = exchange.head.headers if exchange.head is not None else {}
+    secrets = exchange.request.secrets
+    return {
+        "request_id": own_label(headers.get("x-request-id"), secrets),
+        "rate_limit": read_rate_limit(headers, time.time(), secrets),
+        "retries": exchange.retries,
+        "waited": round(exchange.waited, 3),
+    }
+
+
+def _settled(parts: list[ContentPart]) -> list[ContentPart]:
     """The parts of a whole answer, where what looked like an answer may turn out to be thought."""
     ends = [at for at, part in enumerate(parts) if part.all_was_reasoning]
     if not ends:
         return parts
     thought = "".join(part.content + part.reasoning for part in parts[: ends[-1]])
-    return [Part(reasoning=thought), *parts[ends[-1] + 1 :]]
+    return [ContentPart(reasoning=thought), *parts[ends[-1] + 1 :]]
 
 
-def _content(parts: list[Part]) -> str:
+def _content(parts: list[ContentPart]) -> str:
     checked = [part.checked for part in parts if part.checked is not None]
     return checked[-1] if checked else "".join(part.content for part in parts)
 
 
-def _beside(parts: list[Part]) -> dict[str, Any]:
+def _beside(parts: list[ContentPart]) -> dict[str, Any]:
     """What a message carries beside its content, where LangChain looks for it.
 
     What was thought (LangChain makes a content block of it), an answer that was checked, and why a
@@ -340,7 +354,7 @@ def _beside(parts: list[Part]) -> dict[str, Any]:
     return beside
 
 
-def _tool_calls(parts: list[Part]) -> list[ToolCall]:
+def _tool_calls(parts: list[ContentPart]) -> list[ToolCall]:
     names: dict[int, tuple[str, str]] = {}
     arguments: dict[int, list[str]] = {}
     for call in (part.call for part in parts if part.call is not None):
@@ -354,7 +368,7 @@ def _tool_calls(parts: list[Part]) -> list[ToolCall]:
     ]
 
 
-def _call_chunks(parts: list[Part]) -> list[ToolCallChunk]:
+def _call_chunks(parts: list[ContentPart]) -> list[ToolCallChunk]:
     calls = [part.call for part in parts if part.call is not None]
     return calls + [_invalid_chunk(part.invalid) for part in parts if part.invalid is not None]
 
@@ -410,3 +424,68 @@ def _whole_usage(counts: dict[str, int]) -> UsageMetadata | None:
     if "reasoning_tokens" in counts:
         usage["output_token_details"] = OutputTokenDetails(reasoning=counts["reasoning_tokens"])
     return usage
+
+
+class StopCutter:
+    """Passes text on until one of the sequences has come: `feed(text)`, then `finish()`.
+
+    Text is held back only while it could be the beginning of a sequence, and the result is the
+    same for every way of cutting the text.
+    """
+
+    def __init__(self, stops: Sequence[str]) -> None:
+        self._stops = stops
+        self._held = ""
+        self.hit = False
+
+    def feed(self, text: str) -> str:
+        """What may be yielded."""
+        if not self._stops:
+            return text
+        if self.hit:
+            return ""
+        text = self._held + text
+        found = [at for stop in self._stops if (at := text.find(stop)) >= 0]
+        if found:
+            self.hit = True
+            self._held = ""
+            return text[: min(found)]
+        keep = max(_overlap(text, stop) for stop in self._stops)
+        self._held = text[len(text) - keep :]
+        return text[: len(text) - keep]
+
+    def finish(self) -> str:
+        """What was held back and turned out not to be a stop sequence."""
+        held, self._held = self._held, ""
+        return held
+
+
+def _overlap(text: str, stop: str) -> int:
+    """The length of the longest end of `text` with which `stop` begins."""
+    for size in range(min(len(stop) - 1, len(text)), 0, -1):
+        if text.endswith(stop[:size]):
+            return size
+    return 0
+
+
+def dispatch_event(
+    run: CallbackManagerForLLMRun | None, name: str, data: Mapping[str, Any]
+) -> None:
+    """Tell the run's callbacks, or those of the run around it."""
+    config = None
+    if run is not None:
+        config = RunnableConfig(callbacks=CallbackManager(run.handlers, parent_run_id=run.run_id))
+    with suppress(RuntimeError):  # no run could carry it
+        dispatch_custom_event(name, dict(data), config=config)
+
+
+async def adispatch_event(
+    run: AsyncCallbackManagerForLLMRun | None, name: str, data: Mapping[str, Any]
+) -> None:
+    """The async version of `dispatch_event`."""
+    config = None
+    if run is not None:
+        manager = AsyncCallbackManager(run.handlers, parent_run_id=run.run_id)
+        config = RunnableConfig(callbacks=manager)
+    with suppress(RuntimeError):  # no run could carry it
+        await adispatch_custom_event(name, dict(data), config=config)

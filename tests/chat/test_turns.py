@@ -125,7 +125,7 @@ def as_json(value):
 @given(MESSAGES)
 def test_a_reader_of_the_wire_finds_the_messages(messages):
     assume(any(message.text for message in messages))
-    turns = to_wire(messages, mark=MARK)
+    turns = to_wire(messages, nonce=MARK)
     got = [(kind, words, as_json(calls)) for kind, words, calls in merged(read(turns))]
     wanted = [(kind, words, as_json(calls)) for kind, words, calls in merged(said(messages))]
     assert got == wanted
@@ -144,7 +144,7 @@ def test_no_text_can_end_or_imitate_the_instructions(messages, description, name
         },
     }
     block = ToolList([tool]).block("tags")
-    turns = to_wire(messages, mark=MARK, preamble=block)
+    turns = to_wire(messages, nonce=MARK, preamble=block)
     whole = "\n".join(turn["content"] for turn in turns if turn["role"] == "user")
     assert whole.count("<tools>") == whole.count("</tools>") == 1
     (line,) = whole[whole.index("<tools>\n") + 8 : whole.index("\n</tools>")].split("\n")
