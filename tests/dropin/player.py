@@ -135,8 +135,10 @@ class Play:
                 "content": text,
                 **({"tool_calls": tools} if tools else {}),
             }
-            choice = {"index": 0, "message": message, "finish_reason": reason}
-            whole = {**head, "object": "chat.completion", "choices": [choice], "usage": USAGE}
+            choice = {"message": message, "finish_reason": reason}
+            choices = [{"index": index, **choice} for index in range(body.get("n") or 1)]
+            usage = {name: count * len(choices) for name, count in USAGE.items()}
+            whole = {**head, "object": "chat.completion", "choices": choices, "usage": usage}
             return 200, "application/json", json.dumps(whole).encode()
         deltas = [{"role": "assistant", "content": ""}]
         deltas += [{"content": piece} for piece in _pieces(text)]

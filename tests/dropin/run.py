@@ -27,6 +27,7 @@ from registry import HERE, Program, programs
 ROOT = HERE.parents[1]
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "langchain-svc-dropin"
 ALWAYS = (f"-e{ROOT}", "langchain>=1.4,<2", "langchain-openai>=1,<2")
+USUAL = ("langchain-core", "langchain", "langgraph")  # whose version the table tells once
 SECONDS = 180  # for one program
 # No program reports anywhere, and no interpreter is downloaded.
 QUIET = {
@@ -147,22 +148,19 @@ def table(known: dict[str, Program], results: dict[str, dict[str, str]]) -> None
     """Write docs/dropin.md."""
     rows = []
     for name, one in known.items():
-        result = results.get(name)
-        if result is None:
-            verdict, found = "not run", ""
-        else:
-            found = result["version"]
-            verdict = "**fails**" if result["error"] else "works"
-            if one.third_party and not result["error"]:
-                verdict = f"third party: {one.third_party}"
-        rows.append(f"| {name} | {one.of} {found} | {one.does} | {verdict} |")
+        result = results.get(name, {"version": "", "error": "not run"})
+        said = f"{one.does} **{result['error'] and 'Fails.'}**".removesuffix(" ****")
+        if one.third_party and not result["error"]:
+            said = f"{one.does} *Third party*: {one.third_party}."
+        found = "" if one.of in USUAL else f"{one.of} {result['version']}"
+        rows.append(f"| {name} | {said} | {found} |")
     head = (HERE / "table.md").read_text(encoding="utf-8")
     facts = {
         "date": f"{datetime.now(timezone.utc):%Y-%m-%d}",
         "python": platform.python_version(),
-        "core": version("langchain-core"),
+        "usual": ", ".join(f"{name} {version(name)}" for name in USUAL),
         "count": str(len(known)),
-        "works": str(sum(row.endswith("| works |") for row in rows)),
+        "works": str(len(rows) - sum("Third party" in row or "Fails" in row for row in rows)),
     }
     (ROOT / "docs" / "dropin.md").write_text(
         head.format(**facts) + "\n".join(rows) + "\n", encoding="utf-8"

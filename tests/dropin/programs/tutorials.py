@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import operator
+from typing import Annotated, TypedDict
 
 from common import GOOD, Meeting, shape
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
-from langchain_core.messages import HumanMessage, RemoveMessage
+from langchain_core.messages import HumanMessage, RemoveMessage, ToolMessage
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.tools import tool
 from langchain_core.vectorstores import InMemoryVectorStore
@@ -82,6 +84,111 @@ def chatbot():
         return state["summary"], shape(state)
 
     on_both(["first", "second", "They counted."], run)
+
+
+@program("tutorial: tree search", "langgraph")
+def tree_search():
+    """LATS: several candidates by `generate(n=...)` with the tools of a binding, reflection, a graph that branches."""
+    from langchain_core.output_parsers import JsonOutputToolsParser
+    from langgraph.graph import END, START, StateGraph
+
+    class State(TypedDict):
+        depth: int
+        candidates: list[str]
+
+    @tool
+    def search(query: str) -> list[dict[str, str]]:
+        """Search the web."""
+        return [{"url": "u1", "content": f"about {query}"}]
+
+    def run(model):
+        bound = model.bind_tools([search]).kwargs
+
+        def expand(state):
+            asked = [HumanMessage(f"Depth {state['depth']}")]
+            result = model.generate([asked], n=3, **bound)
+            same(result.llm_output["token_usage"]["total_tokens"], 45)
+            messages = [one.message for one in result.generations[0]]
+            (call,) = JsonOutputToolsParser(return_id=True).invoke(messages[0])
+            found = ToolMessage(content=search.invoke(call["args"]), tool_call_id=call["id"])
+            judged = model.invoke([*asked, messages[0], found])
+            texts = [str(one.tool_calls[0]["args"]) for one in messages]
+            return {"depth": state["depth"] + 1, "candidates": [*texts, judged.text]}
+
+        graph = StateGraph(State)
+        graph.add_node(expand)
+        graph.add_edge(START, "expand")
+        graph.add_conditional_edges("expand", lambda s: END if s["depth"] > 1 else "expand")
+        return graph.compile().invoke({"depth": 0, "candidates": []})
+
+    def answer(text):
+        return "Good." if "about sea" in text else calls(("search", {"query": "sea"}))
+
+    on_both(answer, run, as_many=False)
+
+
+@program("tutorial: plan, execute, reflect", "langgraph")
+def plan_and_execute():
+    """A plan as an object, an agent for each step, a union of two answers, and a critic in a loop."""
+    from langchain.agents import create_agent
+    from langgraph.graph import END, START, StateGraph
+    from pydantic import BaseModel
+
+    class Plan(BaseModel):
+        """The steps that are left."""
+
+        steps: list[str]
+
+    class Act(BaseModel):
+        """What to do next."""
+
+        plan: Plan | None = None
+        answer: str | None = None
+
+    class State(TypedDict):
+        steps: list[str]
+        past: Annotated[list[str], operator.add]
+        answer: str | None
+
+    @tool
+    def look(what: str) -> str:
+        """Look something up."""
+        return f"{what} found"
+
+    def run(model):
+        agent = create_agent(model, [look])
+
+        def plan(_):
+            made = model.with_structured_output(Plan, method="function_calling").invoke("Plan.")
+            return {"steps": made.steps}
+
+        def execute(state):
+            done = agent.invoke({"messages": [("user", state["steps"][0])]})
+            return {"past": [done["messages"][-1].text]}
+
+        def replan(state):
+            asked = f"Done: {state['past']}"
+            act = model.with_structured_output(Act, method="function_calling").invoke(asked)
+            return {"steps": act.plan.steps} if act.plan else {"answer": act.answer}
+
+        graph = StateGraph(State)
+        for node in (plan, execute, replan):
+            graph.add_node(node)
+        graph.add_edge(START, "plan")
+        graph.add_edge("plan", "execute")
+        graph.add_edge("execute", "replan")
+        graph.add_conditional_edges("replan", lambda s: END if s.get("answer") else "execute")
+        return graph.compile().invoke({"past": [], "answer": None})
+
+    script = [
+        calls(("Plan", {"steps": ["a", "b"]})),
+        calls(("look", {"what": "a"})),
+        "a is here",
+        calls(("Act", {"plan": {"steps": ["b"]}})),
+        "b is here",
+        calls(("Act", {"answer": "a and b"})),
+    ]
+    on_both(script, run)
 
 
 @program("tutorial: extraction and tagging", "langchain-core")
