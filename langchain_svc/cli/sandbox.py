@@ -12,7 +12,7 @@ from typing import Any
 import langchain_svc as svc
 
 from ..sandbox import Sandbox, Upstream, serve
-from ..sandbox.terminal import Terminal
+from ..sandbox.log import Terminal
 from .terminal import MisuseError, emit, is_coloured, tell
 
 _HIGHEST_PORT = 65_535

@@ -20,7 +20,15 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from langchain_svc.sandbox.prompts import OfferedTool, PromptCall, ReadPrompt, Schema, read
+from langchain_svc.sandbox.prompts import (
+    OfferedTool,
+    PromptCall,
+    ReadPrompt,
+    Schema,
+    count_tokens,
+    read,
+    split_tokens,
+)
 
 _FRAME = 3  # tokens that the role and the borders of a message cost
 
@@ -86,35 +94,6 @@ def _composed(prompt: ReadPrompt, model: str) -> str:
     text = "\n".join([prompt.question, *(result.text for result in prompt.results)])
     reply = partial(_in_words, prompt, model)
     return json.dumps(_Filler(schema, text, reply).fill(schema), ensure_ascii=False)
-
-
-# -- tokens: counts and pieces always agree, and no model counts so -------------------------------
-# A word of up to six letters is one token; from a longer word, fours are cut until six or fewer are
-# left. Every other visible character is a token. White space rides on the token after it, or on the
-# last one; it is an alternative of its own in the pattern, as a leading `\s*` would try again from
-# every blank of a long run of blanks, and a megabyte of them would take hours.
-
-_PIECE = re.compile(r"\s+|\w{1,6}(?!\w)|\w{1,4}|[^\w\s]")
-
-
-def split_tokens(text: str) -> list[str]:
-    """Cut `text` into its tokens; joined together they are `text` again."""
-    tokens: list[str] = []
-    blank = ""
-    for piece in _PIECE.findall(text):
-        if piece.isspace():
-            blank += piece
-        else:
-            tokens.append(blank + piece)
-            blank = ""
-    if blank:
-        tokens[-1:] = [(tokens[-1] if tokens else "") + blank]
-    return tokens
-
-
-def count_tokens(text: str) -> int:
-    """Return how many tokens `text` has."""
-    return len(split_tokens(text))
 
 
 # -- words ----------------------------------------------------------------------------------------

@@ -9,15 +9,14 @@ from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 
-from langchain_svc.sandbox.connection import Connection
-from langchain_svc.sandbox.exchanges import Exchange, Exchanges
 from langchain_svc.sandbox.faults import Fault, FaultBook, fault_from_json
 from langchain_svc.sandbox.inspector import Inspector
-from langchain_svc.sandbox.log import Log
+from langchain_svc.sandbox.log import Exchanges, Log, ServedExchange
 from langchain_svc.sandbox.response import NO_FAULT, Ending, Response, response
 from langchain_svc.sandbox.scripted import Script
+from langchain_svc.sandbox.server import HttpConnection
 from langchain_svc.sandbox.service import Answered, Service
-from langchain_svc.sandbox.wire import Problem, Request
+from langchain_svc.sandbox.wire import HttpRequest, Problem
 
 _logger = logging.getLogger("langchain_svc.sandbox")
 # What was sent must reach the client before a reset: a RST may overtake it on its way up.
@@ -48,7 +47,7 @@ class App:
         self._pace = pace
         self._clock = clock
 
-    async def __call__(self, request: Request, connection: Connection) -> None:
+    async def __call__(self, request: HttpRequest, connection: HttpConnection) -> None:
         """Answer one HTTP request, whose body is yet to come."""
         if self._inspector is not None and self._inspector.is_for_it(request):
             await self._inspect(self._inspector, request, connection)
@@ -70,7 +69,7 @@ class App:
             self._exchanges.end(exchange)
 
     async def _inspect(
-        self, inspector: Inspector, request: Request, connection: Connection
+        self, inspector: Inspector, request: HttpRequest, connection: HttpConnection
     ) -> None:
         connection.tap = None
         request = replace(request, body=await connection.body() or b"")
@@ -83,7 +82,9 @@ class App:
         else:
             await _deliver(response(reply), connection)
 
-    async def _respond(self, request: Request, exchange: Exchange, connection: Connection) -> bool:
+    async def _respond(
+        self, request: HttpRequest, exchange: ServedExchange, connection: HttpConnection
+    ) -> bool:
         """Answer; return whether the client left before it was over."""
         entry = exchange.entry
         fault, pace = NO_FAULT, 0.0
@@ -108,7 +109,11 @@ class App:
         return await _deliver(sent, connection, pace=pace, heartbeats=fault.heartbeats)
 
     async def _answer(
-        self, request: Request, exchange: Exchange, fault: Fault, connection: Connection
+        self,
+        request: HttpRequest,
+        exchange: ServedExchange,
+        fault: Fault,
+        connection: HttpConnection,
     ) -> Answered | None:
         if fault.status is not None:
             return self._service.refuse(request, Problem(fault.status))
@@ -122,7 +127,7 @@ class App:
             answered = answer()
         return answered if isinstance(answered, Answered) else await connection.until_gone(answered)
 
-    def _fault(self, request: Request) -> Fault:
+    def _fault(self, request: HttpRequest) -> Fault:
         wanted = request.headers.get("x-sandbox-fault")
         if wanted is None:
             return self._faults.pick(request.path) or self._script.fault(request.path) or NO_FAULT
@@ -131,7 +136,7 @@ class App:
         except ValueError as wrong:
             raise Problem(400, str(wrong)) from None
 
-    def _pace_of(self, request: Request) -> float:
+    def _pace_of(self, request: HttpRequest) -> float:
         wanted = request.headers.get("x-sandbox-pace")
         if wanted is None:
             return self._pace
@@ -144,7 +149,11 @@ class App:
         return pace
 
     async def _report(
-        self, bug: Exception, request: Request, exchange: Exchange, connection: Connection
+        self,
+        bug: Exception,
+        request: HttpRequest,
+        exchange: ServedExchange,
+        connection: HttpConnection,
     ) -> None:
         _log_bug(bug)
         if exchange.received.status is not None:
@@ -164,7 +173,7 @@ def _log_bug(bug: Exception) -> None:
 # -- sending: each of these returns whether the client left before it was over --------------------
 
 
-async def _misbehave(fault: Fault, connection: Connection) -> bool:
+async def _misbehave(fault: Fault, connection: HttpConnection) -> bool:
     """Do what leaves no HTTP answer at all."""
     if await connection.wait(fault.delay):
         return True
@@ -180,7 +189,11 @@ async def _misbehave(fault: Fault, connection: Connection) -> bool:
 
 
 async def _deliver(
-    sent: Response, connection: Connection, *, pace: float = 0.0, heartbeats: float | None = None
+    sent: Response,
+    connection: HttpConnection,
+    *,
+    pace: float = 0.0,
+    heartbeats: float | None = None,
 ) -> bool:
     """Send a response, each chunk flushed on its own."""
     if await connection.wait(0):

@@ -7,14 +7,28 @@ from pydantic import Field
 
 from langchain_svc.sandbox import samples
 from langchain_svc.sandbox.answers import ChatAnswer
-from langchain_svc.sandbox.catalogue import DEFAULT_MODEL, general_listing
-from langchain_svc.sandbox.endpoint import Ask, Endpoint, Quality, Size, image_bytes
-from langchain_svc.sandbox.streams import CONTENT_TYPES, Stream
+from langchain_svc.sandbox.endpoint import (
+    DEFAULT_MODEL,
+    Ask,
+    Endpoint,
+    Quality,
+    Size,
+    general_listing,
+    image_bytes,
+)
 from langchain_svc.sandbox.v1 import completion_stream
-from langchain_svc.sandbox.wire import Body, NotEmpty, Problem, Reply, json_reply
+from langchain_svc.sandbox.wire import (
+    CONTENT_TYPES,
+    Body,
+    HttpReply,
+    NotEmpty,
+    Problem,
+    Stream,
+    json_reply,
+)
 
 
-class ChatBody(Body):
+class MessageBody(Body):
     """POST /api/chat."""
 
     message: NotEmpty
@@ -30,7 +44,7 @@ class VisionBody(Body):
     task: Literal["detect", "ocr", "moderate", "describe"]
 
 
-class ImageBody(Body):
+class PictureBody(Body):
     """POST /api/generate-image."""
 
     prompt: NotEmpty
@@ -46,12 +60,12 @@ class TranslateBody(Body):
     to: NotEmpty
 
 
-def _chat(ask: Ask, body: ChatBody) -> Reply:
+def _chat(ask: Ask, body: MessageBody) -> HttpReply:
     answer = ask.chat([{"role": "user", "content": body.message}], body.model)
     return chat_reply(ask, body, answer, body.model)
 
 
-def chat_reply(ask: Ask, body: ChatBody, answer: ChatAnswer, model: str) -> Reply:
+def chat_reply(ask: Ask, body: MessageBody, answer: ChatAnswer, model: str) -> HttpReply:
     """Return the answer to a chat in the form that its body asks for."""
     if not body.stream or ask.stream_format == "json":
         return json_reply(
@@ -70,18 +84,18 @@ def chat_reply(ask: Ask, body: ChatBody, answer: ChatAnswer, model: str) -> Repl
             return {"done": True, "model": model, "tokens": answer.total_tokens}
 
         stream = Stream("ndjson", stream.pieces, _line, last)
-    return Reply(200, {"content-type": CONTENT_TYPES[stream.format]}, stream=stream)
+    return HttpReply(200, {"content-type": CONTENT_TYPES[stream.format]}, stream=stream)
 
 
 def _line(piece: str, _index: int) -> object:
     return {"response": piece, "done": False}
 
 
-def _models(_ask: Ask, _body: None) -> Reply:
+def _models(_ask: Ask, _body: None) -> HttpReply:
     return json_reply(general_listing())
 
 
-def vision(_ask: Ask, body: VisionBody) -> Reply:
+def vision(_ask: Ask, body: VisionBody) -> HttpReply:
     """Answer an image analysis by rules."""
     if body.image.lower().startswith(("http://", "https://")):
         # A stand-in that fetched addresses on request would be a hole in the user's network.
@@ -96,21 +110,21 @@ def vision(_ask: Ask, body: VisionBody) -> Reply:
     return json_reply({"success": True, "task": body.task, "result": result})
 
 
-def _image(_ask: Ask, body: ImageBody) -> Reply:
+def _image(_ask: Ask, body: PictureBody) -> HttpReply:
     png = samples.draw(body.prompt, size=body.size, quality=body.quality, index=0)
     uri = "data:image/png;base64," + base64.b64encode(png).decode()
     return json_reply({"success": True, "image": uri, "size": body.size, "quality": body.quality})
 
 
-def _translate(_ask: Ask, body: TranslateBody) -> Reply:
+def _translate(_ask: Ask, body: TranslateBody) -> HttpReply:
     source = body.source if "source" in body.model_fields_set else None
     return json_reply(samples.translate(body.text, source=source, target=body.to))
 
 
 ROUTES = {
-    "/api/chat": {"POST": Endpoint(_chat, ChatBody)},
+    "/api/chat": {"POST": Endpoint(_chat, MessageBody)},
     "/api/models": {"GET": Endpoint(_models)},
     "/api/vision": {"POST": Endpoint(vision, VisionBody, slow=True)},
-    "/api/generate-image": {"POST": Endpoint(_image, ImageBody, slow=True)},
+    "/api/generate-image": {"POST": Endpoint(_image, PictureBody, slow=True)},
     "/api/translate": {"POST": Endpoint(_translate, TranslateBody)},
 }

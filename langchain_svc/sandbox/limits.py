@@ -17,7 +17,7 @@ DAY = 86_400.0
 
 
 @dataclass(frozen=True)
-class Limit:
+class WindowLimit:
     """At most `amount` of "requests" or "tokens" in any window of `seconds`."""
 
     unit: str
@@ -26,7 +26,7 @@ class Limit:
 
 
 @dataclass(frozen=True)
-class Standing:
+class RequestsLeft:
     """Where a key stands in the request window that binds it first."""
 
     limit: int
@@ -34,19 +34,19 @@ class Standing:
     reset_at: float
 
 
-def _v1(per_minute: int, per_hour: int, tokens: int) -> tuple[Limit, ...]:
+def _v1(per_minute: int, per_hour: int, tokens: int) -> tuple[WindowLimit, ...]:
     return (
-        Limit("requests", per_minute, MINUTE),
-        Limit("requests", per_hour, HOUR),
-        Limit("tokens", tokens, MINUTE),
+        WindowLimit("requests", per_minute, MINUTE),
+        WindowLimit("requests", per_hour, HOUR),
+        WindowLimit("tokens", tokens, MINUTE),
     )
 
 
-def _general(per_minute: int, per_day: int, tokens: int) -> tuple[Limit, ...]:
+def _general(per_minute: int, per_day: int, tokens: int) -> tuple[WindowLimit, ...]:
     return (
-        Limit("requests", per_minute, MINUTE),
-        Limit("requests", per_day, DAY),
-        Limit("tokens", tokens, DAY),  # the period is not shown
+        WindowLimit("requests", per_minute, MINUTE),
+        WindowLimit("requests", per_day, DAY),
+        WindowLimit("tokens", tokens, DAY),  # the period is not shown
     )
 
 
@@ -69,7 +69,7 @@ GENERAL_PLANS = {
 class _Window:
     """The use of one limit in its current window."""
 
-    def __init__(self, limit: Limit) -> None:
+    def __init__(self, limit: WindowLimit) -> None:
         self.limit = limit
         self.used = 0
         self._began: float | None = None
@@ -93,7 +93,7 @@ class _Window:
 class Meter:
     """Counts one key's requests and tokens on one interface; safe to use from any thread."""
 
-    def __init__(self, limits: tuple[Limit, ...], clock: Callable[[], float]) -> None:
+    def __init__(self, limits: tuple[WindowLimit, ...], clock: Callable[[], float]) -> None:
         self._clock = clock
         self._lock = threading.Lock()
         self._windows = [_Window(limit) for limit in limits]
@@ -116,7 +116,7 @@ class Meter:
             for window in self._of("tokens"):
                 window.use(now, tokens)
 
-    def standing(self) -> Standing | None:
+    def standing(self) -> RequestsLeft | None:
         """Return the request window with the least left, the later reset breaking a tie."""
         with self._lock:
             now = self._roll()
@@ -124,7 +124,7 @@ class Meter:
             if not windows:
                 return None
             window = min(windows, key=lambda each: (each.left(), -each.ends(now)))
-            return Standing(window.limit.amount, window.left(), window.ends(now))
+            return RequestsLeft(window.limit.amount, window.left(), window.ends(now))
 
     def windows(self) -> list[dict[str, object]]:
         """Every limit with its use, and the seconds until its window ends."""

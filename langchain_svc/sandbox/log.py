@@ -1,14 +1,22 @@
-"""What the sandbox received: the only place where request bodies are kept."""
+"""What arrived and what was sent for it and when: for tests, the terminal and the inspector.
 
+The log keeps what the user wants kept. Exchanges keep the latest requests with their answers, in
+bounded memory: so many exchanges, so many bytes of each, so many of all.
+"""
+
+import itertools
 import json
+import sys
 import threading
+import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TextIO
 
-from langchain_svc.sandbox.wire import Request
+from langchain_svc.sandbox.faults import Fault
+from langchain_svc.sandbox.wire import HttpRequest
 
 _SECRET_HEADERS = frozenset({"authorization", "x-api-key", "cookie", "proxy-authorization"})
 _SCHEMES = frozenset({"bearer", "basic", "digest"})
@@ -69,7 +77,7 @@ class Log:
         self._lock = threading.Lock()
         self._entries: deque[Entry] = deque(maxlen=keep)
 
-    def add(self, request: Request, *, at: float) -> Entry:
+    def add(self, request: HttpRequest, *, at: float) -> Entry:
         """Append a request whose body is yet to come."""
         known = {**vars(request), "headers": _masked(request.headers), "at": at}
         entry = Entry(Received(**known))
@@ -98,3 +106,161 @@ def _masked(headers: Mapping[str, str]) -> dict[str, str]:
 def _mask(value: str) -> str:
     scheme, space, _ = value.partition(" ")
     return f"{scheme} ***" if space and scheme.lower() in _SCHEMES else "***"
+
+
+_MOST_EXCHANGES = 200
+_MOST_BODY = 2_000_000  # bytes of a request
+_MOST_SENT = 1_000_000  # bytes of an answer
+_MOST_PIECES = 5_000
+_MOST_BYTES = 48_000_000  # of all exchanges
+
+
+@dataclass(eq=False)
+class ServedExchange:
+    """One request, and its answer as far as it has been sent.
+
+    Attributes:
+        number: Counts from 1.
+        entry: The request, in the log.
+        fault: What was made to go wrong, if anything.
+        tokens: Of the prompt and of the completion, when they are known.
+        upstream: The model behind the sandbox that answered, or was asked to.
+        note: What the upstream said about its failure.
+        pieces: Seconds after the arrival of the request, and the bytes that were sent then.
+        size: Bytes sent in all; those beyond the limits are not in `pieces`.
+        headers: Of the answer.
+        seconds: How long the exchange took; None until it is over.
+    """
+
+    number: int
+    entry: Entry
+    fault: Fault | None = None
+    tokens: tuple[int, int] | None = None
+    upstream: str = ""
+    note: str = ""
+    pieces: list[tuple[float, bytes]] = field(default_factory=list)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    size: int = 0
+    kept: int = 0
+    seconds: float | None = None
+    _began: float = field(default_factory=time.monotonic)
+
+    @property
+    def received(self) -> Received:
+        """The request as it stands now."""
+        return self.entry.received
+
+    @property
+    def size_kept(self) -> int:
+        """Bytes of memory that its bodies take."""
+        return self.kept + len(self.received.body)
+
+    def sent(self, data: bytes) -> None:
+        """Take note of bytes that are being sent."""
+        self.size += len(data)
+        data = data[: _MOST_SENT - self.kept]
+        if data and len(self.pieces) < _MOST_PIECES:
+            self.kept += len(data)
+            self.pieces.append((time.monotonic() - self._began, data))
+
+    def end(self) -> None:
+        """Take note that it is over, and keep no more of it than is shown."""
+        self.seconds = time.monotonic() - self._began
+        received = self.received
+        # The log may keep the whole entry: it is the user's.
+        self.entry = Entry(replace(received, body=received.body[:_MOST_BODY]))
+
+
+class Exchanges:
+    """The latest exchanges; `listener` is called in the sandbox's loop with each at its end."""
+
+    def __init__(self) -> None:
+        self._numbers = itertools.count(1)
+        self._latest: deque[ServedExchange] = deque(maxlen=_MOST_EXCHANGES)
+        self.listener: Callable[[ServedExchange], object] | None = None
+
+    def begin(self, entry: Entry) -> ServedExchange:
+        """Take note of a request whose body is yet to come."""
+        exchange = ServedExchange(next(self._numbers), entry)
+        self._latest.append(exchange)
+        return exchange
+
+    def end(self, exchange: ServedExchange) -> None:
+        """Take note that an exchange is over."""
+        exchange.end()
+        if self.listener is not None:
+            self.listener(exchange)
+        latest = self.latest()
+        size = sum(each.size_kept for each in latest)
+        for oldest in latest:
+            if size <= _MOST_BYTES:
+                break
+            size -= oldest.size_kept
+            self._latest.remove(oldest)
+
+    def clear(self) -> None:
+        """Forget all of them."""
+        self._latest.clear()
+
+    def latest(self) -> list[ServedExchange]:
+        """Those that are kept, in order of arrival."""
+        return list(self._latest)
+
+
+_LONGEST_PATH = 60
+_LONGEST_NOTE = 200
+_GREEN, _YELLOW, _RED, _DIM = 32, 33, 31, 2
+
+
+class Terminal:
+    """Prints exchanges; in colours where somebody looks and has not asked for none."""
+
+    def __init__(self, to: TextIO | None = None, *, colours: bool) -> None:
+        self._to = to or sys.stderr
+        self._colours = colours
+
+    def __call__(self, exchange: ServedExchange) -> None:
+        """Print one exchange that is over."""
+        seen = exchange.received
+        at = time.strftime("%H:%M:%S", time.localtime(seen.at))
+        status = "---" if seen.status is None else str(seen.status)
+        millis = f"{1000 * (exchange.seconds or 0):,.0f} ms"
+        words = [
+            self._in(_DIM, at),
+            f"{seen.method:<4} {_plain(seen.path, _LONGEST_PATH):<24}",
+            self._in(_colour(seen.status), status),
+            f"{millis:>9}",
+            *_remarks(exchange),
+        ]
+        self._to.write("  ".join(words).rstrip() + "\n")
+        self._to.flush()
+
+    def _in(self, colour: int, text: str) -> str:
+        return f"\x1b[{colour}m{text}\x1b[0m" if self._colours else text
+
+
+def _colour(status: int | None) -> int:
+    if status is None or status >= 500:  # noqa: PLR2004
+        return _RED
+    return _YELLOW if status >= 400 else _GREEN  # noqa: PLR2004
+
+
+def _remarks(exchange: ServedExchange) -> list[str]:
+    said = []
+    if exchange.tokens is not None:
+        said.append("{:,} + {:,} tokens".format(*exchange.tokens))
+    if exchange.upstream:
+        said.append(f"by {exchange.upstream}")
+    if exchange.fault is not None:
+        said.append("a fault was asked for")
+    if exchange.received.disconnected:
+        said.append("the client left")
+    if exchange.note:
+        said.append(_plain(exchange.note, _LONGEST_NOTE))
+    return said
+
+
+def _plain(text: str, longest: int) -> str:
+    """Text with nothing in it that a terminal would obey."""
+    shown = text if len(text) <= longest else text[: longest - 1] + "…"
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in shown)

@@ -7,7 +7,7 @@ from pydantic.alias_generators import to_camel
 
 from langchain_svc.sandbox import samples
 from langchain_svc.sandbox.endpoint import Ask, Endpoint, image_bytes
-from langchain_svc.sandbox.wire import Body, NotEmpty, Reply, json_reply
+from langchain_svc.sandbox.wire import Body, HttpReply, NotEmpty, json_reply
 
 _Strings = Annotated[list[str], Field(default_factory=list)]
 _Numbers = Annotated[dict[str, float], Field(default_factory=dict)]
@@ -31,7 +31,7 @@ class Patient(_MedicalBody):
     current_medications: _Strings
 
 
-class ChatBody(_MedicalBody):
+class ConsultBody(_MedicalBody):
     """POST /api/medical/chat."""
 
     message: NotEmpty
@@ -61,21 +61,21 @@ class CancerBody(_MedicalBody):
     imaging_type: str = ""
 
 
-def _chat(_ask: Ask, body: ChatBody) -> Reply:
+def _chat(_ask: Ask, body: ConsultBody) -> HttpReply:
     return json_reply(samples.consult(body.sent))
 
 
-def _decision_support(_ask: Ask, body: DecisionBody) -> Reply:
+def _decision_support(_ask: Ask, body: DecisionBody) -> HttpReply:
     return json_reply(samples.decision_support(body.sent))
 
 
-def _cancer(_ask: Ask, body: CancerBody) -> Reply:
+def _cancer(_ask: Ask, body: CancerBody) -> HttpReply:
     for index, image in enumerate(body.images):
         image_bytes(image, f"images[{index}]")
     return json_reply(samples.cancer_risk(body.sent))
 
 
-def _status(ask: Ask, _body: None) -> Reply:
+def _status(ask: Ask, _body: None) -> HttpReply:
     capabilities = ("clinicCDSS", "medicalAI", "cancerDiagnosis", "multiLanguage")
     return json_reply(
         {
@@ -88,7 +88,7 @@ def _status(ask: Ask, _body: None) -> Reply:
 
 
 ROUTES = {
-    "/api/medical/chat": {"POST": Endpoint(_chat, ChatBody)},
+    "/api/medical/chat": {"POST": Endpoint(_chat, ConsultBody)},
     "/api/medical/clinic-protocols": {
         "POST": Endpoint(_decision_support, DecisionBody),
         "GET": Endpoint(_status),

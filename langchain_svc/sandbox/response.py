@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from langchain_svc.sandbox.faults import Fault
-from langchain_svc.sandbox.streams import HALF_CHARACTER, Stream
-from langchain_svc.sandbox.wire import JSON_TYPE, Problem, Reply, encode
+from langchain_svc.sandbox.wire import HALF_CHARACTER, JSON_TYPE, HttpReply, Problem, Stream, encode
 
 NO_FAULT = Fault()
 
@@ -47,13 +46,13 @@ class Response:
     heartbeat: bytes = b""
 
 
-def response(reply: Reply, fault: Fault = NO_FAULT) -> Response:
+def response(reply: HttpReply, fault: Fault = NO_FAULT) -> Response:
     """Apply a fault to an answer."""
     reply = _overlaid(reply, fault)
     return _streamed(reply, reply.stream, fault) if reply.stream else _whole(reply, fault)
 
 
-def _overlaid(reply: Reply, fault: Fault) -> Reply:
+def _overlaid(reply: HttpReply, fault: Fault) -> HttpReply:
     headers = dict(reply.headers)
     if fault.body is not None:
         body, headers["content-type"] = _payload(fault.body)
@@ -84,7 +83,7 @@ def _ending(fault: Fault) -> Ending:
     return Ending.STALL if fault.stall else Ending.COMPLETE
 
 
-def _streamed(reply: Reply, stream: Stream, fault: Fault) -> Response:
+def _streamed(reply: HttpReply, stream: Stream, fault: Fault) -> Response:
     return Response(
         reply.status,
         dict(reply.headers),
@@ -120,7 +119,7 @@ async def _frames(stream: Stream, fault: Fault) -> AsyncGenerator[bytes, None]:
             yield chunk
 
 
-def _whole(reply: Reply, fault: Fault) -> Response:
+def _whole(reply: HttpReply, fault: Fault) -> Response:
     body = _mangled(reply.body, fault)
     if fault.error_event:
         body = encode(_STREAM_ERROR)

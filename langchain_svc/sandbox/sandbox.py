@@ -12,17 +12,15 @@ from typing_extensions import Self
 
 from langchain_svc.sandbox.app import App
 from langchain_svc.sandbox.endpoint import Settings
-from langchain_svc.sandbox.exchanges import Exchange, Exchanges
 from langchain_svc.sandbox.faults import Fault, FaultBook
 from langchain_svc.sandbox.inspector import Inspector
 from langchain_svc.sandbox.limits import GENERAL_PLANS, RESET_FORMATS
-from langchain_svc.sandbox.log import Log, Received
+from langchain_svc.sandbox.log import Exchanges, Log, Received, ServedExchange
 from langchain_svc.sandbox.scripted import Answers, Script, Scripted
 from langchain_svc.sandbox.server import Server
 from langchain_svc.sandbox.service import Service
-from langchain_svc.sandbox.streams import FORMATS
 from langchain_svc.sandbox.upstream import Upstream
-from langchain_svc.sandbox.wire import is_loopback
+from langchain_svc.sandbox.wire import FORMATS, is_loopback
 
 Plan = Literal["free", "starter", "pro", "enterprise"]
 StreamFormat = Literal["sse", "sse-text", "ndjson", "text", "json"]
@@ -267,13 +265,13 @@ class Sandbox:
         return 0 if self._server is None else self._server.open_connections
 
 
-def serve(sandbox: Sandbox, tell: Callable[[Exchange], None] | None = None) -> None:
+def serve(sandbox: Sandbox, tell: Callable[[ServedExchange], None] | None = None) -> None:
     """Serve until interrupted (Ctrl-C) or stopped; starts the sandbox unless it is running.
 
     `tell` is called with each exchange that is over, in this thread: a terminal that does not
     read holds up no answer.
     """
-    over: deque[Exchange] = deque(maxlen=_MOST_UNTOLD)
+    over: deque[ServedExchange] = deque(maxlen=_MOST_UNTOLD)
     if tell is not None:
         sandbox._exchanges.listener = over.append  # noqa: SLF001  # our own class
     started_here = not sandbox.running

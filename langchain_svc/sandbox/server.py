@@ -1,5 +1,6 @@
-"""An event loop of the sandbox's own, in a thread that can be stopped at once.
+"""HTTP/1.1 over TCP, by h11, on an event loop of the sandbox's own that can be stopped at once.
 
+A `Connection` lets a fault do to it what a fault does, and tells whether its client is gone.
 Accepting is done here, because asyncio's own server, when closed, loses the sockets of clients that
 it has accepted but not yet met.
 """
@@ -12,10 +13,19 @@ import socket
 import threading
 from typing import TYPE_CHECKING, Any
 
-from langchain_svc.sandbox.connection import Connection
-
 if TYPE_CHECKING:
     from langchain_svc.sandbox.app import App
+
+
+import struct
+from collections.abc import Awaitable, Callable, Iterable
+from http import HTTPStatus
+from typing import TypeVar
+from urllib.parse import unquote
+
+import h11
+
+from langchain_svc.sandbox.wire import HttpRequest, is_loopback
 
 _PATIENCE = 10.0  # seconds for the thread to begin and to end
 
@@ -25,7 +35,7 @@ class Server:
 
     def __init__(self, app: App, host: str, port: int) -> None:
         self._app = app
-        self._connections: set[Connection] = set()
+        self._connections: set[HttpConnection] = set()
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._socket = socket.create_server((host, port), family=family, backlog=1024)
         self.port: int = self._socket.getsockname()[1]
@@ -89,8 +99,8 @@ class Server:
         self._arriving.add(task)
         task.add_done_callback(self._arriving.discard)
 
-    def _protocol(self) -> Connection:
-        return Connection(self._app, self._connections)
+    def _protocol(self) -> HttpConnection:
+        return HttpConnection(self._app, self._connections)
 
     async def _drop_all(self) -> None:
         while self._arriving or self._connections:
@@ -100,3 +110,225 @@ class Server:
         # The answers that were cancelled just now, and those that end since their client has gone.
         answering = asyncio.all_tasks() - {asyncio.current_task()}
         await asyncio.gather(*answering, return_exceptions=True)
+
+
+_MOST_BYTES = 32 * 1024 * 1024  # of a body that is kept
+_KEEP_ALIVE = 75  # seconds; common for hosted services
+_REASONS = {status.value: status.phrase for status in HTTPStatus}
+# l_onoff, l_linger: closing sends RST and drops what was not sent.
+_LINGER_ZERO = struct.pack("ii", 1, 0)
+
+
+Result = TypeVar("Result")
+Serve = Callable[[HttpRequest, "HttpConnection"], Awaitable[None]]
+
+
+class HttpConnection(asyncio.Protocol):
+    """The connection of one client; its requests are served one after the other."""
+
+    def __init__(self, serve: Serve, connections: set[HttpConnection]) -> None:
+        self._serve = serve
+        self._connections = connections
+        self._http = h11.Connection(h11.SERVER)
+        self._loop = asyncio.get_running_loop()
+        self._gone = asyncio.Event()
+        self._writable = asyncio.Event()
+        self._writable.set()
+        self._idle: asyncio.TimerHandle | None = None
+        self._task: asyncio.Task[None] | None = None
+        self.tap: Callable[[bytes], None] | None = None
+
+    # -- what asyncio calls -----------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin to wait for a request."""
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - it is a TCP connection's
+        self._transport = transport
+        # Pieces must leave when they are written, not when the last one is acknowledged. asyncio
+        # does this only for sockets whose protocol number was spelled out.
+        raw = transport.get_extra_info("socket")
+        raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._connections.add(self)
+        self._expect()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell whoever is answering that nobody listens."""
+        self._connections.discard(self)
+        self._gone.set()
+        self._writable.set()
+        self._received(None)
+        if self._idle is not None:
+            self._idle.cancel()
+
+    def data_received(self, data: bytes) -> None:
+        """Read what has arrived."""
+        self._http.receive_data(data)
+        self._read()
+
+    def pause_writing(self) -> None:
+        """Hold answers back: the client reads too slowly."""
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        """Go on."""
+        self._writable.set()
+
+    # -- requests ---------------------------------------------------------------------------------
+
+    def _expect(self) -> None:
+        self._chunks: list[bytes] = []
+        self._size = 0
+        self._body: asyncio.Future[bytes | None] = self._loop.create_future()
+        self._idle = self._loop.call_later(_KEEP_ALIVE, self._transport.close)
+
+    def _read(self) -> None:
+        while True:
+            try:
+                event = self._http.next_event()
+            except h11.RemoteProtocolError:
+                self._refuse()
+                return
+            if isinstance(event, h11.Request):
+                self._begin(event)
+            elif isinstance(event, h11.Data):
+                self._take(bytes(event.data))
+            elif isinstance(event, h11.EndOfMessage):
+                self._received(b"".join(self._chunks))
+            else:  # nothing more before more data, or before this request is answered
+                if self._http.they_are_waiting_for_100_continue:
+                    self._write(h11.InformationalResponse(status_code=100, headers=[]))
+                return
+
+    def _begin(self, event: h11.Request) -> None:
+        if self._idle is not None:
+            self._idle.cancel()
+        path, _, query = event.target.decode("latin-1").partition("?")
+        headers: dict[str, str] = {}
+        for raw_name, raw_value in event.headers:
+            name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
+            headers[name] = f"{headers[name]}, {value}" if name in headers else value
+        peer = self._transport.get_extra_info("peername")
+        method = event.method.decode("latin-1")
+        request = HttpRequest(method, unquote(path), query, headers, peer[1] if peer else 0)
+        self._bodiless = method == "HEAD"
+        self._task = self._loop.create_task(self._answer(request))
+
+    def _take(self, data: bytes) -> None:
+        self._size += len(data)
+        if self.too_large:
+            self._chunks.clear()
+        else:
+            self._chunks.append(data)
+
+    def _received(self, body: bytes | None) -> None:
+        if not self._body.done():
+            self._body.set_result(body)
+
+    async def _answer(self, request: HttpRequest) -> None:
+        await self._serve(request, self)
+        if self._gone.is_set():
+            return
+        if self._http.our_state is h11.DONE and self._http.their_state is h11.DONE:
+            self._http.start_next_cycle()
+            self._expect()
+            self._read()
+        else:
+            self._transport.close()
+
+    def _refuse(self) -> None:
+        if self._http.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
+            text = b"This is not an HTTP request."
+            length = [("content-length", str(len(text))), ("connection", "close")]
+            self._write(h11.Response(status_code=400, headers=length, reason=b"Bad Request"))
+            self._write(h11.Data(data=text))
+        self._transport.close()
+
+    def _write(self, event: h11.Event) -> None:
+        if data := self._http.send(event):
+            self._transport.write(data)
+
+    # -- for whoever serves a request -------------------------------------------------------------
+
+    async def body(self) -> bytes | None:
+        """The body of the request; None when the client left before its end."""
+        return await self._body
+
+    @property
+    def from_here(self) -> bool:
+        """Whether the client is on this machine."""
+        peer = self._transport.get_extra_info("peername")
+        return peer is not None and is_loopback(peer[0])
+
+    @property
+    def too_large(self) -> bool:
+        """Whether the body was read to its end and dropped.
+
+        A client that is still sending could not see an answer that comes before.
+        """
+        return self._size > _MOST_BYTES
+
+    def begin(self, status: int, headers: Iterable[tuple[str, str]]) -> None:
+        """Send the head of an answer; without a content-length its body is chunked."""
+        reason = _REASONS.get(status, "").encode()
+        self._write(h11.Response(status_code=status, headers=list(headers), reason=reason))
+
+    async def send(self, data: bytes) -> None:
+        """Send a piece of the body, once the client has read enough of those before."""
+        if data and not self._bodiless and not self._gone.is_set():
+            if self.tap is not None:
+                self.tap(data)
+            self._write(h11.Data(data=data))
+            await self._writable.wait()
+
+    def end(self) -> None:
+        """End the body as HTTP wants it."""
+        self._write(h11.EndOfMessage())
+
+    async def wait(self, seconds: float | None) -> bool:
+        """Let this much time pass (None: any); return at once, with True, when it is closed."""
+        if seconds == 0:
+            await asyncio.sleep(0)  # gives the loop a chance to see a client leave
+        else:
+            try:
+                await asyncio.wait_for(self._gone.wait(), seconds)
+            except asyncio.TimeoutError:
+                return False
+        return self._gone.is_set()
+
+    async def until_gone(self, work: Awaitable[Result]) -> Result | None:
+        """The result of some work, which is broken off with None when the client leaves."""
+        task = asyncio.ensure_future(work)
+        gone = self._loop.create_task(self._gone.wait())
+        try:
+            await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+            return None if self._gone.is_set() else task.result()
+        finally:
+            gone.cancel()
+            task.cancel()
+            await asyncio.wait({task})
+            if not task.cancelled():
+                task.exception()  # is seen, or is of no interest any more
+
+    def write(self, data: bytes) -> None:
+        """Send bytes past HTTP."""
+        if self.tap is not None:
+            self.tap(data)
+        self._transport.write(data)
+
+    def close(self) -> None:
+        """Close in order, after what was written."""
+        self._transport.close()
+
+    def reset(self) -> None:
+        """Send a TCP RST."""
+        raw = self._transport.get_extra_info("socket")
+        if raw is not None:
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_ZERO)
+        self._transport.abort()
+
+    def abort(self) -> None:
+        """Close at once, and stop answering."""
+        self._transport.abort()
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None  # cancelled again, it could not end what it had begun

@@ -14,13 +14,13 @@ from hashlib import sha256
 
 from langchain_svc.sandbox import general, medical, v1
 from langchain_svc.sandbox.endpoint import Ask, Endpoint, Messages, Settings
-from langchain_svc.sandbox.exchanges import Exchange
 from langchain_svc.sandbox.limits import GENERAL_PLANS, RESET_FORMATS, V1_PLANS, Meter
-from langchain_svc.sandbox.streams import FORMATS
+from langchain_svc.sandbox.log import ServedExchange
 from langchain_svc.sandbox.wire import (
+    FORMATS,
+    HttpReply,
+    HttpRequest,
     Problem,
-    Reply,
-    Request,
     general_error,
     json_reply,
     medical_error,
@@ -36,7 +36,7 @@ Scripted = Callable[[Messages], str | None]
 
 
 @dataclass(frozen=True)
-class Interface:
+class ServedInterface:
     """One of the three documents: its endpoints, its key, its limits and its error body."""
 
     routes: dict[str, dict[str, Endpoint]]
@@ -52,7 +52,7 @@ class Interface:
 class Answered:
     """An answer, and the undocumented fields that its request carried."""
 
-    reply: Reply
+    reply: HttpReply
     unknown_fields: tuple[str, ...] = ()
 
 
@@ -67,24 +67,24 @@ class Service:
             Meter(limits, clock)
             for limits in (V1_PLANS[settings.plan], GENERAL_PLANS[settings.plan], ())
         )
-        self._v1 = Interface(
+        self._v1 = ServedInterface(
             {**v1.ROUTES, **routes}, v1_error, "sse", key, on_v1, shows_limits=True
         )
-        self._general = Interface(
+        self._general = ServedInterface(
             {**general.ROUTES, **routes}, general_error, "text", key, on_general
         )
         key = settings.medical_api_key
-        self._medical = Interface(
+        self._medical = ServedInterface(
             {**medical.ROUTES, **routes}, medical_error, "json", key, on_medical, bearer=False
         )
 
-    def is_slow(self, request: Request) -> bool:
+    def is_slow(self, request: HttpRequest) -> bool:
         """Whether answering may take long enough to hold up other requests."""
         endpoint = self._interface(request.path).routes.get(request.path, {}).get(request.method)
         return endpoint is not None and (endpoint.slow or len(request.body) > _LARGE)
 
     def answer(
-        self, request: Request, scripted: Scripted, exchange: Exchange
+        self, request: HttpRequest, scripted: Scripted, exchange: ServedExchange
     ) -> Answered | Awaitable[Answered]:
         """Return the answer to a request, or wait for it; a refusal is an answer too.
 
@@ -105,15 +105,15 @@ class Service:
             reply = endpoint.run(self._ask(interface, request, serial, scripted, exchange), body)
         except Problem as problem:
             reply = _refusal(interface, problem)
-        if isinstance(reply, Reply):
+        if isinstance(reply, HttpReply):
             return Answered(self._with_headers(interface, request, reply, serial), tuple(unknown))
         return self._later(interface, request, reply, serial, tuple(unknown))
 
     async def _later(
         self,
-        interface: Interface,
-        request: Request,
-        coming: Awaitable[Reply],
+        interface: ServedInterface,
+        request: HttpRequest,
+        coming: Awaitable[HttpReply],
         serial: int,
         unknown: tuple[str, ...],
     ) -> Answered:
@@ -123,7 +123,7 @@ class Service:
             reply = _refusal(interface, problem)
         return Answered(self._with_headers(interface, request, reply, serial), unknown)
 
-    def refuse(self, request: Request, problem: Problem) -> Answered:
+    def refuse(self, request: HttpRequest, problem: Problem) -> Answered:
         """Return this refusal in the interface's error body, nothing checked or counted."""
         interface = self._interface(request.path)
         reply = _refusal(interface, problem)
@@ -133,18 +133,18 @@ class Service:
         """The limits of the plan, by interface; none where it has no limit."""
         return {"v1": self._v1.meter.windows(), "general": self._general.meter.windows()}
 
-    def _interface(self, path: str) -> Interface:
+    def _interface(self, path: str) -> ServedInterface:
         if path == "/v1" or path.startswith("/v1/"):
             return self._v1
         return self._medical if path.startswith("/api/medical") else self._general
 
     def _ask(
         self,
-        interface: Interface,
-        request: Request,
+        interface: ServedInterface,
+        request: HttpRequest,
         serial: int,
         scripted: Scripted,
-        exchange: Exchange,
+        exchange: ServedExchange,
     ) -> Ask:
         default = self._settings.stream_format or interface.stream_format
         stream_format = request.headers.get("x-sandbox-stream", default)
@@ -161,8 +161,8 @@ class Service:
         )
 
     def _with_headers(
-        self, interface: Interface, request: Request, reply: Reply, serial: int
-    ) -> Reply:
+        self, interface: ServedInterface, request: HttpRequest, reply: HttpReply, serial: int
+    ) -> HttpReply:
         now = self._settings.clock()
         digest = sha256(request.path.encode() + request.body).hexdigest()
         headers = {
@@ -178,13 +178,13 @@ class Service:
         return replace(reply, headers={**headers, **reply.headers})
 
 
-def _refusal(interface: Interface, problem: Problem) -> Reply:
+def _refusal(interface: ServedInterface, problem: Problem) -> HttpReply:
     body = interface.error_body(problem) if problem.status >= 400 else {}  # noqa: PLR2004
     reply = json_reply(body, status=problem.status)
     return replace(reply, headers={**reply.headers, **problem.headers})
 
 
-def _admit(interface: Interface) -> None:
+def _admit(interface: ServedInterface) -> None:
     wait = interface.meter.admit()
     if wait > 0:
         raise Problem(429, headers={"retry-after": str(math.ceil(wait))})
@@ -195,7 +195,7 @@ def _refuse_undocumented(fields: Sequence[str]) -> None:
         raise Problem(400, f"{fields[0]}: this field is not documented.")
 
 
-def _endpoint(interface: Interface, request: Request) -> Endpoint:
+def _endpoint(interface: ServedInterface, request: HttpRequest) -> Endpoint:
     methods = interface.routes.get(request.path)
     if methods is None:
         raise Problem(404)
@@ -205,7 +205,7 @@ def _endpoint(interface: Interface, request: Request) -> Endpoint:
     return methods[request.method]
 
 
-def _authorize(interface: Interface, request: Request) -> None:
+def _authorize(interface: ServedInterface, request: HttpRequest) -> None:
     given = request.headers.get("x-api-key", "")
     if interface.bearer:
         scheme, _, key = request.headers.get("authorization", "").partition(" ")

@@ -18,10 +18,11 @@ from urllib.parse import urlsplit
 import httpx
 
 from langchain_svc.sandbox import general, medical, v1
-from langchain_svc.sandbox.answers import ChatAnswer, count_tokens
+from langchain_svc.sandbox.answers import ChatAnswer
 from langchain_svc.sandbox.endpoint import Ask, Endpoint, image_bytes
-from langchain_svc.sandbox.exchanges import Exchange
-from langchain_svc.sandbox.wire import Problem, Reply, is_loopback, json_reply
+from langchain_svc.sandbox.log import ServedExchange
+from langchain_svc.sandbox.prompts import count_tokens
+from langchain_svc.sandbox.wire import HttpReply, Problem, is_loopback, json_reply
 
 _TIMEOUT = httpx.Timeout(600.0, connect=5.0)  # a model on a small machine thinks for minutes
 _CHECK_TIMEOUT = 3.0  # seconds
@@ -78,16 +79,16 @@ class Upstream:
     def routes(self) -> dict[str, dict[str, Endpoint]]:
         """The endpoints that it answers."""
         return {
-            "/v1/chat/completions": {"POST": Endpoint(self._v1_chat, v1.ChatBody)},
-            "/api/chat": {"POST": Endpoint(self._general_chat, general.ChatBody)},
+            "/v1/chat/completions": {"POST": Endpoint(self._v1_chat, v1.CompletionBody)},
+            "/api/chat": {"POST": Endpoint(self._general_chat, general.MessageBody)},
             "/api/translate": {"POST": Endpoint(self._translate, general.TranslateBody)},
             "/api/vision": {"POST": Endpoint(self._vision, general.VisionBody)},
-            "/api/medical/chat": {"POST": Endpoint(self._consult, medical.ChatBody)},
+            "/api/medical/chat": {"POST": Endpoint(self._consult, medical.ConsultBody)},
         }
 
     # -- the endpoints ----------------------------------------------------------------------------
 
-    async def _v1_chat(self, ask: Ask, body: v1.ChatBody) -> Reply:
+    async def _v1_chat(self, ask: Ask, body: v1.CompletionBody) -> HttpReply:
         messages = v1.conversation(ask, body)
         answer = ask.scripted_chat(messages, body.model, body.max_tokens)
         if answer is not None:
@@ -101,7 +102,7 @@ class Upstream:
         live = await self._answer(ask, messages, options, streams=streams)
         return self._marked(v1.completion(ask, body, live, self.name))
 
-    async def _general_chat(self, ask: Ask, body: general.ChatBody) -> Reply:
+    async def _general_chat(self, ask: Ask, body: general.MessageBody) -> HttpReply:
         messages = [{"role": "user", "content": body.message}]
         answer = ask.scripted_chat(messages, body.model)
         if answer is not None:
@@ -112,7 +113,7 @@ class Upstream:
         live = await self._answer(ask, messages, options, streams=streams)
         return self._marked(general.chat_reply(ask, body, live, self.name))
 
-    async def _translate(self, ask: Ask, body: general.TranslateBody) -> Reply:
+    async def _translate(self, ask: Ask, body: general.TranslateBody) -> HttpReply:
         known = "source" in body.model_fields_set
         source = f" from the language {body.source}" if known else ""
         told = (
@@ -123,7 +124,7 @@ class Upstream:
         found = {"source": body.source} if known else {}
         return self._json({"translation": answer, **found, "target": body.to})
 
-    async def _vision(self, ask: Ask, body: general.VisionBody) -> Reply:
+    async def _vision(self, ask: Ask, body: general.VisionBody) -> HttpReply:
         if body.task != "describe" or body.image.lower().startswith(("http://", "https://")):
             # Addresses are not fetched, here or there.
             return await asyncio.to_thread(general.vision, ask, body)
@@ -137,7 +138,7 @@ class Upstream:
         result = {"description": live.text, "model": self.name}
         return self._marked(json_reply({"success": True, "task": body.task, "result": result}))
 
-    async def _consult(self, ask: Ask, body: medical.ChatBody) -> Reply:
+    async def _consult(self, ask: Ask, body: medical.ConsultBody) -> HttpReply:
         sent = body.sent
         language, specialty = body.language or "en", body.specialty or "general medicine"
         told = (
@@ -161,10 +162,10 @@ class Upstream:
         answer = await self._answer(ask, messages, {"temperature": 0}, streams=False)
         return answer.text.rpartition("</think>")[2].strip()
 
-    def _json(self, body: Mapping[str, object]) -> Reply:
+    def _json(self, body: Mapping[str, object]) -> HttpReply:
         return self._marked(json_reply({**body, "model": self.name}))
 
-    def _marked(self, reply: Reply) -> Reply:
+    def _marked(self, reply: HttpReply) -> HttpReply:
         return replace(reply, headers={**reply.headers, "x-sandbox-upstream": self.model})
 
     def trouble(self) -> str:
@@ -236,7 +237,7 @@ class Upstream:
 
     @asynccontextmanager
     async def _asked(
-        self, exchange: Exchange, body: Mapping[str, object]
+        self, exchange: ServedExchange, body: Mapping[str, object]
     ) -> AsyncIterator[httpx.Response]:
         exchange.upstream = self.model
         address = f"{self.url.rstrip('/')}/chat/completions"
@@ -253,7 +254,7 @@ class Upstream:
             exchange.note = f"upstream: {type(error).__name__}"
             raise Problem(503, _MESSAGES[503]) from None
 
-    def _refusal(self, exchange: Exchange, response: httpx.Response) -> Problem:
+    def _refusal(self, exchange: ServedExchange, response: httpx.Response) -> Problem:
         said = " ".join(response.text.split())[:_LONGEST_NOTE]
         said = said.replace(self.api_key, "***") if self.api_key else said
         exchange.note = f"upstream: {response.status_code} {said}"

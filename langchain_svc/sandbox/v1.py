@@ -7,10 +7,16 @@ from pydantic import Field
 
 from langchain_svc.sandbox import samples
 from langchain_svc.sandbox.answers import ChatAnswer
-from langchain_svc.sandbox.catalogue import v1_listing
-from langchain_svc.sandbox.endpoint import Ask, Endpoint, Quality, Size
-from langchain_svc.sandbox.streams import CONTENT_TYPES, Stream
-from langchain_svc.sandbox.wire import Body, NotEmpty, Problem, Reply, json_reply
+from langchain_svc.sandbox.endpoint import Ask, Endpoint, Quality, Size, v1_listing
+from langchain_svc.sandbox.wire import (
+    CONTENT_TYPES,
+    Body,
+    HttpReply,
+    NotEmpty,
+    Problem,
+    Stream,
+    json_reply,
+)
 
 
 class Message(Body):
@@ -20,7 +26,7 @@ class Message(Body):
     content: str
 
 
-class ChatBody(Body):
+class CompletionBody(Body):
     """POST /v1/chat/completions."""
 
     model: NotEmpty
@@ -30,7 +36,7 @@ class ChatBody(Body):
     stream: bool = False
 
 
-class ImageBody(Body):
+class ImagesBody(Body):
     """POST /v1/images/generate."""
 
     prompt: Annotated[str, Field(min_length=1, max_length=1000)]
@@ -39,12 +45,12 @@ class ImageBody(Body):
     quality: Quality = "standard"
 
 
-def _chat(ask: Ask, body: ChatBody) -> Reply:
+def _chat(ask: Ask, body: CompletionBody) -> HttpReply:
     answer = ask.chat(conversation(ask, body), body.model, body.max_tokens)
     return completion(ask, body, answer, body.model)
 
 
-def conversation(ask: Ask, body: ChatBody) -> list[dict[str, str]]:
+def conversation(ask: Ask, body: CompletionBody) -> list[dict[str, str]]:
     """Return the messages of a chat."""
     for index, message in enumerate(body.messages):
         if ask.settings.strict and message.role == "system":
@@ -52,11 +58,11 @@ def conversation(ask: Ask, body: ChatBody) -> list[dict[str, str]]:
     return [{"role": message.role, "content": message.content} for message in body.messages]
 
 
-def completion(ask: Ask, body: ChatBody, answer: ChatAnswer, model: str) -> Reply:
+def completion(ask: Ask, body: CompletionBody, answer: ChatAnswer, model: str) -> HttpReply:
     """Return the answer to a chat in the form that its body asks for."""
     if body.stream and ask.stream_format != "json":
         stream = completion_stream(ask, answer, model)
-        return Reply(200, {"content-type": CONTENT_TYPES[stream.format]}, stream=stream)
+        return HttpReply(200, {"content-type": CONTENT_TYPES[stream.format]}, stream=stream)
     choice = {
         "index": 0,
         "message": {"role": "assistant", "content": answer.text},
@@ -95,7 +101,7 @@ def _usage(answer: ChatAnswer) -> dict[str, int]:
     }
 
 
-def _images(ask: Ask, body: ImageBody) -> Reply:
+def _images(ask: Ask, body: ImagesBody) -> HttpReply:
     data = []
     for index in range(body.n):
         png = samples.draw(body.prompt, size=body.size, quality=body.quality, index=index)
@@ -103,12 +109,12 @@ def _images(ask: Ask, body: ImageBody) -> Reply:
     return json_reply({"created": int(ask.now), "data": data})
 
 
-def _models(_ask: Ask, _body: None) -> Reply:
+def _models(_ask: Ask, _body: None) -> HttpReply:
     return json_reply(v1_listing())
 
 
 ROUTES = {
-    "/v1/chat/completions": {"POST": Endpoint(_chat, ChatBody)},
-    "/v1/images/generate": {"POST": Endpoint(_images, ImageBody, slow=True)},
+    "/v1/chat/completions": {"POST": Endpoint(_chat, CompletionBody)},
+    "/v1/images/generate": {"POST": Endpoint(_images, ImagesBody, slow=True)},
     "/v1/models": {"GET": Endpoint(_models)},
 }

@@ -9,21 +9,18 @@ from __future__ import annotations
 
 import ipaddress
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import from_json
-
-if TYPE_CHECKING:
-    from langchain_svc.sandbox.streams import Stream
 
 JSON_TYPE = "application/json"
 
 
 @dataclass(frozen=True)
-class Request:
+class HttpRequest:
     """One request; header names are lower case."""
 
     method: str
@@ -35,7 +32,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Reply:
+class HttpReply:
     """One answer: a whole body, or a stream when `stream` is set."""
 
     status: int
@@ -44,9 +41,9 @@ class Reply:
     stream: Stream | None = None
 
 
-def json_reply(body: object, *, status: int = 200) -> Reply:
+def json_reply(body: object, *, status: int = 200) -> HttpReply:
     """Return a complete JSON answer."""
-    return Reply(status, {"content-type": JSON_TYPE}, encode(body))
+    return HttpReply(status, {"content-type": JSON_TYPE}, encode(body))
 
 
 def encode(value: object) -> bytes:
@@ -171,7 +168,7 @@ _EXPECTED = {
 }
 
 
-def parsed(kind: type[AnyBody], request: Request) -> AnyBody:
+def parsed(kind: type[AnyBody], request: HttpRequest) -> AnyBody:
     """Return the JSON object of a request, or refuse it with 400."""
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != JSON_TYPE:
@@ -195,3 +192,100 @@ def explained(wrong: ValidationError) -> str:
     told = _EXPECTED.get(first["type"])
     expected = told.format(**first.get("ctx", {})) if told else first["msg"]
     return ": ".join(filter(None, [path.removeprefix("."), f"{expected}."]))
+
+
+_EVENTS = "text/event-stream; charset=utf-8"
+
+CONTENT_TYPES = {
+    "sse": _EVENTS,
+    "sse-text": _EVENTS,
+    "ndjson": "application/x-ndjson",
+    "text": "text/plain; charset=utf-8",
+}
+FORMATS = (*CONTENT_TYPES, "json")  # "json": one complete answer, no stream at all
+
+_DONE = b"data: [DONE]\n\n"
+# The first two of the three bytes of a euro sign.
+HALF_CHARACTER = "\u20ac".encode()[:2]
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A streamed answer in one format; never empty, so that the role has a chunk to ride on.
+
+    `chunk` gives the JSON of a piece from its text and index, `last` that after all pieces;
+    the plain-text formats use neither.
+    """
+
+    format: str
+    pieces: tuple[str, ...] | AsyncIterator[str]
+    chunk: Callable[[str, int], object]
+    last: Callable[[], object]
+
+    @property
+    def events(self) -> bool:
+        """Whether the body is a text/event-stream."""
+        return self.format in {"sse", "sse-text"}
+
+    @property
+    def live(self) -> bool:
+        """Whether its pieces come as somebody else sends them."""
+        return not isinstance(self.pieces, tuple)
+
+    async def texts(self) -> AsyncGenerator[str, None]:
+        """Each piece, when it is there."""
+        if isinstance(self.pieces, tuple):
+            for text in self.pieces:
+                yield text
+            return
+        try:
+            async for text in self.pieces:
+                yield text
+        finally:
+            if isinstance(self.pieces, AsyncGenerator):
+                await self.pieces.aclose()
+
+    def frame(self, text: str, index: int) -> bytes:
+        """Return the bytes of one piece."""
+        if self.format == "text":
+            return text.encode()
+        if self.format == "sse-text":
+            return _event(text)
+        return self._framed(encode(self.chunk(text, index)))
+
+    def tail(self) -> tuple[bytes, ...]:
+        """Return what follows the last piece: the closing chunk and the end mark, as there are."""
+        if self.format == "text":
+            return ()
+        if self.format == "sse-text":
+            return (_DONE,)
+        last = self._framed(encode(self.last()))
+        return (last, _DONE) if self.format == "sse" else (last,)
+
+    def error_frame(self, error: object) -> bytes:
+        """Return an error object as a piece of this stream."""
+        return self._framed(encode(error))
+
+    def broken_frame(self, text: str, index: int) -> bytes:
+        """Return one piece whose JSON lost its end; text formats have no JSON to break."""
+        if self.format in {"text", "sse-text"}:
+            return self.frame(text, index)
+        return self._framed(encode(self.chunk(text, index))[:-1] + b",")
+
+    def half_frame(self, index: int) -> bytes:
+        """Return the beginning of one more piece, cut inside a multi-byte character."""
+        if self.format == "text":
+            return HALF_CHARACTER
+        if self.format == "sse-text":
+            return b"data: " + HALF_CHARACTER
+        whole = encode(self.chunk("\u20ac", index))
+        start = b"data: " if self.format == "sse" else b""
+        return start + whole[: whole.index(HALF_CHARACTER) + len(HALF_CHARACTER)]
+
+    def _framed(self, line: bytes) -> bytes:
+        return b"data: " + line + b"\n\n" if self.events else line + b"\n"
+
+
+def _event(text: str) -> bytes:
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return "".join(f"data: {line}\n" for line in lines).encode() + b"\n"

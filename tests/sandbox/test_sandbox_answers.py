@@ -6,7 +6,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from langchain_svc.sandbox.answers import answer, count_tokens, split_tokens
+from langchain_svc.sandbox.answers import answer
+from langchain_svc.sandbox.prompts import count_tokens, split_tokens
 
 
 def tool(name, description="", **properties):

@@ -18,7 +18,7 @@ from sandbox_peer import BEARER, SAY
 from langchain_svc import ChatSvc
 from langchain_svc.sandbox import Fault, Sandbox
 from langchain_svc.sandbox.inspector import FAULTS
-from langchain_svc.sandbox.inspector.reading import read_prompt, text_of
+from langchain_svc.sandbox.prompts import read_prompt, text_of
 
 CHAT = {"model": "svc-pro", "messages": SAY}
 HOSTILE = (
@@ -238,7 +238,7 @@ def test_the_names_of_this_machine_see_it(sandbox, host):
 
 
 def test_other_machines_see_nothing(sandbox, monkeypatch):
-    monkeypatch.setattr("langchain_svc.sandbox.connection.is_loopback", lambda _peer: False)
+    monkeypatch.setattr("langchain_svc.sandbox.server.is_loopback", lambda _peer: False)
     for path in ("/", "/_inspector/state"):
         assert httpx.get(sandbox.url + path).status_code == 403
 

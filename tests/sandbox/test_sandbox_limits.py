@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from langchain_svc.sandbox import Fault, Sandbox
-from langchain_svc.sandbox.limits import RESET_FORMATS, Limit, Meter
+from langchain_svc.sandbox.limits import RESET_FORMATS, Meter, WindowLimit
 
 CHAT = {"model": "svc-turbo", "messages": [{"role": "user", "content": "hi"}]}
 
@@ -151,7 +151,7 @@ def test_hours_in_a_duration():
 
 
 def test_a_meter_admits_exactly_its_limit_from_many_threads():
-    meter = Meter((Limit("requests", 500, 60.0),), Clock())
+    meter = Meter((WindowLimit("requests", 500, 60.0),), Clock())
     admitted = []
 
     def knock():

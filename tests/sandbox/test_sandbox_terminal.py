@@ -13,7 +13,7 @@ import pytest
 from sandbox_peer import BEARER, SAY
 
 from langchain_svc.sandbox import Fault, Sandbox, serve
-from langchain_svc.sandbox.terminal import Terminal
+from langchain_svc.sandbox.log import Terminal
 
 CHAT = {"model": "svc-pro", "messages": SAY}
 COMMAND = [sys.executable, "-c", "import sys; from langchain_svc.cli import main; sys.exit(main())"]

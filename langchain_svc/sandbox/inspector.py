@@ -17,15 +17,15 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from langchain_svc.sandbox.exchanges import Exchange, Exchanges
 from langchain_svc.sandbox.faults import Fault, FaultBook
-from langchain_svc.sandbox.inspector.reading import calls_of, read_prompt, text_of, tokens_by_kind
-from langchain_svc.sandbox.wire import JSON_TYPE, Reply, Request, is_loopback
+from langchain_svc.sandbox.log import Exchanges, ServedExchange
+from langchain_svc.sandbox.prompts import calls_of, read_prompt, text_of, tokens_by_kind
+from langchain_svc.sandbox.wire import JSON_TYPE, HttpReply, HttpRequest, is_loopback
 
 _PREFIX = "/_inspector/"
 _MOST_SHOWN = 100_000  # characters of one part
 _MOST_PIECE = 4_000  # characters of one piece of a stream
-_PAGE = Path(__file__).with_name("page.html")
+_PAGE = Path(__file__).with_suffix(".html")
 
 # What the page's buttons make of the next request.
 FAULTS = {
@@ -69,12 +69,12 @@ class Inspector:
         self._token = secrets.token_urlsafe(24)
 
     @staticmethod
-    def is_for_it(request: Request) -> bool:
+    def is_for_it(request: HttpRequest) -> bool:
         """Whether a request is one for the inspector, and not for the service."""
         page = request.path == "/" and request.method == "GET"
         return page or request.path.startswith(_PREFIX)
 
-    def answer(self, request: Request, *, from_here: bool) -> Reply:
+    def answer(self, request: HttpRequest, *, from_here: bool) -> HttpReply:
         """Answer a request; `from_here` says that it came over loopback."""
         host = request.headers.get("host", "")
         name = host.rpartition(":")[0] if re.search(r":\d*$", host) else host
@@ -92,7 +92,7 @@ class Inspector:
             return _refusal("There is no such exchange; the latest are kept.", status=404)
         return _json(_detail(found[0], piece))
 
-    def _page(self) -> Reply:
+    def _page(self) -> HttpReply:
         text = _PAGE.read_text(encoding="utf-8")
         policy = [
             "default-src 'none'",
@@ -108,9 +108,9 @@ class Inspector:
         ]
         headers = {"content-type": "text/html; charset=utf-8", **_HEADERS}
         headers["content-security-policy"] = "; ".join(policy)
-        return Reply(200, headers, text.replace("TOKEN", self._token, 1).encode())
+        return HttpReply(200, headers, text.replace("TOKEN", self._token, 1).encode())
 
-    def _changed(self, request: Request, what: str) -> Reply:
+    def _changed(self, request: HttpRequest, what: str) -> HttpReply:
         given = request.headers.get("x-inspector-token", "")
         if not hmac.compare_digest(given.encode(), self._token.encode()):
             return _refusal("The token of the page is missing or old: load the page again.")
@@ -141,14 +141,14 @@ _HEADERS = {
 }
 
 
-def _json(body: object) -> Reply:
+def _json(body: object) -> HttpReply:
     # In ASCII: what was received may hold halves of characters, which UTF-8 cannot say.
-    return Reply(200, {"content-type": JSON_TYPE, **_HEADERS}, json.dumps(body).encode())
+    return HttpReply(200, {"content-type": JSON_TYPE, **_HEADERS}, json.dumps(body).encode())
 
 
-def _refusal(text: str, *, status: int = 403) -> Reply:
+def _refusal(text: str, *, status: int = 403) -> HttpReply:
     headers = {"content-type": "text/plain; charset=utf-8", **_HEADERS}
-    return Reply(status, headers, f"{text}\n".encode())
+    return HttpReply(status, headers, f"{text}\n".encode())
 
 
 def _hash_of(tag: str, page: str) -> str:
@@ -156,7 +156,7 @@ def _hash_of(tag: str, page: str) -> str:
     return f"'sha256-{base64.b64encode(sha256(held.encode()).digest()).decode()}'"
 
 
-def _asked(request: Request) -> tuple[str, int, int]:
+def _asked(request: HttpRequest) -> tuple[str, int, int]:
     what, _, rest = request.path.removeprefix(_PREFIX).partition("/")
     numbers = re.fullmatch(r"(\d{1,12})/(\d{1,12})", rest)
     return what, *(map(int, numbers.groups()) if numbers else (0, 0))
@@ -165,7 +165,7 @@ def _asked(request: Request) -> tuple[str, int, int]:
 # -- what the page shows --------------------------------------------------------------------------
 
 
-def _summary(exchange: Exchange) -> dict[str, object]:
+def _summary(exchange: ServedExchange) -> dict[str, object]:
     seen = exchange.received
     return {
         "number": exchange.number,
@@ -193,7 +193,7 @@ def _fault_in_words(fault: Fault) -> str:
 _NO_FAULT = vars(Fault())
 
 
-def _detail(exchange: Exchange, piece: int) -> dict[str, object]:
+def _detail(exchange: ServedExchange, piece: int) -> dict[str, object]:
     """One exchange; with a number of pieces that the page has already, only what may be new."""
     pieces = exchange.pieces[:]
     content_type = exchange.headers.get("content-type", "")
@@ -213,7 +213,7 @@ def _detail(exchange: Exchange, piece: int) -> dict[str, object]:
     return shown if piece else {**shown, **_request(exchange)}
 
 
-def _request(exchange: Exchange) -> dict[str, object]:
+def _request(exchange: ServedExchange) -> dict[str, object]:
     seen = exchange.received
     messages = read_prompt(seen.json)
     body: dict[str, Any] = seen.json if isinstance(seen.json, dict) else {}
