@@ -45,12 +45,12 @@ def test_the_statuses_raise_what_is_said():
 
 
 BODIES = [
-    *(("v1", body) for body in (sandbox_v1.ChatBody, sandbox_v1.ImageBody)),
+    *(("v1", body) for body in (sandbox_v1.CompletionBody, sandbox_v1.ImagesBody)),
     *(
         ("general", getattr(sandbox_general, f"{n}Body"))
-        for n in ["Chat", "Vision", "Image", "Translate"]
+        for n in ["Message", "Vision", "Picture", "Translate"]
     ),
-    *(("medical", getattr(sandbox_medical, f"{n}Body")) for n in ["Chat", "Decision", "Cancer"]),
+    *(("medical", getattr(sandbox_medical, f"{n}Body")) for n in ["Consult", "Decision", "Cancer"]),
 ]
 
 

@@ -67,7 +67,9 @@ def _sandbox(args: argparse.Namespace) -> int:
         limits = "no rate limit" if args.plan == "enterprise" else f"limits of the plan {args.plan}"
         tell(f"The sandbox of langchain-svc {svc.__version__}: {limits}, {who}.")
         if not args.no_inspector:
-            tell(f"What it receives and sends: {sandbox.url}/ in a browser of this machine.")
+            tell(
+                f"What it receives and sends: {sandbox.inspector_url} in a browser of this machine."
+            )
         if upstream is not None and (trouble := upstream.trouble()):
             tell(f"The model behind it will not answer yet: {trouble}")
         tell("Paste these lines into another terminal. Ctrl-C here stops the sandbox.")

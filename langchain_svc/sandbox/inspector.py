@@ -1,8 +1,8 @@
 """A page in the browser that shows what the sandbox receives and sends, while it does.
 
-For the user of this machine alone: it answers connections from loopback that ask for a loopback
-name (a page of the web whose name is turned to 127.0.0.1 has another one), it changes something
-only for a token that stands in the page, and its page may load nothing and run no other script.
+For whoever started the sandbox alone: it answers connections from loopback that ask for a loopback
+name (a page of the web whose name is turned to 127.0.0.1 has another one) and that know the token
+of its address, and its page may load nothing and run no other script.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ import hmac
 import json
 import re
 import secrets
+import shlex
 from collections.abc import Callable, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from langchain_svc.sandbox.faults import Fault, FaultBook
 from langchain_svc.sandbox.log import Exchanges, ServedExchange
@@ -66,7 +68,8 @@ class Inspector:
         self._faults = faults
         self._meters = meters
         self._about = about
-        self._token = secrets.token_urlsafe(24)
+        self.token = secrets.token_urlsafe(24)
+        self._rows: dict[int, dict[str, object]] = {}  # what does not change while it is answered
 
     @staticmethod
     def is_for_it(request: HttpRequest) -> bool:
@@ -80,7 +83,11 @@ class Inspector:
         name = host.rpartition(":")[0] if re.search(r":\d*$", host) else host
         if not from_here or not is_loopback(name.strip("[]")):
             return _refusal("The inspector answers on 127.0.0.1, [::1] and localhost only.")
-        if request.path == "/":
+        page = request.path == "/"
+        given = request.query if page else request.headers.get("x-inspector-token", "")
+        if not hmac.compare_digest(given.removeprefix("token=").encode(), self.token.encode()):
+            return _refusal("Open the address with the token that the sandbox told at its start.")
+        if page:
             return self._page()
         what, number, piece = _asked(request)
         if request.method == "POST":
@@ -90,7 +97,7 @@ class Inspector:
         found = [each for each in self._exchanges.latest() if each.number == number]
         if what != "exchange" or not found:
             return _refusal("There is no such exchange; the latest are kept.", status=404)
-        return _json(_detail(found[0], piece))
+        return _json(_detail(found[0], piece, request.headers.get("host", "")))
 
     def _page(self) -> HttpReply:
         text = _PAGE.read_text(encoding="utf-8")
@@ -108,12 +115,9 @@ class Inspector:
         ]
         headers = {"content-type": "text/html; charset=utf-8", **_HEADERS}
         headers["content-security-policy"] = "; ".join(policy)
-        return HttpReply(200, headers, text.replace("TOKEN", self._token, 1).encode())
+        return HttpReply(200, headers, text.replace("TOKEN", self.token, 1).encode())
 
     def _changed(self, request: HttpRequest, what: str) -> HttpReply:
-        given = request.headers.get("x-inspector-token", "")
-        if not hmac.compare_digest(given.encode(), self._token.encode()):
-            return _refusal("The token of the page is missing or old: load the page again.")
         if what == "forget":
             self._faults.drop_next()
         elif what == "fail" and (fault := FAULTS.get(request.body.decode(errors="replace"))):
@@ -123,9 +127,12 @@ class Inspector:
         return _json(self._state())
 
     def _state(self) -> dict[str, object]:
+        latest = self._exchanges.latest()
+        known = {each.number: self._rows.get(each.number) or _row(each) for each in latest}
+        self._rows = {number: row for number, row in known.items() if row["run"]}
         return {
             **self._about,
-            "exchanges": [_summary(each) for each in self._exchanges.latest()],
+            "exchanges": [{**_summary(each), **known[each.number]} for each in latest],
             "meters": self._meters(),
             "faults": list(FAULTS),
             "next": [_NAMES[id(fault)] for fault in self._faults.next],
@@ -184,6 +191,30 @@ def _summary(exchange: ServedExchange) -> dict[str, object]:
     }
 
 
+def _row(exchange: ServedExchange) -> dict[str, object]:
+    """What tells one request from another: its model, its first words, and the run it belongs to.
+
+    The requests of an agent's run begin with the same question and grow.
+    """
+    body = exchange.received.json
+    if not isinstance(body, dict):
+        return {"model": "", "words": "", "run": "", "turns": 0}
+    asked = [
+        text
+        for role, parts in read_prompt(body)
+        if role == "user"
+        for kind, text in parts
+        if kind in {"question", "history"} and text.strip()
+    ] or [value for value in body.values() if isinstance(value, str)]
+    words = " ".join(asked[-1].split()) if asked else ""
+    return {
+        "model": _shown(str(body.get("model") or ""), 40),
+        "words": words[:100],
+        "run": sha256(repr(asked[:1]).encode()).hexdigest()[:12],
+        "turns": len(turns) if isinstance(turns := body.get("messages"), list) else 1,
+    }
+
+
 def _fault_in_words(fault: Fault) -> str:
     known = _NAMES.get(id(fault))
     given = {name: value for name, value in vars(fault).items() if value != _NO_FAULT[name]}
@@ -193,7 +224,7 @@ def _fault_in_words(fault: Fault) -> str:
 _NO_FAULT = vars(Fault())
 
 
-def _detail(exchange: ServedExchange, piece: int) -> dict[str, object]:
+def _detail(exchange: ServedExchange, piece: int, host: str) -> dict[str, object]:
     """One exchange; with a number of pieces that the page has already, only what may be new."""
     pieces = exchange.pieces[:]
     content_type = exchange.headers.get("content-type", "")
@@ -210,7 +241,30 @@ def _detail(exchange: ServedExchange, piece: int) -> dict[str, object]:
         "calls": [_shown(json.dumps(call, ensure_ascii=False), 4_000) for call in calls_of(answer)],
         "answered": dict(exchange.headers),
     }
-    return shown if piece else {**shown, **_request(exchange)}
+    return shown if piece else {**shown, **_request(exchange), **_copies(exchange, host)}
+
+
+def _copies(exchange: ServedExchange, host: str) -> dict[str, str]:
+    """The request as a command and as a program; the key is read from the environment."""
+    seen = exchange.received
+    if seen.json is None and seen.body:
+        return {}
+    medical = seen.path.startswith("/api/medical")
+    variable = "SVC_MEDICAL_API_KEY" if medical else "SVC_API_KEY"
+    name, before = ("X-API-Key", "") if medical else ("Authorization", "Bearer ")
+    url = f"http://{host}{quote(seen.path)}{'?' * bool(seen.query)}{seen.query}"
+    curl = f'curl -X {shlex.quote(seen.method)} {shlex.quote(url)} -H "{name}: {before}${variable}"'
+    python = (
+        f'import os\n\nimport httpx\n\nkey = os.environ["{variable}"]\nanswer = httpx.request(\n'
+    )
+    python += f"    {seen.method!r},\n    {url!r},\n    headers={{{name!r}: {before!r} + key}},\n"
+    if seen.body:
+        curl += f" -H 'Content-Type: application/json' -d {shlex.quote(json.dumps(seen.json))}"
+        python += f"    json={seen.json!r},\n"
+    return {
+        "curl": curl,
+        "python": f"{python}    timeout=60,\n)\nprint(answer.status_code, answer.text)\n",
+    }
 
 
 def _request(exchange: ServedExchange) -> dict[str, object]:

@@ -73,8 +73,7 @@ class Sandbox:
         clock: Seconds since the epoch; limits and timestamps follow it, delays do not.
         allow_remote: Permit a host that other machines can reach.
         keep: How many of the latest requests to remember; all by default.
-        inspector: Whether the address without a path shows the latest requests in a browser, to
-            whoever uses this machine.
+        inspector: Whether `inspector_url` shows the latest requests in a browser of this machine.
         upstream: A real model that answers in the place of the rules.
 
     Raises:
@@ -136,14 +135,14 @@ class Sandbox:
         self._script = Script(answers)
         service = Service(settings, upstream.routes() if upstream else {})
         about = {"plan": plan, "upstream": upstream.model if upstream else ""}
-        page = Inspector(self._exchanges, self._faults, service.meters, about)
+        self._inspector = Inspector(self._exchanges, self._faults, service.meters, about)
         self._app = App(
             service,
             self._faults,
             self._script,
             self._log,
             exchanges=self._exchanges,
-            inspector=page if inspector else None,
+            inspector=self._inspector if inspector else None,
             pace=pace,
             clock=clock,
         )
@@ -204,6 +203,11 @@ class Sandbox:
         host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self._host, self._host)  # noqa: S104
         host = f"[{host}]" if ":" in host else host
         return f"http://{host}:{self._server.port}"
+
+    @property
+    def inspector_url(self) -> str:
+        """The address of the inspector, with the token that it asks for."""
+        return f"{self.url}/?token={self._inspector.token}"
 
     @property
     def v1(self) -> V1Arguments:

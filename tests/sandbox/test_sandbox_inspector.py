@@ -4,9 +4,11 @@ import base64
 import hashlib
 import html
 import json
+import os
 import re
 import shutil
 import subprocess
+import sys
 import time
 
 import httpx
@@ -40,16 +42,25 @@ def say(sandbox, text, **extra):
     return httpx.post(url, content=json.dumps(body), headers=headers, timeout=20)
 
 
+def fetched(sandbox, what):
+    headers = {"X-Inspector-Token": token(sandbox)}
+    return httpx.get(f"{sandbox.url}/_inspector/{what}", headers=headers, timeout=20)
+
+
+def read(sandbox, what):
+    return fetched(sandbox, what).json()
+
+
 def state(sandbox):
-    return httpx.get(sandbox.url + "/_inspector/state").json()
+    return read(sandbox, "state")
 
 
 def detail(sandbox, number=1, piece=0):
-    return httpx.get(f"{sandbox.url}/_inspector/exchange/{number}/{piece}").json()
+    return read(sandbox, f"exchange/{number}/{piece}")
 
 
 def token(sandbox):
-    return re.search(r'name="token" content="([^"]+)"', httpx.get(sandbox.url).text)[1]
+    return sandbox.inspector_url.partition("token=")[2]
 
 
 def fail_next(sandbox, name, **headers):
@@ -171,9 +182,9 @@ def test_no_key_and_no_cookie_is_shown():
     secret = {"Authorization": "Bearer sk-secret-1", "X-API-Key": "sk-secret-2", "Cookie": "sk-secret-3"}  # fmt: skip
     with Sandbox(api_key="sk-secret-1") as s:
         httpx.post(s.url + "/v1/chat/completions", json=CHAT, headers=secret)
-        shown = httpx.get(s.url + "/_inspector/exchange/1/0").text
+        shown = fetched(s, "exchange/1/0").text
         assert '"status": 200' in shown
-        assert "secret" not in shown + json.dumps(state(s)) + httpx.get(s.url).text
+        assert "secret" not in shown + json.dumps(state(s)) + httpx.get(s.inspector_url).text
 
 
 # -- making the next one fail -------------------------------------------------------------------------
@@ -234,7 +245,57 @@ def test_a_name_that_was_turned_to_this_machine_sees_nothing(sandbox, path, host
     "host", ["localhost", "localhost:8765", "127.0.0.1", "[::1]:1", "127.9.9.9"]
 )
 def test_the_names_of_this_machine_see_it(sandbox, host):
-    assert httpx.get(sandbox.url, headers={"Host": host}).status_code == 200
+    assert httpx.get(sandbox.inspector_url, headers={"Host": host}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/?token=", "/?token=no", "/_inspector/state", "/_inspector/exchange/1/0"]
+)
+def test_reading_wants_the_token_of_the_address(sandbox, path):
+    say(sandbox, "Jane Roe")
+    answer = httpx.get(sandbox.url + path)
+    assert answer.status_code == 403
+    assert "Jane" not in answer.text
+    assert token(sandbox) not in answer.text
+
+
+def test_a_row_tells_the_model_the_first_words_and_the_run(sandbox):
+    first = [{"role": "user", "content": "What is the weather in Rome?"}]
+    httpx.post(
+        sandbox.v1["base_url_v1"] + "/chat/completions",
+        json={"model": "svc-pro", "messages": first},
+        headers=BEARER,
+    )
+    again = [
+        *first,
+        {"role": "assistant", "content": "Which day?"},
+        {"role": "user", "content": "Today."},
+    ]
+    httpx.post(
+        sandbox.v1["base_url_v1"] + "/chat/completions",
+        json={"model": "svc-pro", "messages": again},
+        headers=BEARER,
+    )
+    say(sandbox, "Another.")
+    one, two, other = state(sandbox)["exchanges"]
+    assert (one["model"], one["words"], two["words"]) == (
+        "svc-pro",
+        "What is the weather in Rome?",
+        "Today.",
+    )
+    assert one["run"] == two["run"] != other["run"]
+
+
+def test_a_copy_is_sent_again_as_it_was_and_holds_no_key(sandbox, tmp_path):
+    text = 'It\'s "quoted" $HOME `id`\n\\ é'
+    say(sandbox, text)
+    shown = detail(sandbox)
+    assert "sandbox-key" not in shown["curl"] + shown["python"]
+    environment = {**os.environ, **sandbox.env}
+    for command in (["sh", "-c", shown["curl"]], [sys.executable, "-c", shown["python"]]):
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
+        assert "You asked" in done.stdout
+    assert [r.json["messages"][0]["content"] for r in sandbox.requests] == [text] * 3
 
 
 def test_other_machines_see_nothing(sandbox, monkeypatch):
@@ -244,7 +305,7 @@ def test_other_machines_see_nothing(sandbox, monkeypatch):
 
 
 def test_the_page_may_load_nothing_and_run_nothing_else(sandbox):
-    answer = httpx.get(sandbox.url)
+    answer = httpx.get(sandbox.inspector_url)
     policy = answer.headers["content-security-policy"]
     assert policy.startswith("default-src 'none'; ")
     assert "unsafe" not in policy
@@ -269,7 +330,7 @@ def test_clear_forgets_here_too(sandbox):
     say(sandbox, "Jane Roe")
     sandbox.clear()
     assert state(sandbox)["exchanges"] == []
-    assert httpx.get(sandbox.url + "/_inspector/exchange/1/0").status_code == 404
+    assert fetched(sandbox, "exchange/1/0").status_code == 404
 
 
 # -- hostile requests ---------------------------------------------------------------------------------
@@ -290,7 +351,7 @@ def test_memory_is_bounded(sandbox):
         time.sleep(0.005)
     assert len(newest.received.body) == 2_000_000
     assert len(sandbox.requests[-1].body) == len(big)  # the user's own log keeps all of it
-    assert len(httpx.get(f"{sandbox.url}/_inspector/exchange/{newest.number}/0").content) < 300_000
+    assert len(json.dumps(detail(sandbox, newest.number))) < 300_000
 
 
 @pytest.mark.parametrize(
@@ -310,7 +371,7 @@ def test_a_hostile_prompt_costs_little_and_comes_as_data(sandbox, text):
     sandbox.answers = ["Well."]  # not by the rules: it is not their time that counts here
     say(sandbox, text)
     began = time.monotonic()
-    shown = httpx.get(sandbox.url + "/_inspector/exchange/1/0", timeout=20)
+    shown = fetched(sandbox, "exchange/1/0")
     assert time.monotonic() - began < 10
     assert shown.headers["content-type"] == "application/json"
     assert shown.headers["x-content-type-options"] == "nosniff"
@@ -330,7 +391,12 @@ def test_a_browser_shows_hostile_text_as_text(sandbox, tmp_path):
     words = "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-sync --disable-background-networking --disable-component-update --virtual-time-budget=2000 --dump-dom"
     for number in (1, 2, 3):
         done = subprocess.run(
-            [CHROMIUM, *words.split(), f"--user-data-dir={tmp_path}", f"{sandbox.url}/#{number}"],
+            [
+                CHROMIUM,
+                *words.split(),
+                f"--user-data-dir={tmp_path}",
+                f"{sandbox.inspector_url}#{number}",
+            ],
             capture_output=True,
             text=True,
             timeout=60,

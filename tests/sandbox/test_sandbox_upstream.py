@@ -38,7 +38,10 @@ def ask(sandbox, text, path="/v1/chat/completions", **extra):
 
 
 def detail(sandbox, number=1):
-    return httpx.get(f"{sandbox.url}/_inspector/exchange/{number}/0").json()
+    return httpx.get(
+        f"{sandbox.url}/_inspector/exchange/{number}/0",
+        headers={"X-Inspector-Token": sandbox.inspector_url.partition("token=")[2]},
+    ).json()
 
 
 def test_a_chat_in_the_services_own_contract_and_marked(sandbox):
@@ -209,7 +212,7 @@ def test_scripted_answers_and_the_contract_come_first(sandbox):
     assert answer["model"] == "svc-pro"
     assert ask(sandbox, "Hello", model="gpt-9").status_code == 404
     assert httpx.post(sandbox.url + "/v1/chat/completions", json={}).status_code == 401
-    assert all(not httpx.get(f"{sandbox.url}/_inspector/exchange/{n}/0").json()["upstream"] for n in (1, 2, 3))  # fmt: skip
+    assert all(not detail(sandbox, n)["upstream"] for n in (1, 2, 3))  # fmt: skip
 
 
 @pytest.mark.parametrize(
