@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import (
-    AsyncIterator,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import aclosing, closing
 from functools import partial
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
-
-# At run time, too: RunnableWithFallbacks works out the type hints of what it passes on.
 from langchain_core.language_models import (
     BaseChatModel,
     LangSmithParams,
@@ -28,7 +20,6 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable
 from langchain_core.runnables.config import get_executor_for_config
-from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import ConfigDict, Field, model_validator
 from typing_extensions import Self
 
@@ -37,14 +28,12 @@ from ._chat import (
     IMAGES_DESCRIBED,
     PROVIDER,
     REASK,
-    TOKENS_A_TURN,
     CallOptions,
     ChatTurn,
     ExtraBody,
     ListedModel,
     MaxTokens,
     ModelId,
-    OutputSpec,
     Stop,
     SystemRole,
     Temperature,
@@ -53,21 +42,17 @@ from ._chat import (
     WireMessages,
     adispatch_event,
     alias_of,
-    answers_at_once,
     check_options,
-    conversation_nonce,
+    count_prompt,
     dispatch_event,
     documented_profile,
-    has_calls,
+    find_listed,
     joined_results,
     listed_models,
-    output_reader,
+    new_turn,
     prompt_size,
     read_answer_options,
     summed_outputs,
-    surely_too_long,
-    texts_read,
-    to_wire,
     traced_options,
 )
 from ._service import (
@@ -79,17 +64,14 @@ from ._service import (
     WholeParser,
     bounded_gather,
     keeps_runs,
-    reveal_secret,
     set_uncached,
-    suggest_name,
     url_of,
 )
 from ._threads import LONG, off_loop
-from ._toolcalls import FORMATS, ToolFormat, no_tools_block
+from ._toolcalls import ToolFormat
 from ._version import __version__
 from ._wire import v1
 from .config import GENERAL, V1, require_key, require_url
-from .errors import SvcContextOverflowError, SvcRequestError
 from .images import ImageStore
 from .registration import make_loadable
 
@@ -267,20 +249,11 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
         Raises:
             SvcError: As for any call; `SvcRequestError` where the model is not listed.
         """
-        return self._find_listed(self.list_models())
+        return find_listed(self.list_models(), self.model)
 
     async def acheck(self) -> ListedModel:
         """The async version of `check`."""
-        return self._find_listed(await self.alist_models())
-
-    def _find_listed(self, models: list[ListedModel]) -> ListedModel:
-        for known in models:
-            if known.id == self.model:
-                return known
-        raise SvcRequestError(
-            f"The service lists no model {self.model!r}; "
-            + suggest_name(self.model, [known.id for known in models])
-        )
+        return find_listed(await self.alist_models(), self.model)
 
     # -- what LangChain asks about a model ------------------------------------------------------
 
@@ -349,16 +322,7 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
             from ._chat import ConversationImages  # noqa: PLC0415  # most models see no picture
 
             messages = ConversationImages(messages, self.images).in_words()
-        turns = to_wire(
-            messages,
-            system_role=self.system_role,
-            omit_images=self.image_inputs == "omit",
-        )
-        count = sum(self.get_num_tokens(turn["content"]) + TOKENS_A_TURN for turn in turns)
-        if tools:
-            schemas = (json.dumps(convert_to_openai_tool(tool)) for tool in tools)
-            count += sum(map(self.get_num_tokens, schemas))
-        return count
+        return count_prompt(self, messages, tools or (), self.get_num_tokens)
 
     # -- tools and objects ----------------------------------------------------------------------
 
@@ -607,39 +571,7 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
         self, messages: Sequence[BaseMessage], options: CallOptions, *, stream: bool
     ) -> ChatTurn:
         """Prepares one turn: everything that can go wrong before sending goes wrong here."""
-        if stream and options.n > 1:
-            raise SvcRequestError("n is for invoke, generate and batch: a stream has one answer")
-        calls_before = options.offer is None and has_calls(messages)
-        marked = options.offer is not None or calls_before
-        nonce = conversation_nonce(messages, reveal_secret(self.api_key) or "") if marked else ""
-        turns = to_wire(
-            messages,
-            system_role=self.system_role,
-            preamble=self._preamble(options, nonce, calls_before=calls_before),
-            tool_format=FORMATS[self.tool_format],
-            nonce=nonce,
-            omit_images=self.image_inputs == "omit",
-        )
-        self._refuse_too_long(options.model, [turn["content"] for turn in turns])
-        spec = OutputSpec(
-            options.offer,
-            options.response_format,
-            calls_before=calls_before,
-            fences=self.tool_format == "fenced",
-            streaming=stream,
-            stream_tool_args=stream and self.stream_tool_args,
-            split=self.reasoning == "split",
-            thinks=not answers_at_once(messages, options.model),
-            read=partial(texts_read, messages),
-        )
-        return ChatTurn(
-            partial(self._ask, options, stream),
-            turns,
-            model=options.model,
-            stops=tuple(options.stop or ()),
-            reader=output_reader(spec),
-            reasks=options.max_repairs,
-        )
+        return new_turn(self, partial(self._ask, options, stream), messages, options, stream=stream)
 
     async def _aturn(
         self, messages: Sequence[BaseMessage], options: CallOptions, *, stream: bool
@@ -649,16 +581,6 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
             return self._turn(messages, options, stream=stream)
         make = partial(self._turn, messages, options, stream=stream)
         return await off_loop(options.limits.until(time.monotonic()), make)
-
-    def _preamble(self, options: CallOptions, nonce: str, *, calls_before: bool) -> str:
-        """The instructions for tools and JSON, which stand before the conversation."""
-        offered, form = options.offer, options.response_format
-        parts = [offered.preamble(self.tool_format, nonce)] if offered is not None else []
-        if calls_before:
-            parts.append(no_tools_block(nonce))
-        if form is not None and not (offered is not None and offered.required):
-            parts.append(form.preamble(among_tools=offered is not None))
-        return "\n\n".join(parts)
 
     def _ask(self, options: CallOptions, stream: bool, turns: WireMessages) -> Exchange[Any]:  # noqa: FBT001
         """The call that asks a conversation."""
@@ -700,18 +622,6 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
             extra_body=self.extra_body | given.get("extra_body", {}),
             extra_headers=given.get("extra_headers"),
         )
-
-    def _refuse_too_long(self, model: str, prompt: list[str]) -> None:
-        profile = self.profile or {}
-        if profile.get("name", model) != model:  # of the model that another one replaces
-            profile = documented_profile(model) or {}
-        window = profile.get("max_input_tokens")
-        count = surely_too_long(prompt, window) if window else None
-        if count is not None:
-            raise SvcContextOverflowError(
-                f"The prompt has about {count:,} tokens and cannot fit into the {window:,} of "
-                f"{model!r}; nothing was sent. Shorten it or choose a model with a larger window"
-            )
 
     def _listing(self) -> Exchange[Any]:
         return self._new_exchange(V1, "GET", v1.MODELS_PATH, _new_listing_parser, self._limits({}))

@@ -5,16 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .._lazy import lazy
-from .messages import (
-    SystemRole,
-    WireMessages,
-    answers_at_once,
-    conversation_nonce,
-    has_calls,
-    prompt_size,
-    texts_read,
-    to_wire,
-)
+from .messages import SystemRole, WireMessages, prompt_size
 from .options import (
     CallOptions,
     ExtraBody,
@@ -27,15 +18,17 @@ from .options import (
     read_answer_options,
     traced_options,
 )
-from .parts import OutputSpec, ToolLike, output_reader
+from .parts import ToolLike
+from .prepare import count_prompt, new_turn
 from .profiles import (
     DEFAULT_MODEL,
     IMAGES_DESCRIBED,
     ListedModel,
     documented_profile,
+    find_listed,
     listed_models,
 )
-from .tokens import TOKENS_A_TURN, TokenCounts, count_tokens, encoding, surely_too_long
+from .tokens import TOKENS_A_TURN, TokenCounts, count_tokens, encoding
 from .turn import (
     PROVIDER,
     REASK,

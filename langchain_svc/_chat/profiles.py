@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from langchain_core.language_models import ModelProfile
 
+from .._service import suggest_name
 from .._wire import LISTED_PRICES, WINDOWS, ModelRecord, read_prices, v1
+from ..errors import SvcRequestError
 
 DEFAULT_MODEL = "svc-turbo"
 
@@ -68,3 +70,18 @@ def listed_models(body: bytes) -> list[ListedModel]:
     models = [ListedModel(**vars(record)) for record in v1.read_models(body)]
     LISTED_PRICES.update(read_prices(models))
     return models
+
+
+def find_listed(models: list[ListedModel], wanted: str) -> ListedModel:
+    """The model of that id.
+
+    Raises:
+        SvcRequestError: It is not listed.
+    """
+    for known in models:
+        if known.id == wanted:
+            return known
+    raise SvcRequestError(
+        f"The service lists no model {wanted!r}; "
+        + suggest_name(wanted, [known.id for known in models])
+    )

@@ -1,0 +1,140 @@
+"""Everything of a turn that happens before it is sent: what can go wrong there goes wrong here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Protocol
+
+from langchain_core.language_models import ModelProfile
+from langchain_core.messages import BaseMessage
+from langchain_core.utils.function_calling import convert_to_openai_tool
+
+from .._service import Exchange, Secret, reveal_secret
+from .._toolcalls import FORMATS, ToolFormat, no_tools_block
+from ..errors import SvcContextOverflowError, SvcRequestError
+from .messages import (
+    SystemRole,
+    WireMessages,
+    answers_at_once,
+    conversation_nonce,
+    has_calls,
+    texts_read,
+    to_wire,
+)
+from .options import CallOptions
+from .parts import OutputSpec, output_reader
+from .profiles import documented_profile
+from .tokens import TOKENS_A_TURN, surely_too_long
+from .turn import ChatTurn
+
+
+class ChatSettings(Protocol):
+    """What a turn needs to know of its model."""
+
+    api_key: Secret
+    system_role: SystemRole
+    tool_format: ToolFormat
+    reasoning: Any
+    image_inputs: Any
+    stream_tool_args: bool
+    profile: ModelProfile | None
+
+
+def new_turn(
+    settings: ChatSettings,
+    ask: Callable[[WireMessages], Exchange[Any]],
+    messages: Sequence[BaseMessage],
+    options: CallOptions,
+    *,
+    stream: bool,
+) -> ChatTurn:
+    """A turn that is ready to be asked.
+
+    Args:
+        settings: The model.
+        ask: Makes the call that asks a conversation.
+        messages: The conversation, without images that are described.
+        options: The settings of this call.
+        stream: Whether the answer is to be a stream.
+
+    Raises:
+        SvcRequestError: The conversation cannot be sent.
+        SvcContextOverflowError: It cannot fit into the model's window.
+    """
+    if stream and options.n > 1:
+        raise SvcRequestError("n is for invoke, generate and batch: a stream has one answer")
+    calls_before = options.offer is None and has_calls(messages)
+    nonce = ""
+    if options.offer is not None or calls_before:
+        nonce = conversation_nonce(messages, reveal_secret(settings.api_key) or "")
+    turns = to_wire(
+        messages,
+        system_role=settings.system_role,
+        preamble=_preamble(options, settings.tool_format, nonce, calls_before=calls_before),
+        tool_format=FORMATS[settings.tool_format],
+        nonce=nonce,
+        omit_images=settings.image_inputs == "omit",
+    )
+    _refuse_too_long(settings.profile or {}, options.model, [turn["content"] for turn in turns])
+    spec = OutputSpec(
+        options.offer,
+        options.response_format,
+        calls_before=calls_before,
+        fences=settings.tool_format == "fenced",
+        streaming=stream,
+        stream_tool_args=stream and settings.stream_tool_args,
+        split=settings.reasoning == "split",
+        thinks=not answers_at_once(messages, options.model),
+        read=partial(texts_read, messages),
+    )
+    return ChatTurn(
+        ask,
+        turns,
+        model=options.model,
+        stops=tuple(options.stop or ()),
+        reader=output_reader(spec),
+        reasks=options.max_repairs,
+    )
+
+
+def count_prompt(
+    settings: ChatSettings,
+    messages: Sequence[BaseMessage],
+    tools: Sequence[Any],
+    count: Callable[[str], int],
+) -> int:
+    """About how many tokens a conversation has as it would be sent, with its tools."""
+    turns = to_wire(
+        messages,
+        system_role=settings.system_role,
+        omit_images=settings.image_inputs == "omit",
+    )
+    schemas = (json.dumps(convert_to_openai_tool(tool)) for tool in tools)
+    return sum(count(turn["content"]) + TOKENS_A_TURN for turn in turns) + sum(map(count, schemas))
+
+
+def _preamble(
+    options: CallOptions, tool_format: ToolFormat, nonce: str, *, calls_before: bool
+) -> str:
+    """The instructions for tools and JSON, which stand before the conversation."""
+    offered, form = options.offer, options.response_format
+    parts = [offered.preamble(tool_format, nonce)] if offered is not None else []
+    if calls_before:
+        parts.append(no_tools_block(nonce))
+    if form is not None and not (offered is not None and offered.required):
+        parts.append(form.preamble(among_tools=offered is not None))
+    return "\n\n".join(parts)
+
+
+def _refuse_too_long(profile: ModelProfile, model: str, prompt: list[str]) -> None:
+    if profile.get("name", model) != model:  # of the model that another one replaces
+        profile = documented_profile(model) or {}
+    window = profile.get("max_input_tokens")
+    count = surely_too_long(prompt, window) if window else None
+    if count is not None:
+        raise SvcContextOverflowError(
+            f"The prompt has about {count:,} tokens and cannot fit into the {window:,} of "
+            f"{model!r}; nothing was sent. Shorten it or choose a model with a larger window"
+        )
