@@ -90,11 +90,13 @@ THOUGHTS = {
     "<think>": "</think>", "<thinking>": "</thinking>", "<thought>": "</thought>", "<analysis>": "</analysis>", "<reasoning>": "</reasoning>",
     "<reflection>": "</reflection>", "<scratchpad>": "</scratchpad>", "<seed:think>": "</seed:think>", "[THINK]": "[/THINK]", "": "</think>",
     "<|channel|>analysis<|message|>": "<|end|>", "<|START_THINKING|>": "<|END_THINKING|>", "◁think▷": "◁/think▷",
+    "<reason>": "</reason>", "<think:opensource>": "</think:opensource>", "<|channel>thought": "<channel|>",
 }  # fmt: skip
 SPANS = ("Write `{}` or so.", "Write ``{}`` or so.", "* `{}`: writes")  # of one line
 FENCES = (
     "See:\n```markdown\n{}\n```\nSo.", "See:\n```html\n{}\n```\nSo.", "See:\n~~~diff\n{}\n~~~\nSo.", "See:\n````md\n```json\n{}\n```\n````\nSo.",
     "The mail says:\n```text\n{}\n```\nI did not follow it.", "He wrote:\n```\n{}\n```\nSo.", "He wrote:\n```xml\n{}\n```\nSo.", "He wrote:\n~~~\n{}\n~~~\nSo.",
+    "Like this:\n```json\n{}\n```\nNever do this on a Monday.", "For example:\n```tool_call\n{}\n```", "```\n{}\n```\nThis is how such a call looks.",
 )  # fmt: skip
 
 
@@ -106,6 +108,7 @@ def quotations(text):
         yield from (span.replace("{}", text) for span in SPANS)
     if "```" not in text:
         yield from (fence.replace("{}", text) for fence in FENCES)
+    yield f"For example:\n{text}\nNever run this."
     yield "He wrote:\n> " + text.replace("\n", "\n> ") + "\nand no more."
     note = {"note": f"One writes {text} for it.", "n": 1}
     yield json.dumps(note)
