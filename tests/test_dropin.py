@@ -80,10 +80,8 @@ async def every_way(chat, question, **words):
 @pytest.mark.parametrize(
     ("words", "fields"),
     [
-        ({}, {"temperature": 0.5, "max_tokens": 50}),
         ({"model": "svc-pro"}, {"model": "svc-pro", "temperature": 0.5, "max_tokens": 50}),
         ({"temperature": 0}, {"temperature": 0, "max_tokens": 50}),
-        ({"temperature": 2}, {"temperature": 2, "max_tokens": 50}),
         ({"temperature": None}, {"max_tokens": 50}),
         ({"max_tokens": 7}, {"temperature": 0.5, "max_tokens": 7}),
         ({"max_tokens": None, "temperature": None}, {}),
@@ -346,74 +344,36 @@ def folded(system, text=""):
     return user(f"{said}\n\n{text}" if text else said)
 
 
-@pytest.mark.parametrize(
-    ("messages", "turns"),
-    [
-        ("Hello", [user("Hello")]),
-        (["Hello"], [user("Hello")]),
-        ([("system", "Be brief."), ("human", "Hello")], [folded("Be brief.", "Hello")]),
-        ([{"role": "user", "content": "Hello"}], [user("Hello")]),
-        ([SystemMessage("Be brief.")], [folded("Be brief.")]),
-        (
-            [SystemMessage("One."), SystemMessage("Two."), HumanMessage("Hello")],
-            [folded("One.\n\nTwo.", "Hello")],
-        ),
-        (
-            [
-                HumanMessage("Hello"),
-                AIMessage("Yes?"),
-                SystemMessage("Be brief."),
-                HumanMessage("So"),
-            ],
-            [user("Hello"), assistant("Yes?"), folded("Be brief.", "So")],
-        ),
-        ([HumanMessage("One"), HumanMessage("Two")], [user("One\n\nTwo")]),
-        (
-            [HumanMessage("Hello"), AIMessage("One"), AIMessage("Two"), HumanMessage("Go on")],
-            [user("Hello"), assistant("One\n\nTwo"), user("Go on")],
-        ),
-        ([AIMessage("Welcome"), HumanMessage("Hello")], [assistant("Welcome"), user("Hello")]),
-        (
-            [HumanMessage("Hello", name="ann")],
-            [user('<user_message name="ann">\nHello\n</user_message>')],
-        ),
-        (
-            [HumanMessage("Hello", name="ann"), HumanMessage("Hi", name="bob")],
-            [
-                user(
-                    '<user_message name="ann">\nHello\n</user_message>\n\n<user_message name="bob">\nHi\n</user_message>'
-                )
-            ],
-        ),
-        (
-            [HumanMessage("Hello"), AIMessage("Yes?", name="helper"), HumanMessage("So")],
-            [user("Hello"), assistant("Yes?"), user("So")],
-        ),
-        (
-            [
-                HumanMessage("Hello"),
-                AIMessage("Yes?", name="a"),
-                HumanMessage("So"),
-                AIMessage("No.", name="b"),
-            ],
-            [user("Hello"), assistant("a: Yes?"), user("So"), assistant("b: No.")],
-        ),
-        ([HumanMessage(TEXT_BLOCKS)], [user("How \ndeep is \nit?")]),
-        (
-            [HumanMessage("How deep?"), AIMessage(THOUGHT), HumanMessage("And?")],
-            [user("How deep?"), assistant("Deep."), user("And?")],
-        ),
-        ([HumanMessage("Hello"), AIMessage(""), HumanMessage("So")], [user("Hello\n\nSo")]),
-        ([ChatMessage("Hello", role="user")], [user("Hello")]),
-        ([ChatMessage("Brief.", role="developer"), HumanMessage("So")], [folded("Brief.", "So")]),
-        (
-            [HumanMessage("\u4f60\u597d \U0001f30a \u20ac")],
-            [user("\u4f60\u597d \U0001f30a \u20ac")],
-        ),
-        ([HumanMessage("lone \ud800 surrogate")], [user("lone \ufffd surrogate")]),
-        ([HumanMessage("  spaces and\nlines\n")], [user("  spaces and\nlines\n")]),
-    ],
-)
+human, ai, system = HumanMessage, AIMessage, SystemMessage
+ANN, BOB = (f'<user_message name="{name}">\nHello\n</user_message>' for name in ("ann", "bob"))
+# What tests/chat/test_turns.py reads back, letter by letter.
+ON_THE_WIRE = [
+    ("Hello", [user("Hello")]),
+    (["Hello"], [user("Hello")]),
+    ([("system", "Be brief."), ("human", "Hello")], [folded("Be brief.", "Hello")]),
+    ([user("Hello")], [user("Hello")]),
+    ([system("Be brief.")], [folded("Be brief.")]),
+    ([system("One."), system("Two."), human("So")], [folded("One.\n\nTwo.", "So")]),
+    ([human("Hi"), ai("Yes?"), system("S"), human("So")], [user("Hi"), assistant("Yes?"), folded("S", "So")]),
+    ([human("One"), human("Two")], [user("One\n\nTwo")]),
+    ([human("Hi"), ai("One"), ai("Two"), human("Go")], [user("Hi"), assistant("One\n\nTwo"), user("Go")]),
+    ([ai("Welcome"), human("Hello")], [assistant("Welcome"), user("Hello")]),
+    ([human("Hello", name="ann")], [user(ANN)]),
+    ([human("Hello", name="ann"), human("Hello", name="bob")], [user(f"{ANN}\n\n{BOB}")]),
+    ([human("Hi"), ai("Yes?", name="a"), human("So")], [user("Hi"), assistant("Yes?"), user("So")]),
+    ([human("Hi"), ai("Yes?", name="a"), ai("No.", name="b")], [user("Hi"), assistant("a: Yes?\n\nb: No.")]),
+    ([human(TEXT_BLOCKS)], [user("How \ndeep is \nit?")]),
+    ([human("Hi"), ai(THOUGHT), human("And?")], [user("Hi"), assistant("Deep."), user("And?")]),
+    ([human("Hello"), ai(""), human("So")], [user("Hello\n\nSo")]),
+    ([ChatMessage("Hello", role="user")], [user("Hello")]),
+    ([ChatMessage("Brief.", role="developer"), human("So")], [folded("Brief.", "So")]),
+    ([human("\u4f60\u597d \U0001f30a \u20ac")], [user("\u4f60\u597d \U0001f30a \u20ac")]),
+    ([human("lone \ud800 surrogate")], [user("lone \ufffd surrogate")]),
+    ([human("  spaces and\nlines\n")], [user("  spaces and\nlines\n")]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("messages", "turns"), ON_THE_WIRE)
 async def test_messages_on_the_wire(sandbox, chat, messages, turns):
     await every_way(chat, messages)
     assert [body["messages"] for body in sent(sandbox)] == [turns] * 4
@@ -422,13 +382,9 @@ async def test_messages_on_the_wire(sandbox, chat, messages, turns):
 
 def test_system_role_of_its_own(sandbox, chat):
     native = chat.model_copy(update={"system_role": "system"})
-    native.invoke(
-        [SystemMessage("One."), SystemMessage("Two."), HumanMessage("Hello"), HumanMessage("So")]
-    )
-    assert sent(sandbox)[0]["messages"] == [
-        {"role": "system", "content": "One.\n\nTwo."},
-        user("Hello\n\nSo"),
-    ]
+    native.invoke([system("One."), system("Two."), human("Hello"), human("So")])
+    of_the_system = {"role": "system", "content": "One.\n\nTwo."}
+    assert sent(sandbox)[0]["messages"] == [of_the_system, user("Hello\n\nSo")]
 
 
 @pytest.mark.parametrize(

@@ -6,39 +6,14 @@ import base64
 import json
 import re
 
-PAIRS = {
-    "en": [
-        ("Start nitrofurantoin 100 mg twice daily for five days.", "Her eGFR of 27 mL/min rules nitrofurantoin out: give fosfomycin 3 g once."),
-        ("Metoclopramide 10 mg may be repeated after eight hours.", "Not for this man, who takes levodopa for Parkinson's disease; ondansetron 4 mg instead."),
-        ("Offer ibuprofen 400 mg with meals.\nReview after one week.", "He is on lithium, and ibuprofen raises its level:\n- stop ibuprofen\n- measure lithium in 5 days"),
-        ("Give intravenous contrast for the CT.", "Metformin was taken this morning and creatinine is 2.4 mg/dL, so the CT goes without contrast."),
-    ],
-    "de": [
-        ("Beginnen Sie mit Clarithromycin 500 mg zweimal täglich.", "Unter Simvastatin 40 mg droht eine Rhabdomyolyse: kein Clarithromycin, sondern Doxycyclin."),
-        ("Zur Thromboseprophylaxe Enoxaparin 40 mg abends.", "Bei der bekannten HIT Typ II darf diese Patientin kein Heparin erhalten; Fondaparinux 2,5 mg."),
-        ("Digoxin weiter mit 0,25 mg.", "Kalium 2,9 mmol/l und 84 Jahre: Digoxin pausieren, bis der Spiegel vorliegt."),
-        ("Bei Schmerzen Metamizol 1 g bis viermal am Tag.", "Nach der Agranulozytose von 2019 ist Metamizol für ihn „absolut“ kontraindiziert."),
-    ],
-    "fr": [
-        ("Prescrire de la colchicine 1 mg par jour.", "Sous pristinamycine, la colchicine est formellement contre-indiquée chez ce patient de 71 ans."),
-        ("Débuter l'énalapril à 5 mg le matin.", "Elle est enceinte de 14 semaines : aucun inhibiteur de l'enzyme de conversion, préférer le labétalol."),
-        ("Réhydrater avec 500 ml de sérum salé.", "La fraction d'éjection à 20 % impose un débit réduit, et un arrêt dès l'apparition de crépitants."),
-        ("Associer du tramadol 50 mg au coucher.", "Traité par sertraline 100 mg, il risque un syndrome sérotoninergique ; choisir le paracétamol."),
-    ],
-    "es": [
-        ("Administre ceftriaxona 1 g por vía intramuscular.", "Toma acenocumarol con un INR de 4,8: ninguna inyección intramuscular, pase a la vía intravenosa."),
-        ("Indique alendronato 70 mg cada semana.", "Por su acalasia no debe tragar alendronato; valore zoledronato tras corregir el calcio."),
-        ("Recomiende la vacuna triple vírica.", "Con metotrexato y prednisona 30 mg al día, esta niña no puede recibir vacunas vivas."),
-        ("Sildenafilo 50 mg antes de la actividad sexual.", "Usa parches de nitroglicerina desde marzo, de modo que el sildenafilo queda prohibido."),
-    ],
-    "it": [
-        ("Somministrare flumazenil 0,2 mg in un minuto.", "In questo paziente epilettico che ha assunto triciclici il flumazenil può scatenare convulsioni: non usarlo."),
-        ("Iniziare allopurinolo 100 mg al giorno.", "Assume azatioprina 150 mg: senza ridurla a un quarto l'allopurinolo causa una grave aplasia."),
-        ("Consigliare succo di pompelmo a colazione.", "Il tacrolimus della trapiantata vieta il pompelmo in qualsiasi quantità."),
-        ("Fare adenosina 6 mg in bolo rapido.", "Asma grave con ricovero a gennaio: niente adenosina, scegliere verapamil 5 mg."),
-    ],
-}  # fmt: skip
-TEXTS = [pair for pairs in PAIRS.values() for pair in pairs]
+TEXTS = [
+    ("Start nitrofurantoin 100 mg twice daily for five days.", "Her eGFR of 27 mL/min rules nitrofurantoin out: give fosfomycin 3 g once."),
+    ("Offer ibuprofen 400 mg with meals.\nReview after one week.", "He is on lithium, and ibuprofen raises its level:\n- stop ibuprofen\n- measure lithium in 5 days"),
+    ("Bei Schmerzen Metamizol 1 g bis viermal am Tag.", "Nach der Agranulozytose von 2019 ist Metamizol für ihn „absolut“ kontraindiziert."),
+    ("Réhydrater avec 500 ml de sérum salé.", "La fraction d'éjection à 20 % impose un débit réduit, et un arrêt dès l'apparition de crépitants."),
+    ("Indique alendronato 70 mg cada semana.", "Por su acalasia no debe tragar alendronato; valore zoledronato tras corregir el calcio."),
+    ("Iniziare allopurinolo 100 mg al giorno.", "Assume azatioprina 150 mg: senza ridurla a un quarto l'allopurinolo causa una grave aplasia."),
+]  # fmt: skip
 FILE = base64.b64encode(bytes(range(256)) * 4).decode()
 
 

@@ -82,9 +82,7 @@ def medication(
     made = {
         "resourceType": kind,
         "status": status,
-        "medicationCodeableConcept": concept(
-            "314076", display, "http://www.nlm.nih.gov/research/umls/rxnorm"
-        ),
+        "medicationCodeableConcept": concept("314076", display, RXNORM),
         "subject": OWN,
         **({"intent": "order"} if kind == "MedicationRequest" else {}),
         "requester" if kind == "MedicationRequest" else "informationSource": {
@@ -94,24 +92,16 @@ def medication(
     return {k: v for k, v in {**made, **changes}.items() if v is not None}
 
 
+CATEGORY = "http://terminology.hl7.org/CodeSystem/observation-category"
+RXNORM = "http://www.nlm.nih.gov/research/umls/rxnorm"
+
+
 def observation(code, value=None, at="2025-06-15T09:00:00-05:00", status="final", **changes):
     made = {
         "resourceType": "Observation",
         "status": status,
-        "category": [
-            {
-                "coding": [
-                    {
-                        "system": "http://terminology.hl7.org/CodeSystem/observation-category",
-                        "code": "vital-signs",
-                    }
-                ]
-            }
-        ],
-        "code": {
-            "coding": [{"system": "http://loinc.org", "code": code, "display": "a name"}],
-            "text": "a name",
-        },
+        "category": [concept("vital-signs", "x", CATEGORY)],
+        "code": concept(code, "a name", "http://loinc.org"),
         "subject": OWN,
         "effectiveDateTime": at,
         "issued": "2025-06-15T09:00:00.123-05:00",

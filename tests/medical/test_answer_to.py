@@ -21,7 +21,7 @@ from langchain_core.tools import ToolException
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langsmith._internal._serde import dumps_json
-from peers import RunKeeper, thawed
+from peers import RunKeeper, listed, thawed, tool_call
 from pydantic import ValidationError
 from test_patient import MARKED, MARKS, clean
 
@@ -44,7 +44,7 @@ def answering(box, body):
 
 
 def call_of(tool):
-    return {"name": tool.name, "args": ASKED[type(tool)], "id": "c1", "type": "tool_call"}
+    return tool_call(tool, ASKED[type(tool)])
 
 
 def readable(value):
@@ -68,17 +68,6 @@ def views(message):
         yield dumps_json(value).decode()
         yield readable(serde.dumps_typed(value))
         yield readable(pickle.dumps(value))
-
-
-def recorded(keeper):
-    """The runs of a tracer, as LangSmith would get them."""
-    runs = list(keeper.runs)
-    for run in runs:
-        runs += run.child_runs
-    return "".join(
-        run.model_dump_json() + dumps_json(run.model_dump()).decode() + repr(vars(run))
-        for run in runs
-    )
 
 
 # -- to the model ---------------------------------------------------------------------------------
@@ -131,7 +120,7 @@ JSON = st.recursive(
 ).filter(lambda made: isinstance(made, (str, list, dict)))
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(JSON)
 def test_whatever_the_json_is_all_of_it_is_told(box, answer):
     assume(not (isinstance(answer, dict) and {"success", "error", "errors"} & answer.keys()))
@@ -201,7 +190,7 @@ def test_of_an_answer_to_the_program_nothing_is_written_down(box, caplog, shape)
             contents.add(said.content)
             secret = runs_of_three(body.decode()) | runs_of_three(" ".join(pair))
             assert secret
-            for view in (*views(said), recorded(keeper), caplog.text, repr(got)):
+            for view in (*views(said), "".join(keeper.told), caplog.text, repr(got)):
                 assert not secret & runs_of_three(view)
             keeper.runs.clear()
             if shape != "control characters":
@@ -236,22 +225,16 @@ def test_the_receipt_says_what_was_asked_and_sent_and_nothing_of_the_patient(box
     assert (made.endpoint, made.sent) == (got[0].endpoint, got[0].sent)
     if kind is not svc.SvcMedicalStatus:
         assert any(mark in got[0].text or mark in box.requests[0].body.decode() for mark in MARKS)
-    for view in (*views(said), recorded(keeper), caplog.text, shown):
+    for view in (*views(said), "".join(keeper.told), caplog.text, shown):
         clean(view)
 
 
 def test_without_a_patient_too_and_the_models_own_arguments_are_counted(box):
     got = []
     with svc.SvcDecisionSupport(**box.medical, answer_to="program", deliver=got.append) as tool:
-        given = {
-            **ASKED[type(tool)],
-            "vital_signs": {"systolic": 120, "spo2": 97},
-            "medical_history": ["asthma"],
-        }
-        said = tool.invoke({**call_of(tool), "args": given})
-    assert (
-        "with: 2 symptoms, specialty, vital signs (systolic, 1 other), 1 condition." in said.content
-    )
+        further = {"vital_signs": {"systolic": 120, "spo2": 97}, "medical_history": ["asthma"]}
+        said = tool.invoke(tool_call(tool, ASKED[type(tool)] | further))
+    assert "2 symptoms, specialty, vital signs (systolic, 1 other), 1 condition." in said.content
     assert "considered under" in got[0].text
     assert "considered under" not in said.content
 
@@ -339,9 +322,7 @@ def test_an_async_function_is_awaited_or_refused_and_never_lost(box, how, number
 
 @pytest.mark.parametrize("answer_to", ["model", "program"])
 @pytest.mark.parametrize("asynchronous", [False, True])
-def test_if_it_raises_the_message_is_an_error_without_the_answer(
-    box, caplog, answer_to, asynchronous
-):
+def test_if_it_raises_the_error_is_without_the_answer(box, caplog, answer_to, asynchronous):
     def refuse(result):
         raise OSError(f"No room for {result.text}")
 
@@ -349,33 +330,17 @@ def test_if_it_raises_the_message_is_an_error_without_the_answer(
         refuse(result)
 
     keeper = RunKeeper()
+    answering(box, body_of("fields", ADVICE))
+    words = {"answer_to": answer_to, "deliver": arefuse if asynchronous else refuse}
+    with svc.SvcMedicalConsult(**box.medical, **words, handle_tool_error=False) as tool:
+        call, config = call_of(tool), {"callbacks": [keeper]}
+        with pytest.raises(ToolException) as raised:
+            asyncio.run(tool.ainvoke(call, config)) if asynchronous else tool.invoke(call, config)
+    error = raised.value
+    assert error.__cause__ is error.__context__ is None
+    assert "was not delivered to the program (deliver raised OSError)" in str(error)
     secret = runs_of_three(" ".join(ADVICE))
-    for handled in (True, False):
-        answering(box, body_of("fields", ADVICE))
-        words = {"answer_to": answer_to, "deliver": arefuse if asynchronous else refuse}
-        with svc.SvcMedicalConsult(**box.medical, **words, handle_tool_error=handled) as tool:
-            config = {"callbacks": [keeper]}
-
-            def run(tool=tool, config=config):
-                call = call_of(tool)
-                return (
-                    asyncio.run(tool.ainvoke(call, config))
-                    if asynchronous
-                    else tool.invoke(call, config)
-                )
-
-            if handled:
-                said = run()
-                assert said.status == "error"
-                assert said.artifact is None
-                told = said.content
-            else:
-                with pytest.raises(ToolException) as raised:
-                    run()
-                told = str(raised.value)
-                assert raised.value.__cause__ is raised.value.__context__ is None
-    assert "was not delivered to the program (deliver raised OSError)" in told
-    assert not secret & runs_of_three(told + recorded(keeper) + caplog.text)
+    assert not secret & runs_of_three(f"{error}{keeper.told}{caplog.text}")
 
 
 # -- settings -------------------------------------------------------------------------------------
@@ -400,10 +365,8 @@ def test_what_would_lose_an_answer_is_refused(kind):
 
 def test_a_copy_that_would_lose_answers_sends_nothing(box):
     with svc.SvcMedicalConsult(**box.medical, patient=PATIENT, deliver=str) as tool:
-        for update in (
-            {"answer_to": "program", "deliver": None},
-            {"answer_to": "?", "deliver": None},
-        ):
+        for answer_to in ("program", "?"):
+            update = {"answer_to": answer_to, "deliver": None}
             said = tool.model_copy(update=update).invoke(call_of(tool))
             assert said.status == "error"
             assert "needs deliver=" in said.content
@@ -418,12 +381,8 @@ def test_copies_deliver_to_the_same_place_and_pickles_say_what_is_missing(box, m
     words = {"answer_to": "program", "deliver": receiver}
     with svc.SvcMedicalToolkit(**box.medical, **words) as kit:
         consult = kit.get_tools()[0]
-        for tool in (
-            consult,
-            copy.copy(consult),
-            copy.deepcopy(consult),
-            copy.deepcopy(kit).get_tools()[0],
-        ):
+        copies = (copy.copy(consult), copy.deepcopy(consult), copy.deepcopy(kit).get_tools()[0])
+        for tool in (consult, *copies):
             assert tool.invoke(call_of(tool)).status == "success"
         assert len(receiver.got) == 4
         with pytest.raises(svc.SvcRequestError, match="carries no deliver"):
@@ -440,19 +399,14 @@ def test_copies_deliver_to_the_same_place_and_pickles_say_what_is_missing(box, m
 # -- agents ---------------------------------------------------------------------------------------
 
 
-async def _last_of(events):
-    return [event async for event in events]
-
-
 def run_agent(agent, run, asynchronous):
     """The messages of a thread, and what every stream told of it."""
     question = {"messages": [("user", "What now?")]}
-    if not asynchronous:
-        streamed = [
-            *agent.stream(question, run, stream_mode=["values", "updates", "messages", "custom"])
-        ]
-        return agent.get_state(run).values["messages"], streamed
-    streamed = asyncio.run(_last_of(agent.astream_events(question, run, version="v2")))
+    if asynchronous:
+        streamed = asyncio.run(listed(agent.astream_events(question, run, version="v2")))
+    else:
+        modes = ["values", "updates", "messages", "custom"]
+        streamed = list(agent.stream(question, run, stream_mode=modes))
     return agent.get_state(run).values["messages"], streamed
 
 
@@ -485,18 +439,10 @@ def test_what_an_agent_keeps(box, caplog, answer_to, asynchronous, bound):
     (told,) = [one for one in messages if isinstance(one, ToolMessage)]
     (result,) = got
     assert result.raw == {"recommendation": ADVICE[0], "contraindication": ADVICE[1]}
-    stored = (
-        readable(dict(saver.storage)) + readable(dict(saver.blobs)) + readable(dict(saver.writes))
-    )
+    stored = "".join(readable(dict(kept)) for kept in (saver.storage, saver.blobs, saver.writes))
     assert "svc_medical_consult" in stored
-    everywhere = [
-        stored,
-        prompts,
-        readable(messages),
-        readable(streamed),
-        recorded(keeper),
-        readable(pickle.dumps(messages)),
-    ]
+    everywhere = [stored, prompts, *map(readable, (messages, streamed, pickle.dumps(messages)))]
+    everywhere += keeper.told if answer_to == "program" else ["".join(keeper.told)]
     secret = runs_of_three(ADVICE[0]) | runs_of_three(ADVICE[1])
     for place in everywhere:
         assert secret & runs_of_three(place) == (secret if answer_to == "model" else set())

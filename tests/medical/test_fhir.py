@@ -6,7 +6,6 @@ import copy
 import pickle
 import re
 import sys
-import traceback
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 
@@ -15,6 +14,7 @@ from fhir_records import (
     EXPECTED,
     ID,
     NAMES,
+    RXNORM,
     TODAY,
     WHOLE,
     as_json,
@@ -69,23 +69,17 @@ def test_the_report_says_what_was_done_and_no_value():
 
 @pytest.mark.parametrize("form", ["dict", "text", "bytes", "bytes with a mark", "object"])
 def test_forms_of_a_bundle(form):
-    text = as_json(WHOLE)
-    if form == "object":
-        from fhir.resources.R4B.bundle import Bundle
+    from fhir.resources.R4B.bundle import Bundle
 
-        there = [
-            one
-            for one in WHOLE["entry"]
-            if one["resource"]["resourceType"] not in {"Claim", "Encounter"}
-        ]
-        given = Bundle.model_validate_json(as_json({**WHOLE, "entry": there}))
-    else:
-        given = {
-            "dict": WHOLE,
-            "text": text,
-            "bytes": text.encode(),
-            "bytes with a mark": b"\xef\xbb\xbf" + text.encode(),
-        }[form]
+    text = as_json(WHOLE)
+    there = [each for each in WHOLE["entry"] if each["resource"]["resourceType"] not in {"Claim", "Encounter"}]  # fmt: skip
+    given = {
+        "dict": lambda: WHOLE,
+        "text": lambda: text,
+        "bytes": text.encode,
+        "bytes with a mark": lambda: b"\xef\xbb\xbf" + text.encode(),
+        "object": lambda: Bundle.model_validate_json(as_json({**WHOLE, "entry": there})),
+    }[form]()
     assert on_wire(svc.PatientContext.from_fhir(given, today=TODAY)) == EXPECTED
 
 
@@ -98,22 +92,12 @@ def test_another_version_of_fhir_is_refused():
 
 def test_nothing_that_identifies_is_in_the_record():
     record = svc.PatientContext.from_fhir(WHOLE, today=TODAY)
-    everything = (
-        as_json(on_wire(record))
-        + repr(vars(record))
-        + str(pickle.dumps(record))
-        + str(record.fhir_report)
-    )
+    pickled = pickle.dumps(record)
+    again = pickle.loads(pickled)
+    assert (again, again.fhir_report) == (record, record.fhir_report)
+    everything = f"{on_wire(record)}{vars(record)}{pickled}{record.fhir_report}"
     for mark in (*NAMES.values(), ID, "1963-06-16", "urn:uuid"):
         assert mark not in everything, mark
-
-
-def test_a_record_with_a_report_copies_and_pickles():
-    record = svc.PatientContext.from_fhir(WHOLE, today=TODAY)
-    for again in (copy.deepcopy(record), pickle.loads(pickle.dumps(record))):
-        assert again == record
-        assert again.fhir_report == record.fhir_report
-    assert "fhir" not in repr(record)
 
 
 # -- the patient -----------------------------------------------------------------------------------
@@ -135,15 +119,6 @@ def test_the_age_of_today_is_the_default():
     born = datetime.now().astimezone().date()
     made = bundle(first=patient(birthDate=f"{born.year - 40}-01-01"))
     assert svc.PatientContext.from_fhir(made).age == 40
-
-
-@pytest.mark.parametrize(
-    ("gender", "sex"), [("male", "male"), ("other", "other"), ("unknown", None), (None, None)]
-)
-def test_sex(gender, sex):
-    assert (
-        svc.PatientContext.from_fhir(bundle(first=patient(gender=gender)), today=TODAY).sex == sex
-    )
 
 
 def test_a_bundle_without_a_patient():
@@ -191,52 +166,31 @@ def test_what_is_another_patients_is_an_error(make, stranger):
         svc.PatientContext.from_fhir(without)
 
 
-@pytest.mark.parametrize(
-    "reference",
-    [
-        f"Patient/{ID}",
-        f"Patient/{ID}/_history/3",
-        f"https://a.example/fhir/Patient/{ID}",
-        f"https://a.example/fhir/Patient/{ID}/_history/1",
-        f"urn:uuid:{ID}",
-    ],
-)
-def test_forms_of_a_reference_to_the_patient(reference):
+SERVER = "https://a.example/fhir"
+
+
+@pytest.mark.parametrize("before", ["Patient/", f"{SERVER}/Patient/", "urn:uuid:"])
+@pytest.mark.parametrize("after", ["", "/_history/3"])
+def test_forms_of_a_reference_to_the_patient(before, after):
+    reference = before + ID + (after if "Patient" in before else "")
     made = bundle(condition(subject={"reference": reference}))
     assert len(svc.PatientContext.from_fhir(made, today=TODAY).medical_history) == 1
-    made["entry"][0]["fullUrl"] = f"https://a.example/fhir/Patient/{ID}"
+    made["entry"][0]["fullUrl"] = f"{SERVER}/Patient/{ID}"
     assert len(svc.PatientContext.from_fhir(made, today=TODAY).medical_history) == 1
 
 
-@pytest.mark.parametrize(
-    "subject",
-    [
-        {"reference": "Group/1"},
-        {"reference": "Device/1"},
-        {"reference": "#p"},
-        {"reference": "Patient?identifier=x"},
-        {"identifier": {"value": "x"}},
-        {"display": "x"},
-        {},
-    ],
-)
+GROUP = {"resourceType": "Group", "type": "person", "actual": True}
+UNTOLD = [
+    {"reference": "Group/1"}, {"reference": "Device/1"}, {"reference": "#p"}, {"reference": "Patient?identifier=x"}, {"identifier": {"value": "x"}}, {"display": "x"}, {},
+    {"reference": "urn:uuid:00000000-0000-4000-8000-000000000001"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("subject", UNTOLD)
 def test_what_cannot_be_told_to_be_the_patients_is_left_out(subject):
-    record = taken(observation("8867-4", quantity(88, "/min"), subject=subject))
+    record = taken(GROUP, observation("8867-4", quantity(88, "/min"), subject=subject))
     assert record.vital_signs is None
     assert "subject" in record.fhir_report.left_out[0].reason
-
-
-def test_a_group_of_the_bundle_is_no_patient():
-    group = {"resourceType": "Group", "type": "person", "actual": True}
-    record = taken(
-        group,
-        observation(
-            "8867-4",
-            quantity(88, "/min"),
-            subject={"reference": "urn:uuid:00000000-0000-4000-8000-000000000001"},
-        ),
-    )
-    assert record.vital_signs is None
 
 
 def test_an_observation_without_a_subject_is_the_patients():
@@ -265,33 +219,19 @@ def test_conditions(changes, history, with_past):
         assert len(record.fhir_report.left_out) == (0 if expected else 1)
 
 
-@pytest.mark.parametrize(
-    ("made", "there"),
-    [
-        (medication(), True), (medication("MedicationStatement"), True), (medication(status="stopped"), False), (medication(status="on-hold"), False), (medication("MedicationStatement", status="not-taken"), False),
-        (medication("MedicationStatement", status="entered-in-error"), False), (medication(intent="plan"), False), (medication(intent="proposal"), False), (medication(intent="instance-order"), True),
-        (medication(doNotPerform=True), False), (medication(doNotPerform=False), True), (medication(modifierExtension=[{"url": "http://x.example"}]), False),
-    ],
-)  # fmt: skip
-def test_medications(made, there):
-    record = taken(made)
-    assert bool(record.current_medications) is there
-    assert len(record.fhir_report.left_out) == (not there)
+ATC = "http://www.whocc.no/atc"
+
+
+def refers(reference=None, **more):
+    """A request for a medicine that stands elsewhere."""
+    held = {"reference": reference, **more} if reference else more
+    return medication(medicationCodeableConcept=None, medicationReference=held)
 
 
 def test_medications_by_reference():
-    held = {
-        "resourceType": "Medication",
-        "id": "m1",
-        "code": concept("1", "warfarin 5 MG", "http://www.nlm.nih.gov/research/umls/rxnorm"),
-    }
-    inside = {**held, "code": concept("2", "digoxin 0.125 MG", "http://www.whocc.no/atc")}
-
-    def refers(reference, **more):
-        return medication(
-            medicationCodeableConcept=None, medicationReference={"reference": reference, **more}
-        )
-
+    rxnorm = concept("1", "warfarin 5 MG", RXNORM)
+    held = {"resourceType": "Medication", "id": "m1", "code": rxnorm}
+    inside = {**held, "code": concept("2", "digoxin 0.125 MG", ATC)}
     record = taken(
         held,
         refers("urn:uuid:00000000-0000-4000-8000-000000000001"),
@@ -302,10 +242,8 @@ def test_medications_by_reference():
     )
     assert record.current_medications == ("warfarin 5 MG", "digoxin 0.125 MG", "aspirin 81 MG")
     assert [one.entry for one in record.fhir_report.left_out] == [3, 6]
-    with pytest.raises(
-        svc.SvcRequestError,
-        match=r"entry\[1\]\.resource\.contained \(Medication\): code\.text must be a text",
-    ):
+    said = r"entry\[1\]\.resource\.contained \(Medication\): code\.text must be a text"
+    with pytest.raises(svc.SvcRequestError, match=said):
         refused({**refers("#m1"), "contained": [{**inside, "code": {"text": 5}}]})
 
 
@@ -338,25 +276,10 @@ def test_the_same_condition_is_taken_once():
 
 # -- observations ----------------------------------------------------------------------------------
 
-UNITS = [
-    ("8867-4", 88, "/min", "heartRate", 88), ("8867-4", 88, "1/min", "heartRate", 88), ("8867-4", 88, "{Beats}/min", "heartRate", 88), ("8867-4", 1.5, "Hz", "heartRate", 90.0),
-    ("8310-5", 98.6, "[degF]", "temperature", 37.0), ("8310-5", 310.15, "K", "temperature", 37.0), ("8310-5", 37.1, "Cel", "temperature", 37.1), ("8480-6", 16, "kPa", "systolic", 120.01),
-    ("2160-0", 1.1, "mg/dL", "creatinine", 1.1), ("2160-0", 1.1, "mg/dl", "creatinine", 1.1), ("2160-0", 11, "mg/L", "creatinine", 1.1), ("14682-9", 100, "umol/L", "creatinine", 1.1312),
-    ("10839-9", 0.04, "ng/mL", "troponin", 0.04), ("6598-7", 40, "ng/L", "troponinT", 0.04), ("89579-7", 40, "pg/mL", "hsTroponinI", 40), ("67151-1", 0.04, "ug/L", "hsTroponinT", 40),
-    ("30934-4", 100, "ng/L", "bnp", 100), ("30934-4", 10, "pmol/L", "bnp", 34.64), ("33763-4", 10, "pmol/L", "ntProBnp", 84.57), ("59408-5", 0.97, "1", "oxygenSaturation", 97), ("8462-4", 0.8, "[psi]", "diastolic", 41.372),
-]  # fmt: skip
-
 
 def readings(*resources, **options):
     found = sent(*resources, **options)
     return {**found.get("vitalSigns", {}), **found.get("labResults", {})}
-
-
-@pytest.mark.parametrize(("code", "value", "unit", "name", "expected"), UNITS)
-def test_units_are_converted(code, value, unit, name, expected):
-    assert readings(observation(code, quantity(value, unit)))[name] == pytest.approx(
-        expected, rel=2e-5
-    )
 
 
 @pytest.mark.parametrize(
@@ -366,24 +289,6 @@ def test_units_are_converted(code, value, unit, name, expected):
 def test_units_as_people_write_them(words, expected):
     assert readings(observation("8310-5", {"value": 98.6, **words})) == {"temperature": expected}
     assert readings(observation("8480-6", {"value": 120, "unit": "mmHg"})) == {"systolic": 120}
-
-
-@pytest.mark.parametrize(
-    ("unit", "to", "expected"),
-    [
-        ("10*9/L", "10*3/uL", 7), ("10^9/L", "10*6/L", 7000), ("m[IU]/L", "u[iU]/mL", 7), ("U/L", "nkat/L", 116.667), ("mL/min/{1.73_m2}", "L/h", None), ("mL/min/{1.73_m2}", "L/h/{1.73m2}", 0.42), ("mg/g{creat}", "ug/mg", 7), ("mg/24.h", "mg.h", 0.291667), ("[lb_av]", "kg", 3.17515),
-        ("[in_i]", "cm", 17.78), ("kg.m-2", "kg/m2", 7), ("meq/L", "mmol/L", None), ("{INR}", "1", 7), ("fL", "um3", 7), ("cm[H2O]", "mm[Hg]", 5.14893), ("wk", "d", None), ("B", "1", None), ("mg/(24.h)", "mg/h", 0.291667),
-        ("mg//dL", "mg/dL", None), ("mg/", "mg", None), ("mg dL", "mg", None), ("dL.", "dL", None), ("kmin", "h", None), ("m" * 61, "m", None), ("mCel", "Cel", None), ("Cel/min", "K/min", None), ("10", "%", 7000), ("mg/L", "g", None),
-    ],
-)  # fmt: skip
-def test_units_of_laboratory_results(unit, to, expected):
-    made = observation("99998-1", quantity(7, unit))
-    options = {"lab_codes": {"99998-1": "it"}, "units": {"it": to}}
-    if expected is None:
-        with pytest.raises(svc.SvcRequestError, match="cannot be converted to"):
-            refused(made, **options)
-    else:
-        assert sent(made, **options)["labResults"] == {"it": expected}
 
 
 @given(st.text() | st.text("mgdLU[]{}10*^/.-+%k"))
@@ -396,59 +301,14 @@ def test_any_text_as_a_unit_is_read_or_refused(text):
 
 
 def test_numbers_in_the_right_unit_stay_as_they_are():
-    found = readings(
-        pressure(120, Decimal("80.0")), observation("2160-0", quantity(0.8999999, "mg/dL"))
-    )
+    creatinine = observation("2160-0", quantity(0.8999999, "mg/dL"))
+    found = readings(pressure(120, Decimal("80.0")), creatinine)
     assert repr(found) == "{'systolic': 120, 'diastolic': 80.0, 'creatinine': 0.8999999}"
 
 
-@pytest.mark.parametrize(
-    ("made", "said"),
-    [
-        (observation("8310-5", {"value": 98.6137}), r"entry\[1\].*8310-5, for vital_signs\.temperature: it has no unit; it is sent in Cel"),
-        (observation("8310-5", quantity(98.6137, "mg/dL")), "unit cannot be converted to Cel"), (observation("8310-5", quantity(98.6137, "Quuxberg482")), "unit cannot be converted"),
-        (observation("10839-9", quantity(98.6137, "mol/L")), "cannot be converted to ng/mL"), (observation("8310-5", quantity(98.6137, "Cel")), r"temperature: it is not between 20 and 45 Cel"),
-        (pressure(93.6137, 98.6137), r"entry\[1\]: .*exchanged"), (observation("2160-0", quantity(-98.6137, "mg/dL")), "creatinine: it is not between"), (condition(display="a <b>98.6137</b>"), r"entry\[1\].* \(Condition\): .*markup"),
-    ],
-)  # fmt: skip
-def test_what_is_doubted_is_an_error_without_the_value(made, said):
-    with pytest.raises(svc.SvcRequestError, match=said) as raised:
-        refused(made)
-    assert reasons(taken(made))
-    text = "".join(traceback.format_exception(raised.value))
-    assert ".6137" not in text.split("SvcRequestError: ")[-1]
-    assert "Quuxberg" not in text.split("SvcRequestError: ")[-1]
-    assert "direct cause" not in text
-    assert "During handling" not in text
-
-
-def test_further_laboratory_results_by_name():
-    made = [
-        observation("2345-7", quantity(99, "mg/dL")),
-        observation("718-7", quantity(141, "g/L")),
-    ]
-    assert readings(*made) == {}
-    options = {
-        "lab_codes": {"2345-7": "glucose", "718-7": "hemoglobin"},
-        "units": {"glucose": "mg/dL", "hemoglobin": "g/dL"},
-    }
-    assert sent(*made, **options)["labResults"] == {"glucose": 99, "hemoglobin": 14.1}
-    made = [
-        observation("19994-3", quantity(21, "%")),
-        observation("99998-1", quantity(100, "mm[Hg]")),
-    ]
-    options = {
-        "lab_codes": {"19994-3": "fio2", "99998-1": "pao2"},
-        "units": {"fio2": "1", "pao2": "kPa"},
-    }
-    assert sent(*made, **options)["labResults"] == {"fio2": 0.21, "pao2": 13.3322}
-
-
 def test_the_unit_of_a_laboratory_result_can_be_chosen():
-    made = [
-        observation("10839-9", quantity(0.04, "ng/mL")),
-        observation("2160-0", quantity(1, "mg/dL")),
-    ]
+    troponin = observation("10839-9", quantity(0.04, "ng/mL"))
+    made = [troponin, observation("2160-0", quantity(1, "mg/dL"))]
     record = taken(*made, units={"troponin": "ng/L", "creatinine": "umol/L"})
     assert on_wire(record)["labResults"] == {"troponin": 40, "creatinine": 88.4017}
     assert {one.unit for one in record.fhir_report.taken if one.code} == {"ng/L", "umol/L"}
@@ -461,35 +321,18 @@ def test_the_unit_of_a_laboratory_result_can_be_chosen():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
+        ({"units": {"creatinine": "percents"}}, "'percents' for 'creatinine', which is not a UCUM unit.*mg/dL"), ({"units": {"creatinine": "Cel"}}, "'Cel' for 'creatinine', to which mg/dL cannot be converted"), ({"units": {"troponin": "nmol/L"}}, "to which ng/mL cannot be converted"),
+        ({"lab_codes": {"99999-9": "it"}, "units": {"it": "furlong"}}, "not a UCUM unit"), ({"lab_codes": "usual"}, "'usual'; it takes a mapping or 'common'"), ({"lab_codes": {"4548-4": "a1c"}, "units": {"a1c": "mg/dL"}}, "'mg/dL' for 'a1c'"),
         ({"lab_codes": {"glucose": "glucose"}}, "LOINC codes such as"), ({"lab_codes": {"2345-7": "sugar"}}, "units must have a UCUM unit"),
         ({"units": {"temperature": "[degF]"}}, "names of laboratory results: troponin, .*bnp"), ({"units": {"glucose": "mg/dL"}}, "names of laboratory results"),
         ({"lab_codes": {"99999-9": "<b>"}, "units": {"<b>": "1"}}, "at most 60 letters"), ({"windows": {"troponim": None}}, "windows has 'troponim'; it takes .*troponin"),
+        *(({option: "x"}, f"{option} is 'x'; it takes") for option in ("problems", "typed_texts")),
         *(({"windows": {"vital_signs": width}}, "a timedelta of 0 or more") for width in (24, timedelta(-1), "1 day")),
     ],
 )  # fmt: skip
 def test_options_are_checked(options, said):
     with pytest.raises(svc.SvcRequestError, match=said):
         taken(**options)
-
-
-# -- risk factors ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("status", "there"),
-    [
-        ("completed", True),
-        ("partial", True),
-        ("entered-in-error", False),
-        ("health-unknown", False),
-    ],
-)
-def test_family_history(status, there):
-    member = copy.deepcopy(WHOLE["entry"][21]["resource"]) | {"status": status}
-    assert member["resourceType"] == "FamilyMemberHistory"
-    member["condition"].append({"code": concept("73211009", "Diabetes mellitus")})
-    risks = ("family history: Breast cancer (mother)", "family history: Diabetes mellitus (mother)")
-    assert taken(member).risk_factors == (risks if there else ())
 
 
 # -- what is no bundle -----------------------------------------------------------------------------
@@ -536,15 +379,9 @@ JSON = st.recursive(
 
 def places(value, path=()):
     yield path
-    parts = (
-        value.items()
-        if isinstance(value, dict)
-        else enumerate(value)
-        if isinstance(value, list)
-        else ()
-    )
-    for name, inner in parts:
-        yield from places(inner, (*path, name))
+    if isinstance(value, (dict, list)):
+        for name, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from places(inner, (*path, name))
 
 
 PERIOD = {"start": "2020-01-01", "end": "2031-12-31T23:59:60Z"}
@@ -569,7 +406,7 @@ def test_what_is_changed_below_is_read_whole():
     assert len(record.medical_history) == 10
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.data())
 def test_a_bundle_changed_anywhere_is_read_or_refused_without_its_values(data):
     changed = copy.deepcopy(RICH)
@@ -613,20 +450,9 @@ def test_observations_of_other_codes_are_counted_but_not_another_patients():
 
 
 def test_a_display_is_not_another_medication():
-    held = {
-        "resourceType": "Medication",
-        "code": concept("1", "warfarin 5 MG", "http://www.whocc.no/atc"),
-    }
-    made = bundle(
-        held,
-        *(
-            medication(medicationCodeableConcept=None, medicationReference=reference)
-            for reference in (
-                {"display": "aspirin"},
-                {"reference": "Medication/None", "display": "digoxin"},
-            )
-        ),
-    )
+    held = {"resourceType": "Medication", "code": concept("1", "warfarin 5 MG", ATC)}
+    references = ({"display": "aspirin"}, {"reference": "Medication/None", "display": "digoxin"})
+    made = bundle(held, *(refers(**reference) for reference in references))
     for entry in made["entry"]:
         del entry["fullUrl"]
     assert svc.PatientContext.from_fhir(made).current_medications == ("aspirin", "digoxin")

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 from fhir_records import (
     ANY_AGE,
+    CATEGORY,
     NAMES,
     OWN,
+    RXNORM,
     TODAY,
     bundle,
     concept,
@@ -36,7 +38,7 @@ def allergy(display="Penicillin V", clinical="active", verified="confirmed", **c
         "resourceType": "AllergyIntolerance",
         "clinicalStatus": {"coding": [{"system": f"{system}clinical", "code": clinical}]},
         "verificationStatus": {"coding": [{"system": f"{system}verification", "code": verified}]},
-        "code": concept("7984", display, "http://www.nlm.nih.gov/research/umls/rxnorm"),
+        "code": concept("7984", display, RXNORM),
         "patient": {**OWN, "display": NAMES["family"]},
         "recorder": {"display": NAMES["doctor"]},
         **changes,
@@ -121,7 +123,6 @@ def test_conclusions_of_reports_are_left_out_with_a_line(elements):
 
 # -- medicines --------------------------------------------------------------------------------------
 
-RXNORM = "http://www.nlm.nih.gov/research/umls/rxnorm"
 SNOMED = "http://snomed.info/sct"
 
 
@@ -142,13 +143,9 @@ def coded(display, text, system=SNOMED):
     ],
 )  # fmt: skip
 def test_a_medicine_keeps_its_strength_and_dosage(code, dosage, expected, without_typed):
-    for kind, element in (
-        ("MedicationRequest", "dosageInstruction"),
-        ("MedicationStatement", "dosage"),
-    ):
-        made = medication(
-            kind, medicationCodeableConcept=code, **({element: dosage} if dosage else {})
-        )
+    elements = {"MedicationRequest": "dosageInstruction", "MedicationStatement": "dosage"}
+    for kind, element in elements.items():
+        made = medication(kind, medicationCodeableConcept=code, **{element: dosage})
         record = taken(made)
         assert record.current_medications == (expected,)
         untold = dosage is not None and "text" not in dosage[0]
@@ -256,17 +253,11 @@ def test_habits_are_risk_factors_however_old():
         observation("74013-4", quantity(5, "{drinks}/d"), at="2010"),
     ]
     record = taken(*made)
-    assert record.risk_factors == (
-        "daily smoker",
-        "tobacco: 30 pack-years",
-        "alcohol: 2 drinks a day",
-    )
+    risks = ("daily smoker", "tobacco: 30 pack-years", "alcohol: 2 drinks a day")
+    assert record.risk_factors == risks
     assert reasons(record) == ["there is a newer one"]
-    assert [one.code for one in record.fhir_report.taken if one.field == "risk_factors"] == [
-        "72166-2",
-        "8664-5",
-        "74013-4",
-    ]
+    codes = [one.code for one in record.fhir_report.taken if one.field == "risk_factors"]
+    assert codes == ["72166-2", "8664-5", "74013-4"]
 
 
 @pytest.mark.parametrize(
@@ -288,12 +279,8 @@ def test_the_body():
         observation("8867-4", quantity(88, "/min")),
     ]  # fmt: skip
     found = sent(*made)
-    assert found["vitalSigns"] == {
-        "heartRate": 88,
-        "height": 172.72,
-        "weight": 81.6466,
-        "bmi": 27.4,
-    }
+    body = {"height": 172.72, "weight": 81.6466, "bmi": 27.4}
+    assert found["vitalSigns"] == {"heartRate": 88, **body}
     assert found["riskFactors"] == ("body mass index 27.4 kg/m2",)
     assert found["medicalHistory"] == ("observation: weight 81.6466 kg (as of 45 days ago)",)
     old = taken(observation("39156-5", quantity(27.4, "kg/m2"), at="2020"))
@@ -301,18 +288,23 @@ def test_the_body():
     assert taken(*made, **ANY_AGE).vital_signs == taken(*made).vital_signs
 
 
-@pytest.mark.parametrize(
-    ("onset", "told"),
-    [
-        ({"onsetAge": {"value": 45, "unit": "years", "system": "http://unitsofmeasure.org", "code": "a"}}, "(mother, at 45)"), ({"onsetString": "when Grobulina married"}, "(mother)"), ({}, "(mother)"), ({"onsetAge": {"value": 9, "unit": "mo", "code": "mo"}}, "(mother)"),
-    ],
-)  # fmt: skip
-def test_the_age_at_which_a_relative_fell_ill(onset, told):
-    member = {
-        "resourceType": "FamilyMemberHistory", "status": "completed", "patient": OWN, "relationship": concept("MTH", "mother", "http://terminology.hl7.org/CodeSystem/v3-RoleCode"),
-        "condition": [{"code": concept("254837009", "Breast cancer"), **onset}],
-    }  # fmt: skip
-    assert taken(member).risk_factors == (f"family history: Breast cancer {told}",)
+RELATIVES = [
+    ({"onsetAge": {"value": 45, "unit": "years", "system": "http://unitsofmeasure.org", "code": "a"}}, "(mother, at 45)"), ({"onsetString": "when Grobulina married"}, "(mother)"), ({}, "(mother)"), ({"onsetAge": {"value": 9, "unit": "mo", "code": "mo"}}, "(mother)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("onset", "told"), RELATIVES)
+def test_family_history_tells_the_age_at_which_a_relative_fell_ill(onset, told):
+    ill = [
+        {"code": concept("254837009", "Breast cancer"), **onset},
+        {"code": concept("73211009", "Diabetes")},
+    ]
+    mother = concept("MTH", "mother", "http://terminology.hl7.org/CodeSystem/v3-RoleCode")
+    member = {"resourceType": "FamilyMemberHistory", "patient": OWN, "relationship": mother, "condition": ill}  # fmt: skip
+    risks = (f"family history: Breast cancer {told}", "family history: Diabetes (mother)")
+    for status in ("completed", "partial", "entered-in-error", "health-unknown"):
+        there = status in {"completed", "partial"}
+        assert taken({**member, "status": status}).risk_factors == (risks if there else ())
 
 
 # -- sex, and what is left out ----------------------------------------------------------------------
@@ -320,23 +312,26 @@ def test_the_age_at_which_a_relative_fell_ill(onset, told):
 CORE = "http://hl7.org/fhir/us/core/StructureDefinition/us-core-"
 
 
-@pytest.mark.parametrize(
-    ("extensions", "sex"),
-    [
+SEXES = [
+    *((None, gender, sex) for gender, sex in (("male", "male"), ("other", "other"), ("unknown", None), (None, None))),
+    *((extensions, "female", sex) for extensions, sex in [
         ([{"url": f"{CORE}birthsex", "valueCode": "M"}], "male"), ([{"url": f"{CORE}sex", "valueCode": "248153007"}], "male"), ([{"url": f"{CORE}sex", "valueCode": "248152002"}, {"url": f"{CORE}birthsex", "valueCode": "M"}], "male"),
         ([{"url": f"{CORE}birthsex", "valueCode": "UNK"}], "female"), ([{"url": f"{CORE}birthsex", "valueCode": {"x": 1}}], "female"), ([{"url": "http://x.example", "valueCode": "M"}], "female"), ("x", "female"),
-    ],
-)  # fmt: skip
-def test_sex_at_birth_goes_before_administrative_gender(extensions, sex):
-    record = svc.PatientContext.from_fhir(bundle(first=patient(extension=extensions)), today=TODAY)
+    ]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("extensions", "gender", "sex"), SEXES)
+def test_sex_at_birth_goes_before_administrative_gender(extensions, gender, sex):
+    made = patient(extension=extensions or [], gender=gender)
+    record = svc.PatientContext.from_fhir(bundle(first=made), today=TODAY)
     assert record.sex == sex
     noted = [one.note for one in record.fhir_report.taken if one.field == "sex"]
-    assert ("US Core" in noted[0]) is (sex == "male")
+    assert ["US Core" in note for note in noted] == [bool(extensions) and sex == "male"] * bool(sex)
 
 
 def test_habits_are_of_the_category_social_history_and_taken():
-    system = "http://terminology.hl7.org/CodeSystem/observation-category"
-    social = [concept("social-history", "Social History", system)]
+    social = [concept("social-history", "Social History", CATEGORY)]
     record = taken({**smoking("449868002"), "category": social})
     assert record.risk_factors == ("daily smoker",)
 
@@ -350,11 +345,8 @@ def test_habits_are_of_the_category_social_history_and_taken():
     ],
 )
 def test_the_application_leaves_out_what_it_will(which):
-    stress = condition(
-        "73595000",
-        "Stress (finding)",
-        category=[concept("health-concern", "x", "http://x.example")],
-    )
+    concern = [concept("health-concern", "x", "http://x.example")]
+    stress = condition("73595000", "Stress (finding)", category=concern)
     record = taken(stress, condition(), medication(), leave_out=which)
     assert record.medical_history == ("Essential hypertension (disorder)",)
     assert record.current_medications

@@ -10,18 +10,17 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import shutil
 import socket
 import subprocess
-import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from urllib.parse import parse_qsl, urlsplit
 
 import httpx
 import pytest
 from fences import ROOT, blocks_of
 from fhir_records import TODAY, condition, observation, quantity
+from peers import RawServer, response
 
 import langchain_svc as svc
 
@@ -50,40 +49,20 @@ def read_record():
     return names["read_record"]
 
 
-class Stub:
+class Stub(RawServer):
     """Patient/$everything, two entries a page, with a bearer token; `link` leads elsewhere."""
 
     def __init__(self, record=RECORD, link="/fhir/Patient/pat-1/$everything?_at={}"):
-        self.record, self.link, self.requests = record, link, []
-        stub = self
+        super().__init__(self.answer)
+        self.record, self.link, self.url = record, link, f"{self.url}/fhir"
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_GET(self):
-                stub.requests.append((self.path, self.headers.get("Authorization")))
-                known = self.headers.get("Authorization") == f"Bearer {TOKEN}"
-                at = int(dict(parse_qsl(urlsplit(self.path).query)).get("_at", 0))
-                data = json.dumps(stub.bundle(at) if known else FAILED, default=float).encode()
-                self.send_response(200 if known else 401)
-                self.send_header("Content-Type", "application/fhir+json")
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-
-            def log_message(self, *_):
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}/fhir"
-
-    def __enter__(self):
-        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
-        return self
-
-    def __exit__(self, *_):
-        self._server.shutdown()
-        self._server.server_close()
+    def answer(self, connection):
+        asked = self.requests[-1].decode()
+        known = f"Bearer {TOKEN}\r\n" in asked
+        at = re.search(r"_at=(\d+)", asked)
+        answer = self.bundle(int(at[1]) if at else 0) if known else FAILED
+        status = "200 OK" if known else "401 Unauthorized"
+        connection.sendall(response(json.dumps(answer, default=float).encode(), status=status))
 
     def bundle(self, at):
         entries = [{"resource": one} for one in self.record[at : at + 2]]
@@ -136,7 +115,7 @@ def is_whole(patient):
 def test_a_record_of_many_pages_is_whole(read_record):
     with Stub() as stub:
         assert is_whole(read_record(stub.url, "pat-1", TOKEN, today=TODAY))
-        assert [token for _, token in stub.requests] == [f"Bearer {TOKEN}"] * 4
+        assert [f"Bearer {TOKEN}".encode() in one for one in stub.requests] == [True] * 4
     twice = [PERSON, RECORD[1], PERSON, *RECORD[1:]]
     with Stub(twice) as stub:
         assert is_whole(read_record(stub.url, "pat-1", TOKEN, today=TODAY))

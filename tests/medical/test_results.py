@@ -8,6 +8,7 @@ import pickle
 
 import pytest
 from fhir.resources.R4B import get_fhir_model_class
+from peers import tool_call
 from test_patient import PNG
 
 import langchain_svc as svc
@@ -26,8 +27,7 @@ ANSWER = {"response": f"See below. {LONG}", "riskLevel": "high", "riskScore": 61
 def result_of(box, kind, answer=ANSWER, **words):
     box.faults = [Fault(status=200, body=answer)]
     with kind(**box.medical, **words) as tool:
-        call = {"name": tool.name, "args": ASKED[kind], "id": "c1", "type": "tool_call"}
-        return tool.invoke(call).artifact
+        return tool.invoke(tool_call(tool, ASKED[kind])).artifact
 
 
 # -- findings -------------------------------------------------------------------------------------
