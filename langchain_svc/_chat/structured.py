@@ -93,7 +93,7 @@ class ResponseFormat(dict[str, Any]):
         """
         from .._json import read_answer  # noqa: PLC0415  # it takes 30 ms to import
 
-        value = read_answer(text, self.schema, cut=cut)
+        value = read_answer(text, self.schema, cut=cut, only=True)
         self.make(value)
         return value
 

@@ -37,13 +37,14 @@ _ENDS_EARLY = "answer: the JSON ends before it is complete"
 _SCALARS = ("string", "number", "integer", "boolean", "null")
 
 
-def read_answer(text: str, schema: Schema, *, cut: bool = False) -> Any:
+def read_answer(text: str, schema: Schema, *, cut: bool = False, only: bool = False) -> Any:
     """The value in the text that follows the schema; raises NoAnswer.
 
     Args:
         text: The model's answer.
         schema: A JSON Schema.
         cut: Whether the text is known to be cut off, as by max_tokens.
+        only: Whether two objects that fit as well and differ are no answer; else the first is.
     """
     search = _Search(text, schema, cut=cut)
     search.whole()
@@ -55,7 +56,7 @@ def read_answer(text: str, schema: Schema, *, cut: bool = False) -> Any:
         search.scan(places.Spots(text, reasoning=True))
     if not search.found and not cut:
         search.plain(without_reasoning(text))
-    return search.best()
+    return search.best(only=only)
 
 
 class _Search:
@@ -72,6 +73,7 @@ class _Search:
     def _begin(self) -> None:
         # The best: its penalty, what it fills (negative), whether it is unfenced; and the value.
         self.found: tuple[tuple[int, int, bool], Any] | None = None
+        self._differs = False  # whether another object fits as well as the best
         self._missed = (-1, ["answer: no JSON found in the text"])  # the largest, and what is wrong
         self._objects: list[Any] = []  # in the order of the text, none inside another
 
@@ -80,7 +82,9 @@ class _Search:
         """Whether nothing better can come."""
         return self.found is not None and self.found[0][0] == 0
 
-    def best(self) -> Any:
+    def best(self, *, only: bool) -> Any:
+        if only and self._differs:
+            raise NoAnswer(["answer: two objects that differ fit the schema; write only one"])
         if self.found:
             return self.found[1]
         raise NoAnswer(self._missed[1])
@@ -166,7 +170,9 @@ class _Search:
             return False
         rank = (penalty + more, -self._filled(fitted), not fenced)
         if self.found is None or rank < self.found[0]:
-            self.found = (rank, fitted)
+            self.found, self._differs = (rank, fitted), False
+        elif rank == self.found[0] and isinstance(fitted, dict):
+            self._differs = self._differs or fitted != self.found[1]
         return True
 
     def _miss(self, problems: list[str], size: int) -> None:

@@ -1,4 +1,4 @@
-"""Scalars that say what the schema wants in another way: "1,234.50", "Yes", "**two**".
+"""Scalars that say what the schema wants in another way: "$12.50", "Yes", "**two**".
 
 A function returns the value and a penalty, or None where the text does not clearly say one value.
 """
@@ -21,11 +21,10 @@ _FOUND = 3  # a value found in a longer text
 
 _CURRENCY = r"(?:[$€£¥₹₽₩]|USD|EUR|GBP|JPY|CHF)"
 _AMOUNT = re.compile(
-    rf"(?P<sign>[-+−]?)\s*{_CURRENCY}?\s*(?P<inner>[-−]?)(?P<digits>\d[\d.,'_\s]*)(?P<exp>[eE][-+]?\d+)?"
-    rf"\s*(?:%|{_CURRENCY})?\.?"
+    rf"(?P<sign>[-+−]?)\s?{_CURRENCY}?\s?(?P<inner>[-−]?)(?P<digits>\d[\d.,]*)(?P<exp>[eE][-+]?\d+)?"
+    rf"\s?(?:%|{_CURRENCY})?\.?"
 )
-_ENGLISH = re.compile(r"\d{1,3}(?:[,'_\s]\d{3})+(?:\.\d*)?|\d+(?:\.\d*)?")
-_CONTINENTAL = re.compile(r"\d{1,3}(?:\.\d{3})+,\d*|\d{1,3}(?:\.\d{3}){2,}|\d+,(?:\d{1,2}|\d{4,})")
+_GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+\.\d+|\d{1,3}(?:\.\d{3})+,\d+")  # which is which is clear
 _TRUE, _FALSE = {"true", "yes", "y", "on", "1"}, {"false", "no", "n", "off", "0"}
 _NOTHING = frozenset({"", "null", "none", "nil", "n/a", "na", "undefined"})
 _TRUTH = re.compile(r"\b(true|false)\b", re.IGNORECASE)
@@ -50,16 +49,13 @@ def coerce(value: Any, name: str) -> Coerced | None:
 
 
 def _amount(text: str) -> int | float | None:
-    plain, found = number(text), _AMOUNT.fullmatch(text)
-    if plain is not None or found is None:
-        return plain
-    digits = found["digits"].strip()
-    if _ENGLISH.fullmatch(digits):
-        digits = re.sub(r"[,'_\s]", "", digits)
-    elif _CONTINENTAL.fullmatch(digits):
-        digits = digits.replace(".", "").replace(",", ".")
-    else:
-        return None
+    """The number with its sign and unit; "5,000" may mean two numbers, and so means none."""
+    found = _AMOUNT.fullmatch(text)
+    if found is None:
+        return number(text) if "_" not in text else None
+    digits = found["digits"]
+    if _GROUPED.fullmatch(digits):
+        digits = re.sub(r"[.,](?=.*[.,])", "", digits).replace(",", ".")
     value = number(re.sub(r"^0+(?=\d)", "", digits) + (found["exp"] or ""))  # 007
     return -value if value and (found["sign"] + found["inner"]).strip("+") else value
 

@@ -90,6 +90,9 @@ def own(c: Cursor) -> list[Raw] | None:
     found = _inside(c, tagged=True)
     if found is not None:
         _close(c, "</tool_call>")
+        closed = c.text[begin : c.at].rstrip().endswith("</tool_call>")
+        if found and closed and found[-1].fault == CUT_OFF:  # no cut text: the model can be told
+            found[-1] = replace(found[-1], fault="a value in it does not end", whole=True)
         return found
     c.at = begin  # what is not a call in any format; tags alone were only spoken of
     text, end = c.until(_OWN_END, need=">\n")
@@ -682,7 +685,9 @@ _LINE_STARTS = {"Action:", "functools[", OBSERVATION}  # markup at the beginning
 NOISE = frozenset({
     "</tool_call>", "</parameter>", "<|channel|>final<|message|>",
     "<|channel|>commentary<|message|>", "<|START_RESPONSE|>", "<|END_RESPONSE|>", "<|im_end|>",
-    "<|eot_id|>", "<|eom_id|>", "<|end|>", "[BEGIN FINAL RESPONSE]", "[END FINAL RESPONSE]",
+    "<|eot_id|>", "<|eom_id|>", "<|eom|>", "<|from|>assistant", "<|from|> assistant", "<|content|>",
+    "<|recipient|>all", "<|recipient|> all", "<|end|>", "[BEGIN FINAL RESPONSE]",
+    "[END FINAL RESPONSE]",
 })
 # A result that the model made up, or another's turn that it began: nothing after it counts.
 ENDINGS = frozenset({"<tool_response", "<tool_result", "<|im_start|>", "<|start_header_id|>"})

@@ -283,8 +283,10 @@ class Scanner:
     def _marker(self, marker: str, end: int) -> Iterator[Piece]:
         if marker in READERS:
             yield from self._try(READERS[marker], end, end)
-        elif marker in NOISE:
+        elif marker in NOISE and (marker[1] != "/" or self._last):
             yield from self._skip(end)
+        elif marker in NOISE:
+            yield from self._say(end)
         elif marker != OBSERVATION or self._last:
             self.ended = True
         else:
@@ -296,7 +298,7 @@ class Scanner:
             self.ended = True
         elif not closes(mark):
             yield from self._try(lambda c: marked(c, mark), end, end)
-        elif self._last or mark[1] in "|｜/":
+        elif self._last or mark[1] in "|｜":
             yield from self._skip(end)
         else:
             yield from self._say(end)

@@ -234,6 +234,20 @@ def test_a_call_that_is_cut_off_is_neither_made_nor_asked_for_again(way, reason)
     assert again.asked[0][1]["content"] == f"<tool_call>\n{written}\n</tool_call>"
 
 
+@WAYS
+def test_a_value_that_does_not_end_in_closed_tags_is_asked_for_again(way):
+    text = '<tool_call>{"name": "weather", "arguments": {"city": "Ro</tool_call>'
+    service = Scripted(text, call("weather", city="Rome"))
+    assert found(ask(service, way=way)) == [("weather", {"city": "Rome"})]
+    assert "does not end" in service.asked[1][-1]["content"]
+
+
+@WAYS
+def test_a_closing_tag_amid_a_sentence_stays(way):
+    text = "Close the block with </parameter> and then </tool_call>."
+    assert ask(Scripted(text), way=way).content == text
+
+
 def test_an_invalid_call_is_the_same_streamed_and_not():
     def shown(way):
         service = Scripted(*["<tool_call>\n" + "x" * 50_000 + "\n</tool_call>"] * 3)

@@ -253,3 +253,12 @@ def test_any_text_is_an_answer_or_none(text, schema):
         read_answer(text, schema)
     except NoAnswer as none:
         assert none.problems
+
+
+def test_two_objects_that_both_fit_and_differ_are_a_reason_to_ask():
+    schema = {"type": "object", "properties": {"dose": {"type": "number"}}, "required": ["dose"]}
+    text = 'First {"dose": 5}, or rather {"dose": 50}.'
+    assert read_answer(text, schema) == {"dose": 5}
+    with pytest.raises(NoAnswer, match="two objects that differ"):
+        read_answer(text, schema, only=True)
+    assert read_answer(text.replace("50", "5.0"), schema, only=True) == {"dose": 5}
