@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING
 from .._lazy import lazy
 
 if TYPE_CHECKING:
-    from .budget import BudgetUse, SvcBudget
-    from .limiter import bulk_priority
+    from .limiter import BudgetUse, SvcBudget, bulk_priority
     from .plans import DOCUMENTED, PERIODS, Plan
     from .quota import QuotaLimit, QuotaSnapshot, SvcQuota
 
 __getattr__ = lazy(
     __name__,
     {
-        "budget": "BudgetUse SvcBudget",
-        "limiter": "bulk_priority",
+        "limiter": "BudgetUse SvcBudget bulk_priority",
         "plans": "DOCUMENTED PERIODS Plan",
         "quota": "QuotaLimit QuotaSnapshot SvcQuota",
     },

@@ -9,59 +9,56 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import NamedTuple
 
-_BYTES_A_TOKEN = 4.0
-_FIRST_ANSWER = 100.0  # tokens, before any answer has come
+BYTES_A_TOKEN = 4
 _WEIGHT = 0.1  # of the newest call, in the means
 
 
+class Used(NamedTuple):
+    """Tokens that the service reported; of the prompt None, where it told only the sum."""
+
+    prompt: int | None
+    total: int
+
+
 class Estimates:
-    """The means of one account. Two threads at once may lose a sample, which harms nobody."""
+    """The means of one quota. Two threads at once may lose a sample, which harms nobody."""
 
     def __init__(self) -> None:
-        self._ratio = 1.0
-        self._answer: float | None = None
+        self._ratio, self._answer = 1.0, 100.0  # before any answer has come
         self.samples = 0
+        self.error = 0.0  # how far estimates were off on average, as a share of what was used
         self.looked_at = 0.0  # when an answer's headers were read last
-        self.error = 0.0
-        """The mean of how far estimates were off, as a share of what was used."""
 
     def prompt(self, size: int) -> int:
         """Tokens of a request's body of so many bytes."""
-        return math.ceil(self._ratio * size / _BYTES_A_TOKEN)
+        return math.ceil(self._ratio * size / BYTES_A_TOKEN)
 
     def answer(self, most: int | None) -> int:
         """Tokens of an answer of at most so many."""
-        mean = _FIRST_ANSWER if self._answer is None else self._answer
-        return math.ceil(mean if most is None else min(mean, most))
+        return math.ceil(self._answer if most is None else min(self._answer, most))
 
-    def learn(self, size: int, estimate: int, usage: tuple[int | None, int | None, int]) -> None:
-        """Take in what a call of `size` bytes, estimated so, used: in, out and together."""
-        asked, answered, total = usage
-        weight = max(_WEIGHT, 1 / (self.samples + 1))
-        if asked is not None and size:
-            self._ratio += weight * (asked * _BYTES_A_TOKEN / size - self._ratio)
-        if answered is None:
-            answered = max(0, total - self.prompt(size))
-        known = answered if self._answer is None else self._answer
-        self._answer = known + weight * (answered - known)
-        if total:
-            self.error += weight * (abs(estimate - total) / total - self.error)
+    def learn(self, size: int, estimate: int, used: Used) -> None:
+        """Take in what a call of `size` bytes, estimated so, used."""
+        weight = max(_WEIGHT, 1 / (self.samples + 1))  # so the first answer replaces the start
+        if used.prompt is not None and size:
+            self._ratio += weight * (used.prompt * BYTES_A_TOKEN / size - self._ratio)
+        prompt = self.prompt(size) if used.prompt is None else used.prompt
+        self._answer += weight * (max(0, used.total - prompt) - self._answer)
+        self.error += weight * (abs(estimate - used.total) / used.total - self.error)
         self.samples += 1
 
 
-def read_usage(usage: Mapping[str, int] | None) -> tuple[int | None, int | None, int] | None:
-    """The tokens in, out and together, or None where the sum is not known."""
-    if not usage:
-        return None
-    asked, answered = usage.get("prompt_tokens"), usage.get("completion_tokens")
+def read_usage(usage: Mapping[str, int] | None) -> Used | None:
+    """What a report says, or None where the sum is not known."""
+    usage = usage or {}
+    prompt, answer = usage.get("prompt_tokens"), usage.get("completion_tokens")
     total = usage.get("total_tokens")
-    if total is None and asked is not None and answered is not None:
-        total = asked + answered
+    if total is None and prompt is not None and answer is not None:
+        total = prompt + answer
     if total is None or total <= 0:  # no prompt takes none: it was not counted
         return None
-    if asked is None and answered is not None:
-        asked = max(0, total - answered)
-    if answered is None and asked is not None:
-        answered = max(0, total - asked)
-    return asked, answered, total
+    if prompt is None and answer is not None:
+        prompt = max(0, total - answer)
+    return Used(prompt, total)

@@ -7,16 +7,14 @@ import hmac
 import os
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from langchain_core.rate_limiters import BaseRateLimiter
 
-from .._forks import new_lock
 from .._safe_errors import safe_repr
-from .estimates import Estimates
 from .ledger import Ledger, Ticket
+from .limiter import Shared
 from .plans import LEARN, Limit, Plan, plans_of
-from .shared import Shared
 
 if TYPE_CHECKING:
     from .redis_store import RedisLink
@@ -108,6 +106,7 @@ class SvcQuota(Shared):
         storage: str = MEMORY,
         on_storage_failure: Literal["closed", "local"] = "closed",
     ) -> None:
+        super().__init__()
         self._plans = plans_of(plan)
         if on_storage_failure not in {"closed", "local"}:
             raise ValueError(
@@ -128,12 +127,6 @@ class SvcQuota(Shared):
         }
         self._accounts: dict[tuple[str, str], Ledger] = {}
         self._known: dict[tuple[str, int], Ledger] = {}
-        self._lock = new_lock()
-        self.estimates = Estimates()
-        self._register()
-
-    def _arguments(self) -> dict[str, Any]:
-        return self._given
 
     def account(self, interface: str, key: str) -> Ledger:
         """Where the use of a key on an interface is counted."""
