@@ -98,7 +98,7 @@ def _format(tool: ToolLike) -> dict[str, Any]:
     # Python 3.13 unindents docstrings and older ones do not: the prompt is to be the same.
     function = made["function"]
     if isinstance(function.get("description"), str):
-        function["description"] = cleandoc(function["description"])
+        function["description"] = cleandoc(_with_one_blank(function["description"]))
     if isfunction(tool) and not function.get("description"):
         _warn_of(function["name"])
     return made
@@ -143,6 +143,13 @@ def _hints(kind: Any) -> dict[str, Any]:
         return get_type_hints(kind)
     except (NameError, TypeError):
         return {}
+
+
+def _with_one_blank(text: str) -> str:
+    """A docstring with one blank line before it at most: `cleandoc` takes them off one by one."""
+    text = text.rstrip()
+    begins = text.rfind("\n", 0, len(text) - len(text.lstrip()))
+    return text[max(0, begins) :]
 
 
 class ToolRequest:

@@ -266,7 +266,7 @@ _ACCENTS = re.compile(r"[\u0300-\u036f]")
 _UMLAUTS = str.maketrans(
     {"ä": "ae", "ö": "oe", "ü": "ue", "Ä": "Ae", "Ö": "Oe", "Ü": "Ue", "å": "aa", "ø": "oe"}
 )
-_STUCK = re.compile(r"(?<=[^\W\d_])\d+|\d+(?=[^\W\d_])")
+_STUCK = re.compile(r"(?<=[^\W\d_])\d+|(?<!\d)\d+(?=[^\W\d_])")
 
 
 def _masked(word: str, sent: str, words: frozenset[str]) -> str:

@@ -21,7 +21,7 @@ _EPOCH_MILLISECONDS = 1e12
 _EPOCH_SECONDS = 1e9
 
 _NUMBER = re.compile(r"[+-]?\d+(\.\d*)?", re.ASCII)
-_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|us|µs|ns|s|m|h|d)", re.ASCII)
+_PART = re.compile(r"((?<!\d)\d+(?:\.\d+)?)(ms|us|µs|ns|s|m|h|d)", re.ASCII)
 _UNIT = {
     "d": 86400.0,
     "h": 3600.0,

@@ -9,6 +9,9 @@ from urllib.parse import unquote
 
 _LAYERS = 2  # a text may be escaped for JSON and then for a URL
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|([nrt])|([\"'/]))")
+# Python makes no number of thousands of digits, and there is no letter of eight.
+_PADDED = re.compile(r"&#([xX]?)0+(?=[0-9a-fA-F])")
+_NO_LETTER = re.compile(r"&#(?:[0-9]{8,}|[xX][0-9a-fA-F]{7,});?")
 _TERMINAL = re.compile(r"\x1b\[[\d;]*[A-Za-z]?")
 # Format characters part a name where no eye sees it; what is not assigned shows as nothing.
 _UNSEEN = frozenset({"Cf", "Cn", "Co", "Cs"})
@@ -20,6 +23,8 @@ def spelled_out(text: str) -> str:
         if "\\" in text:
             text = _ESCAPE.sub(_letter, text)
             text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        if "&#" in text:
+            text = _NO_LETTER.sub("\ufffd", _PADDED.sub(r"&#\1", text))
         text = unquote(html.unescape(text))
     text = _TERMINAL.sub(" ", text)
     return text if text.isprintable() else "".join(map(_printable, text))
