@@ -344,7 +344,7 @@ def _foreign(texts: Iterable[str], joint: str = "\n") -> str:
     return _BEGUN.sub("&lt;", defuse(joint.join(texts)))
 
 
-_BEGUN = re.compile(r"<(?=\s*/?\s*\Z)")
+_BEGUN = re.compile(r"<(?=[\s/]{0,32}\Z)")
 
 
 def _joined_blocks(blocks: Iterable[tuple[bool, str]], joint: str) -> str:
