@@ -19,7 +19,9 @@ _LONGEST = 100 * 1024
 _ANSWER = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
 
 HTTP1_PIECES = (
-    "HTTP/1.1 200 OK\r\n", "HTTP/1.1 100 Continue\r\n\r\n", "HTTP/1.1 103 Early\r\nLink: a\r\n\r\n", "HTTP/1.0 200 OK\r\n",
+    "HTTP/1.1 200 OK\r\n", "HTTP/1.1 100 Continue\r\n\r\n", "HTTP/1.1 103 Early\r\nLink: a\r\n\r\n",
+    "HTTP/1.1 199 E\r\nContent-Length: 2\r\n\r\nhi", "HTTP/1.1 150 E\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n", "HTTP/1.1 1", "HTTP/1.1 0",
+    "HTTP/1.0 200 OK\r\n",
     "HTTP/1.1 204 No\r\n", "HTTP/1.1 304 No\r\n", "HTTP/1.1 101 S\r\n", "HTTP/1.1 ", "200", "99", "099", "1000", "500 Oops\r\n", "HTTP/",
     "HTTP/0.9 ", "HTTP/2.0 ", "HTTP/1.2 ", "HTTP/1.10 ", "http/1.1 ", "ICY ", "RTSP/1.0 200 OK\r\n", "ICE/1.0 200 OK\r\n", "GET / HTTP/1.1\r\n",
     "\r\n", "\n", "\r", "\r\n\r\n", "\n\n", "\r\r\n", "\0", "\t", " ", "  ", ":", ";", ",", '"', "=", "\x0b", "\x7f", "\x85", "\u00ff", "a", "-", "+", "_",

@@ -13,6 +13,7 @@ import httptools
 _LONGEST_HEAD = 100 * 1024  # bytes in a row that hold nothing of a body: heads, trailers, sizes
 _MOST_ANNOUNCED = 100  # answers of status 1xx before the one that counts
 _START = b"HTTP/"
+_FRAMING = frozenset({b"content-length", b"transfer-encoding"})
 
 
 class BadAnswerError(Exception):
@@ -115,7 +116,10 @@ class AnswerReader:
         if self.done or self._fault:
             return
         self.status = self._parser.get_status_code()
-        if self.status < 200:  # noqa: PLR2004  # it only announces one
+        if self.status < 200:  # noqa: PLR2004  # it only announces one, and has no body to frame
+            framed = any(name.lower() in _FRAMING for name, _ in self.headers)
+            if framed or self.status < 100:  # noqa: PLR2004
+                self._refuse("the server spoke no valid HTTP")
             return
         self.has_head = True
         coding = [v for n, v in self.headers if n.lower() == b"transfer-encoding"]
@@ -128,7 +132,7 @@ class AnswerReader:
             self._fault = "the server used an unknown transfer coding"
 
     def on_body(self, data: bytes) -> None:
-        if not self.done and self._fault is None:
+        if self.has_head and not self.done and self._fault is None:
             self._body.append(data)
 
     def on_message_complete(self) -> None:

@@ -58,6 +58,11 @@ class _Line:
         return data
 
     @property
+    def _between(self) -> bool:
+        """Whether the answer ended as one after which another may come, and nothing behind it."""
+        return self.answer.reusable and all(layer.whole for layer in self._layers)
+
+    @property
     def _closed(self) -> bool:
         """Whether TLS says that nothing follows."""
         return bool(self._layers) and self._layers[-1].closed
@@ -148,7 +153,7 @@ class Connection(_Line):
     @property
     def reusable(self) -> bool:
         """Whether the answer ended as one after which another may come."""
-        return self.answer.reusable
+        return self._between
 
     @property
     def usable(self) -> bool:
@@ -482,7 +487,7 @@ class AsyncConnection(_Line, asyncio.Protocol):
     @property
     def reusable(self) -> bool:
         """Whether the answer ended as one after which another may come."""
-        return not (self._lost or self._body or self._error) and self.answer.reusable
+        return not (self._lost or self._body or self._error) and self._between
 
     @property
     def usable(self) -> bool:

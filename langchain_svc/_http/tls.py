@@ -5,6 +5,7 @@ from __future__ import annotations
 import ssl
 
 _MOST = 64 * 1024
+_HEAD = 5  # bytes before each record (RFC 8446, section 5.1); the last two are its length
 
 
 class Tls:
@@ -14,6 +15,7 @@ class Tls:
         self._came, self._going = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._object = context.wrap_bio(self._came, self._going, server_hostname=host)
         self.ready = self.closed = False  # closed: the other side has said that nothing follows
+        self._head, self._owed = b"", 0  # of the record that is under way
 
     def handshake(self, data: bytes) -> bytes:
         """What is to be sent next, in answer to what came.
@@ -21,13 +23,32 @@ class Tls:
         Raises:
             ssl.SSLError: The other side cannot prove who it is, or speaks no TLS that we accept.
         """
-        self._came.write(data)
+        self._take(data)
         try:
             self._object.do_handshake()
             self.ready = True
         except ssl.SSLWantReadError:
             pass
         return self._going.read()
+
+    def _take(self, data: bytes) -> None:
+        self._came.write(data)
+        at = 0
+        while at < len(data):
+            if self._owed:
+                step = min(self._owed, len(data) - at)
+                self._owed -= step
+            else:
+                step = _HEAD - len(self._head)
+                self._head += data[at : at + step]
+                if len(self._head) == _HEAD:
+                    self._owed, self._head = int.from_bytes(self._head[3:], "big"), b""
+            at += step
+
+    @property
+    def whole(self) -> bool:
+        """Whether nothing came of a further record, which would be the beginning of an answer."""
+        return not self._owed and not self._head
 
     def encrypt(self, data: bytes) -> bytes:
         """What is to be sent instead of the data, and for TLS itself, as after a change of keys."""
@@ -42,7 +63,7 @@ class Tls:
         Raises:
             ssl.SSLError: The other side gave up, or what came is not what it sent.
         """
-        self._came.write(data)
+        self._take(data)
         parts: list[bytes] = []
         try:
             while part := self._object.read(_MOST):

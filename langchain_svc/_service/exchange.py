@@ -20,6 +20,7 @@ Rules:
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
@@ -45,6 +46,7 @@ from .wording import how_lost, late, said, unreached
 
 logger = logging.getLogger("langchain_svc")
 
+_LONG_WAIT = 5.0  # seconds; a longer one is told
 _FIRST_BACKOFF, _LONGEST_BACKOFF = 0.5, 8.0
 _LONGEST_ERROR_BODY = 65_536
 _ERROR_BODY_SECONDS = 5.0
@@ -88,6 +90,9 @@ def converse(exchange: Exchange[Any]) -> Conversation:
                 raise failure.error
             name = type(failure.error).__name__
             logger.info("%s: try %d follows in %.2f s", name, exchange.retries + 2, pause)
+            asked = getattr(failure.error, "retry_after", None) is not None
+            why = "the service said when to come back" if asked else "backoff"
+            _warn_of(exchange, pause, f"{name}; {why}")
             exchange.waited += pause
             if (told := ON_WAIT.get()) is not None:
                 told(pause, failure.error)
@@ -96,6 +101,15 @@ def converse(exchange: Exchange[Any]) -> Conversation:
         # The traceback of a raised error holds this frame: together they would be a cycle, which
         # keeps the caller's model and its connections until the next collection.
         failure = None
+
+
+def _warn_of(exchange: Exchange[Any], seconds: float, reason: str) -> bool:
+    """Say of a long wait why it is and when it ends: a program that stands still looks hung."""
+    if seconds <= _LONG_WAIT:
+        return False
+    ends = time.strftime("%H:%M:%S", time.localtime(exchange.wall() + seconds))
+    logger.warning("waiting %.0f s, until %s: %s", seconds, ends, reason)
+    return True
 
 
 class _Tries:
@@ -152,7 +166,7 @@ def _admitted(
     """A try, once the quota and the budgets let it through; they learn what became of it."""
     limiter = exchange.limiter
     assert limiter is not None  # noqa: S101  # who calls this has looked
-    waits = True
+    waits, warned = True, False
     try:
         while waits:
             left = exchange.until - exchange.clock()
@@ -164,6 +178,7 @@ def _admitted(
             waits = wait > 0
             if waits:
                 exchange.waited += wait
+                warned = warned or _warn_of(exchange, wait, "the limit of the quota or budget")
                 yield Sleep(wait)
     finally:
         if waits:  # also where it is cancelled

@@ -133,7 +133,8 @@ def read_content(content: Any) -> str | None:
 def read_usage(usage: Any) -> dict[str, int] | None:
     """Token counts as whole numbers; odd ones are left out, and nothing readable is None.
 
-    Those of `prompt_tokens_details` and `completion_tokens_details`, which other services send,
+    Zeros alone are what some gateways send that count nothing: no prompt has no tokens. The counts
+    of `prompt_tokens_details` and `completion_tokens_details`, which other services send,
     are read, too.
     """
     if not isinstance(usage, dict):
@@ -156,7 +157,7 @@ def read_usage(usage: Any) -> dict[str, int] | None:
         count = _whole_number(details.get(name)) if isinstance(details, dict) else None
         if count is not None:
             counts[name] = count
-    return counts or None
+    return counts if any(counts.values()) else None
 
 
 _DETAILS = {

@@ -430,3 +430,101 @@ async def test_connections_that_are_not_needed_any_more_are_closed(monkeypatch):
             await asyncio.sleep(0.1)
         assert await asyncio.to_thread(settled, lambda: box.open_connections, 2) == 2
         await model.aclose()
+
+
+# -- what stands between two answers ------------------------------------------------------------------
+
+
+@WAYS
+@pytest.mark.parametrize(
+    "interim",
+    [
+        b"199 E\r\nContent-Length: %d\r\n\r\n%b" % (len(FORGED), FORGED),
+        b"150 E\r\nTransfer-Encoding: chunked\r\n\r\n" + http_chunk(FORGED) + LAST_CHUNK,
+        b"103 Early Hints\r\nContent-Length: 0\r\n\r\n",
+        b"099 E\r\nContent-Length: %d\r\n\r\n%b" % (len(FORGED), FORGED),
+    ],
+)
+def test_an_announcement_with_a_body_or_a_status_below_100_is_no_answer(interim, way):
+    def answer(connection):
+        connection.sendall(b"HTTP/1.1 " + interim + response(SOUND))
+
+    with (
+        RawServer(answer) as server,
+        chat(server) as model,
+        pytest.raises(svc.SvcConnectionError),
+    ):
+        asked(model, way)
+
+
+@WAYS
+def test_half_a_record_behind_an_answer_is_no_part_of_the_next(authority, trusted, way):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+
+    class Halved(RawServer):
+        def _serve(self, connection):
+            came, going = ssl.MemoryBIO(), ssl.MemoryBIO()
+            tls = context.wrap_bio(came, going, server_side=True)
+
+            def until(step):
+                while True:
+                    try:
+                        return step()
+                    except ssl.SSLWantReadError:
+                        connection.sendall(going.read())
+                        data = connection.recv(65536)
+                        came.write(data) if data else came.write_eof()
+
+            with connection, suppress(OSError):
+                until(tls.do_handshake)
+                while until(lambda: tls.read(65536)):
+                    tls.write(response(SOUND, connection=None))
+                    whole = going.read()
+                    tls.write(response(FORGED, connection=None))
+                    forged = going.read()
+                    connection.sendall(whole + forged[:40])
+                    time.sleep(0.3)
+                    connection.sendall(forged[40:])
+
+    trusted(authority)
+
+    async def twice(model):
+        return [(await model.ainvoke("hi")).text for _ in range(2)]
+
+    with Halved(None) as server, chat(server, "https") as model:
+        by_thread = way == "invoke"
+        texts = [asked(model, way) for _ in range(2)] if by_thread else asyncio.run(twice(model))
+        assert texts == ["sound"] * 2
+        assert server.accepted == 2
+
+
+@WAYS
+def test_a_name_that_is_the_common_name_only_proves_nothing(authority, trusted, way):
+    trusted(authority)
+    with SecureServer(lambda c: c.sendall(response(SOUND)), authority, "localhost") as server:
+        server.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        authority.issue_cert(common_name="localhost").configure_cert(server.context)
+        server.url = server.url.replace("127.0.0.1", "localhost")
+        with (
+            chat(server, "https") as model,
+            pytest.raises(svc.SvcConnectionError, match="valid for"),
+        ):
+            asked(model, way)
+
+
+# -- long waits ----------------------------------------------------------------------------------------
+
+
+def test_a_long_wait_is_told_once_with_its_reason_and_its_end(caplog, monkeypatch):
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+    turns = iter([response(b"{}", status="429 Busy", retry_after="41"), response(SOUND)])
+    with (
+        RawServer(lambda c: c.sendall(next(turns))) as server,
+        chat(server, max_retries=2) as model,
+    ):
+        assert asked(model, "invoke") == "sound"
+    (told,) = [record for record in caplog.records if record.levelname == "WARNING"]
+    assert "waiting 4" in told.getMessage()
+    assert "until" in told.getMessage()
+    assert "SvcRateLimitError" in told.getMessage()
