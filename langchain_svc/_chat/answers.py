@@ -26,7 +26,7 @@ from .._toolcalls import (
     arguments_json,
     parse_calls,
 )
-from .messages import guarded
+from .messages import PERSON, guarded
 from .parts import ContentPart, OutputSpec, split_parts
 from .structured import ResponseFormat
 from .tools import ToolRequest
@@ -135,7 +135,7 @@ class CallsReader:
         self._offer = offer
         self._spec = spec
         self._answer = answer
-        self._replays = Replays(self._texts_read)
+        self._replays = Replays(self._texts_read, asking=PERSON)
         # The answer that the model was asked about, from its first doubt on; None before.
         self._first: list[Prose | Doubt] | None = None
         self._earlier = ""  # prose that earlier tries have yielded

@@ -147,6 +147,9 @@ def conversation_nonce(messages: Sequence[BaseMessage], secret: str) -> str:
     return state.hexdigest()
 
 
+PERSON = "what was said to you"
+
+
 def texts_read(messages: Iterable[BaseMessage]) -> Iterator[tuple[str, str]]:
     """What the model reads beside its own calls: who said it, and the text.
 
@@ -163,7 +166,7 @@ def texts_read(messages: Iterable[BaseMessage]) -> Iterator[tuple[str, str]]:
                 for value in call["args"].values():
                     yield "an earlier call", value if isinstance(value, str) else render_json(value)
         else:
-            yield "what was said to you", f"{message.name or ''}\n{text}"
+            yield PERSON, f"{message.name or ''}\n{text}"
 
 
 def has_calls(messages: Iterable[BaseMessage]) -> bool:

@@ -49,10 +49,14 @@ class Replays:
     Args:
         texts: Gives who said what; asked for once, when the first call is looked at. What one
             speaker said is one text, so that a call may be spread over it.
+        asking: The speaker who asks for a call by writing f(3), which is no replay then.
     """
 
-    def __init__(self, texts: Callable[[], Iterable[tuple[str, str]]]) -> None:
+    def __init__(
+        self, texts: Callable[[], Iterable[tuple[str, str]]], asking: str | None = None
+    ) -> None:
         self._texts = texts
+        self._asking = asking
         self._known: dict[str, str | None] = {}
         self._begun: tuple[str, bool] = ("", True)
 
@@ -68,7 +72,11 @@ class Replays:
         call = json.dumps([name, arguments, written], default=str)
         if call not in self._known:
             places = self._read.items()
-            found = (who for who, text in places if _stands_in(text, name, arguments, written))
+            found = (
+                who
+                for who, text in places
+                if _stands_in(text, name, arguments, written, asks=who == self._asking)
+            )
             self._known[call] = next(found, None)
         return self._known[call]
 
@@ -183,7 +191,9 @@ class _Text:
         return any(_has_between(self._markup, at + 1, at + size) for at in places)
 
 
-def _stands_in(text: _Text, name: str, arguments: Mapping[str, Any], written: str) -> bool:
+def _stands_in(
+    text: _Text, name: str, arguments: Mapping[str, Any], written: str, *, asks: bool
+) -> bool:
     name = _letters(name)
     names = text.places(name) if name else []
     if not names:
@@ -192,8 +202,8 @@ def _stands_in(text: _Text, name: str, arguments: Mapping[str, Any], written: st
     if not pairs:
         return any(text.has_nothing(at, at + len(name)) for at in names)
     in_order = text.places((name + "".join(value for _, value in pairs))[:_LONG])
-    if any(text.has(_BRACKET, at + len(name)) for at in in_order):  # f("a", 1) has no keys
-        return True
+    if not asks and any(text.has(_BRACKET, at + len(name)) for at in in_order):
+        return True  # f("a", 1) has no keys
     if text.quotes(_letters(written)):
         return True
     found = [names]

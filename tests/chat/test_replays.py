@@ -148,6 +148,13 @@ def test_a_call_of_the_models_own_runs_at_once(name, arguments, read, place):
     assert len(service.asked) == 1
 
 
+def test_who_asks_for_a_call_as_programmers_write_it_is_asked_nothing():
+    service = Scripted(call("search", query="cats"))
+    question = 'What does search("cats") find? Use the tool.'
+    assert service.model().bind_tools([search]).invoke(question).tool_calls
+    assert len(service.asked) == 1
+
+
 def test_a_call_may_be_made_again():
     made = {"name": "search", "args": {"query": "cats"}, "id": "1"}
     question = [HumanMessage("Cats?"), AIMessage("", tool_calls=[made])]
