@@ -9,17 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from langchain_core.messages import InvalidToolCall, ToolCallChunk
 from langchain_core.tools import BaseTool
 
 from .._json import ALL_WAS_REASONING, CONTENT, Thoughts
 from .._json import Piece as Thought
-
-if TYPE_CHECKING:
-    from .structured import ResponseFormat
-    from .tools import ToolRequest
 
 ToolLike = Mapping[str, Any] | type | Callable[..., Any] | BaseTool
 """What a tool may be given as."""
@@ -84,11 +80,9 @@ class OutputReader(Protocol):
 
 @dataclass(frozen=True)
 class OutputSpec:
-    """What a call asks for, and how its answer is read.
+    """How the answer of a call is read.
 
     Attributes:
-        offer: The tools that may be called.
-        form: The JSON that is asked for.
         calls_before: Whether calls stand in the conversation though no tool is offered now.
         fences: Whether calls are asked for in fences, and not in tags.
         streaming: Whether the answer is a stream.
@@ -98,8 +92,6 @@ class OutputSpec:
         read: Gives what the model has read: who said it, and the text.
     """
 
-    offer: ToolRequest | None
-    form: ResponseFormat | None
     calls_before: bool
     fences: bool
     streaming: bool
@@ -134,25 +126,6 @@ class TextReader:
     def finish(self, *, cut: bool, last: bool) -> list[ContentPart]:
         del cut, last
         return [] if self._thoughts is None else split_parts(self._thoughts.finish())
-
-
-def output_reader(spec: OutputSpec) -> OutputReader:
-    """A reader of the answers of one turn: text, calls of tools, or JSON that fits a schema."""
-    offer, form = spec.offer, spec.form
-    if offer is None and form is None and not spec.calls_before:
-        return TextReader(split=spec.split)
-    # Here and not above: these modules are two thirds of what importing ChatSvc takes.
-    from .answers import CallsReader, JsonReader, OneCallReader  # noqa: PLC0415
-    from .tools import ToolRequest  # noqa: PLC0415  # the same
-
-    if offer is not None and form is not None and form.as_call:
-        return OneCallReader(offer, form)
-    answer = None
-    if form is not None and not (offer is not None and offer.required):
-        answer = JsonReader(form, streaming=spec.streaming)
-    if offer is not None or answer is None:
-        return CallsReader(offer or ToolRequest([]), spec, answer)
-    return answer
 
 
 def split_parts(pieces: Iterable[Thought]) -> list[ContentPart]:

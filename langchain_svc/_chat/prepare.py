@@ -24,7 +24,7 @@ from .messages import (
     to_wire,
 )
 from .options import CallOptions
-from .parts import OutputSpec, output_reader
+from .parts import OutputReader, OutputSpec, TextReader
 from .profiles import documented_profile
 from .tokens import TOKENS_A_TURN, surely_too_long
 from .turn import ChatTurn
@@ -79,8 +79,6 @@ def new_turn(
     )
     _refuse_too_long(settings.profile or {}, options.model, [turn["content"] for turn in turns])
     spec = OutputSpec(
-        options.offer,
-        options.response_format,
         calls_before=calls_before,
         fences=settings.tool_format == "fenced",
         streaming=stream,
@@ -94,9 +92,28 @@ def new_turn(
         turns,
         model=options.model,
         stops=tuple(options.stop or ()),
-        reader=output_reader(spec),
+        reader=_reader_of(options, spec),
         reasks=options.max_repairs,
     )
+
+
+def _reader_of(options: CallOptions, spec: OutputSpec) -> OutputReader:
+    """A reader of the answers of one turn: text, calls of tools, or JSON that fits a schema."""
+    offer, form = options.offer, options.response_format
+    if offer is None and form is None and not spec.calls_before:
+        return TextReader(split=spec.split)
+    # Here and not above: these modules are two thirds of what importing ChatSvc takes.
+    from .answers import CallsReader, JsonReader, OneCallReader  # noqa: PLC0415
+    from .tools import ToolRequest  # noqa: PLC0415  # the same
+
+    if offer is not None and form is not None and form.as_call:
+        return OneCallReader(offer, form)
+    answer = None
+    if form is not None and not (offer is not None and offer.required):
+        answer = JsonReader(form, streaming=spec.streaming)
+    if offer is not None or answer is None:
+        return CallsReader(offer or ToolRequest([]), spec, answer)
+    return answer
 
 
 def count_prompt(
