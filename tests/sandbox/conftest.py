@@ -7,7 +7,7 @@ import httpx
 import pytest
 from sandbox_peer import BEARER, MEDICAL
 
-from langchain_svc.sandbox import Sandbox, answers
+from langchain_svc.sandbox import Sandbox
 
 
 @pytest.fixture(scope="session")
@@ -37,14 +37,6 @@ def call(shared, plain_http):
         )
 
     return post
-
-
-@pytest.fixture
-def endless(monkeypatch):
-    """Make every answer far longer than what fits into the buffers of a connection."""
-    pieces = ("word ",) * 1_000_000
-    answer = answers.ChatAnswer("".join(pieces), "stop", 1, len(pieces), pieces)
-    monkeypatch.setattr(answers, "answer", lambda *_args, **_kwargs: answer)
 
 
 @pytest.fixture

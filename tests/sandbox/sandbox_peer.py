@@ -2,10 +2,20 @@
 
 import socket
 import struct
+import time
 
 BEARER = {"Authorization": "Bearer sandbox-key"}
 MEDICAL = {"X-API-Key": "sandbox-medical-key"}
 SAY = [{"role": "user", "content": "Say hello to the whole world, please."}]
+
+ENDLESS = "word " * 1_000_000  # far longer than what fits into the buffers of a connection
+
+
+def until(condition, seconds=5):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
 
 
 def read_all(client):

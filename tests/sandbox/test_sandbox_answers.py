@@ -1,38 +1,109 @@
-"""What a user's chain, agent or RAG pipeline gets of the rules, in wordings of several clients."""
+"""What a chat is answered with: what a test has scripted, or what a few rules make of the prompt."""
 
 import json
 
+import httpx
+import jsonschema
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from langchain_core.tools import tool
+from sandbox_peer import BEARER
 
-from langchain_svc.sandbox.answers import answer
-from langchain_svc.sandbox.prompts import count_tokens, split_tokens
+from langchain_svc import ChatSvc, SvcLLM, SvcServerError
+from langchain_svc.sandbox import Fault, Sandbox, ToolCall
+
+# -- scripted ------------------------------------------------------------------------------------------
 
 
-def tool(name, description="", **properties):
+@tool
+def stock(item: str) -> str:
+    """How many of an item are there."""
+    return f"12 of {item}"
+
+
+def test_answers_are_played_in_order_and_then_the_rules_answer():
+    with Sandbox(answers=["Yes.", "No."]) as s, ChatSvc(**s.v1) as model:
+        assert [model.invoke("Is it so?").text for _ in range(2)] == ["Yes.", "No."]
+        assert model.invoke("What is 2 + 2?").text == "2 + 2 = 4"
+        s.answers = ["Once more."]
+        assert len(s.answers) == 1
+        assert "".join(chunk.text for chunk in model.stream("And now?")) == "Once more."
+        assert s.answers == ()
+
+
+@pytest.mark.parametrize("form", ["tags", "fenced"])
+def test_a_call_is_written_in_the_form_that_the_prompt_asks_for(form):
+    calls = [ToolCall("stock", {"item": "apple"}), ToolCall("stock")]
+    with Sandbox(answers=[calls[0], calls]) as s, ChatSvc(tool_format=form, **s.v1) as model:
+        bound = model.bind_tools([stock])
+        (made,) = bound.invoke("Hello").tool_calls
+        assert (made["name"], made["args"]) == ("stock", {"item": "apple"})
+        assert [made["args"] for made in bound.invoke("Hello").tool_calls] == [
+            {"item": "apple"},
+            {},
+        ]
+
+
+def test_a_fault_takes_its_turn_and_spends_no_answer():
+    faults = [Fault(status=503, headers={"Retry-After": "0"})] * 2
+    with Sandbox(answers=[*faults, "Here."]) as s, ChatSvc(**s.v1) as model:
+        answer = model.invoke("Are you there?")
+        assert (answer.text, answer.response_metadata["retries"]) == ("Here.", 2)
+        s.answers = ["Kept."]
+        s.faults = [Fault(status=500)]
+        with pytest.raises(SvcServerError):
+            model.invoke("Are you there?", max_retries=0)
+        s.faults = []
+        assert model.list_models()
+        assert model.invoke("Are you there?").text == "Kept."
+
+
+def test_a_function_sees_the_request_and_alone_answers_every_chat():
+    def echo(request):
+        return request.json["messages"][-1]["content"].upper()
+
+    with Sandbox(answers=[echo, lambda _: ToolCall("stock")]) as s, ChatSvc(**s.v1) as model:
+        assert model.invoke("say it").text == "SAY IT"
+        assert model.bind_tools([stock]).invoke("Hello").tool_calls[0]["args"] == {}
+        s.answers = echo
+        assert [model.invoke(text).text for text in "abc"] == ["A", "B", "C"]
+
+
+def test_the_other_chat_and_max_tokens():
+    with Sandbox(answers=["A text.", "one two three"]) as s:
+        with SvcLLM(**s.general) as llm:
+            assert llm.invoke("Hello") == "A text."
+        with ChatSvc(max_tokens=2, **s.v1) as model:
+            cut = model.invoke("Hello")
+        assert (cut.text, cut.response_metadata["finish_reason"]) == ("one two", "length")
+
+
+@pytest.mark.parametrize("wrong", [3, None, {"a": 1}, [3], b"bytes"])
+def test_what_cannot_be_played_is_refused_at_once(wrong):
+    with pytest.raises(TypeError, match="answers: expected a text, a ToolCall"):
+        Sandbox(answers=[wrong])
+
+
+# -- by the rules: calls -------------------------------------------------------------------------------
+
+
+def function(name, description="", **properties):
     schema = {"type": "object", "properties": properties, "required": list(properties)}
-    return {
-        "type": "function",
-        "function": {"name": name, "description": description, "parameters": schema},
-    }
+    told = {"name": name, "description": description, "parameters": schema}
+    return {"type": "function", "function": told}
 
 
-STRING, INTEGER, NUMBER = {"type": "string"}, {"type": "integer"}, {"type": "number"}
-WEATHER = tool("get_weather", "Get the weather of a city.", city=STRING)
-ADD = tool("add", "Add two numbers.", a=NUMBER, b=NUMBER)
-MULTIPLY = tool("multiply", "Multiply two numbers.", a=INTEGER, b=INTEGER)
-DRAW = tool("make_image", "Generate an image of what a text describes.", prompt=STRING)
-LOOK = tool(
+STRING, INTEGER = {"type": "string"}, {"type": "integer"}
+WEATHER = function("get_weather", "Get the weather of a city.", city=STRING)
+MULTIPLY = function("multiply", "Multiply two numbers.", a=INTEGER, b=INTEGER)
+DRAW = function("make_image", "Generate an image of what a text describes.", prompt=STRING)
+LOOK = function(
     "look",
     "Describe an image, or read the text in it.",
     image={"type": "string", "description": "A handle such as img_1"},
     task={"enum": ["detect", "ocr", "describe"]},
 )
-TRANSLATE = tool(
-    "translate", "Translate a text.", text=STRING, to={"type": "string", "description": "a code"}
-)
-
 TAGS = """<system_message>
 Be kind.
 
@@ -70,9 +141,8 @@ def assistant(text):
 
 
 def offered(question, *tools, form=TAGS, extra=""):
-    return user(
-        form.format(tools="\n".join(map(json.dumps, tools)), extra=extra, question=question)
-    )
+    written = "\n".join(map(json.dumps, tools))
+    return user(form.format(tools=written, extra=extra, question=question))
 
 
 def called(name, **arguments):
@@ -84,85 +154,84 @@ def result(text, attributes=""):
     return user(f"<tool_response{attributes}>\n{text}\n</tool_response>")
 
 
-def said(*messages):
-    return answer(messages, model="svc-turbo").text
+@pytest.fixture(scope="module")
+def ask(shared):
+    """ask(message, ...) is the whole answer that the rules give."""
+    url = shared.url + "/v1/chat/completions"
+    with httpx.Client(headers=BEARER, timeout=60) as client:
+
+        def post(*messages, **extra):
+            body = {"model": "svc-pro", "messages": messages, **extra}
+            answer = client.post(url, json=body)
+            assert answer.status_code == 200, answer.text
+            return answer.json()
+
+        yield post
 
 
-def calls(*messages, marks=("<tool_call>\n", "\n</tool_call>")):
-    """The calls of an answer that holds nothing else."""
-    opening, closing = marks
-    text = said(*messages)
-    if opening not in text:
-        return []
-    pieces = [piece.partition(closing) for piece in text.split(opening)]
-    assert not "".join(rest.strip() for _, _, rest in pieces)
-    assert pieces[0][0] == ""
-    found = [json.loads(body) for body, _, _ in pieces[1:]]
-    return [(call["name"], call["arguments"]) for call in found]
+@pytest.fixture(scope="module")
+def said(ask):
+    return lambda *messages: ask(*messages)["choices"][0]["message"]["content"]
 
 
-# -- calls ------------------------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def calls(said):
+    """calls(message, ...) is what an answer calls that holds nothing else."""
 
-QUESTIONS = [
-    ("What is the weather in San Francisco, CA?", [("get_weather", {"city": "San Francisco, CA"})]),
-    (
-        "What's the weather in Paris, Rome and Tokyo?",
-        [("get_weather", {"city": city}) for city in ("Paris", "Rome", "Tokyo")],
-    ),
-    (
-        "What is the weather in Oslo, and what is 5 * 6?",
-        [("get_weather", {"city": "Oslo"}), ("multiply", {"a": 5, "b": 6})],
-    ),
-    ("What is 3+4 and 10*2?", [("add", {"a": 3, "b": 4}), ("multiply", {"a": 10, "b": 2})]),
-    ("Call add(a=1.5, b=2).", [("add", {"a": 1.5, "b": 2})]),
-    ("Hello!", []),
-    ("Tell me a joke about tea.", []),
-]
+    def read(*messages, marks=("<tool_call>\n", "\n</tool_call>")):
+        opening, closing = marks
+        text = said(*messages)
+        if opening not in text:
+            return []
+        before, *pieces = text.split(opening)
+        found = [piece.partition(closing) for piece in pieces]
+        assert before + "".join(rest.strip() for _, _, rest in found) == ""
+        made = [json.loads(body) for body, _, _ in found]
+        return [(call["name"], call["arguments"]) for call in made]
 
-
-@pytest.mark.parametrize(("question", "expected"), QUESTIONS)
-def test_a_question_gets_the_calls_that_it_needs(question, expected):
-    assert calls(offered(question, WEATHER, ADD, MULTIPLY)) == expected
+    return read
 
 
-def test_an_argument_is_what_the_question_says_beyond_the_words_of_the_tool():
-    stock = tool("stock", "How many of an item there are.", item=STRING)
-    assert calls(offered("How many apples are in stock?", stock)) == [("stock", {"item": "apples"})]
-    assert calls(offered("What is the weather in paris?", WEATHER)) == [
-        ("get_weather", {"city": "paris"})
-    ]
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        (
+            "What's the weather in Paris, San Francisco, CA and Tokyo?",
+            [("get_weather", {"city": each}) for each in ("Paris", "San Francisco, CA", "Tokyo")],
+        ),
+        (
+            "What is the weather in Oslo, and what is 5 * 6?",
+            [("get_weather", {"city": "Oslo"}), ("multiply", {"a": 5, "b": 6})],
+        ),
+        ("What is the weather in paris?", [("get_weather", {"city": "paris"})]),
+        ("Call multiply(a=3, b=2).", [("multiply", {"a": 3, "b": 2})]),
+        ("Tell me a joke about tea.", []),
+    ],
+)
+def test_a_question_gets_the_calls_that_it_needs(calls, question, expected):
+    assert calls(offered(question, WEATHER, MULTIPLY)) == expected
 
 
-def test_a_number_and_what_it_counts_are_two_arguments():
-    order = tool("order", "Order from the supplier.", item=STRING, amount=INTEGER)
-    ordered = ("order", {"item": "apples", "amount": 40})
-    assert calls(offered("Order 40 apples.", order)) == [ordered]
-
-
-def test_calls_are_written_as_the_prompt_shows():
+def test_calls_are_written_as_the_prompt_shows(calls):
     prompt = offered("What is the weather in Paris?", WEATHER, form=FENCE)
     assert calls(prompt, marks=("```json\n", "\n```")) == [("get_weather", {"city": "Paris"})]
 
 
 @pytest.mark.parametrize(
-    ("extra", "names"),
+    ("question", "extra", "names"),
     [
-        ("", []),
-        (MUST, ["get_weather"]),
-        ("You must call the function multiply now; do not answer in plain text.", ["multiply"]),
+        ("Hello!", "", []),
+        ("Hello!", MUST, ["get_weather"]),
+        ("Hello!", "You must call the function multiply now.", ["multiply"]),
+        ("Weather in Paris and Rome?", "Call at most one function.", ["get_weather"]),
     ],
 )
-def test_a_call_is_made_where_one_must_be(extra, names):
-    prompt = offered("Hello!", WEATHER, MULTIPLY, extra=extra)
+def test_a_call_is_made_where_one_must_be_and_no_more_than_may_be(calls, question, extra, names):
+    prompt = offered(question, WEATHER, MULTIPLY, extra=extra)
     assert [name for name, _ in calls(prompt)] == names
 
 
-def test_a_limit_to_one_call_is_kept():
-    prompt = offered("Weather in Paris and Rome?", WEATHER, extra="Call at most one function.")
-    assert calls(prompt) == [("get_weather", {"city": "Paris"})]
-
-
-def test_results_end_the_loop_and_are_quoted_whole():
+def test_results_end_the_loop_and_are_quoted_whole(said, calls):
     turns = [
         offered("Weather in Paris?", WEATHER, extra=MUST),
         called("get_weather", city="Paris"),
@@ -175,26 +244,18 @@ def test_results_end_the_loop_and_are_quoted_whole():
     assert calls(*again) == [("get_weather", {"city": "Rome"})]
 
 
-def test_a_chain_of_steps_passes_results_on():
-    turns = [
-        offered(
-            "Generate an image of a red boat, then describe the image, then translate the "
-            "description into French.",
-            *(DRAW, LOOK, TRANSLATE),
-        )
-    ]
-    steps = [
+def test_a_chain_of_steps_passes_results_on(said, calls):
+    turns = [offered("Generate an image of a red boat, then describe the image.", DRAW, LOOK)]
+    for name, arguments, returned in [
         ("make_image", {"prompt": "Generate an image of a red boat"}, "Made img_1."),
         ("look", {"image": "img_1", "task": "describe"}, "A red boat."),
-        ("translate", {"text": "A red boat.", "to": "French"}, "Un bateau rouge."),
-    ]
-    for name, arguments, returned in steps:
+    ]:
         assert calls(*turns) == [(name, arguments)]
         turns += [called(name, **arguments), result(returned)]
-    assert "Un bateau rouge." in said(*turns)
+    assert "A red boat." in said(*turns)
 
 
-def test_a_complaint_leads_back_to_the_question():
+def test_a_complaint_leads_back_to_the_question(calls):
     turns = [
         offered("Hello!", WEATHER, MULTIPLY),
         assistant("Hello."),
@@ -203,15 +264,7 @@ def test_a_complaint_leads_back_to_the_question():
     assert [name for name, _ in calls(*turns)] == ["multiply"]
 
 
-# -- schemas ----------------------------------------------------------------------------------------
-
-
-def filled(text, schema):
-    instruction = (
-        f"Answer with JSON that matches this schema:\n<schema>\n{json.dumps(schema)}\n</schema>"
-    )
-    return json.loads(said(user(f"<system_message>\n{instruction}\n</system_message>\n\n{text}")))
-
+# -- by the rules: JSON and words ----------------------------------------------------------------------
 
 PERSON = {
     "type": "object",
@@ -221,7 +274,6 @@ PERSON = {
         "city": {"anyOf": [STRING, {"type": "null"}]},
         "email": {"type": "string", "format": "email"},
         "mood": {"enum": ["glad", "sad"]},
-        "born": {"type": "string", "format": "date"},
     },
     "required": ["name", "age", "mood"],
 }
@@ -231,43 +283,42 @@ PEOPLE = {
     "required": ["people"],
     "$defs": {"Person": PERSON},
 }
+SIZES = {"properties": {"height": INTEGER, "base": INTEGER}, "required": ["height", "base"]}
 
 
-def test_a_schema_is_filled_from_the_text():
-    text = "Ann is 34, was born on 1990-05-01, and is sad. Write to ann@example.org."
-    assert filled(text, PERSON) == {
-        "name": "Ann",
-        "age": 34,
-        "email": "ann@example.org",
-        "mood": "sad",
-        "born": "1990-05-01",
-    }
+@pytest.mark.parametrize(
+    ("schema", "text", "expected"),
+    [
+        (
+            PERSON,
+            "Ann is 34 and sad. Write to ann@example.org.",
+            {"name": "Ann", "age": 34, "email": "ann@example.org", "mood": "sad"},
+        ),
+        (
+            PEOPLE,
+            "Ann is 34. Bob is 41.",
+            {"people": [{"name": "Ann", "age": 34}, {"name": "Bob", "age": 41}]},
+        ),
+        (PERSON, "Nothing of it.", {"mood": "glad"}),
+        (SIZES, "A triangle with base 10 and height 5.", {"height": 5, "base": 10}),
+    ],
+)
+def test_a_schema_is_filled_from_the_text_and_kept_to(said, schema, text, expected):
+    wanted = (
+        f"Answer with JSON that matches this schema:\n<schema>\n{json.dumps(schema)}\n</schema>"
+    )
+    made = json.loads(said(user(f"<system_message>\n{wanted}\n</system_message>\n\n{text}")))
+    jsonschema.validate(made, schema)
+    made, expected = (value.get("people", [value]) for value in (made, expected))
+    for person, least in zip(made, expected, strict=True):
+        assert person.items() >= least.items()
 
 
-def test_each_stretch_of_the_text_is_used_once():
-    (ann, bob) = filled("Ann is 34. Bob is 41.", PEOPLE)["people"]
-    assert (ann["name"], ann["age"], bob["name"], bob["age"]) == ("Ann", 34, "Bob", 41)
+def test_keys_that_words_ask_for_and_only_once(said):
+    asked = user("Tell me a joke about cats. Return JSON with 'setup' and 'punchline' keys.")
+    assert json.loads(said(asked)).keys() == {"setup", "punchline"}
+    assert "{" not in said(asked, assistant('{"setup": "b"}'), user("Good morning"))
 
-
-def test_what_the_text_does_not_say_keeps_to_the_schema():
-    made = filled("Nothing of it.", PERSON)
-    assert made.keys() == {"name", "age", "mood"}
-    assert made["name"]
-    assert made["age"] >= 0
-    assert made["mood"] == "glad"
-
-
-def test_values_stand_near_the_words_of_their_fields():
-    schema = {"properties": {"height": INTEGER, "base": INTEGER}, "required": ["height", "base"]}
-    assert filled("A triangle with base 10 and height 5.", schema) == {"height": 5, "base": 10}
-
-
-def test_keys_that_words_ask_for():
-    asked = "Tell me a joke about cats. Return JSON with 'setup' and 'punchline' keys."
-    assert json.loads(said(user(asked))).keys() == {"setup", "punchline"}
-
-
-# -- words ------------------------------------------------------------------------------------------
 
 NOTES = """Source: orchard.md
 The orchard has 120 apple trees. They were planted in 1998 by Ida Holm.
@@ -291,100 +342,65 @@ PROMPTS = {
 
 
 @pytest.mark.parametrize("prompt", PROMPTS.values(), ids=list(PROMPTS))
-def test_the_best_sentence_is_quoted_under_its_source(prompt):
-    assert said(*prompt("When was the mill built?")) == (
-        'According to mill.md: "The mill was built in 1871."'
-    )
-    assert "Ida Holm" in said(*prompt("When were they planted?"))
-
-
-def test_what_was_said_before_is_remembered():
-    turns = [user("Hi! My name is Bob."), assistant("I see."), user("What is my name?")]
-    assert "Bob" in said(*turns)
+def test_the_best_sentence_is_quoted_under_its_source(said, prompt):
+    told = said(*prompt("When was the mill built?"))
+    assert "The mill was built in 1871." in told
+    assert "mill.md" in told
 
 
 @pytest.mark.parametrize(
     ("asked", "value"),
-    [
-        ("What is 17 * 23?", "17 * 23 = 391"),
-        ("What is 0.1 + 0.2?", "0.1 + 0.2 = 0.3"),
-        ("What is 1/3?", "1/3 = 0.3333333333"),
-    ],
+    [("What is 17 * 23?", "391"), ("What is 0.1 + 0.2?", "0.3"), ("What is 1/3?", "0.3333333333")],
 )
-def test_sums_are_exact(asked, value):
-    assert said(user(asked)) == value
+def test_sums_are_exact(said, asked, value):
+    assert said(user(asked)).endswith(f"= {value}")
 
 
-@pytest.mark.parametrize("asked", ["What is 7 / 0?", "What happened on 2024-02-29?"])
-def test_what_is_no_sum_is_not_computed(asked):
-    assert "=" not in said(user(asked))
+def test_what_no_rule_answers_says_what_it_is(said):
+    for asked in ("Write a limerick on tides.", "What is 7 / 0?", "What was on 2024-02-29?"):
+        told = said(user(asked))
+        assert "This is the sandbox, not svc-pro: fixed rules answer." in told
+        assert told.endswith(f"You asked: {asked}")
+    turns = [user("My name is Bob."), assistant("I see."), user("What is my name?")]
+    assert "Bob" in said(*turns)
 
 
-def test_an_old_question_is_no_answer_to_the_same_question():
-    first = said(user("Tell me of the sea."))
-    assert said(user("Tell me of the sea."), assistant(first), user("Tell me of the sea.")) == first
-
-
-def test_json_is_wanted_for_one_question_only():
-    turns = [user("Return JSON with the key a."), assistant('{"a": "b"}'), user("Good morning")]
-    assert "{" not in said(*turns)
-
-
-def test_it_says_what_it_is():
-    told = said(user("Write a limerick on tides."))
-    assert "This is the sandbox, not svc-turbo: fixed rules answer." in told
-    assert told.endswith("You asked: Write a limerick on tides.")
-
-
-# -- every answer -----------------------------------------------------------------------------------
+# -- every answer --------------------------------------------------------------------------------------
 
 FRAGMENTS = st.sampled_from(
     [
-        *(
-            "<tool_call>",
-            "</tool_call>",
-            "\n<tool_response>",
-            "</tool_response>",
-            "<tools>",
-            "\n\n",
-        ),
-        *("<system_message>", "</system_message>", '<image handle="img_1">', "</image>"),
-        *(json.dumps(WEATHER), json.dumps([ADD]), json.dumps(PERSON), json.dumps(PEOPLE)),
+        *("<tool_call>", "</tool_call>", "\n<tool_response>", "</tool_response>", "<tools>"),
+        *("<system_message>", "</system_message>", '<image handle="img_1">', "</image>", "\n\n"),
+        *(json.dumps(WEATHER), json.dumps([MULTIPLY]), json.dumps(PERSON), json.dumps(PEOPLE)),
         '{"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]}',
         '{"properties": {"y": {"enum": []}, "z": {"anyOf": []}, "v": {"type": "x"}, "w": 3}}',
         '{"properties": {"n": {"type": "integer", "minimum": 3, "maximum": 1, "multipleOf": 7}}}',
         '{"type": ["x", {}], "allOf": 3, "anyOf": [{"type": "array", "minItems": "x"}]}',
-        '{"properties": {"s": {"maxLength": null, "format": []}, "m": {"multipleOf": "x", "type": "number"}}}',
+        '{"properties": {"s": {"maxLength": null, "format": []}, "m": {"multipleOf": "x"}}}',
         '{"name": "<name>", "arguments": {}}',
         *("Return JSON with the keys a and b.", "Context:", "Question: ", MUST),
         *("Source: a.md", "9**9**9", "What is my name?", "get_weather('x', 3)", "count 1 to 9999"),
-        *("\ud800", "\x00", "{", "[", '"', "'", "That answer "),
+        *("\x00", "{", "[", '"', "'", "That answer "),
     ]
 )
-TEXTS = st.lists(FRAGMENTS | st.text(max_size=15), max_size=12).map(" ".join)
+LETTERS = st.text(st.characters(exclude_categories=["Cs"]), max_size=15)
+TEXTS = st.lists(FRAGMENTS | LETTERS, max_size=12).map(" ".join)
 ROLES = st.sampled_from(["system", "user", "assistant"])
-MESSAGES = st.lists(st.fixed_dictionaries({"role": ROLES, "content": TEXTS}), max_size=5)
+MESSAGES = st.lists(
+    st.fixed_dictionaries({"role": ROLES, "content": TEXTS}), min_size=1, max_size=5
+)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
-@given(MESSAGES, st.none() | st.integers(1, 12))
-def test_any_conversation_has_an_answer(messages, limit):
-    first = answer(messages, model="m", max_tokens=limit)
-    assert first == answer(messages, model="m", max_tokens=limit)
-    assert "".join(first.pieces) == first.text
-    assert first.completion_tokens == len(first.pieces)
-    assert limit is None or first.completion_tokens <= limit
-    assert first.finish_reason in {"stop", "length"}
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(messages=MESSAGES, limit=st.integers(1, 12) | st.just(2000))
+def test_any_conversation_has_one_answer(ask, messages, limit):
+    first, second = (ask(*messages, max_tokens=limit) for _ in range(2))
+    assert first["choices"] == second["choices"]
+    assert first["usage"]["completion_tokens"] <= limit
+    assert first["choices"][0]["finish_reason"] in {"stop", "length"}
 
 
-@settings(deadline=None)
-@given(st.text())
-def test_tokens_are_the_text(text):
-    assert "".join(split_tokens(text)) == text
-    assert count_tokens(text) == len(split_tokens(text))
-
-
-SIZE = 150_000
+SIZE = 100_000
 HUGE = {
     "spaces": " " * SIZE,
     "one word": "a" * SIZE,
@@ -404,7 +420,7 @@ HUGE = {
 
 @pytest.mark.timeout(200)  # a quadratic rule would take far longer, a linear one a second
 @pytest.mark.parametrize("text", HUGE.values(), ids=list(HUGE))
-def test_huge_prompts_take_linear_time(text):
-    assert said(offered(text, WEATHER, ADD))
+def test_huge_prompts_take_linear_time(said, text):
+    assert said(offered(text, WEATHER, MULTIPLY))
     assert said(user(f"Context:\n{text}\n\nQuestion: what is it?"))
     assert said(user(f"Answer with JSON: {json.dumps(PERSON)}\n\n{text}"))

@@ -1,13 +1,13 @@
 """Plan limits with an injected clock, and the headers that tell of them."""
 
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from langchain_svc.sandbox import Fault, Sandbox
-from langchain_svc.sandbox.limits import RESET_FORMATS, Meter, WindowLimit
 
 CHAT = {"model": "svc-turbo", "messages": [{"role": "user", "content": "hi"}]}
+MINUTE, HOUR, DAY = 60, 3600, 86_400
 
 
 class Clock:
@@ -18,82 +18,73 @@ class Clock:
         return self.now
 
 
-def statuses(call, sandbox, path, count, method="GET"):
-    return [call(path, method=method, sandbox=sandbox).status_code for _ in range(count)]
+@pytest.fixture
+def get(call):
+    def answers(sandbox, path="/v1/models", count=1):
+        return [call(path, method="GET", sandbox=sandbox) for _ in range(count)]
+
+    return answers
+
+
+def statuses(answers):
+    return [answer.status_code for answer in answers]
 
 
 @pytest.mark.parametrize(
     ("plan", "path", "per_minute"),
     [
-        ("free", "/v1/models", 3),
-        ("starter", "/v1/models", 3),
-        ("pro", "/v1/models", 60),
-        ("free", "/api/models", 10),
-        ("starter", "/api/models", 60),
-        ("pro", "/api/models", 300),
+        *((plan, "/v1/models", amount) for plan, amount in [("free", 3), ("starter", 3)]),
+        *((plan, "/api/models", amount) for plan, amount in [("free", 10), ("starter", 60)]),
+        *(("pro", "/v1/models", 60), ("pro", "/api/models", 300)),
     ],
 )
-def test_requests_per_minute(call, plan, path, per_minute):
+def test_requests_a_minute_of_each_interface(get, plan, path, per_minute):
     clock = Clock()
+    other = "/api/models" if path == "/v1/models" else "/v1/models"
     with Sandbox(plan=plan, clock=clock) as s:
-        assert statuses(call, s, path, per_minute + 1) == [200] * per_minute + [429]
+        assert statuses(get(s, path, per_minute + 1)) == [200] * per_minute + [429]
+        assert statuses(get(s, other)) == [200]
         clock.now += 59.5
-        refused = call(path, method="GET", sandbox=s)
-        assert refused.status_code == 429
-        assert refused.headers["retry-after"] == "1"
+        (refused,) = get(s, path)
+        assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
         clock.now += 0.5
-        assert statuses(call, s, path, 1) == [200]
+        assert statuses(get(s, path)) == [200]
 
 
-def test_interfaces_count_separately(call):
-    with Sandbox(plan="free", clock=Clock()) as s:
-        assert statuses(call, s, "/v1/models", 4)[-1] == 429
-        assert statuses(call, s, "/api/models", 1) == [200]
-
-
-def test_requests_per_hour(call):
+@pytest.mark.parametrize(
+    ("path", "per_minute", "limit", "period"),
+    [("/v1/models", 3, 99, HOUR), ("/api/models", 10, 100, DAY)],
+)
+def test_longer_windows(get, path, per_minute, limit, period):
     clock = Clock()
     with Sandbox(plan="free", clock=clock) as s:
-        for _ in range(33):
-            assert statuses(call, s, "/v1/models", 3) == [200] * 3
-            clock.now += 60
-        assert statuses(call, s, "/v1/models", 2) == [200, 429]
-        refused = call("/v1/models", method="GET", sandbox=s)
-        assert refused.headers["x-ratelimit-limit"] == "100"
-        assert refused.headers["retry-after"] == str(3600 - 33 * 60)
-
-
-def test_requests_per_day(call):
-    clock = Clock()
-    with Sandbox(plan="free", clock=clock) as s:
-        for _ in range(10):
-            assert statuses(call, s, "/api/models", 10) == [200] * 10
-            clock.now += 60
-        refused = call("/api/models", method="GET", sandbox=s)
+        for _ in range(limit // per_minute):
+            assert statuses(get(s, path, per_minute)) == [200] * per_minute
+            clock.now += MINUTE
+        *_, refused = get(s, path, 2)
         assert refused.status_code == 429
-        assert refused.headers["retry-after"] == str(86_400 - 600)
+        passed = limit // per_minute * MINUTE
+        assert refused.headers["retry-after"] == str(period - passed)
 
 
 def test_tokens(call):
     clock = Clock()
     long = {"message": "word " * 4999, "model": "svc-turbo"}
     with Sandbox(plan="free", clock=clock) as s:
-        first = call("/api/chat", long, sandbox=s)
-        assert first.status_code == 200
-        assert first.json()["tokens"] >= 5000
+        assert call("/api/chat", long, sandbox=s).json()["tokens"] >= 5000
         while call("/api/chat", long, sandbox=s).status_code == 200:
             pass
-        clock.now += 3600
+        clock.now += HOUR
         refused = call("/api/chat", {"message": "hi"}, sandbox=s)
         assert refused.status_code == 429
-        assert refused.headers["retry-after"] == str(86_400 - 3600)
-        clock.now += 86_400
+        assert refused.headers["retry-after"] == str(DAY - HOUR)
+        clock.now += DAY
         assert call("/api/chat", {"message": "hi"}, sandbox=s).status_code == 200
 
 
-def test_every_v1_answer_carries_the_headers(call):
-    clock = Clock()
-    with Sandbox(plan="pro", clock=clock, faults=[Fault(status=503, path="/generate")]) as s:
+def test_every_v1_answer_carries_the_headers_and_no_other(call):
+    faults = [Fault(status=503, path="/generate")]
+    with Sandbox(plan="pro", clock=Clock(), faults=faults) as s:
         answers = [
             call("/v1/chat/completions", CHAT, sandbox=s),
             call("/v1/chat/completions", {**CHAT, "stream": True}, sandbox=s),
@@ -104,15 +95,12 @@ def test_every_v1_answer_carries_the_headers(call):
             call("/v1/models", method="GET", headers={"X-Sandbox-Fault": "{"}, sandbox=s),
             call("/v1/images/generate", {}, sandbox=s),
         ]
-    assert [each.status_code for each in answers] == [200, 200, 400, 404, 405, 401, 400, 503]
+    assert statuses(answers) == [200, 200, 400, 404, 405, 401, 400, 503]
     assert {each.headers["x-ratelimit-limit"] for each in answers} == {"60"}
     # What is refused before the limits, or by a fault, is not counted.
     left = [each.headers["x-ratelimit-remaining"] for each in answers]
     assert left == ["59", "58", "57", "57", "57", "57", "57", "57"]
     assert {each.headers["x-ratelimit-reset"] for each in answers} == {"1700000060"}
-
-
-def test_no_other_interface_has_the_headers(call, shared):
     assert "x-ratelimit-limit" not in call("/api/models", method="GET").headers
     assert "x-ratelimit-limit" not in call("/api/medical/chat", {"message": "x"}).headers
 
@@ -127,39 +115,25 @@ def test_no_other_interface_has_the_headers(call, shared):
         ("duration", "30s"),
     ],
 )
-def test_reset_formats(call, wording, value):
+def test_reset_formats(get, wording, value):
     clock = Clock(1_700_000_000.5 - 30)
     with Sandbox(plan="pro", clock=clock, reset_format=wording) as s:
-        call("/v1/models", method="GET", sandbox=s)
+        get(s)
         clock.now += 30
-        assert call("/v1/models", method="GET", sandbox=s).headers["x-ratelimit-reset"] == value
+        assert get(s)[0].headers["x-ratelimit-reset"] == value
 
 
-def test_a_long_duration(call):
+def test_a_long_duration(get):
     clock = Clock()
     with Sandbox(plan="free", clock=clock, reset_format="duration") as s:
-        fresh = call("/v1/models", method="GET", sandbox=s)
-        assert fresh.headers["x-ratelimit-reset"] == "1m0s"
+        assert get(s)[0].headers["x-ratelimit-reset"] == "1m0s"
         for _ in range(34):
-            statuses(call, s, "/v1/models", 3)
-            clock.now += 60
-        assert call("/v1/models", method="GET", sandbox=s).headers["x-ratelimit-reset"] == "26m0s"
+            get(s, count=3)
+            clock.now += MINUTE
+        assert get(s)[0].headers["x-ratelimit-reset"] == "26m0s"
 
 
-def test_hours_in_a_duration():
-    assert RESET_FORMATS["duration"](3690.0, 0.0) == "1h1m30s"
-
-
-def test_a_meter_admits_exactly_its_limit_from_many_threads():
-    meter = Meter((WindowLimit("requests", 500, 60.0),), Clock())
-    admitted = []
-
-    def knock():
-        admitted.extend(meter.admit() == 0 for _ in range(200))
-
-    threads = [threading.Thread(target=knock) for _ in range(5)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
-    assert sum(admitted) == 500
+def test_many_threads_are_admitted_exactly_up_to_the_limit(get):
+    with Sandbox(plan="pro", clock=Clock()) as s, ThreadPoolExecutor(5) as pool:
+        answers = pool.map(lambda _: get(s, count=15), range(5))
+        assert sum(statuses(each).count(200) for each in answers) == 60

@@ -1,64 +1,72 @@
-"""What the sandbox remembers, and what it must not."""
+"""What the sandbox remembers and prints of its requests, and what it must not."""
 
+import ast
 import dataclasses
+import io
+import json
+import re
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
 
+import httpx
 import pytest
+from sandbox_peer import BEARER, SAY
 
-from langchain_svc.sandbox import Sandbox
+import langchain_svc.sandbox
+from langchain_svc.sandbox import Fault, Sandbox, serve
+from langchain_svc.sandbox.log import Terminal
+
+CHAT = {"model": "svc-pro", "messages": SAY}
+COMMAND = [sys.executable, "-c", "import sys; from langchain_svc.cli import main; sys.exit(main())"]
+SECRET = "very-secret-1"
 
 
 def test_a_request_as_it_came(call):
     with Sandbox(clock=lambda: 12.5) as s:
         call("/api/chat?trace=1", {"message": "x"}, headers={"X-Thing": "Y"}, sandbox=s)
-        (seen,) = s.requests
+        call("/api/chat", content=b"\xff{", sandbox=s)
+        call("/api/models", method="GET", sandbox=s)
+    seen, *others = s.requests  # the log survives the sandbox
     assert (seen.method, seen.path, seen.query) == ("POST", "/api/chat", "trace=1")
     assert seen.headers["x-thing"] == "Y"
-    assert seen.body == b'{"message":"x"}'
-    assert seen.json == {"message": "x"}
-    assert seen.at == 12.5
-    assert seen.status == 200
+    assert (seen.body, seen.json) == (b'{"message":"x"}', {"message": "x"})
+    assert (seen.at, seen.status, seen.disconnected) == (12.5, 200, False)
     assert seen.client_port > 0
-    assert not seen.disconnected
+    assert [(each.json, each.status) for each in others] == [(None, 400), (None, 200)]
     with pytest.raises(dataclasses.FrozenInstanceError):
         seen.status = 500
 
 
-def test_a_body_that_is_no_json(call):
-    with Sandbox() as s:
-        call("/api/chat", content=b"\xff{", sandbox=s)
-        call("/api/models", method="GET", sandbox=s)
-        assert [each.json for each in s.requests] == [None, None]
-        assert [each.status for each in s.requests] == [400, 200]
-
-
-def test_secrets_are_masked(call):
-    headers = {
+def test_secrets_are_masked_and_nothing_is_logged(call, caplog, capfd):
+    sent = {
         "Authorization": "Bearer sandbox-key",
-        "X-API-Key": "very-secret",
-        "Cookie": "session=very-secret",
-        "Proxy-Authorization": "Basic very-secret",
+        "X-API-Key": SECRET,
+        "Cookie": f"session={SECRET}",
+        "Proxy-Authorization": f"Basic {SECRET}",
     }
-    with Sandbox() as s:
-        call("/api/chat", {"message": "x"}, headers=headers, sandbox=s)
-        call("/api/chat", {"message": "x"}, headers={"Authorization": "very-secret x"}, sandbox=s)
-        one, two = (each.headers for each in s.requests)
+    with caplog.at_level("DEBUG"), Sandbox(api_key="sandbox-key") as s:
+        call("/api/chat", {"message": "Jane Roe"}, headers=sent, sandbox=s)
+        call("/api/chat", {"message": "x"}, headers={"Authorization": f"{SECRET} x"}, sandbox=s)
+    one, two = (each.headers for each in s.requests)
     assert one["authorization"] == "Bearer ***"
-    assert one["x-api-key"] == one["cookie"] == "***"
+    assert one["x-api-key"] == one["cookie"] == two["authorization"] == "***"
     assert one["proxy-authorization"] == "Basic ***"
-    assert two["authorization"] == "***"
+    shown = repr(s) + repr(s.requests)
+    assert not re.search(f"Jane|sandbox-key|{SECRET}", shown)
+    ours = [each for each in caplog.records if not each.name.startswith(("httpx", "httpcore"))]
+    assert [each.name for each in ours if each.name != "asyncio"] == []
+    assert "Jane" not in "".join(each.getMessage() for each in ours)
+    assert capfd.readouterr() == ("", "")
 
 
-def test_the_repr_of_a_sandbox_says_where_it_is_and_no_key():
-    sandbox = Sandbox(plan="free", api_key="k-secret")
+def test_its_repr_says_where_it_is():
+    sandbox = Sandbox(plan="free")
     assert repr(sandbox) == "<Sandbox: not running, plan free>"
     with sandbox:
         assert repr(sandbox) == f"<Sandbox: {sandbox.url}, plan free>"
-
-
-def test_its_repr_shows_no_body_and_no_headers(call):
-    with Sandbox() as s:
-        call("/api/medical/chat", {"message": "Jane Roe"}, sandbox=s)
-        assert "Jane" not in repr(s.requests)
 
 
 def test_clear_and_keep(call):
@@ -70,16 +78,103 @@ def test_clear_and_keep(call):
         assert s.requests == []
 
 
-def test_the_log_survives_the_sandbox(call):
-    with Sandbox() as s:
-        call("/api/models", method="GET", sandbox=s)
-    assert s.requests[0].status == 200
+# -- the terminal --------------------------------------------------------------------------------------
 
 
-def test_nothing_is_logged(call, caplog, capfd):
-    with caplog.at_level("DEBUG"), Sandbox() as s:
-        call("/api/medical/chat", {"message": "Jane Roe"}, sandbox=s)
-    ours = [each for each in caplog.records if not each.name.startswith(("httpx", "httpcore"))]
-    assert [each.name for each in ours if each.name != "asyncio"] == []
-    assert "Jane" not in "".join(each.getMessage() for each in ours)
-    assert capfd.readouterr() == ("", "")
+def shown(act, *, colours=False, **arguments):
+    """The line of the request that `act` makes, with its time and duration made equal."""
+    written = io.StringIO()
+    with Sandbox(**arguments) as s:
+        server = threading.Thread(target=serve, args=(s, Terminal(written, colours=colours)))
+        server.start()
+        act(s)
+        for _ in range(100):
+            if written.getvalue():
+                break
+            server.join(0.05)
+        s.stop()
+        server.join()
+    text = re.sub(r"\d\d:\d\d:\d\d", "TIME", written.getvalue())
+    (line,) = re.sub(r" +[\d,]+ ms", "  MS", text).splitlines()
+    return line
+
+
+def post(sandbox, **extra):
+    url = sandbox.url + "/v1/chat/completions"
+    return httpx.post(url, headers=BEARER, json={**CHAT, **extra}, timeout=10)
+
+
+def leave(sandbox):
+    with pytest.raises(httpx.ReadTimeout):
+        httpx.get(sandbox.url + "/v1/models", headers=BEARER, timeout=0.2)
+
+
+def attack(sandbox):
+    with socket.create_connection(("127.0.0.1", int(sandbox.url.rpartition(":")[2]))) as client:
+        target = b"/%1b[2J%0aINJECTED%e2%80%ae/" + b"x" * 500
+        client.sendall(b"GET " + target + b" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        client.recv(100)
+
+
+def test_a_line_says_what_was_asked_and_what_went_wrong():
+    pattern = r"TIME  POST /v1/chat/completions      200  MS  \d+ \+ \d+ tokens"
+    assert re.fullmatch(pattern, shown(post))
+    assert "tokens" in shown(lambda s: post(s, stream=True))
+    assert shown(post, faults=[Fault(status=503)]) == (
+        "TIME  POST /v1/chat/completions      503  MS  a fault was asked for"
+    )
+    line = shown(leave, faults=[Fault(hang=True)])
+    assert " ---  MS  a fault was asked for  the client left" in line
+    assert "\x1b[32m200\x1b[0m" in shown(post, colours=True)
+
+
+def test_a_path_cannot_move_the_cursor():
+    line = shown(attack)
+    assert not re.search("[\x1b\u202e]", line)
+    assert len(line) < 120
+
+
+@pytest.mark.parametrize(("words", "count"), [((), 1), (("--quiet",), 0)])
+def test_the_command_prints_them_unless_it_is_to_be_quiet(words, count):
+    process = subprocess.Popen(
+        [*COMMAND, "sandbox", "--port", "0", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    _key, base = (process.stdout.readline().strip().partition("=")[2] for _ in range(2))
+    body = json.dumps({**CHAT, "messages": [{"role": "user", "content": "Jane Roe"}]})
+    headers = {**BEARER, "Content-Type": "application/json"}
+    httpx.post(base + "/chat/completions", headers=headers, content=body)
+    try:
+        process.wait(0.4)
+    except subprocess.TimeoutExpired:
+        process.send_signal(2)
+    _, err = process.communicate(timeout=10)
+    assert err.count("POST /v1/chat/completions") == count
+    assert not re.search("\x1b|Jane|sandbox-key", err)
+
+
+# -- it stands alone -----------------------------------------------------------------------------------
+
+
+def imported(path):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def test_it_shares_no_code_with_the_client():
+    for path in Path(langchain_svc.sandbox.__file__).parent.rglob("*.py"):
+        ours = [name for name in imported(path) if name.split(".")[0] == "langchain_svc"]
+        assert [name for name in ours if not name.startswith("langchain_svc.sandbox")] == []
+
+
+def test_a_missing_extra_is_named(monkeypatch):
+    monkeypatch.setattr(langchain_svc.sandbox, "find_spec", lambda _name: None)
+    with pytest.raises(ImportError, match=r'pip install "langchain-svc\[sandbox\]"') as caught:
+        langchain_svc.sandbox.require_extras()
+    assert "h11 and pillow" in str(caught.value)
