@@ -89,6 +89,8 @@ def svg(recording: Recording, title: str) -> str:
         )
         gone = "" if end is None else " gone"
         groups.append(f'<g class="k{number}{gone}">{"".join(texts)}</g>')
+    # The first loop begins where the first screen is full, and not with an empty one.
+    full = min((at for at in scrolls if at), default=0.0)
     furthest, steps = 0, []
     for at, row in sorted(scrolls.items()):
         furthest = max(furthest, row)
@@ -103,7 +105,7 @@ def svg(recording: Recording, title: str) -> str:
 text{{font:14px ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace;white-space:pre}}
 {colours}.b{{font-weight:bold}}.i{{font-style:italic}}.gone{{visibility:hidden}}
 g{{animation-duration:{length:.1f}s;animation-timing-function:step-end}}
-g{{animation-iteration-count:infinite}}
+g{{animation-iteration-count:infinite;animation-delay:-{full:.1f}s}}
 @keyframes s{{{"".join(steps)}}}.s{{animation-name:s}}
 {chr(10).join(styles)}
 @media (prefers-reduced-motion:reduce){{g{{animation:none}}}}

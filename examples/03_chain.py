@@ -1,4 +1,4 @@
-"""A chain: a prompt, the model, and a parser that makes an object of the answer."""
+"""A chain: a prompt, the model, and a parser that turns the answer into an object."""
 
 from _service import service
 from langchain_core.output_parsers import PydanticOutputParser

@@ -1,4 +1,4 @@
-"""Many questions, a few at a time, each answer as soon as it is there."""
+"""Many questions, a few at a time, each answer as soon as it arrives."""
 
 from _service import service
 

@@ -1,4 +1,4 @@
-"""One input on many machines: Ray gives out its shards, and Redis keeps one plan for them all."""
+"""One input on many machines: Ray distributes its shards, and Redis keeps them within one plan."""
 
 import json
 import os

@@ -26,16 +26,18 @@ from .terminal import (
 
 def add_answer_options(parser: argparse.ArgumentParser) -> None:
     """The options of every command that asks a model."""
-    parser.add_argument("--model", metavar="ID", help="a model id, as `langchain-svc models` lists")
+    parser.add_argument(
+        "--model", metavar="ID", help="model id, as listed by `langchain-svc models`"
+    )
     parser.add_argument("--system", metavar="TEXT", help="instructions for the model")
     parser.add_argument("--temperature", metavar="N", type=float, help="0 to 2")
-    parser.add_argument("--max-tokens", metavar="N", type=int, help="the most tokens of an answer")
+    parser.add_argument("--max-tokens", metavar="N", type=int, help="maximum tokens of an answer")
 
 
 def add_ask(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     parser.description = (
-        "Ask one question. Words need no quotes. What is piped in follows the question: "
+        "Ask one question. Words need no quotes. Piped text is added after the question: "
         "`git diff | langchain-svc ask review this`."
     )
     parser.add_argument(
@@ -47,12 +49,12 @@ def add_ask(parser: argparse.ArgumentParser) -> None:
         "--schema", metavar="FILE", help="a JSON schema: the answer is an object that fits it"
     )
     parser.add_argument(
-        "--no-stream", action="store_true", help="print the answer once it is whole"
+        "--no-stream", action="store_true", help="print the answer when it is complete"
     )
     parser.add_argument(
         "--usage",
         action="store_true",
-        help="a line of usage on stderr, which a terminal gets anyway",
+        help="print a usage line on stderr, as terminals always get",
     )
     parser.set_defaults(run=_ask)
 

@@ -20,35 +20,35 @@ _SOME_FAILED, _INTERRUPTED = 1, 130
 def add_batch(parser: argparse.ArgumentParser) -> None:
     """The arguments of the command."""
     parser.description = (
-        "Ask the service every row of a file. A journal keeps each answer: after Ctrl-C or a crash "
-        "the same command resumes."
+        "Send every row of a file to the service. A journal keeps each answer: after Ctrl-C or a "
+        "crash, the same command resumes."
     )
     add = parser.add_argument
     add("input", help=".jsonl, .csv or .parquet; - for JSONL on stdin")
     add("output", help="a JSONL file, written when the run ends; - for stdout")
-    add("--journal", metavar="FILE", help="(OUTPUT.journal)")
+    add("--journal", metavar="FILE", help="where answers are kept (OUTPUT.journal)")
     add("--concurrency", type=int, default=16, metavar="N", help="rows at a time (%(default)s)")
-    add("--plan", metavar="NAME", help="keeps to the limits of this plan")
+    add("--plan", metavar="NAME", help="stay within this plan's limits")
     add(
         "--storage",
         metavar="URL",
-        help="redis://host:port/0: the plan is shared with other processes and machines; a URL "
-        "with a password belongs in SVC_QUOTA_STORAGE",
+        help="redis://host:port/0: share the plan with other processes and machines; put a URL "
+        "with a password in SVC_QUOTA_STORAGE",
     )
-    add("--dry-run", action="store_true", help="tell what it takes, ask nothing")
-    add("--retry-errors", action="store_true", help="ask again the rows that had an error")
+    add("--dry-run", action="store_true", help="show what the run would take; send nothing")
+    add("--retry-errors", action="store_true", help="retry the rows that had an error")
     add("--ordered", action="store_true", help="results in the input's order")
     add("--format", metavar="TEXT", help='prompts from other columns: "Summarize: {text}"')
-    add("--schema", metavar="FILE", help="JSON schema of objects to answer with")
-    add("--model", metavar="ID", help="as `langchain-svc models` lists it")
+    add("--schema", metavar="FILE", help="JSON schema that each answer must fit")
+    add("--model", metavar="ID", help="model id, as listed by `langchain-svc models`")
     add("--temperature", type=float, metavar="T", help="0 to 2")
-    add("--max-tokens", type=int, metavar="N", help="the most of one answer")
+    add("--max-tokens", type=int, metavar="N", help="maximum tokens of an answer")
     add(
         "--outage-wait",
         type=float,
         default=3600.0,
         metavar="SECONDS",
-        help="how long to wait for a service that is down or a limit that is used up (%(default)s)",
+        help="how long to wait while the service is down or a limit is reached (%(default)s)",
     )
     add("--quiet", action="store_true", help="show no progress")
     parser.set_defaults(run=_batch)
@@ -129,7 +129,7 @@ def _run(job: bulk.Job, args: argparse.Namespace) -> int:
         raise error from None
     tell(f"{_counts(report)} in {bulk.duration(report.seconds)}; journal {report.journal}")
     if report.failed:
-        tell(f"Ask those with an error again with:\n  {_again(args, '--retry-errors')}")
+        tell(f"Retry the failed rows with:\n  {_again(args, '--retry-errors')}")
     return _SOME_FAILED if report.failed else 0
 
 

@@ -72,14 +72,14 @@ class _Finding:
 def add_doctor(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     parser.description = (
-        "Check the environment and each interface that is set up, with the cheapest call. "
-        "The exit code is 1 where one of them fails."
+        "Check the environment and each configured interface, with the cheapest call. "
+        "The exit code is 1 if one of them fails."
     )
     parser.add_argument("--json", action="store_true", help="print the findings as JSON")
     parser.add_argument(
         "--no-chat",
         action="store_true",
-        help="leave out the chat of a few tokens that shows the format of streams",
+        help="skip the chat of a few tokens that shows the stream format",
     )
     parser.set_defaults(run=_doctor)
 
@@ -99,7 +99,7 @@ def _doctor(args: argparse.Namespace) -> int:
         emit("\nNothing is set up. Run `langchain-svc sandbox` in another terminal and paste the")
         emit("lines that it prints, or set the key and the address that your provider gave you.")
     else:
-        emit("\nNothing that is set up failed.")
+        emit("\nEverything that is set up works.")
     return int(bool(failed))
 
 

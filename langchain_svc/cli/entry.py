@@ -28,13 +28,13 @@ _FAILED, _MISUSED, _INTERRUPTED = 1, 2, 130
 # Each command is a module of this package, loaded when it is the one that was typed.
 _COMMANDS = {
     "demo": "a tour on the sandbox: no key, no network, no cost",
-    "batch": "ask every row of a file, with a journal",
-    "sandbox": "serve a local stand-in for the service",
-    "ask": "ask one question and print the answer as it comes",
+    "batch": "send every row of a file to the service, with a journal",
+    "sandbox": "run a local stand-in for the service",
+    "ask": "ask one question and stream the answer",
     "chat": "talk to a model",
     "models": "list the models of the service",
-    "doctor": "check what is set up, and say how to fix it",
-    "explain": "show the request of a prompt; send nothing",
+    "doctor": "check your configuration, and say how to fix it",
+    "explain": "show what a prompt would send; send nothing",
 }
 _EPILOG = """\
 ask, chat and models need SVC_API_KEY and SVC_BASE_URL_V1; the others do not.
@@ -133,14 +133,16 @@ def build_parser(command: str | None = None) -> argparse.ArgumentParser:
         one = commands.add_parser(name, help=about)
         if command in (None, name):
             getattr(import_module(f".{name}", __package__), f"add_{name}")(one)
-    _add_completion(commands.add_parser("completion", help="print a script that completes words"))
+    _add_completion(
+        commands.add_parser("completion", help="print a completion script for your shell")
+    )
     return parser
 
 
 def _add_completion(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         'A script for your shell. bash: eval "$(langchain-svc completion bash)" in ~/.bashrc; '
-        "zsh the same in ~/.zshrc; fish: langchain-svc completion fish | source."
+        "zsh: the same with zsh in ~/.zshrc; fish: langchain-svc completion fish | source."
     )
     parser.add_argument("shell", choices=("bash", "zsh", "fish"))
     parser.set_defaults(run=_completion)

@@ -25,25 +25,25 @@ _MILLION = 1_000_000
 def add_explain(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     parser.description = (
-        "Show the request that a prompt would be, with its tokens by part. "
+        "Show the request that a prompt would send, with its tokens by part. "
         "Nothing is sent, and no key is needed."
     )
     parser.add_argument("prompt", nargs="+", help="the prompt; words need no quotes")
     add_answer_options(parser)
-    parser.add_argument("--tools", metavar="FILE", help="tools in OpenAI's JSON form, as a list")
+    parser.add_argument("--tools", metavar="FILE", help="a JSON list of tools in OpenAI's format")
     parser.add_argument("--schema", metavar="FILE", help="a JSON schema for the answer")
     parser.add_argument("--history", metavar="FILE", help="earlier messages, from chat's /save")
     parser.add_argument(
         "--price",
         metavar="IN,OUT[,CURRENCY]",
         type=_price,
-        help="what a million tokens cost, such as 5,15,USD (`langchain-svc models` has it)",
+        help="price per million tokens, such as 5,15,USD (see `langchain-svc models`)",
     )
     parser.add_argument(
         "--plan",
         metavar="NAME",
         type=_plan,
-        help="how many such requests the plan free, pro or enterprise allows",
+        help="show how many such requests a plan allows: free, pro or enterprise",
     )
     parser.add_argument("--json", action="store_true", help="print all of it as JSON")
     parser.set_defaults(run=_explain)

@@ -28,7 +28,7 @@ def add_sandbox(parser: argparse.ArgumentParser) -> None:
         "--plan",
         choices=("free", "starter", "pro", "enterprise"),
         default="enterprise",
-        help="whose rate limits apply; enterprise has none (%(default)s)",
+        help="rate limits to apply; enterprise has none (%(default)s)",
     )
     option(
         "--stream-format",
@@ -42,14 +42,14 @@ def add_sandbox(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="between the pieces of a stream (%(default)s)",
     )
-    option("--api-key", metavar="KEY", help="the key to accept on v1 and general")
-    option("--medical-api-key", metavar="KEY", help="the key to accept on medical")
+    option("--api-key", metavar="KEY", help="key to accept on v1 and general")
+    option("--medical-api-key", metavar="KEY", help="key to accept on medical")
     option("--upstream", metavar="URL", help="an OpenAI-compatible server that answers instead")
-    option("--upstream-model", metavar="NAME", help="the model to ask it for")
-    option("--upstream-key-env", metavar="VAR", help="the variable with its key")
-    option("--upstream-allow-http", action="store_true", help="plain http to other machines, too")
-    option("--no-inspector", action="store_true", help="serve no page at /")
-    option("--quiet", action="store_true", help="print no line for each request")
+    option("--upstream-model", metavar="NAME", help="model to request from it")
+    option("--upstream-key-env", metavar="VAR", help="environment variable with its key")
+    option("--upstream-allow-http", action="store_true", help="allow plain http to other machines")
+    option("--no-inspector", action="store_true", help="do not serve the inspector at /")
+    option("--quiet", action="store_true", help="do not log requests")
     parser.set_defaults(run=_sandbox)
 
 
@@ -67,9 +67,7 @@ def _sandbox(args: argparse.Namespace) -> int:
         limits = "no rate limit" if args.plan == "enterprise" else f"limits of the plan {args.plan}"
         tell(f"The sandbox of langchain-svc {svc.__version__}: {limits}, {who}.")
         if not args.no_inspector:
-            tell(
-                f"What it receives and sends: {sandbox.inspector_url} in a browser of this machine."
-            )
+            tell(f"Inspect its requests in a browser on this machine: {sandbox.inspector_url}")
         if upstream is not None and (trouble := upstream.trouble()):
             tell(f"The model behind it will not answer yet: {trouble}")
         tell("Paste these lines into another terminal. Ctrl-C here stops the sandbox.")

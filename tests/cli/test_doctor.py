@@ -140,7 +140,7 @@ def test_people_get_lines_that_fit(service, capsys):
     assert cli.main(["doctor"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert all(len(line) <= 80 for line in lines)
-    assert lines[-1] == "Nothing that is set up failed."
+    assert lines[-1] == "Everything that is set up works."
 
 
 def test_a_misspelt_variable_is_told(findings, monkeypatch):
