@@ -1,4 +1,4 @@
-"""Runs the whole fault matrix and writes what was found as docs/faults.md.
+"""Runs the whole fault matrix and writes what was found as faults.md.
 
     python tests/faults/fault_table.py               # run every cell; write the table if all are right
     python tests/faults/fault_table.py --memory      # measure what large bodies take of the memory
@@ -26,7 +26,7 @@ from fault_matrix import ROWS, WAYS, Places, cells_of, new_pool, run_row, told
 from fault_peer import CHUNKED, Cell, Flood, chunk, head
 from fault_words import Answer
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "faults.md"
+DOCUMENT = Path(__file__).with_name("faults.md")
 MIB = 1024 * 1024
 
 
@@ -67,7 +67,7 @@ blocking and on an event loop: {rows} faults, {columns} classes, {cells} cells. 
 - the outcome is as listed, with the status, the wait and the partial text if there are any;
 - the server received the listed number of requests (one if none is listed);
 - the call returned well before the server would have closed the connection, and within its limits;
-- the error contains no key, is short, and `is_retryable` is as in [reliability.md](reliability.md);
+- the error contains no key, is short, and `is_retryable` is as in [reliability.md](../../docs/reliability.md);
 - the next call of the same object succeeds without a retry, and leaves no connection open.
 
 `python tests/faults/fault_table.py` runs all cells and writes this file; the tests run them too.

@@ -1,13 +1,14 @@
-"""Every class in every fault, over real sockets; see docs/faults.md for the table."""
+"""Every class in every fault, over real sockets; see faults.md for the table."""
 
 from __future__ import annotations
 
 import random
 
 import pytest
+from fault_columns import COLUMNS
 from fault_damage import all_wrong, cuts, damages
 from fault_matrix import ROWS, Places, new_pool, run_row, told
-from fault_table import DOCUMENT, render
+from fault_table import DOCUMENT, cell_count, render
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +36,13 @@ def test_no_damage_brings_out_a_foreign_error(places, pool):
     assert all_wrong(places, pool, damages(random.Random(7), 6), cut=False)[0] == []
 
 
-def test_the_table_in_the_docs_is_this_matrix():
+def test_the_written_table_is_this_matrix():
     current = DOCUMENT.read_text("utf-8") == render()
-    assert current, "write docs/faults.md again: python tests/faults/fault_table.py --write"
+    assert current, "write tests/faults/faults.md again: python tests/faults/fault_table.py --write"
+
+
+def test_the_page_has_its_counts():
+    page = DOCUMENT.parents[2] / "docs" / "reliability.md"
+    counts = (f"{len(ROWS)} faults", f"{len(COLUMNS)} ways", f"{cell_count():,} cells")
+    missing = [count for count in counts if count not in page.read_text("utf-8")]
+    assert not missing, f"docs/reliability.md must say {missing}"
