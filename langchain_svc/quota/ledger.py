@@ -1,6 +1,6 @@
 """Who may send when: the windows of one key on one interface, and the queue before them.
 
-`quota.lua` says the same in Redis. The rules:
+`quota.lua` asks and settles by the same rules in Redis. The rules:
 
 - A call is let through when all limits have room for it and for all who wait before it.
 - Interactive calls stand before bulk ones. Within a class the parties (a process, or a block of
@@ -24,7 +24,7 @@ import math
 import time
 from bisect import bisect_left, insort
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -38,7 +38,7 @@ INTERACTIVE, BULK = 0, 1
 TOO_MANY_REQUESTS = 429
 # So much of a bulk call's pace may be caught up.
 _SLACK = 1.0
-_FIRST_HOLD, _LONGEST_BACKOFF = 1.0, 60.0
+_UNTOLD = 5.0  # seconds that a refusal holds everybody back, where it names no time
 # The headers tell the time to the second, and a little later than it was.
 _ROUNDING = 2.0
 # Of an hour's and a day's requests, so much is kept for interactive calls.
@@ -48,24 +48,24 @@ _serials = count(1)
 
 @dataclass(eq=False)
 class Ticket:
-    """A call that asks for its place. `key` is its place in the queue, once it has one.
+    """A call that asks for its place.
 
-    The last four are for an account in Redis.
+    `turn` is its place in the queue, once it has one. The last two are for an account in Redis.
     """
 
     tokens: int = 0
     priority: int = INTERACTIVE
     party: str = ""
-    key: tuple[int, float, int] | None = None
+    turn: float = 0.0
+    serial: int = field(default_factory=_serials.__next__)
     at: float | None = None  # when it was let through
     waits: bool = False
-    id: str = ""
-    turn: float = 0.0
     left: float = math.inf  # how long it can wait
     stored_at: float | None = None  # when it was let through, by Redis' clock
 
     def __lt__(self, other: Ticket) -> bool:
-        return (self.key or ()) < (other.key or ())
+        mine = self.priority, self.turn, self.serial
+        return mine < (other.priority, other.turn, other.serial)
 
 
 class Wait(NamedTuple):
@@ -108,7 +108,7 @@ class Window:
         self.turnover = limit.seconds + LATENESS + self.width  # how long a bucket counts
         self.used = 0.0
         self._rolls_at = 0.0  # nothing leaves before
-        self._buckets: dict[int, float] = {}  # in the order of time
+        self.buckets: dict[int, float] = {}  # in the order of time
 
     def roll(self, now: float) -> None:
         """Forget what has left the window."""
@@ -117,10 +117,10 @@ class Window:
         if now < self._rolls_at:
             return
         edge = math.floor((now - self.seconds - LATENESS) / self.width)
-        while self._buckets and (first := next(iter(self._buckets))) < edge:
-            self.used -= self._buckets.pop(first)
+        while self.buckets and (first := next(iter(self.buckets))) < edge:
+            self.used -= self.buckets.pop(first)
         # Amounts are added later than that, or before the first bucket, which add() sees to.
-        self._rolls_at = self._leaves(next(iter(self._buckets), edge))
+        self._rolls_at = self._leaves(next(iter(self.buckets), edge))
 
     def at(self, now: float) -> int:
         """The bucket of a moment."""
@@ -128,18 +128,18 @@ class Window:
 
     def add(self, bucket: int, amount: float) -> None:
         """Count an amount; one below 0 takes back, as far as the bucket still holds it."""
-        held = self._buckets.get(bucket)
+        held = self.buckets.get(bucket)
         if held is None:
             if amount < 0:
                 return
-            late = bool(self._buckets) and bucket < next(reversed(self._buckets))
-            self._buckets[bucket] = amount
+            late = bool(self.buckets) and bucket < next(reversed(self.buckets))
+            self.buckets[bucket] = amount
             if late:
-                self._buckets = dict(sorted(self._buckets.items()))
+                self.buckets = dict(sorted(self.buckets.items()))
                 self._rolls_at = 0.0
         else:
             amount = max(amount, -held)
-            self._buckets[bucket] = held + amount
+            self.buckets[bucket] = held + amount
         self.used += amount
 
     def wait(self, now: float, amount: float) -> float:
@@ -150,7 +150,7 @@ class Window:
         # Each whole window that a queue fills takes its time; the rest waits for buckets to leave.
         full = math.ceil(over / self.limit) - 1
         over -= full * self.limit
-        for bucket, held in self._buckets.items():
+        for bucket, held in self.buckets.items():
             over -= held
             if over <= 0:
                 return self._leaves(bucket) - now + full * self.seconds
@@ -164,18 +164,13 @@ class Window:
         began = now + reset - self.seconds
         bucket = min(self.at(began), self.at(now), self.at(now + HOUR - self.seconds))
         first = min(bucket, self.at(began - _ROUNDING))
-        others = limit - remaining - sum(n for at, n in self._buckets.items() if at >= first)
+        others = limit - remaining - sum(n for at, n in self.buckets.items() if at >= first)
         if others > 0:
             self.add(bucket, others)
 
-    def ages(self, now: float) -> list[tuple[float, float]]:
-        """How old each amount is, at least, and how much it is."""
-        ends = (((bucket + 1) * self.width, amount) for bucket, amount in self._buckets.items())
-        return [(max(0.0, now - end), amount) for end, amount in ends]
-
     def empties(self, now: float) -> float:
         """Seconds until nothing is counted any more."""
-        return self._leaves(next(reversed(self._buckets))) - now if self._buckets else 0.0
+        return self._leaves(next(reversed(self.buckets))) - now if self.buckets else 0.0
 
 
 class Ledger:
@@ -185,7 +180,6 @@ class Ledger:
 
     Args:
         limits: The plan's limits.
-        learns: Whether there is no plan, so that all that headers tell is believed.
         clock: Seconds that do not go back.
     """
 
@@ -195,20 +189,18 @@ class Ledger:
         self,
         limits: tuple[Limit, ...],
         *,
-        learns: bool,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.counts_tokens = any(limit.unit == "tokens" for limit in limits)
         self._limits, self._clock, self._lock = limits, clock, new_lock()
         self.windows = {(limit.unit, limit.seconds): Window(limit) for limit in limits}
-        self._periods = None if learns else {n.seconds for n in limits if n.unit == "requests"}
+        self._periods = {n.seconds for n in limits if n.unit == "requests"}
         self.waiting: list[Ticket] = []
         self.hold_until = 0.0
-        self._refusals = 0
         self._turns = [0.0, 0.0]  # of the last one that was let through, of each class
         self._finished: dict[tuple[int, str], float] = {}
         self._bulk_at = 0.0
-        if learns:  # what is sent before the first answer counts, too
+        if not limits:  # what is sent before the first answer counts, too
             self._window_of(MINUTE)
 
     def _window_of(self, seconds: float) -> Window:
@@ -229,41 +221,32 @@ class Ledger:
         """None, and the call is let through; or how long to wait. It stands in the queue then."""
         with self._lock:
             now = self._rolled()
-            if not self.waiting and self._wait(ticket, [], now) is None:
-                self._count(ticket, now)
-                return None
-            if ticket.key is None:
-                self._place(ticket)
+            priority = ticket.priority
+            if not ticket.turn:
+                last = self._finished.get((priority, ticket.party), 0.0)
+                ticket.turn = max(self._turns[priority], last) + 1.0
             rank = bisect_left(self.waiting, ticket)
             wait = self._wait(ticket, self.waiting[:rank], now)
-            if wait is not None:
-                if not ticket.waits:
-                    insort(self.waiting, ticket)
-                    ticket.waits = True
-                # Those in front ask often, so that a place that comes free is taken at once; those
-                # whose turn is at the same moment ask one after the other.
-                again = max(0.005, min(wait.turn, 0.2 + 0.05 * rank)) + 0.002 * min(rank, 100)
-                return Wait(wait.turn, again, wait.seconds)
-            self._leave(ticket)
-            self._let_through(ticket, now)
-            return None
+            if wait is None:
+                self._leave(ticket)
+                self._turns[priority] = max(self._turns[priority], ticket.turn)
+                if len(self._finished) > 64 + len(self.waiting):  # rarely
+                    turns = self._finished.items()
+                    self._finished = {p: last for p, last in turns if last > self._turns[p[0]]}
+                self._count(ticket, now)
+                return None
+            if not ticket.waits:
+                self._finished[priority, ticket.party] = ticket.turn
+                insort(self.waiting, ticket)
+                ticket.waits = True
+            # Those in front ask often, so that a place that comes free is taken at once; those
+            # whose turn is at the same moment ask one after the other.
+            again = max(0.005, min(wait.turn, 0.2 + 0.05 * rank)) + 0.002 * min(rank, 100)
+            return Wait(wait.turn, again, wait.seconds)
 
     async def aask(self, ticket: Ticket) -> Wait | None:
         """The async version of `ask`."""
         return self.ask(ticket)
-
-    def note(self, ticket: Ticket) -> None:
-        """Count a call that was let through elsewhere."""
-        with self._lock:
-            self._leave(ticket)
-            self._count(ticket, self._rolled())
-
-    def _place(self, ticket: Ticket) -> None:
-        last = self._turns[ticket.priority]
-        party = (ticket.priority, ticket.party)
-        turn = max(last, self._finished.get(party, 0.0)) + 1.0
-        self._finished[party] = turn
-        ticket.key = (ticket.priority, turn, next(_serials))
 
     def _wait(self, ticket: Ticket, ahead: list[Ticket], now: float) -> Wait | None:
         longest, seconds = self.hold_until - now, MINUTE
@@ -289,18 +272,6 @@ class Ledger:
         requests = [w for w in self.windows.values() if w.unit == "requests"]
         window = min(requests, key=lambda each: each.seconds, default=None)
         return window.turnover / window.limit if window is not None else 0.0
-
-    def _let_through(self, ticket: Ticket, now: float) -> None:
-        assert ticket.key is not None  # noqa: S101  # `ask` gave it
-        priority, turn, _ = ticket.key
-        self._turns[priority] = max(self._turns[priority], turn)
-        if len(self._finished) > 64 + len(self.waiting):  # rarely
-            self._finished = {
-                party: last
-                for party, last in self._finished.items()
-                if last > self._turns[party[0]]
-            }
-        self._count(ticket, now)
 
     def _count(self, ticket: Ticket, now: float) -> None:
         ticket.at = now
@@ -341,11 +312,8 @@ class Ledger:
             if refused:  # others may use the key, too: the whole account waits
                 wait = outcome.retry_after
                 if wait is None:
-                    wait = min(_LONGEST_BACKOFF, _FIRST_HOLD * 2 ** min(self._refusals, 9))
-                self._refusals += 1
+                    wait = _UNTOLD
                 self.hold_until = max(self.hold_until, now + min(wait, HOUR))
-            elif outcome.status is not None:
-                self._refusals = 0
 
     def _observe(self, limit: int, remaining: int, reset: float, now: float) -> None:
         """Learn from the headers: limits that the plan has not, and what others used."""
@@ -367,27 +335,6 @@ class Ledger:
         window.observe(limit, remaining, reset, now)
 
     # -- looking --------------------------------------------------------------------------------
-
-    def counted(self) -> list[tuple[str, float, float, float]]:
-        """What is counted: the unit, the seconds of its window, its age and the amount."""
-        with self._lock:
-            now = self._clock()
-            return [
-                (window.unit, window.seconds, age, amount)
-                for window in self.windows.values()
-                for age, amount in window.ages(now)
-            ]
-
-    def share(self, parties: int, used: tuple[float, ...]) -> None:
-        """Keep to one of so many equal shares of the plan, and of what was used of each limit."""
-        with self._lock:
-            now = self._rolled()
-            for (unit, amount, seconds), total in zip(self._limits, used, strict=True):
-                window = self.windows[unit, seconds]
-                window.planned = window.limit = max(1.0, amount / parties)
-                others = math.ceil(total / parties - window.used)
-                if others > 0:
-                    window.add(window.at(now), others)
 
     def eta(self, requests: int, tokens: int) -> float:
         """Seconds until so many more requests and tokens, after those that wait, have fitted."""

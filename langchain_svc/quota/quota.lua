@@ -1,19 +1,19 @@
 -- `ledger.py` in Redis: one script, so that asking is atomic and takes one round trip. The clock is
 -- that of Redis. KEYS: the state, the queue (by turn), when each waiting call is given up, the
 -- tokens of each, the processes (by when they asked last), and of each class the last turn of each
--- party. ARGV: two JSON objects, the plan and the question (see redis_store.py).
-local BUCKETS, LATENESS, SLACK, ROUNDING = 120, 0.75, 1.0, 2.0
+-- party. ARGV, in JSON: the plan's limits and the question (see redis_store.py).
+local BUCKETS, LATENESS, SLACK, ROUNDING, UNTOLD = 120, 0.75, 1.0, 2.0, 5.0
 local MINUTE, HOUR, DAY, KEPT = 60, 3600, 86400, 0.02
 local GONE = 3.0 -- seconds after which a call that does not ask again is taken for dead
 local state_key, queue_key, seen_key, tokens_key, processes_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local plan, ask = cjson.decode(ARGV[1]), cjson.decode(ARGV[2])
+local limits, ask = cjson.decode(ARGV[1]), cjson.decode(ARGV[2])
 
 local time = redis.call('TIME')
 local now = tonumber(time[1]) + tonumber(time[2]) / 1e6
 local packed = redis.call('GET', state_key)
 local state = packed and cmsgpack.unpack(packed)
-  or {born = time[1] .. '.' .. time[2], now = now, windows = {}, turns = {0, 0}, hold = 0, refusals = 0,
-      bulk_at = 0, queued = 0}
+  or {born = time[1] .. '.' .. time[2], now = now, windows = {}, turns = {0, 0}, hold = 0, bulk_at = 0,
+      queued = 0}
 -- A clock that was set back a little stands still; one that was set back far moves everything.
 local back = state.now - now
 if back > MINUTE then
@@ -40,11 +40,11 @@ local function window_of(unit, seconds)
   state.windows[name] = state.windows[name] or {unit, seconds, false, 0, {}, 0}
   return state.windows[name]
 end
-for _, limit in ipairs(plan.limits) do
-  window_of(limit[1], limit[2])
-  planned[limit[1] .. limit[2]] = limit[3]
+for _, limit in ipairs(limits) do -- {unit, amount, seconds}
+  window_of(limit[1], limit[3])
+  planned[limit[1] .. limit[3]] = limit[2]
 end
-if plan.learns then window_of('requests', MINUTE) end
+if #limits == 0 then window_of('requests', MINUTE) end -- the headers teach it
 
 local function width(w) return w[SECONDS] / BUCKETS end
 local function at(w, moment) return math.floor(moment / width(w)) end
@@ -128,7 +128,7 @@ local function observe(limit, remaining, reset)
   end
   if not window then
     local plans = false
-    for _, limit in ipairs(plan.limits) do plans = plans or limit[1] == 'requests' end
+    for _, each in ipairs(limits) do plans = plans or each[1] == 'requests' end
     if plans and not planned['requests' .. period] then return end
     window = window_of('requests', period)
     if limit_of(window) < limit then return end
@@ -143,24 +143,22 @@ local function observe(limit, remaining, reset)
   end
   if limit - remaining > ours then add(window, bucket, limit - remaining - ours) end
 end
-for _, s in ipairs(ask.settle or {}) do
-  local refused = s.status == 429
+for _, told in ipairs(ask.settle or {}) do
+  local began, held = told[1], told[2]
+  local sent, tokens, status, retry_after, taught = unpack(told[3])
+  local refused = status == 429
   for _, w in pairs(state.windows) do
     if w[UNIT] == 'requests' then
-      if refused or not s.sent then add(w, at(w, s.at), -1) end
-    elseif s.tokens >= 0 then
-      add(w, at(w, s.at), -s.held)
-      if s.tokens > 0 then add(w, at(w, now), s.tokens) end
+      if refused or not sent then add(w, at(w, began), -1) end
+    elseif tokens ~= cjson.null then
+      add(w, at(w, began), -held)
+      add(w, at(w, now), tokens)
     end
   end
-  if s.limits then observe(s.limits[1], s.limits[2], s.limits[3]) end
+  if taught ~= cjson.null then observe(taught[1], taught[2], taught[3]) end
   if refused then
-    local wait = s.retry_after
-    if wait < 0 then wait = math.min(60, 2 ^ math.min(state.refusals, 9)) end
-    state.refusals = state.refusals + 1
-    state.hold = math.max(state.hold, now + math.min(wait, HOUR))
-  elseif s.status > 0 then
-    state.refusals = 0
+    local wait = retry_after == cjson.null and UNTOLD or math.min(retry_after, HOUR)
+    state.hold = math.max(state.hold, now + wait)
   end
 end
 
@@ -169,18 +167,19 @@ local lost = ask.born ~= '' and ask.born ~= state.born
 if ask.counted and not lost then
   for _, part in ipairs(ask.counted) do
     local w = window_of(part[1], part[2])
-    add(w, math.min(at(w, now - part[3]), at(w, now)), part[4])
+    add(w, math.min(at(w, part[3]), at(w, now)), part[4])
   end
 end
 redis.call('ZADD', processes_key, now, ask.process)
 redis.call('ZREMRANGEBYSCORE', processes_key, '-inf', now - 120)
 local used = {}
-for _, limit in ipairs(plan.limits) do table.insert(used, window_of(limit[1], limit[2])[USED]) end
+for _, limit in ipairs(limits) do table.insert(used, window_of(limit[1], limit[3])[USED]) end
 
-local reply = {now = now, born = state.born, processes = redis.call('ZCARD', processes_key), lost = lost,
-               waiting = waiting, used = used, turn = 0, wait = false}
-local call = ask.call
-if call and not lost then
+local reply = {now = now, born = state.born, processes = redis.call('ZCARD', processes_key), used = used,
+               turn = 0, wait = lost and {0.005, 0.005, MINUTE}}
+if ask.call and not lost then
+  local call = {}
+  call.id, call.priority, call.party, call.tokens, call.turn, call.left = unpack(ask.call)
   local class = call.priority + 1
   local turns_key = KEYS[5 + class]
   if call.turn == 0 then
@@ -241,31 +240,15 @@ if call and not lost then
   end
   reply.turn = call.turn
 end
-if ask.eta then
-  local longest = math.max(0, state.hold - now)
+if ask.look then -- `Ledger` does the rest
+  local interactive = redis.call('ZCOUNT', queue_key, '-inf', 2 ^ 40)
+  local windows = {}
   for _, w in pairs(state.windows) do
-    local amount = w[UNIT] == 'requests' and ask.eta[1] + waiting or ask.eta[2] + state.queued
     local limit = limit_of(w)
-    if limit < math.huge then
-      local wait = wait_for(w, amount)
-      if w[UNIT] == 'requests' and w[SECONDS] > MINUTE and amount > limit then
-        wait = wait + (amount + w[USED]) % limit * pace()
-      end
-      longest = math.max(longest, wait)
-    end
+    table.insert(windows, {w[UNIT], limit == math.huge and -1 or limit, w[SECONDS], w[HELD]})
   end
-  reply.eta = longest
-end
-if ask.look then
-  reply.windows = {}
-  for _, w in pairs(state.windows) do
-    local last = w[HELD][#w[HELD]]
-    local limit = limit_of(w)
-    table.insert(reply.windows, {w[UNIT], limit == math.huge and -1 or limit, w[SECONDS], w[USED],
-                                 last and leaves(w, last[1]) - now or 0})
-  end
-  reply.interactive = redis.call('ZCOUNT', queue_key, '-inf', 2 ^ 40)
-  reply.hold = math.max(0, state.hold - now)
+  reply.state = {windows = windows, hold = state.hold, interactive = interactive,
+                 bulk = waiting - interactive, queued = state.queued}
 end
 
 local longest_window = 0

@@ -6,18 +6,17 @@ import asyncio
 import hmac
 import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from functools import partial
+from typing import Literal
 
 from langchain_core.rate_limiters import BaseRateLimiter
 
 from .._safe_errors import safe_repr
 from .ledger import Ledger, Ticket
 from .limiter import Shared
-from .plans import LEARN, Limit, Plan, plans_of
-
-if TYPE_CHECKING:
-    from .redis_store import RedisLink
+from .plans import LEARN, Plan, plans_of
 
 MEMORY = "memory"
 _INTERFACES = ("v1", "general", "medical")
@@ -84,8 +83,8 @@ class SvcQuota(Shared):
 
     Args:
         plan: A documented plan ("free", "starter", "pro", "enterprise", or one interface's, such as
-            "v1:pro"), a `Plan` for all interfaces together, or "learn": what the headers and the
-            refusals of the service say.
+            "v1:pro"), a `Plan` for all interfaces together, or "learn": what the headers of the
+            service say.
         storage: "memory", or "redis://host:port/0" (with `pip install "langchain-svc[redis]"`).
         on_storage_failure: What happens to calls while Redis does not answer: "closed" refuses
             them, "local" lets each process use an equal share of the plan.
@@ -113,53 +112,45 @@ class SvcQuota(Shared):
                 "on_storage_failure must be 'closed' (refuse calls) or 'local' (a share of the "
                 f"plan for each process), not {safe_repr(on_storage_failure)}"
             )
-        self._link: RedisLink | None = None
-        self._place, self._goes_on = MEMORY, on_storage_failure == "local"
+        self._place = MEMORY
+        self._account_in_redis: Callable[..., Ledger] | None = None
         if storage != MEMORY:
-            from .redis_store import link_to, place_of  # noqa: PLC0415  # an extra
+            from .redis_store import RedisAccount, link_to, place_of  # noqa: PLC0415  # an extra
 
             self._place = place_of(storage)
-            self._link = link_to(storage)
+            goes_on = on_storage_failure == "local"
+            self._account_in_redis = partial(RedisAccount, link_to(storage), goes_on=goes_on)
         self._given = {
             "plan": plan,
             "storage": self._place,  # without a password
             "on_storage_failure": on_storage_failure,
         }
         self._accounts: dict[tuple[str, str], Ledger] = {}
-        self._known: dict[tuple[str, int], Ledger] = {}
 
     def account(self, interface: str, key: str) -> Ledger:
         """Where the use of a key on an interface is counted."""
-        known = self._known.get((interface, hash(key)))  # so that no key is kept
-        if known is not None:
-            return known
         # One plan for all interfaces is one account; the documents' plans count each their own.
-        scope = "all" if "" in self._plans else interface
-        place = (scope, key_digest(key))
+        place = ("all" if "" in self._plans else interface, key_digest(key))
         found = self._accounts.get(place)
         if found is None:
-            plan = self._plans.get("" if scope == "all" else interface)
-            limits = tuple(plan.limits()) if plan is not None else ()
             with self._lock:
                 found = self._accounts.get(place)
                 if found is None:
-                    found = self._new_account(":".join(place), limits, learns=plan is None)
-                    self._accounts[place] = found
-        self._known[interface, hash(key)] = found
+                    found = self._accounts[place] = self._new_account(*place)
         return found
 
-    def _new_account(self, name: str, limits: tuple[Limit, ...], *, learns: bool) -> Ledger:
-        if self._link is None:
-            return Ledger(limits, learns=learns)
-        return self._link.account(limits, learns=learns, name=name, goes_on=self._goes_on)
+    def _new_account(self, scope: str, key: str = "") -> Ledger:
+        limits = tuple(self._plans.get("" if scope == "all" else scope, Plan()).limits())
+        if self._account_in_redis is None or not key:
+            return Ledger(limits)
+        return self._account_in_redis(limits, name=f"{scope}:{key}")
 
     def snapshot(self) -> QuotaSnapshot:
         """Where the quota stands now, on every interface that was called."""
         looks = [(scope, account.look()) for (scope, _), account in [*self._accounts.items()]]
         if not looks:
             looks = [
-                (scope or "all", Ledger(tuple(plan.limits()), learns=False).look())
-                for scope, plan in self._plans.items()
+                (scope or "all", self._new_account(scope or "all").look()) for scope in self._plans
             ]
         plan = self._given["plan"]
         return QuotaSnapshot(
@@ -210,10 +201,9 @@ class SvcQuota(Shared):
         if "" in self._plans:
             scope = "all"
         accounts = [found for (name, _), found in [*self._accounts.items()] if name == scope]
-        if accounts:
-            return max(account.eta(requests, tokens) for account in accounts)
-        plan = self._plans.get("" if scope == "all" else scope, Plan())
-        return Ledger(tuple(plan.limits()), learns=False).eta(requests, tokens)
+        return max(
+            account.eta(requests, tokens) for account in accounts or [self._new_account(scope)]
+        )
 
     def rate_limiter(
         self,

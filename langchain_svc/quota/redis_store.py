@@ -19,24 +19,22 @@ import math
 import os
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Generator
+from concurrent.futures import Future, InvalidStateError
+from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from hashlib import sha1
-from itertools import count
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 from uuid import uuid4
 
 from .._forks import new_lock
 from .._safe_errors import safe_repr
 from ..errors import SvcConnectionError
-from .ledger import TOO_MANY_REQUESTS, Ledger, Outcome, Ticket, Wait
-from .plans import HOUR, Limit
+from .ledger import TOO_MANY_REQUESTS, Ledger, Outcome, Ticket, Wait, Window
+from .plans import Limit
 
 try:
     from redis import ConnectionPool, RedisError, ResponseError
@@ -54,63 +52,72 @@ _FOREVER = 1e9  # JSON has no infinity
 _NEWS = 0.02  # of a limit: a wrong estimate that others should hear of at once
 _TOGETHER = 100  # questions at most in one round trip
 _KEYS = ("state", "queue", "seen", "tokens", "processes", "turns0", "turns1")
-_FORMAT = 2  # of what the keys hold: packages that keep something else use other keys
+_FORMAT = 3  # of what the keys hold: packages that keep something else use other keys
+_LONGEST_QUEUE = 10**6
+_TOKENS = 3  # where a question about a call has its tokens
+_NO_REPLY = (TypeError, ValueError, KeyError, AttributeError, OverflowError, RecursionError)
 _URL = (
     'storage must be "memory", "redis://host:port/0", "rediss://host:port/0" or "unix://path", '
     "with / ? # @ in names and passwords written as %2F %3F %23 %40"
 )
 
 
-# -- what the script answers ----------------------------------------------------------------------
+# -- questions and answers ------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Reply:
+class Reply(NamedTuple):
     """What the script answers, checked: anything may listen where Redis should."""
 
     now: float
     born: str  # when the state in Redis began
-    lost: bool  # it is not the state that this process knew: nothing was done
     processes: int
-    used: tuple[float, ...]  # of each limit
+    used: list[float]  # of each limit
     turn: float  # the call's place in the queue
     wait: Wait | None
-    more: Any  # of `eta` and `look`
+    state: Ledger | None  # where that was asked for
 
 
 def read_reply(answer: bytes, limits: int) -> Reply:
     """The script's answer about an account with so many limits.
 
     Raises:
-        TypeError, ValueError, KeyError, RecursionError: It is none.
+        TypeError, ValueError, KeyError, AttributeError, OverflowError, RecursionError: It is none.
     """
     said = json.loads(answer)
-    now, processes, turn = _numbers(said["now"], said["processes"], said["turn"])
-    used = _numbers(*said["used"])
-    wait: Wait | None = None
-    more: Any = None
+    now, processes, turn, *used = _numbers(
+        said["now"], said["processes"], said["turn"], *said["used"]
+    )
+    wait = None
     if said["wait"]:
         seconds, again, period = _numbers(*said["wait"])
         wait = Wait(max(0.001, seconds), min(max(0.005, again), 60.0), period)
-    born, lost = said["born"], said["lost"]
-    if not isinstance(born, str) or not isinstance(lost, bool) or len(used) != limits:
+    born = said["born"]
+    if not isinstance(born, str) or len(used) != limits:
         raise ValueError("an answer of another form")
-    if "eta" in said:
-        (more,) = _numbers(said["eta"])
-    elif "windows" in said:
-        more = _look_of(said)
-    return Reply(now, born, lost, max(1, round(processes)), used, turn, wait, more)
+    state = _ledger(said["state"], now) if "state" in said else None
+    return Reply(now, born, max(1, round(processes)), used, turn, wait, state)
 
 
-def _look_of(said: dict[str, Any]) -> dict[str, Any]:
-    interactive, waiting, hold = _numbers(said["interactive"], said["waiting"], said["hold"])
-    windows = []
-    for unit, *numbers in said["windows"]:
-        limit, seconds, used, empty_in = _numbers(*numbers)
-        limit = math.inf if limit < 0 else limit
-        windows.append((str(unit), limit, seconds, max(0, round(used)), empty_in))
-    waits = (round(interactive), round(waiting - interactive))
-    return {"windows": sorted(windows), "waiting": waits, "hold": hold}
+def _ledger(said: dict[str, Any], now: float) -> Ledger:
+    """A ledger in memory that stands where the account in Redis does."""
+    found = Ledger((), clock=lambda: now)
+    found.windows.clear()
+    for unit, *numbers, held in said["windows"]:
+        limit, seconds = _numbers(*numbers)
+        most = max(1.0, limit) if limit > 0 else math.inf
+        window = Window(Limit(str(unit), most, max(1.0, seconds)))
+        found.windows[str(unit), seconds] = window
+        for bucket, amount in held:
+            window.add(math.floor(*_numbers(bucket)), *_numbers(amount))
+    found.hold_until, *counts, tokens = _numbers(
+        said["hold"], said["interactive"], said["bulk"], said["queued"]
+    )
+    if sum(counts) > _LONGEST_QUEUE:
+        raise ValueError("no queue is so long")
+    each = round(tokens / max(1, *counts, sum(counts)))
+    for priority, count in enumerate(counts):
+        found.waiting += [Ticket(tokens=each, priority=priority)] * round(count)
+    return found
 
 
 def _numbers(*values: Any) -> tuple[float, ...]:
@@ -120,56 +127,59 @@ def _numbers(*values: Any) -> tuple[float, ...]:
     return values
 
 
-# -- one connection ------------------------------------------------------------------------------
+class _Question(Future[Any]):
+    """What an account asks. Its result is a `Reply` or an error.
 
-
-Talk = Generator[bytes, Reply, Any]
-
-
-class _Job:
-    """A talk with Redis, and who waits for its result.
-
-    The thread ends it, or whoever waits leaves it: who comes second sees that by `_claims`.
+    The thread answers it, or whoever waits cancels it: a future is never both.
     """
 
-    def __init__(
-        self, talk: Talk, wake: Callable[[], Any], late: Callable[[Any], None], limits: int
-    ) -> None:
-        self._talk, self._wake, self._late, self.limits = talk, wake, late, limits
-        self._claims = count()
-        self._result: Any = None
+    def __init__(self, account: RedisAccount, **asked: Any) -> None:
+        super().__init__()
+        self.account, self.asked = account, asked
 
-    def advance(self, reply: Any) -> bytes | None:
-        """The next question; None where there is none, and whoever waits has been told."""
+    def within(self, left: float) -> Reply:
+        """The reply, if it comes within so many seconds.
+
+        Raises:
+            SvcConnectionError: Redis did not answer, or not in time.
+        """
+        self.account.link.put(self)
         try:
-            if isinstance(reply, Exception):
-                return self._talk.throw(reply)
-            return self._talk.send(reply)
-        except StopIteration as over:
-            self._result = over.value
-        except SvcConnectionError as error:
-            self._result = error
-        if next(self._claims):
-            self._late(self._result)
-        else:
-            try:
-                self._wake()
-            except RuntimeError:  # its event loop is closed
-                self._late(self._result)
-        return None
+            with suppress(TimeoutError, FutureTimeout):
+                self.result(max(0.0, min(_TIMEOUT, left)))
+        except BaseException:
+            if not self.cancel():
+                self.account.give_back(self, self.result())
+            raise
+        return self._taken()
 
-    def leave(self) -> None:
-        """Nobody waits any more."""
-        if next(self._claims):
-            self._late(self._result)
+    async def awithin(self, left: float) -> Reply:
+        """The async version of `within`."""
+        self.account.link.put(self)
+        try:
+            await asyncio.wait([asyncio.wrap_future(self)], timeout=max(0.0, min(_TIMEOUT, left)))
+        except BaseException:
+            if not self.cancel():
+                self.account.give_back(self, self.result())
+            raise
+        return self._taken()
 
-    def take(self, missed: Callable[[], SvcConnectionError]) -> Any:
-        """The result, where it has come."""
-        if not next(self._claims):
-            raise missed()
-        if isinstance(self._result, SvcConnectionError):
-            raise self._result.with_traceback(None)
-        return self._result
+    def _taken(self) -> Reply:
+        found = self.account.link.failure() if self.cancel() else self.result()
+        if isinstance(found, Reply):
+            return found
+        raise found.with_traceback(None)
+
+    def answer(self, found: Reply | SvcConnectionError) -> None:
+        """Tell whoever waits, or give back what nobody waits for any more."""
+        self.account.heard(self, found)
+        try:
+            self.set_result(found)
+        except InvalidStateError:
+            self.account.give_back(self, found)
+
+
+# -- one connection ------------------------------------------------------------------------------
 
 
 class RedisLink:
@@ -184,7 +194,7 @@ class RedisLink:
 
     def __init__(self, url: str) -> None:
         self.place, self._url = place_of(url), url
-        self._jobs: SimpleQueue[_Job] = SimpleQueue()
+        self._questions: SimpleQueue[_Question] = SimpleQueue()
         self._rests_until, self._why, self._used_at = 0.0, "", 0.0
         self._pid, self._lock = 0, new_lock()
         self._connection = self._connected()  # which checks the URL, and connects when it is used
@@ -198,12 +208,6 @@ class RedisLink:
         except (ValueError, TypeError, RedisError):  # which may tell the password
             raise ValueError(_URL) from None
 
-    def account(
-        self, limits: tuple[Limit, ...], *, learns: bool, name: str, goes_on: bool
-    ) -> RedisAccount:
-        """The account of this name."""
-        return RedisAccount(self, limits, learns=learns, name=name, goes_on=goes_on)
-
     def prefix(self, name: str, fixed: str) -> bytes:
         """A question about an account, but for its last argument."""
         keys = (f"svc-quota:{_FORMAT}:{{{name}}}:{key}" for key in _KEYS)
@@ -212,60 +216,22 @@ class RedisLink:
         packed: bytes = b"".join(self._connection.pack_command(*command))
         return packed.removesuffix(b"$0\r\n\r\n")
 
-    def run(self, talk: Talk, limits: int, left: float, late: Callable[[Any], None]) -> Any:
-        """What the talk comes to; `late` gets it where it is over after `left` seconds.
+    def put(self, question: _Question) -> None:
+        """Let the thread ask it.
 
         Raises:
-            SvcConnectionError: Redis did not answer, or not in time.
+            SvcConnectionError: Redis has just failed, and is not asked again yet.
         """
-        heard = threading.Lock()
-        heard.acquire()
-        job = _Job(talk, heard.release, late, limits)
-        self._put(job)
-        try:
-            heard.acquire(timeout=max(0.0, min(_TIMEOUT, left)))
-        except BaseException:
-            job.leave()
-            raise
-        return job.take(self.failure)
-
-    async def arun(self, talk: Talk, limits: int, left: float, late: Callable[[Any], None]) -> Any:
-        """The async version of `run`."""
-        loop = asyncio.get_running_loop()
-        heard = loop.create_future()
-
-        def wake() -> None:
-            if not heard.done():
-                heard.set_result(None)
-
-        job = _Job(talk, lambda: loop.call_soon_threadsafe(wake), late, limits)
-        self._put(job)
-        timer = loop.call_later(max(0.0, min(_TIMEOUT, left)), wake)
-        try:
-            await heard
-        except BaseException:
-            job.leave()
-            raise
-        finally:
-            timer.cancel()
-        return job.take(self.failure)
-
-    def tell(self, talk: Talk, limits: int) -> None:
-        """Let the talk happen, some time."""
-        with suppress(SvcConnectionError):  # it is told later
-            self._put(_Job(talk, lambda: None, lambda _: None, limits))
-
-    def _put(self, job: _Job) -> None:
         if time.monotonic() < self._rests_until:
             raise self.failure()
         if self._pid != os.getpid():
             with self._lock:
                 if self._pid != os.getpid():
                     # Of a parent's connection a forked child has a copy, and of its thread none.
-                    self._jobs, self._connection = SimpleQueue(), self._connected()
+                    self._questions, self._connection = SimpleQueue(), self._connected()
                     threading.Thread(target=self._serve, name="svc quota", daemon=True).start()
                     self._pid = os.getpid()
-        self._jobs.put(job)
+        self._questions.put(question)
 
     def failure(self) -> SvcConnectionError:
         why = self._why or "not in time"
@@ -276,39 +242,36 @@ class RedisLink:
         )
 
     def _serve(self) -> None:
-        jobs = self._jobs
+        waiting = self._questions
         while True:
-            talks: list[tuple[_Job, Any]] = [(jobs.get(), None)]
+            questions = [waiting.get()]
             with suppress(Empty):
-                while len(talks) < _TOGETHER:
-                    talks.append((jobs.get_nowait(), None))
-            while talks:
-                asked = [(job, job.advance(reply)) for job, reply in talks]
-                going = [(job, question) for job, question in asked if question is not None]
-                talks = [*zip((job for job, _ in going), self._replies(going), strict=True)]
+                while len(questions) < _TOGETHER:
+                    questions.append(waiting.get_nowait())
+            for question, answer in zip(questions, self._answers(questions), strict=True):
+                question.answer(self._checked(question, answer))
 
-    def _replies(self, asked: list[tuple[_Job, bytes]]) -> list[Reply | SvcConnectionError]:
+    def _answers(self, questions: list[_Question]) -> list[Any]:
         """What Redis answers to each question, or why there is no answer."""
-        if not asked:
-            return []
         found: list[Any] = []
         connection = self._connection
         try:
+            packed = [question.account.packed(question) for question in questions]
             now = time.monotonic()
             if now - self._used_at > 1 and connection.can_read():  # closed, or out of step
                 connection.disconnect()
             self._used_at = now
-            connection.send_packed_command([b"".join(question for _, question in asked)])
-            found += (self._answer() for _ in asked)
-            for at, (_, question) in enumerate(asked):
+            connection.send_packed_command([b"".join(packed)])
+            found += (self._answer() for _ in questions)
+            for at, question in enumerate(packed):
                 if isinstance(found[at], NoScriptError):
                     connection.send_command("SCRIPT", "LOAD", self.source)
                     connection.read_response()
                     connection.send_packed_command([question])
                     found[at] = self._answer()
         except Exception as error:  # noqa: BLE001  # whatever answers in the place of Redis
-            found += [error] * (len(asked) - len(found))
-        return [self._checked(job, answer) for (job, _), answer in zip(asked, found, strict=True)]
+            found += [error] * (len(questions) - len(found))
+        return found
 
     def _answer(self) -> Any:
         try:
@@ -316,12 +279,12 @@ class RedisLink:
         except ResponseError as error:
             return error
 
-    def _checked(self, job: _Job, answer: Any) -> Reply | SvcConnectionError:
+    def _checked(self, question: _Question, answer: Any) -> Reply | SvcConnectionError:
         error = answer
         if not isinstance(answer, Exception):
             try:
-                return read_reply(answer, job.limits)
-            except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as bad:
+                return read_reply(answer, question.account.limits)
+            except _NO_REPLY as bad:
                 error = bad
         self._why, self._rests_until = type(error).__name__, time.monotonic() + _REST
         with suppress(Exception):
@@ -367,7 +330,6 @@ class RedisAccount(Ledger):
     Args:
         link: The connection.
         limits: The plan's limits.
-        learns: Whether there is no plan.
         name: What the account is called in Redis.
         goes_on: Whether calls go on with a share of the plan while Redis does not answer.
     """
@@ -375,175 +337,155 @@ class RedisAccount(Ledger):
     local = False
 
     def __init__(
-        self, link: RedisLink, limits: tuple[Limit, ...], *, learns: bool, name: str, goes_on: bool
+        self, link: RedisLink, limits: tuple[Limit, ...], *, name: str, goes_on: bool
     ) -> None:
-        super().__init__(limits, learns=learns)
+        super().__init__(limits)
+        self.link, self.limits, self._goes_on = link, len(limits), goes_on
         self._tokens_limit = min((n.amount for n in limits if n.unit == "tokens"), default=0)
-        self._link, self._goes_on = link, goes_on
-        plan = [(limit.unit, limit.seconds, limit.amount) for limit in limits]
-        self._prefix = link.prefix(name, json.dumps({"limits": plan, "learns": learns}))
-        self._settled: deque[dict[str, Any]] = deque()
-        self._left: deque[str] = deque()
-        self._sent_here: deque[tuple[float, int]] = deque()  # and not told yet
-        self._seen: tuple[int, tuple[float, ...]] | None = None  # processes, use of each limit
-        self._born = "never"  # when the state in Redis began
-        self._pid = os.getpid()
+        self._prefix = link.prefix(name, json.dumps(limits))
+        self._news: dict[str, list[Any]] = {"settle": [], "leave": [], "counted": []}
+        self._seen: tuple[int, list[float]] | None = None  # processes, use of each limit
+        self._born = ""  # when the state in Redis began
+        self._ahead = time.time() - time.monotonic()  # Redis' clock, of ours
+        self._process = _process()
 
     # -- asking ---------------------------------------------------------------------------------
 
     def ask(self, ticket: Ticket) -> Wait | None:
         """None where the call may be sent now; else it stands in the queue."""
-        talk, late = self._asking(ticket)
         try:
-            reply = self._link.run(talk, len(self._limits), ticket.left, late)
-        except SvcConnectionError:
-            if not self._goes_on:
-                raise
-            return self._ask_here(ticket)
-        return self._placed(ticket, reply)
+            return self._placed(ticket, self._about(ticket).within(ticket.left))
+        except SvcConnectionError as error:
+            return self._ask_here(ticket, error)
 
     async def aask(self, ticket: Ticket) -> Wait | None:
         """The async version of `ask`."""
-        talk, late = self._asking(ticket)
         try:
-            reply = await self._link.arun(talk, len(self._limits), ticket.left, late)
-        except SvcConnectionError:
-            if not self._goes_on:
-                raise
-            return self._ask_here(ticket)
-        return self._placed(ticket, reply)
+            return self._placed(ticket, await self._about(ticket).awithin(ticket.left))
+        except SvcConnectionError as error:
+            return self._ask_here(ticket, error)
 
-    def _asking(self, ticket: Ticket) -> tuple[Talk, Callable[[Any], None]]:
-        ticket.id = ticket.id or uuid4().hex
-        tokens = ticket.tokens
-        call = {
-            "id": ticket.id,
-            "priority": ticket.priority,
-            "party": ticket.party or _process(),
-            "tokens": ticket.tokens,
-            "turn": ticket.turn,
-            "left": min(ticket.left, _FOREVER),
-        }
+    def _about(self, ticket: Ticket) -> _Question:
+        party, left = ticket.party or _process(), min(ticket.left, _FOREVER)
+        call = (self._name_of(ticket), ticket.priority, party, ticket.tokens, ticket.turn, left)
+        return _Question(self, call=call)
 
-        def give_back(reply: Any) -> None:
-            """The call was let through when nobody waited for it any more."""
-            if isinstance(reply, Reply) and reply.wait is None:
-                self._settled.append(_told(reply.now, tokens, Outcome(sent=False, tokens=0)))
-
-        return self._talk(call=call), give_back
+    def _name_of(self, ticket: Ticket) -> str:
+        return f"{_process()}-{ticket.serial}"
 
     def _placed(self, ticket: Ticket, reply: Reply) -> Wait | None:
         ticket.turn = reply.turn
         if reply.wait is None:
             ticket.stored_at = reply.now
-            self.note(ticket)
+            with self._lock:
+                self._leave(ticket)
+                self._count(ticket, self._rolled())
         return reply.wait
 
-    def _ask_here(self, ticket: Ticket) -> Wait | None:
+    def _ask_here(self, ticket: Ticket, error: SvcConnectionError) -> Wait | None:
         """Within this process's share, while Redis is away."""
+        if not self._goes_on:
+            raise error
         with self._lock:
             seen, self._seen = self._seen, None
-        if seen is not None:
-            self.share(*seen)
-        wait = super().ask(ticket)
-        if wait is None:
-            self._sent_here.append((time.monotonic(), ticket.tokens))
-        return wait
+            if seen is not None:
+                self._share(*seen)
+        if not ticket.waits:
+            ticket.turn = 0.0  # of Redis' queue
+        found = super().ask(ticket)
+        if ticket.at is not None:
+            ticket.stored_at = at = ticket.at + self._ahead
+            with self._lock:
+                self._news["counted"] += [
+                    (w.unit, w.seconds, at, 1 if w.unit == "requests" else ticket.tokens)
+                    for w in self.windows.values()
+                ]
+        return found
 
-    def _talk(self, **question: Any) -> Talk:
-        """One question, and it again where Redis is new or has forgotten everything."""
-        if self._pid != os.getpid():  # the parent tells what it did before the fork
-            self._pid = os.getpid()
-            self._settled.clear()
-            self._left.clear()
-        settled, left = _drained(self._settled), _drained(self._left)
-        here = _drained(self._sent_here)
-        asked = {"process": _process(), "born": self._born, **question}
-        if settled or left or here:
-            asked |= {"settle": settled, "leave": left, "counted": self._counted_here(here)}
-        try:
-            reply = yield self._packed(asked)
-            if reply.lost:  # what this process knows is told again
-                new, self._born = self._born != reply.born, reply.born
-                counted = self.counted() if new else []
-                asked |= {"settle": [], "leave": [], "born": self._born, "counted": counted}
-                reply = yield self._packed(asked)
-                if reply.lost:
-                    raise self._link.failure()
-        except SvcConnectionError:
-            # What is older than a window means nothing any more.
-            self._settled.extend(settled[-1000:])
-            self._left.extend(left[-1000:])
-            self._sent_here.extend(here)
-            raise
-        self._born = reply.born
-        self._seen = reply.processes, reply.used
-        return reply
+    def _share(self, parties: int, used: list[float]) -> None:
+        """Keep to one of so many equal shares of the plan, and of what was used of each limit."""
+        now = self._rolled()
+        for (unit, amount, seconds), total in zip(self._limits, used, strict=True):
+            window = self.windows[unit, seconds]
+            window.planned = window.limit = max(1.0, amount / parties)
+            window.add(window.at(now), max(0, math.ceil(total / parties - window.used)))
 
-    def _packed(self, question: dict[str, Any]) -> bytes:
-        text = json.dumps(question).encode()
+    # -- what the thread of the link calls --------------------------------------------------------
+
+    def packed(self, question: _Question) -> bytes:
+        """A question with the news of this process, as it is sent."""
+        with self._lock:
+            news, self._news = self._news, {name: [] for name in self._news}
+        if self._process != _process():  # the parent tells what it did before the fork
+            self._process, news = _process(), {}
+        question.asked |= {"process": self._process, "born": self._born}
+        question.asked |= {name: parts for name, parts in news.items() if parts}
+        text = json.dumps(question.asked).encode()
         return b"%b$%d\r\n%b\r\n" % (self._prefix, len(text), text)
 
-    def _counted_here(self, here: list[tuple[float, int]]) -> list[tuple[str, float, float, int]]:
-        """What was let through while Redis was away: the window, its age and the amount."""
-        now = time.monotonic()
-        return [
-            (unit, seconds, now - at, 1 if unit == "requests" else tokens)
-            for at, tokens in here
-            for unit, _, seconds in self._limits
-            if now - at < seconds
-        ]
+    def heard(self, question: _Question, found: Reply | SvcConnectionError) -> None:
+        """Remember what a reply says, and tell again what Redis did not hear or has lost."""
+        asked = question.asked
+        with self._lock:
+            if isinstance(found, SvcConnectionError):
+                for name, parts in self._news.items():
+                    # Of the others, what is older than a window means nothing any more.
+                    kept = None if name == "counted" else -1000
+                    parts[:0] = asked.get(name, [])[kept:]
+                return
+            self._seen, self._ahead = (found.processes, found.used), found.now - time.monotonic()
+            if asked.get("born") and found.born not in {asked["born"], self._born}:
+                self._news["counted"] = [
+                    (w.unit, w.seconds, (bucket + 1) * w.width + self._ahead, amount)
+                    for w in self.windows.values()
+                    for bucket, amount in w.buckets.items()
+                ]
+            self._born = found.born
+
+    def give_back(self, question: _Question, found: Reply | SvcConnectionError) -> None:
+        """The call was let through when nobody waited for it any more."""
+        call = question.asked.get("call")
+        if call and isinstance(found, Reply) and found.wait is None:
+            with self._lock:
+                told = (found.now, call[_TOKENS], Outcome(sent=False, tokens=0))
+                self._news["settle"].append(told)
 
     # -- what became of it ----------------------------------------------------------------------
 
     def settle(self, ticket: Ticket, outcome: Outcome) -> None:
         """Count what became of a call that was let through."""
         super().settle(ticket, outcome)
-        if ticket.stored_at is None:  # it was let through here
+        if ticket.stored_at is None:
             return
-        self._settled.append(_told(ticket.stored_at, ticket.tokens, outcome))
+        with self._lock:
+            self._news["settle"].append((ticket.stored_at, ticket.tokens, outcome))
         ticket.stored_at = None
         off = 0 if outcome.tokens is None else abs(outcome.tokens - ticket.tokens)
         if outcome.status == TOO_MANY_REQUESTS or off > _NEWS * self._tokens_limit > 0:
-            self._link.tell(self._talk(), len(self._limits))
+            with suppress(SvcConnectionError):  # it is told later
+                self.link.put(_Question(self))
 
     def leave(self, ticket: Ticket) -> None:
         """The call does not wait any more."""
         super().leave(ticket)
-        if ticket.id and ticket.stored_at is None:
-            self._left.append(ticket.id)
+        if ticket.stored_at is None:
+            with self._lock:
+                self._news["leave"].append(self._name_of(ticket))
 
     # -- looking --------------------------------------------------------------------------------
 
-    def _look(self, **question: Any) -> Any:
-        talk = self._talk(**question)
-        return self._link.run(talk, len(self._limits), math.inf, lambda _: None).more
+    def _state(self) -> Ledger:
+        for _ in range(2):  # the first tells what Redis had lost, if it had
+            question = _Question(self, look=True)
+            reply = question.within(math.inf)
+            if question.asked["born"] in {"", reply.born} and reply.state is not None:
+                return reply.state
+        raise self.link.failure()
 
     def eta(self, requests: int, tokens: int) -> float:
         """Seconds until so much more has fitted."""
-        return float(max(0.0, self._look(eta=[requests, tokens])))
+        return self._state().eta(requests, tokens)
 
     def look(self) -> dict[str, Any]:
         """What a snapshot tells."""
-        found: dict[str, Any] = self._look(look=True)
-        return found
-
-
-def _told(at: float, held: int, outcome: Outcome) -> dict[str, Any]:
-    told: dict[str, Any] = {
-        "at": at,
-        "held": held,
-        "sent": outcome.sent,
-        "tokens": -1 if outcome.tokens is None else outcome.tokens,
-        "status": outcome.status or 0,
-        "retry_after": -1 if outcome.retry_after is None else min(outcome.retry_after, HOUR),
-    }
-    return told if outcome.limits is None else told | {"limits": outcome.limits}
-
-
-def _drained(queue: deque[Any]) -> list[Any]:
-    parts: list[Any] = []
-    with suppress(IndexError):  # it is empty
-        while True:
-            parts.append(queue.popleft())
-    return parts
+        return self._state().look()
