@@ -90,19 +90,17 @@ def test_a_saved_conversation_is_private_and_can_be_asked(service, typed, capsys
     assert list(tmp_path.iterdir()) == [file]
 
 
-def test_a_file_is_never_replaced_unasked(service, typed, capsys, tmp_path):
+def test_a_file_is_never_replaced_unasked_and_a_missing_folder_is_named(
+    service, typed, capsys, tmp_path
+):
     file = tmp_path / "talk.json"
     file.write_text("mine")
-    typed(f"Hello\n/save {file}\ny\n")
+    typed(f"Hello\n/save {file}\ny\n/save {tmp_path}/none/talk.json\n")
     assert cli.main(["chat"]) == 1
-    assert "is there already" in capsys.readouterr().err
+    replaced, missing = capsys.readouterr().err.splitlines()
+    assert "is there already" in replaced
+    assert "none" in missing
     assert file.read_text() == "mine"
-
-
-def test_a_folder_that_is_not_there_is_named(service, typed, capsys, tmp_path):
-    typed(f"/save {tmp_path}/none/talk.json\n")
-    assert cli.main(["chat"]) == 1
-    assert "none" in capsys.readouterr().err
 
 
 def test_at_a_terminal_ctrl_c_stops_the_answer_and_ctrl_d_leaves(monkeypatch, tmp_path):

@@ -270,27 +270,19 @@ def test_a_taken_port_is_one_clear_line(capsys):
         (["--port", "70000"], "expected 0 to 65535"),
         (["--port", "http"], "expected 0 to 65535"),
         (["--plan", "golden"], "invalid choice"),
-    ],
-)
-def test_wrong_words_are_refused_by_the_parser(words, said, capsys):
-    with pytest.raises(SystemExit) as stopped:
-        cli.main(["sandbox", *words])
-    assert stopped.value.code == 2
-    assert said in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
         (["--pace", "-1"], "pace"),
         (["--pace", "nan"], "pace"),
         (["--host", "0.0.0.0"], "other machines"),
         (["--api-key", ""], "api_key"),
     ],
 )
-def test_wrong_values_are_refused_by_the_sandbox(words, said, capsys):
-    assert cli.main(["sandbox", "--port", "0", *words]) == 2
-    assert said in only_line(capsys.readouterr())
+def test_wrong_words_are_refused_by_the_parser_or_the_sandbox(words, said, capsys):
+    try:
+        code = cli.main(["sandbox", "--port", "0", *words])
+    except SystemExit as stopped:
+        code = stopped.code
+    assert code == 2
+    assert said in capsys.readouterr().err.splitlines()[-1]
 
 
 def test_the_choices_are_those_of_the_sandbox():
