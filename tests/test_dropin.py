@@ -16,8 +16,6 @@ from langchain_core.messages import (
     HumanMessage,
     SystemMessage,
 )
-from langchain_core.prompts import ChatPromptTemplate
-from langchain_core.rate_limiters import BaseRateLimiter
 from langchain_tests.utils.stream_lifecycle import assert_valid_event_stream
 from peers import RunKeeper, hearing, summed, thawed
 from pydantic import SecretStr
@@ -43,14 +41,6 @@ def sent(sandbox):
 
 def user(text):
     return {"role": "user", "content": text}
-
-
-# -- chains -----------------------------------------------------------------------------------------
-
-PROMPT = ChatPromptTemplate.from_messages(
-    [("system", "You answer in {language}."), ("human", "{question}")]
-)
-QUESTION = {"language": "French", "question": "What is the sea?"}
 
 
 # -- when something fails ---------------------------------------------------------------------------
@@ -179,27 +169,6 @@ async def test_invoke_with_streaming_reads_a_stream(sandbox, chat):
         assert answer.response_metadata["model_name"] == "svc-turbo"
 
 
-async def test_disable_streaming(sandbox, chat):
-    whole = chat.model_copy(update={"disable_streaming": True})
-    assert len(list(whole.stream("Hello"))) <= 2
-    assert [chunk async for chunk in whole.astream("Hello")]
-    assert not any("stream" in body for body in sent(sandbox))
-
-
-async def test_astream_events_v2(chat):
-    events = [event async for event in (PROMPT | chat).astream_events(QUESTION, version="v2")]
-    ours = [event for event in events if event["event"].startswith("on_chat_model")]
-    kinds = [event["event"].removeprefix("on_chat_model_") for event in ours]
-    assert kinds[0] == "start"
-    assert kinds[-1] == "end"
-    assert set(kinds[1:-1]) == {"stream"}
-    pieces = [event["data"]["chunk"].content for event in ours[1:-1]]
-    final = ours[-1]["data"]["output"]
-    assert "".join(pieces) == final.content
-    assert final.usage_metadata["output_tokens"] > 0
-    assert ours[0]["metadata"]["ls_provider"] == "svc"
-
-
 async def test_events_v3(chat):
     stream = chat.stream_events("Hello", version="v3")
     assert isinstance(stream, ChatModelStream)
@@ -229,7 +198,7 @@ async def test_v1_content_blocks(sandbox, chat):
     assert sent(sandbox)[-1]["messages"][1] == {"role": "assistant", "content": plain}
 
 
-# -- caches, limits, histories ----------------------------------------------------------------------
+# -- caches ----------------------------------------------------------------------
 
 
 async def test_cache(sandbox, chat):
@@ -243,30 +212,6 @@ async def test_cache(sandbox, chat):
     assert len(sandbox.requests) == 4
     chat.invoke("Hello")
     assert len(sandbox.requests) == 5
-
-
-class Gate(BaseRateLimiter):
-    """Counts who passes."""
-
-    def __init__(self):
-        self.passed = []
-
-    def acquire(self, *, blocking=True):
-        self.passed.append("sync")
-        return True
-
-    async def aacquire(self, *, blocking=True):
-        self.passed.append("async")
-        return True
-
-
-async def test_rate_limiter(sandbox):
-    gate = Gate()
-    with ChatSvc(**sandbox.v1, rate_limiter=gate) as model:
-        await every_way(model, "Hello")
-        model.batch(["one", "two"])
-        await model.aclose()
-    assert sorted(gate.passed) == ["async"] * 2 + ["sync"] * 4
 
 
 # -- copies, other processes, saved models ----------------------------------------------------------
@@ -290,7 +235,6 @@ def test_errors_come_back_from_another_process(sandbox):
         ChatSvc.model_copy,
         lambda model: model.model_copy(deep=True),
         thawed,
-        lambda model: copy.deepcopy(PROMPT | model).last,
     ],
 )
 def test_copies_work_and_are_their_own(sandbox, chat, copied):

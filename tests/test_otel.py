@@ -306,26 +306,6 @@ def test_an_agent_is_the_parent_of_its_model_and_tools(otel, way):
     assert otel.handler._runs == {}
 
 
-def test_an_agent_as_a_tool_of_another(otel):
-    answers = [ToolCall("ask", {"question": "x"}), ToolCall("svc_translate", HELLO), "one", "two"]
-    with Sandbox(answers=answers) as s:
-        inner = agent_on(s)
-
-        @tool
-        def ask(question: str) -> str:
-            """Asks the helper."""
-            return inner.invoke({"messages": [("user", question)]})["messages"][-1].text
-
-        outer = create_agent(ChatSvc(**s.v1), [ask], name="boss")
-        outer.invoke(QUESTION, otel.config)
-    ((name, below),) = otel.tree()
-    assert name == "invoke_agent boss"
-    assert [name for name, _ in below] == ["chat svc-turbo", "execute_tool ask", "chat svc-turbo"]
-    leaves = json.dumps(below[1])
-    assert leaves.count("chat svc-turbo") == 2
-    assert leaves.count("execute_tool svc_translate") == 1
-
-
 async def test_batches_in_threads_and_tasks_belong_to_their_chain_and_to_the_span_around(
     chat, otel
 ):

@@ -1,3 +1,4 @@
+import codecs
 import io
 import os
 import pty
@@ -6,16 +7,16 @@ import struct
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
 
 from langchain_svc.sandbox import Fault
 
+_MAIN = "import sys; from langchain_svc.cli import main; sys.exit(main())"
+PLAIN = [sys.executable, "-c", _MAIN]
 # The terminal is made the process's own, so that Ctrl-C reaches it.
 _OWN = "import fcntl, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0)"
-PLAIN = [sys.executable, "-c", "import sys; from langchain_svc.cli import main; sys.exit(main())"]
-COMMAND = [sys.executable, "-c", f"{_OWN}; from langchain_svc.cli import main; sys.exit(main())"]
 
 
 @pytest.fixture
@@ -45,32 +46,31 @@ class Terminal:
     def __init__(self, process, screen):
         self.process = process
         self._screen = screen
+        self._decode = codecs.getincrementaldecoder("utf-8")().decode
         self.text = ""
+
+    def _read(self, within):
+        """Whether something more came."""
+        data = b""
+        if select.select([self._screen], [], [], max(within, 0))[0]:
+            with suppress(OSError):  # Linux says so at the end
+                data = os.read(self._screen, 65_536)
+        self.text += self._decode(data)
+        return bool(data)
 
     def expect(self, text, within=20):
         """Wait until the terminal shows the text, and forget what stood before its end."""
         until = time.monotonic() + within
         while text not in self.text:
-            left = until - time.monotonic()
-            assert left > 0, f"{text!r} did not come; there is {self.text!r}"
-            if select.select([self._screen], [], [], left)[0]:
-                try:
-                    data = os.read(self._screen, 65_536)
-                except OSError:  # Linux says so at the end
-                    data = b""
-                assert data, f"{text!r} did not come before the end; there is {self.text!r}"
-                self.text += data.decode()
+            more = self._read(until - time.monotonic())
+            assert more, f"{text!r} did not come; there is {self.text!r}"
         seen, _, self.text = self.text.partition(text)
         return seen
 
     def rest(self, within=20):
         """All that the terminal shows until the program ends."""
-        while select.select([self._screen], [], [], within)[0]:
-            try:
-                data = os.read(self._screen, 65_536)
-            except OSError:  # Linux says so at the end
-                break
-            self.text += data.decode()
+        while self._read(within):
+            pass
         return self.text
 
     def type(self, text):
@@ -78,17 +78,17 @@ class Terminal:
 
 
 @contextmanager
-def terminal(*words, columns=60, **environment):
-    """The command on a terminal so wide."""
+def terminal(*words, columns=60, first="", **environment):
+    """The command on a terminal so wide; `first` is code that runs before."""
     fcntl, termios = pytest.importorskip("fcntl"), pytest.importorskip("termios")
     screen, end = pty.openpty()
     fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     process = subprocess.Popen(
-        [*COMMAND, *words],
+        [sys.executable, "-c", f"{_OWN}; {first}\n{_MAIN}", *words],
         stdin=end,
         stdout=end,
         stderr=end,
-        env={k: v for k, v in os.environ.items() if k != "COLUMNS"}
+        env={k: v for k, v in os.environ.items() if k not in {"COLUMNS", "NO_COLOR"}}
         | {"TERM": "xterm", **environment},
         start_new_session=True,
     )

@@ -312,6 +312,17 @@ def test_jpeg(mode):
     assert abs(shown.astype(int) - picture).max() <= 8
 
 
+def test_jpeg_ls():
+    # The example of ITU-T T.87, annex H.3.
+    frame = bytes.fromhex(
+        "ffd8fff7000b080004000401011100ffda0008010100000000c000006c80208e01c000005740"
+        "00006ee6000001bc18000005d800009160ffd9"
+    )
+    ds = dataset(np.zeros((4, 4), int), bits=8, WindowCenter=128, WindowWidth=256)
+    expected = [[0, 0, 90, 74], [68, 50, 43, 205], [64, 145, 145, 145], [100, 145, 145, 145]]
+    assert drawn(saved(holding(ds, frame, uid.JPEGLSLossless))).tolist() == expected
+
+
 @pytest.mark.parametrize("start", [struct.pack(">I4s", 0, b"jp2c"), None], ids=["last", "large"])
 def test_jpeg_2000_with_long_headers(start):
     # More than a kilobyte of notes stands before the codestream, as some encoders write them.
