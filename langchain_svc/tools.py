@@ -29,7 +29,7 @@ from ._images import (
 from ._service import (
     Exchange,
     ServiceTool,
-    Told,
+    ToolOutput,
     ToolUse,
     WholeParser,
     bounded_number,
@@ -166,7 +166,7 @@ class SvcTranslate(ServiceTool):
             private=(text,),
         )
 
-        def process(found: general.Translation) -> Told:
+        def process(found: general.Translation) -> ToolOutput:
             parts = {"text": found.text, "source": source or found.source, "target": target}
             return found.text, _provenance(exchange, found.raw) | parts
 
@@ -206,7 +206,7 @@ class SvcAnalyzeImage(ServiceTool):
         exchange = vision_exchange(self, self._sendable(image), task, self._limits({}))
         handle = image.strip() if image.strip() in self.images else None
 
-        def process(found: endpoints.ImageAnalysis) -> Told:
+        def process(found: endpoints.ImageAnalysis) -> ToolOutput:
             parts = {"task": task, "image": handle, "text": found.text, **found.parts}
             return found.text, _provenance(exchange, found.raw) | parts
 
@@ -289,7 +289,9 @@ class SvcGenerateImage(ServiceTool):
         )
         return ToolUse(exchange, partial(self._kept, exchange, prompt))
 
-    def _kept(self, exchange: Exchange[Any], label: str, found: endpoints.GeneratedImages) -> Told:
+    def _kept(
+        self, exchange: Exchange[Any], label: str, found: endpoints.GeneratedImages
+    ) -> ToolOutput:
         """Puts what came into the store, and says what it is called."""
         tries = [(picture, self._keep(picture, label)) for picture in found.found]
         kept = [image for _, image in tries if isinstance(image, StoredImage)]

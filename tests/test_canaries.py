@@ -40,7 +40,7 @@ from langgraph.callbacks import GraphCallbackHandler
 
 import langchain_svc as svc
 from langchain_svc import PrivateCallbacks
-from langchain_svc._http.connections import AsyncTransport, Route, Transport
+from langchain_svc._http.connections import AsyncTransport, PoolKey, Transport
 from langchain_svc.sandbox import Sandbox
 
 PACKAGE = Path(svc.__file__).parent
@@ -48,7 +48,7 @@ SECRET = "Zebulon-Quux, 61, takes warfarin"
 
 
 def calls_go_over_our_connections():
-    with Sandbox() as box, closing(Transport(Route(box.url))) as transport:
+    with Sandbox() as box, closing(Transport(PoolKey(box.url))) as transport:
         transport.handle_request(httpx.Request("GET", box.url)).read()
         return len(transport._pool._idle) == 1
 
@@ -56,7 +56,7 @@ def calls_go_over_our_connections():
 def calls_of_a_loop_go_over_our_connections():
     async def look():
         with Sandbox() as box:
-            async with aclosing(AsyncTransport(Route(box.url))) as transport:
+            async with aclosing(AsyncTransport(PoolKey(box.url))) as transport:
                 response = await transport.handle_async_request(httpx.Request("GET", box.url))
                 await response.aread()
                 return len(transport._pool._idle) == 1
@@ -66,7 +66,7 @@ def calls_of_a_loop_go_over_our_connections():
 
 def sockets_are_closed_after_their_loop():
     with Sandbox() as box:
-        transport, loop = AsyncTransport(Route(box.url)), asyncio.new_event_loop()
+        transport, loop = AsyncTransport(PoolKey(box.url)), asyncio.new_event_loop()
         request = httpx.Request("GET", box.url)
         response = loop.run_until_complete(transport.handle_async_request(request))
         (connection,) = transport._pool._used

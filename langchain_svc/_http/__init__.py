@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .._lazy import lazy
-from .deadline import FOREVER, Patience
+from .deadline import FOREVER, Timeouts
 
 if TYPE_CHECKING:
-    from .connections import Connections, Route, account
+    from .connections import Connections, PoolKey, account
 
 # httpx, which they import, is slow to load, and many processes never connect.
-__getattr__ = lazy(__name__, {"connections": "Connections Route account"})
+__getattr__ = lazy(__name__, {"connections": "Connections PoolKey account"})

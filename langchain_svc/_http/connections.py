@@ -38,7 +38,7 @@ from .._forks import new_lock
 from ..config import check_proxy, is_loopback
 from ..errors import SvcRequestError
 from .pools import AsyncPool, Pool
-from .way import Place, Way, credentials_of
+from .proxies import Place, ProxyRoute, credentials_of
 
 # What a forked child inherited. Collecting it would close sockets that the parent still uses.
 _INHERITED: list[Any] = []
@@ -47,23 +47,23 @@ _INHERITED: list[Any] = []
 class Transport(httpx.HTTPTransport):
     """httpx's transport on our connections."""
 
-    def __init__(self, route: Route) -> None:
-        way = _way(route)
-        if way is None:
-            super().__init__(**_settings(route))
+    def __init__(self, key: PoolKey) -> None:
+        route = _route(key)
+        if route is None:
+            super().__init__(**_settings(key))
         else:
-            self._pool = Pool(way, _most(route))  # type: ignore[assignment]  # all that httpx asks of one
+            self._pool = Pool(route, _most(key))  # type: ignore[assignment]  # all that httpx asks of one
 
 
 class AsyncTransport(httpx.AsyncHTTPTransport):
     """The async version of `Transport`, for one event loop."""
 
-    def __init__(self, route: Route) -> None:
-        way = _way(route)
-        if way is None:
-            super().__init__(**_settings(route))
+    def __init__(self, key: PoolKey) -> None:
+        route = _route(key)
+        if route is None:
+            super().__init__(**_settings(key))
         else:
-            self._pool = AsyncPool(way, _most(route))  # type: ignore[assignment]  # all that httpx asks of one
+            self._pool = AsyncPool(route, _most(key))  # type: ignore[assignment]  # all that httpx asks of one
 
     def close_sockets(self) -> None:
         """Where the event loop is gone, and can run nothing any more."""
@@ -72,30 +72,30 @@ class AsyncTransport(httpx.AsyncHTTPTransport):
             pool.close_sockets()
 
 
-def _settings(route: Route) -> dict[str, Any]:
-    limits = httpx.Limits(max_connections=_most(route))
-    return {"verify": _verifying(), "proxy": route.proxy, "limits": limits}
+def _settings(key: PoolKey) -> dict[str, Any]:
+    limits = httpx.Limits(max_connections=_most(key))
+    return {"verify": _verifying(), "proxy": key.proxy, "limits": limits}
 
 
-def _most(route: Route) -> int:
+def _most(key: PoolKey) -> int:
     """How many connections: half of the files that the process may open are for others."""
     if sys.platform == "win32":
-        return route.most
+        return key.most
     import resource  # noqa: PLC0415  # Windows has none
 
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return max(1, min(route.most, files // 2)) if files > 0 else route.most
+    return max(1, min(key.most, files // 2)) if files > 0 else key.most
 
 
-def _way(route: Route) -> Way | None:
+def _route(key: PoolKey) -> ProxyRoute | None:
     """How a host is reached; None by SOCKS, which is left to httpx."""
-    proxy = route.proxy
+    proxy = key.proxy
     if proxy is not None and not proxy.startswith("http"):
         return None
-    host, via = Place.of(route.url), Place.of(proxy) if proxy is not None else None
+    host, via = Place.of(key.url), Place.of(proxy) if proxy is not None else None
     secure = host.scheme == "https" or (via is not None and via.scheme == "https")
     credentials = credentials_of(proxy) if proxy is not None else None
-    return Way(host, via, credentials, _verifying() if secure else None)
+    return ProxyRoute(host, via, credentials, _verifying() if secure else None)
 
 
 @lru_cache(maxsize=1)
@@ -137,7 +137,7 @@ def account(key: str | None) -> bytes:
 
 
 @dataclass(frozen=True)
-class Route:
+class PoolKey:
     """What a pool is made for: where it leads, by which proxy, and for whom."""
 
     url: str
@@ -147,19 +147,19 @@ class Route:
 
 
 class Connections:
-    """One object's share in the pools of its route; for any thread, event loop or process."""
+    """One object's share in the pools of its key; for any thread, event loop or process."""
 
-    def __init__(self, route: Route) -> None:
-        self.route = route
+    def __init__(self, key: PoolKey) -> None:
+        self.key = key
         self._lock = new_lock()
         self._pools: _Pools | None = None
         self._finalizer: weakref.finalize[Any, Any] | None = None
 
-    def __reduce__(self) -> tuple[type[Connections], tuple[Route]]:
-        return Connections, (self.route,)
+    def __reduce__(self) -> tuple[type[Connections], tuple[PoolKey]]:
+        return Connections, (self.key,)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Connections:
-        return Connections(self.route)
+        return Connections(self.key)
 
     def _here(self) -> _Pools:
         pools = self._pools
@@ -170,7 +170,7 @@ class Connections:
             if pools is None or pools.pid != os.getpid():
                 if pools is not None:
                     _INHERITED.append(pools)
-                self._pools = pools = _joined(self.route)
+                self._pools = pools = _joined(self.key)
                 self._finalizer = weakref.finalize(self, _Pools.leave, pools)
             return pools
 
@@ -199,18 +199,18 @@ class Connections:
 
 # Reentrant: the collector may close one object's connections while another takes its share.
 _joining = threading.RLock()
-_SHARED: dict[Route, _Pools] = {}
+_SHARED: dict[PoolKey, _Pools] = {}
 
 
-def _joined(route: Route) -> _Pools:
-    """The pools of a route, with one user more."""
-    route = replace(route, proxy=proxy_for(route.url, route.proxy))
+def _joined(key: PoolKey) -> _Pools:
+    """The pools of a key, with one user more."""
+    key = replace(key, proxy=proxy_for(key.url, key.proxy))
     with _joining:
-        found = _SHARED.get(route)
+        found = _SHARED.get(key)
         if found is None or found.pid != os.getpid():
             if found is not None:
                 _INHERITED.append(found)
-            found = _SHARED[route] = _Pools(route)
+            found = _SHARED[key] = _Pools(key)
         found.users += 1
         return found
 
@@ -229,10 +229,10 @@ Held = tuple[AsyncTransport, "AsyncGenerator[None, None]"]
 class _Pools:
     """The pools of one process. Apart from their owners, so that a finalizer can close them."""
 
-    def __init__(self, route: Route) -> None:
+    def __init__(self, key: PoolKey) -> None:
         self.pid = os.getpid()
         self.users = 0
-        self._route = route
+        self._key = key
         self._lock = new_lock()
         self._transport: Transport | None = None
         self.loops: dict[asyncio.AbstractEventLoop, Held] = {}
@@ -244,8 +244,8 @@ class _Pools:
         with _joining:
             self.users -= 1
             last = self.users <= 0
-            if last and _SHARED.get(self._route) is self:
-                del _SHARED[self._route]
+            if last and _SHARED.get(self._key) is self:
+                del _SHARED[self._key]
         if last:
             self._close()
 
@@ -254,7 +254,7 @@ class _Pools:
         if self._transport is None:
             with self._lock:
                 if self._transport is None:
-                    self._transport = Transport(self._route)
+                    self._transport = Transport(self._key)
         return self._transport
 
     async def on_loop(self) -> AsyncTransport:
@@ -262,7 +262,7 @@ class _Pools:
         loop = asyncio.get_running_loop()
         held = self.loops.get(loop)
         if held is None:
-            transport = AsyncTransport(self._route)
+            transport = AsyncTransport(self._key)
             keeper = _keep(transport, weakref.ref(loop), weakref.ref(self))
             held = self.loops[loop] = (transport, keeper)
             await keeper.__anext__()  # from here on the loop knows the generator

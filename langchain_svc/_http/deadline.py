@@ -1,7 +1,7 @@
 """How long to wait, in one value that travels with a request down to the socket.
 
 httpx takes a number of seconds for every read, and a peer that sends one byte a second stretches
-a request for ever. `Patience` is that number, and knows the moment after which nothing may be
+a request for ever. `Timeouts` is that number, and knows the moment after which nothing may be
 awaited any more; the connections of `sockets.py` ask it at every wait.
 """
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 FOREVER = math.inf
 
 
-class Patience(float):
+class Timeouts(float):
     """Seconds to wait for the next byte, and never past `until` (`time.monotonic`)."""
 
     until: float = FOREVER
@@ -32,5 +32,5 @@ class Patience(float):
         wait = min(float(self), self.until - time.monotonic())
         return None if wait == FOREVER else max(0.0, wait)
 
-    def __reduce__(self) -> tuple[type[Patience], tuple[float, float]]:
-        return Patience, (float(self), self.until)
+    def __reduce__(self) -> tuple[type[Timeouts], tuple[float, float]]:
+        return Timeouts, (float(self), self.until)

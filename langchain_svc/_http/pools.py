@@ -17,10 +17,10 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 import anyio
 import httpcore
 
-from .deadline import Patience
+from .deadline import Timeouts
 from .http1 import AnswerReader, BadAnswerError
+from .proxies import ProxyRefusedError, ProxyRoute
 from .sockets import AsyncConnection, Connection
-from .way import ProxyRefusedError, Way
 
 _IDLE, _IDLE_SECONDS = 256, 15.0
 
@@ -61,8 +61,8 @@ def _translated(*, connecting: bool = False) -> Generator[None, None, None]:
 class _Idle(Generic[_C]):
     """The connections that wait for a request, the latest first."""
 
-    def __init__(self, way: Way) -> None:
-        self.way = way
+    def __init__(self, route: ProxyRoute) -> None:
+        self.route = route
         self.closed = False
         self._idle: deque[_C] = deque()
 
@@ -97,10 +97,10 @@ class _Idle(Generic[_C]):
 
     def _head(self, request: httpcore.Request) -> bytes:
         target, headers = request.url.target, list(request.headers)
-        if self.way.forwards:
-            target = self.way.host.origin + target
-            if self.way.credentials is not None:
-                headers.append((b"Proxy-Authorization", self.way.credentials))
+        if self.route.forwards:
+            target = self.route.host.origin + target
+            if self.route.credentials is not None:
+                headers.append((b"Proxy-Authorization", self.route.credentials))
         lines = [b"%b %b HTTP/1.1" % (request.method, target)]
         lines += [b"%b: %b" % header for header in headers]
         head = b"\r\n".join((*lines, b"", b""))
@@ -110,9 +110,9 @@ class _Idle(Generic[_C]):
         return head
 
 
-def _patience(request: httpcore.Request) -> Patience:
+def _timeouts_of(request: httpcore.Request) -> Timeouts:
     given = _timeout(request, "read")
-    return given if isinstance(given, Patience) else Patience(given)
+    return given if isinstance(given, Timeouts) else Timeouts(given)
 
 
 def _timeout(request: httpcore.Request, name: str) -> Any:
@@ -136,13 +136,13 @@ class _Response(NamedTuple):
 class Pool(_Idle[Connection]):
     """For threads."""
 
-    def __init__(self, way: Way, most: int) -> None:
-        super().__init__(way)
+    def __init__(self, route: ProxyRoute, most: int) -> None:
+        super().__init__(route)
         self._places = threading.BoundedSemaphore(most)
 
     def handle_request(self, request: httpcore.Request) -> _Response:
         """What httpx asks of a pool."""
-        patience = _patience(request)
+        timeouts = _timeouts_of(request)
         if not self._places.acquire(timeout=_timeout(request, "pool")):
             raise httpcore.PoolTimeout
         connection = None
@@ -150,15 +150,15 @@ class Pool(_Idle[Connection]):
             connection = self._taken()
             if connection is None:
                 with _translated(connecting=True):
-                    connection = Connection.open(self.way, patience)
+                    connection = Connection.open(self.route, timeouts)
             assert not isinstance(request.stream, AsyncIterator)  # noqa: S101
             data = self._head(request) + b"".join(request.stream)  # type: ignore[arg-type]
             with _translated():
-                connection.ask(data, patience)
+                connection.ask(data, timeouts)
         except BaseException:
             self.leave(connection, broken=True)
             raise
-        return _Response.of(connection.answer, _Body(self, connection, patience))
+        return _Response.of(connection.answer, _Body(self, connection, timeouts))
 
     def leave(self, connection: Connection | None, *, broken: bool = False) -> None:
         """A request is over."""
@@ -175,14 +175,14 @@ class Pool(_Idle[Connection]):
 class _Body:
     """The body of one answer."""
 
-    def __init__(self, pool: Pool, connection: Connection, patience: Patience) -> None:
-        self._pool, self._connection, self._patience = pool, connection, patience
+    def __init__(self, pool: Pool, connection: Connection, timeouts: Timeouts) -> None:
+        self._pool, self._connection, self._timeouts = pool, connection, timeouts
         self._open = True
 
     def __iter__(self) -> Iterator[bytes]:
-        read, patience = self._connection.read, self._patience
+        read, timeouts = self._connection.read, self._timeouts
         with _translated():
-            while data := read(patience):
+            while data := read(timeouts):
                 yield data
 
     def close(self) -> None:
@@ -194,29 +194,29 @@ class _Body:
 class AsyncPool(_Idle[AsyncConnection]):
     """For one event loop."""
 
-    def __init__(self, way: Way, most: int) -> None:
-        super().__init__(way)
+    def __init__(self, route: ProxyRoute, most: int) -> None:
+        super().__init__(route)
         self._places = asyncio.Semaphore(most)
         self._used: set[AsyncConnection] = set()
 
     async def handle_async_request(self, request: httpcore.Request) -> _Response:
         """What httpx asks of a pool."""
-        patience = _patience(request)
+        timeouts = _timeouts_of(request)
         await self._enter(_timeout(request, "pool"))
         connection = None
         try:
             connection = self._taken()
             if connection is None:
                 with _translated(connecting=True):
-                    connection = await AsyncConnection.open(self.way, patience)
+                    connection = await AsyncConnection.open(self.route, timeouts)
             self._used.add(connection)
             data = self._head(request) + b"".join([part async for part in request.stream])  # type: ignore[union-attr]
             with _translated():
-                await connection.ask(data, patience)
+                await connection.ask(data, timeouts)
         except BaseException:
             self.leave(connection, broken=True)
             raise
-        return _Response.of(connection.answer, _AsyncBody(self, connection, patience))
+        return _Response.of(connection.answer, _AsyncBody(self, connection, timeouts))
 
     async def _enter(self, seconds: float | None) -> None:
         if not self._places.locked():
@@ -254,14 +254,14 @@ class AsyncPool(_Idle[AsyncConnection]):
 class _AsyncBody:
     """The body of one answer on an event loop."""
 
-    def __init__(self, pool: AsyncPool, connection: AsyncConnection, patience: Patience) -> None:
-        self._pool, self._connection, self._patience = pool, connection, patience
+    def __init__(self, pool: AsyncPool, connection: AsyncConnection, timeouts: Timeouts) -> None:
+        self._pool, self._connection, self._timeouts = pool, connection, timeouts
         self._open = True
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        read, patience = self._connection.read, self._patience
+        read, timeouts = self._connection.read, self._timeouts
         with _translated():
-            while data := await read(patience):
+            while data := await read(timeouts):
                 yield data
 
     async def aclose(self) -> None:

@@ -1,4 +1,4 @@
-"""One connection each: blocking on a socket, and on an event loop. Both keep to a `Patience`.
+"""One connection each: blocking on a socket, and on an event loop. Both keep to a `Timeouts`.
 
 They share everything but the waiting: `Opening` says what goes before the first request, `Tls` what
 the bytes are on the network, `AnswerReader` what they mean.
@@ -24,18 +24,18 @@ from typing import Any
 import anyio
 
 from .._threads import LOOK_UPS
-from .deadline import Patience
+from .deadline import Timeouts
 from .http1 import AnswerReader
+from .proxies import Opening, ProxyRoute, decrypted, encrypted
 from .tls import Tls
-from .way import Opening, Way, decrypted, encrypted
 
 _READ_BYTES = 64 * 1024
 _MOST_UNREAD = 256 * 1024  # bytes; then the other side has to wait
 _HEAD_START = 0.25  # seconds that an address gets before the next one is tried beside it
 
 
-def _left(patience: Patience) -> float | None:
-    wait = patience.left()
+def _left(timeouts: Timeouts) -> float | None:
+    wait = timeouts.left()
     if wait is not None and wait <= 0:
         raise TimeoutError
     return wait
@@ -83,45 +83,45 @@ class Connection(_Line):
         self._first = b""
 
     @classmethod
-    def open(cls, way: Way, patience: Patience) -> Connection:
+    def open(cls, route: ProxyRoute, timeouts: Timeouts) -> Connection:
         """A connection that is ready for requests."""
-        sock = _connected(way.first.host, way.first.port, patience)
+        sock = _connected(route.first.host, route.first.port, timeouts)
         self = cls(sock)
         try:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            opening = Opening(way)
+            opening = Opening(route)
             steps = opening.steps()
             going = next(steps, None)
             while going is not None:
-                self._send(going, patience)
-                going = _next(steps, self._receive(patience))
+                self._send(going, timeouts)
+                going = _next(steps, self._receive(timeouts))
             self._opened(opening)
         except BaseException:
             sock.close()
             raise
         return self
 
-    def ask(self, request: bytes, patience: Patience) -> None:
+    def ask(self, request: bytes, timeouts: Timeouts) -> None:
         """Send a request and read as far as the head of its answer."""
         self.answer.begin()
         with suppress(ConnectionError):  # the answer may say why
-            self._send(self._outgoing(request), patience)
+            self._send(self._outgoing(request), timeouts)
         if self._layers:  # something may have come behind the handshake
             self._first = self.answer.feed(decrypted(self._layers, b""))
         while not self.answer.has_head:
             self.answer.check()
-            self._first = self._more(patience)
+            self._first = self._more(timeouts)
 
-    def read(self, patience: Patience) -> bytes:
+    def read(self, timeouts: Timeouts) -> bytes:
         """The next bytes of the body; none at its end."""
         data, self._first = self._first, b""
         while not data and not self.answer.done:
             self.answer.check()
-            data = self._more(patience)
+            data = self._more(timeouts)
         return data
 
-    def _more(self, patience: Patience) -> bytes:
-        data = self._receive(patience)
+    def _more(self, timeouts: Timeouts) -> bytes:
+        data = self._receive(timeouts)
         if not data:
             self.answer.end(cut=self._cut)
             return b""
@@ -131,21 +131,21 @@ class Connection(_Line):
         if self._closed:
             self.answer.end()
         elif owed := encrypted(self._layers, b""):
-            self._send(owed, patience)
+            self._send(owed, timeouts)
         return body
 
-    def _receive(self, patience: Patience) -> bytes:
-        self._within(patience)
+    def _receive(self, timeouts: Timeouts) -> bytes:
+        self._within(timeouts)
         return self._socket.recv(_READ_BYTES)
 
-    def _send(self, data: bytes, patience: Patience) -> None:
+    def _send(self, data: bytes, timeouts: Timeouts) -> None:
         view = memoryview(data)
-        while view:  # not sendall: each part may take as long as the patience says
-            self._within(patience)
+        while view:  # not sendall: each part may take as long as the timeouts says
+            self._within(timeouts)
             view = view[self._socket.send(view) :]
 
-    def _within(self, patience: Patience) -> None:
-        wait = _left(patience)
+    def _within(self, timeouts: Timeouts) -> None:
+        wait = _left(timeouts)
         if wait != self._wait:  # a system call saved: mostly it stays the same
             self._socket.settimeout(wait)
             self._wait = wait
@@ -183,12 +183,12 @@ def _readable(sock: Any) -> bool:
     return bool(poll.poll(0))
 
 
-def _connected(host: str, port: int, patience: Patience) -> socket.socket:
+def _connected(host: str, port: int, timeouts: Timeouts) -> socket.socket:
     """A socket to the first of a host's addresses that answers, each with a head start."""
     lost: OSError = OSError("the host has no address")
-    end = time.monotonic() + (_left(patience) or math.inf)
+    end = time.monotonic() + (_left(timeouts) or math.inf)
     trying: dict[socket.socket, None] = {}
-    addresses = _addresses(host, port, patience)
+    addresses = _addresses(host, port, timeouts)
     try:
         while True:
             found = next(addresses, None)
@@ -238,13 +238,13 @@ def _writable(socks: list[socket.socket], wait: float) -> list[socket.socket]:
     return [by_number[number] for number, _ in poll.poll(None if wait == math.inf else 1000 * wait)]
 
 
-def _addresses(host: str, port: int, patience: Patience) -> Iterator[tuple[int, Any]]:
+def _addresses(host: str, port: int, timeouts: Timeouts) -> Iterator[tuple[int, Any]]:
     """The addresses of a host, by turns of both families."""
     literal = _literal(host, port)
     if literal is not None:
         return iter([literal])
     try:
-        return _by_turns(_looked_up(host, port).result(_left(patience)))
+        return _by_turns(_looked_up(host, port).result(_left(timeouts)))
     except FutureTimeoutError:  # before Python 3.11 it is another than the built-in one
         raise TimeoutError from None
 
@@ -334,26 +334,26 @@ class AsyncConnection(_Line, asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
 
     @classmethod
-    async def open(cls, way: Way, patience: Patience) -> AsyncConnection:
+    async def open(cls, route: ProxyRoute, timeouts: Timeouts) -> AsyncConnection:
         """A connection that is ready for requests."""
         loop = asyncio.get_running_loop()
         self = cls(loop)
         try:
-            with anyio.fail_after(_left(patience)):
-                sock = await _connected_on_loop(way.first.host, way.first.port)
+            with anyio.fail_after(_left(timeouts)):
+                sock = await _connected_on_loop(route.first.host, route.first.port)
                 try:
                     await loop.create_connection(lambda: self, sock=sock)
                 except BaseException:
                     sock.close()
                     raise
-            opening = Opening(way)
+            opening = Opening(route)
             steps = opening.steps()
             going = next(steps, None)
             while going is not None:
                 self._write(going)
                 while not (self._raw or self._lost):
                     self._complain()
-                    await self._event(patience)
+                    await self._event(timeouts)
                 data, self._raw = b"".join(self._raw or ()), []
                 going = _next(steps, data)
             self._opened(opening)
@@ -362,7 +362,7 @@ class AsyncConnection(_Line, asyncio.Protocol):
             raise
         return self
 
-    async def ask(self, request: bytes, patience: Patience) -> None:
+    async def ask(self, request: bytes, timeouts: Timeouts) -> None:
         """Send a request and read as far as the head of its answer."""
         self.answer.begin()
         self._write(self._outgoing(request))
@@ -372,18 +372,18 @@ class AsyncConnection(_Line, asyncio.Protocol):
         if self._lost:  # in the moment of its opening
             self.connection_lost(None)
         while self._full and self._error is None and not self.answer.has_head:
-            await self._event(patience)
+            await self._event(timeouts)
         while not self.answer.has_head:
             self._complain()
-            await self._event(patience)
+            await self._event(timeouts)
 
-    async def read(self, patience: Patience) -> bytes:
+    async def read(self, timeouts: Timeouts) -> bytes:
         """The next bytes of the body; none at its end."""
         while not self._body:
             self._complain()
             if self.answer.done:
                 return b""
-            await self._event(patience)
+            await self._event(timeouts)
         body, self._body, self._unread = self._body, [], 0
         if self._paused and not self._lost and self._transport is not None:
             self._paused = False
@@ -401,9 +401,9 @@ class AsyncConnection(_Line, asyncio.Protocol):
             kind, said = self._error  # made anew: one with a traceback would hold this frame
             raise kind(said)
 
-    async def _event(self, patience: Patience) -> None:
+    async def _event(self, timeouts: Timeouts) -> None:
         """Wait until anything happens."""
-        wait = _left(patience)
+        wait = _left(timeouts)
         if wait is not None:
             self._due = self._loop.time() + wait
             # One timer, which is moved when it rings and not at every wait.

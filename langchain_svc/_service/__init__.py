@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .tool import (
         ServiceTool,
         ServiceToolkit,
-        Told,
+        ToolOutput,
         ToolUse,
         request_id,
         tool_selection,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 __getattr__ = lazy(
     __name__,
     {
-        "tool": "ToolUse ServiceTool ServiceToolkit Told utc_now request_id tool_selection",
+        "tool": "ToolUse ServiceTool ServiceToolkit ToolOutput utc_now request_id tool_selection",
         "vision": "vision_exchange",
     },
 )

@@ -26,7 +26,7 @@ import httpx
 from .._http import Connections
 from .._threads import LONG, off_loop
 from .exchange import converse
-from .log_redaction import quietly
+from .log_redaction import suppress_logs
 from .steps import (
     READ,
     Acquire,
@@ -90,11 +90,11 @@ def _addressed(url: str, headers: tuple[tuple[str, str], ...]) -> tuple[httpx.UR
 
 
 def _timeouts(step: Open) -> dict[str, Any]:
-    patience = step.patience
+    timeouts = step.timeouts
     # Waiting for a place in the pool is not the service's fault: only the deadline bounds it.
-    until = patience.until - time.monotonic()
+    until = timeouts.until - time.monotonic()
     pool = None if until == float("inf") else max(0.0, until)
-    return {"connect": patience, "read": patience, "write": patience, "pool": pool}
+    return {"connect": timeouts, "read": timeouts, "write": timeouts, "pool": pool}
 
 
 def _prepared_by(client: httpx.Client | httpx.AsyncClient, step: Open) -> httpx.Request:
@@ -188,7 +188,7 @@ def run(
                 yield step
                 reply = None
             else:
-                with quietly():
+                with suppress_logs():
                     reply = perform(link, step)
     finally:
         steps.close()  # also where a traceback keeps this frame
@@ -309,7 +309,7 @@ async def arun(
                 link.handed_on()
                 reply = None
             else:
-                with quietly():
+                with suppress_logs():
                     reply = await perform(link, step)
     finally:
         with suppress(ValueError):  # it is still read in a thread, which this task has left

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import errors
-from .._http import Patience
+from .._http import Timeouts
 from .._wire import TRANSIENT, TROUBLE, BodyError, BodyReader, TooLargeError
 from .steps import (
     CLOSE,
@@ -70,7 +70,7 @@ class _Failure:
 def converse(exchange: Exchange[Any]) -> Conversation:
     """Tries until an answer has come or hope is lost; then raises the last error."""
     failure: _Failure | None = None
-    tries = _Tries(exchange)
+    tries = _RetryState(exchange)
     try:
         while True:
             free = failure is None or not failure.of_service or tries.last
@@ -112,7 +112,7 @@ def _warn_of(exchange: Exchange[Any], seconds: float, reason: str) -> bool:
     return True
 
 
-class _Tries:
+class _RetryState:
     """How often a call was tried, and when the next try is due."""
 
     def __init__(self, exchange: Exchange[Any]) -> None:
@@ -204,11 +204,11 @@ def _admitted(
 def _attempt(
     exchange: Exchange[Any], parser: AnswerParser[Any]
 ) -> Generator[Any, Reply, _Failure | None]:
-    patience = Patience(exchange.limits.timeout, exchange.until)
+    timeouts = Timeouts(exchange.limits.timeout, exchange.until)
     begun = exchange.clock()
     if begun >= exchange.until:
         return _Failure(late(exchange), again=False, sent=False)
-    head = yield Open(exchange.request, patience)
+    head = yield Open(exchange.request, timeouts)
     if isinstance(head, Lost):
         again = exchange.limits.resend or not head.sent
         return _Failure(
@@ -222,12 +222,12 @@ def _attempt(
     if head.status not in TROUBLE:
         exchange.budget.answered_at = max(exchange.budget.answered_at, begun)
     if not 200 <= head.status < 300:  # noqa: PLR2004
-        return (yield from _refusal(exchange, head, patience))
+        return (yield from _refusal(exchange, head, timeouts))
     parser.secrets = exchange.request.secrets
     parser.begin(head)
     try:
         body = BodyReader(head.headers.get("content-encoding", ""), exchange.limits.max_bytes)
-        lost = yield from _receive(exchange, parser, body, patience)
+        lost = yield from _receive(exchange, parser, body, timeouts)
         if lost is None:
             body.finish()
             for piece in parser.finish():
@@ -245,11 +245,11 @@ def _attempt(
 
 
 def _receive(
-    exchange: Exchange[Any], parser: AnswerParser[Any], body: BodyReader, patience: Patience
+    exchange: Exchange[Any], parser: AnswerParser[Any], body: BodyReader, timeouts: Timeouts
 ) -> Generator[Any, Reply, Lost | None]:
     """Yields pieces until the body ends; returns how it was lost, if it was."""
     exchange.received = 0
-    content_due = exchange.clock() + _TIMEOUTS_WITHOUT_CONTENT * patience
+    content_due = exchange.clock() + _TIMEOUTS_WITHOUT_CONTENT * timeouts
     while parser.fault is None:
         data = yield READ
         if isinstance(data, Lost):
@@ -264,12 +264,12 @@ def _receive(
             parser.delivered = True
             yield piece
         if pieces or parser.whole:
-            content_due = exchange.clock() + _TIMEOUTS_WITHOUT_CONTENT * patience
-        if now > content_due or now > patience.until:
+            content_due = exchange.clock() + _TIMEOUTS_WITHOUT_CONTENT * timeouts
+        if now > content_due or now > timeouts.until:
             return None if parser.complete else Lost("silence")
         if parser.complete:
             linger = _LINGER_AFTER_END if parser.ended else _LINGER_AFTER_REASON
-            patience.until = min(patience.until, now + linger)
+            timeouts.until = min(timeouts.until, now + linger)
     return None
 
 
@@ -290,10 +290,10 @@ def _verdict(
 
 
 def _refusal(
-    exchange: Exchange[Any], head: Head, patience: Patience
+    exchange: Exchange[Any], head: Head, timeouts: Timeouts
 ) -> Generator[Any, Reply, _Failure | None]:
     """Reads an error answer, as far as it comes, and says what it means."""
-    patience.until = min(patience.until, exchange.clock() + _ERROR_BODY_SECONDS)
+    timeouts.until = min(timeouts.until, exchange.clock() + _ERROR_BODY_SECONDS)
     parts: list[bytes] = []
     try:
         body = BodyReader(head.headers.get("content-encoding", ""), _LONGEST_ERROR_BODY)

@@ -18,7 +18,7 @@ _OURS: ContextVar[bool] = ContextVar("svc_call", default=False)
 _LOGGERS = tuple(f"httpcore.{name}" for name in ("connection", "http11", "http2", "proxy", "socks"))
 
 
-class quietly:  # noqa: N801  # used as a statement
+class suppress_logs:  # noqa: N801  # used as a statement
     """The block in which records are cut, and out of which no frames come."""
 
     __slots__ = ("_token",)

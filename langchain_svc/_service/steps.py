@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from .. import errors
-from .._http import FOREVER, Patience
+from .._http import FOREVER, Timeouts
 from .._wire import read_failure
 from .retry_budget import Budget
 
@@ -85,7 +85,7 @@ class Open:
     """Send the request and wait for the head of its answer."""
 
     request: Request
-    patience: Patience
+    timeouts: Timeouts
 
 
 # Is told of the pauses of the calls in a context: the seconds, and the error before the next try.

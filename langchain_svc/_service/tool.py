@@ -33,7 +33,7 @@ from .steps import Exchange
 if TYPE_CHECKING:
     from .._http import Connections
 
-Told = tuple[str, Any]
+ToolOutput = tuple[str, Any]
 """The text for the model and the artifact for the program."""
 
 
@@ -42,7 +42,7 @@ class ToolUse:
     """One use of a tool: the call to run and what to make of its answer."""
 
     exchange: Exchange[Any]
-    process: Callable[[Any], Told] = field(repr=False)
+    process: Callable[[Any], ToolOutput] = field(repr=False)
 
 
 class _Report:
@@ -133,7 +133,7 @@ class ServiceTool(ServiceSettings, BaseTool):
         config: RunnableConfig = None,  # type: ignore[assignment]
         run_manager: Any = None,
         **given: Any,
-    ) -> Told:
+    ) -> ToolOutput:
         with self._told(run_manager) as report:
             use = report.use = self._use(config or {}, **self._named(texts, given))
             (answer,) = self._pieces(use.exchange)
@@ -145,7 +145,7 @@ class ServiceTool(ServiceSettings, BaseTool):
         config: RunnableConfig = None,  # type: ignore[assignment]
         run_manager: Any = None,
         **given: Any,
-    ) -> Told:
+    ) -> ToolOutput:
         with self._told(run_manager) as report:
             use = report.use = self._use(config or {}, **self._named(texts, given))
             (answer,) = [answer async for answer in self._apieces(use.exchange)]
@@ -155,7 +155,7 @@ class ServiceTool(ServiceSettings, BaseTool):
                 told = use.process(answer)
             return self._within_bound(told)
 
-    def _within_bound(self, told: Told) -> Told:
+    def _within_bound(self, told: ToolOutput) -> ToolOutput:
         text, artifact = told
         if len(text) <= self.max_result_chars:
             return told

@@ -46,7 +46,7 @@ _LIBRARIES = (
     "langchain-svc", "langchain-core", "httpx", "httpcore", "httptools", "anyio", "pydantic",
     "tiktoken", "langchain", "langgraph", "rich", "pillow", "h11", "argcomplete",
 )  # fmt: skip
-_PATIENCE: dict[str, Any] = {"timeout": 15.0, "deadline": 30.0, "max_retries": 0}
+_TIMEOUTS: dict[str, Any] = {"timeout": 15.0, "deadline": 30.0, "max_retries": 0}
 _NAMED = 6  # models; some services list hundreds
 _LARGEST_SKEW = 30.0  # seconds; dates of Retry-After and X-RateLimit-Reset are read by our clock
 # What sends texts elsewhere, or changes the way to the service.
@@ -194,20 +194,20 @@ def _set(name: str) -> bool:
 
 
 def _v1(*, chat: bool) -> Iterator[_Finding]:
-    with svc.ChatSvc(**_PATIENCE) as model:
+    with svc.ChatSvc(**_TIMEOUTS) as model:
         yield from _listed(V1, model, model.model)
         if chat:
             yield from _chatted(model)
 
 
 def _general() -> Iterator[_Finding]:
-    with svc.SvcLLM(**_PATIENCE) as model:
+    with svc.SvcLLM(**_TIMEOUTS) as model:
         yield from _listed(GENERAL, model, None)
 
 
 def _medical() -> Iterator[_Finding]:
     begun = time.monotonic()
-    with svc.SvcMedicalStatus(**_PATIENCE) as tool:
+    with svc.SvcMedicalStatus(**_TIMEOUTS) as tool:
         exchange = tool._use({}).exchange  # noqa: SLF001  # our own class
         list(tool._pieces(exchange))  # noqa: SLF001  # our own class
     took = time.monotonic() - begun

@@ -20,7 +20,7 @@ from .._service import (
     Exchange,
     ServiceSettings,
     ServiceTool,
-    Told,
+    ToolOutput,
     ToolUse,
     WholeParser,
     request_id,
@@ -238,7 +238,7 @@ class MedicalTool(MedicalSettings, ServiceTool):
         config: RunnableConfig = None,  # type: ignore[assignment]  # as in ServiceTool
         run_manager: Any = None,
         **given: Any,
-    ) -> Told:
+    ) -> ToolOutput:
         if _is_async(self.deliver):
             raise ToolException(f"Nothing was sent: {_NEEDS_AWAIT}")
         receipt, result = super()._run(*texts, config=config, run_manager=run_manager, **given)
@@ -250,16 +250,16 @@ class MedicalTool(MedicalSettings, ServiceTool):
         config: RunnableConfig = None,  # type: ignore[assignment]  # as in ServiceTool
         run_manager: Any = None,
         **given: Any,
-    ) -> Told:
+    ) -> ToolOutput:
         receipt, result = await super()._arun(
             *texts, config=config, run_manager=run_manager, **given
         )
         return self._told_of(receipt, result, await _adeliver(self.deliver, result))
 
-    def _within_bound(self, told: Told) -> Told:
+    def _within_bound(self, told: ToolOutput) -> ToolOutput:
         return told  # `_told_of` cuts nothing
 
-    def _told_of(self, receipt: str, result: ClinicalResult, failure: str) -> Told:
+    def _told_of(self, receipt: str, result: ClinicalResult, failure: str) -> ToolOutput:
         """What the model is told and what the artifact is, once the answer was delivered."""
         if failure:
             raise ToolException(

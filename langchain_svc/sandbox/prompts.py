@@ -170,17 +170,17 @@ Span = tuple[int, int]
 
 def values_in(text: str) -> Iterator[tuple[dict[str, Any], Span]]:
     """Every JSON object in a text and where it stands, none inside another."""
-    done, patience = 0, 4 * len(text) + 10_000  # for what only begins like one
+    done, timeouts = 0, 4 * len(text) + 10_000  # for what only begins like one
     for found in _OBJECT.finditer(text):
-        if found.start() < done or patience < 0:
+        if found.start() < done or timeouts < 0:
             continue
         try:
             value, done = _DECODER.raw_decode(text, found.start())
         except json.JSONDecodeError as error:
-            patience -= error.pos - found.start()
+            timeouts -= error.pos - found.start()
             continue
         except RecursionError:
-            patience -= len(text) // 10
+            timeouts -= len(text) // 10
             continue
         yield value, (found.start(), done)
 

@@ -27,7 +27,7 @@ import h11
 
 from langchain_svc.sandbox.wire import HttpRequest, is_loopback
 
-_PATIENCE = 10.0  # seconds for the thread to begin and to end
+_TIMEOUTS = 10.0  # seconds for the thread to begin and to end
 
 
 class Server:
@@ -51,7 +51,7 @@ class Server:
     def start(self) -> None:
         """Return when connections are accepted."""
         self._thread.start()
-        if not self._ready.wait(_PATIENCE):
+        if not self._ready.wait(_TIMEOUTS):
             raise RuntimeError("The sandbox's server thread did not start.")
 
     def halt(self) -> None:
@@ -61,7 +61,7 @@ class Server:
 
     def join(self) -> None:
         """Wait for the thread to end."""
-        self._thread.join(_PATIENCE)
+        self._thread.join(_TIMEOUTS)
 
     @property
     def running(self) -> bool:

@@ -166,18 +166,18 @@ def test_nothing_is_missing_after_a_finish_reason(end):
     "reads", [[STREAM + DONE], [STREAM + REASON, DONE], [STREAM, REASON, DONE]]
 )
 def test_the_rest_of_a_finished_stream_is_awaited_only_shortly(reads):
-    patience = []
+    timeouts = []
     script = Script([ok(*reads)], reader=texts(), deadline=100)
     answer = script.answer
 
     def spy(step):
         if isinstance(step, Open):
-            patience.append(step.patience)
+            timeouts.append(step.timeouts)
         return answer(step)
 
     script.answer = spy
     script.run()
-    assert patience[0].until <= 1.0
+    assert timeouts[0].until <= 1.0
 
 
 def test_heartbeats_keep_a_stream_alive_only_so_long():

@@ -46,7 +46,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Way:
+class ProxyRoute:
     """The way to a host.
 
     Attributes:
@@ -80,8 +80,8 @@ class Opening:
         unsent: What stands before the first request; a packet is saved.
     """
 
-    def __init__(self, way: Way) -> None:
-        self._way = way
+    def __init__(self, route: ProxyRoute) -> None:
+        self._route = route
         self.layers: list[Tls] = []
         self.unsent = b""
 
@@ -93,21 +93,21 @@ class Opening:
             BadAnswerError: It answered with something else than HTTP.
             ssl.SSLError: A handshake failed.
         """
-        way = self._way
-        if way.proxy is not None and way.proxy.scheme == "https":
-            yield from self._secure(way.proxy)
-        if way.proxy is not None and not way.forwards:
+        route = self._route
+        if route.proxy is not None and route.proxy.scheme == "https":
+            yield from self._secure(route.proxy)
+        if route.proxy is not None and not route.forwards:
             yield from self._connect()
-        if way.host.scheme == "https":
-            yield from self._secure(way.host)
+        if route.host.scheme == "https":
+            yield from self._secure(route.host)
 
     def _ask(self, data: bytes) -> Generator[bytes, bytes, bytes]:
         going, self.unsent = self.unsent + encrypted(self.layers, data), b""
         return decrypted(self.layers, (yield going))
 
     def _secure(self, place: Place) -> Generator[bytes, bytes, None]:
-        assert self._way.tls is not None  # noqa: S101  # a way over TLS has it
-        inner = Tls(self._way.tls, place.host)
+        assert self._route.tls is not None  # noqa: S101  # a route over TLS has it
+        inner = Tls(self._route.tls, place.host)
         going = inner.handshake(b"")
         while not inner.ready:
             going = inner.handshake((yield from self._ask(going)))
@@ -115,7 +115,7 @@ class Opening:
         self.layers.append(inner)
 
     def _connect(self) -> Generator[bytes, bytes, None]:
-        host, credentials = self._way.host.netloc, self._way.credentials
+        host, credentials = self._route.host.netloc, self._route.credentials
         lines = [b"CONNECT %b HTTP/1.1" % host, b"Host: %b" % host]
         if credentials is not None:
             lines.append(b"Proxy-Authorization: " + credentials)
