@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from http import HTTPStatus
 from typing import Any, TextIO
 
 from langchain_svc.sandbox.faults import Fault
@@ -240,9 +241,9 @@ class Terminal:
 
 
 def _colour(status: int | None) -> int:
-    if status is None or status >= 500:  # noqa: PLR2004
+    if status is None or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return _RED
-    return _YELLOW if status >= 400 else _GREEN  # noqa: PLR2004
+    return _YELLOW if status >= HTTPStatus.BAD_REQUEST else _GREEN
 
 
 def _remarks(exchange: ServedExchange) -> list[str]:

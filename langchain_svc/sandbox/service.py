@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from email.utils import formatdate
 from hashlib import sha256
+from http import HTTPStatus
 
 from langchain_svc.sandbox import general, medical, v1
 from langchain_svc.sandbox.endpoint import Ask, Endpoint, Messages, Settings
@@ -179,7 +180,7 @@ class Service:
 
 
 def _refusal(interface: ServedInterface, problem: Problem) -> HttpReply:
-    body = interface.error_body(problem) if problem.status >= 400 else {}  # noqa: PLR2004
+    body = interface.error_body(problem) if problem.status >= HTTPStatus.BAD_REQUEST else {}
     reply = json_reply(body, status=problem.status)
     return replace(reply, headers={**reply.headers, **problem.headers})
 

@@ -12,6 +12,7 @@ import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -260,7 +261,11 @@ class Upstream:
         exchange.note = f"upstream: {response.status_code} {said}"
         status = _STATUSES.get(response.status_code, 500)
         wait = response.headers.get("retry-after", "")
-        headers = {"retry-after": wait} if status == 429 and wait.isdecimal() else {}  # noqa: PLR2004
+        headers = (
+            {"retry-after": wait}
+            if status == HTTPStatus.TOO_MANY_REQUESTS and wait.isdecimal()
+            else {}
+        )
         return Problem(status, _MESSAGES[status], headers=headers)
 
 

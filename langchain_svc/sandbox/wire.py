@@ -11,6 +11,7 @@ import ipaddress
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -109,7 +110,9 @@ class Problem(Exception):  # noqa: N818 - it is a value that travels by raise, n
 
 def v1_error(problem: Problem) -> dict[str, object]:
     """Return the documented v1 error body."""
-    kind, code = _V1_KINDS.get(problem.status, _V1_KINDS[500 if problem.status >= 500 else 400])  # noqa: PLR2004
+    kind, code = _V1_KINDS.get(
+        problem.status, _V1_KINDS[400 if problem.status < HTTPStatus.INTERNAL_SERVER_ERROR else 500]
+    )
     return {"error": {"message": problem.message, "type": kind, "code": problem.code or code}}
 
 

@@ -4,6 +4,7 @@ import json
 import socket
 
 import pytest
+from sandbox_peer import until
 
 from langchain_svc.sandbox import Sandbox
 
@@ -53,11 +54,8 @@ def test_a_client_that_asks_first_is_told_to_go_on(talk):
     assert "2 + 2 = 4" in answer
 
 
-def test_what_is_no_http_is_refused(talk):
+def test_what_is_no_http_is_refused_and_head_gets_no_body(talk):
     assert talk("no HTTP at all\r\n\r\n").startswith("HTTP/1.1 400 Bad Request")
-
-
-def test_head_gets_no_body(talk):
     answer = talk(request("HEAD", "/v1/models", **CLOSE))
     assert answer.startswith("HTTP/1.1 405")
     assert answer.endswith("\r\n\r\n")
@@ -74,8 +72,6 @@ def test_a_client_that_leaves_before_its_end_is_noted():
         port = int(s.url.rpartition(":")[2])
         with socket.create_connection(("127.0.0.1", port), timeout=5) as client:
             client.sendall(request("POST", "/api/chat", BODY[:5], **TYPED).encode())
-            while not s.requests:
-                pass
-        while not s.requests[0].disconnected:
-            pass
+            until(lambda: s.requests)
+        until(lambda: s.requests[0].disconnected)
         assert s.requests[0].status is None

@@ -15,12 +15,10 @@ import httpx
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import tool
-from sandbox_peer import BEARER, SAY
+from sandbox_peer import BEARER, SAY, until
 
 from langchain_svc import ChatSvc
 from langchain_svc.sandbox import Fault, Sandbox
-from langchain_svc.sandbox.inspector import FAULTS
-from langchain_svc.sandbox.prompts import read_prompt, text_of
 
 CHAT = {"model": "svc-pro", "messages": SAY}
 HOSTILE = (
@@ -95,13 +93,9 @@ def test_it_is_live(sandbox):
         with client.stream("POST", sandbox.url + "/v1/chat/completions", json=body) as answer:
             pieces = answer.iter_bytes()
             next(pieces)
-            deadline = time.monotonic() + 5
-            while state(sandbox)["exchanges"][0]["pieces"] < 2:
-                assert time.monotonic() < deadline
+            until(lambda: state(sandbox)["exchanges"][0]["pieces"] >= 2)
             assert state(sandbox)["exchanges"][0]["seconds"] is None
-    deadline = time.monotonic() + 5
-    while not state(sandbox)["exchanges"][0]["left"]:
-        assert time.monotonic() < deadline
+    until(lambda: state(sandbox)["exchanges"][0]["left"])
 
 
 @tool
@@ -146,11 +140,11 @@ def test_where_the_parts_of_a_prompt_come_from(sandbox):
     assert '"title": "City"' in dict(detail(sandbox, 2)["messages"][0][1])["schema"]
 
 
-def test_nothing_of_a_prompt_is_lost_or_doubled():
-    for content in ("", "a<image x>b", "<system_message>\n\n{}</system_message>", HOSTILE * 3):
-        body = {"messages": [{"role": role, "content": content} for role in ("user", "assistant")]}
-        for _, parts in read_prompt(body):
-            assert "".join(text for _, text in parts) == content
+def test_nothing_of_a_prompt_is_lost_or_doubled(sandbox):
+    for content in ("a<image x>b", "<system_message>\n\n{}</system_message>", HOSTILE * 3):
+        say(sandbox, content)
+        (parts,) = [parts for _, parts in detail(sandbox, len(sandbox.requests))["messages"]]
+        assert "".join(text for _, text in parts) == content
 
 
 @pytest.mark.parametrize("stream_format", ["sse", "sse-text", "ndjson", "text", "json"])
@@ -162,11 +156,13 @@ def test_the_answer_is_read_in_every_format(path, stream_format):
         assert detail(s)["answer"] == "One two\nthree."
 
 
-@pytest.mark.parametrize(
-    "sent", [b"{", b"[1]", b'{"choices": [1]}', b'{"choices": 7}', b"\xff", b"[" * 9_999]
-)
-def test_an_answer_that_is_none_is_no_text(sent):
-    assert text_of("application/json", sent) == ""
+def test_an_answer_that_is_none_is_no_text():
+    wrong = [b"{", b"[1]", b'{"choices": [1]}', b'{"choices": 7}', b"\xff", b"[" * 9_999]
+    faults = [Fault(body=body, content_type="application/json", times=1) for body in wrong]
+    with Sandbox(faults=faults) as s:
+        for number in range(1, len(wrong) + 1):
+            say(s, "Hello")
+            assert detail(s, number)["answer"] == ""
 
 
 def test_the_plans_limits(sandbox):
@@ -190,21 +186,22 @@ def test_no_key_and_no_cookie_is_shown():
 # -- making the next one fail -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", FAULTS)
+def buttons():
+    with Sandbox() as s:
+        return state(s)["faults"]
+
+
+@pytest.mark.parametrize("name", buttons())
 def test_each_button_makes_the_next_request_fail_and_no_other(sandbox, name):
     assert fail_next(sandbox, name).json()["next"] == [name]
-    began = time.monotonic()
+    url = sandbox.url + "/v1/chat/completions"
     try:
-        answer = httpx.post(
-            sandbox.url + "/v1/chat/completions", json=CHAT, headers=BEARER, timeout=0.3
-        )
-        failed = answer.status_code != 200 or answer.headers["content-type"] != "application/json"
-        failed = failed or "choices" not in answer.json()
+        answer = httpx.post(url, json=CHAT, headers=BEARER, timeout=0.3)
+        labelled = answer.headers["content-type"] == "application/json"
+        failed = answer.status_code != 200 or not labelled or "choices" not in answer.json()
     except (httpx.HTTPError, ValueError):
         failed = True
-    if name == "no end mark":  # of a body that does not stream: half of it, as if it were whole
-        failed = True
-    assert failed, time.monotonic() - began
+    assert failed
     assert say(sandbox, "Hello").json()["choices"]
     assert state(sandbox)["next"] == []
     assert state(sandbox)["exchanges"][0]["fault"] == name
@@ -260,29 +257,14 @@ def test_reading_wants_the_token_of_the_address(sandbox, path):
 
 
 def test_a_row_tells_the_model_the_first_words_and_the_run(sandbox):
-    first = [{"role": "user", "content": "What is the weather in Rome?"}]
-    httpx.post(
-        sandbox.v1["base_url_v1"] + "/chat/completions",
-        json={"model": "svc-pro", "messages": first},
-        headers=BEARER,
-    )
-    again = [
-        *first,
-        {"role": "assistant", "content": "Which day?"},
-        {"role": "user", "content": "Today."},
-    ]
-    httpx.post(
-        sandbox.v1["base_url_v1"] + "/chat/completions",
-        json={"model": "svc-pro", "messages": again},
-        headers=BEARER,
-    )
+    first = {"role": "user", "content": "What is the weather in Rome?"}
+    asked = [{"role": "assistant", "content": "Which day?"}, {"role": "user", "content": "Today."}]
+    say(sandbox, first["content"])
+    say(sandbox, "", messages=[first, *asked])
     say(sandbox, "Another.")
     one, two, other = state(sandbox)["exchanges"]
-    assert (one["model"], one["words"], two["words"]) == (
-        "svc-pro",
-        "What is the weather in Rome?",
-        "Today.",
-    )
+    assert (one["model"], one["words"]) == ("svc-pro", first["content"])
+    assert two["words"] == "Today."
     assert one["run"] == two["run"] != other["run"]
 
 
@@ -344,14 +326,10 @@ def test_memory_is_bounded(sandbox):
         big = json.dumps({**CHAT, "messages": [{"role": "user", "content": "x " * 1_500_000}]})
         headers = {"Content-Type": "application/json"}
         client.post(sandbox.url + "/v1/models", content=big, headers=headers, timeout=20)
-    newest = sandbox._exchanges.latest()[-1]
-    deadline = time.monotonic() + 5
-    while newest.seconds is None:  # it is over a moment after its answer was sent
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-    assert len(newest.received.body) == 2_000_000
+    number = state(sandbox)["exchanges"][-1]["number"]
+    until(lambda: state(sandbox)["exchanges"][-1]["seconds"] is not None)
     assert len(sandbox.requests[-1].body) == len(big)  # the user's own log keeps all of it
-    assert len(json.dumps(detail(sandbox, newest.number))) < 300_000
+    assert len(json.dumps(detail(sandbox, number))) < 300_000
 
 
 @pytest.mark.parametrize(

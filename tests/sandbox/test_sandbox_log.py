@@ -173,8 +173,10 @@ def test_it_shares_no_code_with_the_client():
         assert [name for name in ours if not name.startswith("langchain_svc.sandbox")] == []
 
 
-def test_a_missing_extra_is_named(monkeypatch):
-    monkeypatch.setattr(langchain_svc.sandbox, "find_spec", lambda _name: None)
-    with pytest.raises(ImportError, match=r'pip install "langchain-svc\[sandbox\]"') as caught:
-        langchain_svc.sandbox.require_extras()
-    assert "h11 and pillow" in str(caught.value)
+@pytest.mark.parametrize("missing", ["h11", "PIL"])
+def test_a_missing_extra_is_named(missing):
+    code = f"import sys; sys.modules[{missing!r}] = None; import langchain_svc.sandbox"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("ImportError: The sandbox needs h11 and pillow, not installed")
+    assert 'pip install "langchain-svc[sandbox]"' in last
