@@ -151,11 +151,10 @@ def test_the_table_says_whether_a_target_is_met():
     text = report.text(report.Run("Measured on a Z80.", [(row, INVOKED)]))
     line = text.splitlines()[2]
     assert "**50** (45 to 55)" in line
-    assert "0.5 (at most 0.6: met)" in line
-    assert "1 (at most 0.9: missed)" in line
+    assert "0.5 (≤0.6)" in line
+    assert "1 (≤0.9, missed)" in line
     assert text.count("Z80") == 1
-    missed = "`invoke`: 1 of the floor, and 0.9 was the target. It checks the answer."
-    assert text.endswith(missed)
+    assert text.endswith("Missed, and why:\n\n- `invoke`: It checks the answer.")
 
 
 def test_of_requests_a_second_the_best_peer_has_the_most():

@@ -82,17 +82,13 @@ def ratios(row: Row, figures: Figures) -> list[tuple[str, float | None, float | 
 
 def text(run: Run) -> str:
     """Everything in Markdown: the table, the machine and the targets that were missed."""
-    missed = []
+    missed: dict[str, list[str]] = {}  # the rows, by the reason that they share
     for row, figures in run.results:
-        over = [
-            f"{ratio:.3g} of the {name}, and {goal:g} was the target"
-            for name, ratio, goal in ratios(row, figures)
-            if ratio and goal and ratio > goal
-        ]
-        if over:
-            missed.append(f"- {row.name}: {'; '.join(over)}. {row.why}".rstrip())
-    title = "Missed:" if missed else ""
-    return "\n\n".join(filter(None, (table(run.results), run.machine, title, "\n".join(missed))))
+        if any(r and goal and r > goal for _, r, goal in ratios(row, figures)):
+            missed.setdefault(row.why or "no reason is known.", []).append(row.name)
+    title = "Missed, and why:" if missed else ""
+    reasons = "\n".join(f"- {'; '.join(names)}: {why}" for why, names in missed.items())
+    return "\n\n".join(filter(None, (table(run.results), run.machine, title, reasons)))
 
 
 def table(results: Results) -> str:
@@ -131,17 +127,18 @@ def _ratio(ratio: float | None, goal: float | None) -> str:
         return ""
     if goal is None:
         return f"{ratio:.2g}"
-    return f"{ratio:.2g} (at most {goal:g}: {'met' if ratio <= goal else 'missed'})"
+    return f"{ratio:.2g} (≤{goal:g}{'' if ratio <= goal else ', missed'})"
 
 
 def write(run: Run, docs: Path) -> None:
-    """Put the figures of now into the documents, and the plot beside them."""
+    """Put the figures of now that have a target into the page, and the plot beside it."""
     from .plot import draw
 
     now = [(row, {n: v for n, v in f.items() if n != BEFORE}) for row, f in run.results]
     page = docs / "performance.md"
     before, _, rest = page.read_text("utf-8").partition(_BEGIN)
     after = rest.partition(_END)[2]
-    measured = text(Run(run.machine, now))
+    aimed = [(row, figures) for row, figures in now if row.of_peer or row.of_floor]
+    measured = text(Run(run.machine, aimed))
     page.write_text(f"{before}{_BEGIN}\n{measured}\n{_END}{after}", "utf-8")
     draw(now, docs / "images" / "performance.png")

@@ -60,21 +60,11 @@ class Row:
         return self.way, self.answer, self.calls, self.who, self.fresh
 
 
-_BEGUN = (
-    "Half of the streams are begun before the median one has its token: the time is about that of "
-    "200 first chunks, one after another on one core."
-)
-_APP = "FastAPI and uvicorn send each event by itself, and their part is the same for all."
-_NOISY = (
-    "Rounds differ by half; in a run of eight the median was 1.1 of the best peer, and the fastest "
-    "0.95."
-)
-_WAKING = (
-    "Each event wakes a process that slept: it is cold, and the system's part is the same for all."
-)
-_COLD_CALL = (
-    "A call after a pause is cold. In instructions, the whole stream takes {} of the best peer."
-)
+_BEGUN = "the median stream waits for about 200 first chunks, one after another on one core."
+_APP = "FastAPI and uvicorn send each event by itself, and cost the same for all."
+_NOISY = "rounds differ by half; in instructions (927e63e) it takes 0.90 of the best peer."
+_WAKING = "each event wakes a cold process, and the system's part is the same for all."
+_COLD_CALL = "a call after a pause is cold; in instructions (927e63e), {} of the best peer."
 
 
 def _live(streams: int, rounds: int, *, quick: bool = False, **cpu: Any) -> tuple[Row, ...]:
@@ -127,7 +117,7 @@ ROWS = (
         quick=False),
     Row("`invoke`", "invoke", calls=150, of_peer=0.55, of_floor=0.80, short="invoke"),
     Row("`ainvoke`", "ainvoke", calls=100, of_peer=0.45, of_floor=0.62,
-        why="In instructions, which leave out the system's part, it takes 0.54 of the floor."),
+        why="in instructions (927e63e), without the system's part, it takes 0.59 of the floor."),
     Row("`stream`, one event a read (paced), per event", "stream", "paced-300", per=300,
         of_peer=0.62, of_floor=1.0, why=_WAKING),
     Row("`astream`, one event a read (paced), per event", "astream", "paced-300", per=300,
@@ -137,15 +127,15 @@ ROWS = (
     Row("`stream`, 64 events a read, per event", "stream", "many-2048", per=2048, of_peer=0.15,
         of_floor=0.25),
     Row("first chunk", "first_chunk", "first-8", calls=40, of_peer=0.48, of_floor=0.85,
-        why=_COLD_CALL.format("0.39")),
+        why=_COLD_CALL.format("a stream takes 0.46")),
     Row("first chunk, async", "afirst_chunk", "first-8", calls=40, of_peer=0.28, of_floor=0.62,
-        why=_COLD_CALL.format("0.30")),
+        why=_COLD_CALL.format("a stream takes 0.33")),
     Row("`batch`, 16 threads, per call", "batch", calls=128, of_peer=0.55, of_floor=0.80),
     Row("`abatch`, 64 at once, per call", "abatch", "slow-12", calls=64, of_peer=0.20,
         of_floor=0.20),
     Row("`abatch`, 512 at once, per call", "abatch", "slow-12", calls=512, rounds=2, quick=False),
     Row("construct the next object", "construct", calls=20, of_floor=2.5, who=_COLD, floor=(CORE,),
-        why="Pydantic checks each setting, so that an error can name it; once for an object."),
+        why="pydantic checks each setting, so that an error can name it; once for an object."),
     Row("memory held per event, 64 events a read", "memory", "many-50000", warm="many-64",
         per=50_000, unit="bytes", key="bytes", of_peer=0.02, rounds=1, fresh=True,
         who=(OURS, *PEERS), floor=(), quick=False),
