@@ -222,20 +222,22 @@ class Ledger:
         with self._lock:
             now = self._rolled()
             priority = ticket.priority
-            if not ticket.turn:
-                last = self._finished.get((priority, ticket.party), 0.0)
-                ticket.turn = max(self._turns[priority], last) + 1.0
+            if self.waiting:
+                self._place(ticket)
             rank = bisect_left(self.waiting, ticket)
             wait = self._wait(ticket, self.waiting[:rank], now)
             if wait is None:
+                self._count(ticket, now)
+                if not ticket.turn:
+                    return None
                 self._leave(ticket)
                 self._turns[priority] = max(self._turns[priority], ticket.turn)
                 if len(self._finished) > 64 + len(self.waiting):  # rarely
                     turns = self._finished.items()
                     self._finished = {p: last for p, last in turns if last > self._turns[p[0]]}
-                self._count(ticket, now)
                 return None
             if not ticket.waits:
+                self._place(ticket)
                 self._finished[priority, ticket.party] = ticket.turn
                 insort(self.waiting, ticket)
                 ticket.waits = True
@@ -243,6 +245,11 @@ class Ledger:
             # whose turn is at the same moment ask one after the other.
             again = max(0.005, min(wait.turn, 0.2 + 0.05 * rank)) + 0.002 * min(rank, 100)
             return Wait(wait.turn, again, wait.seconds)
+
+    def _place(self, ticket: Ticket) -> None:
+        if not ticket.turn:
+            last = self._finished.get((ticket.priority, ticket.party), 0.0)
+            ticket.turn = max(self._turns[ticket.priority], last) + 1.0
 
     async def aask(self, ticket: Ticket) -> Wait | None:
         """The async version of `ask`."""

@@ -293,7 +293,7 @@ class CallLimiter:
 
     def _hold_budgets(self, left: float) -> None:
         self._ticket.left = left
-        for budget in self.budgets[len(self._holds) :]:
+        for budget in () if self._holds else self.budgets:
             self._holds.append(budget.hold(self.size, self._prompt, self.estimates))
 
     def _answer(self, wait: Wait | None, left: float) -> float:
@@ -344,7 +344,8 @@ class CallLimiter:
             tokens = 0
         elif answered is not None:
             tokens = self._prompt + answered // BYTES_A_TOKEN
-        self._release(sent=sent, tokens=tokens, used=used)
+        if self._holds:
+            self._release(sent=sent, tokens=tokens, used=used)
         if self.account is None:
             return
         limits = None

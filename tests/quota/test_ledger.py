@@ -24,7 +24,7 @@ from langchain_svc.quota.ledger import (
     Ticket,
     Window,
 )
-from langchain_svc.quota.plans import DAY, DOCUMENTED, Limit
+from langchain_svc.quota.plans import DOCUMENTED, Limit
 
 needs_redis = pytest.mark.skipif(COMMAND is None, reason="redis-server is not on PATH")
 V1_PRO = tuple(DOCUMENTED["v1:pro"].limits())
@@ -195,14 +195,6 @@ def test_full_demand_uses_the_plan_and_never_more(make, priority):
     assert busiest(moments, 60) <= 60
 
 
-def test_an_hour_is_kept_too():
-    callers = Callers(InMemory(V1_PRO))
-    callers.add("all", 5, priority=BULK)
-    moments = callers.run(4000).moments
-    assert busiest(moments, 3600) <= 3000
-    assert len(moments) >= 2900
-
-
 def test_a_call_larger_than_the_limit_waits_for_an_empty_window(make):
     ledger = make(Limit("tokens", 100, 60.0))
     assert ledger.ask(Ticket(tokens=10), 0.0) is None
@@ -277,58 +269,36 @@ def test_a_clock_that_is_set_back_lets_nobody_through_twice(redis_url, back):
 # -- what became of calls ----------------------------------------------------------------------------
 
 
-def test_tokens_are_settled(make):
-    ledger = make(Limit("tokens", 1000, 60.0))
-    ticket = Ticket(tokens=900)
-    assert ledger.ask(ticket, 0.0) is None
-    assert ledger.ask(Ticket(tokens=200), 0.0) is not None
-    ledger.settle(ticket, Outcome(tokens=100, status=200), 1.0)
-    assert through(ledger, 3, 1.0, tokens=200) == 3
+SETTLED = {  # the limits, what became of one call of 900 tokens, and how many calls fit then
+    "tokens that were not used": (
+        [Limit("tokens", 1000, 60.0)],
+        Outcome(tokens=100, status=200),
+        {1.0: 9},
+    ),
+    "a call that was not sent": (
+        [Limit("requests", 1, 60.0)],
+        Outcome(sent=False, tokens=0),
+        {1.0: 1},
+    ),
+    "a refusal": (V1_PRO, Outcome(status=429, retry_after=20.0, tokens=0), {20.9: 0, 21.1: 60}),
+    "a refusal that names no time": (V1_PRO, Outcome(status=429, tokens=0), {5.9: 0, 6.1: 60}),
+    "a header, without a plan": ([], Outcome(status=200, limits=(10, 9, 60.0)), {2.0: 9}),
+    "use by others": (V1_PRO, Outcome(status=200, tokens=0, limits=(60, 19, 50.0)), {2.0: 19}),
+    "an hour that ends": (V1_PRO, Outcome(status=200, tokens=0, limits=(3000, 2990, 30.0)), {2.0: 59}),
+}  # fmt: skip
 
 
-def test_what_was_never_sent_is_given_back(make):
-    ledger = make(Limit("requests", 1, 60.0))
-    for _ in range(3):
-        ticket = Ticket()
+@pytest.mark.parametrize("what", SETTLED)
+def test_what_became_of_a_call_decides_about_the_next(make, what):
+    limits, outcome, fit = SETTLED[what]
+    for now, count in fit.items():
+        ledger, ticket = make(*limits), Ticket(tokens=900)
         assert ledger.ask(ticket, 0.0) is None
-        ledger.settle(ticket, Outcome(sent=False, tokens=0), 0.5)
-
-
-def test_a_refusal_holds_everybody_back(make):
-    ledger = make(Limit("requests", 100, 60.0))
-    ticket = Ticket()
-    ledger.ask(ticket, 0.0)
-    ledger.settle(ticket, Outcome(status=429, retry_after=20.0, tokens=0), 1.0)
-    wait = ledger.ask(Ticket(), 2.0)
-    assert wait is not None
-    assert wait.turn == pytest.approx(19.0, abs=0.01)
-    assert through(ledger, 5, 21.1) == 5
-
-
-def test_a_refusal_that_names_no_time_holds_for_a_few_seconds(make):
-    ledger, ticket = make(Limit("requests", 100, 60.0)), Ticket()
-    ledger.ask(ticket, 0.0)
-    ledger.settle(ticket, Outcome(status=429, tokens=0), 0.0)
-    assert ledger.ask(Ticket(), 1.0).turn == pytest.approx(4.0, abs=0.01)
+        ledger.settle(ticket, outcome, 1.0)
+        assert through(ledger, 100, now, tokens=100) == count
 
 
 # -- learning -----------------------------------------------------------------------------------------
-
-
-def test_the_headers_teach_the_limit(make):
-    ledger = make()
-    ticket = Ticket()
-    ledger.ask(ticket, 0.0)
-    ledger.settle(ticket, Outcome(status=200, tokens=0, limits=(10, 9, 60.0)), 0.1)
-    assert through(ledger, 30, 1.0) == 9
-
-
-def test_the_headers_tell_what_others_used(make):
-    ledger = make(*V1_PRO)
-    ticket = Ticket()
-    ledger.ask(ticket, 0.0)
-    ledger.settle(ticket, Outcome(status=200, tokens=0, limits=(60, 19, 50.0)), 0.1)
-    assert through(ledger, 60, 1.0) == 19
 
 
 def test_own_calls_are_not_taken_for_those_of_others(make):
@@ -340,14 +310,6 @@ def test_own_calls_are_not_taken_for_those_of_others(make):
         limits = (60, 59 - at, 58.0 - 0.1 * at)
         ledger.settle(ticket, Outcome(status=200, tokens=0, limits=limits), 3.0 + 0.1 * at)
     assert through(ledger, 60, 6.0) == 30
-
-
-def test_an_hour_that_ends_is_not_taken_for_a_minute(make):
-    ledger = make(*V1_PRO)
-    ticket = Ticket()
-    ledger.ask(ticket, 0.0)
-    ledger.settle(ticket, Outcome(status=200, tokens=0, limits=(3000, 2990, 30.0)), 0.1)
-    assert through(ledger, 80, 1.0) == 59
 
 
 ANSWERS = {
@@ -394,14 +356,6 @@ def test_eta_is_when_the_work_has_been_let_through():
         callers.add("all", 3, pause=0.0)
         took = callers.run(8_000).moments[requests - 1]
         assert took == pytest.approx(foretold, rel=0.05, abs=2.0), requests
-
-
-def test_a_used_up_day_is_told_as_such(make):
-    ledger = make(Limit("requests", 10, DAY))
-    through(ledger, 10, 0.0)
-    wait = ledger.ask(Ticket(), 100.0)
-    assert wait.seconds == DAY
-    assert wait.turn == pytest.approx(DAY - 100, rel=0.01)
 
 
 @needs_redis
