@@ -180,7 +180,7 @@ CANARIES = [
     Canary("httpx.AsyncHTTPTransport._pool", "_http/connections.py", "No asynchronous call works.", calls_of_a_loop_go_over_our_connections),
     Canary("asyncio.TransportSocket._sock", "_http/sockets.py", "Sockets of an event loop that was closed by hand stay open until they are collected.", sockets_are_closed_after_their_loop),
     Canary("threading.Lock._at_fork_reinit", "_forks.py", "A forked child may wait for ever for a lock that a thread of its parent held.", a_lock_is_free_again),
-    Canary("langchain_core.load.load._default_class_paths_cache", "chat_models.py", "load(..., allowed_objects='all') does not know ChatSvc; allowed_objects=[ChatSvc] works.", a_model_is_loaded_as_one_of_all),
+    Canary("langchain_core.load.load._default_class_paths_cache", "registration.py", "load(..., allowed_objects='all') does not know ChatSvc; allowed_objects=[ChatSvc] works.", a_model_is_loaded_as_one_of_all),
     Canary("langchain.chat_models.base._BUILTIN_PROVIDERS", "registration.py", "register() raises ImportError; ChatSvc(...) works.", init_chat_model_finds_it),
     Canary("langchain_core: BaseChatModel._resolve_model_profile", "chat_models.py", "Models have no profile, and agents do not know their context windows.", a_profile_is_the_documents),
     Canary("langchain_core: BaseLanguageModel._add_version", "chat_models.py", "Traces do not name the version of this package.", the_version_stands_in_traces),
