@@ -42,10 +42,11 @@ class Workers:
 
     def __init__(self, name: str, most: int) -> None:
         self.name, self.most = name, most
-        self._renew()
+        self.renew()
         _WORKERS.add(self)
 
-    def _renew(self) -> None:
+    def renew(self) -> None:
+        """Forget what there was: a forked child has none of its threads."""
         self._lock = threading.RLock()  # a finalizer may ask, while its thread is in here
         self._jobs: SimpleQueue[tuple[Future[Any], Callable[[], Any]]] = SimpleQueue()
         self._threads = self._unfinished = 0
@@ -107,7 +108,7 @@ def _finish(found: Future[Any], work: Callable[[], Any]) -> None:
 
 def _renew_all() -> None:
     for workers in list(_WORKERS):
-        workers._renew()  # noqa: SLF001  # the threads stayed in the parent
+        workers.renew()  # the threads stayed in the parent
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows, which has no forks

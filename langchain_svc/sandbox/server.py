@@ -10,30 +10,26 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-import threading
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from langchain_svc.sandbox.app import App
-
-
 import struct
+import threading
 from collections.abc import Awaitable, Callable, Iterable
 from http import HTTPStatus
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import unquote
 
 import h11
 
 from langchain_svc.sandbox.wire import HttpRequest, is_loopback
 
-_TIMEOUTS = 10.0  # seconds for the thread to begin and to end
+_GRACE = 10.0  # seconds for the thread to begin and to end
 
 
 class Server:
     """One listening socket and the thread that serves it."""
 
-    def __init__(self, app: App, host: str, port: int) -> None:
+    def __init__(
+        self, app: Callable[[HttpRequest, HttpConnection], Awaitable[None]], host: str, port: int
+    ) -> None:
         self._app = app
         self._connections: set[HttpConnection] = set()
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -51,7 +47,7 @@ class Server:
     def start(self) -> None:
         """Return when connections are accepted."""
         self._thread.start()
-        if not self._ready.wait(_TIMEOUTS):
+        if not self._ready.wait(_GRACE):
             raise RuntimeError("The sandbox's server thread did not start.")
 
     def halt(self) -> None:
@@ -61,7 +57,7 @@ class Server:
 
     def join(self) -> None:
         """Wait for the thread to end."""
-        self._thread.join(_TIMEOUTS)
+        self._thread.join(_GRACE)
 
     @property
     def running(self) -> bool:
