@@ -504,27 +504,38 @@ def own_element(c: Cursor, name: str, prefix: str = "") -> list[Raw] | None:
 def _elements(c: Cursor, name: str, closing: str = "") -> Raw:
     """A call with an element for each argument; `closing` if it ends with a tag of its own."""
     arguments: dict[str, str] = {}
-    ends: tuple[re.Pattern[str], ...]
     while True:
         c.space()
         if closing and c.take(closing):
             return Raw(name, arguments, texts=True, whole=True)
-        begin = c.at
-        # In an element of the tool's name any element is an argument, a <function> too.
-        key = _own_key(c, name, other=True) if closing else None
-        tag = c.match(_TAG, 200) if not key and c.char() == "<" else None
-        if tag and not (tag["end"] or tag["call"]):
-            key, ends = tag["a"] or tag["b"] or tag["c"] or "", _VALUE_ENDS
-        elif key := key or (None if tag else _own_key(c, name)):
-            ends = (re.compile(f"</{re.escape(key)}>"),)
-        else:
-            whole = bool(tag and tag["end"])
-            c.at = begin if tag and not whole else c.at  # the next call; this one's end is missing
-            return Raw(name, arguments, texts=True, whole=whole)
+        opened = _argument_begins(c, name, named=bool(closing))
+        if isinstance(opened, bool):
+            return Raw(name, arguments, texts=True, whole=opened)
+        key, ends = opened
         text, found = c.until(*ends)
         arguments[key] = text.removeprefix("\n").removesuffix("\n")  # they belong to the tags
         if not found:
             return Raw(name, arguments, CUT_OFF, texts=True)
+
+
+def _argument_begins(
+    c: Cursor, name: str, *, named: bool
+) -> tuple[str, tuple[re.Pattern[str], ...]] | bool:
+    """An argument's name and what ends its value; where none begins, whether the call ends here.
+
+    In an element of the tool's name (`named`) any element is an argument, a <function> too.
+    """
+    begin = c.at
+    key = _own_key(c, name, other=True) if named else None
+    tag = c.match(_TAG, 200) if not key and c.char() == "<" else None
+    if tag and not (tag["end"] or tag["call"]):
+        return tag["a"] or tag["b"] or tag["c"] or "", _VALUE_ENDS
+    if key := key or (None if tag else _own_key(c, name)):
+        return key, (re.compile(f"</{re.escape(key)}>"),)
+    whole = tag is not None and bool(tag["end"])
+    if tag and not whole:
+        c.at = begin  # the next call; this one's end is missing
+    return whole
 
 
 def _own_key(c: Cursor, name: str, *, other: bool = False) -> str | None:
