@@ -275,7 +275,7 @@ def check(counts: Counts, committed: Counts) -> list[str]:
     for name in counts.keys() & committed.keys():
         now, before = _total(counts[name]), _total(committed[name])
         # Of what is counted per event a whole call more would be far too much.
-        more = _ALLOWED_MORE if before >= 20 else 0  # noqa: PLR2004
+        more = _ALLOWED_MORE if before >= 20 else 0
         if now > before * _ALLOWED_SHARE + more:
             grown = {
                 module: change

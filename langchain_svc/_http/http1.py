@@ -116,9 +116,9 @@ class AnswerReader:
         if self.done or self._fault:
             return
         self.status = self._parser.get_status_code()
-        if self.status < 200:  # noqa: PLR2004  # it only announces one, and has no body to frame
+        if self.status < 200:  # it only announces one, and has no body to frame
             framed = any(name.lower() in _FRAMING for name, _ in self.headers)
-            if framed or self.status < 100:  # noqa: PLR2004
+            if framed or self.status < 100:
                 self._refuse("the server spoke no valid HTTP")
             return
         self.has_head = True

@@ -126,7 +126,7 @@ class Opening:
             surplus = answer.feed((yield from self._ask(data)))
             answer.check()
             data = b""
-        if not 200 <= answer.status < 300:  # noqa: PLR2004
+        if not 200 <= answer.status < 300:
             raise ProxyRefusedError(f"{answer.status} ")
         if surplus:
             raise BadAnswerError("the proxy spoke before it was asked")

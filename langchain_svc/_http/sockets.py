@@ -261,7 +261,7 @@ def _literal(host: str, port: int) -> tuple[int, Any] | None:
         address = ip_address(host.partition("%")[0])
     except ValueError:
         return None
-    family = socket.AF_INET6 if address.version == 6 else socket.AF_INET  # noqa: PLR2004
+    family = socket.AF_INET6 if address.version == 6 else socket.AF_INET
     return family, (host, port)
 
 

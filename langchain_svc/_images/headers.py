@@ -119,9 +119,9 @@ def jpeg_segments(data: bytes) -> Iterator[tuple[int, bytes, bytes]]:
     """
     at = 2
     while True:
-        if data[at] != 0xFF:  # noqa: PLR2004  # every marker begins so
+        if data[at] != 0xFF:  # every marker begins so
             raise ImageError(DAMAGED)
-        while data[at] == 0xFF:  # noqa: PLR2004  # and may be filled up with the same
+        while data[at] == 0xFF:  # and may be filled up with the same
             at += 1
         marker = data[at]
         if marker == _END:
@@ -142,19 +142,19 @@ def _end_of_scan(data: bytes, at: int) -> int:
         if at < 0:
             raise ImageError(DAMAGED)
         following = data[at + 1]
-        if following and following not in _RESTARTS and following != 0xFF:  # noqa: PLR2004  # fill
+        if following and following not in _RESTARTS and following != 0xFF:  # fill
             return at
-        at += 1 if following == 0xFF else 2  # noqa: PLR2004  # the same
+        at += 1 if following == 0xFF else 2  # the same
 
 
 def _webp_size(data: bytes) -> tuple[int, int]:
     chunk, body = data[12:16], data[20:30]
     if chunk == b"VP8X":
         width, height = int.from_bytes(body[4:7], "little"), int.from_bytes(body[7:10], "little")
-        return (width + 1, height + 1) if len(body) == 10 else (0, 0)  # noqa: PLR2004  # it ends there
+        return (width + 1, height + 1) if len(body) == 10 else (0, 0)  # it ends there
     if chunk == b"VP8L":
         signature, bits = struct.unpack_from("<BI", body)
-        return ((bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1) if signature == 0x2F else (0, 0)  # noqa: PLR2004
+        return ((bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1) if signature == 0x2F else (0, 0)
     start, width, height = struct.unpack_from("<3x3sHH", body)
     fits = chunk == b"VP8 " and start == b"\x9d\x01\x2a"
     return (width & 0x3FFF, height & 0x3FFF) if fits else (0, 0)

@@ -787,7 +787,7 @@ def _without_tail(raw: str) -> str:
     """The text without the fence, or the tag, that closes what the JSON was in."""
     kept = raw.rstrip()
     bare = kept.rstrip("`")
-    if len(kept) - len(bare) > 2:  # noqa: PLR2004 - three backticks or more
+    if len(kept) - len(bare) > 2:  # three backticks or more
         return bare.rstrip()
     tag = _TAIL_TAG.search(kept[-40:])
     return kept[: len(kept) - len(tag[0])].rstrip() if tag else raw

@@ -82,7 +82,7 @@ def choose(value: Any, options: Sequence[Any]) -> Coerced | None:
         hits = [at for at, text in enumerate(texts) if look(text) == look(value)]
         if hits and look(value):
             return _only(options, hits, SPELLED)
-    if len(options) < 2 or len(value) > _LONGEST_SENTENCE:  # noqa: PLR2004 - one is named anywhere
+    if len(options) < 2 or len(value) > _LONGEST_SENTENCE:  # one is named anywhere
         return None
     return _only(options, _mentioned(value, texts), _FOUND)
 
@@ -135,7 +135,7 @@ def frozen(value: Any) -> Hashable:
 def show(value: Any) -> str:
     """A value, short enough for one line."""
     if isinstance(value, str):
-        return repr(value if len(value) <= 60 else value[:59] + "…")  # noqa: PLR2004
+        return repr(value if len(value) <= 60 else value[:59] + "…")
     if isinstance(value, dict):
         names, more = ", ".join(map(str, [*value][:8])), len(value) - 8
         return (names + f" and {more} more" * (more > 0)) or "no keys"

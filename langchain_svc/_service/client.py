@@ -241,7 +241,7 @@ class AsyncLink:
         size = 0
         if reply == b"" or isinstance(reply, Lost):
             size, head = self._held, exchange.head
-            if head is not None and not 200 <= head.status < 300:  # noqa: PLR2004
+            if head is not None and not 200 <= head.status < 300:
                 size += len(exchange.request.body or b"")
         elif isinstance(reply, bytes) and exchange.head is not None:
             if exchange.head.headers.get("content-encoding"):

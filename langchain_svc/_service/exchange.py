@@ -221,7 +221,7 @@ def _attempt(
     exchange.head = head
     if head.status not in TROUBLE:
         exchange.budget.answered_at = max(exchange.budget.answered_at, begun)
-    if not 200 <= head.status < 300:  # noqa: PLR2004
+    if not 200 <= head.status < 300:
         return (yield from _refusal(exchange, head, timeouts))
     parser.secrets = exchange.request.secrets
     parser.begin(head)

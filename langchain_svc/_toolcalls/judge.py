@@ -147,7 +147,7 @@ def _arguments(raw: Raw, tool: Tool) -> dict[str, Any]:
 
 def _no_object(given: Any) -> Any:
     text = repr(given)
-    text = text if len(text) <= 60 else f"{text[:57]}..."  # noqa: PLR2004 - enough to recognise it
+    text = text if len(text) <= 60 else f"{text[:57]}..."  # enough to recognise it
     raise SchemaMismatch([f"the arguments are not an object but {text}"])
 
 

@@ -402,7 +402,7 @@ class Scanner:
         end = self._at + len(ticks)
         if end == len(self._text) and not self._final:
             raise More
-        if self._line.ticks or len(ticks) < 3:  # noqa: PLR2004 - three make a fence
+        if self._line.ticks or len(ticks) < 3:  # three make a fence
             yield from self._span(ticks, end)
             return
         if self._fence and not self._text[end : end + 1].isalnum():

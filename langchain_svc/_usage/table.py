@@ -28,7 +28,7 @@ class _Column:
 
 def _short(count: int) -> str:
     """12,345, then 123k, 12.3M and 1.23G."""
-    if count < 100_000:  # noqa: PLR2004  # longer ones do not fit
+    if count < 100_000:  # longer ones do not fit
         return f"{count:,}" if count else ""
     for unit, size in (("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12)):
         if count < 999.5 * size or unit == "T":
@@ -55,7 +55,7 @@ def _time(durations: Durations, share: float) -> str:
     seconds = durations.quantile(share)
     if seconds is None:
         return ""
-    return f"{1000 * seconds:.0f} ms" if seconds < 0.9995 else f"{seconds:,.3g} s"  # noqa: PLR2004
+    return f"{1000 * seconds:.0f} ms" if seconds < 0.9995 else f"{seconds:,.3g} s"
 
 
 _COLUMNS = (

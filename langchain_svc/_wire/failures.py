@@ -78,7 +78,7 @@ def read_failure(
         text += f" (code {code})"
     if status in _NEXT_STEP:
         text += f"; {_NEXT_STEP[status]}"
-    if status == 404:  # noqa: PLR2004
+    if status == 404:
         text += f"; {_why_not_found(url, setting, sent)}"
     identifier = safe_label(headers.get("x-request-id"), secrets=secrets, private=private)
     return failure(status, headers, text, now=now, type_=type_, code=code, request_id=identifier)
@@ -112,7 +112,7 @@ def failure(
     request_id: str | None = None,
 ) -> errors.SvcAPIError:
     """The error of a status, whose text ends with what the status and the headers say to do."""
-    if 300 <= status < 400:  # noqa: PLR2004  # redirects
+    if 300 <= status < 400:  # redirects
         text += "; redirects are not followed, as they would carry the key away: check the URL"
     wait = retry_after(status, headers, now)
     if wait is not None:
@@ -130,9 +130,9 @@ def failure(
 
 
 def _kind(status: int, code: str | None) -> type[errors.SvcAPIError]:
-    if code in _OVERFLOW_CODES and status < 500:  # noqa: PLR2004
+    if code in _OVERFLOW_CODES and status < 500:
         return errors.SvcContextOverflowError
-    if status >= 500:  # noqa: PLR2004
+    if status >= 500:
         return errors.SvcServerError
     return _BY_STATUS.get(status, errors.SvcAPIError)
 

@@ -93,7 +93,7 @@ def _from_iso(text: str) -> datetime:
 def retry_after(status: int, headers: Mapping[str, str], now: float) -> float | None:
     """Seconds to wait before the next try: Retry-After, else on 429 X-RateLimit-Reset."""
     wait = read_wait(headers.get("retry-after"), now)
-    if wait is None and status == 429:  # noqa: PLR2004  # Too Many Requests
+    if wait is None and status == 429:  # Too Many Requests
         wait = read_wait(headers.get("x-ratelimit-reset"), now)
     return wait
 

@@ -90,7 +90,7 @@ def duration(seconds: float) -> str:
 
 def money(amount: float) -> str:
     """An amount with at least two digits that are not zero."""
-    return f"{amount:,.2f}" if amount >= 0.1 else f"{amount:.2g}"  # noqa: PLR2004
+    return f"{amount:,.2f}" if amount >= 0.1 else f"{amount:.2g}"
 
 
 @asynccontextmanager

@@ -334,7 +334,7 @@ class CallLimiter:
             retry_after: When the service said to come back, in seconds.
         """
         used = read_usage(usage)
-        refused = status is not None and not 200 <= status < 300  # noqa: PLR2004
+        refused = status is not None and not 200 <= status < 300
         tokens: int | None = None
         if used is not None:
             tokens = used.total

@@ -49,8 +49,8 @@ def _unfolds_within(frame: bytes, at: int, end: int, most: int) -> bool:
     length = 0
     while at < end and length <= most:
         head = frame[at]
-        if head < 128:  # noqa: PLR2004  # so many bytes and one, unchanged
+        if head < 128:  # so many bytes and one, unchanged
             at, length = at + head + 2, length + head + 1
         else:  # one byte so many times; 128 is nothing at all
-            at, length = at + (2 if head > 128 else 1), length + (257 - head) % 129  # noqa: PLR2004
+            at, length = at + (2 if head > 128 else 1), length + (257 - head) % 129
     return length <= most

@@ -79,7 +79,7 @@ def _read_elements(data: bytes) -> Dataset:
             file,
             is_implicit_VR=False,
             is_little_endian=True,
-            stop_when=lambda tag, _, __: tag.group != 2,  # noqa: PLR2004  # file meta information
+            stop_when=lambda tag, _, __: tag.group != 2,  # file meta information
         )
         if meta.get("TransferSyntaxUID") != DeflatedExplicitVRLittleEndian:
             return dcmread(BytesIO(data), specific_tags=[*_TAGS])

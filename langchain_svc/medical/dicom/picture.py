@@ -237,7 +237,7 @@ def _aspect(header: Dataset, index: int) -> float:
     for holder in (*_groups(header, index, "PixelMeasuresSequence"), header):
         for name in _SHAPES:
             held = holder.get(name)
-            if isinstance(held, Sequence) and len(held) == 2:  # noqa: PLR2004  # down and across
+            if isinstance(held, Sequence) and len(held) == 2:  # down and across
                 aspect = float(held[0]) / (float(held[1]) or 1)
                 return aspect if 0 < aspect < math.inf else 1.0
     return 1.0
