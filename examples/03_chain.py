@@ -23,6 +23,6 @@ prompt = ChatPromptTemplate.from_messages([("system", "{form}"), ("human", "{tex
 
 with service() as where, ChatSvc(model="svc-pro", **where) as model:
     chain = prompt | model | parser
-    text = "We expect 12 people in Lisbon for the meeting about caching."
+    text = "We expect 12 people in Lisbon for the meeting about 'caching'."
     meeting = chain.invoke({"text": text})
     print(repr(meeting))

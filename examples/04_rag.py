@@ -35,5 +35,5 @@ with service() as where, ChatSvc(model="svc-pro", temperature=0, **where) as mod
         | StrOutputParser()
     )
 
-    for question in ("What does the directive no-cache mean?", "Is POST idempotent?"):
+    for question in ("What does the directive no-store forbid?", "Is POST idempotent?"):
         print(f"> {question}\n{rag.invoke(question)}\n")

@@ -14,7 +14,7 @@ class Meeting(BaseModel):
     people: int = Field(description="how many people are expected", ge=1)
 
 
-TEXT = "We expect 12 people in Lisbon for the meeting about caching."
+TEXT = "We expect 12 people in Lisbon for the meeting about 'caching'."
 
 with service() as where, ChatSvc(model="svc-pro", **where) as model:
     print(repr(model.with_structured_output(Meeting).invoke(TEXT)))

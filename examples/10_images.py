@@ -11,7 +11,7 @@ from PIL import Image
 
 from langchain_svc import ChatSvc, SvcToolkit
 
-STEPS = "then describe the image, then translate the description into Spanish"
+STEPS = "then describe the image, then translate the description, target: es"
 REQUESTS = (
     f"Generate an image of a lighthouse at dusk, {STEPS}.",
     "Generate an image of three yellow stars over a purple sea.",

@@ -37,7 +37,7 @@ with service() as where, clinic() as there, ChatSvc(model="svc-pro", **where) as
     to_program = {"answer_to": "program", "deliver": screen.append, **there}
     with SvcMedicalToolkit(patient=record, **to_program) as toolkit:
         _, guidance, risk, _ = toolkit.get_tools()
-        asked = ("user", "Run decision support for chest pain, specialty cardiovascular.")
+        asked = ("user", "Run decision support. Symptoms: chest pain, specialty: cardiology.")
         state = create_agent(model, [guidance]).invoke({"messages": [asked]})
         print("The model reads:", state["messages"][-2].content, sep="\n")
         risk.invoke({"symptoms": "a cough"})

@@ -7,16 +7,12 @@ from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
 
-from _service import redis, service
-
-os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-try:
-    import ray
-except ImportError:
-    raise SystemExit('This example needs Ray and Redis: pip install ".[ray,redis]"') from None
+from _service import needed, redis, service
 
 from langchain_svc import ChatSvc, Plan, SvcQuota, bulk
 
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+ray = needed("ray", extras="ray,redis")
 SHARDS = 6  # more than workers, so that a slow one keeps nobody waiting
 PLAN = Plan(requests_per_minute=600)  # or a documented one's name, such as "pro"
 

@@ -5,6 +5,7 @@ import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
 from langchain_svc.sandbox import Sandbox
@@ -51,3 +52,11 @@ def redis() -> Iterator[str]:
             yield f"redis://127.0.0.1:{port}/0"
         finally:
             server.terminate()
+
+
+def needed(module: str, *, extras: str) -> Any:
+    """Import what only this example needs, or end with the line that installs it."""
+    try:
+        return import_module(module)
+    except ImportError:
+        raise SystemExit(f'This example needs {module}: pip install ".[{extras}]"') from None

@@ -8,7 +8,7 @@ from typing import Any
 
 from langchain_svc._json.schema import problems
 from langchain_svc._toolcalls.formats import ENDINGS, NOISE, READERS
-from langchain_svc._toolcalls.parse import BadCall, Call, StreamParser, Tool, parse_calls
+from langchain_svc._toolcalls.parse import BadCall, Call, Doubt, StreamParser, Tool, parse_calls
 from langchain_svc._toolcalls.render import FENCED, TAGS, PastCall, calls_text
 from langchain_svc._toolcalls.scanner import Prose, Thought
 
@@ -46,7 +46,7 @@ def streamed(parts: Iterable[str]) -> Found:
     """What the parser makes of an answer in pieces."""
     parser = StreamParser(TOOLS)
     pieces = [piece for part in parts for piece in parser.feed(part)] + [*parser.finish()]
-    content = "".join(piece.text for piece in pieces if isinstance(piece, Prose))
+    content = "".join(piece.text for piece in pieces if isinstance(piece, (Prose, Doubt)))
     thoughts = "".join(piece.text for piece in pieces if isinstance(piece, Thought))
     calls = [piece for piece in pieces if isinstance(piece, (Call, BadCall))]
     return content.strip(), thoughts.strip(), calls

@@ -63,7 +63,7 @@ def test_chain():
 def test_rag_names_the_right_document():
     first, second = output_of("04_rag.py").split("> ")[1:]
     assert "According to caching.md" in first
-    assert "without a successful validation" in first
+    assert "forbids a cache to store" in first
     assert "According to retrying.md" in second
     assert "POST and PATCH are not idempotent" in second
 

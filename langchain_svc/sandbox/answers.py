@@ -372,7 +372,8 @@ class _Filler:
             value = self.fill(
                 schema.get("items", {}), name, required=len(made) < low, depth=depth + 1
             )
-            if len(made) >= low and (value is None or len(self.kinds) == before):
+            repeats = value in made and self.kinds[-1:] == ["explicit"]  # it is said once
+            if len(made) >= low and (value is None or repeats or len(self.kinds) == before):
                 break
             made.append(value)
         return made if made or required else None
