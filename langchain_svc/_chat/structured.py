@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Iterator, Mapping
 from operator import itemgetter
-from typing import Any
+from typing import Any, get_origin
 
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage, BaseMessage
@@ -116,7 +116,8 @@ _WRAPPED = "answer"
 
 
 def _is_a(schema: Any, *kinds: type) -> bool:
-    return isinstance(schema, type) and issubclass(schema, kinds)
+    # On Python 3.10 list[int] is an instance of type, too.
+    return isinstance(schema, type) and not get_origin(schema) and issubclass(schema, kinds)
 
 
 def _place(location: tuple[int | str, ...]) -> str:
