@@ -49,7 +49,7 @@ class Replays:
     Args:
         texts: Gives who said what; asked for once, when the first call is looked at. What one
             speaker said is one text, so that a call may be spread over it.
-        asking: The speaker who asks for a call by writing f(3), which is no replay then.
+        asking: The speaker who asks for a call by writing f(3), which is then not a replay.
     """
 
     def __init__(
@@ -223,7 +223,7 @@ def _letters(value: Any) -> str:
 
 
 def _leaves(arguments: Mapping[str, Any]) -> Iterator[tuple[str | None, str]]:
-    """Each value that is no list or object, with the key before it; the first of a list has it."""
+    """Each value but lists and objects, with the key before it; the first of a list has it."""
     left: list[tuple[str | None, Any]] = [(None, arguments)]
     while left:
         key, value = left.pop()

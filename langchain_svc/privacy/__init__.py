@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from .._safe_errors import safe_constructor, safe_repr
 from .callbacks import PrivateCallbacks
 from .masks import mask, masked
 from .runs import PrivateRun, refuse_cache

@@ -119,7 +119,7 @@ _DIRECT = frozenset({"CR", "CT", "DX", "MG", "MR", "NM", "PT"})
 
 
 def check_kind(header: Dataset, *, looked_at: bool) -> None:
-    """Refuse what is no picture by itself, and one that may show who the patient is.
+    """Refuse what is not a picture by itself, and one that may show who the patient is.
 
     Raises:
         ImageError: It is such an object.

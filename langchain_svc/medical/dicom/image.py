@@ -89,7 +89,7 @@ class DicomImage:
         """The picture as a PNG of 8 bits, which holds pixels and nothing else.
 
         Raises:
-            SvcRequestError: The file cannot be read or decoded, is too large, is no picture by
+            SvcRequestError: The file cannot be read or decoded, is too large, is not a picture by
                 itself, has one shade only, or may have text burned in; the error says which.
             ImportError: The extra `dicom` is not installed.
         """

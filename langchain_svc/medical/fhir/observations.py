@@ -3,7 +3,7 @@
 The newest of a field's observations decides, whatever it says: an older number is never sent in
 place of a newer text, a newer bound or a sample that was lost. Two kinds decide nothing: what was
 entered in error never was, and what is only registered has no result yet. A result that is
-preliminary, was cancelled or is of unknown status decides, but is no number to act upon.
+preliminary, was cancelled or is of unknown status decides, but is not a number to act upon.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _is_panel(raw: Mapping[str, Any]) -> bool:
 
 
 def _no_number(raw: Mapping[str, Any], part: Any) -> str:
-    """Why a value is no number; empty where it is one."""
+    """Why a value is not a number; empty where it is one."""
     if "dataAbsentReason" in raw:
         return "its value is absent (dataAbsentReason)"
     if "modifierExtension" in raw:

@@ -154,7 +154,7 @@ def _parsed(text: str) -> Any:
         return json.loads(text, parse_float=Decimal)
     except (ValueError, RecursionError):
         held = [_line(line) for line in text.split("\n") if line.strip()]
-        if len(held) < 2 or held[0] is None:  # one line is no list of them
+        if len(held) < 2 or held[0] is None:  # one line is not a list of them
             raise SvcRequestError(
                 "The record is not valid JSON. Texts are not read as paths and addresses: give the "
                 "JSON itself, or a pathlib.Path"
