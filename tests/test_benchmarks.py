@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 import tool_calling
 
 from benchmarks import __main__ as command
-from benchmarks import counts
+from benchmarks import counts, questions
 from benchmarks.speed import contestants, report
 from benchmarks.speed.measure import Bench
 from benchmarks.speed.rows import ROWS, Row
@@ -196,3 +196,23 @@ def test_contestants_are_measured_in_turn(capfd):
 
 def test_names_of_rows_are_their_keys():
     assert len({row.name for row in ROWS}) == len(ROWS)
+
+
+def test_what_questions_cost_is_told_of_any_answers(tmp_path, capsys):
+    call = {"name": "weather", "args": {"city": "Oslo"}}
+    written = json.dumps({"name": "weather", "arguments": call["args"]})
+    texts = {
+        f"<tool_call>{written}</tool_call>": [call],
+        f"```json\n{written}\n```\nSo.": [call],
+        "No.": [],
+    }
+    rows = [
+        {"id": text, "tools": [WEATHER], "text": text, "expect": {"calls": calls}}
+        for text, calls in texts.items()
+    ]
+    corpus = tmp_path / "corpus.jsonl"
+    corpus.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    assert questions.main([str(corpus)]) == 0
+    calls, negatives = capsys.readouterr().out.splitlines()
+    assert calls == "calls: 2 of 2 right within 2 requests (100.0%), 1.500 requests each"
+    assert negatives.endswith("1.000 requests each")
