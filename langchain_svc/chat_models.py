@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import aclosing, closing
 from functools import partial
 from inspect import signature
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models import (
     BaseChatModel,
-    LangSmithParams,
     LanguageModelInput,
     ModelProfile,
 )
@@ -24,27 +23,21 @@ from pydantic import ConfigDict, Field, model_validator
 from typing_extensions import Self
 
 from ._chat import (
+    CHAT_OPTIONS,
     DEFAULT_MODEL,
     IMAGES_DESCRIBED,
-    PROVIDER,
-    REASK,
     CallOptions,
     ChatTurn,
     ExtraBody,
     ListedModel,
     MaxTokens,
     ModelId,
-    Stop,
     SystemRole,
     Temperature,
-    TokenCounts,
+    TextModel,
     ToolLike,
     WireMessages,
-    adispatch_event,
-    alias_of,
-    check_options,
     count_prompt,
-    dispatch_event,
     documented_profile,
     find_listed,
     joined_results,
@@ -52,6 +45,7 @@ from ._chat import (
     new_turn,
     prompt_size,
     read_answer_options,
+    read_options,
     summed_outputs,
     traced_options,
 )
@@ -59,17 +53,13 @@ from ._service import (
     Exchange,
     Limits,
     Retries,
-    ServiceSettings,
-    TextParser,
     WholeParser,
     bounded_gather,
     keeps_runs,
-    set_uncached,
     url_of,
 )
 from ._threads import LONG, off_loop
 from ._toolcalls import ToolFormat
-from ._version import __version__
 from ._wire import v1
 from .config import GENERAL, V1, require_key, require_url
 from .images import ImageStore
@@ -82,7 +72,7 @@ _Object = TypeVar("_Object")
 
 
 @keeps_runs
-class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
+class ChatSvc(TextModel, BaseChatModel):
     """A chat model on the service's v1 interface.
 
     Every way of calling a LangChain chat model works: `invoke`, `stream`, `batch`, their
@@ -112,12 +102,16 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
 
     if TYPE_CHECKING:  # what other integrations call them, which the constructor takes
         model_name: str = DEFAULT_MODEL
-        request_timeout: float | None = None
-        stop_sequences: list[str] | str | None = None
         max_completion_tokens: int | None = None
     else:
-        model_name, request_timeout = alias_of("model"), alias_of("timeout")
-        stop_sequences, max_completion_tokens = alias_of("stop"), alias_of("max_tokens")
+        max_completion_tokens = property(attrgetter("max_tokens"))
+
+    overrides = frozenset(
+        {
+            *("model", "temperature", "max_tokens", "timeout", "deadline", "max_retries"),
+            *("max_repairs", "stop", "extra_body"),
+        }
+    )
 
     model: ModelId = DEFAULT_MODEL
     """The model's id."""
@@ -127,12 +121,6 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
 
     max_tokens: MaxTokens | None = None
     """The most tokens of an answer; left to the service (2000) where it is None."""
-
-    stop: Stop | None = None
-    """Texts at which an answer ends. They are applied on our side, and not part of the answer."""
-
-    streaming: bool = False
-    """Whether `invoke` reads the answer as a stream too."""
 
     base_url_v1: str | None = url_of(V1)
     """Where the interface is; its path ends in /v1."""
@@ -161,12 +149,6 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
     extra_body: ExtraBody = Field(default_factory=dict)
     """Further fields of every request, which the documents do not show."""
 
-    merge_events: bool = True
-    """Whether the events that arrive in one network read become one chunk."""
-
-    require_stream_end: bool = True
-    """Whether a stream that just ends, with neither [DONE] nor a finish_reason, is an error."""
-
     image_inputs: Literal["refuse", "describe", "omit"] = "refuse"
     """"describe" has each image described once by the service's vision model (POST /api/vision,
     which needs `base_url`), and puts the description and a handle of `images` in its place.
@@ -177,8 +159,6 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
 
     images: ImageStore = Field(default_factory=ImageStore, exclude=True, repr=False)
     """The images that handles stand for."""
-
-    _keep_from_cache = model_validator(mode="after")(set_uncached)
 
     @model_validator(mode="before")
     @classmethod
@@ -201,11 +181,6 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
         """Another host than the chat's may be told the key only where that is asked for."""
         if self.image_inputs != "describe":
             self.__dict__["base_url"] = None
-        return self
-
-    @model_validator(mode="after")
-    def _set_langchain_svc_version(self) -> Self:
-        self._add_version("langchain-svc", __version__)
         return self
 
     @model_validator(mode="after")
@@ -261,16 +236,6 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
     def _llm_type(self) -> str:
         return "svc-chat"
 
-    @property
-    def lc_secrets(self) -> dict[str, str]:
-        """Where the key comes from when a serialized model is loaded."""
-        return {"api_key": "SVC_API_KEY"}
-
-    @classmethod
-    def is_lc_serializable(cls) -> bool:
-        """Whether `langchain_core.load` can save and load the model: yes, without its key."""
-        return True
-
     def _resolve_model_profile(self) -> ModelProfile | None:
         profile = documented_profile(self.model)
         if profile is not None and self.image_inputs == "describe":
@@ -298,13 +263,8 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
             "model_name": self.model,
             "_type": self._llm_type,
             "stop": self.stop if stop is None else stop,
-            **traced_options(kwargs),
+            **traced_options(type(self), kwargs),
         }
-
-    def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> LangSmithParams:
-        params = super()._get_ls_params(self.stop if stop is None else stop, **kwargs)
-        params["ls_provider"] = PROVIDER
-        return params
 
     def _combine_llm_outputs(self, llm_outputs: list[dict[str, Any] | None]) -> dict[str, Any]:
         return summed_outputs(llm_outputs, self.model)
@@ -436,26 +396,14 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
         messages = self._in_words(messages, options.limits)
 
         def ask(_: int) -> ChatResult:
-            return self._answer(messages, options, run_manager)
+            turn = self._turn(messages, options, stream=False)
+            answer: ChatResult = self._answer(turn, run_manager)
+            return answer
 
         if options.n == 1:
             return ask(0)
         with get_executor_for_config(None) as executor:
             return joined_results(list(executor.map(ask, range(options.n))), options.model)
-
-    def _answer(
-        self,
-        messages: list[BaseMessage],
-        options: CallOptions,
-        run_manager: CallbackManagerForLLMRun | None,
-    ) -> ChatResult:
-        turn = self._turn(messages, options, stream=False)
-        while turn.exchange is not None:
-            (answer,) = self._pieces(turn.exchange)
-            turn.take(answer)
-            if turn.exchange is not None:
-                dispatch_event(run_manager, REASK, turn.why)
-        return turn.result()
 
     async def _agenerate(
         self,
@@ -466,28 +414,16 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
     ) -> ChatResult:
         options = self._options(stop, kwargs)
         messages = await self._ain_words(messages, options.limits)
-        if options.n == 1:
-            return await self._aanswer(messages, options, run_manager)
-        asks = (self._aanswer(messages, options, run_manager) for _ in range(options.n))
-        return joined_results(await bounded_gather(asks), options.model)
 
-    async def _aanswer(
-        self,
-        messages: list[BaseMessage],
-        options: CallOptions,
-        run_manager: AsyncCallbackManagerForLLMRun | None,
-    ) -> ChatResult:
-        turn = await self._aturn(messages, options, stream=False)
-        while turn.exchange is not None:
-            exchange = turn.exchange
-            (answer,) = [answer async for answer in self._apieces(exchange)]
-            if exchange.received <= turn.long:
-                turn.take(answer)
-            else:
-                await off_loop(exchange.until, turn.take, answer)
-            if turn.exchange is not None:
-                await adispatch_event(run_manager, REASK, turn.why)
-        return turn.result()
+        async def ask() -> ChatResult:
+            turn = await self._aturn(messages, options, stream=False)
+            answer: ChatResult = await self._aanswer(turn, run_manager)
+            return answer
+
+        if options.n == 1:
+            return await ask()
+        answers = await bounded_gather(ask() for _ in range(options.n))
+        return joined_results(answers, options.model)
 
     def _stream(
         self,
@@ -496,48 +432,25 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
-        options = self._options(stop, kwargs)
-        turn = self._turn(self._in_words(messages, options.limits), options, stream=True)
-        while turn.exchange is not None:
-            with closing(self._pieces(turn.exchange)) as texts:
-                for text in texts:
-                    yield from turn.chunks(text)
-                    if turn.stopped:
-                        break
-            yield from turn.end()
-            if turn.exchange is not None:
-                dispatch_event(run_manager, REASK, turn.why)
+        def begin() -> ChatTurn:
+            options = self._options(stop, kwargs)
+            return self._turn(self._in_words(messages, options.limits), options, stream=True)
 
-    async def _astream(
+        return self._chunks(begin, run_manager)
+
+    def _astream(
         self,
         messages: list[BaseMessage],
         stop: list[str] | None = None,
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
-        options = self._options(stop, kwargs)
-        said = await self._ain_words(messages, options.limits)
-        turn = await self._aturn(said, options, stream=True)
-        while turn.exchange is not None:
-            exchange = turn.exchange
-            async with aclosing(self._apieces(exchange)) as texts:
-                async for text in texts:
-                    if turn.is_quick(text):
-                        chunks = turn.chunks(text)
-                    else:
-                        chunks = await off_loop(exchange.until, turn.chunks, text)
-                    for chunk in chunks:
-                        yield chunk
-                    if turn.stopped:
-                        break
-            if turn.is_quick():
-                chunks = turn.end()
-            else:
-                chunks = await off_loop(exchange.until, lambda: list(turn.end()))
-            for chunk in chunks:
-                yield chunk
-            if turn.exchange is not None:
-                await adispatch_event(run_manager, REASK, turn.why)
+        async def begin() -> ChatTurn:
+            options = self._options(stop, kwargs)
+            said = await self._ain_words(messages, options.limits)
+            return await self._aturn(said, options, stream=True)
+
+        return self._achunks(begin, run_manager)
 
     def list_models(self) -> list[ListedModel]:
         """The models that the service lists (GET /models), each with its `.profile`.
@@ -607,14 +520,11 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
 
     def _options(self, stop: list[str] | None, overrides: Mapping[str, Any]) -> CallOptions:
         """The settings of one call: the constructor's, changed by what the call gives."""
-        given = check_options(overrides if stop is None else {**overrides, "stop": stop})
+        given = read_options(self, stop, overrides, CHAT_OPTIONS)
         offered, response_format = read_answer_options(given)
+        names = ("model", "temperature", "max_tokens", "stop", "max_repairs")
         return CallOptions(
-            model=given.get("model", self.model),
-            temperature=given.get("temperature", self.temperature),
-            max_tokens=given.get("max_tokens", self.max_tokens),
-            stop=given.get("stop", self.stop),
-            max_repairs=given.get("max_repairs", self.max_repairs),
+            **{name: given.get(name, getattr(self, name)) for name in names},
             n=given.get("n") or 1,
             limits=self._limits(given),
             offer=offered,
@@ -625,9 +535,6 @@ class ChatSvc(TokenCounts, ServiceSettings, BaseChatModel):
 
     def _listing(self) -> Exchange[Any]:
         return self._new_exchange(V1, "GET", v1.MODELS_PATH, _new_listing_parser, self._limits({}))
-
-    def _new_text_reader(self) -> TextParser:
-        return TextParser(merge=self.merge_events, strict_end=self.require_stream_end)
 
 
 # LangChain asks for these signatures at every call, which costs a twentieth of it to work out.

@@ -2,47 +2,86 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, closing
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
-from langchain_core.language_models import LangSmithParams, LanguageModelInput
 from langchain_core.language_models.llms import BaseLLM
 from langchain_core.outputs import Generation, GenerationChunk, LLMResult
-from langchain_core.runnables import RunnableConfig
-from pydantic import ConfigDict, model_validator
-from typing_extensions import Self
+from langchain_core.runnables import Runnable
+from pydantic import ConfigDict
 
 from ._chat import (
-    PROVIDER,
-    GeneralTemperature,
+    ChatTurn,
     ModelId,
-    Prompt,
-    PromptOptions,
-    Stop,
-    TokenCounts,
-    alias_of,
-    check_prompt_options,
+    TextModel,
+    TextReader,
+    read_options,
+    summed_outputs,
 )
 from ._service import (
     Exchange,
-    ServiceSettings,
-    TextParser,
     WholeParser,
     bounded_gather,
+    bounded_number,
     keeps_runs,
-    set_uncached,
     url_of,
 )
-from ._version import __version__
 from ._wire import general
 from .config import GENERAL
 
+_Temperature = Annotated[
+    float, bounded_number(general.LOWEST_TEMPERATURE, general.HIGHEST_TEMPERATURE, text=True)
+]
+# What a generation and what the service calls its counts.
+_COUNTS = {
+    "input_tokens": "prompt_tokens",
+    "output_tokens": "completion_tokens",
+    "total_tokens": "total_tokens",
+}
+
+
+class _Prompt(ChatTurn):
+    """One prompt and its answer; the service sends one number of tokens, which is not split."""
+
+    def __init__(self, exchange: Exchange[Any], prompt: str, model: str | None, stops: Any) -> None:
+        self._counts: dict[str, Any] = {}
+        turns = [{"role": "user", "content": prompt}]
+        reader = TextReader(split=False)
+        super().__init__(lambda _: exchange, turns, model=model, stops=stops, reader=reader)
+
+    def result(self) -> Generation:
+        text = "".join(part.content for part in self._parts)
+        return Generation(text=text, generation_info=self._info(self._answer))
+
+    def chunks(self, text: str) -> Iterable[GenerationChunk]:
+        return [GenerationChunk(text=part.content) for part in self._texts(text)]
+
+    def end(self) -> Iterator[GenerationChunk]:
+        seen = self._seen
+        text = "".join(part.content for part in self._finish(seen))
+        # Once only and at the end: LangChain joins texts and adds numbers when it adds chunks up.
+        yield GenerationChunk(text=text, generation_info=self._info(seen))
+
+    def _account(self, counts: Mapping[str, int]) -> None:
+        found = {ours: counts[theirs] for ours, theirs in _COUNTS.items() if theirs in counts}
+        if len(found) == len(_COUNTS) - 1:
+            found.setdefault("total_tokens", sum(found.values()))
+        if "total_tokens" not in found:
+            super()._account({})
+            found = {"total_tokens": self._usage["total_tokens"]} if self._usage else {}
+        self._counts = found
+
+    def _info(self, seen: Any) -> dict[str, Any]:
+        known = self._names(seen) | self._metadata(seen)
+        known["timestamp"] = getattr(seen, "timestamp", None)
+        return {name: value for name, value in known.items() if value} | self._counts
+
 
 @keeps_runs
-class SvcLLM(TokenCounts, ServiceSettings, BaseLLM):
+class SvcLLM(TextModel, BaseLLM):
     """A text model on the service's general interface: a text in, a text out.
 
     `invoke`, `stream`, `batch` and their async versions work as for any LangChain LLM. Each
@@ -68,14 +107,10 @@ class SvcLLM(TokenCounts, ServiceSettings, BaseLLM):
     model_config = ConfigDict(extra="forbid")  # as ChatSvc's
 
     interfaces = (GENERAL,)
+    overrides = frozenset({"model", "temperature", "stop", "timeout", "deadline", "max_retries"})
 
-    if TYPE_CHECKING:  # what other integrations call them, which the constructor takes
+    if TYPE_CHECKING:  # as ChatSvc's
         model_name: str | None = None
-        request_timeout: float | None = None
-        stop_sequences: list[str] | str | None = None
-    else:
-        model_name, request_timeout = alias_of("model"), alias_of("timeout")
-        stop_sequences = alias_of("stop")
 
     base_url: str | None = url_of(GENERAL)
     """Where the general interface is, without the /api of its paths."""
@@ -83,43 +118,17 @@ class SvcLLM(TokenCounts, ServiceSettings, BaseLLM):
     model: ModelId | None = None
     """The model's id; the service's default model where it is None."""
 
-    temperature: GeneralTemperature | None = None
+    temperature: _Temperature | None = None
     """0 to 1; left to the service where it is None."""
 
-    stop: Stop | None = None
-    """Texts at which an answer ends. They are applied on our side, and not part of the answer."""
-
-    streaming: bool = False
-    """Whether `invoke` reads the answer as a stream too."""
-
-    merge_events: bool = True
-    """Whether the events that arrive in one network read become one chunk."""
-
-    require_stream_end: bool = True
-    """Whether a stream in completion shape that just ends, without a mark, is an error."""
-
-    _keep_from_cache = model_validator(mode="after")(set_uncached)
-
-    @model_validator(mode="after")
-    def _set_langchain_svc_version(self) -> Self:
-        self._add_version("langchain-svc", __version__)
-        return self
-
-    # -- what LangChain asks about a model ------------------------------------------------------
+    # LangChain's LLMs make one call of a batch, in which one failure loses every answer. The
+    # endpoint takes one message at a time, so here a batch is what it is for a chat model.
+    batch = Runnable.batch
+    abatch = Runnable.abatch
 
     @property
     def _llm_type(self) -> str:
         return "svc-llm"
-
-    @property
-    def lc_secrets(self) -> dict[str, str]:
-        """Where the key comes from when a serialized model is loaded."""
-        return {"api_key": "SVC_API_KEY"}
-
-    @classmethod
-    def is_lc_serializable(cls) -> bool:
-        """Whether `langchain_core.load` can save and load the model: yes, without its key."""
-        return True
 
     @property
     def _identifying_params(self) -> dict[str, Any]:
@@ -127,40 +136,7 @@ class SvcLLM(TokenCounts, ServiceSettings, BaseLLM):
         # stand beside them, so that its cache tells two models apart.
         return {"model": self.model, "temperature": self.temperature, "own_stop": self.stop}
 
-    def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> LangSmithParams:
-        params = super()._get_ls_params(self.stop if stop is None else stop, **kwargs)
-        params["ls_provider"] = PROVIDER
-        return params
-
     # -- calling --------------------------------------------------------------------------------
-
-    def batch(
-        self,
-        inputs: list[LanguageModelInput],
-        config: RunnableConfig | list[RunnableConfig] | None = None,
-        *,
-        return_exceptions: bool = False,
-        **kwargs: Any,
-    ) -> list[str]:
-        """Answers to several prompts, at once and each on its own.
-
-        LangChain's LLMs make one call of a batch, in which one failure loses every answer. The
-        endpoint takes one message at a time, so here a batch is what it is for a chat model.
-        """
-        batch = super(BaseLLM, self).batch
-        return batch(inputs, config, return_exceptions=return_exceptions, **kwargs)
-
-    async def abatch(
-        self,
-        inputs: list[LanguageModelInput],
-        config: RunnableConfig | list[RunnableConfig] | None = None,
-        *,
-        return_exceptions: bool = False,
-        **kwargs: Any,
-    ) -> list[str]:
-        """The async version of `batch`."""
-        abatch = super(BaseLLM, self).abatch
-        return await abatch(inputs, config, return_exceptions=return_exceptions, **kwargs)
 
     def _generate(
         self,
@@ -169,10 +145,12 @@ class SvcLLM(TokenCounts, ServiceSettings, BaseLLM):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> LLMResult:
-        ask = self._whole
-        if self.streaming:
-            ask = self._summed
-        return LLMResult(generations=[[ask(p, stop, run_manager, kwargs)] for p in prompts])
+        def ask(prompt: str) -> Any:
+            if self.streaming:
+                return _sum([*self._stream(prompt, stop, run_manager, **kwargs)])
+            return self._answer(self._turn(prompt, stop, kwargs, stream=False), run_manager)
+
+        return self._result([ask(prompt) for prompt in prompts])
 
     async def _agenerate(
         self,
@@ -181,11 +159,12 @@ class SvcLLM(TokenCounts, ServiceSettings, BaseLLM):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> LLMResult:
-        ask = self._awhole
-        if self.streaming:
-            ask = self._asummed
-        answers = await bounded_gather(ask(p, stop, run_manager, kwargs) for p in prompts)
-        return LLMResult(generations=[[answer] for answer in answers])
+        async def ask(prompt: str) -> Any:
+            if self.streaming:
+                return _sum([c async for c in self._astream(prompt, stop, run_manager, **kwargs)])
+            return await self._aanswer(self._turn(prompt, stop, kwargs, stream=False), run_manager)
+
+        return self._result(await bounded_gather(map(ask, prompts)))
 
     def _stream(
         self,
@@ -194,19 +173,12 @@ class SvcLLM(TokenCounts, ServiceSettings, BaseLLM):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> Iterator[GenerationChunk]:
-        asked = self._asked(prompt, stop, kwargs, stream=True)
-        with closing(self._pieces(asked.exchange)) as texts:
-            for text in texts:
-                for chunk in asked.chunks(text):
-                    if run_manager is not None:
-                        run_manager.on_llm_new_token(chunk.text, chunk=chunk)
-                    yield chunk
-                if asked.stopped:
-                    break
-        last = asked.last_chunk()
-        if run_manager is not None:
-            run_manager.on_llm_new_token(last.text, chunk=last)
-        yield last
+        begin = partial(self._turn, prompt, stop, kwargs, stream=True)
+        with closing(self._chunks(begin, run_manager)) as chunks:
+            for chunk in chunks:
+                if run_manager is not None:
+                    run_manager.on_llm_new_token(chunk.text, chunk=chunk)
+                yield chunk
 
     async def _astream(
         self,
@@ -215,19 +187,14 @@ class SvcLLM(TokenCounts, ServiceSettings, BaseLLM):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[GenerationChunk]:
-        asked = self._asked(prompt, stop, kwargs, stream=True)
-        async with aclosing(self._apieces(asked.exchange)) as texts:
-            async for text in texts:
-                for chunk in asked.chunks(text):
-                    if run_manager is not None:
-                        await run_manager.on_llm_new_token(chunk.text, chunk=chunk)
-                    yield chunk
-                if asked.stopped:
-                    break
-        last = asked.last_chunk()
-        if run_manager is not None:
-            await run_manager.on_llm_new_token(last.text, chunk=last)
-        yield last
+        async def begin() -> ChatTurn:
+            return self._turn(prompt, stop, kwargs, stream=True)
+
+        async with aclosing(self._achunks(begin, run_manager)) as chunks:
+            async for chunk in chunks:
+                if run_manager is not None:
+                    await run_manager.on_llm_new_token(chunk.text, chunk=chunk)
+                yield chunk
 
     def list_models(self) -> list[general.GeneralModel]:
         """The models that the service lists (GET /api/models).
@@ -243,60 +210,39 @@ class SvcLLM(TokenCounts, ServiceSettings, BaseLLM):
         (models,) = [models async for models in self._apieces(self._listing())]
         return list(models)
 
-    # -- one prompt -----------------------------------------------------------------------------
-
-    def _whole(self, prompt: str, stop: Any, run_manager: Any, given: Any) -> Generation:
-        asked = self._asked(prompt, stop, given, stream=False)
-        (answer,) = self._pieces(asked.exchange)
-        return asked.generation(answer)
-
-    async def _awhole(self, prompt: str, stop: Any, run_manager: Any, given: Any) -> Generation:
-        asked = self._asked(prompt, stop, given, stream=False)
-        (answer,) = [answer async for answer in self._apieces(asked.exchange)]
-        return asked.generation(answer)
-
-    def _summed(self, prompt: str, stop: Any, run_manager: Any, given: Any) -> Generation:
-        return _sum(list(self._stream(prompt, stop, run_manager, **given)))
-
-    async def _asummed(self, prompt: str, stop: Any, run_manager: Any, given: Any) -> Generation:
-        return _sum([c async for c in self._astream(prompt, stop, run_manager, **given)])
-
-    def _asked(
+    def _turn(
         self, prompt: str, stop: list[str] | None, given: Mapping[str, Any], *, stream: bool
-    ) -> Prompt:
+    ) -> ChatTurn:
         """Prepares one prompt: everything that can go wrong before sending goes wrong here."""
-        options = self._options(stop, given)
-        body = general.chat_body(
-            prompt, model=options.model, temperature=options.temperature, stream=stream
-        )
+        given = read_options(self, stop, given)
+        model = given.get("model", self.model)
+        temperature = given.get("temperature", self.temperature)
+        body = general.chat_body(prompt, model=model, temperature=temperature, stream=stream)
         exchange = self._new_exchange(
             GENERAL,
             "POST",
             general.CHAT_PATH,
             self._new_text_reader if stream else _new_answer_reader,
-            options.limits,
+            self._limits(given),
             body=body,
             private=(prompt,),
-            chat=(options.model, None),
+            chat=(model, None),
         )
-        return Prompt(exchange, prompt, options)
+        return _Prompt(exchange, prompt, model, given.get("stop", self.stop) or ())
 
-    def _options(self, stop: list[str] | None, given: Mapping[str, Any]) -> PromptOptions:
-        """The settings of one call: the constructor's, changed by what the call gives."""
-        given = check_prompt_options(given if stop is None else {**given, "stop": stop})
-        return PromptOptions(
-            model=given.get("model", self.model),
-            temperature=given.get("temperature", self.temperature),
-            stop=tuple(given.get("stop", self.stop) or ()),
-            limits=self._limits(given),
+    def _result(self, answers: Sequence[Generation]) -> LLMResult:
+        outputs = []
+        for info in (answer.generation_info or {} for answer in answers):
+            usage = {theirs: info[ours] for ours, theirs in _COUNTS.items() if ours in info}
+            outputs.append({"token_usage": usage, "model_name": info.get("model_name")})
+        return LLMResult(
+            generations=[[answer] for answer in answers],
+            llm_output=summed_outputs(outputs, self.model),
         )
 
     def _listing(self) -> Exchange[Any]:
         limits = self._limits({})
         return self._new_exchange(GENERAL, "GET", general.MODELS_PATH, _new_listing_parser, limits)
-
-    def _new_text_reader(self) -> TextParser:
-        return TextParser(merge=self.merge_events, strict_end=self.require_stream_end)
 
 
 def _sum(chunks: list[GenerationChunk]) -> Generation:

@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING
 
 from .._lazy import lazy
 from .messages import SystemRole, WireMessages, prompt_size
+from .model import TextModel
 from .options import (
+    CHAT_OPTIONS,
     CallOptions,
     ExtraBody,
     MaxTokens,
     ModelId,
-    Stop,
     Temperature,
-    alias_of,
-    check_options,
     read_answer_options,
+    read_options,
     traced_options,
 )
-from .parts import ToolLike
+from .parts import TextReader, ToolLike
 from .prepare import count_prompt, new_turn
 from .profiles import (
     DEFAULT_MODEL,
@@ -28,20 +28,11 @@ from .profiles import (
     find_listed,
     listed_models,
 )
-from .tokens import TOKENS_A_TURN, TokenCounts, count_tokens, encoding
-from .turn import (
-    PROVIDER,
-    REASK,
-    ChatTurn,
-    adispatch_event,
-    dispatch_event,
-    joined_results,
-    summed_outputs,
-)
+from .tokens import TOKENS_A_TURN, count_tokens, encoding
+from .turn import PROVIDER, ChatTurn, joined_results, summed_outputs
 
 if TYPE_CHECKING:
     from .described_images import ConversationImages, adescribe_images, describe_images
-    from .prompts import GeneralTemperature, Prompt, PromptOptions, check_prompt_options
     from .structured import structured_output
     from .tools import tool_parameters
 
@@ -49,7 +40,6 @@ __getattr__ = lazy(
     __name__,
     {
         "described_images": "ConversationImages adescribe_images describe_images",
-        "prompts": "GeneralTemperature Prompt PromptOptions check_prompt_options",
         "structured": "structured_output",
         "tools": "tool_parameters",
     },

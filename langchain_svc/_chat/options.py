@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from operator import attrgetter
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, TypeAdapter, ValidationError
@@ -14,8 +14,6 @@ from .._safe_errors import safe_repr
 from .._service import (
     ALIASES,
     Limits,
-    Retries,
-    Seconds,
     bounded_number,
     resolve_aliases,
     suggest_name,
@@ -66,25 +64,17 @@ MaxTokens = Annotated[int, bounded_number(1, whole=True, text=True)]
 Stop = Annotated[list[str], BeforeValidator(_check_stop)]
 ExtraBody = Annotated[dict[str, Any], BeforeValidator(_check_extra_body)]
 
-# What one call may set differently, with the same checks as the constructor's.
-OVERRIDES: dict[str, TypeAdapter[Any]] = {
-    "model": TypeAdapter(ModelId),
-    "temperature": TypeAdapter(Temperature | None),
-    "max_tokens": TypeAdapter(MaxTokens | None),
-    "timeout": TypeAdapter(Seconds | None),
-    "deadline": TypeAdapter(Seconds | None),
-    "max_retries": TypeAdapter(Retries),
-    "max_repairs": TypeAdapter(Retries),
-    "stop": TypeAdapter(Stop | None),
-    "n": TypeAdapter(Annotated[int, bounded_number(1, whole=True, text=True)] | None),
-    "extra_body": TypeAdapter(ExtraBody),
-    "extra_headers": TypeAdapter(Annotated[dict[str, str], AfterValidator(check_headers)]),
+# What only a call has, and no model.
+_OF_CALLS: dict[str, Any] = {
+    "n": Annotated[int, bounded_number(1, whole=True, text=True)] | None,
+    "extra_headers": Annotated[dict[str, str], AfterValidator(check_headers)],
 }
 # What an answer is to be. These are read where they are used.
 _ANSWER_OPTIONS = frozenset({"tools", "tool_choice", "parallel_tool_calls", "response_format"})
-_KNOWN = frozenset((*OVERRIDES, *_ANSWER_OPTIONS))
 # LangChain's own parameters, which have done their work before a call reaches us.
 _LANGCHAIN_OPTIONS = frozenset({"stream", "strict"})
+CHAT_OPTIONS = frozenset({*_OF_CALLS, *_ANSWER_OPTIONS, *_LANGCHAIN_OPTIONS})
+"""What a call of a chat model may have beside the settings of the model."""
 
 
 @dataclass(frozen=True)
@@ -104,56 +94,56 @@ class CallOptions:
     extra_headers: Mapping[str, str] | None
 
 
-def check_options(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What one call of ChatSvc sets differently, by name."""
-    return read_options(given, OVERRIDES, "A call of ChatSvc", _ANSWER_OPTIONS | _LANGCHAIN_OPTIONS)
-
-
 def read_options(
-    given: Mapping[str, Any],
-    checks: Mapping[str, TypeAdapter[Any]],
-    who: str,
-    passed: frozenset[str] = frozenset(),
+    model: Any, stop: list[str] | None, given: Mapping[str, Any], more: frozenset[str] = frozenset()
 ) -> dict[str, Any]:
-    """What a call sets differently, in our words; what is `passed` is checked where it is used.
+    """What a call sets differently, by our names and checked as the model's constructor would.
 
     Raises:
         SvcRequestError: A name is unknown or a value out of its bounds.
     """
-    known = checks.keys() | passed
+    if stop is not None:
+        given = {**given, "stop": stop}
+    kind = type(model)
+    known = kind.overrides | more
     if not given.keys() <= known:
+        who = f"A call of {kind.__name__}"
         try:
             given = resolve_aliases(given, known, who)
         except ValueError as error:
             raise SvcRequestError(str(error)) from None
         for name in given.keys() - known:
             raise SvcRequestError(f"{who} does not take {name!r}; {suggest_name(name, known)}")
+    passed = _ANSWER_OPTIONS | _LANGCHAIN_OPTIONS  # which are checked where they are used
     return {
-        name: value if name in passed else _checked(name, value, checks[name])
+        name: value if name in passed else _checked(kind, name, value)
         for name, value in given.items()
     }
 
 
-def _checked(name: str, value: Any, check: TypeAdapter[Any]) -> Any:
+@cache
+def _check_of(kind: Any, name: str) -> TypeAdapter[Any]:
+    if name in _OF_CALLS:
+        return TypeAdapter(_OF_CALLS[name])
+    field = kind.model_fields[name]
+    return TypeAdapter(Annotated[field.annotation, field])  # type: ignore[arg-type]  # it is a type
+
+
+def _checked(kind: Any, name: str, value: Any) -> Any:
     try:
-        return check.validate_python(value)
+        return _check_of(kind, name).validate_python(value)
     except ValidationError as error:
         said = error.errors(include_url=False, include_context=False, include_input=False)
         raise SvcRequestError(f"{name} {said[0]['msg'].removeprefix('Value error, ')}") from None
 
 
-def alias_of(name: str) -> property:
-    """An attribute under the name that other integrations use."""
-    return property(attrgetter(name), doc=f"The same as `{name}`.")
-
-
-def traced_options(given: Mapping[str, Any]) -> dict[str, Any]:
+def traced_options(kind: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     """What callbacks may be told of the parameters of a call.
 
     They are told before the parameters are checked. So no header is among them, and no unknown
     name, which may be `api_key`.
     """
-    known = (_KNOWN | _LANGCHAIN_OPTIONS | ALIASES.keys()) - {"extra_headers"}
+    known = (kind.overrides | CHAT_OPTIONS | ALIASES.keys()) - {"extra_headers"}
     return {name: value for name, value in given.items() if name in known}
 
 

@@ -42,9 +42,9 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from langchain_core.runnables import RunnableConfig
 from pydantic_core import from_json
 
-from .._service import Exchange, TextParser
+from .._service import Exchange
 from .._threads import LONG, LONG_TO_CHECK
-from .._wire import Completion, is_cut, own_label, read_rate_limit
+from .._wire import Completion, Seen, is_cut, own_label, read_rate_limit
 from ..errors import SvcOutputError
 from .messages import THINKS_AHEAD, WireMessages
 from .parts import CHECKED, ContentPart, OutputReader, TextReader
@@ -63,13 +63,8 @@ _CLOSERS = ">`"
 class ChatTurn:
     """One question and its answer.
 
-    Args:
-        ask: Makes the call that asks a conversation.
-        turns: The conversation, as the wire has it.
-        model: The model's id.
-        stops: Texts at which an answer ends.
-        reader: Reads the answers.
-        reasks: How often the model may be told why its answer will not do.
+    `ask` makes the call that asks a conversation, and `turns` is the conversation as the wire has
+    it; `reasks` is how often the model may be told why its answer will not do.
     """
 
     def __init__(
@@ -77,8 +72,8 @@ class ChatTurn:
         ask: Callable[[WireMessages], Exchange[Any]],
         turns: WireMessages,
         *,
-        model: str,
-        stops: tuple[str, ...],
+        model: str | None,
+        stops: Sequence[str],
         reader: OutputReader,
         reasks: int = 0,
     ) -> None:
@@ -118,32 +113,25 @@ class ChatTurn:
     # -- whole answers --------------------------------------------------------------------------
 
     def take(self, answer: Completion) -> None:
-        """Read a whole answer; afterwards `call` is None, or the next call to run."""
-        parts = [*self._texts(answer.text), *self._finish(answer.finish_reason)]
-        self._parts += _settled(parts)
-        self._account(answer.usage)
+        """Read a whole answer; afterwards `exchange` is None, or the next call to run."""
+        self._parts += _settled([*self._texts(answer.text), *self._finish(answer)])
         self._answer = answer
-        self._next(answer.finish_reason)
 
-    def result(self) -> ChatResult:
+    def result(self) -> Any:
         """The answer that was taken as LangChain's result."""
         self._refuse_failure()
-        answer = self._answer
+        metadata = self._names(self._answer) | self._metadata(self._answer)
         message = AIMessage(
             content=_content(self._parts),
             tool_calls=_tool_calls(self._parts),
             invalid_tool_calls=[part.invalid for part in self._parts if part.invalid],
             additional_kwargs=_beside(self._parts),
             usage_metadata=self._usage,
-            response_metadata=self._names(answer.model)
-            | self._metadata(answer.finish_reason, answer.id, answer.created),
+            response_metadata=metadata,
         )
-        # Older handlers look for these two here and nowhere else.
-        info = {"finish_reason": message.response_metadata["finish_reason"]}
-        output = {
-            "token_usage": _token_usage(self._usage),
-            "model_name": answer.model or self._model,
-        }
+        # Older handlers look for these here and nowhere else.
+        info = {"finish_reason": metadata["finish_reason"]}
+        output = {"token_usage": _token_usage(self._usage), "model_name": metadata["model_name"]}
         generation = ChatGeneration(message=message, generation_info=info)
         return ChatResult(generations=[generation], llm_output=output)
 
@@ -161,7 +149,7 @@ class ChatTurn:
             return False
         return self._held <= LONG or not any(mark in text for mark in _CLOSERS)
 
-    def chunks(self, text: str) -> Iterable[ChatGenerationChunk]:
+    def chunks(self, text: str) -> Iterable[Any]:
         """A piece of a stream as LangChain's chunks; none while it is held back."""
         parts = list(self._texts(text))
         self._held = 0 if parts else self._held + len(text)
@@ -169,18 +157,16 @@ class ChatTurn:
             return (text_chunk(parts[0].content),)
         return self._chunks(parts) if parts else ()
 
-    def end(self) -> Iterator[ChatGenerationChunk]:
-        """The end of a stream; afterwards `call` is None, or the next call to run."""
-        seen = self._parser.seen
-        parts = self._finish(seen.finish_reason)
-        self._account(seen.usage)
-        self._next(seen.finish_reason)
+    def end(self) -> Iterator[Any]:
+        """The end of a stream; afterwards `exchange` is None, or the next call to run."""
+        seen = self._seen
+        parts = self._finish(seen)
         if self.exchange is None:
             self._refuse_failure()
         if parts:
             yield from self._chunks(parts)
         if self.exchange is None:
-            yield self._last_chunk(seen.finish_reason, seen.id, seen.created)
+            yield self._last_chunk(seen)
 
     def _chunks(self, parts: list[ContentPart]) -> Iterable[ChatGenerationChunk]:
         """What one read brought: the text as one chunk, and each piece of a call as its own.
@@ -208,31 +194,27 @@ class ChatTurn:
         if not self._named:
             # Once only: LangChain joins the texts of metadata when it adds chunks up.
             self._named = True
-            fields["response_metadata"] = self._names(self._parser.seen.model)
+            fields["response_metadata"] = self._names(self._seen)
         content = "".join([part.content for part in parts])
         if calls and len(fields) == 1 and all(map(is_middle, calls)):
             return text_chunk(content, calls)
         return ChatGenerationChunk(message=AIMessageChunk(content=content, **fields))
 
-    def _last_chunk(
-        self, reason: str | None, id_: str | None, created: int | None
-    ) -> ChatGenerationChunk:
-        names = {} if self._named else self._names(self._parser.seen.model)
-        metadata = names | self._metadata(reason, id_, created)
-        return ChatGenerationChunk(
-            message=AIMessageChunk(
-                content="",
-                usage_metadata=self._usage,
-                response_metadata=metadata,
-                chunk_position="last",
-            ),
-            generation_info={"finish_reason": metadata["finish_reason"]},
+    def _last_chunk(self, seen: Completion | Seen) -> ChatGenerationChunk:
+        metadata = self._metadata(seen)
+        info = {"finish_reason": metadata["finish_reason"]}
+        message = AIMessageChunk(
+            content="",
+            usage_metadata=self._usage,
+            response_metadata=metadata if self._named else self._names(seen) | metadata,
+            chunk_position="last",
         )
+        return ChatGenerationChunk(message=message, generation_info=info)
 
     @property
-    def _parser(self) -> TextParser:
-        parser: Any = self._running.parser
-        return parser  # type: ignore[no-any-return]  # a stream is read by a TextParser
+    def _seen(self) -> Seen:
+        parser: Any = self._running.parser  # a stream is read by a TextParser
+        return parser.seen  # type: ignore[no-any-return]  # see above
 
     # -- both -----------------------------------------------------------------------------------
 
@@ -243,19 +225,22 @@ class ChatTurn:
         self._read.append(text)
         return self._reader.feed(text)
 
-    def _finish(self, reason: str | None) -> list[ContentPart]:
+    def _finish(self, seen: Completion | Seen) -> list[ContentPart]:
+        """The last parts of an answer; whether the model is asked once more is decided here."""
         parts: list[ContentPart] = []
         if rest := self._cutter.finish():
             self._read.append(rest)
             parts += self._reader.feed(rest)
-        parts += self._reader.finish(cut=is_cut(reason), last=not self._reasks)
-        return parts
-
-    def _account(self, counts: dict[str, int] | None) -> None:
-        """Add what this try took to what the turn took."""
+        parts += self._reader.finish(cut=is_cut(seen.finish_reason), last=not self._reasks)
         self._retries += self._running.retries
         self._waited += self._running.waited
-        usage = _whole_usage(counts or {})
+        self._account(seen.usage or {})
+        self._next(seen.finish_reason)
+        return parts
+
+    def _account(self, counts: dict[str, int]) -> None:
+        """Add the tokens of this try to those of the turn."""
+        usage = _whole_usage(counts)
         if usage is None:
             self._estimated = True
             asked = sum(count_tokens(turn["content"]) + TOKENS_A_TURN for turn in self._turns)
@@ -273,24 +258,31 @@ class ChatTurn:
             return
         self._reasks -= 1
         logger.info("the answer will not do: the model is asked once more")
-        said = "".join(self._read)
         self.why = {"reason": repair_prompt}
-        self._turns = [
-            *self._turns,
-            *([{"role": "assistant", "content": said}] if said else []),
-            {"role": "user", "content": repair_prompt},
-        ]
+        said = "".join(self._read)
+        if said:
+            self._turns = [*self._turns, {"role": "assistant", "content": said}]
+        self._turns = [*self._turns, {"role": "user", "content": repair_prompt}]
         self._reader.begin()
         self._begin()
 
-    def _names(self, model: str | None) -> dict[str, Any]:
-        return {"model_name": model or self._model, "model_provider": PROVIDER}
+    def _names(self, seen: Completion | Seen) -> dict[str, Any]:
+        return {"model_name": seen.model or self._model, "model_provider": PROVIDER}
 
-    def _metadata(self, reason: str | None, id_: str | None, created: int | None) -> dict[str, Any]:
-        known = {"id": id_, "created": created, **facts_of(self._running)}
-        known |= {"retries": self._retries, "waited": round(self._waited, 3)}
+    def _metadata(self, seen: Completion | Seen) -> dict[str, Any]:
+        request = self._running.request
+        head = self._running.head
+        headers = head.headers if head is not None else {}
+        known = {
+            "id": seen.id,
+            "created": seen.created,
+            "request_id": own_label(headers.get("x-request-id"), request.secrets),
+            "rate_limit": read_rate_limit(headers, time.time(), request.secrets),
+            "retries": self._retries,
+            "waited": round(self._waited, 3),
+        }
         return {
-            "finish_reason": self._reason(reason),
+            "finish_reason": self._reason(seen.finish_reason),
             "usage_source": "estimated" if self._estimated else "service",
         } | {name: value for name, value in known.items() if value}
 
@@ -303,18 +295,6 @@ class ChatTurn:
         if self._reader.malformed:
             return "malformed_tool_call"
         return "stop" if self.stopped else said
-
-
-def facts_of(exchange: Exchange[Any]) -> dict[str, Any]:
-    """What is known of a call beside its answer."""
-    headers: Mapping[str, str] = exchange.head.headers if exchange.head is not None else {}
-    secrets = exchange.request.secrets
-    return {
-        "request_id": own_label(headers.get("x-request-id"), secrets),
-        "rate_limit": read_rate_limit(headers, time.time(), secrets),
-        "retries": exchange.retries,
-        "waited": round(exchange.waited, 3),
-    }
 
 
 def _settled(parts: list[ContentPart]) -> list[ContentPart]:
@@ -377,7 +357,9 @@ def _invalid_chunk(bad: InvalidToolCall) -> ToolCallChunk:
     return tool_call_chunk(name=bad["name"], args=bad["args"], id=bad["id"], index=None)
 
 
-def summed_outputs(outputs: Iterable[Mapping[str, Any] | None], model: str) -> dict[str, Any]:
+def summed_outputs(
+    outputs: Iterable[Mapping[str, Any] | None], model: str | None
+) -> dict[str, Any]:
     """The `llm_output` of several answers."""
     counts: Counter[str] = Counter()
     for output in filter(None, outputs):
@@ -468,24 +450,22 @@ def _overlap(text: str, stop: str) -> int:
     return 0
 
 
-def dispatch_event(
-    run: CallbackManagerForLLMRun | None, name: str, data: Mapping[str, Any]
-) -> None:
-    """Tell the run's callbacks, or those of the run around it."""
+def dispatch_reask(run: CallbackManagerForLLMRun | None, why: Mapping[str, str]) -> None:
+    """Tell the run's callbacks, or those of the run around it, that the model is asked again."""
     config = None
     if run is not None:
         config = RunnableConfig(callbacks=CallbackManager(run.handlers, parent_run_id=run.run_id))
     with suppress(RuntimeError):  # no run could carry it
-        dispatch_custom_event(name, dict(data), config=config)
+        dispatch_custom_event(REASK, why, config=config)
 
 
-async def adispatch_event(
-    run: AsyncCallbackManagerForLLMRun | None, name: str, data: Mapping[str, Any]
+async def adispatch_reask(
+    run: AsyncCallbackManagerForLLMRun | None, why: Mapping[str, str]
 ) -> None:
-    """The async version of `dispatch_event`."""
+    """The async version of `dispatch_reask`."""
     config = None
     if run is not None:
         manager = AsyncCallbackManager(run.handlers, parent_run_id=run.run_id)
         config = RunnableConfig(callbacks=manager)
     with suppress(RuntimeError):  # no run could carry it
-        await adispatch_custom_event(name, dict(data), config=config)
+        await adispatch_custom_event(REASK, why, config=config)

@@ -21,20 +21,14 @@ LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE = 0.0, 1.0
 
 
 @dataclass(frozen=True)
-class Answer:
+class Answer(v1.Completion):
     """One whole answer of the chat endpoint (general API, section 2).
 
-    Attributes:
-        text: The model's answer.
-        model: The id of the model that answered.
-        usage: Token counts; as documented only `total_tokens`, the one number that is sent.
-        timestamp: When, as the service wrote it.
+    As documented its usage has `total_tokens` only, the one number that is sent; `timestamp` is
+    when it was made, as the service wrote it.
     """
 
-    text: str
-    model: str | None
-    usage: dict[str, int] | None
-    timestamp: str | None
+    timestamp: str | None = None
 
 
 @dataclass(frozen=True)
@@ -80,7 +74,15 @@ def read_answer(body: bytes) -> Answer:
     found = read_object(raw) if isinstance(raw, dict) else None
     if found is None or found.text is None:
         raise UnreadableError("it holds no text")
-    return Answer(found.text, found.model, found.usage, _word(raw.get("timestamp")))
+    return Answer(
+        text=found.text,
+        model=found.model,
+        id=found.id,
+        created=None,
+        finish_reason=None,
+        usage=found.usage,
+        timestamp=_word(raw.get("timestamp")),
+    )
 
 
 def read_success(body: bytes) -> Any:

@@ -203,6 +203,15 @@ def test_generation_info(llm):
     assert info["request_id"].startswith("req_")
 
 
+async def test_llm_output_sums_what_a_list_of_prompts_took(llm):
+    for result in (llm.generate(["hi", "ho"]), await llm.agenerate(["hi", "ho"])):
+        infos = [answer.generation_info for (answer,) in result.generations]
+        total = sum(info["total_tokens"] for info in infos)
+        assert result.llm_output["token_usage"] == {"total_tokens": total}
+        assert result.llm_output["model_name"] == "svc-turbo"
+    await llm.aclose()
+
+
 def test_retries_are_told(box, llm):
     box.faults = [Fault(status=503, times=1, headers={"Retry-After": "0"})]
     info = llm.generate(["hi"]).generations[0][0].generation_info

@@ -1,0 +1,168 @@
+"""What the chat model and the text model share: their settings, and how a turn is run."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from contextlib import aclosing, closing
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
+from langchain_core.language_models import LangSmithParams
+from pydantic import model_validator
+from typing_extensions import Self
+
+from .._service import ServiceSettings, TextParser, set_uncached
+from .._threads import off_loop
+from .._version import __version__
+from ..errors import SvcRequestError
+from .options import Stop
+from .tokens import count_tokens, encoding
+from .turn import PROVIDER, ChatTurn, adispatch_reask, dispatch_reask
+
+
+def _alias(name: str) -> property:
+    return property(attrgetter(name), doc=f"The same as `{name}`.")
+
+
+class TextModel(ServiceSettings):
+    """A mixin that stands before LangChain's model classes."""
+
+    if TYPE_CHECKING:
+        # What other integrations call them, which the constructor takes.
+        request_timeout: float | None = None
+        stop_sequences: list[str] | str | None = None
+        # Fields and methods of LangChain's, which Pydantic must not find a second time.
+        custom_get_token_ids: Callable[[str], list[int]] | None = None
+
+        def _add_version(self, pkg: str, version: str) -> None: ...
+    else:
+        model_name, request_timeout = _alias("model"), _alias("timeout")
+        stop_sequences = _alias("stop")
+
+    overrides: ClassVar[frozenset[str]]
+    """The settings that one call may have of its own."""
+
+    stop: Stop | None = None
+    """Texts at which an answer ends. They are applied on our side, and not part of the answer."""
+
+    streaming: bool = False
+    """Whether `invoke` reads the answer as a stream too."""
+
+    merge_events: bool = True
+    """Whether the events that arrive in one network read become one chunk."""
+
+    require_stream_end: bool = True
+    """Whether a stream that just ends, with neither [DONE] nor a finish_reason, is an error."""
+
+    _keep_from_cache = model_validator(mode="after")(set_uncached)
+
+    @model_validator(mode="after")
+    def _set_langchain_svc_version(self) -> Self:
+        self._add_version("langchain-svc", __version__)
+        return self
+
+    @property
+    def lc_secrets(self) -> dict[str, str]:
+        """Where the key comes from when a serialized model is loaded."""
+        return {"api_key": "SVC_API_KEY"}
+
+    @classmethod
+    def is_lc_serializable(cls) -> bool:
+        """Whether `langchain_core.load` can save and load the model: yes, without its key."""
+        return True
+
+    def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> LangSmithParams:
+        params: LangSmithParams = super()._get_ls_params(  # type: ignore[misc]  # LangChain's
+            self.stop if stop is None else stop, **kwargs
+        )
+        params["ls_provider"] = PROVIDER
+        return params
+
+    # -- counting tokens ------------------------------------------------------------------------
+
+    def get_token_ids(self, text: str) -> list[int]:
+        """Token ids by tiktoken's encoding, which must be on this machine.
+
+        Raises:
+            SvcRequestError: It is not; `get_num_tokens` still gives an estimate.
+        """
+        if self.custom_get_token_ids is not None:
+            return self.custom_get_token_ids(text)
+        known = encoding()
+        if known is None:
+            raise SvcRequestError(
+                "Token ids need tiktoken's o200k_base file, which is not in its cache here (set "
+                "TIKTOKEN_CACHE_DIR to a folder that holds it); get_num_tokens needs none"
+            )
+        return known.encode(text, disallowed_special=())
+
+    def get_num_tokens(self, text: str) -> int:
+        """About how many tokens the text has: by tiktoken, or offline by a rule on characters."""
+        if self.custom_get_token_ids is not None:
+            return len(self.custom_get_token_ids(text))
+        return count_tokens(text)
+
+    # -- running a turn -------------------------------------------------------------------------
+
+    def _answer(self, turn: ChatTurn, run: CallbackManagerForLLMRun | None) -> Any:
+        while turn.exchange is not None:
+            (answer,) = self._pieces(turn.exchange)
+            turn.take(answer)
+            if turn.exchange is not None:
+                dispatch_reask(run, turn.why)
+        return turn.result()
+
+    async def _aanswer(self, turn: ChatTurn, run: AsyncCallbackManagerForLLMRun | None) -> Any:
+        while turn.exchange is not None:
+            exchange = turn.exchange
+            (answer,) = [answer async for answer in self._apieces(exchange)]
+            if exchange.received <= turn.long:
+                turn.take(answer)
+            else:
+                await off_loop(exchange.until, turn.take, answer)
+            if turn.exchange is not None:
+                await adispatch_reask(run, turn.why)
+        return turn.result()
+
+    def _chunks(
+        self, begin: Callable[[], ChatTurn], run: CallbackManagerForLLMRun | None
+    ) -> Generator[Any, None, None]:
+        turn = begin()
+        while turn.exchange is not None:
+            with closing(self._pieces(turn.exchange)) as texts:
+                for text in texts:
+                    yield from turn.chunks(text)
+                    if turn.stopped:
+                        break
+            yield from turn.end()
+            if turn.exchange is not None:
+                dispatch_reask(run, turn.why)
+
+    async def _achunks(
+        self, begin: Callable[[], Awaitable[ChatTurn]], run: AsyncCallbackManagerForLLMRun | None
+    ) -> AsyncGenerator[Any, None]:
+        turn = await begin()
+        while turn.exchange is not None:
+            exchange = turn.exchange
+            async with aclosing(self._apieces(exchange)) as texts:
+                async for text in texts:
+                    if turn.is_quick(text):
+                        chunks = turn.chunks(text)
+                    else:
+                        chunks = await off_loop(exchange.until, turn.chunks, text)
+                    for chunk in chunks:
+                        yield chunk
+                    if turn.stopped:
+                        break
+            if turn.is_quick():
+                chunks = turn.end()
+            else:
+                chunks = await off_loop(exchange.until, lambda: list(turn.end()))
+            for chunk in chunks:
+                yield chunk
+            if turn.exchange is not None:
+                await adispatch_reask(run, turn.why)
+
+    def _new_text_reader(self) -> TextParser:
+        return TextParser(merge=self.merge_events, strict_end=self.require_stream_end)
