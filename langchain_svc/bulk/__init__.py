@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 from .._lazy import lazy
 
 if TYPE_CHECKING:
-    from .job import BulkReport, Job, arun, results, run
+    from .job import BulkReport, Job, arun, run
+    from .journal import results
     from .options import BulkOptions
     from .progress import duration, money
 
@@ -25,7 +26,8 @@ __all__ = ["BulkOptions", "BulkReport", "arun", "results", "run"]
 __getattr__ = lazy(
     __name__,
     {
-        "job": "BulkReport Job arun results run",
+        "job": "BulkReport Job arun run",
+        "journal": "results",
         "options": "BulkOptions",
         "progress": "duration money",
     },

@@ -18,20 +18,12 @@ _LONGEST_MESSAGE = 500  # the text of foreign errors may hold anything, and be a
 
 
 def to_json(value: Any) -> str:
-    """A value as JSON text that UTF-8 can hold, with its letters readable.
-
-    Raises:
-        ValueError: It holds NaN or an infinity, or refers to itself.
-    """
+    """A value as JSON text; ValueError where it holds NaN or an infinity, or refers to itself."""
     return json_line(to_jsonable_python(value, fallback=str))
 
 
 def json_line(plain: Any) -> str:
-    """The same for a value that JSON has.
-
-    Raises:
-        ValueError: It holds NaN or an infinity.
-    """
+    """The same for a value that JSON has: letters stay readable, where UTF-8 can hold them."""
     text = json.dumps(plain, ensure_ascii=False, allow_nan=False)
     try:
         text.encode()
@@ -42,57 +34,38 @@ def json_line(plain: Any) -> str:
 
 @dataclass
 class RowResult:
-    """What became of a row.
-
-    Attributes:
-        content: The answer as JSON text, "null" if there is none.
-        error: What went wrong as JSON text, "null" if nothing did.
-        usage: Tokens in, out and in total, each None if unknown.
-        cost: In the currency of the prices; None if no price is known.
-    """
+    """What became of a row: JSON texts, "null" where there is none, and what it took if known."""
 
     content: str = "null"
     error: str = "null"
-    usage: tuple[int | None, int | None, int | None] = (None, None, None)
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    tokens: int | None = None
     cost: float | None = None
 
     @property
     def failed(self) -> bool:
-        """Whether it is an error."""
         return self.error != "null"
 
     @classmethod
     def of_answer(cls, answer: Any) -> Self:
-        """The result of a row that was answered.
-
-        Raises:
-            ValueError: The answer cannot be written as JSON.
-        """
+        """ValueError where the answer cannot be written as JSON."""
         return cls(content=to_json(_content(answer)))
 
     @classmethod
     def of_error(cls, error: Exception) -> Self:
-        """The result of a row that failed."""
         text = str(error) if isinstance(error, SvcError) else str(error)[:_LONGEST_MESSAGE]
         return cls(error=to_json({"type": type(error).__name__, "message": text}))
-
-    @classmethod
-    def unreadable(cls, problem: str) -> Self:
-        """The result of a row that cannot be asked."""
-        message = f"The row is not asked: {problem}"
-        return cls(error=to_json({"type": "BadRow", "message": message}))
 
     def count(self, usage: SvcUsageCallbackHandler) -> Self:
         """The same with the tokens of all models that were asked for it."""
         models = usage.models.values()
         costs = [amount for model in models for amount in model.cost.values()]
         self.cost = sum(costs) if costs else None
-        tokens = sum(model.total_tokens for model in models)
-        if tokens:
-            unsplit = any(model.unsplit_tokens for model in models)
-            tokens_in = sum(model.input_tokens + model.estimated_input_tokens for model in models)
-            split = (None, None) if unsplit else (tokens_in, tokens - tokens_in)
-            self.usage = (*split, tokens)
+        self.tokens = sum(model.total_tokens for model in models) or None
+        if self.tokens and not any(model.unsplit_tokens for model in models):
+            self.tokens_in = sum(m.input_tokens + m.estimated_input_tokens for m in models)
+            self.tokens_out = self.tokens - self.tokens_in
         return self
 
 

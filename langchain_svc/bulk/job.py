@@ -1,41 +1,52 @@
-"""A job: what a caller of `bulk.run` gave, and what came of it."""
+"""The run: so many rows at a time are asked, and each answer is in the journal before the next row.
+
+A row takes its place among the `concurrency` ones until its answer is on the disk, so that a killed
+run has lost no more than those. Whoever has an answer while the disk is busy waits for the next
+commit, which takes all of them: slow disks make large commits, and no timer is needed.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import inspect
 import os
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, closing, suppress
 from contextvars import copy_context
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from langchain_core.runnables import Runnable
+from langchain_core.runnables.config import merge_configs
 
 from .._chat import TOKENS_A_TURN, count_tokens
-from .._service import ServiceSettings
+from .._service import ON_WAIT, ServiceSettings
+from .._threads import Workers
 from .._usage import read_prices
+from ..callbacks import SvcUsageCallbackHandler
 from ..errors import SvcRequestError
-from ..quota import SvcQuota
-from .answers import to_json
-from .engine import Engine
-from .journal import Journal, read_results
-from .options import BulkOptions, Place
-from .progress import Eta, shown
-from .rows import Row, Rows, Source
+from ..quota import SvcQuota, bulk_priority
+from .answers import RowResult, to_json
+from .journal import Journal, Totals, results
+from .options import BulkOptions
+from .outage import Outage, RowTries, RunEnd
+from .progress import Eta, RunState, shown
+from .rows import BadRow, Row, Rows, Source
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 _PROBLEMS = 3  # of rows that cannot be asked, in an estimate
+_GRACE = 10.0  # seconds for the rows in flight when the run is to end
+_ENDING = f"\nEnding: {_GRACE:.0f} s at most for open rows. Ctrl-C again ends at once.\n".encode()
 
 
-@dataclass(frozen=True)
-class BulkReport:
+@dataclass(frozen=True, kw_only=True)
+class BulkReport(Totals):
     """The outcome of a run.
 
     Attributes:
@@ -50,13 +61,7 @@ class BulkReport:
         journal: The file that has the answers.
     """
 
-    done: int
-    failed: int
     asked: int
-    input_tokens: int
-    output_tokens: int
-    total_tokens: int
-    cost: float | None
     seconds: float
     journal: str
 
@@ -66,22 +71,14 @@ class BulkReport:
         Args:
             ordered: In the order of the input; otherwise as they finished.
         """
-        return read_results(self.journal, ordered=ordered)
+        return results(self.journal, ordered=ordered)
 
 
 def _takes_options(
-    options: Callable[P, BulkOptions],
+    _: Callable[P, BulkOptions],
 ) -> Callable[[Callable[..., T]], Callable[Concatenate[Runnable[Any, Any], Rows, P], T]]:
-    """Gives a function of a runnable, rows and `**options` the options' own signature."""
-
-    def dressed(function: Callable[..., T]) -> Callable[..., T]:
-        own = inspect.signature(function)
-        positional = [own.parameters["runnable"], own.parameters["rows"]]
-        named = inspect.signature(options).parameters.values()
-        function.__signature__ = own.replace(parameters=[*positional, *named])  # type: ignore[attr-defined]
-        return function
-
-    return dressed
+    """Gives a function of a runnable, rows and `**options` the types of the options."""
+    return lambda function: function
 
 
 @_takes_options(BulkOptions)
@@ -121,31 +118,11 @@ async def arun(runnable: Runnable[Any, Any], rows: Rows, **options: Any) -> Bulk
     return job.report()
 
 
-def results(journal: Place, *, ordered: bool = True) -> Iterator[dict[str, Any]]:
-    """The rows of a journal that no run is using, read as a stream.
-
-    Args:
-        journal: The file.
-        ordered: In the order of the input; otherwise as they finished.
-
-    Raises:
-        SvcRequestError: It is missing, in use, damaged or no journal.
-    """
-    return read_results(journal, ordered=ordered)
-
-
 @dataclass
 class Estimate:
     """What is in the input, and what of it is still to be asked.
 
-    Attributes:
-        rows: Rows of the input.
-        answered: Those that the journal has.
-        requests: Those to ask: requests to the service, if each takes one.
-        tokens_in: About how many tokens they have.
-        tokens_out: Of the answers of a row, as the journal's answers had them; None without such.
-        bad: How many rows cannot be asked.
-        problems: Why, of the first few.
+    `tokens_out` are those of a row's answer, as the journal's answers had them, if it has any.
     """
 
     rows: int = 0
@@ -154,17 +131,15 @@ class Estimate:
     tokens_in: int = 0
     tokens_out: float | None = None
     bad: int = 0
-    problems: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()  # of the first few bad ones
 
     def add(self, row: Row) -> None:
-        """Count one row more."""
         self.rows += 1
         if not row.to_ask:
             self.answered += 1
         elif row.problem:
             self.bad += 1
-            if len(self.problems) < _PROBLEMS:
-                self.problems += (f"row {row.number}: {row.problem}",)
+            self.problems = (*self.problems, f"row {row.number}: {row.problem}")[:_PROBLEMS]
         else:
             self.requests += 1
             text = row.input if isinstance(row.input, str) else to_json(row.input)
@@ -174,12 +149,8 @@ class Estimate:
 class Job:
     """A run with everything around it.
 
-    Args:
-        runnable: What is asked.
-        rows: The input.
-        options: Of the run.
-        eta: Seconds that the plan takes for so many `requests` and `tokens`, if the quota of the
-            options or of the runnable does not tell.
+    `eta` has the seconds that the plan takes for so many `requests` and `tokens`, if the quota of
+    the options or of the runnable does not tell.
     """
 
     def __init__(
@@ -190,27 +161,31 @@ class Job:
         eta: Eta | None = None,
     ) -> None:
         options.check_places(rows)
-        runnable = _with_quota(runnable, options.quota)
-        quota = getattr(runnable, "quota", None)
+        self._runnable = _with_quota(runnable, options.quota)
+        quota = getattr(self._runnable, "quota", None)
         self.eta = quota.eta if isinstance(quota, SvcQuota) else eta
         self.prices = None if options.prices is None else read_prices(options.prices)
         self._options = options
         self._path = os.fspath(options.journal)
-        self._settings = options.fingerprint(runnable)
+        self._settings = options.fingerprint(self._runnable)
         self._source = Source(rows, options.format)  # the last to fail: it opens a file
-        self._engine = Engine(
-            runnable,
-            self._source,
-            lambda: Journal(self._path, self._settings),
-            options,
-            self.prices,
-        )
+        self._state = RunState()
+        self._outage = Outage(options.outage_wait)
+        self._interrupted = False
+        self._error: BaseException | None = None
+        self._rows: deque[Row] = deque()
+        self._exhausted = False
+        self._busy: set[asyncio.Task[Any] | None] = set()
+        self._batch: list[tuple[Row, RowResult]] = []
+        self._ended = asyncio.Event()
+        self._reading, self._committing = asyncio.Lock(), asyncio.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._task: asyncio.Task[Any] | None = None
+        # One thread each: calls keep their order, and a silent pipe holds up nothing else.
+        self._disk, self._reader = Workers("bulk journal", 1), Workers("bulk input", 1)
 
     def run(self) -> BulkReport:
-        """Do it on an event loop of its own, and wait for its end.
-
-        The loop has a thread of its own, so that this works in a notebook, too, and Ctrl-C meets
-        only the wait.
+        """Do it on an event loop and a thread of its own, so that Ctrl-C meets only the wait.
 
         Raises:
             KeyboardInterrupt: After an interruption, when everything is written.
@@ -218,7 +193,7 @@ class Job:
         thread = ThreadPoolExecutor(1)
         done = thread.submit(copy_context().run, asyncio.run, self._go_alone())
         thread.shutdown(wait=False)
-        for end in (self._engine.interrupt, self._engine.stop):
+        for end in (self._interrupt, self._stop):
             try:
                 while not done.done():
                     wait([done], 0.5)  # on Windows Ctrl-C does not end a wait without an end
@@ -226,7 +201,7 @@ class Job:
             except KeyboardInterrupt:
                 end()
         done.result()
-        if self._engine.interrupted:
+        if self._interrupted:
             raise KeyboardInterrupt
         return self.report()
 
@@ -237,17 +212,23 @@ class Job:
         with suppress(asyncio.CancelledError):  # a second Ctrl-C
             await self.go()
 
-    async def go(self) -> None:
-        """Do it on the running event loop."""
-        try:
-            async with shown(self._engine.state, wanted=self._options.progress, eta=self.eta):
-                await self._engine.go(self._finish)
-        finally:
-            self._source.close()
+    def _interrupt(self) -> None:
+        """Begin no more rows, and end when the open ones have answers."""
+        self._interrupted = True
+        self._call_soon(self._ended.set)
+        with suppress(OSError):  # not sys.stderr, which may be in the middle of a line of progress
+            os.write(2, _ENDING)
+
+    def _stop(self) -> None:
+        self._call_soon(lambda: self._task and self._task.cancel())
+
+    def _call_soon(self, call: Callable[[], Any]) -> None:
+        with suppress(RuntimeError):  # the loop has come to its end
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(call)
 
     def report(self) -> BulkReport:
-        """What has come of it so far."""
-        state = self._engine.state
+        state = self._state
         return BulkReport(
             **vars(state.totals),
             asked=state.asked,
@@ -260,9 +241,8 @@ class Job:
         there = os.path.exists(self._path)  # noqa: PTH110  # a journal may be a plain name
         found = Estimate()
         with closing(self._source), ExitStack() as stack:
-            journal = Journal(self._path, self._settings) if there else None
+            journal = stack.enter_context(closing(self._open())) if there else None
             if journal is not None:
-                stack.callback(journal.close)
                 totals = journal.totals()
                 found.tokens_out = totals.output_tokens / totals.done if totals.done else None
             while rows := self._source.chunk():
@@ -272,13 +252,164 @@ class Job:
                     found.add(row)
         return found
 
-    def _finish(self, journal: Journal) -> None:
+    def _open(self) -> Journal:
+        return Journal(self._path, self._settings)
+
+    async def go(self) -> None:
+        """Do it on the running event loop."""
+        try:
+            async with shown(self._state, wanted=self._options.progress, eta=self.eta):
+                await self._go()
+        finally:
+            self._source.close()
+
+    async def _go(self) -> None:
+        self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
+        if self._interrupted:
+            self._ended.set()
+        self._journal = await _on(self._disk, self._open)
+        try:
+            self._state.totals = await _on(self._disk, self._journal.totals)
+            with bulk_priority():  # interactive calls go before ours
+                await self._ask_all()
+            self._state.totals = await _on(self._disk, self._journal.totals)
+        finally:
+            await _on(self._disk, self._finish)
+        if self._error is not None:
+            raise self._error
+
+    def _finish(self) -> None:
         output, ordered = self._options.output, self._options.ordered
-        if output == "-":
-            for line in journal.lines(ordered=ordered):
-                sys.stdout.write(line + "\n")
-        elif output is not None:
-            journal.write(os.fspath(output), ordered=ordered)
+        with closing(self._journal) as journal:
+            journal.save(self._batch)  # of those that were cancelled while they waited
+            if output == "-":
+                for line in journal.lines(ordered=ordered):
+                    sys.stdout.write(line + "\n")
+            elif output is not None:
+                journal.write(os.fspath(output), ordered=ordered)
+
+    async def _ask_all(self) -> None:
+        workers = [asyncio.ensure_future(self._work()) for _ in range(self._options.concurrency)]
+        done = asyncio.ensure_future(asyncio.wait(workers))
+        ended = asyncio.ensure_future(self._ended.wait())
+        grace = 0.0
+        try:
+            await asyncio.wait({done, ended}, return_when=asyncio.FIRST_COMPLETED)
+            grace = _GRACE
+        finally:
+            ended.cancel()
+            done.cancel()
+            for worker in workers:
+                if worker not in self._busy:
+                    worker.cancel()
+            try:
+                await asyncio.wait(workers, timeout=grace)
+            finally:
+                for worker in workers:
+                    worker.cancel()
+                await asyncio.wait(workers)
+
+    async def _work(self) -> None:
+        """Asks one row after another."""
+        try:
+            while not self._ended.is_set() and (row := await self._next()) is not None:
+                await self._answer(row)
+        except RunEnd as end:
+            self._end(end.__cause__ or end)
+        except Exception as error:  # noqa: BLE001  # raised by go()
+            self._end(error)
+
+    def _end(self, error: BaseException) -> None:
+        self._error = self._error or error
+        self._ended.set()
+
+    # -- rows -------------------------------------------------------------------------------------
+
+    async def _next(self) -> Row | None:
+        async with self._reading:
+            while not self._rows and not self._exhausted:
+                await self._read()
+            return self._rows.popleft() if self._rows else None
+
+    async def _read(self) -> None:
+        rows = await _on(self._reader, self._source.chunk)
+        self._state.expected, self._state.exact = self._source.expected()
+        if not rows:
+            self._exhausted = True
+            await self._check_end()
+            return
+        mark = partial(self._journal.mark, rows, retry_errors=self._options.retry_errors)
+        await _on(self._disk, mark)
+        for row in rows:
+            if row.to_ask and row.problem:
+                error = BadRow(f"The row is not asked: {row.problem}")
+                await self._save(row, RowResult.of_error(error))
+            elif row.to_ask:
+                self._rows.append(row)
+
+    async def _check_end(self) -> None:
+        last = await _on(self._disk, self._journal.last_number)
+        if self._state.expected is not None and last > self._state.expected:
+            raise SvcRequestError(
+                f"The journal {self._journal.path} holds answers up to row {last}, and the input "
+                f"ends at row {self._state.expected}: give the input that it belongs to, or "
+                "another journal"
+            )
+
+    # -- one row ----------------------------------------------------------------------------------
+
+    async def _answer(self, row: Row) -> None:
+        tries, state = self._outage.begin(), self._state
+        task = asyncio.current_task()
+        ON_WAIT.set(partial(state.wait, row.number))
+        state.asked += 1
+        state.open += 1
+        try:
+            while True:
+                self._busy.add(task)
+                try:
+                    pause = await self._try(row, tries)
+                finally:
+                    self._busy.discard(task)
+                if pause is None:
+                    return
+                await asyncio.sleep(pause)
+        finally:
+            state.open -= 1
+            state.waits.pop(row.number, None)
+
+    async def _try(self, row: Row, tries: RowTries) -> float | None:
+        """Asks once and saves what came; or the seconds after which to try again."""
+        usage = SvcUsageCallbackHandler(self.prices)
+        config = merge_configs(self._options.config, {"callbacks": [usage]})
+        try:
+            result = RowResult.of_answer(await self._runnable.ainvoke(row.input, config))
+        except Exception as error:  # noqa: BLE001  # a row's error, or the run's
+            pause = self._outage.pause(error, tries)
+            if pause is not None:
+                self._state.wait(row.number, pause, error)
+                return pause
+            result = RowResult.of_error(error)
+        else:
+            self._outage.answered()
+        await self._save(row, result.count(usage))
+        return None
+
+    async def _save(self, row: Row, result: RowResult) -> None:
+        """Returns when the result is on the disk."""
+        batch = self._batch
+        batch.append((row, result))
+        async with self._committing:
+            if batch is self._batch:  # nobody has written it meanwhile
+                self._batch = []
+                # Others wait for this commit too: it is made even if we are cancelled.
+                await asyncio.shield(_on(self._disk, self._journal.save, batch))
+        self._state.totals = self._state.totals.plus(result, failed_before=row.failed_before)
+
+
+async def _on(thread: Workers, call: Callable[..., T], *given: Any) -> T:
+    """The result of a call on another thread. Cancelling does not end a call that has begun."""
+    return await asyncio.wrap_future(thread.submit(call, *given))
 
 
 def _with_quota(runnable: Runnable[Any, Any], quota: SvcQuota | None) -> Runnable[Any, Any]:

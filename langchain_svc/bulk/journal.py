@@ -22,12 +22,13 @@ import sqlite3
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
 from ..errors import SvcRequestError
 from .answers import RowResult, json_line
+from .options import Place
 from .rows import Row
 
 _APPLICATION = 0x53564342  # "SVCB", by which a journal is told from other SQLite files
@@ -71,7 +72,7 @@ _PRAGMAS = (
 )
 
 
-@dataclass
+@dataclass(frozen=True)
 class Totals:
     """All that a journal holds, in numbers."""
 
@@ -82,31 +83,26 @@ class Totals:
     total_tokens: int = 0
     cost: float | None = None
 
-    def add(self, result: RowResult) -> None:
-        """Count one more row."""
-        self.failed += result.failed
-        self.done += not result.failed
-        tokens_in, tokens_out, tokens = result.usage
-        self.input_tokens += tokens_in or 0
-        self.output_tokens += tokens_out or 0
-        self.total_tokens += tokens or 0
-        if result.cost is not None:
-            self.cost = (self.cost or 0.0) + result.cost
+    def plus(self, one: RowResult, *, failed_before: bool) -> Totals:
+        """The same with one more row, which counted as failed where it failed before."""
+        return Totals(
+            done=self.done + (not one.failed),
+            failed=self.failed + one.failed - failed_before,
+            input_tokens=self.input_tokens + (one.tokens_in or 0),
+            output_tokens=self.output_tokens + (one.tokens_out or 0),
+            total_tokens=self.total_tokens + (one.tokens or 0),
+            cost=self.cost if one.cost is None else (self.cost or 0.0) + one.cost,
+        )
 
 
 class Journal:
-    """An open journal, made where there is none.
-
-    Args:
-        path: Of the file; its folder must exist.
-        settings: What the answers depend on besides the rows, by name. None reads it whatever they
-            are.
+    """An open journal, made where there is none; without `settings` it is read whatever they are.
 
     Raises:
         SvcRequestError: It is damaged, in use, no journal, or was written with other settings.
     """
 
-    def __init__(self, path: str | os.PathLike[str], settings: Mapping[str, str] | None) -> None:
+    def __init__(self, path: Place, settings: Mapping[str, str] | None) -> None:
         self.path = Path(path)
         if settings is not None and not self.path.exists():
             self._make(settings)
@@ -120,15 +116,12 @@ class Journal:
             raise
 
     def close(self) -> None:
-        """Close the file."""
         self._db.close()
 
     # -- the run ----------------------------------------------------------------------------------
 
     def mark(self, rows: Sequence[Row], *, retry_errors: bool) -> None:
-        """Tell the rows of a chunk that are still to be asked from those with an answer.
-
-        A row whose id an earlier row has gets a problem.
+        """Tell rows that are still to be asked from those with an answer, and find ids twice.
 
         Raises:
             SvcRequestError: A row is another than the one that was answered under its number.
@@ -157,11 +150,7 @@ class Journal:
                 row.problem = f"its id is that of row {owner}"
 
     def save(self, results: Iterable[tuple[Row, RowResult]]) -> None:
-        """Write results; they are on the disk when it returns.
-
-        Raises:
-            SvcRequestError: The disk is full, or cannot be written.
-        """
+        """Write results; they are on the disk when it returns."""
         try:
             self._write(results)
         except sqlite3.Error as error:
@@ -172,23 +161,12 @@ class Journal:
 
     def _write(self, results: Iterable[tuple[Row, RowResult]]) -> None:
         values = (
-            (
-                row.number,
-                row.key,
-                row.digest,
-                one.failed,
-                one.content,
-                one.error,
-                *one.usage,
-                one.cost,
-            )
-            for row, one in results
+            (row.number, row.key, row.digest, one.failed, *astuple(one)) for row, one in results
         )
         with self._db:
             self._db.executemany(_SAVE, values)
 
     def totals(self) -> Totals:
-        """The sums over all rows."""
         row = self._db.execute(
             "SELECT count(*) - total(failed), total(failed), total(tokens_in), total(tokens_out), "
             "total(tokens), sum(cost) FROM rows"
@@ -218,11 +196,7 @@ class Journal:
                 raise self._damaged("it holds an answer that is no JSON") from None
 
     def write(self, path: str, *, ordered: bool) -> None:
-        """Write all results to a file, whole or not at all. An existing one keeps its mode.
-
-        Raises:
-            SvcRequestError: It cannot be written.
-        """
+        """Write all results to a file, whole or not at all. An existing one keeps its mode."""
         advice = f"All results are in {self.path}: give another place, and run the same again"
         with (
             _replaced(Path(path), advice) as made,
@@ -353,7 +327,15 @@ def _difference(name: str, there: Mapping[str, str], here: Mapping[str, str]) ->
     return f"{name[:_LONGEST]} ({old} there, {new} here)"
 
 
-def read_results(path: str | os.PathLike[str], *, ordered: bool = True) -> Iterator[dict[str, Any]]:
-    """The rows of the output that a journal holds."""
-    with closing(Journal(path, None)) as journal:
-        yield from map(json.loads, journal.lines(ordered=ordered))
+def results(journal: Place, *, ordered: bool = True) -> Iterator[dict[str, Any]]:
+    """The rows of a journal that no run is using, read as a stream.
+
+    Args:
+        journal: The file.
+        ordered: In the order of the input; otherwise as they finished.
+
+    Raises:
+        SvcRequestError: It is missing, in use, damaged or no journal.
+    """
+    with closing(Journal(journal, None)) as opened:
+        yield from map(json.loads, opened.lines(ordered=ordered))

@@ -49,11 +49,7 @@ class RunEnd(Exception):  # noqa: N818  # it carries the error
 
 
 class Outage:
-    """Judges failures by what became of the other rows.
-
-    Args:
-        outage_wait: Seconds without an answer after which the run ends.
-    """
+    """Judges failures by what became of the other rows."""
 
     def __init__(self, outage_wait: float) -> None:
         self._outage_wait = outage_wait
@@ -62,16 +58,14 @@ class Outage:
         self._first: tuple[type[Exception], str] | None = None
 
     def begin(self) -> RowTries:
-        """A row is asked for the first time."""
         return RowTries(self._answers)
 
     def answered(self) -> None:
-        """A row was answered."""
         self._answers += 1
         self._failing_since = None
 
     def pause(self, error: Exception, tries: RowTries) -> float | None:
-        """Seconds after which a failed row is to be tried again; None where it is an error.
+        """Seconds until a failed row is tried again; None where it is an error.
 
         Raises:
             RunEnd: The run is to end.

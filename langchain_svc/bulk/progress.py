@@ -1,20 +1,23 @@
-"""How far a run is: a bar on a terminal, a line in a notebook, else a line a minute, on stderr."""
+"""How far a run is, on stderr: rich's bar on a terminal, else a line a minute."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
 import time
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import TypeAlias
 
-from ..errors import SvcError
-from .engine import RunState
+from langchain_core.exceptions import ModelRateLimitError
 
+from ..errors import SvcError
+from .journal import Totals
+
+_MOMENT = 1.5  # seconds; a shorter wait is not worth a word
 _LIVE_EVERY, _LOG_EVERY = 0.5, 60.0  # seconds
-_WINDOW = 60.0  # seconds over which the rate is taken
 _SETTLED = 5.0  # seconds after which a rate tells how long the rest takes
 _PLAN_EVERY = 10.0  # seconds
 
@@ -22,40 +25,51 @@ Eta: TypeAlias = Callable[..., float]
 Show: TypeAlias = Callable[[str], None]
 
 
-class Pace:
-    """How fast rows are finished: over the last minute, but since the beginning once a limit held.
+@dataclass
+class RunState:
+    """Where a run stands.
 
-    What a limit lets through comes in bursts, with a long wait after each. So a wait that has begun
-    counts as over: else each burst would promise an early end.
+    `expected` rows are in the input, if anything tells, and `exact` says whether that is counted.
+    Rows are `open` while they are asked; `waits` has until when some of them wait, and whether for
+    a limit. `begun` is of `time.monotonic`.
     """
 
-    def __init__(self, state: RunState) -> None:
-        self._state, self._limited = state, False
-        self._first = state.begun, state.finished
-        self._seen = deque([self._first])
+    expected: int | None = None
+    exact: bool = False
+    totals: Totals = field(default_factory=Totals)
+    asked: int = 0
+    begun: float = field(default_factory=time.monotonic)
+    open: int = 0
+    waits: dict[int, tuple[float, bool]] = field(default_factory=dict)
 
-    def rate(self, now: float) -> float:
-        """Rows a second; 0 while nothing can be said."""
-        finished, (wait, limit) = self._state.finished, self._state.waiting(now)
-        self._limited = self._limited or limit
-        self._seen.append((now, finished))
-        while now - self._seen[0][0] > _WINDOW:
-            self._seen.popleft()
-        then, before = self._first if self._limited else self._seen[0]
-        gone = now - then + wait
-        return (finished - before) / gone if gone >= _SETTLED else 0.0
+    @property
+    def finished(self) -> int:
+        return self.totals.done + self.totals.failed
+
+    @property
+    def left(self) -> int | None:
+        return None if self.expected is None else max(0, self.expected - self.finished)
+
+    def wait(self, row: int, seconds: float, error: Exception) -> None:
+        """A row waits for its next try; from any thread."""
+        self.waits[row] = time.monotonic() + seconds, isinstance(error, ModelRateLimitError)
+
+    def waiting(self, now: float) -> tuple[float, bool]:
+        """Seconds until the first open row goes on, 0 if one is at work; and if a limit holds."""
+        waits = list(self.waits.values())  # other threads may add some meanwhile
+        if not waits or len(waits) < self.open:
+            return 0.0, False
+        until, limit = min(waits)
+        return (until - now, limit) if until - now > _MOMENT else (0.0, False)
 
 
-def told(state: RunState, now: float, rate: float, by_plan: float = 0.0) -> str:
-    """One line on where a run stands.
-
-    Args:
-        state: Of the run.
-        now: Of `time.monotonic`.
-        rate: Rows a second.
-        by_plan: Seconds that the plan takes for the rows that are left.
-    """
+def told(state: RunState, by_plan: float = 0.0) -> str:
+    """One line on where a run stands; the rest takes at least the seconds `by_plan`."""
+    now = time.monotonic()
     totals, left, (wait, limit) = state.totals, state.left, state.waiting(now)
+    # What a limit lets through comes in bursts: so the wait that has begun counts as over.
+    gone = now - state.begun + wait
+    rate = (state.asked - state.open) / gone if gone >= _SETTLED else 0.0
     about = "" if state.exact else "about "
     of = "" if state.expected is None else f" of {about}{state.expected:,}"
     parts = [f"{state.finished:,}{of} rows"]
@@ -97,22 +111,15 @@ def money(amount: float) -> str:
 async def shown(
     state: RunState, *, wanted: bool | None, eta: Eta | None = None
 ) -> AsyncIterator[None]:
-    """A block during which progress is shown.
-
-    Args:
-        state: Of the run.
-        wanted: None shows it where somebody looks: on a terminal and in a notebook.
-        eta: Seconds that the plan takes for so many requests and tokens.
-    """
-    live = sys.stderr.isatty() or "ipykernel" in sys.modules
-    if wanted is False or (wanted is None and not live):
+    """A block during which progress is shown; None shows it where somebody looks."""
+    terminal = sys.stderr.isatty()
+    live = terminal and find_spec("rich") is not None
+    if wanted is False or (wanted is None and not terminal and "ipykernel" not in sys.modules):
         yield
         return
-    pace, by_plan = Pace(state), 0.0
 
     async def tick() -> None:
-        nonlocal by_plan
-        plan_due = 0.0
+        plan_due = by_plan = 0.0
         while True:
             await asyncio.sleep(_LIVE_EVERY if live else _LOG_EVERY)
             now = time.monotonic()
@@ -121,26 +128,21 @@ async def shown(
                 tokens = state.totals.total_tokens // max(1, state.finished) * state.left
                 with suppress(SvcError):  # Redis may be away, and its answer takes time
                     by_plan = await asyncio.to_thread(eta, requests=state.left, tokens=tokens)
-            show(told(state, now, pace.rate(now), by_plan))
+            show(told(state, by_plan))
 
-    with _bar(state) if sys.stderr.isatty() else _line(live=live) as show:
+    with _bar(state) if live else nullcontext(_log) as show:
         task = asyncio.ensure_future(tick())
         try:
             yield
         finally:
             task.cancel()
-            now = time.monotonic()
-            show(told(state, now, pace.rate(now)))
+            show(told(state))
 
 
 @contextmanager
 def _bar(state: RunState) -> Iterator[Show]:
-    try:
-        from rich import console, progress  # noqa: PLC0415  # an extra
-    except ImportError:
-        with _line(live=True) as show:
-            yield show
-        return
+    from rich import console, progress  # noqa: PLC0415  # an extra
+
     columns = progress.BarColumn(bar_width=20), progress.TextColumn("{task.description}")
     with progress.Progress(*columns, console=console.Console(stderr=True)) as bar:
         task = bar.add_task("", total=None)
@@ -149,19 +151,6 @@ def _bar(state: RunState) -> Iterator[Show]:
         )
 
 
-@contextmanager
-def _line(*, live: bool) -> Iterator[Show]:
-    """One line that is written again and again where somebody looks, else one after another."""
-    width = 0
-
-    def show(line: str) -> None:
-        nonlocal width
-        sys.stderr.write(f"\r{line:{width}}" if live else line + "\n")
-        sys.stderr.flush()
-        width = len(line)
-
-    try:
-        yield show
-    finally:
-        if live:
-            sys.stderr.write("\n")
+def _log(line: str) -> None:
+    sys.stderr.write(line + "\n")
+    sys.stderr.flush()

@@ -32,24 +32,16 @@ _LONGEST_NAMES = 200  # characters of the names of columns in an error
 _INPUTS = ("prompt", "messages", "input")
 
 
-class BadRow(str):
+class BadRow(Exception):  # noqa: N818  # its name is in the results
     """Why a row cannot be read or asked. It holds nothing of the row's values."""
-
-    __slots__ = ()
 
 
 @dataclass
 class Row:
     """One row of the input.
 
-    Attributes:
-        number: 1 for the first.
-        key: Its id, as JSON text.
-        input: What the runnable is asked.
-        digest: Of the input, by which the journal recognizes the row.
-        problem: Why it cannot be asked, "" if it can.
-        failed_before: Whether an earlier run had an error for it.
-        to_ask: Whether it has no answer yet.
+    `number` is 1 for the first, `key` its id as JSON text, `input` what the runnable is asked, and
+    `digest` is what the journal recognizes that by.
     """
 
     number: int
@@ -62,11 +54,7 @@ class Row:
 
 
 class Source:
-    """The rows of the input, in chunks.
-
-    Args:
-        rows: Where they are.
-        template: What becomes of a row.
+    """The rows of the input, in chunks. `template` says what becomes of each.
 
     Raises:
         SvcRequestError: The input cannot be read at all.
@@ -91,11 +79,7 @@ class Source:
             )
 
     def chunk(self) -> list[Row]:
-        """The next rows, at most 256 or about 4 MB; none at the end. It may block.
-
-        Raises:
-            SvcRequestError: The file is not in the format that its name says, or is damaged.
-        """
+        """The next rows, at most 256 or about 4 MB; none at the end. It may block."""
         begun, rows = self._position(), list[Row]()
         while len(rows) < self._chunk_rows and self._position() - begun <= _CHUNK_BYTES:
             try:
@@ -140,48 +124,58 @@ class Source:
         self._chunk_rows = _CHUNK_ROWS
         return read(self._file)
 
-    # -- one row ----------------------------------------------------------------------------------
-
     def _row(self, raw: Any) -> Row:
         row = Row(self._read, json.dumps(self._read))
-        given = raw.get("id") if isinstance(raw, Mapping) else None
         try:
-            row.key = row.key if given is None else to_json(given)
-        except ValueError:
-            raw = BadRow("its id is no JSON value")
-        asked = raw if isinstance(raw, BadRow) else self._input(raw)
-        if isinstance(asked, BadRow):
-            row.problem = str(asked)
-        else:
-            row.input, row.digest = asked, _digest(asked)
+            row.key = _key(raw) or row.key
+            row.input = self._input(raw)
+            row.digest = _digest(row.input)
+        except BadRow as bad:
+            row.problem = str(bad)
         return row
 
     def _input(self, raw: Any) -> Any:
+        if isinstance(raw, BadRow):
+            raise raw
         if callable(self._format):
             return self._format(raw)
         if not isinstance(raw, Mapping):
-            return raw if self._format is None else BadRow("it has no columns to format")
-        if self._format is not None:
-            missing = sorted(self._columns - raw.keys())
-            if missing:
-                return BadRow(f"it has no column {missing[0]!r}, only {_names(raw)}")
-            filled = {name: "" if value is None else value for name, value in raw.items()}
-            try:
-                return self._format.format_map(filled)
-            except (ValueError, TypeError):
-                return BadRow("a column's value does not suit the format")
-        found = [name for name in _INPUTS if raw.get(name) is not None]
-        if len(found) != 1:
-            return BadRow(
-                f"it must have one of {', '.join(_INPUTS)}, and has {' and '.join(found) or 'none'}"
-                f" (its columns: {_names(raw)}); a format makes prompts of other columns"
-            )
-        name, value = found[0], raw[found[0]]
-        if name == "prompt" and not (isinstance(value, str) and value.strip()):
-            return BadRow("its prompt must be a text that is not empty")
-        if name == "messages" and not (isinstance(value, list) and value):
-            return BadRow("its messages must be a list that is not empty")
-        return value
+            if self._format is not None:
+                raise BadRow("it has no columns to format")
+            return raw
+        if self._format is None:
+            return _asked(raw)
+        missing = sorted(self._columns - raw.keys())
+        if missing:
+            raise BadRow(f"it has no column {missing[0]!r}, only {_names(raw)}")
+        filled = {name: "" if value is None else value for name, value in raw.items()}
+        try:
+            return self._format.format_map(filled)
+        except (ValueError, TypeError):
+            raise BadRow("a column's value does not suit the format") from None
+
+
+def _key(raw: Any) -> str:
+    given = raw.get("id") if isinstance(raw, Mapping) else None
+    try:
+        return "" if given is None else to_json(given)
+    except ValueError:
+        raise BadRow("its id is no JSON value") from None
+
+
+def _asked(row: Mapping[Any, Any]) -> Any:
+    found = [name for name in _INPUTS if row.get(name) is not None]
+    if len(found) != 1:
+        raise BadRow(
+            f"it must have one of {', '.join(_INPUTS)}, and has {' and '.join(found) or 'none'}"
+            f" (its columns: {_names(row)}); a format makes prompts of other columns"
+        )
+    name, value = found[0], row[found[0]]
+    if name == "prompt" and not (isinstance(value, str) and value.strip()):
+        raise BadRow("its prompt must be a text that is not empty")
+    if name == "messages" and not (isinstance(value, list) and value):
+        raise BadRow("its messages must be a list that is not empty")
+    return value
 
 
 def _names(row: Mapping[Any, Any]) -> str:
@@ -193,11 +187,8 @@ def _columns(template: str) -> frozenset[str]:
     """The columns that a template names."""
     try:
         fields = [name for _, name, _, _ in Formatter().parse(template) if name is not None]
-    except ValueError as error:
-        raise SvcRequestError(
-            f"The format cannot be read: {error}. Write a column as {{text}}, and a literal brace "
-            "as {{ or }}"
-        ) from None
+    except ValueError:
+        fields = []
     if not fields or not all(name.isidentifier() for name in fields):
         raise SvcRequestError(
             'The format must name columns, each a plain name in braces: "Summarize: {text}". A '

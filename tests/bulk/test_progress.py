@@ -17,14 +17,13 @@ WAITING = r"(\d+) of 8 rows, waiting (\d+) s for the service's limit"
 def lines(folder, monkeypatch, capsys):
     """Runs with progress as a notebook shows it, and returns the lines."""
     monkeypatch.setitem(sys.modules, "ipykernel", sys)
-    monkeypatch.setattr("langchain_svc.bulk.progress._LIVE_EVERY", 0.1)
+    monkeypatch.setattr("langchain_svc.bulk.progress._LOG_EVERY", 0.1)
 
     def run(*given, **options):
         begun = time.monotonic()
         report = bulk.run(*given, journal="j", **options)
         assert report.done == 8
-        shown = capsys.readouterr().err.replace("\n", "\r").split("\r")
-        return [line.strip() for line in shown if line.strip()], time.monotonic() - begun
+        return capsys.readouterr().err.splitlines(), time.monotonic() - begun
 
     return run
 

@@ -301,7 +301,7 @@ def test_a_journal_belongs_to_its_rows(chat, prompts, folder):
         ({"output": "j"}, "must be three files"),
         ({"format": "no column"}, "must name columns"),
         ({"format": "{a.b}"}, "must name columns"),
-        ({"format": "{"}, "format cannot be read"),
+        ({"format": "{"}, "must name columns"),
         ({"quota": object()}, r"ChatSvc\(quota=...\)"),
         ({"journal": "nowhere/j"}, "nowhere/j cannot be written"),
     ],
