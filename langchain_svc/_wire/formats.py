@@ -15,7 +15,7 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,11 +56,9 @@ class Seen:
             self.error = found.error
             self.fault = "the stream carried an error"
             return None
-        self.model = found.model or self.model
-        self.id = found.id or self.id
-        self.created = found.created or self.created
-        self.finish_reason = found.finish_reason or self.finish_reason
-        self.usage = found.usage or self.usage  # running totals: the last one counts
+        # Counts are running totals: the last ones stay.
+        for name in ("model", "id", "created", "finish_reason", "usage"):
+            setattr(self, name, getattr(found, name) or getattr(self, name))
         self.owes_end = self.owes_end or found.completion
         self.ended = self.ended or found.whole or found.last
         return found.text
@@ -201,35 +199,33 @@ class Events:
         if data == b"[DONE]" or (event in _END_EVENTS and not data.startswith(b"{")):
             self._seen.ended = True
         elif event == b"error":
-            self._seen.fault = "the stream carried an error"
-            self._seen.error = _error_value(data)
+            error = _object(data)
+            said = error.get("error", error) if error else data.decode("utf-8", "replace")
+            self._seen.take(Found(error=said))
         elif lines:
             self._read(data, lines, texts)
 
     def _read(self, data: bytes, lines: list[bytes], texts: list[str]) -> None:
         text = quick_text(data) if self._seen.owes_end else None
         if text is None:
-            found = _find(data)
+            value = _object(data)
+            found = read_object(value) if value else None
             if found is not None:
                 text = self._seen.take(found)
             elif len(lines) > 1 and self._seen.owes_end:
                 for line in lines:  # a server that sets no blank line between its events
                     self._data = [line]
                     self._dispatch(texts)
-                return
+            elif self._seen.owes_end or b'"choices"' in data:
+                self._seen.fault = _BROKEN_JSON
+            elif value and not self._plain:
+                self._seen.fault = _UNKNOWN_SHAPE
             else:
-                text = self._unplaced(data)
+                text = self._plain_text(data)
         if text:
             texts.append(text)
 
-    def _unplaced(self, data: bytes) -> str | None:
-        """Data that is not a chunk: text of a plain stream, or damage in a stream of chunks."""
-        if self._seen.owes_end or b'"choices"' in data:
-            self._seen.fault = _BROKEN_JSON
-            return None
-        if not self._plain and _is_filled_object(data):
-            self._seen.fault = _UNKNOWN_SHAPE
-            return None
+    def _plain_text(self, data: bytes) -> str | None:
         self._plain = True
         try:
             return data.decode("utf-8")
@@ -261,83 +257,79 @@ class Objects:
         rest = self._lines.rest()
         if rest.strip():
             self._held.append(rest)
-        if self._held and not self._seen.ended:
-            self._value(b"\n".join(self._held), texts, broken=_BROKEN_JSON)
-            if self._seen.fault == _BROKEN_JSON:
-                self._seen.fault = _HALF_EVENT
+        if self._held and not self._seen.ended and not self._value(b"\n".join(self._held), texts):
+            self._seen.fault = _HALF_EVENT
         return texts
 
     def _line(self, line: bytes, texts: list[str]) -> None:
-        if self._held:
-            self._held.append(line)
-        elif self._any:
-            self._value(line, texts, broken=_BROKEN_JSON)
-        else:
-            try:
-                load(line)
-            except ValueError:
-                self._held.append(line)  # it may be the first line of one large object
-            else:
-                self._value(line, texts, broken=_BROKEN_JSON)
+        if self._held or not self._value(line, texts):
+            self._held.append(line)  # it may be the first line of one large object
+            if self._any:
+                self._seen.fault = _BROKEN_JSON
 
-    def _value(self, data: bytes, texts: list[str], *, broken: str) -> None:
+    def _value(self, data: bytes, texts: list[str]) -> bool:
+        """Reads one JSON value; says whether it is one."""
         if data.strip() == b"[DONE]":
             self._seen.ended = True
-            return
+            return True
         try:
             value = load(data)
         except ValueError:
-            self._seen.fault = broken
-            return
+            return False
         self._any = True
-        for item in value if isinstance(value, list) else [value]:
-            self._item(item, texts)
-
-    def _item(self, item: Any, texts: list[str]) -> None:
-        found = read_object(item) if isinstance(item, dict) else None
-        if isinstance(item, str):
-            found = Found(text=item, whole=True)
+        found = read_object(value) if isinstance(value, dict) else None
         if found is None:
             self._seen.fault = _UNKNOWN_SHAPE
-            return
-        if isinstance(item, dict) and "done" in item:
-            self._seen.owes_end = True
+            return True
+        self._seen.owes_end = self._seen.owes_end or "done" in value
         text = self._seen.take(found)
         if text:
             texts.append(text)
+        return True
 
 
 class Either:
-    """A body that may be one large answer object or text: only its end can tell."""
+    """JSON without a label: an answer, or a text of the model. Its first line tells, or its end."""
 
     def __init__(self, seen: Seen) -> None:
         self._seen = seen
         self._parts: list[bytes] = []
+        self._tried = False
+        self._chosen: Objects | Text | None = None
 
     def feed(self, data: bytes) -> list[str]:
+        if self._chosen is not None:
+            return self._chosen.feed(data)
         self._parts.append(data)
-        return []
+        if self._tried or b"\n" not in data:
+            return []
+        line, newline, _ = b"".join(self._parts).lstrip().partition(b"\n")
+        self._tried = bool(newline)
+        try:
+            return self._choose(whole=_is_answer(load(line))) if newline else []
+        except ValueError:
+            return []  # an object over several lines, or text
 
     def finish(self) -> list[str]:
+        if self._chosen is not None:
+            return self._chosen.finish()
         body = b"".join(self._parts)
         try:
-            whole = is_answer(load(body), sure=True)
+            whole = _is_answer(load(body))
         except ValueError:
-            whole = begins_answer(body)
-        decoder = Objects(self._seen) if whole else Text(self._seen)
-        return decoder.feed(body) + decoder.finish()
+            whole = bool(_BEGINS_ANSWER.search(body))
+        texts = self._choose(whole=whole)
+        return texts + self.finish()
+
+    def _choose(self, *, whole: bool) -> list[str]:
+        self._chosen = Objects(self._seen) if whole else Text(self._seen)
+        return self._chosen.feed(b"".join(self._parts))
 
 
-def is_answer(value: Any, *, sure: bool) -> bool:
-    """Whether a JSON value is part of an answer; `sure` asks for keys that only those have."""
-    if not isinstance(value, dict) or read_object(value) is None:
-        return False
-    return not sure or bool(_SURE_KEYS & value.keys())
-
-
-def begins_answer(data: bytes) -> bool:
-    """Whether broken JSON is surely the beginning of an answer, and not a text of the model."""
-    return bool(_BEGINS_ANSWER.search(data))
+def _is_answer(value: Any) -> bool:
+    """Whether a JSON value is surely part of an answer, and not a text of the model."""
+    surely = isinstance(value, dict) and bool(_SURE_KEYS & value.keys())
+    return surely and read_object(value) is not None
 
 
 def quick_text(data: bytes) -> str | None:
@@ -356,31 +348,13 @@ def quick_text(data: bytes) -> str | None:
     return None
 
 
-def _find(data: bytes) -> Found | None:
-    if data[:1] not in (b"{", b" "):
-        return None
+def _object(data: bytes) -> dict[str, Any] | None:
+    """The JSON object in an event's data; None where it holds something else."""
     try:
-        value = load(data)
+        value = load(data) if data[:1] in (b"{", b" ") else None
     except ValueError:
         return None
-    return read_object(value) if isinstance(value, dict) else None
-
-
-def _is_filled_object(data: bytes) -> bool:
-    """Whether data is a JSON object with something in it, which does not begin a plain stream."""
-    try:
-        value = load(data)
-    except ValueError:
-        return False
-    return isinstance(value, dict) and bool(value)
-
-
-def _error_value(data: bytes) -> Any:
-    try:
-        value = load(data)
-    except ValueError:
-        value = data.decode("utf-8", "replace")
-    return value.get("error", value) if isinstance(value, Mapping) else value
+    return value if isinstance(value, dict) else None
 
 
 def join_surrogates(texts: Iterable[str], held: str) -> tuple[list[str], str]:
