@@ -7,11 +7,9 @@ A row that fails says what users lose. Nothing else of the package may use such 
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import re
 import threading
-import warnings
 from collections.abc import Callable
 from contextlib import aclosing, closing
 from dataclasses import dataclass
@@ -62,24 +60,6 @@ def calls_of_a_loop_go_over_our_connections():
                 return len(transport._pool._idle) == 1
 
     return asyncio.run(look())
-
-
-def sockets_are_closed_after_their_loop():
-    with Sandbox() as box:
-        transport, loop = AsyncTransport(PoolKey(box.url)), asyncio.new_event_loop()
-        request = httpx.Request("GET", box.url)
-        response = loop.run_until_complete(transport.handle_async_request(request))
-        (connection,) = transport._pool._used
-        wrapper = connection._transport.get_extra_info("socket")
-        loop.close()
-        open_before = wrapper.fileno() != -1
-        transport.close_sockets()
-        closed = wrapper.fileno() == -1
-        with warnings.catch_warnings():  # its transport has not been told
-            warnings.simplefilter("ignore", ResourceWarning)
-            del response, connection, wrapper, transport, loop
-            gc.collect()
-        return open_before and closed
 
 
 def a_lock_is_free_again():
@@ -178,7 +158,6 @@ class Canary:
 CANARIES = [
     Canary("httpx.HTTPTransport._pool", "_http/connections.py", "No call works.", calls_go_over_our_connections),
     Canary("httpx.AsyncHTTPTransport._pool", "_http/connections.py", "No asynchronous call works.", calls_of_a_loop_go_over_our_connections),
-    Canary("asyncio.TransportSocket._sock", "_http/sockets.py", "Sockets of an event loop that was closed by hand stay open until they are collected.", sockets_are_closed_after_their_loop),
     Canary("threading.Lock._at_fork_reinit", "_forks.py", "A forked child may wait for ever for a lock that a thread of its parent held.", a_lock_is_free_again),
     Canary("langchain_core.load.load._default_class_paths_cache", "registration.py", "load(..., allowed_objects='all') does not know ChatSvc; allowed_objects=[ChatSvc] works.", a_model_is_loaded_as_one_of_all),
     Canary("langchain.chat_models.base._BUILTIN_PROVIDERS", "registration.py", "register() raises ImportError; ChatSvc(...) works.", init_chat_model_finds_it),

@@ -1,19 +1,14 @@
 """Owns connections: a pool for threads, and one for each event loop.
 
-Objects that use one key at one origin by one proxy share their pools, so that a model for each user
-does not mean a socket for each user. The last of them to be closed or collected closes the pools.
-
-A pool must not outlive what it belongs to, and three things may end without telling us:
+Objects that use one key at one origin by one proxy share their pools. The last of them to be closed
+or collected closes the pools. What a pool belongs to may end without telling us:
 
 - An event loop. Each loop's pools are held by an asynchronous generator that was started on it.
   When `asyncio.run` ends it closes such generators, and when the owner is collected the loop's own
   hook does; either way the generator's `finally` closes the pools on the right loop. A loop that is
   closed by hand without that courtesy is noticed at the next use.
-- The process. After a fork the child must not touch what it shares with the parent, not even to
-  close it, so it puts the inherited pools aside and begins anew.
+- The process. A forked child puts aside what it shares with the parent, unclosed, and begins anew.
 - The owners. Connections that nobody refers to any more are closed by a finalizer.
-
-Pickles and copies carry the settings and no connections.
 """
 
 from __future__ import annotations
@@ -37,8 +32,8 @@ import httpx
 from .._forks import new_lock
 from ..config import check_proxy, is_loopback
 from ..errors import SvcRequestError
+from .line import ProxyRoute
 from .pools import AsyncPool, Pool
-from .proxies import Place, ProxyRoute, credentials_of
 
 # What a forked child inherited. Collecting it would close sockets that the parent still uses.
 _INHERITED: list[Any] = []
@@ -92,10 +87,9 @@ def _route(key: PoolKey) -> ProxyRoute | None:
     proxy = key.proxy
     if proxy is not None and not proxy.startswith("http"):
         return None
-    host, via = Place.of(key.url), Place.of(proxy) if proxy is not None else None
-    secure = host.scheme == "https" or (via is not None and via.scheme == "https")
-    credentials = credentials_of(proxy) if proxy is not None else None
-    return ProxyRoute(host, via, credentials, _verifying() if secure else None)
+    host, via = httpx.URL(key.url), httpx.URL(proxy) if proxy is not None else None
+    secure = "https" in {host.scheme, via.scheme if via is not None else ""}
+    return ProxyRoute(host, via, _verifying() if secure else None)
 
 
 @lru_cache(maxsize=1)
@@ -154,25 +148,23 @@ class Connections:
         self._lock = new_lock()
         self._pools: _Pools | None = None
         self._finalizer: weakref.finalize[Any, Any] | None = None
-
-    def __reduce__(self) -> tuple[type[Connections], tuple[PoolKey]]:
-        return Connections, (self.key,)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Connections:
-        return Connections(self.key)
+        _SHARES.add(self)
 
     def _here(self) -> _Pools:
         pools = self._pools
-        if pools is not None and pools.pid == os.getpid():
-            return pools
-        with self._lock:
-            pools = self._pools
-            if pools is None or pools.pid != os.getpid():
-                if pools is not None:
-                    _INHERITED.append(pools)
-                self._pools = pools = _joined(self.key)
-                self._finalizer = weakref.finalize(self, _Pools.leave, pools)
-            return pools
+        if pools is None:
+            with self._lock:
+                pools = self._pools
+                if pools is None:
+                    pools = self._pools = _joined(self.key)
+                    self._finalizer = weakref.finalize(self, _Pools.leave, pools)
+        return pools
+
+    def forget(self) -> None:
+        """Neither use nor close what a forked child shares with its parent."""
+        if self._finalizer is not None:
+            self._finalizer.detach()
+        self._finalizer = self._pools = None
 
     def transport(self) -> httpx.BaseTransport:
         """The pool for blocking calls."""
@@ -192,7 +184,7 @@ class Connections:
     async def aclose(self) -> None:
         """The same, and wait until the connections of the running event loop are closed."""
         pools = self._pools
-        if pools is not None and pools.users == 1 and pools.pid == os.getpid():
+        if pools is not None and pools.users == 1:
             await pools.aclose()
         self.close()
 
@@ -200,6 +192,7 @@ class Connections:
 # Reentrant: the collector may close one object's connections while another takes its share.
 _joining = threading.RLock()
 _SHARED: dict[PoolKey, _Pools] = {}
+_SHARES: weakref.WeakSet[Connections] = weakref.WeakSet()
 
 
 def _joined(key: PoolKey) -> _Pools:
@@ -207,9 +200,7 @@ def _joined(key: PoolKey) -> _Pools:
     key = replace(key, proxy=proxy_for(key.url, key.proxy))
     with _joining:
         found = _SHARED.get(key)
-        if found is None or found.pid != os.getpid():
-            if found is not None:
-                _INHERITED.append(found)
+        if found is None:
             found = _SHARED[key] = _Pools(key)
         found.users += 1
         return found
@@ -218,6 +209,11 @@ def _joined(key: PoolKey) -> _Pools:
 def _renew() -> None:
     global _joining  # noqa: PLW0603  # another thread may have held it at the fork
     _joining = threading.RLock()
+    for share in list(_SHARES):
+        _INHERITED.append(share._pools)  # noqa: SLF001  # our own class
+        share.forget()
+    _INHERITED.extend(_SHARED.values())
+    _SHARED.clear()
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows, which has no forks
@@ -230,7 +226,6 @@ class _Pools:
     """The pools of one process. Apart from their owners, so that a finalizer can close them."""
 
     def __init__(self, key: PoolKey) -> None:
-        self.pid = os.getpid()
         self.users = 0
         self._key = key
         self._lock = new_lock()
@@ -239,8 +234,6 @@ class _Pools:
 
     def leave(self) -> None:
         """One object less; the last one closes the pools."""
-        if self.pid != os.getpid():
-            return
         with _joining:
             self.users -= 1
             last = self.users <= 0
@@ -295,16 +288,12 @@ class _Pools:
 
 
 def _close_keeper(keeper: AsyncGenerator[None, None]) -> None:
-    task = asyncio.get_running_loop().create_task(_aclose(keeper))
+    task: asyncio.Future[None] = asyncio.ensure_future(keeper.aclose())
     _CLOSING.add(task)  # the loop itself holds tasks only weakly
     task.add_done_callback(_CLOSING.discard)
 
 
-_CLOSING: set[asyncio.Task[None]] = set()
-
-
-async def _aclose(keeper: AsyncGenerator[None, None]) -> None:
-    await keeper.aclose()
+_CLOSING: set[asyncio.Future[None]] = set()
 
 
 async def _keep(

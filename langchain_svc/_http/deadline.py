@@ -1,9 +1,4 @@
-"""How long to wait, in one value that travels with a request down to the socket.
-
-httpx takes a number of seconds for every read, and a peer that sends one byte a second stretches
-a request for ever. `Timeouts` is that number, and knows the moment after which nothing may be
-awaited any more; the connections of `sockets.py` ask it at every wait.
-"""
+"""How long to wait, in one value that travels with a request down to the socket."""
 
 from __future__ import annotations
 
@@ -18,7 +13,11 @@ FOREVER = math.inf
 
 
 class Timeouts(float):
-    """Seconds to wait for the next byte, and never past `until` (`time.monotonic`)."""
+    """Seconds to wait for the next byte, and never past `until` (`time.monotonic`).
+
+    httpx passes it on as the number that it is, which alone a peer could stretch for ever with one
+    byte a second.
+    """
 
     until: float = FOREVER
 
@@ -28,9 +27,15 @@ class Timeouts(float):
         return self
 
     def left(self) -> float | None:
-        """Seconds that the next wait may take; None for no bound, 0 when time is up."""
+        """Seconds that the next wait may take; None for no bound.
+
+        Raises:
+            TimeoutError: Time is up.
+        """
         wait = min(float(self), self.until - time.monotonic())
-        return None if wait == FOREVER else max(0.0, wait)
+        if wait <= 0:
+            raise TimeoutError
+        return None if wait == FOREVER else wait
 
     def __reduce__(self) -> tuple[type[Timeouts], tuple[float, float]]:
         return Timeouts, (float(self), self.until)

@@ -1,9 +1,8 @@
 """The answers that come over one HTTP/1.1 connection, without I/O.
 
-llhttp reads them, by way of httptools and in its strict form: one grammar for heads, lengths,
-chunks and trailers that many servers and clients share. This module adds what a client must know
-beside the grammar: which answer belongs to the request, and whether the connection may carry
-another one. Nothing of an answer stands in the text of an error.
+llhttp reads them, in its strict form. This module adds what a client must know beside the grammar:
+which answer belongs to the request, and whether the connection may carry another one. Nothing of
+an answer stands in the text of an error.
 """
 
 from __future__ import annotations
@@ -13,7 +12,8 @@ import httptools
 _LONGEST_HEAD = 100 * 1024  # bytes in a row that hold nothing of a body: heads, trailers, sizes
 _MOST_ANNOUNCED = 100  # answers of status 1xx before the one that counts
 _START = b"HTTP/"
-_FRAMING = frozenset({b"content-length", b"transfer-encoding"})
+_FRAMING = (b"content-length", b"transfer-encoding")
+_NO_HTTP = "the server spoke no valid HTTP"
 
 
 class BadAnswerError(Exception):
@@ -60,14 +60,14 @@ class AnswerReader:
         if len(self._start) < len(_START):
             self._start += data[: len(_START) - len(self._start)]
             if not _START.startswith(self._start):  # llhttp takes RTSP, too
-                self._refuse("the server spoke no valid HTTP")
+                self._refuse(_NO_HTTP)
                 return b""
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
             self._fault = "the server changed to another protocol"
         except httptools.HttpParserError:
-            self._refuse("the server spoke no valid HTTP")
+            self._refuse(_NO_HTTP)
         self._barren = 0 if self._body else self._barren + len(data)
         if self._barren > _LONGEST_HEAD:
             self._refuse("the server sent a head or trailer without an end")
@@ -116,19 +116,21 @@ class AnswerReader:
         if self.done or self._fault:
             return
         self.status = self._parser.get_status_code()
+        framing = dict.fromkeys(_FRAMING, b"")
+        for name, value in self.headers:
+            if (known := name.lower()) in framing:
+                framing[known] += b"," + value
+        sized, coding = framing.values()
         if self.status < 200:  # it only announces one, and has no body to frame
-            framed = any(name.lower() in _FRAMING for name, _ in self.headers)
-            if framed or self.status < 100:
-                self._refuse("the server spoke no valid HTTP")
+            if sized or coding or self.status < 100:
+                self._refuse(_NO_HTTP)
             return
         self.has_head = True
-        coding = [v for n, v in self.headers if n.lower() == b"transfer-encoding"]
-        sized = any(n.lower() == b"content-length" for n, _ in self.headers)
         # A length beside chunks may be an attempt to smuggle, and HTTP/1.0 knew neither well.
         sound = self._parser.get_http_version() == "1.1" and not (coding and sized)
         self._keep = self._keep and sound and self._parser.should_keep_alive()
         self._until_closed = not coding and not sized
-        if coding and [one.strip().lower() for one in coding] != [b"chunked"]:
+        if coding and coding[1:].strip().lower() != b"chunked":
             self._fault = "the server used an unknown transfer coding"
 
     def on_body(self, data: bytes) -> None:

@@ -12,58 +12,43 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Generator, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import anyio
 import httpcore
 
 from .deadline import Timeouts
-from .http1 import AnswerReader, BadAnswerError
-from .proxies import ProxyRefusedError, ProxyRoute
+from .http1 import BadAnswerError
+from .line import ProxyRoute
 from .sockets import AsyncConnection, Connection
 
 _IDLE, _IDLE_SECONDS = 256, 15.0
+# What went wrong as httpcore calls it, so that httpx knows it: in an exchange, and before it.
+_FAILURES: tuple[tuple[type[Exception], type[Exception], type[Exception]], ...] = (
+    (TimeoutError, httpcore.ReadTimeout, httpcore.ConnectTimeout),
+    (BadAnswerError, httpcore.RemoteProtocolError, httpcore.ProxyError),
+    (OSError, httpcore.ReadError, httpcore.ConnectError),
+)
 
-
-class _Reusable(Protocol):
-    idle_since: float
-    answer: AnswerReader
-
-    @property
-    def reusable(self) -> bool: ...
-
-    @property
-    def usable(self) -> bool: ...
-
-    def close(self) -> None: ...
-
-
-_C = TypeVar("_C", bound=_Reusable)
+_C = TypeVar("_C", Connection, AsyncConnection)
 
 
 @contextmanager
 def _translated(*, connecting: bool = False) -> Generator[None, None, None]:
-    """What went wrong as httpcore calls it, so that httpx knows it."""
     try:
         yield
-    except TimeoutError:
-        raise (httpcore.ConnectTimeout if connecting else httpcore.ReadTimeout) from None
-    except ProxyRefusedError as error:
-        raise httpcore.ProxyError(str(error)) from None
-    except BadAnswerError as error:  # to CONNECT, where nothing else was asked
-        raise (httpcore.ProxyError if connecting else httpcore.RemoteProtocolError)(
-            str(error)
-        ) from None
-    except OSError as error:
-        raise (httpcore.ConnectError if connecting else httpcore.ReadError)(str(error)) from None
+    except (BadAnswerError, OSError) as error:
+        _, later, first = next(kinds for kinds in _FAILURES if isinstance(error, kinds[0]))
+        raise (first if connecting else later)(str(error)) from None
 
 
 class _Idle(Generic[_C]):
     """The connections that wait for a request, the latest first."""
 
-    def __init__(self, route: ProxyRoute) -> None:
+    def __init__(self, route: ProxyRoute, places: Any) -> None:
         self.route = route
         self.closed = False
+        self._places = places  # how many requests there may be at one time
         self._idle: deque[_C] = deque()
 
     def _taken(self) -> _C | None:
@@ -77,20 +62,25 @@ class _Idle(Generic[_C]):
                 connection.close()
         return None
 
-    def _put(self, connection: _C) -> None:
-        if not connection.reusable or len(self._idle) >= _IDLE:
+    def leave(self, connection: _C | None, *, broken: bool = False) -> None:
+        """A request is over."""
+        self._places.release()
+        if connection is None:
+            return
+        if broken or not connection.reusable or len(self._idle) >= _IDLE:
             connection.close()
             return
-        connection.idle_since = time.monotonic()
+        now = time.monotonic()
+        connection.rest(now)
         self._idle.append(connection)
-        oldest = connection.idle_since - _IDLE_SECONDS
         with suppress(IndexError):  # another thread takes them, too
-            while self._idle[0].idle_since < oldest:
+            while self._idle[0].idle_since < now - _IDLE_SECONDS:
                 self._idle.popleft().close()
         if self.closed:  # after the append: it may be closed in this moment
             self._close_idle()
 
     def _close_idle(self) -> None:
+        self.closed = True  # what is in use is closed when it is left
         with suppress(IndexError):  # another thread takes them, too
             while True:
                 self._idle.pop().close()
@@ -98,11 +88,11 @@ class _Idle(Generic[_C]):
     def _head(self, request: httpcore.Request) -> bytes:
         target, headers = request.url.target, list(request.headers)
         if self.route.forwards:
-            target = self.route.host.origin + target
-            if self.route.credentials is not None:
-                headers.append((b"Proxy-Authorization", self.route.credentials))
-        lines = [b"%b %b HTTP/1.1" % (request.method, target)]
-        lines += [b"%b: %b" % header for header in headers]
+            host = self.route.host
+            target = b"%b://%b%b" % (host.raw_scheme, host.netloc, target)
+            headers += self.route.credentials
+        lines: list[bytes] = [b"%b %b HTTP/1.1" % (request.method, target)]
+        lines += [b"%b: %b" % (name, value) for name, value in headers]
         head = b"\r\n".join((*lines, b"", b""))
         # One line each: whatever a header was made of, it may not become a second header.
         if not head.count(b"\r") == head.count(b"\n") == len(lines) + 1 or b"\0" in head:
@@ -110,13 +100,11 @@ class _Idle(Generic[_C]):
         return head
 
 
-def _timeouts_of(request: httpcore.Request) -> Timeouts:
-    given = _timeout(request, "read")
-    return given if isinstance(given, Timeouts) else Timeouts(given)
-
-
-def _timeout(request: httpcore.Request, name: str) -> Any:
-    return request.extensions.get("timeout", {}).get(name)
+def _timeouts_of(request: httpcore.Request) -> tuple[Timeouts, float | None]:
+    """Those of the exchange, and the seconds to wait for a place."""
+    given = request.extensions.get("timeout", {})
+    read = given.get("read")
+    return read if isinstance(read, Timeouts) else Timeouts(read), given.get("pool")
 
 
 class _Response(NamedTuple):
@@ -128,7 +116,10 @@ class _Response(NamedTuple):
     extensions: dict[str, Any]
 
     @classmethod
-    def of(cls, answer: AnswerReader, body: Any) -> _Response:
+    def over(
+        cls, connection: Connection | AsyncConnection, pool: Pool | AsyncPool, timeouts: Timeouts
+    ) -> _Response:
+        answer, body = connection.answer, _Body(pool, connection, timeouts)
         extensions = {"http_version": b"HTTP/1.1", "reason_phrase": b""}
         return cls(answer.status, answer.headers, body, extensions)
 
@@ -137,13 +128,12 @@ class Pool(_Idle[Connection]):
     """For threads."""
 
     def __init__(self, route: ProxyRoute, most: int) -> None:
-        super().__init__(route)
-        self._places = threading.BoundedSemaphore(most)
+        super().__init__(route, threading.BoundedSemaphore(most))
 
     def handle_request(self, request: httpcore.Request) -> _Response:
         """What httpx asks of a pool."""
-        timeouts = _timeouts_of(request)
-        if not self._places.acquire(timeout=_timeout(request, "pool")):
+        timeouts, patience = _timeouts_of(request)
+        if not self._places.acquire(timeout=patience):
             raise httpcore.PoolTimeout
         connection = None
         try:
@@ -158,24 +148,17 @@ class Pool(_Idle[Connection]):
         except BaseException:
             self.leave(connection, broken=True)
             raise
-        return _Response.of(connection.answer, _Body(self, connection, timeouts))
-
-    def leave(self, connection: Connection | None, *, broken: bool = False) -> None:
-        """A request is over."""
-        self._places.release()
-        if connection is not None:
-            connection.close() if broken else self._put(connection)
+        return _Response.over(connection, self, timeouts)
 
     def close(self) -> None:
-        """Close what is idle; what is in use is closed when it is left."""
-        self.closed = True
+        """What httpx asks of a pool."""
         self._close_idle()
 
 
 class _Body:
-    """The body of one answer."""
+    """The body of one answer, of whose two halves httpx uses the one that fits."""
 
-    def __init__(self, pool: Pool, connection: Connection, timeouts: Timeouts) -> None:
+    def __init__(self, pool: Pool | AsyncPool, connection: Any, timeouts: Timeouts) -> None:
         self._pool, self._connection, self._timeouts = pool, connection, timeouts
         self._open = True
 
@@ -185,24 +168,32 @@ class _Body:
             while data := read(timeouts):
                 yield data
 
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        read, timeouts = self._connection.read, self._timeouts
+        with _translated():
+            while data := await read(timeouts):
+                yield data
+
     def close(self) -> None:
         if self._open:
             self._open = False
             self._pool.leave(self._connection)
+
+    async def aclose(self) -> None:
+        self.close()
 
 
 class AsyncPool(_Idle[AsyncConnection]):
     """For one event loop."""
 
     def __init__(self, route: ProxyRoute, most: int) -> None:
-        super().__init__(route)
-        self._places = asyncio.Semaphore(most)
+        super().__init__(route, asyncio.Semaphore(most))
         self._used: set[AsyncConnection] = set()
 
     async def handle_async_request(self, request: httpcore.Request) -> _Response:
         """What httpx asks of a pool."""
-        timeouts = _timeouts_of(request)
-        await self._enter(_timeout(request, "pool"))
+        timeouts, patience = _timeouts_of(request)
+        await self._enter(patience)
         connection = None
         try:
             connection = self._taken()
@@ -216,7 +207,7 @@ class AsyncPool(_Idle[AsyncConnection]):
         except BaseException:
             self.leave(connection, broken=True)
             raise
-        return _Response.of(connection.answer, _AsyncBody(self, connection, timeouts))
+        return _Response.over(connection, self, timeouts)
 
     async def _enter(self, seconds: float | None) -> None:
         if not self._places.locked():
@@ -231,40 +222,17 @@ class AsyncPool(_Idle[AsyncConnection]):
 
     def leave(self, connection: AsyncConnection | None, *, broken: bool = False) -> None:
         """A request is over."""
-        self._places.release()
         if connection is not None:
             self._used.discard(connection)
-            connection.rest()
-            connection.close() if broken else self._put(connection)
+        super().leave(connection, broken=broken)
 
     async def aclose(self) -> None:
-        """Close what is idle; what is in use is closed when it is left."""
-        self.closed = True
+        """What httpx asks of a pool."""
         self._close_idle()
         await asyncio.sleep(0)  # the event loop closes the sockets in its next turn
 
     def close_sockets(self) -> None:
         """Where the event loop is gone, and can run nothing any more."""
-        self.closed = True
         self._close_idle()
         while self._used:
             self._used.pop().close()
-
-
-class _AsyncBody:
-    """The body of one answer on an event loop."""
-
-    def __init__(self, pool: AsyncPool, connection: AsyncConnection, timeouts: Timeouts) -> None:
-        self._pool, self._connection, self._timeouts = pool, connection, timeouts
-        self._open = True
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        read, timeouts = self._connection.read, self._timeouts
-        with _translated():
-            while data := await read(timeouts):
-                yield data
-
-    async def aclose(self) -> None:
-        if self._open:
-            self._open = False
-            self._pool.leave(self._connection)

@@ -506,6 +506,7 @@ class ServiceSettings(BaseModel):
         memo = {} if memo is None else memo
         for client in (self.http_client, self.http_async_client):
             memo[id(client)] = client
+        memo[id(self._connections)] = {}
         return super().__deepcopy__(memo)
 
     def __getstate__(self) -> dict[Any, Any]:
