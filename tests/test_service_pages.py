@@ -7,9 +7,7 @@ from test_readme import ROOT, rows
 
 from langchain_svc._wire import failures, general, medical, v1
 from langchain_svc.quota import DOCUMENTED
-from langchain_svc.sandbox import general as sandbox_general
-from langchain_svc.sandbox import medical as sandbox_medical
-from langchain_svc.sandbox import v1 as sandbox_v1
+from langchain_svc.sandbox.endpoints import ROUTES
 
 PAGES = ("v1", "general", "medical")
 
@@ -44,18 +42,10 @@ def test_the_statuses_raise_what_is_said():
             assert failures._kind(int(status), None).__name__ == kind.strip("`")
 
 
-BODIES = [
-    *(("v1", body) for body in (sandbox_v1.CompletionBody, sandbox_v1.ImagesBody)),
-    *(
-        ("general", getattr(sandbox_general, f"{n}Body"))
-        for n in ["Message", "Vision", "Picture", "Translate"]
-    ),
-    *(("medical", getattr(sandbox_medical, f"{n}Body")) for n in ["Consult", "Decision", "Cancer"]),
-]
-
-
-@pytest.mark.parametrize(("name", "body"), BODIES)
-def test_the_fields_of_a_request_are_the_sandboxs(name, body):
+@pytest.mark.parametrize("path", [path for path, methods in ROUTES.items() if "POST" in methods])
+def test_the_fields_of_a_request_are_the_sandboxs(path):
+    body = ROUTES[path]["POST"].body
+    name = next(name for name in ("v1", "medical", "general") if name in f"{path} general")
     tables = section(name, 2).split("\n\n")
     named = [{row[0].strip("`") for row in rows(table)} for table in tables]
     assert {field.alias or key for key, field in body.model_fields.items()} in named

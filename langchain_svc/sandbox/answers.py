@@ -37,11 +37,12 @@ _FRAME = 3  # tokens that the role and the borders of a message cost
 class ChatAnswer:
     """One answer; `pieces` are its tokens as a stream delivers them, some perhaps later."""
 
-    text: str
-    finish_reason: str
-    prompt_tokens: int
-    completion_tokens: int
-    pieces: tuple[str, ...] | AsyncIterator[str]
+    model: str
+    text: str = ""
+    finish_reason: str = "stop"
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    pieces: tuple[str, ...] | AsyncIterator[str] = ()
 
     @property
     def total_tokens(self) -> int:
@@ -49,21 +50,17 @@ class ChatAnswer:
         return self.prompt_tokens + self.completion_tokens
 
 
-def answer(
-    messages: Sequence[Mapping[str, str]], *, model: str, max_tokens: int | None = None
+def cut(
+    text: str, messages: Sequence[Mapping[str, str]], model: str, max_tokens: int | None
 ) -> ChatAnswer:
-    """Answer a chat by rules, cut after `max_tokens` tokens where a limit is given."""
-    return cut(_composed(read(messages), model), messages, max_tokens)
-
-
-def cut(text: str, messages: Sequence[Mapping[str, str]], max_tokens: int | None) -> ChatAnswer:
     """A text as the answer to a chat, counted, and cut after `max_tokens` tokens."""
     pieces = split_tokens(text)
     kept = pieces[:max_tokens]
     return ChatAnswer(
+        model=model,
         text="".join(kept),
         finish_reason="length" if len(kept) < len(pieces) else "stop",
-        prompt_tokens=sum(count_tokens(str(m.get("content") or "")) + _FRAME for m in messages),
+        prompt_tokens=sum(count_tokens(message["content"]) + _FRAME for message in messages),
         completion_tokens=len(kept),
         pieces=tuple(kept),
     )
@@ -82,7 +79,9 @@ def _rendered(calls: Sequence[PromptCall], prompt: ReadPrompt) -> str:
     return "\n".join(f"{prompt.opening}{body}{prompt.closing}" for body in written)
 
 
-def _composed(prompt: ReadPrompt, model: str) -> str:
+def composed(messages: Sequence[Mapping[str, str]], model: str) -> str:
+    """The text that answers a chat by the rules."""
+    prompt = read(messages)
     if calls := _planned(prompt):
         return _rendered(calls, prompt)
     schema = prompt.schema

@@ -11,12 +11,12 @@ from functools import partial
 
 from langchain_svc.sandbox.faults import Fault, FaultBook, fault_from_json
 from langchain_svc.sandbox.inspector import Inspector
-from langchain_svc.sandbox.log import Exchanges, Log, ServedExchange
+from langchain_svc.sandbox.log import Log, ServedExchange
 from langchain_svc.sandbox.response import NO_FAULT, Ending, Response, response
 from langchain_svc.sandbox.scripted import Script
 from langchain_svc.sandbox.server import HttpConnection
-from langchain_svc.sandbox.service import Answered, Service
-from langchain_svc.sandbox.wire import HttpRequest, Problem
+from langchain_svc.sandbox.service import Service
+from langchain_svc.sandbox.wire import HttpReply, HttpRequest, Problem
 
 _logger = logging.getLogger("langchain_svc.sandbox")
 # What was sent must reach the client before a reset: a RST may overtake it on its way up.
@@ -33,7 +33,6 @@ class App:
         script: Script,
         log: Log,
         *,
-        exchanges: Exchanges,
         inspector: Inspector | None,
         pace: float,
         clock: Callable[[], float],
@@ -42,7 +41,6 @@ class App:
         self._faults = faults
         self._script = script
         self._log = log
-        self._exchanges = exchanges
         self._inspector = inspector
         self._pace = pace
         self._clock = clock
@@ -52,21 +50,20 @@ class App:
         if self._inspector is not None and self._inspector.is_for_it(request):
             await self._inspect(self._inspector, request, connection)
             return
-        entry = self._log.add(request, at=self._clock())
-        exchange = self._exchanges.begin(entry)
+        exchange = self._log.begin(request, at=self._clock())
         connection.tap = exchange.sent
         try:
             body = await connection.body()
             if body is None:
-                entry.update(disconnected=True)
+                exchange.update(disconnected=True)
                 return
-            entry.update(body=body)
+            exchange.update(body=body)
             request = replace(request, body=body)
-            entry.update(disconnected=await self._respond(request, exchange, connection))
+            exchange.update(disconnected=await self._respond(request, exchange, connection))
         except Exception as bug:  # noqa: BLE001 - whatever it is, the test must see a 500
             await self._report(bug, request, exchange, connection)
         finally:
-            self._exchanges.end(exchange)
+            self._log.end(exchange)
 
     async def _inspect(
         self, inspector: Inspector, request: HttpRequest, connection: HttpConnection
@@ -86,25 +83,21 @@ class App:
         self, request: HttpRequest, exchange: ServedExchange, connection: HttpConnection
     ) -> bool:
         """Answer; return whether the client left before it was over."""
-        entry = exchange.entry
         fault, pace = NO_FAULT, 0.0
+        reply: HttpReply | None
         try:
             fault, pace = self._fault(request), self._pace_of(request)
             exchange.fault = fault if fault is not NO_FAULT else None
         except Problem as problem:
-            answered = self._service.refuse(request, problem)
+            reply = self._service.refuse(request, problem)
         else:
             if fault.hang or fault.raw is not None or fault.reset == "before":
                 return await _misbehave(fault, connection)
-            found = await self._answer(request, exchange, fault, connection)
-            if found is None:
-                return True
-            answered = found
-        entry.update(unknown_fields=answered.unknown_fields)
-        if await connection.wait(fault.delay):
+            reply = await self._answer(request, exchange, fault, connection)
+        if reply is None or await connection.wait(fault.delay):
             return True
-        entry.update(status=answered.reply.status)
-        sent = response(answered.reply, fault)
+        exchange.update(status=reply.status)
+        sent = response(reply, fault)
         exchange.headers = sent.headers
         return await _deliver(sent, connection, pace=pace, heartbeats=fault.heartbeats)
 
@@ -114,18 +107,13 @@ class App:
         exchange: ServedExchange,
         fault: Fault,
         connection: HttpConnection,
-    ) -> Answered | None:
+    ) -> HttpReply | None:
         if fault.status is not None:
             return self._service.refuse(request, Problem(fault.status))
         if connection.too_large:
             return self._service.refuse(request, Problem(413, "The body is larger than 32 MB."))
         scripted = partial(self._script.text, exchange.received)
-        answer = partial(self._service.answer, request, scripted, exchange)
-        if self._service.is_slow(request):
-            answered = await asyncio.get_running_loop().run_in_executor(None, answer)
-        else:
-            answered = answer()
-        return answered if isinstance(answered, Answered) else await connection.until_gone(answered)
+        return await connection.until_gone(self._service.answer(request, exchange, scripted))
 
     def _fault(self, request: HttpRequest) -> Fault:
         wanted = request.headers.get("x-sandbox-fault")
@@ -159,8 +147,8 @@ class App:
         if exchange.received.status is not None:
             connection.close()  # the answer had begun: it cannot become a 500 any more
             return
-        exchange.entry.update(status=500)
-        reply = self._service.refuse(request, Problem(500)).reply
+        exchange.update(status=500)
+        reply = self._service.refuse(request, Problem(500))
         await _deliver(response(reply), connection)
 
 

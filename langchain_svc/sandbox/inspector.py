@@ -20,7 +20,7 @@ from typing import Any
 from urllib.parse import quote
 
 from langchain_svc.sandbox.faults import Fault, FaultBook
-from langchain_svc.sandbox.log import Exchanges, ServedExchange
+from langchain_svc.sandbox.log import Log, ServedExchange
 from langchain_svc.sandbox.prompts import calls_of, read_prompt, text_of, tokens_by_kind
 from langchain_svc.sandbox.wire import JSON_TYPE, HttpReply, HttpRequest, is_loopback
 
@@ -59,12 +59,12 @@ class Inspector:
 
     def __init__(
         self,
-        exchanges: Exchanges,
+        log: Log,
         faults: FaultBook,
         meters: Callable[[], Mapping[str, object]],
         about: Mapping[str, object],
     ) -> None:
-        self._exchanges = exchanges
+        self._log = log
         self._faults = faults
         self._meters = meters
         self._about = about
@@ -94,7 +94,7 @@ class Inspector:
             return self._changed(request, what)
         if what == "state":
             return _json(self._state())
-        found = [each for each in self._exchanges.latest() if each.number == number]
+        found = [each for each in self._log.latest() if each.number == number]
         if what != "exchange" or not found:
             return _refusal("There is no such exchange; the latest are kept.", status=404)
         return _json(_detail(found[0], piece, request.headers.get("host", "")))
@@ -127,7 +127,7 @@ class Inspector:
         return _json(self._state())
 
     def _state(self) -> dict[str, object]:
-        latest = self._exchanges.latest()
+        latest = self._log.latest()
         known = {each.number: self._rows.get(each.number) or _row(each) for each in latest}
         self._rows = {number: row for number, row in known.items() if row["run"]}
         return {

@@ -1,6 +1,6 @@
 """What arrived and what was sent for it and when: for tests, the terminal and the inspector.
 
-The log keeps what the user wants kept. Exchanges keep the latest requests with their answers, in
+The requests that the user wants kept are kept whole. The latest ones are kept with their answers in
 bounded memory: so many exchanges, so many bytes of each, so many of all.
 """
 
@@ -60,43 +60,6 @@ class Received:
             return None
 
 
-@dataclass
-class Entry:
-    """One line of the log, whose request may still be being answered."""
-
-    received: Received
-
-    def update(self, **changes: Any) -> None:
-        """Replace fields of what was received."""
-        self.received = replace(self.received, **changes)
-
-
-class Log:
-    """Entries in order of arrival, readable from any thread while requests are served."""
-
-    def __init__(self, keep: int | None) -> None:
-        self._lock = threading.Lock()
-        self._entries: deque[Entry] = deque(maxlen=keep)
-
-    def add(self, request: HttpRequest, *, at: float) -> Entry:
-        """Append a request whose body is yet to come."""
-        known = {**vars(request), "headers": _masked(request.headers), "at": at}
-        entry = Entry(Received(**known))
-        with self._lock:
-            self._entries.append(entry)
-        return entry
-
-    def clear(self) -> None:
-        """Forget all entries."""
-        with self._lock:
-            self._entries.clear()
-
-    def snapshots(self) -> list[Received]:
-        """Return every entry as it stands now."""
-        with self._lock:
-            return [entry.received for entry in self._entries]
-
-
 def _masked(headers: Mapping[str, str]) -> dict[str, str]:
     """The headers with the values of keys and cookies replaced, their scheme kept."""
     return {
@@ -114,6 +77,13 @@ _MOST_BODY = 2_000_000  # bytes of a request
 _MOST_SENT = 1_000_000  # bytes of an answer
 _MOST_PIECES = 5_000
 _MOST_BYTES = 48_000_000  # of all exchanges
+
+
+@dataclass
+class Entry:
+    """One request of the log, as it stands now."""
+
+    received: Received
 
 
 @dataclass(eq=False)
@@ -151,6 +121,10 @@ class ServedExchange:
         """The request as it stands now."""
         return self.entry.received
 
+    def update(self, **changes: Any) -> None:
+        """Replace fields of what was received."""
+        self.entry.received = replace(self.entry.received, **changes)
+
     @property
     def size_kept(self) -> int:
         """Bytes of memory that its bodies take."""
@@ -172,18 +146,26 @@ class ServedExchange:
         self.entry = Entry(replace(received, body=received.body[:_MOST_BODY]))
 
 
-class Exchanges:
-    """The latest exchanges; `listener` is called in the sandbox's loop with each at its end."""
+class Log:
+    """The requests that the user wants kept, and the latest exchanges; safe from any thread.
 
-    def __init__(self) -> None:
+    `listener` is called in the sandbox's loop with each exchange at its end.
+    """
+
+    def __init__(self, keep: int | None) -> None:
+        self._lock = threading.Lock()
         self._numbers = itertools.count(1)
+        self._entries: deque[Entry] = deque(maxlen=keep)
         self._latest: deque[ServedExchange] = deque(maxlen=_MOST_EXCHANGES)
         self.listener: Callable[[ServedExchange], object] | None = None
 
-    def begin(self, entry: Entry) -> ServedExchange:
+    def begin(self, request: HttpRequest, *, at: float) -> ServedExchange:
         """Take note of a request whose body is yet to come."""
-        exchange = ServedExchange(next(self._numbers), entry)
-        self._latest.append(exchange)
+        known = {**vars(request), "headers": _masked(request.headers), "at": at}
+        exchange = ServedExchange(next(self._numbers), Entry(Received(**known)))
+        with self._lock:
+            self._entries.append(exchange.entry)
+            self._latest.append(exchange)
         return exchange
 
     def end(self, exchange: ServedExchange) -> None:
@@ -191,21 +173,26 @@ class Exchanges:
         exchange.end()
         if self.listener is not None:
             self.listener(exchange)
-        latest = self.latest()
-        size = sum(each.size_kept for each in latest)
-        for oldest in latest:
-            if size <= _MOST_BYTES:
-                break
-            size -= oldest.size_kept
-            self._latest.remove(oldest)
+        with self._lock:
+            size = sum(each.size_kept for each in self._latest)
+            while size > _MOST_BYTES and self._latest:
+                size -= self._latest.popleft().size_kept
 
     def clear(self) -> None:
         """Forget all of them."""
-        self._latest.clear()
+        with self._lock:
+            self._entries.clear()
+            self._latest.clear()
+
+    def received(self) -> list[Received]:
+        """Every request as it stands now."""
+        with self._lock:
+            return [entry.received for entry in self._entries]
 
     def latest(self) -> list[ServedExchange]:
-        """Those that are kept, in order of arrival."""
-        return list(self._latest)
+        """The exchanges that are kept, in order of arrival."""
+        with self._lock:
+            return list(self._latest)
 
 
 _LONGEST_PATH = 60

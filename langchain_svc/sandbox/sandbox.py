@@ -11,11 +11,11 @@ from typing import Literal, TypedDict
 from typing_extensions import Self
 
 from langchain_svc.sandbox.app import App
-from langchain_svc.sandbox.endpoint import Settings
+from langchain_svc.sandbox.ask import Settings
 from langchain_svc.sandbox.faults import Fault, FaultBook
 from langchain_svc.sandbox.inspector import Inspector
 from langchain_svc.sandbox.limits import GENERAL_PLANS, RESET_FORMATS
-from langchain_svc.sandbox.log import Exchanges, Log, Received, ServedExchange
+from langchain_svc.sandbox.log import Log, Received, ServedExchange
 from langchain_svc.sandbox.scripted import Answers, Script, Scripted
 from langchain_svc.sandbox.server import Server
 from langchain_svc.sandbox.service import Service
@@ -128,20 +128,19 @@ class Sandbox:
             reset_format=reset_format,
             seed=seed,
             clock=clock,
+            upstream=upstream,
         )
         self._faults = FaultBook(faults, seed)
         self._log = Log(keep)
-        self._exchanges = Exchanges()
         self._script = Script(answers)
-        service = Service(settings, upstream.routes() if upstream else {})
+        service = Service(settings)
         about = {"plan": plan, "upstream": upstream.model if upstream else ""}
-        self._inspector = Inspector(self._exchanges, self._faults, service.meters, about)
+        self._inspector = Inspector(self._log, self._faults, service.meters, about)
         self._app = App(
             service,
             self._faults,
             self._script,
             self._log,
-            exchanges=self._exchanges,
             inspector=self._inspector if inspector else None,
             pace=pace,
             clock=clock,
@@ -256,12 +255,11 @@ class Sandbox:
     @property
     def requests(self) -> list[Received]:
         """What arrived, in order, each as it stands now; readable after stop() too."""
-        return self._log.snapshots()
+        return self._log.received()
 
     def clear(self) -> None:
         """Forget the requests so far."""
         self._log.clear()
-        self._exchanges.clear()
 
     @property
     def open_connections(self) -> int:
@@ -277,7 +275,7 @@ def serve(sandbox: Sandbox, tell: Callable[[ServedExchange], None] | None = None
     """
     over: deque[ServedExchange] = deque(maxlen=_MOST_UNTOLD)
     if tell is not None:
-        sandbox._exchanges.listener = over.append  # noqa: SLF001  # our own class
+        sandbox._log.listener = over.append  # noqa: SLF001  # our own class
     started_here = not sandbox.running
     if started_here:
         sandbox.start()

@@ -4,21 +4,24 @@ In order: the path (404), the method (405), the key (401, 403), the plan's limit
 (400), then the endpoint. Every v1 answer, errors included, carries the rate limit headers.
 """
 
+import asyncio
 import hmac
 import itertools
 import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from email.utils import formatdate
+from functools import partial
 from hashlib import sha256
 from http import HTTPStatus
 
-from langchain_svc.sandbox import general, medical, v1
-from langchain_svc.sandbox.endpoint import Ask, Endpoint, Messages, Settings
+from langchain_svc.sandbox.ask import LARGE, Ask, Scripted, Settings
+from langchain_svc.sandbox.endpoints import ROUTES, Endpoint
 from langchain_svc.sandbox.limits import GENERAL_PLANS, RESET_FORMATS, V1_PLANS, Meter
 from langchain_svc.sandbox.log import ServedExchange
 from langchain_svc.sandbox.wire import (
     FORMATS,
+    Body,
     HttpReply,
     HttpRequest,
     Problem,
@@ -29,18 +32,13 @@ from langchain_svc.sandbox.wire import (
     v1_error,
 )
 
-_LARGE = 64_000  # bytes of a body that takes the rules longer than a blink
 _FORBIDDEN = b"forbidden"  # a key that begins so is valid, but authorized for nothing
-
-Routes = Mapping[str, dict[str, Endpoint]]
-Scripted = Callable[[Messages], str | None]
 
 
 @dataclass(frozen=True)
 class ServedInterface:
-    """One of the three documents: its endpoints, its key, its limits and its error body."""
+    """One of the three documents: its error body, its streams, its key and its limits."""
 
-    routes: dict[str, dict[str, Endpoint]]
     error_body: Callable[[Problem], dict[str, object]]
     stream_format: str
     key: str
@@ -49,95 +47,72 @@ class ServedInterface:
     shows_limits: bool = False
 
 
-@dataclass(frozen=True)
-class Answered:
-    """An answer, and the undocumented fields that its request carried."""
-
-    reply: HttpReply
-    unknown_fields: tuple[str, ...] = ()
-
-
 class Service:
-    """Answers requests; safe to call from any thread. `routes` take the place of the rules'."""
+    """Answers requests on an event loop."""
 
-    def __init__(self, settings: Settings, routes: Routes) -> None:
+    def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._serial = itertools.count(1)
-        key, clock = settings.api_key, settings.clock
-        on_v1, on_general, on_medical = (
-            Meter(limits, clock)
-            for limits in (V1_PLANS[settings.plan], GENERAL_PLANS[settings.plan], ())
-        )
-        self._v1 = ServedInterface(
-            {**v1.ROUTES, **routes}, v1_error, "sse", key, on_v1, shows_limits=True
-        )
-        self._general = ServedInterface(
-            {**general.ROUTES, **routes}, general_error, "text", key, on_general
-        )
-        key = settings.medical_api_key
-        self._medical = ServedInterface(
-            {**medical.ROUTES, **routes}, medical_error, "json", key, on_medical, bearer=False
-        )
+        limits = (V1_PLANS[settings.plan], GENERAL_PLANS[settings.plan], ())
+        meters = [Meter(each, settings.clock) for each in limits]
+        key, medical_key = settings.api_key, settings.medical_api_key
+        self._v1 = ServedInterface(v1_error, "sse", key, meters[0], shows_limits=True)
+        self._general = ServedInterface(general_error, "text", key, meters[1])
+        self._medical = ServedInterface(medical_error, "json", medical_key, meters[2], bearer=False)
 
-    def is_slow(self, request: HttpRequest) -> bool:
-        """Whether answering may take long enough to hold up other requests."""
-        endpoint = self._interface(request.path).routes.get(request.path, {}).get(request.method)
-        return endpoint is not None and (endpoint.slow or len(request.body) > _LARGE)
+    async def answer(
+        self, request: HttpRequest, exchange: ServedExchange, scripted: Scripted
+    ) -> HttpReply:
+        """Return the answer to a request; a refusal is an answer too.
 
-    def answer(
-        self, request: HttpRequest, scripted: Scripted, exchange: ServedExchange
-    ) -> Answered | Awaitable[Answered]:
-        """Return the answer to a request, or wait for it; a refusal is an answer too.
-
-        `scripted` gives the text that a test has written for a chat, or None. The tokens are
-        written into the `exchange`.
+        `scripted` gives the text that a test has written for a chat, or None. What becomes known of
+        the request is written into the `exchange`.
         """
-        interface = self._interface(request.path)
-        unknown: list[str] = []
-        serial = next(self._serial)
+        interface, serial = self._interface(request.path), next(self._serial)
         try:
-            endpoint = _endpoint(interface, request)
+            endpoint = _endpoint(request)
             _authorize(interface, request)
             _admit(interface)
-            body = None if endpoint.body is None else parsed(endpoint.body, request)
-            unknown += body.undocumented() if body else ()
-            if self._settings.strict:
-                _refuse_undocumented(unknown)
-            reply = endpoint.run(self._ask(interface, request, serial, scripted, exchange), body)
+            large = len(request.body) > LARGE
+            read = partial(self._body, endpoint, request, exchange)
+            body = await asyncio.to_thread(read) if large else read()
+            ask = self._ask(interface, request, serial, scripted, exchange)
+            run = partial(endpoint.run, ask, body)
+            reply = await asyncio.to_thread(run) if endpoint.slow else run()
+            reply = reply if isinstance(reply, HttpReply) else await reply
         except Problem as problem:
             reply = _refusal(interface, problem)
-        if isinstance(reply, HttpReply):
-            return Answered(self._with_headers(interface, request, reply, serial), tuple(unknown))
-        return self._later(interface, request, reply, serial, tuple(unknown))
+        if exchange.upstream:
+            named = {"x-sandbox-upstream": exchange.upstream}
+            reply = replace(reply, headers={**named, **reply.headers})
+        return self._with_headers(interface, request, reply, serial)
 
-    async def _later(
-        self,
-        interface: ServedInterface,
-        request: HttpRequest,
-        coming: Awaitable[HttpReply],
-        serial: int,
-        unknown: tuple[str, ...],
-    ) -> Answered:
-        try:
-            reply = await coming
-        except Problem as problem:
-            reply = _refusal(interface, problem)
-        return Answered(self._with_headers(interface, request, reply, serial), unknown)
-
-    def refuse(self, request: HttpRequest, problem: Problem) -> Answered:
+    def refuse(self, request: HttpRequest, problem: Problem) -> HttpReply:
         """Return this refusal in the interface's error body, nothing checked or counted."""
         interface = self._interface(request.path)
         reply = _refusal(interface, problem)
-        return Answered(self._with_headers(interface, request, reply, next(self._serial)))
+        return self._with_headers(interface, request, reply, next(self._serial))
 
     def meters(self) -> dict[str, list[dict[str, object]]]:
         """The limits of the plan, by interface; none where it has no limit."""
         return {"v1": self._v1.meter.windows(), "general": self._general.meter.windows()}
 
     def _interface(self, path: str) -> ServedInterface:
-        if path == "/v1" or path.startswith("/v1/"):
+        if f"{path}/".startswith("/v1/"):
             return self._v1
         return self._medical if path.startswith("/api/medical") else self._general
+
+    def _body(
+        self, endpoint: Endpoint, request: HttpRequest, exchange: ServedExchange
+    ) -> Body | None:
+        if endpoint.body is None:
+            return None
+        body = parsed(endpoint.body, request)
+        unknown = tuple(body.undocumented())
+        exchange.update(unknown_fields=unknown)
+        if unknown and self._settings.strict:
+            raise Problem(400, f"{unknown[0]}: this field is not documented.")
+        return body
 
     def _ask(
         self,
@@ -185,19 +160,8 @@ def _refusal(interface: ServedInterface, problem: Problem) -> HttpReply:
     return replace(reply, headers={**reply.headers, **problem.headers})
 
 
-def _admit(interface: ServedInterface) -> None:
-    wait = interface.meter.admit()
-    if wait > 0:
-        raise Problem(429, headers={"retry-after": str(math.ceil(wait))})
-
-
-def _refuse_undocumented(fields: Sequence[str]) -> None:
-    if fields:
-        raise Problem(400, f"{fields[0]}: this field is not documented.")
-
-
-def _endpoint(interface: ServedInterface, request: HttpRequest) -> Endpoint:
-    methods = interface.routes.get(request.path)
+def _endpoint(request: HttpRequest) -> Endpoint:
+    methods = ROUTES.get(request.path)
     if methods is None:
         raise Problem(404)
     if request.method not in methods:
@@ -215,3 +179,9 @@ def _authorize(interface: ServedInterface, request: HttpRequest) -> None:
         raise Problem(403)
     if not hmac.compare_digest(given.encode(), interface.key.encode()):
         raise Problem(401)
+
+
+def _admit(interface: ServedInterface) -> None:
+    wait = interface.meter.admit()
+    if wait > 0:
+        raise Problem(429, headers={"retry-after": str(math.ceil(wait))})

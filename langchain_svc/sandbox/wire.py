@@ -277,13 +277,8 @@ class Stream:
 
     def half_frame(self, index: int) -> bytes:
         """Return the beginning of one more piece, cut inside a multi-byte character."""
-        if self.format == "text":
-            return HALF_CHARACTER
-        if self.format == "sse-text":
-            return b"data: " + HALF_CHARACTER
-        whole = encode(self.chunk("\u20ac", index))
-        start = b"data: " if self.format == "sse" else b""
-        return start + whole[: whole.index(HALF_CHARACTER) + len(HALF_CHARACTER)]
+        whole = self.frame("\u20ac", index)
+        return whole[: whole.index(HALF_CHARACTER) + len(HALF_CHARACTER)]
 
     def _framed(self, line: bytes) -> bytes:
         return b"data: " + line + b"\n\n" if self.events else line + b"\n"

@@ -1,0 +1,115 @@
+"""What an endpoint gets: the request's circumstances, and who answers a chat."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+
+from langchain_svc.sandbox import answers
+from langchain_svc.sandbox.answers import ChatAnswer
+from langchain_svc.sandbox.limits import Meter
+from langchain_svc.sandbox.log import ServedExchange
+from langchain_svc.sandbox.models import MODELS
+from langchain_svc.sandbox.upstream import Upstream
+from langchain_svc.sandbox.wire import Problem
+
+Messages = Sequence[Mapping[str, str]]
+Scripted = Callable[[Messages], str | None]
+
+LARGE = 64_000  # characters that take the rules longer than a blink
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a sandbox was asked to be."""
+
+    plan: str
+    api_key: str
+    medical_api_key: str
+    stream_format: str | None
+    stream_usage: bool
+    strict: bool
+    reset_format: str
+    seed: int
+    clock: Callable[[], float]
+    upstream: Upstream | None
+
+
+@dataclass(frozen=True)
+class Ask:
+    """What the sandbox knows around an admitted request.
+
+    The `id` is the same for the same requests in the same order, and unique within a sandbox.
+    `scripted` gives the text that a test has written for a chat, or None.
+    """
+
+    id: str
+    now: float
+    settings: Settings
+    stream_format: str
+    meter: Meter
+    exchange: ServedExchange
+    scripted: Scripted
+
+    @property
+    def timestamp(self) -> str:
+        """The time as ISO 8601 in UTC, to the millisecond."""
+        moment = datetime.fromtimestamp(self.now, tz=timezone.utc)
+        return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+    async def chat(
+        self,
+        messages: Messages,
+        model: str,
+        options: Mapping[str, object],
+        *,
+        max_tokens: int | None = None,
+        streams: bool,
+    ) -> ChatAnswer:
+        """Answer a chat: by the test's script, else by the upstream, else by the rules."""
+        if model not in MODELS:
+            why = "There is no such model; GET models lists all."
+            raise Problem(404, why, code="model_not_found")
+        large = sum(len(message["content"]) for message in messages) > LARGE
+        given = (messages, model, max_tokens)
+        answer = await asyncio.to_thread(self._own, *given) if large else self._own(*given)
+        if answer is None:
+            limit = {} if max_tokens is None else {"max_tokens": max_tokens}
+            return await self.upstream(messages, {**options, **limit}, streams=streams)
+        window = MODELS[model].window
+        if answer.prompt_tokens > window:
+            why = f"The prompt has {answer.prompt_tokens} tokens; {model} takes {window}."
+            raise Problem(400, why, code="context_length_exceeded")
+        self._charge(answer)
+        return answer
+
+    def _own(self, messages: Messages, model: str, max_tokens: int | None) -> ChatAnswer | None:
+        text = self.scripted(messages)
+        if text is None and self.settings.upstream is not None:
+            return None
+        text = answers.composed(messages, model) if text is None else text
+        return answers.cut(text, messages, model, max_tokens)
+
+    async def upstream(
+        self,
+        messages: Sequence[Mapping[str, object]],
+        options: Mapping[str, object],
+        *,
+        streams: bool = False,
+    ) -> ChatAnswer:
+        """The upstream's answer; one that streams has begun, and goes on while it is read."""
+        assert self.settings.upstream is not None  # noqa: S101 - who asks has looked
+        ask = self.settings.upstream.answer
+        return await ask(messages, options, self.exchange, self._charge, streams=streams)
+
+    async def prompted(self, told: str, text: str) -> str:
+        """What the upstream says to a text when it is told what to do with it."""
+        messages = [{"role": "system", "content": told}, {"role": "user", "content": text}]
+        answer = await self.upstream(messages, {"temperature": 0})
+        return answer.text.rpartition("</think>")[2].strip()
+
+    def _charge(self, answer: ChatAnswer) -> None:
+        self.meter.charge(answer.total_tokens)
+        self.exchange.tokens = (answer.prompt_tokens, answer.completion_tokens)
