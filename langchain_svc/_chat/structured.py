@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Iterator, Mapping
+from functools import cached_property
 from operator import itemgetter
 from typing import Any, get_origin
 
@@ -25,6 +26,7 @@ from pydantic.v1 import BaseModel as BaseModelV1
 from pydantic.v1 import ValidationError as ValidationErrorV1
 from typing_extensions import is_typeddict
 
+from .. import _json
 from .._json import NoAnswer
 from .._safe_errors import safe_repr
 from .._toolcalls import render_json
@@ -91,11 +93,13 @@ class ResponseFormat(dict[str, Any]):
         Raises:
             NoAnswer: There is none; it lists what is wrong.
         """
-        from .._json import read_answer  # noqa: PLC0415  # it takes 30 ms to import
-
-        value = read_answer(text, self.schema, cut=cut, only=True)
+        value = _json.read_answer(text, self._compiled, cut=cut, only=True)
         self.make(value)
         return value
+
+    @cached_property
+    def _compiled(self) -> _json.CompiledSchema:
+        return _json.CompiledSchema(self.schema)
 
     def make(self, value: Any) -> Any:
         """What the user gets of a fitted answer: an object of the type, or the value itself."""
@@ -330,11 +334,9 @@ class _Growing:
     """The object of a stream as far as it has come, each stage once; then the checked one."""
 
     def __init__(self, parser: StructuredParser) -> None:
-        from .._json import PartialObject  # noqa: PLC0415  # the same
-
         self._parser = parser
         self._whole: Any = None
-        self._reader = PartialObject()
+        self._reader = _json.PartialObject()
         self._last: Any = None
 
     def feed(self, piece: str | BaseMessage) -> Iterator[Any]:

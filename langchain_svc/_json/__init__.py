@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .lenient import JsonValue, attempt_json, read_json
     from .markers import Markers
     from .partial import PartialObject
-    from .schema import SchemaMismatch, fit_schema
+    from .schema import CompiledSchema, SchemaMismatch, fit_schema
     from .signs import has_surrogates, whole_characters
 
 __getattr__ = lazy(
@@ -34,6 +34,6 @@ __getattr__ = lazy(
         "lenient": "JsonValue attempt_json read_json",
         "markers": "Markers",
         "partial": "PartialObject",
-        "schema": "SchemaMismatch fit_schema",
+        "schema": "CompiledSchema SchemaMismatch fit_schema",
     },
 )

@@ -20,7 +20,7 @@ from . import places
 from .lenient import JsonValue, attempt_json, read_json
 from .no_answer import NoAnswer
 from .reasoning import is_all_reasoning, without_reasoning
-from .schema import Schema, SchemaMismatch, fields, fit_schema, wants
+from .schema import CompiledSchema, Schema, SchemaMismatch, fit_schema
 
 _READINGS = 6  # the text is looked at this often at most
 _ALWAYS = 8_000
@@ -37,7 +37,9 @@ _ENDS_EARLY = "answer: the JSON ends before it is complete"
 _SCALARS = ("string", "number", "integer", "boolean", "null")
 
 
-def read_answer(text: str, schema: Schema, *, cut: bool = False, only: bool = False) -> Any:
+def read_answer(
+    text: str, schema: Schema | CompiledSchema, *, cut: bool = False, only: bool = False
+) -> Any:
     """The value in the text that follows the schema; raises NoAnswer.
 
     Args:
@@ -46,7 +48,7 @@ def read_answer(text: str, schema: Schema, *, cut: bool = False, only: bool = Fa
         cut: Whether the text is known to be cut off, as by max_tokens.
         only: Whether two objects that fit as well and differ are no answer; else the first is.
     """
-    search = _Search(text, schema, cut=cut)
+    search = _Search(text, CompiledSchema.of(schema), cut=cut)
     search.whole()
     if not search.settled:
         search.scan(places.Spots(text))
@@ -60,13 +62,12 @@ def read_answer(text: str, schema: Schema, *, cut: bool = False, only: bool = Fa
 
 
 class _Search:
-    def __init__(self, text: str, schema: Schema, *, cut: bool) -> None:
+    def __init__(self, text: str, schema: CompiledSchema, *, cut: bool) -> None:
         self.text = text
         self._is_cut = cut
         self._end = len(text.rstrip())
         self.schema = schema
         self._turn = 0
-        self._fields = fields(schema)
         self._left = _READINGS * len(text) + _ALWAYS
         self._begin()
 
@@ -130,14 +131,14 @@ class _Search:
 
     def several(self) -> None:
         """Objects one after another, as in JSON Lines, where an array is wanted."""
-        if len(self._objects) > 1 and wants(self.schema, "array"):
+        if len(self._objects) > 1 and self.schema.wants("array"):
             value = JsonValue(self._objects, 0, complete=True, cut_in_value=False, repairs=0)
             self._offer(value, 0, penalty=_SEVERAL)
 
     def plain(self, text: str) -> None:
         """A text without JSON: a scalar where one is wanted."""
         text = places.unfenced(text)
-        if not text or not any(wants(self.schema, name) for name in _SCALARS):
+        if not text or not any(self.schema.wants(name) for name in _SCALARS):
             return
         value = read_json(text)
         if value is None or text[value.end :].strip():
@@ -182,4 +183,5 @@ class _Search:
     def _filled(self, value: Any) -> int:
         if not isinstance(value, dict):
             return 0
-        return sum(name in self._fields for name in value) if self._fields else len(value)
+        known = self.schema.fields
+        return sum(name in known for name in value) if known else len(value)

@@ -669,13 +669,17 @@ class _Reader:
             return structure or "\n" in text[inside.begin : at]
         if char in CLOSERS:
             return self._bracket_ends(after, inside)
-        if place is _FIELD and char in COMMAS:
-            return self._field_follows(after) or self._key_alone(after, inside)
+        if char in COMMAS:
+            return self._comma_ends(at, after, place, inside)
         if place is _FIELD:
             return "\n" in text[at:after] and is_key(text, after, words=self._has_words)
-        if char in COMMAS:
-            return self._item_follows(after) or self._opening_lost(at, after + 1, inside)
         return after > at + 1 and self._opening_lost(at, after, inside)
+
+    def _comma_ends(self, at: int, comma: int, place: str, inside: _Inside) -> bool:
+        """Whether the comma behind a quote separates two fields or items, and is not text."""
+        if place is _FIELD:
+            return self._field_follows(comma) or self._key_alone(comma, inside)
+        return self._item_follows(comma) or self._opening_lost(at, comma + 1, inside)
 
     def _ends_before_quote(self, at: int, after: int, place: str, inside: _Inside) -> bool:
         """Whether a quote ends its string when another follows: a comma or a colon is missing."""

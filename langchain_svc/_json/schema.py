@@ -9,14 +9,14 @@ makes no sense asserts nothing.
 
 from __future__ import annotations
 
-import functools
 import json
 import math
 import operator
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
-from itertools import groupby
+from functools import cached_property, partial
+from itertools import chain, groupby
 from typing import Any
 from urllib.parse import unquote
 
@@ -32,7 +32,7 @@ SHAPED = 2  # the same value in another container
 _ENOUGH = 20  # problems, for one list
 _DEEP = "answer: nested too deeply"
 _UNIONS = ("anyOf", "oneOf")
-_COMBINED = ("$ref", "allOf", *_UNIONS)
+_COMBINED = frozenset(["$ref", "allOf", *_UNIONS])
 # Wrappers that other keys may stand beside (a schema's skeleton, a tool call), those keys, and
 # wrappers that hold no answer.
 _HOLDS = frozenset(["properties", "arguments", "parameters", "args", "input", "function"])
@@ -40,7 +40,8 @@ _BESIDE = frozenset(
     ["type", "title", "description", "required", "name", "id", "schema", "defs", "tool"]
 )
 _NO_ANSWER = frozenset(["error", "errors", "example", "examples", "schema", "defs", "definitions"])
-_SCHEMA_KEYS = frozenset(["type", "$ref", "anyOf", "allOf", "oneOf", "enum", "const"])
+_SCHEMA_KEYS = frozenset(["type", "enum", "const", *_COMBINED])
+_NOTES = frozenset(["type", "title", "description", "default", "examples"])
 _FENCE = re.compile(r"\s*`{3,}[\w+-]*\s*")
 
 
@@ -53,16 +54,13 @@ class SchemaMismatch(NoAnswer):
     """
 
 
-def problems(value: Any, schema: Schema) -> list[str]:
+def problems(value: Any, schema: Schema | CompiledSchema) -> list[str]:
     """What is wrong with the value, strictly and without changing it; nothing if it is valid."""
-    try:
-        return _Fitter(schema, coerce=False).fit(value, schema, "answer")[2]
-    except RecursionError:
-        return [_DEEP]
+    return _Fitter(CompiledSchema.of(schema), coerce=False).root(value)[2]
 
 
 def fit_schema(
-    value: Any, schema: Schema, *, coerce: bool = True, tidy: bool = False
+    value: Any, schema: Schema | CompiledSchema, *, coerce: bool = True, tidy: bool = False
 ) -> tuple[Any, int]:
     """The value as the schema wants it, and a penalty: 0 if it was valid as it was.
 
@@ -76,115 +74,83 @@ def fit_schema(
     Raises:
         SchemaMismatch: The value does not fit. Its `problems` say why.
     """
-    roots = _roots(schema)
-    if any(_echoes(value, root) for root in roots):
+    schema = CompiledSchema.of(schema)
+    if any(_echoes(value, root.fields) for root in schema.roots):
         raise SchemaMismatch(["answer: this is the schema itself, not a value that follows it"])
-    try:
-        fitted, penalty, wrong = _Fitter(schema, coerce=coerce, tidy=tidy).fit(
-            value, schema, "answer"
-        )
-    except RecursionError:
-        raise SchemaMismatch([_DEEP]) from None
-    if not wrong and tidy and roots and all(_is_strange(fitted, one) for one in roots):
-        names = ", ".join(fields(schema)[:8])
+    fitted, penalty, wrong = _Fitter(schema, coerce=coerce, tidy=tidy).root(value)
+    if (
+        not wrong
+        and tidy
+        and schema.roots
+        and all(_is_strange(fitted, one) for one in schema.roots)
+    ):
+        names = ", ".join([*schema.fields][:8])
         wrong = [f"answer: has none of the fields {names}, {got(fitted)}"]
     if wrong:
         raise SchemaMismatch(wrong)
     return fitted, penalty
 
 
-def wants(schema: Any, name: str) -> bool:
-    """Whether the schema allows values of a type at its root."""
-    return any(
-        name in _names(root.get("type"))
-        or any(_has_type(option, name) for option in _options(root) or ())
-        for root in _roots(schema)
-    )
+# -- what a schema says ---------------------------------------------------------------------------
 
 
-def fields(schema: Any) -> list[str]:
-    """The fields that the schema names at its root."""
-    return list(dict.fromkeys(name for root in _roots(schema) for name in _fields(root)))
+class CompiledSchema:
+    """A JSON Schema, each part of which is read once: when a value first comes to it."""
 
+    def __init__(self, schema: Any) -> None:
+        self.schema = schema
+        self._parts: dict[int, _Part] = {}
 
-# -- the walk -------------------------------------------------------------------------------------
+    @classmethod
+    def of(cls, schema: Any) -> CompiledSchema:
+        """The schema, compiled if it is not."""
+        return schema if isinstance(schema, cls) else cls(schema)
 
-
-class _Fitter:
-    def __init__(self, root: Any, *, coerce: bool, tidy: bool = False) -> None:
-        self._root, self._coerce, self._tidy = root, coerce, tidy
-        # Holds the objects themselves, so that no id is used again.
-        self._known: dict[tuple[int, int], tuple[Any, Any, Fitted]] = {}
-        self._active: set[tuple[int, int]] = set()
-
-    def fit(self, value: Any, schema: Any, path: str) -> Fitted:
-        """The value as a schema wants it."""
-        if schema is False:
-            return value, 0, [f"{path}: not allowed here"]
-        if not isinstance(schema, Mapping) or (value is None and schema.get("nullable") is True):
-            return value, 0, []
-        key = (id(schema), id(value))
-        if key in self._known:
-            return self._known[key][2]
-        if key in self._active:  # a reference that leads back to itself
-            return value, 0, []
-        self._active.add(key)
-        try:
-            found = self._fit(value, schema, path)
-        finally:
-            self._active.remove(key)
-        if isinstance(value, (dict, list)):
-            self._known[key] = (schema, value, found)
+    def part(self, schema: Schema) -> _Part:
+        """What a part of it asks for."""
+        found = self._parts.get(id(schema))
+        if found is None:
+            found = self._parts[id(schema)] = _Part(schema, self._resolve)
         return found
 
-    def _fit(self, value: Any, schema: Schema, path: str) -> Fitted:
-        """Its references and unions one after another, and then the schema's own keywords."""
-        types = _names(schema.get("type"))
-        right = [name for name in types if _has_type(value, name, strictly=self._coerce)]
-        if len(types) > 1 and not right and self._coerce:
-            one_of = {"anyOf": [{**schema, "type": name} for name in types]}
-            return self._union(value, "anyOf", one_of, path)
-        if types and not right and not self._coerce:
-            return value, 0, [f"{path}: expected {' or '.join(types)}, {got(value)}"]
-        fitted, penalty, wrong = value, 0, list[str]()
-        members = schema.get("allOf")
-        parts = [self.resolve(schema["$ref"])] if "$ref" in schema else []
-        parts += members if isinstance(members, (list, tuple)) else []
-        for part in parts:
-            fitted, more, faults = self.fit(fitted, part, path)
-            penalty, wrong = penalty + more, wrong + faults
-        for word in _UNIONS:
-            if word in schema:
-                fitted, more, faults = self._union(fitted, word, schema, path)
-                penalty, wrong = penalty + more, wrong + faults
-        fitted, more, faults = self._plain(fitted, schema, right[:1] or types, path)
-        return fitted, penalty + more, wrong + faults
+    def __reduce__(self) -> tuple[Any, ...]:  # in a copy, and after a pickle, all ids are others
+        return CompiledSchema, (self.schema,)
 
-    def _union(self, value: Any, word: str, schema: Schema, path: str) -> Fitted:
-        members = schema[word]
-        if not isinstance(members, (list, tuple)) or not members:
-            return value, 0, []
-        tries = [self.fit(value, member, path) for member in members]
-        good = [found for found in tries if not found[2]]
-        if word == "oneOf" and len(good) > 1 and not self._coerce:
-            count = f"exactly one of {len(tries)} alternatives, fits {len(good)}"
-            return value, 0, [f"{path}: expected {count}"]
-        if good:
-            return min(good, key=operator.itemgetter(1))
-        types = [_names(one.get("type")) if isinstance(one, Mapping) else [] for one in members]
-        near = [f[2] for f, names in zip(tries, types, strict=True) if _is_any(value, names)]
-        if all(types) and not near:
-            names = " or ".join(dict.fromkeys(name for one in types for name in one))
-            return value, 0, [f"{path}: expected {names}, {got(value)}"]
-        return value, 0, min(near or [found[2] for found in tries], key=len)
+    @cached_property
+    def roots(self) -> list[_Part]:
+        """All that it says of the whole value, but for what only combines."""
+        waiting, seen = [self.schema], dict[int, _Part]()
+        while waiting:
+            schema = waiting.pop(0)
+            if isinstance(schema, Mapping) and id(schema) not in seen:
+                seen[id(schema)] = part = self.part(schema)
+                waiting += [*chain(*part.unions.values()), *part.all_of]
+        combines = (part.schema.keys() & _COMBINED for part in seen.values())
+        return [
+            p
+            for p, yes in zip(seen.values(), combines, strict=True)
+            if not yes or "properties" in p.schema
+        ]
 
-    def resolve(self, reference: Any) -> Any:
+    @cached_property
+    def fields(self) -> dict[str, None]:
+        """The fields that it names at its root."""
+        return dict.fromkeys(chain(*(root.fields for root in self.roots)))
+
+    def wants(self, name: str) -> bool:
+        """Whether it allows values of a type at its root."""
+        return any(
+            name in root.types or any(_has_type(one, name) for one in root.options or ())
+            for root in self.roots
+        )
+
+    def _resolve(self, reference: Any) -> Any:
         """The schema that a reference into this one points to; True, "anything", if none."""
         if not isinstance(reference, str) or not reference.startswith("#"):
             return True
-        target = self._root
-        for part in unquote(reference[1:]).split("/")[1:]:
-            name = part.replace("~1", "/").replace("~0", "~")
+        target = self.schema
+        for word in unquote(reference[1:]).split("/")[1:]:
+            name = word.replace("~1", "/").replace("~0", "~")
             if isinstance(target, Mapping) and name in target:
                 target = target[name]
             elif isinstance(target, list) and name.isdecimal() and int(name) < len(target):
@@ -193,144 +159,71 @@ class _Fitter:
                 return True
         return target
 
-    def _plain(self, value: Any, schema: Schema, types: list[str], path: str) -> Fitted:
-        """Fit to the keywords of a schema itself, and else the first reading that does fit."""
-        name = types[0] if types else _implied(schema)
-        found = self._as_it_is(value, schema, name if types else "", path)
-        if not self._coerce or (not found[1] and not found[2] and not self._tidy):
-            return found
-        for candidate, cost in self._readings(value, schema, name, untidy=not found[2]):
-            if isinstance(candidate, (dict, list)) and candidate is not value:
-                other = self.fit(candidate, schema, path)
-            else:
-                other = self._as_it_is(candidate, schema, name, path)
-            if not other[2]:
-                return other[0], other[1] + cost, []
-        return found
 
-    def _as_it_is(self, value: Any, schema: Schema, name: str, path: str) -> Fitted:
-        """The value with its parts fitted."""
-        if name and not _has_type(value, name, strictly=False):
-            return value, 0, [f"{path}: expected {name}, {got(value)}"]
-        if self._coerce and name == "integer" and isinstance(value, float):
-            value = int(value)
-        penalty, wrong = 0, list[str]()
-        options = _options(schema)
-        if options is not None and not any(frozen(value) == frozen(one) for one in options):
-            names = ", ".join(map(show, options[:8]))
-            names = names if "const" in schema else f"one of {names}"
-            return value, 0, [f"{path}: expected {names}, {got(value)}"]
-        if isinstance(value, dict):
-            value, penalty, wrong = self._object(value, schema, path)
-        elif isinstance(value, list):
-            value, penalty, wrong = self._array(value, schema, path)
-        return value, penalty, wrong + [f"{path}: expected {one}" for one in _missed(value, schema)]
+class _Part:
+    """What one mapping of a schema asks for."""
 
-    def _readings(
-        self, value: Any, schema: Schema, name: str, *, untidy: bool
-    ) -> Iterator[tuple[Any, int]]:
-        """What a value may mean that does not fit, in the order in which to try it."""
-        if name == "object" and isinstance(value, dict):
-            respelled, cost = _respelled(value, schema)
-            if cost:
-                yield respelled, cost
-            if not untidy or _is_strange(value, schema):
-                yield from ((one, SHAPED) for one in _unwrapped(value, schema))
-        elif name == "array" and isinstance(value, list):
-            rows = _rows(value, schema)
-            if rows is not value:
-                yield rows, SHAPED
-        elif untidy:
-            return
-        elif name == "object":
-            yield from ((one, SHAPED) for one in _objects(value, schema))
-        elif name == "array":
-            yield from ((one, SHAPED) for one in _arrays(value))
-        else:
-            yield from self._scalars(value, schema, name)
+    def __init__(self, schema: Schema, resolve: Callable[[Any], Any]) -> None:
+        self.schema = schema  # held, so that no other gets its id
+        self.types = _names(schema.get("type"))
+        self.sure = {_EXACTLY[name] for name in self.types if name in _EXACTLY}
+        """Types of values that need no look at the rest."""
+        if not schema.keys() <= _NOTES:
+            self.sure = set()
+        if schema.get("nullable") is True:
+            self.sure.add(type(None))
+        self.all_of = [resolve(schema["$ref"])] if "$ref" in schema else []
+        self.all_of += _list(schema.get("allOf"))
+        self.unions = {word: _list(schema.get(word)) for word in _UNIONS}
+        self.options = _options(schema)
+        self.allowed = self.options and {frozen(one) for one in self.options}
+        self._bounds = list(_bounds(schema))
+        self.fields = _mapping(schema.get("properties"))
+        self.required = _names(schema.get("required"))
+        patterns = _mapping(schema.get("patternProperties")).items()
+        self._patterns = [(_matcher(pattern), part) for pattern, part in patterns]
+        self._rest = schema.get("additionalProperties", True)
+        self.items, self.first = schema.get("items", True), _list(schema.get("prefixItems"))
+        if isinstance(self.items, list):  # the old way of writing tuples
+            self.items, self.first = True, self.items
+        self.implied = "object" if "properties" in schema else "array" if "items" in schema else ""
 
-    def _scalars(self, value: Any, schema: Schema, name: str) -> Iterator[tuple[Any, int]]:
-        options = _options(schema)
-        one = scalars.coerce(value, name) if options is None else scalars.choose(value, options)
-        if one:
-            yield one
-        if _is_wrapped(value):
-            fitted, cost, wrong = self.fit(value[0], schema, "")
-            if not wrong:
-                yield fitted, cost + SHAPED
+    @cached_property
+    def by_type(self) -> list[Schema]:
+        """It once for each of its types."""
+        return [{**self.schema, "type": name} for name in self.types]
 
-    def _object(self, value: dict[str, Any], schema: Schema, path: str) -> Fitted:
-        fitted: dict[str, Any] = {}
-        required = _names(schema.get("required"))
-        penalty = 0
-        wrong = [f"{_below(path, n)}: required, but missing" for n in required if n not in value]
-        for name, item in value.items():
-            at, fault, held = _below(path, name), [], item
-            for part in _parts_for(name, schema):
-                if part is False:
-                    fault = [f"{at}: no such field"]
-                    held, more = item, 0
-                else:
-                    held, more, faults = self.fit(held, part, at)
-                    fault = fault + faults
-                penalty += more
-            closed = fault == [f"{at}: no such field"]
-            if self._coerce and fault and (closed or (says_nothing(item) and name not in required)):
-                penalty += SPELLED
-                continue
-            fitted[name] = held
-            wrong += fault
-        return fitted, penalty, wrong
+    def patterns(self, name: str) -> list[Any]:
+        """The schemas of a field by the pattern of its name."""
+        return [part for matches, part in self._patterns if matches(name)]
 
-    def _array(self, value: list[Any], schema: Schema, path: str) -> Fitted:
-        fitted, penalty, wrong = [], 0, []
-        first, rest = schema.get("prefixItems"), schema.get("items", True)
-        if isinstance(rest, list):  # the old way of writing tuples
-            first, rest = rest, True
-        first = first if isinstance(first, list) else []
-        for at, item in enumerate(value):
-            part = first[at] if at < len(first) else rest
-            held, more, faults = self.fit(item, part, _below(path, at))
-            fitted.append(held)
-            penalty += more
-            wrong += faults
-            if len(wrong) >= _ENOUGH and self._coerce:
-                break
-        if schema.get("uniqueItems") is True:
-            once = list({frozen(item): item for item in fitted}.values())
-            repeated = len(fitted) - len(once)
-            if repeated and not self._coerce:
-                wrong.append(f"{path}: expected no item twice, got {repeated} again")
-            elif repeated:
-                fitted, penalty = once, penalty + SPELLED * repeated
-        return fitted, penalty, wrong
+    def of_field(self, name: str) -> list[Any]:
+        """The schemas of a field; False if the object is closed and has no such field."""
+        parts = [self.fields[name]] if name in self.fields else []
+        return (parts + self.patterns(name) if self._patterns else parts) or [self._rest]
 
-
-# -- what a schema says ---------------------------------------------------------------------------
+    def missed(self, value: Any) -> Iterator[str]:
+        """What the keywords ask for that bound a value and do not hold."""
+        for kind, measure, holds, words in self._bounds:
+            if _has_type(value, kind) and not holds(measure(value) if measure else value):
+                yield f"{words}, " + (f"got {measure(value)}" if measure else got(value))
 
 
 def _names(asserted: Any) -> list[str]:
     """The names in a list of names, or the one name, whatever else it may be."""
-    names = [asserted] if isinstance(asserted, str) else asserted
-    return [n for n in names if isinstance(n, str)] if isinstance(names, (list, tuple)) else []
+    return [
+        n
+        for n in ([asserted] if isinstance(asserted, str) else _list(asserted))
+        if isinstance(n, str)
+    ]
 
 
-def _fields(schema: Schema) -> Mapping[str, Any]:
-    named = schema.get("properties")
-    return named if isinstance(named, Mapping) else {}
+def _list(asserted: Any) -> list[Any]:
+    return list(asserted) if isinstance(asserted, (list, tuple)) else []
 
 
-def _patterns(name: str, schema: Schema) -> list[Any]:
-    patterns = schema.get("patternProperties")
-    patterns = patterns if isinstance(patterns, Mapping) else {}
-    return [part for pattern, part in patterns.items() if _matches(pattern, name)]
-
-
-def _parts_for(name: str, schema: Schema) -> list[Any]:
-    """The schemas of a field; False if the object is closed and has no such field."""
-    known = _fields(schema)
-    parts = [known[name]] if name in known else []
-    return parts + _patterns(name, schema) or [schema.get("additionalProperties", True)]
+def _mapping(asserted: Any) -> Mapping[str, Any]:
+    return asserted if isinstance(asserted, Mapping) else {}
 
 
 def _options(schema: Schema) -> list[Any] | None:
@@ -341,14 +234,6 @@ def _options(schema: Schema) -> list[Any] | None:
             options = [one for one in options if frozen(one) == frozen(schema["const"])]
         return options
     return [schema["const"]] if "const" in schema else None
-
-
-def _implied(schema: Schema) -> str:
-    return "object" if "properties" in schema else "array" if "items" in schema else ""
-
-
-def _is_any(value: Any, names: list[str]) -> bool:
-    return any(_has_type(value, name) for name in names)
 
 
 def _has_type(value: Any, name: str, *, strictly: bool = False) -> bool:
@@ -368,78 +253,243 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
     "null": type(None), "boolean": bool, "integer": int, "number": (int, float),
     "string": str, "object": dict, "array": (list, tuple),
 }  # fmt: skip
+# Python's types whose values are of a type without another look; a float may be no number.
+_EXACTLY = {"null": type(None), "boolean": bool, "integer": int, "number": int, "string": str}
 
-# A keyword: what it bounds, how, and the words for it.
-_BOUNDS: dict[str, tuple[Any, Any, str]] = {
-    "minimum": (float, operator.ge, "at least {}"),
-    "maximum": (float, operator.le, "at most {}"),
-    "exclusiveMinimum": (float, operator.gt, "more than {}"),
-    "exclusiveMaximum": (float, operator.lt, "less than {}"),
-    "minLength": (str, operator.ge, "at least {} characters"),
-    "maxLength": (str, operator.le, "at most {} characters"),
-    "minItems": (list, operator.ge, "at least {} items"),
-    "maxItems": (list, operator.le, "at most {} items"),
-    "minProperties": (dict, operator.ge, "at least {} fields"),
-    "maxProperties": (dict, operator.le, "at most {} fields"),
+
+def _is_multiple(step: float, value: float) -> bool:
+    return step <= 0 or not Fraction(str(value)) % Fraction(str(step))
+
+
+# A keyword: the type that it bounds, what of it is measured, how, and the words for it.
+_Bound = tuple[str, Callable[[Any], int] | None, Callable[..., bool], str]
+_BOUNDS: dict[str, _Bound] = {
+    "minimum": ("number", None, operator.le, "at least {}"),
+    "maximum": ("number", None, operator.ge, "at most {}"),
+    "exclusiveMinimum": ("number", None, operator.lt, "more than {}"),
+    "exclusiveMaximum": ("number", None, operator.gt, "less than {}"),
+    "multipleOf": ("number", None, _is_multiple, "a multiple of {}"),
+    "minLength": ("string", len, operator.le, "at least {} characters"),
+    "maxLength": ("string", len, operator.ge, "at most {} characters"),
+    "minItems": ("array", len, operator.le, "at least {} items"),
+    "maxItems": ("array", len, operator.ge, "at most {} items"),
+    "minProperties": ("object", len, operator.le, "at least {} fields"),
+    "maxProperties": ("object", len, operator.ge, "at most {} fields"),
 }
 
 
-def _missed(value: Any, schema: Schema) -> Iterator[str]:
-    """What the keywords ask for that bound a value and do not hold."""
-    number = _has_type(value, "number") and value is not None and not isinstance(value, str)
+def _bounds(schema: Schema) -> Iterator[_Bound]:
     for word in _BOUNDS.keys() & schema.keys():
-        kind, holds, words = _BOUNDS[word]
-        bound, size = schema[word], value
-        if not (number if kind is float else isinstance(value, kind)):
-            continue
-        if kind is not float:
-            size = len(value)
-        if _has_type(bound, "number") and not holds(size, bound):
-            shown = got(value) if kind is float else f"got {size}"
-            yield f"{words.format(bound)}, {shown}"
-    step, pattern = schema.get("multipleOf"), schema.get("pattern")
-    steps = number and isinstance(step, (int, float)) and step > 0
-    if steps and Fraction(str(value)) % Fraction(str(step)):
-        yield f"a multiple of {step}, {got(value)}"
-    if isinstance(value, str) and isinstance(pattern, str) and not _matches(pattern, value):
-        yield f"text that matches {pattern}, {got(value)}"
+        kind, measure, holds, words = _BOUNDS[word]
+        if _has_type(bound := schema[word], "number"):
+            yield kind, measure, partial(holds, bound), words.format(bound)
+    if isinstance(pattern := schema.get("pattern"), str):
+        yield "string", None, _matcher(pattern), f"text that matches {pattern}"
 
 
-def _matches(pattern: str, text: str) -> bool:
+def _matcher(pattern: str) -> Callable[[str], bool]:
     """Whether a pattern is found; patterns that cannot be used, or not safely, match anything.
 
     A repeat inside a repeat can take time exponential in the length of the text, and the text is
     a model's: such patterns are tried on short texts only.
     """
-    compiled, longest = _compiled(pattern)
-    return compiled is None or len(text) > longest or compiled.search(text) is not None
-
-
-@functools.lru_cache(maxsize=256)
-def _compiled(pattern: str) -> tuple[re.Pattern[str] | None, int]:
     rest, groups = re.subn(r"\)[+*{]", ")", pattern)
     explodes = groups > 1 or (groups == 1 and re.search(r"[+*|]", rest) is not None)
+    longest = 20 if explodes else 2_000
     try:
-        return re.compile(pattern), 20 if explodes else 2_000
+        search = re.compile(pattern).search
     except (re.error, RecursionError, OverflowError):  # written for another engine
-        return None, 0
+        return lambda _: True
+    return lambda text: len(text) > longest or search(text) is not None
 
 
-def _roots(schema: Any) -> list[Schema]:
-    """The schema and all that it refers to for the whole value, but for what only combines."""
-    fitter, waiting = _Fitter(schema, coerce=False), [schema]
-    seen: list[Schema] = []
-    while waiting:
-        part = waiting.pop(0)
-        if not isinstance(part, Mapping) or any(part is one for one in seen):
-            continue
-        seen.append(part)
-        for word in ("anyOf", "oneOf", "allOf"):
-            members = part.get(word)
-            waiting += members if isinstance(members, list) else []
-        if "$ref" in part:
-            waiting.append(fitter.resolve(part["$ref"]))
-    return [one for one in seen if not one.keys() & set(_COMBINED) or "properties" in one]
+# -- the walk -------------------------------------------------------------------------------------
+
+
+class _Fitter:
+    def __init__(self, schema: CompiledSchema, *, coerce: bool, tidy: bool = False) -> None:
+        self._schema, self._coerce, self._tidy = schema, coerce, tidy
+        # Holds the values themselves, so that no id is used again.
+        self._known: dict[tuple[int, int], tuple[Any, Fitted]] = {}
+        self._active: set[tuple[int, int]] = set()
+
+    def root(self, value: Any) -> Fitted:
+        """The whole value as the whole schema wants it."""
+        try:
+            return self.fit(value, self._schema.schema, "answer")
+        except RecursionError:
+            return value, 0, [_DEEP]
+
+    def fit(self, value: Any, schema: Any, path: str) -> Fitted:
+        """The value as a schema wants it."""
+        if schema is False:
+            return value, 0, [f"{path}: not allowed here"]
+        if not isinstance(schema, Mapping):
+            return value, 0, []
+        part = self._schema.part(schema)
+        if type(value) in part.sure:
+            return value, 0, []
+        key = (id(schema), id(value))
+        if key in self._known:
+            return self._known[key][1]
+        if key in self._active:  # a reference that leads back to itself
+            return value, 0, []
+        self._active.add(key)
+        try:
+            found = self._fit(value, part, path)
+        finally:
+            self._active.remove(key)
+        if isinstance(value, (dict, list)):
+            self._known[key] = (value, found)
+        return found
+
+    def _fit(self, value: Any, part: _Part, path: str) -> Fitted:
+        """Its references and unions one after another, and then the schema's own keywords."""
+        types = part.types
+        right = [name for name in types if _has_type(value, name, strictly=self._coerce)]
+        if types and not right and not self._coerce:
+            return value, 0, [f"{path}: expected {' or '.join(types)}, {got(value)}"]
+        if len(types) > 1 and not right:
+            return self._union(value, part.by_type, path)
+        fitted, penalty, wrong = value, 0, list[str]()
+        for inner in part.all_of:
+            fitted, more, faults = self.fit(fitted, inner, path)
+            penalty, wrong = penalty + more, wrong + faults
+        for word, members in part.unions.items():
+            if members:
+                once = word == "oneOf" and not self._coerce
+                fitted, more, faults = self._union(fitted, members, path, once=once)
+                penalty, wrong = penalty + more, wrong + faults
+        fitted, more, faults = self._plain(fitted, part, right[:1] or types, path)
+        return fitted, penalty + more, wrong + faults
+
+    def _union(self, value: Any, members: list[Any], path: str, *, once: bool = False) -> Fitted:
+        tries = [self.fit(value, member, path) for member in members]
+        good = [found for found in tries if not found[2]]
+        if once and len(good) > 1:
+            count = f"exactly one of {len(tries)} alternatives, fits {len(good)}"
+            return value, 0, [f"{path}: expected {count}"]
+        if good:
+            return min(good, key=operator.itemgetter(1))
+        types = [_names(_mapping(member).get("type")) for member in members]
+        near = [f[2] for f, names in zip(tries, types, strict=True) if _is_any(value, names)]
+        if all(types) and not near:
+            names = " or ".join(dict.fromkeys(chain(*types)))
+            return value, 0, [f"{path}: expected {names}, {got(value)}"]
+        return value, 0, min(near or [found[2] for found in tries], key=len)
+
+    def _plain(self, value: Any, part: _Part, types: list[str], path: str) -> Fitted:
+        """Fit to the keywords of a schema itself, and else the first reading that does fit."""
+        name = types[0] if types else part.implied
+        found = self._as_it_is(value, part, name if types else "", path)
+        if not self._coerce or (not found[1] and not found[2] and not self._tidy):
+            return found
+        for candidate, cost in self._readings(value, part, name, untidy=not found[2]):
+            if isinstance(candidate, (dict, list)) and candidate is not value:
+                other = self.fit(candidate, part.schema, path)
+            else:
+                other = self._as_it_is(candidate, part, name, path)
+            if not other[2]:
+                return other[0], other[1] + cost, []
+        return found
+
+    def _as_it_is(self, value: Any, part: _Part, name: str, path: str) -> Fitted:
+        """The value with its parts fitted."""
+        if name and not _has_type(value, name):
+            return value, 0, [f"{path}: expected {name}, {got(value)}"]
+        if self._coerce and name == "integer" and isinstance(value, float):
+            value = int(value)
+        if part.allowed is not None and frozen(value) not in part.allowed:
+            names = ", ".join(map(show, (part.options or [])[:8]))
+            names = names if "const" in part.schema else f"one of {names}"
+            return value, 0, [f"{path}: expected {names}, {got(value)}"]
+        penalty, wrong = 0, list[str]()
+        if isinstance(value, dict):
+            value, penalty, wrong = self._object(value, part, path)
+        elif isinstance(value, list):
+            value, penalty, wrong = self._array(value, part, path)
+        return value, penalty, wrong + [f"{path}: expected {one}" for one in part.missed(value)]
+
+    def _readings(
+        self, value: Any, part: _Part, name: str, *, untidy: bool
+    ) -> Iterator[tuple[Any, int]]:
+        """What a value may mean that does not fit, in the order in which to try it."""
+        if name == "object" and isinstance(value, dict):
+            respelled, cost = _respelled(value, part)
+            if cost:
+                yield respelled, cost
+            if not untidy or _is_strange(value, part):
+                yield from ((one, SHAPED) for one in _unwrapped(value, part))
+        elif name == "array" and isinstance(value, list):
+            rows = _rows(value, part)
+            if rows is not value:
+                yield rows, SHAPED
+        elif untidy:
+            return
+        elif name == "object":
+            yield from ((one, SHAPED) for one in _objects(value, part))
+        elif name == "array":
+            yield from ((one, SHAPED) for one in _arrays(value))
+        else:
+            yield from self._scalars(value, part, name)
+
+    def _scalars(self, value: Any, part: _Part, name: str) -> Iterator[tuple[Any, int]]:
+        if part.options is None:
+            one = scalars.coerce(value, name)
+        else:
+            one = scalars.choose(value, part.options)
+        if one:
+            yield one
+        if _is_wrapped(value):
+            fitted, cost, wrong = self.fit(value[0], part.schema, "")
+            if not wrong:
+                yield fitted, cost + SHAPED
+
+    def _object(self, value: dict[str, Any], part: _Part, path: str) -> Fitted:
+        fitted: dict[str, Any] = {}
+        penalty = 0
+        lost = [name for name in part.required if name not in value]
+        wrong = [f"{_below(path, name)}: required, but missing" for name in lost]
+        for name, item in value.items():
+            at, fault, held = _below(path, name), [], item
+            for schema in part.of_field(name):
+                if schema is False:
+                    fault = [f"{at}: no such field"]
+                    held, more = item, 0
+                else:
+                    held, more, faults = self.fit(held, schema, at)
+                    fault = fault + faults
+                penalty += more
+            closed = fault == [f"{at}: no such field"]
+            if (
+                self._coerce
+                and fault
+                and (closed or (says_nothing(item) and name not in part.required))
+            ):
+                penalty += SPELLED
+                continue
+            fitted[name] = held
+            wrong += fault
+        return fitted, penalty, wrong
+
+    def _array(self, value: list[Any], part: _Part, path: str) -> Fitted:
+        fitted, penalty, wrong = [], 0, []
+        for at, item in enumerate(value):
+            schema = part.first[at] if at < len(part.first) else part.items
+            held, more, faults = self.fit(item, schema, _below(path, at))
+            fitted.append(held)
+            penalty += more
+            wrong += faults
+            if len(wrong) >= _ENOUGH and self._coerce:
+                break
+        if part.schema.get("uniqueItems") is True:
+            once = list({frozen(item): item for item in fitted}.values())
+            repeated = len(fitted) - len(once)
+            if repeated and not self._coerce:
+                wrong.append(f"{path}: expected no item twice, got {repeated} again")
+            elif repeated:
+                fitted, penalty = once, penalty + SPELLED * repeated
+        return fitted, penalty, wrong
 
 
 # -- the shapes that models miss ------------------------------------------------------------------
@@ -456,17 +506,16 @@ def parsed(value: Any, wanted: type | tuple[type, ...]) -> Any:
     return found.value if isinstance(found.value, wanted) else None
 
 
-def _objects(value: Any, schema: Schema) -> Iterator[Any]:
+def _objects(value: Any, part: _Part) -> Iterator[Any]:
     """What an object may have been written as."""
     inner = parsed(value, dict)
     if inner is not None:
         yield inner
     if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict):
         yield value[0]
-    known = _fields(schema)
-    if len(known) == 1 and not isinstance(value, str):  # text may be anything
-        ((name, only),) = known.items()
-        if isinstance(only, Mapping) and _is_any(value, _names(only.get("type"))):
+    if len(part.fields) == 1 and not isinstance(value, str):  # text may be anything
+        ((name, only),) = part.fields.items()
+        if _is_any(value, _names(_mapping(only).get("type"))):
             yield {name: value}
 
 
@@ -483,10 +532,9 @@ def _arrays(value: Any) -> Iterator[Any]:
         yield [value]
 
 
-def _rows(value: list[Any], schema: Schema) -> list[Any]:
+def _rows(value: list[Any], part: _Part) -> list[Any]:
     """A list of rows in which a run of single values is a row whose brackets were lost."""
-    items = schema.get("items")
-    if not isinstance(items, Mapping) or "array" not in _names(items.get("type")):
+    if "array" not in _names(_mapping(part.items).get("type")):
         return value
     if not any(isinstance(item, (str, int, float)) for item in value):
         return value
@@ -497,24 +545,24 @@ def _rows(value: list[Any], schema: Schema) -> list[Any]:
     return rows
 
 
-def _respelled(value: dict[str, Any], schema: Schema) -> tuple[dict[str, Any], int]:
+def _respelled(value: dict[str, Any], part: _Part) -> tuple[dict[str, Any], int]:
     """The object with fields that are only spelled otherwise under their own names."""
-    known = _fields(schema)
+    known = part.fields
     absent: dict[str, list[str]] = {}
     for name in known:
         if name not in value:
             absent.setdefault(fold(name), []).append(name)
     names: dict[str, str] = {}
     for name in value:
-        if name not in known and not _patterns(name, schema):
+        if name not in known and not part.patterns(name):
             wanted = absent.pop(fold(name), [])
             names |= {name: wanted[0]} if len(wanted) == 1 else {}
     return {names.get(name, name): item for name, item in value.items()}, SPELLED * len(names)
 
 
-def _unwrapped(value: dict[str, Any], schema: Schema) -> Iterator[Any]:
+def _unwrapped(value: dict[str, Any], part: _Part) -> Iterator[Any]:
     """What is inside a wrapper: {"answer": {...}}, {"type": "object", "properties": {...}}."""
-    folded = {fold(name) for name in _fields(schema)}
+    folded = {fold(name) for name in part.fields}
     inner = [name for name in value if fold(name) not in _BESIDE]
     if len(inner) != 1 or fold(inner[0]) in folded | _NO_ANSWER:
         return
@@ -527,10 +575,10 @@ def _unwrapped(value: dict[str, Any], schema: Schema) -> Iterator[Any]:
         yield held
 
 
-def _is_strange(value: Any, schema: Schema) -> bool:
+def _is_strange(value: Any, part: _Part) -> bool:
     """Whether an object has fields, but none that the schema knows, where it knows some."""
-    known = _fields(schema)
-    closed = isinstance(value, dict) and not schema.get("additionalProperties")
+    known = part.fields
+    closed = isinstance(value, dict) and not part.schema.get("additionalProperties")
     return bool(closed and value and known) and not any(name in known for name in value)
 
 
@@ -540,9 +588,8 @@ def _is_skeleton(value: Any) -> bool:
     return bool(held) and all(isinstance(one, dict) and _SCHEMA_KEYS & one.keys() for one in held)
 
 
-def _echoes(value: Any, schema: Schema) -> bool:
+def _echoes(value: Any, known: Mapping[str, Any]) -> bool:
     """Whether the value is the schema, or its fields, handed back unfilled."""
-    known = _fields(schema)
     if not isinstance(value, dict) or not known:
         return False
     shown = value.get("properties", ())
@@ -564,3 +611,7 @@ def _below(path: str, key: str | int) -> str:
     if isinstance(key, int):
         return f"{path}[{key}]"
     return f"{path}.{key}" if key.isidentifier() else f"{path}[{json.dumps(key)[:60]}]"
+
+
+def _is_any(value: Any, names: list[str]) -> bool:
+    return any(_has_type(value, name) for name in names)

@@ -110,7 +110,7 @@ class Judge:
                 given = _arguments(raw, tool)
                 problems = ""
                 try:
-                    given = fit_schema(given, tool.parameters)[0]
+                    given = fit_schema(given, tool.schema)[0]
                 except SchemaMismatch as mismatch:  # they stay as they are
                     problems = "; ".join(mismatch.problems) or "arguments do not fit"
                 if has_surrogates(arguments_json(given)):
@@ -141,7 +141,7 @@ def _arguments(raw: Raw, tool: Tool) -> dict[str, Any]:
         return {}
     if isinstance(given, list) and len(tool.properties) == 1:  # the one argument of a tool
         with suppress(SchemaMismatch):
-            given = fit_schema(dict.fromkeys(tool.properties, given), tool.parameters)[0]
+            given = fit_schema(dict.fromkeys(tool.properties, given), tool.schema)[0]
     return given if isinstance(given, dict) else _no_object(given)
 
 
