@@ -158,12 +158,22 @@ def _text(chunk: Any) -> str:
     return chunk.get("content", "") if isinstance(chunk, dict) else chunk.text
 
 
-def stream_tool(clock: Clock, new: Callable[[], Any], calls: int) -> None:
-    model = new().bind_tools([TOOL])
+def stream_tool(
+    clock: Clock, new: Callable[[], Any], calls: int, *, while_written: bool = False
+) -> None:
+    made = new()
+    if while_written and hasattr(made, "stream_tool_args"):
+        made = made.model_copy(update={"stream_tool_args": True})
+    model = made.bind_tools([TOOL])
     for _ in range(calls):
         with clock.running():
             chunks = list(model.stream(_QUESTION))
         _must_call(*chunks)
+
+
+def stream_tool_args(clock: Clock, new: Callable[[], Any], calls: int) -> None:
+    """Arguments as they are written, which is how the peers stream them anyway."""
+    stream_tool(clock, new, calls, while_written=True)
 
 
 def first_chunk(clock: Clock, new: Callable[[], Any], calls: int) -> None:
@@ -244,7 +254,7 @@ WAYS: dict[str, Callable[[Clock, Callable[[], Any], int], None]] = {
     way.__name__: way
     for way in (
         live, app, construct, invoke, call_tool, ainvoke, stream, astream, stream_tool,
-        first_chunk, afirst_chunk, batch, abatch, abatch_bounded, memory,
+        stream_tool_args, first_chunk, afirst_chunk, batch, abatch, abatch_bounded, memory,
     )
 }  # fmt: skip
 
