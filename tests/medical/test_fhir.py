@@ -63,7 +63,8 @@ def test_the_report_says_what_was_done_and_no_value():
     for view in (str(report), repr(report)):
         for value in ("hypertension", "lisinopril", "153", "100.4", "1963", "2025", ID, "61"):
             assert value not in view, value
-    assert "vital_signs.temperature: Observation entry[12], 8310-5, [degF] to Cel" in str(report)
+    line = "vital_signs.temperature: Observation entry[12], 8310-5, of that day, [degF] to Cel"
+    assert f"  {line}" in str(report).splitlines()
     assert svc.PatientContext(age=3).fhir_report is None
 
 

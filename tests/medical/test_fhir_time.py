@@ -213,8 +213,8 @@ def test_the_report_says_how_old_each_reading_is():
     assert days["lab_results.creatinine"] == 30
     assert days["age"] is None
     text = str(record.fhir_report)
-    assert "lab_results.creatinine: Observation entry[2], 2160-0, mg/dL, 30 days old" in text
-    assert "entry[3] 9279-1, 5,182 days old: older than its window of 24 hours" in text
+    assert "lab_results.creatinine: Observation entry[2], 2160-0, 30 days old, mg/dL" in text
+    assert "entry[3], 9279-1, 5,182 days old: older than its window of 24 hours" in text
     assert json.loads(json.dumps(record.fhir_report.to_dict()))["left_out"][0]["days"] == 5182
 
 

@@ -46,6 +46,7 @@ _CA, _MG = Substance(40.078, charge=2), Substance(24.305, charge=2)
 _P = Substance(30.974)  # weighed as phosphorus; it has no charge here: that depends on the pH
 _UREA = Substance(28.014)  # weighed as its two nitrogens
 _DAY, _WEEK, _QUARTER = (timedelta(days=days) for days in (1, 7, 90))
+HISTORY, MEDICATIONS, RISKS = "medical_history", "current_medications", "risk_factors"
 _VITAL = "vital_signs"
 _LAB = "lab_results"
 _MOST = 1e15  # a record takes none beyond

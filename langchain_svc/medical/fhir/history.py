@@ -8,41 +8,41 @@ from datetime import date
 from typing import Any
 
 from .bundle import Resource
-from .concepts import NOTHING, Words, codes_of, says_nothing, terminology, words_of
+from .concepts import Words, codes_of, says_nothing, terminology, words_of
+from .fields import HISTORY, RISKS
 from .importing import Import
 from .report import Settled
-from .statements import HISTORY, RISKS
 from .times import day
 
 _OVER = frozenset({"inactive", "remission", "resolved"})
 _WRONG = frozenset({"refuted", "entered-in-error"})
 _DOUBTED = frozenset({"unconfirmed", "provisional", "differential"})
 _ALLERGIES_FIRST, _PROCEDURES = -2, 1  # ranks in the history
-_NO_TEXT = "it has no text"
 
 
 def read_condition(importing: Import, resource: Resource, condition: Any) -> str | None:
     """Take a condition; a cancer and a mutation that leads to it are risk factors too."""
-    verified = set(codes_of(condition.verificationStatus))
-    if wrong := verified & _WRONG:
-        return Settled(f"it is {wrong.pop()}")
-    if says_nothing(condition.code):
-        return NOTHING
-    words = words_of(condition.code)
-    if words is None:
-        return _NO_TEXT
-    over = _is_over(condition, importing.options.today)
-    form = "{} (unconfirmed)" if verified & _DOUBTED else "{}"
+    wrong, doubt = _verified(condition)
+    if wrong:
+        return wrong
+    over = _is_over(condition, importing.today)
     reasons = []
     if risk := _cancer_risk(condition.code, over=over):
-        reasons.append(importing.take(RISKS, resource, words, risk + form))
-    if not over:
-        reasons.append(importing.take(HISTORY, resource, words, form))
-    elif importing.options.past_conditions:
-        reasons.append(importing.take(HISTORY, resource, words, form + " (past)"))
-    else:
+        form = f"{risk}{{}}{doubt}"
+        reasons.append(importing.take_concept(RISKS, resource, condition.code, form))
+    if over and not importing.options.past_conditions:
         reasons.append(Settled("it is over (past_conditions=True takes it)"))
+    else:
+        form = f"{{}}{doubt}{' (past)' if over else ''}"
+        reasons.append(importing.take_concept(HISTORY, resource, condition.code, form))
     return None if None in reasons else reasons[-1]
+
+
+def _verified(told: Any) -> tuple[str, str]:
+    """Why a condition or an allergy is none, and what is added to its text."""
+    codes = set(codes_of(told.verificationStatus))
+    wrong = sorted(codes & _WRONG)
+    return Settled(f"it is {wrong[0]}") if wrong else "", " (unconfirmed)" * bool(codes & _DOUBTED)
 
 
 def _is_over(condition: Any, today: date) -> bool:
@@ -93,7 +93,8 @@ _SNOMED: Mapping[str, str] = {
 
 def _cancer_risk(concept: Any, *, over: bool) -> str:
     """How a risk factor begins; empty for what is none."""
-    found = {told for coding in concept.coding or () for told in _told_by(coding)}
+    codings = (concept and concept.coding) or ()
+    found = {told for coding in codings for told in _told_by(coding)}
     if "cancer" in found and over:
         found.add("history of cancer")
     order = ("history of cancer", "cancer", "genetic risk")
@@ -114,23 +115,23 @@ def _told_by(coding: Any) -> Iterator[str]:
 
 def read_allergy(importing: Import, resource: Resource, allergy: Any) -> str | None:
     """Take an allergy or intolerance with its reactions, before all conditions."""
-    verified = set(codes_of(allergy.verificationStatus))
-    if wrong := verified & _WRONG:
-        return Settled(f"it is {wrong.pop()}")
-    if says_nothing(allergy.code):
-        return NOTHING
-    if set(codes_of(allergy.clinicalStatus)) & _OVER:
+    wrong, doubt = _verified(allergy)
+    if wrong:
+        return wrong
+    if _OVER.intersection(codes_of(allergy.clinicalStatus)):
         return Settled("it is over")
-    words = words_of(allergy.code)
-    if words is None:
-        return _NO_TEXT
-    kind = "intolerance" if allergy.type == "intolerance" else "allergy"
-    doubt = " (unconfirmed)" if verified & _DOUBTED else ""
     details = list(dict.fromkeys(_reactions(allergy)))
     if allergy.criticality in {"high", "low"}:
         details.append(Words(f"criticality: {allergy.criticality}"))
-    form = f"{kind}: {{}}{doubt}"
-    return importing.take(HISTORY, resource, words, form, rank=_ALLERGIES_FIRST, details=details)
+    kind = "intolerance" if allergy.type == "intolerance" else "allergy"
+    return importing.take_concept(
+        HISTORY,
+        resource,
+        allergy.code,
+        f"{kind}: {{}}{doubt}",
+        rank=_ALLERGIES_FIRST,
+        details=details,
+    )
 
 
 def _reactions(allergy: Any) -> Iterator[Words]:
@@ -147,12 +148,9 @@ def read_procedure(importing: Import, resource: Resource, procedure: Any) -> str
     """Take a procedure that was done."""
     if procedure.status != "completed":
         return Settled("it is not completed")
-    if says_nothing(procedure.code):
-        return NOTHING
-    words = words_of(procedure.code)
-    if words is None:
-        return _NO_TEXT
-    return importing.take(HISTORY, resource, words, "procedure: {}", rank=_PROCEDURES)
+    return importing.take_concept(
+        HISTORY, resource, procedure.code, "procedure: {}", rank=_PROCEDURES
+    )
 
 
 def read_family(importing: Import, resource: Resource, family: Any) -> str | None:
@@ -164,9 +162,8 @@ def read_family(importing: Import, resource: Resource, family: Any) -> str | Non
     for condition in family.condition or ():
         words = words_of(condition.code)
         if words and not says_nothing(condition.code):
-            about = ", ".join(
-                filter(None, (relation.text if relation else "", _onset(condition.onsetAge)))
-            )
+            parts = (relation.text if relation else "", _onset(condition.onsetAge))
+            about = ", ".join(filter(None, parts))
             typed = words.typed or bool(relation and relation.typed)
             told = Words(f"{words.text} ({about})" if about else words.text, typed)
             reasons.append(importing.take(RISKS, resource, told, "family history: {}"))

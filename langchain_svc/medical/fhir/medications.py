@@ -8,11 +8,11 @@ from typing import Any
 
 from .bundle import Resource, checked, objects
 from .concepts import NOTHING, Words, says_nothing, typed_words, words_of
+from .fields import MEDICATIONS
 from .importing import Import
 from .report import Settled
 from .times import day, is_later, is_past
 
-MEDICATIONS = "current_medications"
 _PROPOSED = frozenset({"proposal", "plan", "option"})
 
 
@@ -24,7 +24,7 @@ def read_medication(importing: Import, resource: Resource, medication: Any) -> s
     if requested and medication.intent in _PROPOSED:
         return Settled("it is a proposal, a plan or an option")
     timed = _request_is_over if requested else _statement_is_over
-    if reason := timed(medication, importing.options.today):
+    if reason := timed(medication, importing.today):
         return reason
     if says_nothing(medication.medicationCodeableConcept):
         return NOTHING

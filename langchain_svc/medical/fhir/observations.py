@@ -9,78 +9,65 @@ preliminary, was cancelled or is of unknown status decides, but is not a number 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
-from ...errors import SvcRequestError
-from .bundle import ElementError, Resource, objects
+from .bundle import Resource, objects
 from .concepts import LOINC, codes_of
-from .fields import ORDER, Codes, Field
-from .report import NEWER, FhirLeftOut, FhirTaken
-from .times import OLDEST, days_before, rough_day, to_datetime
+from .fields import HISTORY, ORDER, RISKS, Codes
+from .report import NEWER, FhirTaken, Log
+from .statements import ALL, DENIED, DUE_DATE, FINAL, PREGNANCY, QUESTIONS
+from .times import OLDEST, as_of, days_before, rough_day, time_of, to_datetime
 from .units import UnitError, unit_of
 
-_FINAL = frozenset({"final", "amended", "corrected"})
 NO_RESULT = frozenset({"entered-in-error", "registered"})
 _PRESSURES = ("vital_signs.systolic", "vital_signs.diastolic")
+_NOT_BELOW = "diastolic must be below systolic: they are probably exchanged or in two units"
 _NOT_FINAL = "its status is not final, amended or corrected"
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """What an Observation says of a field: a number, or why it is none."""
+    """What an Observation says of a field or a question, or why it says nothing."""
 
-    field: Field
+    about: Any  # a Field or a Question
     code: str
     origin: Resource
     at: datetime | None
     issued: datetime = OLDEST
     quantity: Any = None
-    no_number: str = ""
+    text: str = ""
+    untold: str = ""
 
     @property
     def rank(self) -> tuple[datetime, datetime, bool, int]:
         """The greater, the newer; of equal times the one issued later, a final one, the later."""
-        final = self.no_number != _NOT_FINAL
-        return (self.at or OLDEST, self.issued, final, self.origin.order)
-
-    def days(self, today: date) -> int | None:
-        """How many days before `today` it was made; None where it does not say when."""
-        return days_before(self.at, today) if self.at else None
+        return (self.at or OLDEST, self.issued, self.untold != _NOT_FINAL, self.origin.order)
 
 
-def is_final(observation: Any) -> bool:
-    """Whether an Observation's result is complete and not withdrawn."""
-    return observation.status in _FINAL
-
-
-def time_of(observation: Any) -> datetime | None:
-    """When an observation was made; of a period its end. None where it does not say."""
-    period = observation.effectivePeriod
-    for told in (
-        observation.effectiveDateTime,
-        observation.effectiveInstant,
-        period and (period.end or period.start),
-        observation.issued,
-    ):
-        if told:
-            return to_datetime(told)
-    return None
-
-
-def measurements(resource: Resource, observation: Any, table: Codes) -> Iterator[Measurement]:
-    """What an Observation and its components say of fields."""
+def measurements(
+    resource: Resource, observation: Any, table: Codes, today: date
+) -> Iterator[Measurement]:
+    """What an Observation and its components say of fields, or of a question."""
     at = time_of(observation)
     issued = to_datetime(observation.issued) if observation.issued else OLDEST
+    made = partial(Measurement, origin=resource, at=at, issued=issued)
+    if code := _known(observation, QUESTIONS):
+        text, untold = QUESTIONS[code].answered(observation, today)
+        yield made(QUESTIONS[code], code, text=text, untold=untold)
+        return
     components = (observation.component or (), objects(resource.raw.get("component")))
     for part, raw in ((observation, resource.raw), *zip(*components, strict=False)):
-        code = next((code for code in codes_of(part.code, LOINC) if code in table), None)
-        if code is None or (part is observation and _is_panel(raw)):
-            continue
-        reason = "" if is_final(observation) else _NOT_FINAL
-        reason = reason or _no_number(raw, part)
-        yield Measurement(table[code], code, resource, at, issued, part.valueQuantity, reason)
+        code = _known(part, table)
+        if code and not (part is observation and _is_panel(raw)):
+            untold = _no_number(raw, part) if observation.status in FINAL else _NOT_FINAL
+            yield made(table[code], code, quantity=part.valueQuantity, untold=untold)
+
+
+def _known(part: Any, table: Mapping[str, Any]) -> str:
+    return next((code for code in codes_of(part.code, LOINC) if code in table), "")
 
 
 def _is_panel(raw: Mapping[str, Any]) -> bool:
@@ -115,119 +102,116 @@ def unread(resource: Resource, reason: str, table: Codes) -> Iterator[Measuremen
     at = next(filter(None, map(rough_day, filter(None, told))), None)
     for code in sorted(filter(None, (str(code) for code in resource.codes() or ()))):
         if code in table:
-            yield Measurement(table[code], code, resource, at, no_number=reason)
+            yield Measurement(table[code], code, resource, at, untold=reason)
 
 
 # -- one point in time -----------------------------------------------------------------------------
 
-
-@dataclass(frozen=True)
-class NewestReadings:
-    """The readings of one point in time by group and name, and where each came from."""
-
-    today: date
-    lenient: bool
-    values: dict[str, dict[str, int | float]] = field(default_factory=dict)
-    taken: list[FhirTaken] = field(default_factory=list)
-    left_out: list[FhirLeftOut] = field(default_factory=list)
-
-    def leave(self, one: Measurement, reason: str) -> None:
-        """Say why a measurement was not taken."""
-        days, entry = one.days(self.today), one.origin.entry
-        self.left_out.append(FhirLeftOut(entry, "Observation", reason, one.code, days))
-
-    def problem(self, one: Measurement, reason: str) -> None:
-        """Leave out what cannot be taken, or raise."""
-        if not self.lenient:
-            raise SvcRequestError(
-                str(ElementError(one.origin.place, "Observation", reason))
-            ) from None
-        self.leave(one, reason)
-
-    def take(self, one: Measurement) -> None:
-        """Take a measurement in the unit of its field."""
-        known, sent = one.field, one.field.sent or one.field.unit
-        try:
-            unit = unit_of(one.quantity, known.substance)
-            value = known.accepted(one.quantity.value, unit)
-        except UnitError as error:
-            reason = f"LOINC {one.code}, for {known.path}: {error}; it is sent in {sent}"
-            self.problem(one, reason)
-            return
-        self.values.setdefault(known.group, {})[known.name] = value
-        origin = unit if unit != sent else ""
-        entry, days = one.origin.entry, one.days(self.today)
-        self.taken.append(
-            FhirTaken(known.path, entry, "Observation", one.code, sent, origin, days=days)
-        )
+Number: TypeAlias = "int | float"
+Texts: TypeAlias = "list[tuple[str, FhirTaken]]"
 
 
-def newest(found: Iterable[Measurement], today: date, *, lenient: bool) -> NewestReadings:
-    """The newest measurement of each field in the field's unit, if it is of the same time.
+def newest(found: Iterable[Measurement], log: Log) -> tuple[dict[str, dict[str, Number]], Texts]:
+    """The newest numbers in their fields' units by group and name, and what is told in words.
 
-    A measurement is of the same time where it lies within its field's window, seen from `today`
-    (in whole days) and from the newest one of its kind.
-
-    Raises:
-        SvcRequestError: The newest one has a unit that cannot be converted, or is beyond the
-            possible, unless `lenient` leaves it out.
+    A number is of the time of the record where it lies within its field's window, seen from that
+    day (in whole days) and from the newest number of its kind.
     """
-    readings = NewestReadings(today, lenient)
     chosen: dict[str, Measurement] = {}
     for one in sorted(found, key=lambda one: one.rank):
-        if older := chosen.get(one.field.path):
-            readings.leave(older, NEWER)
-        chosen[one.field.path] = one
-    _keep_one_time(chosen, readings)
-    _keep_one_pressure(chosen, readings)
-    known = [chosen.pop(path) for path in ORDER if path in chosen]
-    for one in (*known, *chosen.values()):  # in a fixed order, whatever the order of the bundle
-        readings.take(one)
-    _keep_possible_pressure(readings)
-    return readings
+        if older := chosen.get(one.about.path):
+            log.leave(older.origin, NEWER, older.code, older.at)
+        chosen[one.about.path] = one
+    texts = _answers(chosen, log)
+    _keep_one_time(chosen, log)
+    _keep_one_pressure(chosen, log)
+    readings: dict[str, tuple[Number, FhirTaken]] = {}
+    for path in dict.fromkeys((*ORDER, *chosen)):  # in one order, whatever that of the bundle
+        if path in chosen and (made := _in_its_unit(chosen[path], log)):
+            readings[path] = made
+    if _are_exchanged(*(readings.get(path, (None,))[0] for path in _PRESSURES)):
+        for path in _PRESSURES:
+            one = chosen[path]
+            log.refuse(one.origin, _NOT_BELOW, one.code, one.at)
+            del readings[path]
+    values: dict[str, dict[str, Number]] = {}
+    for path, (value, line) in readings.items():
+        values.setdefault(chosen[path].about.group, {})[chosen[path].about.name] = value
+        log.taken.append(line)
+        if path in _BODY:  # for the requests that have no vital signs
+            name, form = _BODY[path]
+            told = replace(line, field=name, unit="", converted_from="")
+            texts.append((form.format(value, as_of(line.days)), told))
+    return values, texts
 
 
-def _keep_one_time(chosen: dict[str, Measurement], readings: NewestReadings) -> None:
+_BODY = {
+    "vital_signs.weight": (HISTORY, "observation: weight {:g} kg{}"),
+    "vital_signs.bmi": (RISKS, "body mass index {:.3g} kg/m2"),
+}
+
+
+def _answers(chosen: dict[str, Measurement], log: Log) -> Texts:
+    """The answers in words, also where the newest says that there is nothing to tell."""
+    status, due = chosen.get(PREGNANCY.path), chosen.get(DUE_DATE.path)
+    if status and due and status.untold == DENIED and status.rank >= due.rank:
+        log.leave(due.origin, NEWER, due.code, due.at)
+        del chosen[DUE_DATE.path]
+    texts = []
+    for one in [chosen.pop(each.path) for each in ALL if each.path in chosen]:
+        if one.text:
+            texts.append((one.text, log.line(one.origin, one.about.field, one.code, one.at)))
+        else:
+            log.leave(one.origin, one.untold, one.code, one.at)
+    return texts
+
+
+def _keep_one_time(chosen: dict[str, Measurement], log: Log) -> None:
     newest_at: dict[str, datetime] = {}
     for one in chosen.values():
-        newest_at[one.field.kind] = max(newest_at.get(one.field.kind, OLDEST), one.at or OLDEST)
+        newest_at[one.about.kind] = max(newest_at.get(one.about.kind, OLDEST), one.at or OLDEST)
     for path, one in list(chosen.items()):
-        reason = one.no_number or _out_of_time(one, newest_at[one.field.kind], readings.today)
+        reason = one.untold or _out_of_time(one, newest_at[one.about.kind], log.today)
         if reason:
-            readings.leave(chosen.pop(path), reason)
+            log.leave(chosen.pop(path).origin, reason, one.code, one.at)
 
 
 def _out_of_time(one: Measurement, newest_at: datetime, today: date) -> str:
-    """Why a measurement is not of the time of the record; empty where it is."""
-    width, days = one.field.window, one.days(today)
+    """Why a number is not of the time of the record; empty where it is."""
+    width: timedelta | None = one.about.window
     if width is None:
         return ""
-    if one.at is None or days is None:
+    if one.at is None:
         return "it does not say when it was made"
     told = f"{width.days} days" if width.days > 1 else f"{width.total_seconds() / 3600:g} hours"
-    if timedelta(days=days) > width:
+    if timedelta(days=days_before(one.at, today)) > width:
         return f"older than its window of {told}"
     if newest_at - one.at > width:
         return f"further from the newest of its kind than its window of {told}"
     return ""
 
 
-def _keep_one_pressure(chosen: dict[str, Measurement], readings: NewestReadings) -> None:
+def _keep_one_pressure(chosen: dict[str, Measurement], log: Log) -> None:
     """A pressure is two numbers of one moment: without its pair, the older one says nothing."""
     pair = sorted((chosen[path] for path in _PRESSURES if path in chosen), key=lambda o: o.rank)
     if len(pair) == len(_PRESSURES) and pair[0].at != pair[1].at:
-        readings.leave(chosen.pop(pair[0].field.path), "the other pressure was measured later")
+        older = chosen.pop(pair[0].about.path)
+        log.leave(older.origin, "the other pressure was measured later", older.code, older.at)
 
 
-def _keep_possible_pressure(readings: NewestReadings) -> None:
-    held = readings.values.get("vital_signs", {})
-    if "systolic" not in held or "diastolic" not in held or held["diastolic"] < held["systolic"]:
-        return
-    reason = "diastolic must be below systolic: they are probably exchanged or in two units"
-    both = [one for one in readings.taken if one.field in _PRESSURES]
-    if not readings.lenient:
-        raise SvcRequestError(f"Observation entry[{both[0].entry}]: {reason}")
-    for one in both:
-        readings.taken.remove(one)
-        readings.left_out.append(FhirLeftOut(one.entry, one.resource, reason, one.code, one.days))
-    del held["systolic"], held["diastolic"]
+def _in_its_unit(one: Measurement, log: Log) -> tuple[Number, FhirTaken] | None:
+    """A number in the unit of its field, with its line of the report; None where it has none."""
+    known, wanted = one.about, one.about.sent or one.about.unit
+    try:
+        unit = unit_of(one.quantity, known.substance)
+        value = known.accepted(one.quantity.value, unit)
+    except UnitError as error:
+        reason = f"LOINC {one.code}, for {known.path}: {error}; it is sent in {wanted}"
+        log.refuse(one.origin, reason, one.code, one.at)
+        return None
+    line = log.line(one.origin, known.path, one.code, one.at)
+    return value, replace(line, unit=wanted, converted_from=unit if unit != wanted else "")
+
+
+def _are_exchanged(systolic: Number | None, diastolic: Number | None) -> bool:
+    return systolic is not None and diastolic is not None and diastolic >= systolic

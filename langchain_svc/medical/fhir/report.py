@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, TypeVar
+from datetime import date, datetime
+from typing import Any
+
+from ...errors import SvcRequestError
+from .bundle import Resource
+from .times import days_before
 
 
 class Settled(str):
@@ -18,73 +23,90 @@ NEWER, SAME = Settled("there is a newer one"), Settled("the same is there alread
 _MOST_NAMED = 5  # entries that a line of the report names; the others are counted
 
 
-@dataclass(frozen=True)
-class FhirTaken:
+@dataclass(frozen=True, kw_only=True)
+class _Line:
+    """A resource, or a part of one, of which a report tells.
+
+    Attributes:
+        entry: Its index in `Bundle.entry`, in the list or among the lines, counted from 0; of a
+            bundle within a bundle both, such as "3.0".
+        resource: Its resource type.
+        code: The LOINC code of a part that was known by one; empty for others.
+        days: How many days before the day of the record a reading was made; None for others.
+    """
+
+    entry: int | str
+    resource: str
+    code: str = ""
+    days: int | None = None
+
+    def __str__(self) -> str:
+        return self.told(_listed(f"{self.resource} entry[{self.entry}]", self.code, self.age))
+
+    def told(self, origin: str) -> str:
+        """The line of one or of several, with where they are from."""
+        return origin
+
+    @property
+    def age(self) -> str:
+        if self.days is None:
+            return ""
+        return f"{self.days:,} day{'s'[: self.days > 1]} old" if self.days else "of that day"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FhirTaken(_Line):
     """One thing that was taken.
 
     Attributes:
         field: Where it stands now, such as `vital_signs.temperature` or `medical_history`.
-        entry: Its index in `Bundle.entry`, in the list or among the lines, counted from 0; of a
-            bundle within a bundle both, such as "3.0".
-        resource: Its resource type.
-        code: The LOINC code it was known by; empty where there is none.
         unit: The unit it is in now, in UCUM.
         converted_from: The unit it came in, where it was converted.
         note: What else was done to it.
-        days: How many days before the day of the record a reading was made; None for others.
     """
 
     field: str
-    entry: int | str
-    resource: str
-    code: str = ""
     unit: str = ""
     converted_from: str = ""
     note: str = ""
-    days: int | None = None
 
-    def __str__(self) -> str:
+    def told(self, origin: str) -> str:
         units = f"{self.converted_from} to {self.unit}" if self.converted_from else self.unit
-        told = [f"{self.resource} entry[{self.entry}]", self.code, units, self.note]
-        return f"{self.field}: {', '.join(filter(None, (*told, _old(self.days))))}"
+        return f"{self.field}: {_listed(origin, units, self.note)}"
 
 
-@dataclass(frozen=True)
-class FhirLeftOut:
-    """One resource, or a part of one, that was not taken.
+@dataclass(frozen=True, kw_only=True)
+class FhirLeftOut(_Line):
+    """One resource, or a part of one, that was not taken, and the `reason` why."""
 
-    Attributes:
-        entry: Its index in `Bundle.entry`, in the list or among the lines, counted from 0; of a
-            bundle within a bundle both, such as "3.0".
-        resource: Its resource type.
-        reason: Why.
-        code: The LOINC code of the part; empty where it is about the whole resource.
-        days: How many days before the day of the record a reading was made; None for others.
-    """
-
-    entry: int | str
-    resource: str
     reason: str
-    code: str = ""
-    days: int | None = None
 
     @property
     def is_missing(self) -> bool:
         """Whether the record lacks it: not where it is over, refuted, or said by another one."""
         return not isinstance(self.reason, Settled)
 
-    def __str__(self) -> str:
-        return f"{self.resource} {self._place}: {self.reason}"
-
-    @property
-    def _place(self) -> str:
-        return ", ".join(
-            filter(None, (f"entry[{self.entry}] {self.code}".rstrip(), _old(self.days)))
-        )
+    def told(self, origin: str) -> str:
+        return f"{origin}: {self.reason}"
 
 
-def _old(days: int | None) -> str:
-    return "" if days is None else "of that day" if days == 0 else f"{days:,} days old"
+def _listed(*parts: str) -> str:
+    return ", ".join(filter(None, parts))
+
+
+def _lines(held: Iterable[_Line]) -> Iterator[str]:
+    """A line for each, or one for all that differ only in where they are from."""
+    groups: dict[str, list[_Line]] = {}
+    for one in held:
+        groups.setdefault(one.told(one.resource), []).append(one)
+    for first, *others in groups.values():
+        # Each entry once: an Observation may have two parts.
+        ages = {one.entry: one.age and f" ({one.age})" for one in (first, *others)}
+        shown = [f"{entry}{age}" for entry, age in ages.items()]
+        more = f" and {len(shown) - _MOST_NAMED} more" if len(shown) > _MOST_NAMED else ""
+        entries = f"entries {', '.join(shown[:_MOST_NAMED])}{more}"
+        several = f"{len(others) + 1} {first.resource}, {entries}"
+        yield f"  {first.told(several) if others else first}"
 
 
 @dataclass(frozen=True)
@@ -122,50 +144,39 @@ class FhirReport:
         lines = [
             f"{len(self.taken)} taken, {len(self.left_out)} left out, {unread} not read",
             "Taken:",
-            *(f"  {line}" for line in self._lines_taken()),
+            *_lines(self.taken),
             "Left out:",
-            *(f"  {line}" for line in self._lines_left_out()),
+            *_lines(self.left_out),
             f"Not read: {counted or 'nothing'}",
         ]
         if self.further_pages:
             lines += ["The bundle is one page of several."]
         return "\n".join(lines)
 
-    def _lines_taken(self) -> Iterator[str]:
-        """A line for each reading; texts of one field are counted."""
-        for several in _grouped(self.taken, lambda one: (one.field, one.resource, one.note)):
-            if len(several) == 1:
-                yield str(several[0])
-            else:
-                first = several[0]
-                told = [f"{len(several)} {first.resource}", _entries(several), first.note]
-                yield f"{first.field}: {', '.join(filter(None, told))}"
 
-    def _lines_left_out(self) -> Iterator[str]:
-        for several in _grouped(self.left_out, lambda one: (one.resource, one.reason)):
-            if len(several) == 1:
-                yield str(several[0])
-            else:
-                first = several[0]
-                yield f"{len(several)} {first.resource}, {_entries(several)}: {first.reason}"
+@dataclass
+class Log:
+    """What a report will tell, while a record is read."""
 
+    today: date
+    lenient: bool
+    taken: list[FhirTaken] = field(default_factory=list, init=False)
+    left_out: list[FhirLeftOut] = field(default_factory=list, init=False)
 
-_T = TypeVar("_T", FhirTaken, FhirLeftOut)
+    def line(self, origin: Resource, name: str, *part: Any) -> FhirTaken:
+        return FhirTaken(field=name, **self._origin(origin, *part))
 
+    def leave(self, origin: Resource, reason: str, *part: Any) -> None:
+        self.left_out.append(FhirLeftOut(reason=reason, **self._origin(origin, *part)))
 
-def _grouped(held: Iterable[_T], key: Callable[[_T], Hashable]) -> Iterable[list[_T]]:
-    groups: dict[Hashable, list[_T]] = {}
-    for one in held:
-        groups.setdefault(key(one), []).append(one)
-    return groups.values()
+    def refuse(self, origin: Resource, reason: str, *part: Any) -> None:
+        """Leave out what cannot be taken, or raise."""
+        if not self.lenient:
+            raise SvcRequestError(f"{origin.place} ({origin.kind}): {reason}") from None
+        self.leave(origin, reason, *part)
 
-
-def _entries(held: Sequence[FhirTaken | FhirLeftOut]) -> str:
-    """The first entries of several, each once: an Observation may have two parts."""
-    shown = list(dict.fromkeys(_entry(one) for one in held))
-    more = len(shown) - _MOST_NAMED
-    return f"entries {', '.join(shown[:_MOST_NAMED])}" + (f" and {more} more" if more > 0 else "")
-
-
-def _entry(one: FhirTaken | FhirLeftOut) -> str:
-    return f"{one.entry} ({_old(one.days)})" if one.days is not None else str(one.entry)
+    def _origin(
+        self, origin: Resource, code: str = "", at: datetime | None = None
+    ) -> dict[str, Any]:
+        days = None if at is None else days_before(at, self.today)
+        return {"entry": origin.entry, "resource": origin.kind, "code": code, "days": days}

@@ -64,6 +64,25 @@ def days_before(at: datetime, today: date) -> int:
     return 0 if days == -1 else days  # where the patient is, the next day may have begun
 
 
+def time_of(observation: Any) -> datetime | None:
+    """When an observation was made; of a period its end. None where it does not say."""
+    period = observation.effectivePeriod
+    for told in (
+        observation.effectiveDateTime,
+        observation.effectiveInstant,
+        period and (period.end or period.start),
+        observation.issued,
+    ):
+        if told:
+            return to_datetime(told)
+    return None
+
+
+def as_of(days: int | None) -> str:
+    """How old something is, for a line of text; empty where it is of the day."""
+    return f" (as of {days} day{'s'[: days > 1]} ago)" if days else ""
+
+
 _TODDLER = 2
 _DAYS_OF_A_YEAR = 365.25
 
