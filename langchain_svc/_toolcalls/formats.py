@@ -1,14 +1,9 @@
 """How calls are written: the marks that families put around them, and a reader for each form.
 
-A mark is `<|...|>`, `<｜...｜>`, an element such as `<seed:tool_call>`, `[TOOL_REQUEST]` or
-`✿ARGS✿`, whose name has one of the words of calls in it. What it does shows in its name, too: it
-opens, it closes (a slash, or a word for the end), or it begins a result. So families are known by
-what their marks are made of; the rows of `READERS` are for those that differ.
-
-A reader stands right after the mark and returns the calls it reads; an empty list if the text is
-only noise around calls, and None if it is no markup at all here. What stands there is told from
-its first character: JSON, a fence around JSON, a list of calls in Python's syntax, or a name with
-its arguments as JSON, in Python's syntax, or as elements.
+A mark is `<|...|>`, `<｜...｜>`, `<seed:tool_call>`, `[TOOL_REQUEST]` or `✿ARGS✿` whose name has a
+word of calls in it; its name also shows whether it opens, closes or begins a result. `READERS` has
+the families that differ. A reader begins right after the mark and returns the calls it reads; an
+empty list if the text is only noise around calls, None if it is no markup at all here.
 """
 
 from __future__ import annotations
@@ -16,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from json import dumps
 
 from .._json import HALF_MARK, NATIVE, NATIVE_ENDS, SPOKEN, Markers, read_json
@@ -34,18 +29,19 @@ _NAMED = rf"{_N}{{0,30}}?{_WORD}{_N}{{0,30}}"
 CALL_MARK = re.compile(
     rf"<[|｜]?/?[|｜]?{_NAMED}[|｜]?>|\[/?[A-Z_]{{0,20}}(?:TOOL|CALL|FUNCTION|ACTION)[A-Z_]{{0,20}}\]|\[/?(?:tool|function)_calls?\]|✿[A-Z]{{2,12}}✿"
 )
-# The one grammar of an element that calls: a prefix, a word, and the name by `=` or an attribute.
-# It is used by what opens such an element, by what closes it, and by what ends a value in it.
+# The one grammar of an element that calls: a prefix, a word, a suffix, and the name by `=` or an
+# attribute.
 _PREFIX = r"(?:[a-z]{1,20}:)?"
-_CALL = r"(?:(?:tool|function|action|call|invoke)(?:[_-]?(?:call|use|request|record|invocation))?)"
-_PARAM = r"(?:param|parameter|arg|argument)"
+_SUFFIX = r"(?::[\w-]{1,40})?"
+_NOUN = r"(?:[_-]?(?:call|use|request|record|invocation))?"
+_CALL = rf"(?:(?:tool|function|action|call|invoke){_NOUN}{_SUFFIX})"
+_PARAM = rf"(?:(?:param|parameter|arg|argument){_SUFFIX})"
 _ELEMENT = rf"<{_PREFIX}{_CALL}"
 # An element up to the name of the tool that it calls.
 _NAMED_ELEMENT = re.compile(
     rf"{_ELEMENT}(?:=|\s{{1,20}}(?:name|tool|function)\s{{0,20}}=\s{{0,20}})"
 )
-# What families write into each tag, before all of it or after the bracket. It is left out before
-# anything is read.
+# What families write into each tag, before it or after its bracket, and nobody reads.
 _DECORATION = (
     r"(?P<before>\]<\][\w-]{1,20}\[>\[)(?=<)|<(?P<after>[|｜]{1,3} ?DSML ?[|｜]{1,3} ?)(?=[^ |｜])"
 )
@@ -59,7 +55,8 @@ _HALF_MARK = re.compile(
 _ANY_MARK = r"<[|｜][^<>{}\n]{1,60}>|\[[A-Z_]{2,30}\]|✿[A-Z]{2,12}✿"
 _CLOSING = re.compile(r"/|(?:\b|[_▁|｜])(?:end|END|suffix|stop)(?:\b|[_▁|｜])")
 _RESULT = re.compile(r"(?i)response|result|output|observation")
-_SPEAKS_OF_TOOLS = re.compile(r"</?tools?>")  # documents have elements for tools, too
+_UNSURE = ("<xml>", "<|channel|>commentary ", "<|start|>assistant")
+_SPEAKS_OF_TOOLS = ("<tool>", "<tools>", *_UNSURE)  # other texts have these, too
 
 
 def closes(mark: str) -> bool:
@@ -89,7 +86,7 @@ def own(c: Cursor) -> list[Raw] | None:
         return [Raw(None, fault="the block is empty", whole=True)]
     found = _inside(c, tagged=True)
     if found is not None:
-        _close(c, "</tool_call>")
+        _close(c)
         closed = c.text[begin : c.at].rstrip().endswith("</tool_call>")
         if found and closed and found[-1].fault == CUT_OFF:  # no cut text: the model can be told
             found[-1] = replace(found[-1], fault="a value in it does not end", whole=True)
@@ -107,7 +104,7 @@ def own(c: Cursor) -> list[Raw] | None:
 
 def marked(c: Cursor, mark: str) -> list[Raw] | None:
     """What stands after the mark of any family; the mark alone is dropped before another one."""
-    begin, sure = c.at, not _SPEAKS_OF_TOOLS.fullmatch(mark)
+    begin, sure = c.at, mark not in _SPEAKS_OF_TOOLS
     c.space()
     found = _inside(c, tagged=sure) or None
     if found is None:
@@ -119,20 +116,7 @@ def marked(c: Cursor, mark: str) -> list[Raw] | None:
         dropped = mark[1] in "|｜" or c.match(_MARK_FOLLOWS, 80)
         c.at = begin
         return [] if dropped else None
-    end = c.at
-    c.skip(_SPILL)
-    closing = c.match(CALL_MARK, 80) if c.char() == "<" else None
-    if not closing or not closes(closing[0]):
-        c.at = end
-    return found
-
-
-def _in_xml(c: Cursor) -> list[Raw] | None:
-    """`<xml>…</xml>`: xLAM; documents have this element, too."""
-    c.space()
-    found = _inside(c, tagged=False) or None
-    if found:
-        _close(c, "</xml>")
+    _close(c)
     return found
 
 
@@ -144,33 +128,39 @@ def _inside(c: Cursor, *, tagged: bool) -> list[Raw] | None:
         raw = _by_children(c)
         return [raw] if raw else []
     if char in ("{", "["):
-        found = _python_list(c) if char == "[" else None
-        if found is None:
-            c.at = begin
-            found = _json_calls(c, tagged=tagged)
+        found = _values(c, tagged=tagged)
     else:
-        for reader in (_arg_keys, _python, headed):
+        for reader in (_name_and_elements, _python, headed):
             c.at = begin
-            found = reader(c)
+            found = found or reader(c) or None
             if found:
                 break
-        found = found or None
     if fence:
         c.space()
         c.take("```")
     return found
 
 
-def _close(c: Cursor, closer: str) -> None:
-    """Pass over the closing tag and closing brackets too many, if they are here."""
+def _close(c: Cursor) -> None:
+    """Pass over a closing tag and closing brackets too many, if they are here."""
     begin = c.at
     c.skip(_SPILL)
-    if not c.take(closer):
+    closing = c.match(CALL_MARK, 80) if c.char() == "<" else None
+    if not closing or not closes(closing[0]):
         c.at = begin
 
 
+def _values(c: Cursor, *, tagged: bool) -> list[Raw] | None:
+    """The calls of a list in Python's syntax, or those that the JSON value here is."""
+    begin = c.at
+    found = _python_list(c) if c.char() == "[" else None
+    if found is not None:
+        return found
+    c.at = begin
+    return _json_calls(c, tagged=tagged) if tagged or _may_be_call(c) else None
+
+
 def _json_calls(c: Cursor, *, tagged: bool) -> list[Raw] | None:
-    """The calls that the JSON value here is."""
     begin = c.at
     json = c.json(lines=not tagged)
     if json is None:
@@ -196,21 +186,15 @@ _FILLERS = ("function", "functions", "assistant", "commentary", "code", "json", 
 _ID = r"(?:\[[A-Z_]{0,20}ID\]|<[|｜]\w{0,20}id[|｜]>)[\w:-]{1,80}"
 _PLAIN = rf"\s|[:：(\[\].]|\d+\b|(?:{'|'.join(_FILLERS)})\b"
 _FILL = rf"(?:{_PLAIN}|{_ANY_MARK})"
-_BEGINNING = re.compile(rf"(?:{_PLAIN}|=)*(?:print\()?(?P<name>[\w./-]*)")
+_BEGINNING = re.compile(rf"(?:{_PLAIN}|=)*")
 # A fence is all of its ticks and its whole label: read in parts, many of them would take for ever.
 _HEAD = re.compile(
     rf"(?:{_FILL}|=)*?(?P<name>[A-Za-z_][\w./-]*)(?:{_ID}|{_FILL}|`{{3,}}(?!`)\w*(?!\w))*(?=\{{)"
 )
-_ASSIGNED = re.compile(r"(?:tool_code|call)\s*[:=]\s*(?=\S)")
 
 
 def headed(c: Cursor, *, offered: bool = True) -> list[Raw] | None:
-    """A name and JSON, whatever marks stand around the name: most families' own formats.
-
-    Args:
-        c: Where the marks before the name begin.
-        offered: Whether the name must be on offer.
-    """
+    """A name and JSON, whatever marks stand around the name: most families' own formats."""
     head = c.match(_HEAD, 200)
     if not head or (offered and not c.judge.find(head["name"])):
         return None
@@ -220,73 +204,60 @@ def headed(c: Cursor, *, offered: bool = True) -> list[Raw] | None:
     return [raw]
 
 
-def _with_json(c: Cursor, name: str) -> Raw:
+def _with_json(c: Cursor, name: str, *, loose: bool = False) -> Raw:
     json = c.json()
     if json is None:
         return Raw(name, fault="unreadable arguments")
-    return Raw(name, json.value, json.fault, whole=json.whole)
-
-
-def _after_mark(c: Cursor) -> list[Raw]:
-    """The same after a mark that is dropped where no call follows."""
-    begin = c.at
-    found = headed(c)
-    c.at = c.at if found else begin
-    return found or []
-
-
-def _arrows(c: Cursor) -> list[Raw] | None:
-    """`>>>name`, then JSON on the next line, or `>>>all` before prose: Functionary 3.2."""
-    return [] if c.take("all\n") else headed(c)
+    return Raw(name, json.value, json.fault, loose=loose, whole=json.whole)
 
 
 def unmarked(c: Cursor) -> list[Raw] | None:
-    """A call at the very beginning of an answer, whose marks a server has taken away.
-
-    Only what fits the tool's schema is one: prose may begin with the name of a tool, too.
-    """
+    """A call whose marks a server has taken away; prose may begin with a tool's name, too."""
+    c.skip(_BEGINNING)
     begin = c.at
-    found = _BEGINNING.match(c.text, begin)
-    name, end = (found["name"], found.end()) if found else ("", begin)
-    words = any(word.startswith(name) for word in (*_FILLERS, "print("))
-    if end == len(c.text) and not c.final and (words or c.judge.may_begin(name)):
+    if not c.final and any(word.startswith(c.text[begin:]) for word in _FILLERS):
         raise More
-    if c.judge.find(name) is None:
+    c.take("print(")
+    if not c.judge.find(c.word()):
         return None
+    c.at = begin
     raws = headed(c)
     if raws is None:
         c.at = begin
-        c.match(_ASSIGNED, 20)
         raws = _python(c)
         if raws and c.char() not in ("", "\n"):
             return None
     return raws if raws and all(c.judge.fits(raw) for raw in raws) else None
 
 
+_EDGE = re.compile(r"[*`'\" \t\r]*")
 _INPUT = re.compile(r"\**Action Input\s*\**:?[ \t*]*", re.IGNORECASE)
 _INPUT_WORDS = ("Action Input", "**Action Input", "Action input", "action input")
 _NEXT_STEP = re.compile(r"(?=\n[ \t*]*(?:Observation|Thought|Action|Final Answer)\**:)")
-_INPUT_FENCE = re.compile(r"`{3,}\w*\s*(?=[{\[])")
-_BRACKETED = re.compile(r"([A-Za-z_][\w./-]*)\[(.*)\]")
+_LINE_END = re.compile(r"(?=\n)")
 
 
 def _react(c: Cursor) -> list[Raw] | None:
-    """`Action: name`, `Action Input: …`: the input is JSON or, for one text argument, plain."""
+    """`Action: name`, `Action Input: …` as JSON or a plain text; `Action: search[Oslo]`."""
+    c.skip(_EDGE)
     begin = c.at
-    name = _line(c)
-    if name is None or not c.judge.find(name):
-        found = _bracketed(c, name or "")
-        c.at = c.at if found else begin
-        return found or headed(c)
+    name = c.word()
+    if c.judge.find(name) and c.char() == "[":
+        text = c.until(_LINE_END, need="\n")[0].strip("*`'\" \t\r")
+        return [Raw(name, text[1:-1], loose=True)] if text.endswith("]") else None
+    c.skip(_EDGE)
+    if not c.judge.find(name) or c.char() not in ("\n", ""):
+        c.at = begin
+        return unmarked(c)
     c.space()
     if not c.sees(*_INPUT_WORDS):
         return [Raw(name)] if c.sees("Observation:") else None
     c.skip(_INPUT)
     begin = c.at
     c.space()
-    fence = c.match(_INPUT_FENCE, 40) if c.char() == "`" else None
-    json = c.json() if c.char() in ("{", "[") else None
-    if json is None:
+    fence = c.match(_FENCE, 60) if c.char() == "`" else None
+    raw = _with_json(c, name, loose=True) if c.char() in ("{", "[") else None
+    if raw is None or raw.arguments is MISSING:
         c.at = begin
         text = c.until(_NEXT_STEP, need=":")[0].strip()
         cut = text[:3] in ("`", "``", "```")  # in a fence that was to hold JSON
@@ -294,29 +265,7 @@ def _react(c: Cursor) -> list[Raw] | None:
     if fence:
         c.space()
         c.take("```")
-    return [Raw(name, json.value, json.fault, loose=True, whole=json.whole)]
-
-
-def _bracketed(c: Cursor, line: str) -> list[Raw] | None:
-    """`Action: search[Oslo]`, as in the paper that named ReAct; `Action: search(query='Oslo')`."""
-    found = _BRACKETED.fullmatch(line)
-    if found:
-        return [Raw(found[1], found[2], loose=True)] if c.judge.find(found[1]) else None
-    calls = _python_calls(line, c.judge)
-    return calls if calls and c.judge.find(calls[0].name) else None
-
-
-def _line(c: Cursor) -> str | None:
-    """The line, without what may surround a name; None if no offered name begins so."""
-    end = c.text.find("\n", c.at)
-    end = len(c.text) if end < 0 else end
-    line = c.text[c.at : end].strip("*`'\" \t\r")
-    if end == len(c.text) and not c.final:
-        if not c.judge.may_begin(re.split(r"[\[(]", line, maxsplit=1)[0]):
-            return None
-        raise More
-    c.at = end
-    return line
+    return [raw]
 
 
 _GEMMA_HEAD = re.compile(r"\s*call:\s*(?P<name>[\w.:/-]+)\s*(?=\{)")
@@ -411,12 +360,11 @@ def _keywords(name: str, body: str, judge: Judge) -> dict[str, object] | None:
 
 
 # -- elements -------------------------------------------------------------------------------------
-# A value may contain anything, its own closing tag too: a closing tag is believed where another tag
-# of the call follows it. A missing one is seen by the next argument.
+# A value may contain its own closing tag: one is believed where another tag of the call follows.
 
 _ELEMENT_NAME = re.compile(r"\s*[\"']?(?P<name>\w[\w.:/-]*)[\"']?[^<>\n]{0,80}>")
 _TAG = re.compile(
-    rf"<(?P<end>/)?{_PREFIX}(?:(?P<call>{_CALL})|{_PARAM})(?![\w-])(?:\s{{1,20}}name)?\s{{0,20}}=?\s{{0,20}}"
+    rf"<{_PREFIX}(?:(?P<call>{_CALL})|{_PARAM})(?![\w-])(?:\s{{1,20}}name)?\s{{0,20}}=?\s{{0,20}}"
     r"(?:\"(?P<a>[^\"<>\n]{0,200})\"|'(?P<b>[^'<>\n]{0,200})'|(?P<c>[^\"'<>\s]{0,200}))[^<>\n]{0,200}>"
 )
 _VALUE_ENDS = (
@@ -427,19 +375,19 @@ _VALUE_ENDS = (
     ),
     re.compile(rf"</{_PREFIX}{_PARAM}>|(?=</{_PREFIX}{_CALL}>)"),
 )
+_END = re.compile(rf"</{_PREFIX}(?:{_CALL}|{_PARAM}|arg_(?:key|value))(?![\w-])[^<>\n]{{0,200}}>")
 _KEY = re.compile(r"<(?P<key>[^<>/\s=\"']{1,80})>")
 _ANY_KEY = re.compile(r"[A-Za-z_]")
-_SUFFIX = r"(?::[\w-]{1,40})?"
-_STRAY_END = re.compile(rf"</arg_(?:key|value){_SUFFIX}>")
 _SEPARATOR = re.compile(rf"<tool_sep{_SUFFIX}>")
 _ARGUMENT_KEY = re.compile(
     rf"<arg_key{_SUFFIX}>\s{{0,20}}(?P<key>[^<]{{1,120}}?)\s{{0,20}}</arg_key{_SUFFIX}>"
+    rf"\s{{0,20}}(?:<arg_value{_SUFFIX}>|(?=[^<\s]|<[^a]))"
 )
-_ARGUMENT_VALUE = re.compile(rf"<arg_value{_SUFFIX}>")
 _CHILD_NAME = re.compile(
     rf"<({'|'.join(NAME_KEYS)})>\s{{0,20}}(?P<name>[\w.:/-]{{1,100}})\s{{0,20}}</\1>"
 )
-_CHILD_ARGUMENTS = re.compile(rf"<({'|'.join(ARGUMENT_KEYS)})>")
+_NAME_TAGS = tuple(f"<{key}>" for key in NAME_KEYS)
+_HOLDER = re.compile(rf"<({'|'.join(ARGUMENT_KEYS)})>\s{{0,20}}(?=[{{<])")
 _ARGUMENT_ENDS = (
     re.compile(rf"</arg_value{_SUFFIX}>(?=\s{{0,200}}<(?:arg_key|/))|(?=\n<arg_key)"),
     re.compile(rf"</arg_value{_SUFFIX}>|(?=</tool_call)"),
@@ -447,95 +395,102 @@ _ARGUMENT_ENDS = (
 
 
 def named_element(c: Cursor) -> list[Raw] | None:
-    """`<function=name>`, `<invoke name="…">` and their like, with JSON or elements inside.
-
-    Other documents have such elements, too: without a call in it, it must name an offered tool.
-    """
+    """`<function=name>`, `<invoke name="…">` and their like; other documents have them, too."""
     name = c.match(_ELEMENT_NAME, 200)
-    if not name:
-        return None
-    c.space()
-    if c.char() in ("{", "["):
-        raw = _with_json(c, name["name"])
-        c.space()
-        begin = c.at
-        tag = c.match(_TAG, 200) if c.char() == "<" else None
-        c.at = c.at if tag and tag["end"] else begin
-    else:
-        raw = _elements(c, name["name"])
-    return [raw] if raw.arguments or c.judge.find(raw.name) else None
+    raw = _arguments(c, name["name"]) if name else None
+    return [raw] if raw and (raw.arguments or c.judge.find(raw.name)) else None
 
 
 def _by_children(c: Cursor) -> Raw | None:
     """`<name>…</name>`, then `<arguments>` with JSON or elements, or an element for each."""
     begin = c.at
-    name = c.match(_CHILD_NAME, 260)
-    if not name or not c.judge.find(name["name"]):
-        c.at = begin
-        return None
-    c.space()
-    holder = c.match(_CHILD_ARGUMENTS, 40) if c.char() == "<" else None
-    closing = f"</{holder[1]}>" if holder else ""
-    c.space()
-    if c.char() == "{":
-        raw = _with_json(c, name["name"])
-        c.space()
-        c.take(closing)
-        return raw
-    return _elements(c, name["name"], closing)
+    name = c.match(_CHILD_NAME, 260) if c.sees(*_NAME_TAGS) else None
+    if name and c.judge.find(name["name"]):
+        return _arguments(c, name["name"])
+    c.at = begin
+    return None
 
 
 def own_element(c: Cursor, name: str, prefix: str = "") -> list[Raw] | None:
     """`<get_weather><city>…</city></get_weather>`, or with JSON inside."""
-    closing = f"</{prefix}{name}>"
     c.space()
-    if c.char() == "{":
-        json = c.json()
-        c.space()
-        ended = c.take(closing)
-        return [Raw(name, json.value, json.fault, whole=True)] if json and ended else None
-    begin = c.at
-    if c.char() != "<" or not _own_key(c, name):
+    begin, char, closing = c.at, c.char(), f"</{prefix}{name}>"
+    if char != "{" and not (char == "<" and _own_key(c, name)):
         return None
     c.at = begin
-    return [_elements(c, name, closing)]
+    raw = _arguments(c, name, closing)
+    return [raw] if raw.texts or c.text.endswith(closing, begin, c.at) else None
+
+
+def _name_and_elements(c: Cursor) -> list[Raw] | None:
+    """`name`, then an element for each argument: GLM."""
+    name = c.word()
+    c.space()
+    if c.sees("<tool_sep") and c.match(_SEPARATOR, 80):
+        c.space()
+    if not name or c.char() != "<":
+        return None
+    raw = _elements(c, name)
+    return [raw] if raw.arguments or raw.fault or (raw.whole and c.judge.find(name)) else None
+
+
+def _arguments(c: Cursor, name: str, closing: str = "") -> Raw:
+    """JSON, or an element for each argument, maybe in one around all; then `closing` or any end."""
+    c.space()
+    begin, outer, tool = c.at, closing, c.judge.find(name)
+    holder = c.match(_HOLDER, 60) if c.char() == "<" else None
+    if holder and tool and holder[1] in tool.properties:
+        c.at, holder = begin, None
+    closing = f"</{holder[1]}>" if holder else closing
+    if c.char() in ("{", "["):
+        raw = _with_json(c, name)
+        c.space()
+        _ends(c, closing)
+    else:
+        raw = _elements(c, name, closing)
+    if holder:
+        c.space()
+        _ends(c, outer)
+    return raw
 
 
 def _elements(c: Cursor, name: str, closing: str = "") -> Raw:
-    """A call with an element for each argument; `closing` if it ends with a tag of its own."""
     arguments: dict[str, str] = {}
     while True:
         c.space()
-        if closing and c.take(closing):
+        if _ends(c, closing):
             return Raw(name, arguments, texts=True, whole=True)
-        opened = _argument_begins(c, name, named=bool(closing))
-        if isinstance(opened, bool):
-            return Raw(name, arguments, texts=True, whole=opened)
-        key, ends = opened
+        key, ends = _argument_begins(c, name, named=bool(closing))
+        if not key:
+            return Raw(name, arguments, CUT_OFF if c.sees("<arg_key") else "", texts=True)
         text, found = c.until(*ends)
         arguments[key] = text.removeprefix("\n").removesuffix("\n")  # they belong to the tags
         if not found:
             return Raw(name, arguments, CUT_OFF, texts=True)
 
 
+def _ends(c: Cursor, closing: str) -> bool:
+    """Pass over the tag that ends a call, if it is here."""
+    if closing:
+        return c.take(closing)
+    return c.sees("</") and c.match(_END, 200) is not None
+
+
 def _argument_begins(
     c: Cursor, name: str, *, named: bool
-) -> tuple[str, tuple[re.Pattern[str], ...]] | bool:
-    """An argument's name and what ends its value; where none begins, whether the call ends here.
-
-    In an element of the tool's name (`named`) any element is an argument, a <function> too.
-    """
+) -> tuple[str, tuple[re.Pattern[str], ...]]:
+    """An argument's name and what ends its value; `named`: any element is one, a <function> too."""
     begin = c.at
+    if c.sees("<arg_key"):
+        pair = c.match(_ARGUMENT_KEY)
+        return pair["key"] if pair else "", _ARGUMENT_ENDS
     key = _own_key(c, name, other=True) if named else None
     tag = c.match(_TAG, 200) if not key and c.char() == "<" else None
-    if tag and not (tag["end"] or tag["call"]):
+    if tag and not tag["call"]:
         return tag["a"] or tag["b"] or tag["c"] or "", _VALUE_ENDS
-    if key := key or (None if tag else _own_key(c, name)):
-        return key, (re.compile(f"</{re.escape(key)}>"),)
-    whole = tag is not None and bool(tag["end"])
-    if tag and not whole:
-        c.at = begin  # the next call; this one's end is missing
-    return whole
+    c.at = c.at if key else begin
+    key = key or (None if tag else _own_key(c, name))
+    return key or "", (re.compile(f"</{re.escape(key or '')}>"),)
 
 
 def _own_key(c: Cursor, name: str, *, other: bool = False) -> str | None:
@@ -550,38 +505,8 @@ def _own_key(c: Cursor, name: str, *, other: bool = False) -> str | None:
     return None
 
 
-def _arg_keys(c: Cursor) -> list[Raw] | None:
-    """`name`, then `<arg_key>…</arg_key><arg_value>…</arg_value>` for each argument: GLM."""
-    name = c.word()
-    c.space()
-    if c.sees("<tool_sep") and c.match(_SEPARATOR, 80):
-        c.space()
-    if c.judge.find(name) and c.sees("</"):
-        c.match(_STRAY_END, 80)
-        return [Raw(name, whole=True)]
-    if not name or not c.sees("<arg_key"):
-        return None
-    arguments: dict[str, str] = {}
-    fault = ""
-    while not fault and c.sees("<arg_key"):
-        key = c.match(_ARGUMENT_KEY)
-        if not key:
-            fault = CUT_OFF
-            break
-        c.space()
-        if c.sees("<arg_value"):
-            c.match(_ARGUMENT_VALUE, 80)
-        text, found = c.until(*_ARGUMENT_ENDS)
-        arguments[key["key"]] = text.removeprefix("\n").removesuffix("\n")
-        fault = "" if found else CUT_OFF
-        c.space()
-    whole = c.sees("</tool_call")
-    return [Raw(name, arguments or MISSING, fault, texts=True, whole=whole)]
-
-
 # -- JSON with nothing around it, or only a fence -------------------------------------------------
-# An answer may be made of JSON, too. Whether it can be a call shows in its first keys; text that
-# cannot is given back as soon as that is seen.
+# An answer may be made of JSON, too: what cannot be a call by its first keys is given back at once.
 
 _GAP = r"(?:\s|//[^\n]*\n|\#\s[^\n]*\n|/\*.{0,300}?\*/)*"
 _Q = "\"'“”‘’`"
@@ -605,13 +530,7 @@ _LABELS = _SURE_LABELS.union(("", "xml", "text", "plaintext"))
 
 def bare(c: Cursor) -> list[Raw] | None:
     """`{"name": …, "arguments": …}`, a list of these, or `{"tool_calls": […]}`."""
-    begin = c.at
-    if c.text[begin] == "[":
-        found = _python_list(c)
-        if found is not None:
-            return found
-        c.at = begin
-    return _json_calls(c, tagged=False) if _may_be_call(c) else None
+    return _values(c, tagged=False)
 
 
 def _may_be_call(c: Cursor) -> bool:
@@ -649,10 +568,10 @@ def _wait(c: Cursor, half: object) -> bool:
 
 
 def fenced(c: Cursor, *, after_prose: bool = False) -> list[Raw] | None:
-    """A fence whose text begins with a call in any format; the cursor is left inside of it.
+    """A fence whose text begins with a call; the cursor is left inside of it.
 
-    Fences show examples, too: without an offered name in it, a fence holds no call, and nor does
-    one that stands after prose, unless its label is one for calls or data.
+    Fences show examples, too: it must name an offered tool, and after prose its label must be one
+    for calls or data.
     """
     c.skip(_TICKS)
     found = c.match(_LABEL, 40)
@@ -660,19 +579,17 @@ def fenced(c: Cursor, *, after_prose: bool = False) -> list[Raw] | None:
     if label not in (_SURE_LABELS if after_prose else _LABELS):
         return None
     raws: list[Raw] | None = []
-    for _ in range(3):
-        if raws != []:
-            break
+    while raws == []:  # a mark before another one
         c.space()
-        raws = None
-        if c.char() in ("<", "["):
-            if mark := c.match(CALL_MARK, 80):
-                raws = marked(c, mark[0])
-            elif c.match(_NAMED_ELEMENT, 80):
-                raws = named_element(c)
-    if not raws:
-        code = _python(c) if label in _CODE_LABELS and c.char() not in ("{", "[") else None
-        raws = bare(c) if c.char() in ("{", "[") and not code else code
+        mark = c.match(CALL_MARK, 80) if c.char() in ("<", "[") else None
+        if mark:
+            raws = marked(c, mark[0])
+        elif c.char() == "<":
+            raws = named_element(c) if c.match(_NAMED_ELEMENT, 80) else None
+        elif c.char() in ("{", "["):
+            raws = bare(c)
+        else:
+            raws = (_python(c) if label in _CODE_LABELS else None) or None
     return raws if raws and any(c.judge.find(raw.name) for raw in raws) else None
 
 
@@ -683,22 +600,20 @@ READERS: dict[str, Reader] = {
     "<|tool_call>": _gemma,
     "<start_function_call>": _gemma,
     "functools[": _functools,
-    ">>>": _arrows,
+    ">>>": headed,
     "Action:": _react,
-    "<|channel|>commentary ": _after_mark,
-    "<|start|>assistant": _after_mark,
-    "<xml>": _in_xml,
+    **{mark: partial(marked, mark=mark) for mark in _UNSURE},
 }
 OBSERVATION = "Observation:"  # only if a call came before: other texts have observations, too
 _LINE_STARTS = {"Action:", "functools[", OBSERVATION}  # markup at the beginning of a line only
 # fmt: off
 # Ends of turns and the like, which say nothing.
 NOISE = frozenset({
-    "</tool_call>", "</parameter>", "<|channel|>final<|message|>",
+    "</tool_call>", "</parameter>", "</xml>", "<|channel|>final<|message|>",
     "<|channel|>commentary<|message|>", "<|START_RESPONSE|>", "<|END_RESPONSE|>", "<|im_end|>",
     "<|eot_id|>", "<|eom_id|>", "<|eom|>", "<|from|>assistant", "<|from|> assistant", "<|content|>",
     "<|recipient|>all", "<|recipient|> all", "<|end|>", "[BEGIN FINAL RESPONSE]",
-    "[END FINAL RESPONSE]",
+    "[END FINAL RESPONSE]", ">>>all\n",
 })
 # A result that the model made up, or another's turn that it began: nothing after it counts.
 ENDINGS = frozenset({"<tool_response", "<tool_result", "<|im_start|>", "<|start_header_id|>"})
@@ -720,16 +635,10 @@ _OTHERS = (
 
 @lru_cache(maxsize=1)
 def openers() -> Markers:
-    """What may concern the parser in prose.
-
-    A match has one of the groups `marker`; `thinks`, `thought` and `spoken`, which begin a thought,
-    end one, or begin an element of thoughts; `mark`, of any family; `ticks`, backticks, or the
-    tildes of a fence; `json`, a bracket that may begin JSON or a list of calls; `named`, an element
-    up to the name of a tool; and `element`, the name of any element without attributes, after its
-    `prefix`.
-    """
+    """What may concern the parser in prose; a match has one of the groups of `_OTHERS`."""
     markers = {*READERS, *NOISE, *ENDINGS}
-    return Markers(markers - _LINE_STARTS, _LINE_STARTS, _OTHERS, _HALF_OPENER)
+    plain = sorted(markers - _LINE_STARTS, reverse=True)  # the longer one of two first
+    return Markers(plain, _LINE_STARTS, _OTHERS, _HALF_OPENER)
 
 
 @lru_cache(maxsize=32)

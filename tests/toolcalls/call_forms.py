@@ -80,6 +80,7 @@ ARGUMENTS = {
     "param name=": ('<{p}param name="{}">', "</{p}param>"),
     "own": ("<{}>", "</{}>"),
 }
+JSON_STYLES = {"json": "{}", "arguments": "<arguments>{}</arguments>"}
 PREFIXES = ("antml:", "｜DSML｜")
 
 
@@ -97,8 +98,8 @@ def _element(word: str, naming: str, style: str, prefix: str = "") -> Form:
 
     def write(name: str, arguments: dict[str, Any]) -> str:
         head = opens + NAMINGS[naming].format(name)
-        if style == "json":
-            return f"{head}\n{dump(arguments)}\n{closes}"
+        if style in JSON_STYLES:
+            return f"{head}\n{JSON_STYLES[style].format(dump(arguments))}\n{closes}"
         begin, end = ARGUMENTS[style]
         values = [
             begin.format(key, p=prefix) + _value(value) + end.format(key, p=prefix)
@@ -106,7 +107,7 @@ def _element(word: str, naming: str, style: str, prefix: str = "") -> Form:
         ]
         return "\n".join([head, *values, closes])
 
-    inner = () if style == "json" else ("</parameter", "</param", "<parameter")
+    inner = () if style in JSON_STYLES else ("</parameter", "</param", "<parameter")
     return Form(write, (opens, closes, *inner), json=not inner)
 
 
@@ -168,11 +169,13 @@ def _forms() -> Iterator[tuple[str, Form]]:
         yield f"{opens}…{closes}".replace("\n", "⏎"), _wrapped(opens, closes)
     for keys in KEYS:
         yield f"<tool_call> with {keys[0]}, {keys[1]}", _wrapped("<tool_call>", "</tool_call>", _keyed(*keys))  # fmt: skip
-    for word, naming, style in itertools.product(WORDS, NAMINGS, ("json", *ARGUMENTS)):
-        if style in {"json", "own"} or word in WORDS[:3]:
+    for word, naming, style in itertools.product(WORDS, NAMINGS, (*JSON_STYLES, *ARGUMENTS)):
+        if style in {*JSON_STYLES, "own"} or word in WORDS[:3]:
             yield f"<{word}> {naming} {style}", _element(word, naming, style)
     for prefix, word in itertools.product(PREFIXES, ("invoke", "function")):
         yield f"<{prefix}{word}>", _element(word, "name=", "parameter name=", prefix)
+    for word in ("invoke", "function", "tool_call"):
+        yield f"<{word}:suffix>", _element(f"{word}:suffix", "name=", "parameter name=")
     yield "own element", Form(_own_element, ("<write_file>", "</text>"), json=False, bare=False)
     yield "own element with JSON", Form(lambda n, a: f"<{n}>{dump(a)}</{n}>", ("</write_file>",))
     yield "GLM", _glm("<arg_value>")
