@@ -387,7 +387,7 @@ _CHILD_NAME = re.compile(
     rf"<({'|'.join(NAME_KEYS)})>\s{{0,20}}(?P<name>[\w.:/-]{{1,100}})\s{{0,20}}</\1>"
 )
 _NAME_TAGS = tuple(f"<{key}>" for key in NAME_KEYS)
-_HOLDER = re.compile(rf"<({'|'.join(ARGUMENT_KEYS)})>\s{{0,20}}(?=[{{<])")
+_HOLDER = re.compile(rf"<({'|'.join(ARGUMENT_KEYS)})>")
 _ARGUMENT_ENDS = (
     re.compile(rf"</arg_value{_SUFFIX}>(?=\s{{0,200}}<(?:arg_key|/))|(?=\n<arg_key)"),
     re.compile(rf"</arg_value{_SUFFIX}>|(?=</tool_call)"),
