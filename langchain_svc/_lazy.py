@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from types import MappingProxyType
 from typing import Any
+
+# Held while a module is imported late: a fork waits, since no thread of its child would end that.
+_IMPORTING = threading.RLock()
+_PATIENCE = 10.0  # seconds, in case that what is imported waits for who forks
 
 
 def lazy(
@@ -24,11 +30,32 @@ def lazy(
                 # Not an AttributeError: `from package import name` would hide its text.
                 raise ImportError(f"{package} has no {name!r}: {near}", name=package)
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(import_module(f".{modules[name]}", package), name)
+        value = getattr(_imported(f".{modules[name]}", package), name)
         setattr(sys.modules[package], name, value)
         return value
 
     return find
+
+
+def _imported(name: str, package: str | None = None) -> Any:
+    with _IMPORTING:
+        return import_module(name, package)
+
+
+def forks_wait_for_imports() -> None:
+    """Called once `logging` is there: the hook of a lock that imports need must run after ours."""
+    held: list[bool] = []
+
+    def go_on() -> None:
+        if held.pop():
+            _IMPORTING.release()
+
+    if hasattr(os, "register_at_fork"):  # not on Windows, which has no forks
+        os.register_at_fork(
+            before=lambda: held.append(_IMPORTING.acquire(timeout=_PATIENCE)),
+            after_in_parent=go_on,
+            after_in_child=go_on,
+        )
 
 
 def _near(name: str, known: Mapping[str, str]) -> str:
@@ -48,4 +75,4 @@ def name_wings(**homes: str) -> None:
 
 def wing(name: str) -> Any:
     """A wing, imported when it is first asked for."""
-    return import_module(_WINGS[name])
+    return _imported(_WINGS[name])

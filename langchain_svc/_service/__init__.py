@@ -24,6 +24,7 @@ from .settings import (
 from .steps import BLOCK_LIMITS, ON_WAIT, CallSize, Exchange, Limits, Request
 
 if TYPE_CHECKING:
+    from .client import arun, run
     from .tool import (
         ServiceTool,
         ServiceToolkit,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 __getattr__ = lazy(
     __name__,
     {
+        "client": "run arun",
         "tool": "ToolUse ServiceTool ServiceToolkit ToolOutput utc_now request_id tool_selection",
         "vision": "vision_exchange",
     },

@@ -92,10 +92,10 @@ def converse(exchange: Exchange[Any]) -> Conversation:
             logger.info("%s: try %d follows in %.2f s", name, exchange.retries + 2, pause)
             asked = getattr(failure.error, "retry_after", None) is not None
             why = "the service said when to come back" if asked else "backoff"
-            _warn_of(exchange, pause, f"{name}; {why}")
             exchange.waited += pause
-            if (told := ON_WAIT.get()) is not None:
-                told(pause, failure.error)
+            tell = ON_WAIT.get()
+            if tell is None or not tell(pause, failure.error):
+                _warn_of(exchange, pause, f"{name}; {why}")
             yield Sleep(pause)
     finally:
         # The traceback of a raised error holds this frame: together they would be a cycle, which

@@ -69,7 +69,7 @@ def _open_or_private(kind: type[Any], name: str, method: Callable[..., Any]) -> 
 
     @wraps(method)
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if asynchronous:
+        if asynchronous and "trio" in sys.modules:
             refuse_trio()
         if self.privacy is None:
             return method(self, *args, **kwargs)

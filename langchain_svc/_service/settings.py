@@ -37,6 +37,7 @@ from pydantic import (
 )
 from typing_extensions import Self
 
+from .._lazy import forks_wait_for_imports
 from .._safe_errors import safe_constructor, safe_repr
 from .._version import __version__
 from .._wire import ACCEPT_ENCODING, secrets_of
@@ -58,6 +59,8 @@ from .steps import BLOCK_LIMITS, CallSize, Exchange, Limits, Request, UseLimit, 
 
 if TYPE_CHECKING:
     from .._http import Connections
+
+forks_wait_for_imports()
 
 
 def bounded_number(
@@ -472,14 +475,14 @@ class ServiceSettings(BaseModel):
 
     def _pieces(self, exchange: Exchange[Any]) -> Generator[Any, None, None]:
         """The pieces of the answer, blocking."""
-        from .client import run  # noqa: PLC0415  # httpx is imported at the first call
+        from . import run  # noqa: PLC0415  # httpx is imported at the first call
 
         return run(exchange, self._connected(exchange.request.url), self.http_client)
 
     def _apieces(self, exchange: Exchange[Any]) -> AsyncGenerator[Any, None]:
         """The pieces of the answer, on the running event loop."""
         refuse_trio()
-        from .client import arun  # noqa: PLC0415  # httpx is imported at the first call
+        from . import arun  # noqa: PLC0415  # httpx is imported at the first call
 
         return arun(exchange, self._connected(exchange.request.url), self.http_async_client)
 

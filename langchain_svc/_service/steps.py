@@ -89,7 +89,8 @@ class Open:
 
 
 # Is told of the pauses of the calls in a context: the seconds, and the error before the next try.
-ON_WAIT: ContextVar[Callable[[float, Exception], None] | None] = ContextVar(
+# It answers whether it shows them; a longer one is logged where nobody does.
+ON_WAIT: ContextVar[Callable[[float, Exception], bool] | None] = ContextVar(
     "langchain_svc_on_wait", default=None
 )
 

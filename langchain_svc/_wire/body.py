@@ -63,21 +63,22 @@ class BodyReader:
     def _decompress(self, raw: bytes) -> bytes:
         raw, self._start = self._start + raw, b""
         parts: list[bytes] = []
-        room = self._left
-        while raw:
+        room, at = self._left, 0
+        while at < len(raw):
             if self._inflate is None or self._inflate.eof:
-                if len(raw) < _MAGIC_BYTES:
-                    self._start = raw
+                if len(raw) - at < _MAGIC_BYTES:
+                    self._start = raw[at:]
                     break
-                self._inflate = self._next_part(raw)
+                self._inflate = self._next_part(raw[at : at + _MAGIC_BYTES])
+            taken = raw[at : at + _TAKEN]
             try:
-                parts.append(self._inflate.decompress(raw, _STEP))
+                parts.append(self._inflate.decompress(taken, _STEP))
             except zlib.error:
                 raise BodyError("its compressed form is damaged") from None
             room -= len(parts[-1])
             if room < 0:
                 raise self._too_large()
-            raw = self._inflate.unconsumed_tail or self._inflate.unused_data
+            at += len(taken) - len(self._inflate.unconsumed_tail or self._inflate.unused_data)
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _next_part(self, start: bytes) -> zlib._Decompress:
@@ -89,6 +90,7 @@ class BodyReader:
         return zlib.decompressobj(bits)
 
 
+_TAKEN = 16 * 1024  # each of many small members copies what follows it
 _STEP = 1024 * 1024  # joining the output of larger ones would take the memory twice
 _MAGIC_BYTES = 2
 _GZIP = zlib.MAX_WBITS | 16

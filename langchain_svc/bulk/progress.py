@@ -31,7 +31,7 @@ class RunState:
 
     `expected` rows are in the input, if anything tells, and `exact` says whether that is counted.
     Rows are `open` while they are asked; `waits` has until when some of them wait, and whether for
-    a limit. `begun` is of `time.monotonic`.
+    a limit. `begun` is of `time.monotonic`. `shown` says whether anybody is told.
     """
 
     expected: int | None = None
@@ -41,6 +41,7 @@ class RunState:
     begun: float = field(default_factory=time.monotonic)
     open: int = 0
     waits: dict[int, tuple[float, bool]] = field(default_factory=dict)
+    shown: bool = False
 
     @property
     def finished(self) -> int:
@@ -50,9 +51,10 @@ class RunState:
     def left(self) -> int | None:
         return None if self.expected is None else max(0, self.expected - self.finished)
 
-    def wait(self, row: int, seconds: float, error: Exception) -> None:
-        """A row waits for its next try; from any thread."""
+    def wait(self, row: int, seconds: float, error: Exception) -> bool:
+        """A row waits for its next try; from any thread. Whether the progress says so."""
         self.waits[row] = time.monotonic() + seconds, isinstance(error, ModelRateLimitError)
+        return self.shown
 
     def waiting(self, now: float) -> tuple[float, bool]:
         """Seconds until the first open row goes on, 0 if one is at work; and if a limit holds."""
@@ -130,6 +132,7 @@ async def shown(
                     by_plan = await asyncio.to_thread(eta, requests=state.left, tokens=tokens)
             show(told(state, by_plan))
 
+    state.shown = True
     with _bar(state) if live else nullcontext(_log) as show:
         task = asyncio.ensure_future(tick())
         try:

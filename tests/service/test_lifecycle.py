@@ -410,6 +410,35 @@ def test_a_call_leaves_no_cycle_that_holds_its_model(box, call, fault):
         gc.enable()
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
+def test_a_fork_amid_the_very_first_call(box):
+    """The child would find half an import, which no thread of it ends."""
+    code = f"""
+        import os, sys, threading, time, warnings
+        from langchain_svc import ChatSvc
+        warnings.simplefilter("ignore", DeprecationWarning)
+        model, begun = ChatSvc(**{box.v1!r}), threading.Event()
+        class Slow:
+            def find_spec(self, name, *_):
+                if name == "httpx":
+                    begun.set()
+                    time.sleep(1)
+        sys.meta_path.insert(0, Slow())
+        first = threading.Thread(target=model.invoke, args=["hi"])
+        first.start()
+        begun.wait()
+        child = os.fork()
+        if not child:
+            model.invoke("hi")
+            os._exit(0)
+        first.join()
+        sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    """
+    command = [sys.executable, "-c", textwrap.dedent(code)]
+    assert subprocess.run(command, timeout=60, check=False).returncode == 0
+    assert len(box.requests) == 2
+
+
 # -- objects that share ----------------------------------------------------------------------------
 
 
