@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 from langchain_core.messages.tool import invalid_tool_call, tool_call_chunk
 
 from .._json import NoAnswer, Thoughts
+from .._threads import LONG_TO_CHECK
 from .._toolcalls import (
     BadCall,
     Begun,
@@ -27,7 +29,7 @@ from .._toolcalls import (
     parse_calls,
 )
 from .messages import PERSON, guarded
-from .parts import ContentPart, OutputSpec, split_parts
+from .parts import ContentPart, TextReader, split_parts
 from .structured import ResponseFormat
 from .tools import ToolRequest
 
@@ -43,17 +45,14 @@ def _dump(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-class JsonReader:
+class JsonReader(TextReader):
     """One JSON value that fits a schema; the content is that JSON and nothing else.
 
     A stream is held back until the answer was checked, save where the format asks for partial
     objects: then JSON is yielded as it comes, and a checked answer that differs comes beside it.
     """
 
-    ended = False
-    called = False
-    failure: str | None = None
-    malformed = False
+    long = LONG_TO_CHECK
 
     def __init__(self, form: ResponseFormat, *, streaming: bool) -> None:
         self._form = form
@@ -61,15 +60,15 @@ class JsonReader:
         self.begin()
 
     def begin(self) -> None:
-        self.repair_prompt: str | None = None
+        self.repair_prompt = None
         self._text: list[str] = []
         self._content: list[str] = []
         self._shown = False
-        self._thoughts = Thoughts(spoken=True)
+        self._splitter = Thoughts(spoken=True)
 
     def feed(self, text: str) -> Iterator[ContentPart]:
         self._text.append(text)
-        for part in split_parts(self._thoughts.feed(text)):
+        for part in split_parts(self._splitter.feed(text)):
             yield from self._take(part)
 
     def _take(self, part: ContentPart) -> Iterator[ContentPart]:
@@ -92,7 +91,7 @@ class JsonReader:
         return "" if self._shown else "".join(self._content)
 
     def finish(self, *, cut: bool, last: bool) -> Iterator[ContentPart]:
-        for part in split_parts(self._thoughts.finish()):
+        for part in split_parts(self._splitter.finish()):
             yield from self._take(part)
         try:
             value = self._form.check("".join(self._text), cut=cut)
@@ -119,7 +118,7 @@ def _listed(problems: Iterable[str]) -> str:
     return "\n".join(f"- {problem}" for problem in list(problems)[:20])
 
 
-class CallsReader:
+class CallsReader(TextReader):
     """Calls of the offered tools, with prose around them; or, if none must be called, an answer.
 
     What becomes of a call: a readable one is yielded, whatever its schema says of it, for the tool
@@ -129,34 +128,45 @@ class CallsReader:
     as it was written. What is cut off, or stays unreadable, is an invalid call.
     """
 
+    long = LONG_TO_CHECK
+
     def __init__(
-        self, offer: ToolRequest, spec: OutputSpec, answer: JsonReader | None = None
+        self,
+        offer: ToolRequest,
+        answer: JsonReader | None,
+        *,
+        fences: bool,  # calls are asked for in fences, and not in tags
+        thinks: bool,  # the model may think without saying where that begins
+        follows: bool,  # arguments are yielded while they are written
+        split: bool,  # reasoning is split from the content
+        read: Callable[[], Iterable[tuple[str, str]]],  # what the model has read, and of whom
     ) -> None:
         self._offer = offer
-        self._spec = spec
         self._answer = answer
-        self._replays = Replays(self._texts_read, asking=PERSON)
+        self._split = split
+        described = ("the description of a function", offer.tools.descriptions)
+        self._replays = Replays(lambda: (*read(), described), asking=PERSON)
+        self._new_parser = partial(
+            StreamParser,
+            offer.tools.parsed,
+            fences=fences,
+            thinks=thinks,
+            holds=self._replays.may_be if follows else None,
+        )
         # The answer that the model was asked about, from its first doubt on; None before.
         self._first: list[Prose | Doubt] | None = None
-        self._earlier = ""  # prose that earlier tries have yielded
+        self._earlier = ""  # prose that the first try has yielded
+        self._holds = offer.required  # prose waits for a call, as it does in later tries
         self.begin()
 
     def begin(self) -> None:
-        self.repair_prompt: str | None = None
-        self.failure: str | None = None
-        self.malformed = False
-        self._parser = StreamParser(
-            self._offer.tools.parsed,
-            fences=self._spec.fences,
-            thinks=self._spec.thinks,
-            holds=self._replays.may_be if self._spec.stream_tool_args else None,
-        )
-        self._held: list[str] = []  # prose that a required call has not followed yet
-        self._prose = ""
+        self.repair_prompt = self.failure = None
+        self.malformed = self.called = self.ended = False
+        self._parser = self._new_parser()
+        self._said: list[str] = []  # all prose of this try
+        self._held: list[str] = []  # what of it is held back
         self._blanks = ""  # at the end of the prose, which vanish before a call
-        self._repeats = bool(self._earlier)  # its prose so far is that of an earlier try
         self._rest: list[Prose | Doubt] = []  # all from the first doubt on
-        self._second: list[str] = []  # prose after the model was asked
         self._bad: list[BadCall] = []
         self._others: list[str] = []  # names of calls that were not asked for
         self._count = 0  # calls that were begun
@@ -166,37 +176,26 @@ class CallsReader:
         if self._answer is not None:
             self._answer.begin()
 
-    @property
-    def ended(self) -> bool:
-        """Whether the model went on to invent a result: nothing after it counts."""
-        return self._parser.ended
-
-    @property
-    def called(self) -> bool:
-        """Whether calls that can run were yielded."""
-        return self._good > 0
-
-    def _texts_read(self) -> Iterator[tuple[str, str]]:
-        yield from self._spec.read()
-        yield "the description of a function", self._offer.tools.descriptions
-
     def feed(self, text: str) -> Iterator[ContentPart]:
         yield from self._parts(self._parser.feed(text))
+        self.ended = self._parser.ended
 
     def finish(self, *, cut: bool, last: bool) -> Iterator[ContentPart]:
         yield from self._parts(self._parser.finish(cut=cut))
         for call in self._confirmed():
             yield from self._yield_call(call)
+        self.called = self._good > 0
         if self._count:
             yield from self._beside_calls()
             return
         self.repair_prompt = None if cut else self._what_is_wrong()
-        if self.repair_prompt is not None and not last:
-            if self._doubts and self._first is None:
-                self._first = [Prose(self._blanks), *self._rest]
-            self._earlier += "" if self._held else self._prose
+        if self.repair_prompt is None or last:
+            yield from self._for_good(cut=cut, last=last)
             return
-        yield from self._for_good(cut=cut, last=last)
+        if self._doubts and self._first is None:
+            self._first = [Prose(self._blanks), *self._rest]
+        if not self._holds:
+            self._earlier, self._holds = "".join(self._said), True
 
     @property
     def _doubts(self) -> list[Doubt]:
@@ -212,14 +211,14 @@ class CallsReader:
             yield ContentPart(text)
         if self._first is None:
             yield from (_doubted(one) for one in self._doubts if not _is_loose(one))
-        yield from self._invalid()
+        yield from map(_unreadable, self._bad)
         if self._answer is not None and self._answer.held:
             yield ContentPart(self._answer.held)
 
     def _for_good(self, *, cut: bool, last: bool) -> Iterator[ContentPart]:
         """The answer has no call, and the model is not asked again."""
-        if self._held or self._blanks:
-            yield ContentPart("".join(self._held) + self._blanks)
+        if self._first is None:
+            yield from self._held_back(self._blanks)
         self.malformed = bool(self._bad)
         unasked = self._first is None and not cut and self._answer is None
         for piece in self._rest if self._first is None else self._stands(self._first):
@@ -230,7 +229,7 @@ class CallsReader:
                 yield from self._answer.feed(piece.text)
             else:
                 yield ContentPart(piece.text)
-        yield from self._invalid()
+        yield from map(_unreadable, self._bad)
         if self._offer.required:
             if not self.malformed:
                 self.failure = _missing_failure(self._offer, cut=cut)
@@ -242,9 +241,17 @@ class CallsReader:
 
     def _stands(self, first: list[Prose | Doubt]) -> list[Prose | Doubt]:
         """The first answer, or the second one where the first was nothing but the doubtful."""
-        second = "".join([*self._second, *(piece.text for piece in self._rest)])
+        second = "".join([*self._held, *(piece.text for piece in self._rest)])
         alone = not self._earlier and all(isinstance(p, Doubt) or not p.text.strip() for p in first)
         return [Prose(second)] if alone and second.strip() else first
+
+    def _held_back(self, blanks: str = "") -> Iterator[ContentPart]:
+        """The prose that waited, without what the first try has said."""
+        text, self._held = "".join(self._held), []
+        if self._earlier:
+            text = "" if self._earlier.strip().startswith(text.strip()) else _JOINT + text.lstrip()
+        if text or blanks:
+            yield ContentPart(text + blanks)
 
     # -- what the parser found --------------------------------------------------------------------
 
@@ -255,7 +262,7 @@ class CallsReader:
                 continue
             if self._thinking:
                 self._thinking = False
-                if not self._spec.split:
+                if not self._split:
                     yield ContentPart("</think>\n")
             if isinstance(piece, Prose):
                 yield from self._take_prose(piece.text)
@@ -302,28 +309,22 @@ class CallsReader:
 
     def _thought(self, text: str) -> Iterator[ContentPart]:
         begins, self._thinking = not self._thinking, True
-        if self._spec.split:
+        if self._split:
             yield ContentPart(reasoning=text)
         else:
             yield ContentPart("<think>" * begins + text)
 
     def _take_prose(self, text: str) -> Iterator[ContentPart]:
-        self._prose += text
-        if self._repeats:
-            if self._earlier.strip().startswith(self._prose.strip()):
-                return
-            self._repeats, text = False, _JOINT + self._prose.lstrip()
+        self._said.append(text)
         if self._rest:
             self._rest.append(Prose(text))
-        elif self._first is not None:
-            self._second.append(text)
         elif self._answer is not None:
             yield from self._answer.feed(text)
         else:
             text = self._blanks + text
             bare = text.rstrip()
             self._blanks = text[len(bare) :]
-            if self._offer.required and not self._count:
+            if self._holds and not self._count:
                 self._held.append(bare)
             elif bare:
                 yield ContentPart(bare)
@@ -348,9 +349,8 @@ class CallsReader:
         yield self._arguments(arguments_json(call.arguments))
 
     def _begin_call(self, name: str) -> Iterator[ContentPart]:
-        if self._held:
-            yield ContentPart("".join(self._held))
-            self._held = []
+        if self._first is None:
+            yield from self._held_back()
         self._blanks = ""
         self._id = new_id()
         yield ContentPart(call=tool_call_chunk(name=name, args="", id=self._id, index=self._count))
@@ -366,18 +366,13 @@ class CallsReader:
         """The calls that the model was asked about and repeats, alone and in the form asked for."""
         told = [piece.call for piece in self._first or () if isinstance(piece, Doubt)]
         calls = [doubt.call for doubt in self._doubts]
-        alone = not (self._prose.strip() or self._bad or self._count)
+        alone = not ("".join(self._said).strip() or self._bad or self._count)
         good = [one for one in calls if isinstance(one, Call) and one.asked and one in told]
         return good if alone and len(good) == len(calls) else []
 
-    def _invalid(self) -> Iterator[ContentPart]:
-        """What cannot be read or is cut off."""
-        for bad in self._bad:
-            yield _invalid_part(bad.name, bad.source, bad.reason)
-
     def _what_is_wrong(self) -> str | None:
         """What the model is told of an answer without a call that counts."""
-        if not self._offer.tools.names and self._prose:
+        if not self._offer.tools.names and self._said:
             self._bad = []  # calls of the history that it imitates beside its answer
         if any(bad.cut for bad in self._bad):
             return None  # it would only be cut again
@@ -396,6 +391,10 @@ _NONE_OFFERED = "no function can be called now"
 def _invalid_part(name: str | None, source: str, reason: str) -> ContentPart:
     args = guarded(source)
     return ContentPart(invalid=invalid_tool_call(name=name, args=args, id=new_id(), error=reason))
+
+
+def _unreadable(bad: BadCall) -> ContentPart:
+    return _invalid_part(bad.name, bad.source, bad.reason)
 
 
 def _doubted(doubt: Doubt) -> ContentPart:
@@ -443,11 +442,10 @@ def _missing_failure(offer: ToolRequest, *, cut: bool) -> str:
     return f"The model did not call {what}, as it had to, {when} (.raw has its answer)"
 
 
-class OneCallReader:
+class OneCallReader(TextReader):
     """One call of one function, whose arguments fit a schema: a structured answer by that way."""
 
-    ended = False
-    failure: str | None = None
+    long = LONG_TO_CHECK
 
     def __init__(self, offer: ToolRequest, form: ResponseFormat) -> None:
         self._offer = offer
@@ -455,18 +453,18 @@ class OneCallReader:
         self.begin()
 
     def begin(self) -> None:
-        self.repair_prompt: str | None = None
+        self.repair_prompt = None
         self.called = self.malformed = False
         self._text: list[str] = []
 
-    def feed(self, text: str) -> Iterator[ContentPart]:
+    def feed(self, text: str) -> Iterable[ContentPart]:
         self._text.append(text)
-        yield from ()
+        return ()
 
     def finish(self, *, cut: bool, last: bool) -> Iterator[ContentPart]:
         text = "".join(self._text)
         found = parse_calls(text, self._offer.tools.parsed, cut=cut)
-        name = self._offer.wanted or self._offer.tools.names[0]
+        name = self._form.tool
         call = next((call for call in found.calls if call.name == name), None)
         written = _dump(call.arguments) if isinstance(call, Call) else call and call.source
         if found.reasoning:

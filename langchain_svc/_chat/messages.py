@@ -1,10 +1,7 @@
 """LangChain messages -> the wire's list of `{"role", "content"}` (v1 API, section 2).
 
-The documents show the roles user and assistant, and a content that is one string. So system text
-becomes user text where it stands, neighbours of one role become one turn, and content blocks are
-reduced to their text, each on lines of its own. How the parts of a turn are told apart, and how
-calls and results are written, is `_toolcalls/render.py`'s: whoever reads the wire finds the very
-messages that LangChain had, whatever was said in them.
+The documents show the roles user and assistant, and a content that is one string. Whoever reads the
+wire finds the very messages that LangChain had, whatever was said in them (`_toolcalls/render.py`).
 """
 
 from __future__ import annotations
@@ -13,7 +10,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, takewhile
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any, Literal
 
 from langchain_core.messages import (
@@ -81,21 +78,13 @@ def to_wire(
 ) -> WireMessages:
     """The conversation as the chat endpoint takes it.
 
-    Args:
-        messages: The conversation.
-        system_role: "user" folds system text into the user turns, since a system role is not
-            documented; "system" sends it unchanged.
-        preamble: Instructions that stand after the leading system text.
-        tool_format: How calls of tools are written.
-        nonce: What real results carry.
-        omit_images: Whether images are left out, and not refused.
+    The preamble stands after the leading system text; the nonce is what real results carry.
 
     Raises:
         SvcRequestError: A message cannot be said in text, or nothing is left to send.
     """
-    said = _Rendered(messages, tool_format, nonce, omit_images=omit_images)
-    parts = list(said.parts())
-    if not any(text for _, text in parts):
+    parts = [*_rendered(messages, tool_format, nonce, omit_images=omit_images)]
+    if not any(map(itemgetter(1), parts)):
         raise SvcRequestError("There is nothing to send: no message holds any text")
     if preamble:
         leading = sum(1 for _ in takewhile(_is_system, messages))
@@ -113,15 +102,8 @@ def to_wire(
 
 def _joined(parts: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     """Neighbours of one role as one."""
-    turns: list[tuple[str, list[str]]] = []
-    for role, text in parts:
-        if not text:
-            continue
-        if turns and turns[-1][0] == role:
-            turns[-1][1].append(text)
-        else:
-            turns.append((role, [text]))
-    return [(role, _JOINT.join(texts)) for role, texts in turns]
+    groups = groupby(filter(itemgetter(1), parts), itemgetter(0))
+    return [(role, _JOINT.join(map(itemgetter(1), group))) for role, group in groups]
 
 
 def conversation_nonce(messages: Sequence[BaseMessage], secret: str) -> str:
@@ -158,7 +140,7 @@ def texts_read(messages: Iterable[BaseMessage]) -> Iterator[tuple[str, str]]:
     """
     for message in messages:
         text = _text(message, omit_images=True)
-        if isinstance(message, (ToolMessage, FunctionMessage)):
+        if isinstance(message, _RESULTS):
             yield "the result of a function", text
         elif isinstance(message, AIMessage):
             yield "an earlier answer", text
@@ -171,12 +153,7 @@ def texts_read(messages: Iterable[BaseMessage]) -> Iterator[tuple[str, str]]:
 
 def has_calls(messages: Iterable[BaseMessage]) -> bool:
     """Whether calls or results of tools stand in the conversation."""
-    for message in messages:
-        if isinstance(message, (ToolMessage, FunctionMessage)):
-            return True
-        if isinstance(message, AIMessage) and message.tool_calls:
-            return True
-    return False
+    return any(isinstance(m, _RESULTS) or getattr(m, "tool_calls", None) for m in messages)
 
 
 def answers_at_once(messages: Iterable[BaseMessage], model: str) -> bool:
@@ -200,65 +177,46 @@ def _is_system(message: BaseMessage) -> bool:
     return isinstance(message, SystemMessage)
 
 
-class _Rendered:
+_RESULTS = (ToolMessage, FunctionMessage)
+
+
+def _rendered(
+    messages: Sequence[BaseMessage], tool_format: Format, nonce: str, *, omit_images: bool
+) -> Iterator[tuple[str, str]]:
     """Role and text of each message; the results of one round of calls are said together."""
-
-    def __init__(
-        self,
-        messages: Sequence[BaseMessage],
-        tool_format: Format,
-        nonce: str,
-        *,
-        omit_images: bool,
-    ) -> None:
-        self._messages = messages
-        self._format = tool_format
-        self._nonce = nonce
-        self._omit_images = omit_images
-        speakers = {m.name for m in messages if isinstance(m, AIMessage)}
-        self._several = len(speakers) > 1  # assistants, which only then need to be told apart
-
-    def parts(self) -> Iterator[tuple[str, str]]:
-        names: dict[str, str] = {}
-        results: list[Result] = []
-        for message in self._messages:
-            if isinstance(message, (ToolMessage, FunctionMessage)):
-                results.append(_result(message, names))
-                continue
-            if results:
-                yield "user", results_text(results, self._nonce)
-                results = []
+    several = len({m.name for m in messages if isinstance(m, AIMessage)}) > 1
+    names: dict[str | None, str] = {}  # of calls, by their ids
+    for _, group in groupby(messages, attrgetter("type")):
+        neighbours = list(group)
+        if isinstance(neighbours[0], _RESULTS):
+            yield "user", results_text([_result(one, names) for one in neighbours], nonce)
+            continue
+        for message in neighbours:
             if isinstance(message, AIMessage):
-                names.update(
-                    {call["id"]: call["name"] for call in message.tool_calls if call["id"]}
-                )
-                yield "assistant", self._assistant(message)
+                for call in message.tool_calls:
+                    names[call["id"]] = call["name"]
+                yield "assistant", _assistant(message, tool_format, named=several)
             else:
-                yield self._other(message)
-        if results:
-            yield "user", results_text(results, self._nonce)
-
-    def _assistant(self, message: AIMessage) -> str:
-        content = message.content
-        if isinstance(content, str):
-            text = _foreign([content])
-        else:  # blocks of an answer are pieces of one text, save for images
-            text = _joined_blocks(_block_texts(message), "")
-        if text and message.name and self._several:
-            text = f"{message.name}: {text}"
-        calls = _past_calls(message)
-        if not text and not calls and content and not isinstance(content, str):
-            text = _NO_TEXT
-        return calls_text(text, calls, self._format) if calls else text
-
-    def _other(self, message: BaseMessage) -> tuple[str, str]:
-        role = _role(message)
-        text = _text(message, omit_images=self._omit_images)
-        named = role == "user" and text and message.name
-        return role, user_text(text, message.name or "") if named else text
+                role, text = _role(message), _text(message, omit_images=omit_images)
+                named = role == "user" and text and message.name
+                yield role, user_text(text, message.name or "") if named else text
 
 
-def _result(message: ToolMessage | FunctionMessage, names: Mapping[str, str]) -> Result:
+def _assistant(message: AIMessage, tool_format: Format, *, named: bool) -> str:
+    content = message.content
+    if isinstance(content, str):
+        text = _foreign([content])
+    else:  # blocks of an answer are pieces of one text, save for images
+        text = _joined_blocks(_block_texts(message), "")
+    if text and message.name and named:
+        text = f"{message.name}: {text}"
+    calls = _past_calls(message)
+    if not text and not calls and content and not isinstance(content, str):
+        text = _NO_TEXT
+    return calls_text(text, calls, tool_format) if calls else text
+
+
+def _result(message: BaseMessage, names: Mapping[str | None, str]) -> Result:
     id_ = message.tool_call_id if isinstance(message, ToolMessage) else ""
     return Result(
         content=_text(message, omit_images=True),
@@ -378,7 +336,7 @@ def _block_texts(message: BaseMessage, *, omit_images: bool = False) -> Iterator
             yield False, str(text) if whole else render_json(block)
         elif omit_images and "image" in kind:
             yield False, _IMAGE_LEFT_OUT
-        elif isinstance(message, (ToolMessage, FunctionMessage)):
+        elif isinstance(message, _RESULTS):
             yield False, f"[{kind} left out: this model takes text only]"
         else:
             raise _unsendable(kind)

@@ -93,6 +93,11 @@ class CallOptions:
     extra_body: Mapping[str, Any]
     extra_headers: Mapping[str, str] | None
 
+    @property
+    def answer_format(self) -> ResponseFormat | None:
+        """The format of an answer without calls, which there is none of where a call must come."""
+        return None if self.offer is not None and self.offer.required else self.response_format
+
 
 def read_options(
     model: Any, stop: list[str] | None, given: Mapping[str, Any], more: frozenset[str] = frozenset()

@@ -1,21 +1,19 @@
 """What readers of answers yield: parts of a message.
 
-Each reader takes the text of an answer as it comes, yields parts, and at the end says what is
-missing, in a text for the model, so that the turn can ask once more. One reader reads all the tries
-of a turn. The same reading serves whole answers and streams, so both give the same.
+The same reading serves whole answers and streams, so both give the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from langchain_core.messages import InvalidToolCall, ToolCallChunk
 from langchain_core.tools import BaseTool
 
 from .._json import ALL_WAS_REASONING, CONTENT, Thoughts
 from .._json import Piece as Thought
+from .._threads import LONG
 
 ToolLike = Mapping[str, Any] | type | Callable[..., Any] | BaseTool
 """What a tool may be given as."""
@@ -44,86 +42,43 @@ class ContentPart(NamedTuple):
 _NOTHING_ELSE = ContentPart()[1:]
 
 
-class OutputReader(Protocol):
-    """Reads the answers of one turn: for each try `begin`, then `feed`, then `finish`."""
+class TextReader:
+    """Reads the answers of one turn: for each try `begin`, then `feed`, then `finish`.
 
-    repair_prompt: str | None
-    """What the model is told when the answer will not do."""
-
-    failure: str | None
-    """Why the turn failed, where it may not be asked any more."""
-
-    malformed: bool
-    """Whether a call came that cannot be read."""
-
-    @property
-    def called(self) -> bool:
-        """Whether calls that can run were yielded."""
-
-    @property
-    def ended(self) -> bool:
-        """Whether nothing that follows can count."""
-
-    def begin(self) -> None:
-        """Another try begins."""
-
-    def feed(self, text: str) -> Iterable[ContentPart]: ...
-
-    def finish(self, *, cut: bool, last: bool) -> Iterable[ContentPart]:
-        """The end of an answer.
-
-        Args:
-            cut: Whether it was cut off, as by max_tokens.
-            last: Whether the model cannot be asked once more.
-        """
-
-
-@dataclass(frozen=True)
-class OutputSpec:
-    """How the answer of a call is read.
-
-    Attributes:
-        calls_before: Whether calls stand in the conversation though no tool is offered now.
-        fences: Whether calls are asked for in fences, and not in tags.
-        streaming: Whether the answer is a stream.
-        stream_tool_args: Whether arguments are yielded while they are written.
-        split: Whether reasoning is split from the content.
-        thinks: Whether the model may think without saying where that begins.
-        read: Gives what the model has read: who said it, and the text.
+    Here any text will do; other readers want calls of tools, or JSON.
     """
 
-    calls_before: bool
-    fences: bool
-    streaming: bool
-    stream_tool_args: bool
-    split: bool
-    thinks: bool
-    read: Callable[[], Iterable[tuple[str, str]]]
-
-
-class TextReader:
-    """Any text will do."""
+    long = LONG
+    """Characters of an answer from which on it is not read on an event loop."""
 
     repair_prompt: str | None = None
+    """What the model is told when the answer will not do."""
+
     failure: str | None = None
+    """Why the turn failed, where the model may not be asked any more."""
+
     malformed = False
+    """Whether a call came that cannot be read."""
+
     called = False
+    """Whether calls that can run were yielded."""
+
     ended = False
+    """Whether nothing that follows can count, as after a result that the model invents."""
 
     def __init__(self, *, split: bool = True) -> None:
         self._thoughts = Thoughts() if split else None
 
     def begin(self) -> None:
-        """There is one try."""
+        """Another try begins."""
 
-    def feed(self, text: str) -> list[ContentPart]:
-        return (
-            [ContentPart(text)]
-            if self._thoughts is None
-            else split_parts(self._thoughts.feed(text))
-        )
+    def feed(self, text: str) -> Iterable[ContentPart]:
+        if self._thoughts is None:
+            return [ContentPart(text)]
+        return split_parts(self._thoughts.feed(text))
 
-    def finish(self, *, cut: bool, last: bool) -> list[ContentPart]:
+    def finish(self, *, cut: bool, last: bool) -> Iterable[ContentPart]:
+        """The end: whether the answer was cut off, and whether the model cannot be asked again."""
         del cut, last
         return [] if self._thoughts is None else split_parts(self._thoughts.finish())
 

@@ -24,7 +24,7 @@ from .messages import (
     to_wire,
 )
 from .options import CallOptions
-from .parts import OutputReader, OutputSpec, TextReader
+from .parts import TextReader
 from .profiles import documented_profile
 from .tokens import TOKENS_A_TURN, surely_too_long
 from .turn import ChatTurn
@@ -50,14 +50,7 @@ def new_turn(
     *,
     stream: bool,
 ) -> ChatTurn:
-    """A turn that is ready to be asked.
-
-    Args:
-        settings: The model.
-        ask: Makes the call that asks a conversation.
-        messages: The conversation, without images that are described.
-        options: The settings of this call.
-        stream: Whether the answer is to be a stream.
+    """A turn that is ready to be asked; `ask` makes the call that asks a conversation.
 
     Raises:
         SvcRequestError: The conversation cannot be sent.
@@ -78,42 +71,44 @@ def new_turn(
         omit_images=settings.image_inputs == "omit",
     )
     _refuse_too_long(settings.profile or {}, options.model, [turn["content"] for turn in turns])
-    spec = OutputSpec(
-        calls_before=calls_before,
-        fences=settings.tool_format == "fenced",
-        streaming=stream,
-        stream_tool_args=stream and settings.stream_tool_args,
-        split=settings.reasoning == "split",
-        thinks=not answers_at_once(messages, options.model),
-        read=partial(texts_read, messages),
-    )
+    if options.offer or options.response_format or calls_before:
+        reader = _reader_of(settings, messages, options, stream=stream)
+    else:
+        reader = TextReader(split=settings.reasoning == "split")
     return ChatTurn(
         ask,
         turns,
         model=options.model,
-        stops=tuple(options.stop or ()),
-        reader=_reader_of(options, spec),
+        stops=options.stop or (),
+        reader=reader,
         reasks=options.max_repairs,
     )
 
 
-def _reader_of(options: CallOptions, spec: OutputSpec) -> OutputReader:
-    """A reader of the answers of one turn: text, calls of tools, or JSON that fits a schema."""
-    offer, form = options.offer, options.response_format
-    if offer is None and form is None and not spec.calls_before:
-        return TextReader(split=spec.split)
+def _reader_of(
+    settings: ChatSettings, messages: Sequence[BaseMessage], options: CallOptions, *, stream: bool
+) -> TextReader:
+    """A reader of calls of tools, or of JSON that fits a schema."""
     # Here and not above: these modules are two thirds of what importing ChatSvc takes.
     from .answers import CallsReader, JsonReader, OneCallReader  # noqa: PLC0415
     from .tools import ToolRequest  # noqa: PLC0415  # the same
 
-    if offer is not None and form is not None and form.as_call:
+    offer, form = options.offer, options.response_format
+    if offer is not None and form is not None and form.tool:
         return OneCallReader(offer, form)
-    answer = None
-    if form is not None and not (offer is not None and offer.required):
-        answer = JsonReader(form, streaming=spec.streaming)
-    if offer is not None or answer is None:
-        return CallsReader(offer or ToolRequest([]), spec, answer)
-    return answer
+    form = options.answer_format
+    answer = None if form is None else JsonReader(form, streaming=stream)
+    if offer is None and answer is not None:
+        return answer
+    return CallsReader(
+        offer or ToolRequest([]),
+        answer,
+        fences=settings.tool_format == "fenced",
+        thinks=not answers_at_once(messages, options.model),
+        follows=stream and settings.stream_tool_args,
+        split=settings.reasoning == "split",
+        read=partial(texts_read, messages),
+    )
 
 
 def count_prompt(
@@ -136,11 +131,11 @@ def _preamble(
     options: CallOptions, tool_format: ToolFormat, nonce: str, *, calls_before: bool
 ) -> str:
     """The instructions for tools and JSON, which stand before the conversation."""
-    offered, form = options.offer, options.response_format
+    offered, form = options.offer, options.answer_format
     parts = [offered.preamble(tool_format, nonce)] if offered is not None else []
     if calls_before:
         parts.append(no_tools_block(nonce))
-    if form is not None and not (offered is not None and offered.required):
+    if form is not None:
         parts.append(form.preamble(among_tools=offered is not None))
     return "\n\n".join(parts)
 

@@ -1,9 +1,7 @@
 """JSON answers: how they are asked for, how they are checked, and what users get of them.
 
-Nothing is sent here. What `with_structured_output` binds is read again at each call (`options.py`)
-and looked for in the answer (`answers.py`). An answer is checked inside the run, where it can still
-be asked for again: against the schema, and against the type where there is one. `StructuredParser`
-then makes the object of it, or raises with all there is to know of the failure.
+An answer is checked inside the run, where it can still be asked for again (`answers.py`).
+`StructuredParser` then makes the object of it, or raises with all there is to know of the failure.
 """
 
 from __future__ import annotations
@@ -40,35 +38,24 @@ _ANY_OBJECT: dict[str, Any] = {"type": "object"}
 
 
 class ResponseFormat(dict[str, Any]):
-    """The `response_format` of a call, in the form LangChain traces, with what checks an answer.
-
-    Args:
-        schema: The JSON schema; `{"type": "object"}` where any object will do.
-        name: What the answer is called.
-        model: The type to make of it, if there is one.
-        partial: Whether a stream hands the answer on before it is checked.
-        wrapped: Whether the answer is the only field of an object, as lists and unions are.
-        as_call: Whether it is asked for as the arguments of a function.
-        kept: Whether the message carries what is made of it, in `additional_kwargs["parsed"]`.
-    """
+    """The `response_format` of a call, in the form LangChain traces, with what checks an answer."""
 
     def __init__(
         self,
         schema: Mapping[str, Any],
         *,
         name: str = "answer",
-        model: Any = None,
-        partial: bool = False,
-        wrapped: bool = False,
-        as_call: bool = False,
-        kept: bool = False,
+        model: Any = None,  # the type to make of an answer
+        partial: bool = False,  # a stream hands the answer on before it is checked
+        wrapped: bool = False,  # the answer is the only field of an object, as lists and unions are
+        kept: bool = False,  # the message carries what is made of it, as "parsed"
     ) -> None:
         self.schema = dict(schema)
         self.model = model
         self.partial = partial
         self.name = name
         self.wrapped = wrapped
-        self.as_call = as_call
+        self.tool: str | None = None  # the function whose arguments the answer is
         self.kept = kept
         super().__init__(type="json_schema", json_schema={"name": name, "schema": self.schema})
 
@@ -84,15 +71,7 @@ class ResponseFormat(dict[str, Any]):
         )
 
     def check(self, text: str, *, cut: bool = False) -> Any:
-        """The answer in the text, fitted to the schema, as plain JSON.
-
-        Args:
-            text: What the model wrote.
-            cut: Whether that is known to be cut off.
-
-        Raises:
-            NoAnswer: There is none; it lists what is wrong.
-        """
+        """The answer in the text as plain JSON that fits the schema; NoAnswer if there is none."""
         value = _json.read_answer(text, self._compiled, cut=cut, only=True)
         self.make(value)
         return value
@@ -137,53 +116,54 @@ class _Untitled(GenerateJsonSchema):
 
 
 def _schema_of(kind: Any) -> dict[str, Any]:
-    """The JSON schema of whatever users give."""
-    if isinstance(kind, Mapping) or _is_a(kind, BaseModel, BaseModelV1) or is_typeddict(kind):
-        return convert_to_json_schema(kind)
-    found = TypeAdapter(kind).json_schema(schema_generator=_Untitled)
-    return {"title": "answer", **found}
-
-
-def format_for(schema: Any, *, json_mode: bool = False, **how: bool) -> ResponseFormat:
-    """The response format of `with_structured_output(schema)`.
-
-    Args:
-        schema: A class, any other type that Pydantic knows, a JSON schema or an OpenAI function.
-        json_mode: Whether the prompt already says what is wanted.
-        **how: What else is said of the format.
+    """The JSON schema of whatever users give.
 
     Raises:
-        SvcRequestError: The schema cannot be read.
+        SvcRequestError: It is none.
+    """
+    try:
+        if isinstance(kind, Mapping) or _is_a(kind, BaseModel, BaseModelV1) or is_typeddict(kind):
+            return convert_to_json_schema(kind)
+        return {"title": "answer", **TypeAdapter(kind).json_schema(schema_generator=_Untitled)}
+    except (ValueError, TypeError, KeyError, PydanticUserError) as error:
+        refuse_unwritable(kind)
+        raise SvcRequestError(
+            f"{safe_repr(kind)} is not a schema: pass a Pydantic class, a TypedDict, a "
+            "dataclass, a list or union of these, a JSON schema with a title, or an OpenAI function"
+        ) from error
+
+
+def format_for(schema: Any, *, json_mode: bool = False, kept: bool = False) -> ResponseFormat:
+    """The response format of `with_structured_output(schema)`.
+
+    In JSON mode the prompt already says what is wanted.
     """
     if schema is None or (json_mode and isinstance(schema, Mapping)):
         name = str((schema or {}).get("title") or "answer")
-        return ResponseFormat(_ANY_OBJECT, name=name, partial=True, **how)
-    try:
-        found = _schema_of(schema)
-    except (ValueError, TypeError, KeyError, PydanticUserError) as error:
-        refuse_unwritable(schema)
-        raise SvcRequestError(
-            f"{safe_repr(schema)} is not a schema: pass a Pydantic class, a TypedDict, a "
-            "dataclass, a list or union of these, a JSON schema with a title, or an OpenAI function"
-        ) from error
+        return ResponseFormat(_ANY_OBJECT, name=name, partial=True, kept=kept)
+    found = _schema_of(schema)
     name = str(found.get("title") or "answer")
     model = None if isinstance(schema, Mapping) or is_typeddict(schema) else schema
     wrapped = found.get("type") != "object" and "properties" not in found
     if wrapped:
-        inner = {key: value for key, value in found.items() if key not in _DEFINITIONS}
-        found = {key: found[key] for key in _DEFINITIONS if key in found} | {
-            "title": name,
-            "type": "object",
-            "properties": {_WRAPPED: inner},
-            "required": [_WRAPPED],
-        }
+        found = _wrapping(found, name)
     if json_mode and model is None:
         found = _ANY_OBJECT
-    partial = model is None and not wrapped
-    return ResponseFormat(found, name=name, model=model, partial=partial, wrapped=wrapped, **how)
+    return ResponseFormat(
+        found,
+        name=name,
+        model=model,
+        partial=model is None and not wrapped,
+        wrapped=wrapped,
+        kept=kept,
+    )
 
 
-_DEFINITIONS = ("$defs", "definitions")
+def _wrapping(schema: dict[str, Any], name: str) -> dict[str, Any]:
+    """The schema of an object whose only field is what was asked for."""
+    shared = {key: schema.pop(key) for key in ("$defs", "definitions") if key in schema}
+    fields = {_WRAPPED: schema}
+    return shared | {"title": name, "type": "object", "properties": fields, "required": [_WRAPPED]}
 
 
 def structured_output(
@@ -202,18 +182,17 @@ def structured_output(
         )
     if schema is None and method != "json_mode":
         raise SvcRequestError(f"The method {method} needs a schema")
-    as_call = method == "function_calling"
-    form = format_for(schema, json_mode=method == "json_mode", as_call=as_call)
+    form = format_for(schema, json_mode=method == "json_mode")
     if schema is not None:
         parameters["ls_structured_output_format"] = {
             "kwargs": {"method": method, "strict": strict},
             "schema": schema if isinstance(schema, (type, Mapping)) else form.schema,
         }
-    parser = StructuredParser(response_format=form)
-    if as_call:
+    if method == "function_calling":
         tools = ToolList([{"title": form.name, **form.schema}])
-        parser = StructuredParser(response_format=form, tool=tools.names[0])
-        parameters |= {"tools": tools, "tool_choice": tools.names[0]}
+        form.tool = tools.names[0]
+        parameters |= {"tools": tools, "tool_choice": form.tool}
+    parser = StructuredParser(response_format=form)
     return _parsed(model.bind(response_format=form, **parameters), parser, include_raw=include_raw)
 
 
@@ -268,8 +247,6 @@ class StructuredParser(BaseTransformOutputParser[Any]):
     """Makes the user's object of a checked answer; while a stream runs, of what is there so far."""
 
     response_format: Any
-    tool: str | None = None
-    """The tool whose arguments are the answer, with the method function_calling."""
 
     @property
     def _type(self) -> str:
@@ -290,10 +267,11 @@ class StructuredParser(BaseTransformOutputParser[Any]):
         return self._made(checked or self._answer(message), message)
 
     def _answer(self, message: BaseMessage) -> str:
-        if self.tool is None or not isinstance(message, AIMessage):
+        tool = self.response_format.tool
+        if tool is None or not isinstance(message, AIMessage):
             return message.text
         for call in message.tool_calls:
-            if call["name"] == self.tool:
+            if call["name"] == tool:
                 return json.dumps(call["args"], ensure_ascii=False)
         bad = [unguarded(bad.get("args") or "") for bad in message.invalid_tool_calls]
         return "".join(bad) or message.text
@@ -349,7 +327,7 @@ class _Growing:
                 yield value
 
     def _text(self, message: BaseMessage) -> str:
-        if self._parser.tool is None:
+        if self._parser.response_format.tool is None:
             return message.text
         chunks = getattr(message, "tool_call_chunks", [])
         return "".join(chunk["args"] or "" for chunk in chunks if not chunk["index"])

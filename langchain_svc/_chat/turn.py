@@ -43,11 +43,11 @@ from langchain_core.runnables import RunnableConfig
 from pydantic_core import from_json
 
 from .._service import Exchange
-from .._threads import LONG, LONG_TO_CHECK
+from .._threads import LONG
 from .._wire import Completion, Seen, is_cut, own_label, read_rate_limit
 from ..errors import SvcOutputError
 from .messages import THINKS_AHEAD, WireMessages
-from .parts import CHECKED, ContentPart, OutputReader, TextReader
+from .parts import CHECKED, ContentPart, TextReader
 from .text_chunk import is_middle, text_chunk
 from .tokens import TOKENS_A_TURN, count_tokens
 
@@ -74,7 +74,7 @@ class ChatTurn:
         *,
         model: str | None,
         stops: Sequence[str],
-        reader: OutputReader,
+        reader: TextReader,
         reasks: int = 0,
     ) -> None:
         self._ask = ask
@@ -88,8 +88,7 @@ class ChatTurn:
         self._retries, self._waited = 0, 0.0
         self._named = False
         self._parts: list[ContentPart] = []
-        self.long = LONG if isinstance(reader, TextReader) else LONG_TO_CHECK
-        """Characters of an answer from which on it is not read on an event loop."""
+        self.long = reader.long
         self.why: dict[str, str] = {}  # what the model is told, where it is asked once more
         self._begin()
 
