@@ -14,12 +14,14 @@ from langchain_core.runnables import Runnable
 from pydantic import ConfigDict
 
 from ._chat import (
+    COUNTS,
     ChatTurn,
     ModelId,
     TextModel,
     TextReader,
     read_options,
     summed_outputs,
+    token_usage,
 )
 from ._service import (
     Exchange,
@@ -35,12 +37,6 @@ from .config import GENERAL
 _Temperature = Annotated[
     float, bounded_number(general.LOWEST_TEMPERATURE, general.HIGHEST_TEMPERATURE, text=True)
 ]
-# What a generation and what the service calls its counts.
-_COUNTS = {
-    "input_tokens": "prompt_tokens",
-    "output_tokens": "completion_tokens",
-    "total_tokens": "total_tokens",
-}
 
 
 class _Prompt(ChatTurn):
@@ -66,8 +62,8 @@ class _Prompt(ChatTurn):
         yield GenerationChunk(text=text, generation_info=self._info(seen))
 
     def _account(self, counts: Mapping[str, int]) -> None:
-        found = {ours: counts[theirs] for ours, theirs in _COUNTS.items() if theirs in counts}
-        if len(found) == len(_COUNTS) - 1:
+        found = {ours: counts[theirs] for ours, theirs in COUNTS.items() if theirs in counts}
+        if len(found) == len(COUNTS) - 1:
             found.setdefault("total_tokens", sum(found.values()))
         if "total_tokens" not in found:
             super()._account({})
@@ -233,8 +229,8 @@ class SvcLLM(TextModel, BaseLLM):
     def _result(self, answers: Sequence[Generation]) -> LLMResult:
         outputs = []
         for info in (answer.generation_info or {} for answer in answers):
-            usage = {theirs: info[ours] for ours, theirs in _COUNTS.items() if ours in info}
-            outputs.append({"token_usage": usage, "model_name": info.get("model_name")})
+            name = info.get("model_name")
+            outputs.append({"token_usage": token_usage(info), "model_name": name})
         return LLMResult(
             generations=[[answer] for answer in answers],
             llm_output=summed_outputs(outputs, self.model),

@@ -29,7 +29,7 @@ from .profiles import (
     listed_models,
 )
 from .tokens import TOKENS_A_TURN, count_tokens, encoding
-from .turn import PROVIDER, ChatTurn, joined_results, summed_outputs
+from .turn import COUNTS, PROVIDER, ChatTurn, joined_results, summed_outputs, token_usage
 
 if TYPE_CHECKING:
     from .described_images import ConversationImages, adescribe_images, describe_images

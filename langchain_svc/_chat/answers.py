@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
-from langchain_core.messages.tool import invalid_tool_call, tool_call_chunk
+from langchain_core.messages.tool import tool_call_chunk
 
 from .._json import NoAnswer, Thoughts
 from .._threads import LONG_TO_CHECK
@@ -389,8 +389,9 @@ _NONE_OFFERED = "no function can be called now"
 
 
 def _invalid_part(name: str | None, source: str, reason: str) -> ContentPart:
-    args = guarded(source)
-    return ContentPart(invalid=invalid_tool_call(name=name, args=args, id=new_id(), error=reason))
+    id_ = new_id()
+    call = tool_call_chunk(name=name, args=guarded(source), id=id_)
+    return ContentPart(call=call, failed=(id_, reason))
 
 
 def _unreadable(bad: BadCall) -> ContentPart:

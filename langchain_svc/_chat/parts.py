@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from langchain_core.messages import InvalidToolCall, ToolCallChunk
+from langchain_core.messages import ToolCallChunk
 from langchain_core.tools import BaseTool
 
 from .._json import ALL_WAS_REASONING, CONTENT, Thoughts
@@ -27,7 +27,6 @@ class ContentPart(NamedTuple):
     content: str = ""
     reasoning: str = ""
     call: ToolCallChunk | None = None
-    invalid: InvalidToolCall | None = None
     failed: tuple[str, str] | None = None  # the id of a call that must not run, and why
     checked: str | None = None  # the answer to use instead of the content
     parsed: Any = None  # what was made of it

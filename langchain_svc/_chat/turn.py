@@ -1,8 +1,7 @@
 """One turn of a chat: what is asked, and how its answer becomes LangChain's messages.
 
-Pure: it is given texts and answers and never touches the network. The four entry methods of
-`ChatSvc` make one, let a driver run its call and hand it what comes. When an answer will not do
-(no call where one must be, JSON that does not fit), `call` is the next call to run, in which the
+Pure: it is given texts and answers and never touches the network. When an answer will not do (no
+call where one must be, JSON that does not fit), `exchange` is the next one to run, in which the
 model is told why; otherwise it is None and the turn is over.
 """
 
@@ -24,20 +23,14 @@ from langchain_core.callbacks import (
     adispatch_custom_event,
     dispatch_custom_event,
 )
-from langchain_core.messages import (
-    AIMessage,
-    AIMessageChunk,
-    InvalidToolCall,
-    ToolCall,
-    ToolCallChunk,
-)
+from langchain_core.messages import AIMessage, AIMessageChunk, InvalidToolCall, ToolCall
 from langchain_core.messages.ai import (
     InputTokenDetails,
     OutputTokenDetails,
     UsageMetadata,
     add_usage,
 )
-from langchain_core.messages.tool import tool_call, tool_call_chunk
+from langchain_core.messages.tool import invalid_tool_call, tool_call
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import RunnableConfig
 from pydantic_core import from_json
@@ -123,14 +116,17 @@ class ChatTurn:
         message = AIMessage(
             content=_content(self._parts),
             tool_calls=_tool_calls(self._parts),
-            invalid_tool_calls=[part.invalid for part in self._parts if part.invalid],
+            invalid_tool_calls=_invalid_calls(self._parts),
             additional_kwargs=_beside(self._parts),
             usage_metadata=self._usage,
             response_metadata=metadata,
         )
         # Older handlers look for these here and nowhere else.
         info = {"finish_reason": metadata["finish_reason"]}
-        output = {"token_usage": _token_usage(self._usage), "model_name": metadata["model_name"]}
+        output = {
+            "token_usage": token_usage(self._usage or {}),
+            "model_name": metadata["model_name"],
+        }
         generation = ChatGeneration(message=message, generation_info=info)
         return ChatResult(generations=[generation], llm_output=output)
 
@@ -177,8 +173,7 @@ class ChatTurn:
             return (self._chunk(parts),)
         groups: list[list[ContentPart]] = []
         for part in parts:
-            of_a_call = part.call is not None or part.invalid is not None
-            if of_a_call or not groups or groups[-1][-1].call or groups[-1][-1].invalid:
+            if part.call or not groups or groups[-1][-1].call:
                 groups.append([])
             groups[-1].append(part)
         return [self._chunk(group) for group in groups]
@@ -186,7 +181,7 @@ class ChatTurn:
     def _chunk(self, parts: list[ContentPart]) -> ChatGenerationChunk:
         # All in one go: to set a field afterwards costs as much as half of a message.
         fields: dict[str, Any] = {}
-        if calls := _call_chunks(parts):
+        if calls := [part.call for part in parts if part.call is not None]:
             fields["tool_call_chunks"] = calls
         if beside := _beside(parts):
             fields["additional_kwargs"] = beside
@@ -324,8 +319,6 @@ def _beside(parts: list[ContentPart]) -> dict[str, Any]:
             beside[CHECKED] = part.checked
         if part.parsed is not None:
             beside["parsed"] = part.parsed  # where ChatOpenAI has it
-        if part.invalid is not None:
-            beside.setdefault(CALL_ERRORS, {})[part.invalid["id"]] = part.invalid["error"]
         if part.failed is not None:
             beside.setdefault(CALL_ERRORS, {})[part.failed[0]] = part.failed[1]
         if part.all_was_reasoning:
@@ -336,7 +329,7 @@ def _beside(parts: list[ContentPart]) -> dict[str, Any]:
 def _tool_calls(parts: list[ContentPart]) -> list[ToolCall]:
     names: dict[int, tuple[str, str]] = {}
     arguments: dict[int, list[str]] = {}
-    for call in (part.call for part in parts if part.call is not None):
+    for call in (part.call for part in parts if part.call and not part.failed):
         index = call["index"] or 0
         if call["name"] is not None:
             names[index] = (call["name"], call["id"] or "")
@@ -347,13 +340,12 @@ def _tool_calls(parts: list[ContentPart]) -> list[ToolCall]:
     ]
 
 
-def _call_chunks(parts: list[ContentPart]) -> list[ToolCallChunk]:
-    calls = [part.call for part in parts if part.call is not None]
-    return calls + [_invalid_chunk(part.invalid) for part in parts if part.invalid is not None]
-
-
-def _invalid_chunk(bad: InvalidToolCall) -> ToolCallChunk:
-    return tool_call_chunk(name=bad["name"], args=bad["args"], id=bad["id"], index=None)
+def _invalid_calls(parts: list[ContentPart]) -> list[InvalidToolCall]:
+    return [
+        invalid_tool_call(name=call["name"], args=call["args"], id=call["id"], error=failed[1])
+        for call, failed in ((part.call, part.failed) for part in parts)
+        if call and failed
+    ]
 
 
 def summed_outputs(
@@ -378,14 +370,17 @@ def joined_results(results: Sequence[ChatResult], model: str) -> ChatResult:
     return ChatResult(generations=generations, llm_output=output)
 
 
-def _token_usage(usage: UsageMetadata | None) -> dict[str, int]:
-    if usage is None:
-        return {}
-    return {
-        "prompt_tokens": usage["input_tokens"],
-        "completion_tokens": usage["output_tokens"],
-        "total_tokens": usage["total_tokens"],
-    }
+COUNTS = {
+    "input_tokens": "prompt_tokens",
+    "output_tokens": "completion_tokens",
+    "total_tokens": "total_tokens",
+}
+"""What LangChain and what the service calls the counts of tokens."""
+
+
+def token_usage(known: Mapping[str, Any]) -> dict[str, int]:
+    """The counts by the service's names."""
+    return {theirs: known[ours] for ours, theirs in COUNTS.items() if ours in known}
 
 
 def _whole_usage(counts: dict[str, int]) -> UsageMetadata | None:
@@ -449,22 +444,22 @@ def _overlap(text: str, stop: str) -> int:
     return 0
 
 
+def _around(managers: Any, run: Any) -> RunnableConfig | None:
+    """The run's callbacks; None for those of the run around it."""
+    if run is None:
+        return None
+    return RunnableConfig(callbacks=managers(run.handlers, parent_run_id=run.run_id))
+
+
 def dispatch_reask(run: CallbackManagerForLLMRun | None, why: Mapping[str, str]) -> None:
-    """Tell the run's callbacks, or those of the run around it, that the model is asked again."""
-    config = None
-    if run is not None:
-        config = RunnableConfig(callbacks=CallbackManager(run.handlers, parent_run_id=run.run_id))
+    """Tell callbacks that the model is asked again."""
     with suppress(RuntimeError):  # no run could carry it
-        dispatch_custom_event(REASK, why, config=config)
+        dispatch_custom_event(REASK, why, config=_around(CallbackManager, run))
 
 
 async def adispatch_reask(
     run: AsyncCallbackManagerForLLMRun | None, why: Mapping[str, str]
 ) -> None:
     """The async version of `dispatch_reask`."""
-    config = None
-    if run is not None:
-        manager = AsyncCallbackManager(run.handlers, parent_run_id=run.run_id)
-        config = RunnableConfig(callbacks=manager)
     with suppress(RuntimeError):  # no run could carry it
-        await adispatch_custom_event(REASK, why, config=config)
+        await adispatch_custom_event(REASK, why, config=_around(AsyncCallbackManager, run))
