@@ -1,19 +1,15 @@
 """Images in the messages of a chat, put into words by the service's vision model.
 
-The chat endpoint takes text only. With `image_inputs="describe"` each image of a conversation is
-sent once through POST /api/vision, and what a vision model says of it stands in its place, in
-tags that name its handle and say whose words these are. The descriptions are kept with the images,
-in the model's store, so that the next turn of the conversation asks about new images only.
-
-`ConversationImages` calls nobody: it finds the images, says which are still to be described, and
-puts the words in. `describe_images` and its async version run the calls.
+The chat endpoint takes text only. Each image of a conversation is sent once through POST
+/api/vision, and what a vision model says of it stands in its place, in tags that name its handle
+and say whose words these are. The descriptions are kept with the images, in the model's store, so
+that the next turn of the conversation asks about new images only.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import BaseMessage, HumanMessage
@@ -32,33 +28,19 @@ _AT_ONCE = 4
 _NOT_YET = "(not described yet)"
 
 
-@dataclass(frozen=True)
-class ImagePlace:
-    """Where an image stands in a conversation; both numbers begin with 1."""
-
-    message: int
-    image: int
-
-    def __str__(self) -> str:
-        return f"Image {self.image} of message {self.message}"
-
-    @contextmanager
-    def named(self) -> Iterator[None]:
-        """Says in every error of this package which image it is about."""
-        try:
-            yield
-        except SvcError as error:
-            error.message = f"{self} could not be described. {error.message}"
-            error.args = (error.message, *error.args[1:])
-            raise
+@contextmanager
+def _named(place: str) -> Iterator[None]:
+    """Says in every error of this package which image it is about."""
+    try:
+        yield
+    except SvcError as error:
+        error.message = f"{place} could not be described. {error.message}"
+        error.args = (error.message, *error.args[1:])
+        raise
 
 
 class ConversationImages:
-    """The images of one conversation.
-
-    Args:
-        messages: The conversation.
-        store: Where its images are kept.
+    """The images of one conversation, which it finds, names and puts into words; it calls nobody.
 
     Raises:
         SvcRequestError: One of the images cannot be sent; the error says which, and why.
@@ -66,26 +48,24 @@ class ConversationImages:
 
     def __init__(self, messages: Sequence[BaseMessage], store: ImageStore) -> None:
         self._messages, self._store = messages, store
-        self._images: dict[int, dict[int, StoredImage]] = {}  # by message and block
-        self._places: dict[str, ImagePlace] = {}  # the first place of each image
-        for number, message in enumerate(messages):
-            found = self._images.setdefault(number, {})
+        self._handles: list[dict[int, str]] = []  # of each message, by block
+        self._places: dict[str, tuple[StoredImage, str]] = {}  # each image, where it first stands
+        self._words: dict[str, str] = {}  # the store may have dropped an image by now
+        for number, message in enumerate(messages, 1):
+            found: dict[int, str] = {}
             for index, block in enumerate(_blocks(message)):
                 standard = _standard(block)
-                kind = standard.get("type")
-                if isinstance(kind, str) and "image" in kind:
-                    place = ImagePlace(number + 1, len(found) + 1)
-                    found[index] = _kept(standard, store, place)
-                    self._places.setdefault(found[index].handle, place)
-        self._seen = {
-            image.handle: image for one in self._images.values() for image in one.values()
-        }
-        self._words = {image.handle: image.description for image in self._seen.values()}
+                if "image" in str(standard.get("type")):
+                    place = f"Image {len(found) + 1} of message {number}"
+                    image = _kept(standard, store, place)
+                    found[index] = image.handle
+                    self._places.setdefault(image.handle, (image, place))
+                    self._words[image.handle] = image.description
+            self._handles.append(found)
 
-    def unseen(self) -> Iterator[tuple[StoredImage, ImagePlace]]:
+    def unseen(self) -> Iterator[tuple[StoredImage, str]]:
         """Each image that has no description yet, once, and where it first stands."""
-        images = self._seen.items()
-        return ((image, self._places[at]) for at, image in images if not self._words[at])
+        return (found for at, found in self._places.items() if not self._words[at])
 
     def describe(self, image: StoredImage, description: str) -> None:
         """Keep what a vision model said of an image, here and in the store."""
@@ -96,14 +76,14 @@ class ConversationImages:
         """The conversation with words in the place of its images."""
         return [
             self._worded(message, found) if found else message
-            for message, found in zip(self._messages, self._images.values(), strict=True)
+            for message, found in zip(self._messages, self._handles, strict=True)
         ]
 
-    def _worded(self, message: BaseMessage, found: Mapping[int, StoredImage]) -> BaseMessage:
+    def _worded(self, message: BaseMessage, found: Mapping[int, str]) -> BaseMessage:
         blocks: list[Any] = list(_blocks(message))
-        for index, image in found.items():
-            text = self._words[image.handle] or _NOT_YET
-            blocks[index] = {"type": DESCRIBED_IMAGE, "handle": image.handle, "text": text}
+        for index, handle in found.items():
+            text = self._words[handle] or _NOT_YET
+            blocks[index] = {"type": DESCRIBED_IMAGE, "handle": handle, "text": text}
         return message.model_copy(update={"content": blocks})
 
 
@@ -113,7 +93,7 @@ def describe_images(
     """The conversation in text alone; what has not been described yet is described now."""
     images = ConversationImages(messages, store)
     for image, place, exchange in _calls(model, images, limits):
-        with place.named():
+        with _named(place):
             (reading,) = model._pieces(exchange)  # noqa: SLF001  # our own class
         images.describe(image, reading.text)
     return images.in_words()
@@ -125,8 +105,8 @@ async def adescribe_images(
     """The async version of `describe_images`; several images are described at once."""
     images = ConversationImages(messages, store)
 
-    async def describe(image: StoredImage, place: ImagePlace, exchange: Exchange[Any]) -> None:
-        with place.named():
+    async def describe(image: StoredImage, place: str, exchange: Exchange[Any]) -> None:
+        with _named(place):
             (reading,) = [r async for r in model._apieces(exchange)]  # noqa: SLF001  # our own class
         images.describe(image, reading.text)
 
@@ -138,7 +118,7 @@ async def adescribe_images(
 
 def _calls(
     model: ServiceSettings, images: ConversationImages, limits: Limits
-) -> list[tuple[StoredImage, ImagePlace, Exchange[Any]]]:
+) -> list[tuple[StoredImage, str, Exchange[Any]]]:
     """The calls that a conversation needs before it can be asked."""
     unseen = list(images.unseen())
     if unseen:
@@ -171,7 +151,7 @@ def _standard(given: Any) -> Mapping[str, Any]:
     return inner if isinstance(inner, dict) else block
 
 
-def _kept(block: Mapping[str, Any], store: ImageStore, place: ImagePlace) -> StoredImage:
+def _kept(block: Mapping[str, Any], store: ImageStore, place: str) -> StoredImage:
     """An image of a message in the store, with its handle."""
     url, base64 = block.get("url"), block.get("base64")
     try:

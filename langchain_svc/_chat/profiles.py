@@ -6,6 +6,8 @@ outright, also where it is missing, because agents take an absent value for "unk
 
 from __future__ import annotations
 
+from typing import Any
+
 from langchain_core.language_models import ModelProfile
 
 from .._service import suggest_name
@@ -18,36 +20,26 @@ DEFAULT_MODEL = "svc-turbo"
 IMAGES_DESCRIBED = ModelProfile(image_inputs=True, image_url_inputs=True, image_tool_message=True)
 
 
-def text_profile(name: str, window: int | None) -> ModelProfile:
-    """The profile of a model behind the text-only chat endpoint.
+# Tools and structured output are this package's doing, by prompting, for every model alike.
+_ABLE = (
+    *("text_inputs", "text_outputs", "temperature"),
+    *("tool_calling", "tool_choice", "structured_output"),
+)
+_UNABLE = (
+    *("image_inputs", "image_url_inputs", "pdf_inputs", "audio_inputs", "video_inputs"),
+    *("image_tool_message", "pdf_tool_message", "attachment"),
+    *("image_outputs", "audio_outputs", "video_outputs", "reasoning_output"),
+    "tool_call_streaming",
+)
 
-    Tools and structured output are this package's doing, by prompting, for every model alike.
-    """
-    profile = ModelProfile(
-        name=name,
-        text_inputs=True,
-        image_inputs=False,
-        image_url_inputs=False,
-        pdf_inputs=False,
-        audio_inputs=False,
-        video_inputs=False,
-        image_tool_message=False,
-        pdf_tool_message=False,
-        text_outputs=True,
-        image_outputs=False,
-        audio_outputs=False,
-        video_outputs=False,
-        reasoning_output=False,
-        tool_calling=True,
-        tool_choice=True,
-        tool_call_streaming=False,
-        structured_output=True,
-        attachment=False,
-        temperature=True,
-    )
+
+def text_profile(name: str, window: int | None) -> ModelProfile:
+    """The profile of a model behind the text-only chat endpoint."""
+    profile: Any = {"name": name, **dict.fromkeys(_ABLE, True), **dict.fromkeys(_UNABLE, False)}
     if window is not None:
         profile["max_input_tokens"] = window
-    return profile
+    made: ModelProfile = profile
+    return made
 
 
 def documented_profile(model: str) -> ModelProfile | None:

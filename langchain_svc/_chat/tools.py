@@ -6,6 +6,7 @@ once however many calls follow, and however many tools there are.
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
@@ -23,6 +24,8 @@ from .parts import ToolLike
 
 _CHOICES = {None: "auto", False: "auto", True: "any", "auto": "auto", "any": "any"}
 _CHOICES |= {"required": "any", "none": "none"}
+# Blank lines before a docstring, which `cleandoc` takes off one by one.
+_BLANK_START = re.compile(r"\A(?:[^\S\n]*\n)+")
 
 
 class ToolList(list[dict[str, Any]]):
@@ -32,6 +35,7 @@ class ToolList(list[dict[str, Any]]):
         if isinstance(tools, (str, Mapping)) or not isinstance(tools, Iterable):
             raise SvcRequestError(f"tools must be a list, not {safe_repr(tools)}")
         super().__init__(map(_format, tools))
+        self._blocks: dict[ToolFormat, str] = {}
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -51,10 +55,6 @@ class ToolList(list[dict[str, Any]]):
         """What their authors wrote to the model."""
         return "\n".join(_descriptions(self))
 
-    @cached_property
-    def _blocks(self) -> dict[ToolFormat, str]:
-        return {}
-
     def block(self, tool_format: ToolFormat) -> str:
         """The instructions that offer these tools; rendered at the first call."""
         if tool_format not in self._blocks:
@@ -67,11 +67,10 @@ def _descriptions(value: Any) -> Iterator[str]:
     if isinstance(value, Mapping):
         if isinstance(text := value.get("description"), str):
             yield text
-        value = value.values()
-    elif not isinstance(value, list):
-        return
-    for one in value:
-        yield from _descriptions(one)
+        value = [*value.values()]
+    if isinstance(value, list):
+        for one in value:
+            yield from _descriptions(one)
 
 
 def _format(tool: ToolLike) -> dict[str, Any]:
@@ -98,7 +97,7 @@ def _format(tool: ToolLike) -> dict[str, Any]:
     # Python 3.13 unindents docstrings and older ones do not: the prompt is to be the same.
     function = made["function"]
     if isinstance(function.get("description"), str):
-        function["description"] = cleandoc(_with_one_blank(function["description"]))
+        function["description"] = cleandoc(_BLANK_START.sub("\n", function["description"].rstrip()))
     if isfunction(tool) and not function.get("description"):
         _warn_of(function["name"])
     return made
@@ -114,11 +113,7 @@ def _warn_of(name: str) -> None:
 
 
 def refuse_unwritable(kind: Any) -> None:
-    """Name the field of a class, a function or a tool that JSON cannot hold, if there is one.
-
-    Raises:
-        SvcRequestError: There is one.
-    """
+    """Raise if a class, a function or a tool has a field that JSON cannot hold, and name it."""
     for one in (getattr(kind, "args_schema", None) or kind, *get_args(kind)):
         for name, hint in _hints(one).items():
             if not _is_writable(hint):
@@ -145,13 +140,6 @@ def _hints(kind: Any) -> dict[str, Any]:
         return {}
 
 
-def _with_one_blank(text: str) -> str:
-    """A docstring with one blank line before it at most: `cleandoc` takes them off one by one."""
-    text = text.rstrip()
-    begins = text.rfind("\n", 0, len(text) - len(text.lstrip()))
-    return text[max(0, begins) :]
-
-
 class ToolRequest:
     """The functions that a call offers to the model, and what it is to do with them."""
 
@@ -159,7 +147,7 @@ class ToolRequest:
         self, tools: Sequence[ToolLike], choice: Any = None, *, parallel: bool | None = None
     ) -> None:
         self.tools = tools if isinstance(tools, ToolList) else ToolList(tools)
-        self.choice = read_choice(choice, self.tools.names)
+        self.choice = _read_choice(choice, self.tools.names)
         self.parallel = parallel is not False
 
     @property
@@ -178,12 +166,8 @@ class ToolRequest:
         return f"{self.tools.block(tool_format)}\n{line}\n{marks_line(nonce)}"
 
 
-def read_choice(choice: Any, names: Sequence[str]) -> str:
-    """A choice as LangChain's users write it: auto, any, none or the name of a tool.
-
-    Raises:
-        SvcRequestError: It is none of these; the error lists them.
-    """
+def _read_choice(choice: Any, names: Sequence[str]) -> str:
+    """A choice as LangChain's users write it: auto, any, none or the name of a tool."""
     if isinstance(choice, Mapping):
         inner = choice.get("function", choice)
         named = inner.get("name") if isinstance(inner, Mapping) else None

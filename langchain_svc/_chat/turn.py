@@ -422,13 +422,11 @@ class StopCutter:
             return ""
         text = self._held + text
         found = [at for stop in self._stops if (at := text.find(stop)) >= 0]
-        if found:
-            self.hit = True
-            self._held = ""
-            return text[: min(found)]
-        keep = max(_overlap(text, stop) for stop in self._stops)
+        self.hit = bool(found)
+        keep = 0 if found else max(_overlap(text, stop) for stop in self._stops)
+        end = min(found, default=len(text) - keep)
         self._held = text[len(text) - keep :]
-        return text[: len(text) - keep]
+        return text[:end]
 
     def finish(self) -> str:
         """What was held back and turned out not to be a stop sequence."""
@@ -438,10 +436,8 @@ class StopCutter:
 
 def _overlap(text: str, stop: str) -> int:
     """The length of the longest end of `text` with which `stop` begins."""
-    for size in range(min(len(stop) - 1, len(text)), 0, -1):
-        if text.endswith(stop[:size]):
-            return size
-    return 0
+    sizes = range(min(len(stop) - 1, len(text)), 0, -1)
+    return next((size for size in sizes if text.endswith(stop[:size])), 0)
 
 
 def _around(managers: Any, run: Any) -> RunnableConfig | None:

@@ -195,8 +195,9 @@ def counted(work):
 
 def test_two_hundred_steps_cost_no_more_each_than_the_prompt_itself():
     """What a step adds to the work is what its two messages add to the prompt."""
-    service = Scripted(*[call("multiply", a=1, b=1)] * 3)
+    service = Scripted(*[call("multiply", a=1, b=1)] * 4)
     bound = service.model().bind_tools([multiply])
+    bound.invoke("Go")  # which reads the tool's schema
     turns: list[Any] = [HumanMessage("Go")]
     work = {}
     for step in range(201):
