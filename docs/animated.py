@@ -17,7 +17,7 @@ WIDTH, HEIGHT = 8.4, 18  # pixels of a character
 LEFT, TOP = 16, 44
 FRAME, LONGEST, END = 0.05, 1.0, 6.0  # seconds: what is one change, a wait, the end
 # Seconds to read, before a step of the demo, a question and its last lines.
-PAUSES = {r"\x1b\[1;36m\d": 1.8, r" *\x1b\[1;36m>": 0.7, "For answers": 1.5}
+PAUSES = {r"\d\. ": 1.8, "> ": 0.7, "For answers": 1.5}
 COLOURS = {
     "default": "#d8dbe2", "red": "#ff6b81", "green": "#7bd88f", "brown": "#e5c07b",
     "blue": "#6ab0f3", "cyan": "#5fd7d7", "brightblack": "#8a92a3",

@@ -12,12 +12,13 @@ import langchain_svc as svc
 from .. import bulk
 from .._wire import v1
 from ..errors import SvcAuthenticationError, SvcError, SvcPermissionDeniedError, SvcRequestError
-from .terminal import emit, read_schema, tell
+from .terminal import add_options, emit, model_settings, read_schema, tell
 
 _SOME_FAILED, _INTERRUPTED = 1, 130
+_OPTIONS = ("journal", "output", "concurrency", "format", "ordered", "retry_errors", "outage_wait")
 
 
-def add_batch(parser: argparse.ArgumentParser) -> None:
+def add(parser: argparse.ArgumentParser) -> None:
     """The arguments of the command."""
     parser.description = (
         "Send every row of a file to the service. A journal keeps each answer: after Ctrl-C or a "
@@ -39,10 +40,7 @@ def add_batch(parser: argparse.ArgumentParser) -> None:
     add("--retry-errors", action="store_true", help="retry the rows that had an error")
     add("--ordered", action="store_true", help="results in the input's order")
     add("--format", metavar="TEXT", help='prompts from other columns: "Summarize: {text}"')
-    add("--schema", metavar="FILE", help="JSON schema that each answer must fit")
-    add("--model", metavar="ID", help="model id, as listed by `langchain-svc models`")
-    add("--temperature", type=float, metavar="T", help="0 to 2")
-    add("--max-tokens", type=int, metavar="N", help="maximum tokens of an answer")
+    add_options(parser, "--schema", "--model", "--temperature", "--max-tokens")
     add(
         "--outage-wait",
         type=float,
@@ -51,32 +49,21 @@ def add_batch(parser: argparse.ArgumentParser) -> None:
         help="how long to wait while the service is down or a limit is reached (%(default)s)",
     )
     add("--quiet", action="store_true", help="show no progress")
-    parser.set_defaults(run=_batch)
 
 
-def _batch(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
+    """Run the job, or estimate it."""
     if args.journal is None:
         if args.output == "-":
             raise SvcRequestError(
                 "With results on stdout the journal needs a place: --journal results.journal"
             )
         args.journal = args.output + ".journal"
-    given = {name: getattr(args, name) for name in ("model", "temperature", "max_tokens")}
-    named: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     # A row waits as long as the plan wants; the run itself ends after --outage-wait.
-    with svc.ChatSvc(deadline=None, quota=_quota(args), **named) as model:
+    with svc.ChatSvc(deadline=None, quota=_quota(args), **model_settings(args)) as model:
         listed, unlisted = _listed(model, dry_run=args.dry_run)
-        options = bulk.BulkOptions(
-            journal=args.journal,
-            output=args.output,
-            concurrency=args.concurrency,
-            format=args.format,
-            ordered=args.ordered,
-            retry_errors=args.retry_errors,
-            outage_wait=args.outage_wait,
-            prices=listed,
-            progress=not args.quiet,
-        )
+        same = {name: getattr(args, name) for name in _OPTIONS}
+        options = bulk.BulkOptions(prices=listed, progress=not args.quiet, **same)
         schema = None if args.schema is None else read_schema(args.schema)
         runnable: Any = model if schema is None else model.with_structured_output(schema)
         job = bulk.Job(runnable, args.input, options, getattr(model.quota, "eta", None))
@@ -165,16 +152,13 @@ def _tell_estimate(job: bulk.Job, args: argparse.Namespace, model: str, unlisted
     else:
         amount = found.tokens_in * price.input + tokens_out * price.output
         cost = f"{how} {bulk.money(amount)} {price.currency}".rstrip()
-    lines = {
-        "rows": f"{found.rows:,}",
-        "answered": f"{found.answered:,}" if found.answered else "",
-        "bad": f"{found.bad:,} ({'; '.join(found.problems)})" if found.bad else "",
-        "requests": f"{found.requests:,}",
-        "tokens in": f"about {found.tokens_in:,}",
-        "tokens out": f"{how} {tokens_out:,}{unit}",
-        "time": time,
-        "cost": cost,
-    }
-    for name, line in lines.items():
-        if line:
-            emit(f"{name:12}{line}")
+    emit(f"rows        {found.rows:,}")
+    if found.answered:
+        emit(f"answered    {found.answered:,}")
+    if found.bad:
+        emit(f"bad         {found.bad:,} ({'; '.join(found.problems)})")
+    emit(f"requests    {found.requests:,}")
+    emit(f"tokens in   about {found.tokens_in:,}")
+    emit(f"tokens out  {how} {tokens_out:,}{unit}")
+    emit(f"time        {time}")
+    emit(f"cost        {cost}")

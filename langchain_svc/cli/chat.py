@@ -15,14 +15,15 @@ from typing import Any
 
 import langchain_svc as svc
 
-from ..chat_models import ChatSvc
 from ..errors import SvcContextOverflowError, SvcError
-from .ask import add_answer_options, sum_up, usage_line
+from .ask import usage_line
 from .terminal import (
+    ASKED,
+    add_options,
     emit,
     error_line,
-    is_coloured,
     is_terminal,
+    model_settings,
     new_model,
     tell,
     write_stream,
@@ -40,17 +41,17 @@ Ctrl-C stops an answer. A line that ends in \\ goes on in the next one.
 // at the beginning sends a text that begins with /."""
 
 
-def add_chat(parser: argparse.ArgumentParser) -> None:
+def add(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     parser.description = (
         "Talk to a model. Nothing is kept when you leave, unless you /save it. /help lists the "
         "commands."
     )
-    add_answer_options(parser)
-    parser.set_defaults(run=_chat)
+    add_options(parser, *ASKED)
 
 
-def _chat(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
+    """Talk until the end of the input; whether a piped conversation failed is the exit code."""
     return _Session(args).run()
 
 
@@ -58,26 +59,25 @@ class _Session:
     """One conversation: what was said, and with which model it goes on."""
 
     def __init__(self, args: argparse.Namespace) -> None:
-        self._settings = {"temperature": args.temperature, "max_tokens": args.max_tokens}
-        self._model = new_model(model=args.model, **self._settings)
+        self._settings = model_settings(args)
+        self._model = new_model(**self._settings)
         self._system: str | None = args.system
         self._said: list[dict[str, str]] = []
         self._failed = False
-        self._typed = sys.stdin is not None and is_terminal(sys.stdin)
+        self._typed = is_terminal(sys.stdin)
         self._commands: dict[str, Callable[[str], None]] = {
             "/system": self._set_system,
             "/model": self._set_model,
             "/save": self._save,
             "/clear": self._clear,
-            "/help": lambda _: self._note(_HELP),
+            "/help": lambda _: tell(_HELP),
         }
 
     def run(self) -> int:
-        """Talk until the end of the input; whether a piped conversation failed is the exit code."""
         if self._typed:
             with suppress(ImportError):
                 import readline  # noqa: F401, PLC0415  # lines can be edited, and recalled by ↑
-            self._note(
+            tell(
                 f"langchain-svc {svc.__version__} with {self._model.model}. "
                 "/help for commands, Ctrl-D to leave."
             )
@@ -91,13 +91,14 @@ class _Session:
         """What was typed, in one line or several."""
         lines = [""]
         while True:
+            prompt = "... " if len(lines) > 1 else "> "
             try:
-                part = input(self._prompt("... " if len(lines) > 1 else "> "))
+                part = input(prompt if self._typed else "")
             except KeyboardInterrupt:
                 if not self._typed:
                     raise
                 emit("")
-                self._note("Nothing was sent. Ctrl-D or /quit leaves.")
+                tell("Nothing was sent. Ctrl-D or /quit leaves.")
                 return ""
             except EOFError:
                 if self._typed:
@@ -107,32 +108,22 @@ class _Session:
                 return "\n".join([*lines, part]).strip()
             lines.append(part[:-1])
 
-    def _prompt(self, text: str) -> str:
-        if not self._typed:
-            return ""
-        # Readline counts what stands between \x01 and \x02 as taking no room.
-        cyan = "\x01\x1b[1;36m\x02{}\x01\x1b[0m\x02"
-        return cyan.format(text) if is_coloured(sys.stdout) else text
-
     def _take(self, line: str) -> None:
         """Run a command, or ask the model."""
-        if not line:
-            return
         name, _, rest = line.partition(" ")
         if not line.startswith("/") or line.startswith("//"):
-            self._ask(line[1:] if line.startswith("//") else line)
+            if line:
+                self._ask(line.removeprefix("/"))
         elif name in self._commands:
             try:
                 self._commands[name](rest.strip())
             except (SvcError, ValueError, OSError) as error:
                 self._fail(error_line(error))
             except KeyboardInterrupt:
-                self._note("stopped")
+                tell("stopped")
         else:
             known = ", ".join([*self._commands, "/quit"])
             self._fail(f"There is no command {name!r}; nothing was sent. Commands: {known}")
-
-    # -- talking ----------------------------------------------------------------------------------
 
     def _ask(self, text: str) -> None:
         asked = [*self._conversation(), {"role": "user", "content": text}]
@@ -141,14 +132,14 @@ class _Session:
         try:
             write_stream(self._model.stream(asked), chunks.append)
         except KeyboardInterrupt:
-            self._note("stopped")
+            tell("stopped")
         except SvcError as error:
             hint = "; /clear begins anew" if isinstance(error, SvcContextOverflowError) else ""
             self._fail(error_line(error) + hint)
             return  # so that the same can be asked again
         else:
             if is_terminal(sys.stderr):
-                self._note(usage_line(sum_up(chunks), time.monotonic() - begun))
+                tell(usage_line(chunks[0] + chunks[1:], time.monotonic() - begun))
         answer = "".join(chunk.text for chunk in chunks)
         if answer:
             self._said = [*asked[bool(self._system) :], {"role": "assistant", "content": answer}]
@@ -157,25 +148,22 @@ class _Session:
         system = [{"role": "system", "content": self._system}] if self._system else []
         return [*system, *self._said]
 
-    def _note(self, text: str) -> None:
-        tell(text, "dim")
-
     def _fail(self, text: str) -> None:
         self._failed = True
-        tell(text, "red")
+        tell(text)
 
     # -- commands ---------------------------------------------------------------------------------
 
     def _set_system(self, text: str) -> None:
         self._system = text or None
-        self._note("The model has these instructions from now on." if text else "No instructions.")
+        tell("The model has these instructions from now on." if text else "No instructions.")
 
     def _set_model(self, name: str) -> None:
         if not name:
             for known in self._model.list_models():
                 emit(f"{'*' if known.id == self._model.model else ' '} {known.id}")
             return
-        model: ChatSvc = new_model(model=name, **self._settings)
+        model = new_model(**self._settings | {"model": name})
         try:
             model.check()
         except SvcError:
@@ -183,7 +171,7 @@ class _Session:
             raise
         self._model.close()
         self._model = model
-        self._note(f"{name} answers from now on.")
+        tell(f"{name} answers from now on.")
 
     def _save(self, name: str) -> None:
         if not name:
@@ -203,13 +191,13 @@ class _Session:
         except BaseException:
             Path(draft).unlink()
             raise
-        self._note(f"{len(self._conversation())} messages are in {name}.")
+        tell(f"{len(self._conversation())} messages are in {name}.")
 
     def _may_replace(self, path: Path) -> bool:
         if not self._typed or not path.is_file():
             return False
+        tell(f"{path} exists.")
         try:
-            self._note(f"{path} exists.")
             return input("Replace it? [y/N] ").strip().lower() == "y"
         except EOFError:
             emit("")
@@ -217,4 +205,4 @@ class _Session:
 
     def _clear(self, _: str) -> None:
         self._said = []
-        self._note("The conversation is forgotten.")
+        tell("The conversation is forgotten.")

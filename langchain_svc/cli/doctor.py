@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import json
 import os
 import platform
 import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from email.utils import parsedate_to_datetime
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -27,9 +25,6 @@ from pydantic_core import ValidationError
 import langchain_svc as svc
 
 from .. import config
-from .._chat import encoding
-from .._service import Exchange
-from .._wire import read_rate_limit
 from ..config import GENERAL, MEDICAL, V1, Interface
 from ..errors import (
     SvcAuthenticationError,
@@ -40,23 +35,17 @@ from ..errors import (
     SvcRateLimitError,
     SvcTimeoutError,
 )
-from .terminal import columns, emit, error_line, is_terminal, wrapped
+from .terminal import add_options, columns, emit, emit_json, error_line, is_terminal, wrapped
 
 _LIBRARIES = (
-    "langchain-svc", "langchain-core", "httpx", "httpcore", "httptools", "anyio", "pydantic",
-    "tiktoken", "langchain", "langgraph", "rich", "pillow", "h11", "argcomplete",
+    "langchain-svc", "langchain-core", "httpx", "httptools", "pydantic", "tiktoken", "langchain",
+    "langgraph", "rich", "pillow", "h11",
 )  # fmt: skip
 _TIMEOUTS: dict[str, Any] = {"timeout": 15.0, "deadline": 30.0, "max_retries": 0}
 _NAMED = 6  # models; some services list hundreds
-_LARGEST_SKEW = 30.0  # seconds; dates of Retry-After and X-RateLimit-Reset are read by our clock
-# What sends texts elsewhere, or changes the way to the service.
-_OTHER_VARIABLES = (
-    "HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE", "TIKTOKEN_CACHE_DIR",
-    "LANGSMITH_TRACING", "LANGCHAIN_TRACING_V2",
-)  # fmt: skip
+# What changes the way to the service.
+_OTHER_VARIABLES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE")
 _OWN_VARIABLES = [getattr(config, name) for name in vars(config) if name.startswith("ENV_")]
-_TRACING = frozenset({"LANGSMITH_TRACING", "LANGCHAIN_TRACING_V2"})
-_MARKS = {"ok": "green", "FAIL": "red", "warn": "yellow", "-": "dim"}
 
 
 @dataclass(frozen=True)
@@ -69,54 +58,52 @@ class _Finding:
     fix: str = ""
 
 
-def add_doctor(parser: argparse.ArgumentParser) -> None:
+def add(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     parser.description = (
         "Check the environment and each configured interface, with the cheapest call. "
         "The exit code is 1 if one of them fails."
     )
-    parser.add_argument("--json", action="store_true", help="print the findings as JSON")
+    add_options(parser, "--json")
     parser.add_argument(
         "--no-chat",
         action="store_true",
         help="skip the chat of a few tokens that shows the stream format",
     )
-    parser.set_defaults(run=_doctor)
 
 
-def _doctor(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
+    """Print what is found, as it is found."""
     findings: list[_Finding] = []
     for finding in _findings(chat=not args.no_chat):
         findings.append(finding)
         if not args.json:
             _print(finding)
-    failed = [one for one in findings if one.status == "FAIL"]
+    failed = sum(one.status == "FAIL" for one in findings)
     if args.json:
-        emit(json.dumps([asdict(one) for one in findings], indent=2, ensure_ascii=False))
+        emit_json([asdict(one) for one in findings])
     elif failed:
-        emit(f"\n{len(failed)} failed.")
+        emit(f"\n{failed} failed.")
     elif not any(map(_set, _OWN_VARIABLES)):
         emit("\nNothing is set up. Run `langchain-svc sandbox` in another terminal and paste the")
         emit("lines that it prints, or set the key and the address that your provider gave you.")
     else:
         emit("\nEverything that is set up works.")
-    return int(bool(failed))
+    return int(failed > 0)
 
 
 def _print(finding: _Finding) -> None:
     width = columns() if is_terminal(sys.stdout) else 80
     begin = f"{finding.status:<4}  {finding.part:<12} "
-    text = wrapped(begin + finding.found, width, indent=" " * len(begin))
-    emit(finding.status, _MARKS[finding.status], end="")
-    emit(text.removeprefix(finding.status))
+    emit(wrapped(begin + finding.found, width, " " * len(begin)))
     if finding.fix:
-        word = "hint" if finding.status == "-" else "fix"
-        emit(wrapped(f"{word}: {finding.fix}", width, " " * len(begin), " " * 24), "bold")
+        emit(wrapped(f"{' ' * len(begin)}fix: {finding.fix}", width, " " * 24))
 
 
 def _findings(*, chat: bool) -> Iterator[_Finding]:
-    yield from _versions()
-    yield _tokenizer()
+    machine = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
+    yield _Finding("python", "ok", machine)
+    yield _Finding("packages", "ok", ", ".join(filter(None, map(_version, _LIBRARIES))))
     yield from _environment()
     checks: dict[Interface, Callable[[], Iterator[_Finding]]] = {
         V1: partial(_v1, chat=chat),
@@ -136,32 +123,11 @@ def _findings(*, chat: bool) -> Iterator[_Finding]:
 # -- this machine ---------------------------------------------------------------------------------
 
 
-def _versions() -> Iterator[_Finding]:
-    yield _Finding(
-        "python", "ok", f"{platform.python_version()} on {platform.system()} {platform.machine()}"
-    )
-    found = {name: _version(name) for name in _LIBRARIES}
-    yield _Finding("packages", "ok", ", ".join(f"{k} {v}" for k, v in found.items() if v))
-    missing = [name for name, known in found.items() if not known]
-    if missing:
-        yield _Finding("packages", "-", f"of the extras not installed: {', '.join(missing)}")
-
-
-def _version(library: str) -> str | None:
+def _version(library: str) -> str:
     try:
-        return version(library)
+        return f"{library} {version(library)}"
     except PackageNotFoundError:
-        return None
-
-
-def _tokenizer() -> _Finding:
-    if encoding() is not None:
-        return _Finding("tokenizer", "ok", "tiktoken o200k_base, from its file on this machine")
-    fix = (
-        'for closer counts, once, with network: python -c "import tiktoken; '
-        "tiktoken.get_encoding('o200k_base')\""
-    )
-    return _Finding("tokenizer", "-", "a rule on characters estimates tokens before a call", fix)
+        return ""
 
 
 def _environment() -> Iterator[_Finding]:
@@ -175,11 +141,12 @@ def _environment() -> Iterator[_Finding]:
         if near and name not in _OWN_VARIABLES:
             fix = f"rename it to {near[0]}"
             yield _Finding("environment", "warn", f"{name} is set, which nothing reads", fix)
-    for name in filter(_set, _OTHER_VARIABLES):
-        if name in _TRACING and os.environ[name].strip().lower() == "true":
+    for name in ("LANGSMITH_TRACING", "LANGCHAIN_TRACING_V2"):
+        if os.environ.get(name, "").strip().lower() == "true":
             fix = f"unset {name}, unless the prompts may leave this machine"
             yield _Finding("environment", "warn", f"{name} sends prompts to LangSmith", fix)
-        elif name == "SSL_CERT_FILE" and not Path(os.environ[name]).is_file():
+    for name in filter(_set, _OTHER_VARIABLES):
+        if name == "SSL_CERT_FILE" and not Path(os.environ[name]).is_file():
             fix = f"let {name} name a file of certificates, or unset it"
             yield _Finding("environment", "FAIL", f"{name} names a file that is not there", fix)
         else:
@@ -197,7 +164,7 @@ def _v1(*, chat: bool) -> Iterator[_Finding]:
     with svc.ChatSvc(**_TIMEOUTS) as model:
         yield from _listed(V1, model, model.model)
         if chat:
-            yield from _chatted(model)
+            yield _chatted(model)
 
 
 def _general() -> Iterator[_Finding]:
@@ -208,11 +175,9 @@ def _general() -> Iterator[_Finding]:
 def _medical() -> Iterator[_Finding]:
     begun = time.monotonic()
     with svc.SvcMedicalStatus(**_TIMEOUTS) as tool:
-        exchange = tool._use({}).exchange  # noqa: SLF001  # our own class
-        list(tool._pieces(exchange))  # noqa: SLF001  # our own class
-    took = time.monotonic() - begun
-    yield _Finding("medical", "ok", f"GET status answered in {took * 1000:.0f} ms")
-    yield from _told(MEDICAL, exchange, time.time() - took / 2)
+        list(tool._pieces(tool._use({}).exchange))  # noqa: SLF001  # our own class
+    took = (time.monotonic() - begun) * 1000
+    yield _Finding("medical", "ok", f"GET status answered in {took:.0f} ms")
 
 
 def _unset(interface: Interface) -> _Finding | None:
@@ -229,63 +194,31 @@ def _unset(interface: Interface) -> _Finding | None:
 
 
 def _listed(interface: Interface, model: Any, wanted: str | None) -> Iterator[_Finding]:
-    """The listing of models, which costs nothing, and what its headers tell."""
-    exchange = model._listing()  # noqa: SLF001  # our own class
-    begun = time.time()
-    (models,) = model._pieces(exchange)  # noqa: SLF001  # our own class
-    took = time.time() - begun
-    ids = [one.id for one in models]
+    """The listing of models, which costs nothing."""
+    begun = time.monotonic()
+    ids = [one.id for one in model.list_models()]
+    took = (time.monotonic() - begun) * 1000
     some = ", ".join(ids[:_NAMED]) + (f" and {len(ids) - _NAMED} more" if len(ids) > _NAMED else "")
-    said = f"GET models answered in {took * 1000:.0f} ms: {some or 'none'}"
+    said = f"GET models answered in {took:.0f} ms: {some or 'none'}"
     yield _Finding(interface.name, "ok", said)
     if wanted is not None and wanted not in ids:
         fix = f"name one of them: ChatSvc(model={ids[0]!r})" if ids else "ask your provider"
         yield _Finding(interface.name, "warn", f"the default model {wanted!r} is not listed", fix)
-    yield from _told(interface, exchange, begun + took / 2)
 
 
-def _told(interface: Interface, exchange: Exchange[Any], now: float) -> Iterator[_Finding]:
-    """What the headers of an answer tell: limits, and the service's clock."""
-    headers = exchange.head.headers if exchange.head is not None else {}
-    limits = read_rate_limit(headers, now, exchange.request.secrets) or {}
-    words = {"limit": "requests allowed", "remaining": "left", "reset_after": "s until the reset"}
-    text = ", ".join(
-        f"{limits[name]:,.0f} {said}" for name, said in words.items() if name in limits
-    )
-    yield _Finding(interface.name, "ok" if text else "-", f"limits: {text or 'none in headers'}")
-    try:
-        skew = parsedate_to_datetime(headers["date"]).timestamp() + 0.5 - now  # whole seconds
-    except (KeyError, ValueError, TypeError):
-        yield _Finding(interface.name, "-", "clock: the answer has no Date")
-        return
-    if abs(skew) <= _LARGEST_SKEW:
-        said = f"clock: within {max(1, abs(skew)):.0f} s of the service's"
-        yield _Finding(interface.name, "ok", said)
-        return
-    fix = "set this machine's clock (NTP): waits that the service states as dates are read by it"
-    which = "ahead of" if skew > 0 else "behind"
-    said = f"clock: the service's is {abs(skew):,.0f} s {which} this machine's"
-    yield _Finding(interface.name, "warn", said, fix)
-
-
-def _chatted(model: Any) -> Iterator[_Finding]:
+def _chatted(model: Any) -> _Finding:
     """A chat of a few tokens, whose stream shows its format."""
     options = model._options(None, {"max_tokens": 5})  # noqa: SLF001  # our own class
-    turn = model._turn([HumanMessage("Say OK.")], options, stream=True)  # noqa: SLF001  # our own class
-    exchange = turn.exchange
+    exchange = model._turn([HumanMessage("Say OK.")], options, stream=True).exchange  # noqa: SLF001
     begun = time.monotonic()
     pieces = list(model._pieces(exchange))  # noqa: SLF001  # our own class
-    took = time.monotonic() - begun
+    took = (time.monotonic() - begun) * 1000
     label = exchange.head.headers.get("content-type", "no Content-Type").partition(";")[0]
-    seen = exchange.parser.decoder.seen
-    ended = "its own end mark" if seen.ended else seen.finish_reason or "nothing"
-    yield _Finding(
-        "v1",
-        "ok",
-        f"a stream of {len(pieces)} pieces in {took * 1000:.0f} ms: {label[:60]}, read as "
-        f"{exchange.parser.decoder.format}, ended by {ended}, "
-        f"usage {'sent' if seen.usage else 'not sent (it is estimated)'}",
-    )
+    decoder = exchange.parser.decoder
+    ended = "its own end mark" if decoder.seen.ended else decoder.seen.finish_reason or "nothing"
+    usage = "sent" if decoder.seen.usage else "not sent (it is estimated)"
+    said = f"a stream of {len(pieces)} pieces in {took:.0f} ms: {label[:60]}, read as "
+    return _Finding("v1", "ok", f"{said}{decoder.format}, ended by {ended}, usage {usage}")
 
 
 def _failed(interface: Interface, error: Exception) -> _Finding:

@@ -132,23 +132,20 @@ def build_parser(command: str | None = None) -> argparse.ArgumentParser:
     for name, about in _COMMANDS.items():
         one = commands.add_parser(name, help=about)
         if command in (None, name):
-            getattr(import_module(f".{name}", __package__), f"add_{name}")(one)
-    _add_completion(
-        commands.add_parser("completion", help="print a completion script for your shell")
-    )
-    return parser
-
-
-def _add_completion(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
+            module = import_module(f".{name}", __package__)
+            module.add(one)
+            one.set_defaults(run=module.run)
+    shell = commands.add_parser("completion", help="print a completion script for your shell")
+    shell.description = (
         'A script for your shell. bash: eval "$(langchain-svc completion bash)" in ~/.bashrc; '
         "zsh: the same with zsh in ~/.zshrc; fish: langchain-svc completion fish | source."
     )
-    parser.add_argument("shell", choices=("bash", "zsh", "fish"))
-    parser.set_defaults(run=_completion)
+    shell.add_argument("shell", choices=("bash", "zsh", "fish"))
+    shell.set_defaults(run=_completion)
+    return parser
 
 
-def _completion(args: argparse.Namespace) -> int:
+def _completion(args: argparse.Namespace) -> None:
     try:
         from argcomplete.shell_integration import shellcode  # noqa: PLC0415  # an extra
     except ImportError:
@@ -157,4 +154,3 @@ def _completion(args: argparse.Namespace) -> int:
             'Run: pip install "langchain-svc[cli]"'
         ) from None
     emit(shellcode(["langchain-svc"], shell=args.shell))
-    return 0

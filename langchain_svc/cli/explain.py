@@ -4,34 +4,40 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 from typing import Any
 
 from langchain_core.messages import convert_to_messages
 
 from .._chat import TOKENS_A_TURN, count_tokens, encoding
+from .._usage import Price, read_prices
 from .._wire import v1
 from ..chat_models import ChatSvc
 from ..config import V1
 from ..quota import DOCUMENTED, PERIODS
-from .ask import add_answer_options
-from .terminal import MisuseError, emit, read_json, read_schema
+from .terminal import (
+    ASKED,
+    MisuseError,
+    add_options,
+    emit,
+    emit_json,
+    model_settings,
+    read_json,
+    read_schema,
+)
 
 _ANYWHERE = "https://your-host/v1"
-_MILLION = 1_000_000
 
 
-def add_explain(parser: argparse.ArgumentParser) -> None:
+def add(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     parser.description = (
         "Show the request that a prompt would send, with its tokens by part. "
         "Nothing is sent, and no key is needed."
     )
     parser.add_argument("prompt", nargs="+", help="the prompt; words need no quotes")
-    add_answer_options(parser)
+    add_options(parser, *ASKED, "--schema", "--json")
     parser.add_argument("--tools", metavar="FILE", help="a JSON list of tools in OpenAI's format")
-    parser.add_argument("--schema", metavar="FILE", help="a JSON schema for the answer")
     parser.add_argument("--history", metavar="FILE", help="earlier messages, from chat's /save")
     parser.add_argument(
         "--price",
@@ -45,21 +51,17 @@ def add_explain(parser: argparse.ArgumentParser) -> None:
         type=_plan,
         help="show how many such requests a plan allows: free, pro or enterprise",
     )
-    parser.add_argument("--json", action="store_true", help="print all of it as JSON")
-    parser.set_defaults(run=_explain)
 
 
-def _price(text: str) -> tuple[float, float, str]:
+def _price(text: str) -> Price:
     try:
         tokens_in, tokens_out, *rest = text.split(",")
-        price = float(tokens_in), float(tokens_out)
         (currency,) = rest or [""]
+        pricing = {"input": float(tokens_in), "output": float(tokens_out), "per_tokens": 1_000_000}
+        return read_prices({"": {**pricing, "currency": currency.strip()}})[""]
     except ValueError:
-        price, currency = (-1.0, -1.0), ""
-    if not all(math.isfinite(one) and one >= 0 for one in price):
         expected = "expected IN,OUT[,CURRENCY] such as 5,15,USD"
-        raise argparse.ArgumentTypeError(f"{expected}, not {text!r}")
-    return (*price, currency.strip())
+        raise argparse.ArgumentTypeError(f"{expected}, not {text!r}") from None
 
 
 def _plan(text: str) -> str:
@@ -70,7 +72,8 @@ def _plan(text: str) -> str:
     return name
 
 
-def _explain(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
+    """Show the request, its tokens, its cost, and what a plan allows."""
     prompt = {"role": "user", "content": " ".join(args.prompt)}
     system = [{"role": "system", "content": args.system}] if args.system else []
     history = _history(args.history) if args.history else []
@@ -94,7 +97,7 @@ def _explain(args: argparse.Namespace) -> int:
         **_quota(args, before),
     }
     if args.json:
-        emit(json.dumps(found, indent=2, ensure_ascii=False))
+        emit_json(found)
     else:
         _print(found)
     return 0
@@ -111,12 +114,7 @@ def _history(name: str) -> list[dict[str, str]]:
 
 def _models(args: argparse.Namespace) -> tuple[Any, Any]:
     """The model alone, and with its tools and its schema."""
-    settings = {
-        "model": args.model,
-        "temperature": args.temperature,
-        "max_tokens": args.max_tokens,
-    }
-    given: dict[str, Any] = {name: one for name, one in settings.items() if one is not None}
+    given = model_settings(args)
     examples = {V1.key_env: ("api_key", "none"), V1.url_env: (V1.url_word, _ANYWHERE)}
     given |= dict(named for variable, named in examples.items() if not os.environ.get(variable))
     plain = ChatSvc(**given)
@@ -154,16 +152,16 @@ def _tokens(request: dict[str, Any]) -> int:
 
 
 def _cost(args: argparse.Namespace, tokens: int) -> dict[str, Any]:
-    if args.price is None:
+    price: Price | None = args.price
+    if price is None:
         return {}
-    tokens_in, tokens_out, currency = args.price
     most = args.max_tokens or v1.MAX_TOKENS_BY_DEFAULT
-    asked = tokens * tokens_in / _MILLION
+    asked = tokens * price.input
     return {
         "cost": {
             "prompt": asked,
-            "at_most": asked + most * tokens_out / _MILLION,
-            "currency": currency,
+            "at_most": asked + most * price.output,
+            "currency": price.currency,
             "for_output_tokens": most,
         }
     }
@@ -174,24 +172,18 @@ def _quota(args: argparse.Namespace, tokens: int) -> dict[str, Any]:
     if args.plan is None:
         return {}
     each = tokens + (args.max_tokens or v1.MAX_TOKENS_BY_DEFAULT)
-    # How often each limit allows the request, in how many seconds, and the limit's name.
-    allowed = [
-        (limit.amount // (each if limit.unit == "tokens" else 1), limit.seconds, limit)
-        for limit in DOCUMENTED[args.plan].limits()
-    ]
-    found = {}
-    for period, length in PERIODS.items() if allowed else ():
+    names = {seconds: name for name, seconds in PERIODS.items()}
+    limits = list(DOCUMENTED[args.plan].limits())
+    allowed = {}
+    for period, seconds in PERIODS.items() if limits else ():
         count, limit = min(
-            (int(most * max(1, length / seconds)), limit) for most, seconds, limit in allowed
+            (int(one.amount // size * max(1, seconds / one.seconds)), one)
+            for one in limits
+            for size in [each if one.unit == "tokens" else 1]
         )
-        (of,) = (name for name, seconds in PERIODS.items() if seconds == limit.seconds)
-        by = f"{limit.amount:,} {limit.unit} {_a(of)}"
-        found[period] = {"requests": count, "limited_by": by}
-    return {"quota": {"plan": args.plan, "tokens_each": each, "allowed": found}}
-
-
-def _a(period: str) -> str:
-    return f"an {period}" if period == "hour" else f"a {period}"
+        by = f"{limit.amount:,} {limit.unit} per {names[limit.seconds]}"
+        allowed[period] = {"requests": count, "limited_by": by}
+    return {"quota": {"plan": args.plan, "tokens_each": each, "allowed": allowed}}
 
 
 def _print(found: dict[str, Any]) -> None:
@@ -200,7 +192,7 @@ def _print(found: dict[str, Any]) -> None:
     for name, value in request["headers"].items():
         emit(f"{name}: {value}")
     emit("")
-    emit(json.dumps(request["body"], indent=2, ensure_ascii=False))
+    emit_json(request["body"])
     emit(f"\nTokens by {found['counted_by']}:")
     for name, count in found["tokens"].items():
         emit(f"  {name:<17}{count:>9,}")
@@ -211,15 +203,10 @@ def _print(found: dict[str, Any]) -> None:
         )
     else:
         emit("Cost: not known here; give --price IN,OUT as `langchain-svc models` lists it")
-    if quota := found.get("quota"):
-        _print_quota(quota)
-    emit("Nothing was sent.")
-
-
-def _print_quota(quota: dict[str, Any]) -> None:
-    if not quota["allowed"]:
-        emit(f"Plan {quota['plan']}: its limits are agreed with your provider")
-        return
-    emit(f"Plan {quota['plan']}, at {quota['tokens_each']:,} tokens with the longest answer:")
+    quota = found.get("quota", {"allowed": {}})
     for period, one in quota["allowed"].items():
-        emit(f"  {one['requests']:>9,} {_a(period):<9} by {one['limited_by']}")
+        each = f"at {quota['tokens_each']:,} tokens each, by {one['limited_by']}"
+        emit(f"Plan {quota['plan']}: {one['requests']:,} per {period} {each}")
+    if "plan" in quota and not quota["allowed"]:
+        emit(f"Plan {quota['plan']}: its limits are agreed with your provider")
+    emit("Nothing was sent.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import errno
 import os
 import shlex
 import sys
@@ -13,12 +12,12 @@ import langchain_svc as svc
 
 from ..sandbox import Sandbox, Upstream, serve
 from ..sandbox.log import Terminal
-from .terminal import MisuseError, emit, is_coloured, tell
+from .terminal import MisuseError, emit, is_terminal, tell
 
 _HIGHEST_PORT = 65_535
 
 
-def add_sandbox(parser: argparse.ArgumentParser) -> None:
+def add(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     parser.description = "A local stand-in for the service: real HTTP, rules instead of AI."
     option = parser.add_argument
@@ -50,7 +49,6 @@ def add_sandbox(parser: argparse.ArgumentParser) -> None:
     option("--upstream-allow-http", action="store_true", help="allow plain http to other machines")
     option("--no-inspector", action="store_true", help="do not serve the inspector at /")
     option("--quiet", action="store_true", help="do not log requests")
-    parser.set_defaults(run=_sandbox)
 
 
 def _port(text: str) -> int:
@@ -59,7 +57,8 @@ def _port(text: str) -> int:
     return int(text)
 
 
-def _sandbox(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
+    """Serve until Ctrl-C."""
     upstream = _upstream(args)
     sandbox = _started(args, upstream)
     try:
@@ -73,11 +72,16 @@ def _sandbox(args: argparse.Namespace) -> int:
         tell("Paste these lines into another terminal. Ctrl-C here stops the sandbox.")
         for name, value in sandbox.env.items():
             emit(f"export {name}={shlex.quote(value)}")
-        serve(sandbox, None if args.quiet else Terminal(colours=is_coloured(sys.stderr)))
+        serve(sandbox, None if args.quiet else Terminal(colours=_coloured()))
     finally:
         sandbox.stop()
     tell("Stopped.")
     return 0
+
+
+def _coloured() -> bool:
+    plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") in {"dumb", "unknown"}
+    return is_terminal(sys.stderr) and not plain
 
 
 def _upstream(args: argparse.Namespace) -> Upstream | None:
@@ -98,7 +102,6 @@ def _upstream(args: argparse.Namespace) -> Upstream | None:
 def _started(args: argparse.Namespace, upstream: Upstream | None) -> Sandbox:
     keys = {"api_key": args.api_key, "medical_api_key": args.medical_api_key}
     given: dict[str, Any] = {name: key for name, key in keys.items() if key is not None}
-    where = f"{args.host}:{args.port}"
     try:
         return Sandbox(
             host=args.host,
@@ -112,18 +115,10 @@ def _started(args: argparse.Namespace, upstream: Upstream | None) -> Sandbox:
             **given,
         ).start()
     except ValueError as error:
-        if "allow_remote" in str(error):
-            raise MisuseError(
-                f"--host: {args.host} would let other machines in; the command serves loopback "
-                "alone, such as 127.0.0.1"
-            ) from None
-        raise MisuseError(str(error)) from None
+        raise MisuseError(str(error).replace(", unless allow_remote=True", "")) from None
     except OSError as error:
-        if error.errno == errno.EADDRINUSE:
-            raise MisuseError(
-                f"{where} is in use; choose another --port, or --port 0 for any free one"
-            ) from None
-        why = error.strerror or error
+        why = str(error.strerror or error).partition(" (")[0]
         raise MisuseError(
-            f"cannot listen on {where}: {why}; choose another --host or --port"
+            f"cannot listen on {args.host}:{args.port}: {why}; choose another --host or --port, or "
+            "--port 0 for any free one"
         ) from None

@@ -1,10 +1,11 @@
-"""What the commands share: lines on the terminal, words that stay whole, errors as one line."""
+"""What the commands share: options, lines on the terminal, errors as one line."""
 
 from __future__ import annotations
 
+import argparse
 import errno
 import json
-import os
+import re
 import shutil
 import sys
 import textwrap
@@ -26,8 +27,16 @@ if TYPE_CHECKING:
     from ..chat_models import ChatSvc
 
 _LONGEST_WAIT = 5.0  # seconds; who sits at a terminal would rather be told to come back
-_STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "1;36"}
 
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "--model": {"metavar": "ID", "help": "model id, as listed by `langchain-svc models`"},
+    "--system": {"metavar": "TEXT", "help": "instructions for the model"},
+    "--temperature": {"metavar": "N", "type": float, "help": "0 to 2"},
+    "--max-tokens": {"metavar": "N", "type": int, "help": "maximum tokens of an answer"},
+    "--schema": {"metavar": "FILE", "help": "a JSON schema that each answer must fit"},
+    "--json": {"action": "store_true", "help": "print all of it as JSON"},
+}
+ASKED = ("--model", "--system", "--temperature", "--max-tokens")
 # The next step, for the errors whose own text names none.
 _HINTS: dict[type[SvcError], str] = {
     SvcServerError: "it may pass: try again later",
@@ -49,7 +58,27 @@ class MisuseError(Exception):
     """The command was understood, but what it was given cannot be used."""
 
 
-def emit(text: str, style: str = "", end: str = "\n") -> None:
+def add_options(parser: argparse.ArgumentParser, *names: str) -> None:
+    """Options that several commands have."""
+    for name in names:
+        parser.add_argument(name, **_OPTIONS[name])
+
+
+def model_settings(args: argparse.Namespace) -> dict[str, Any]:
+    """The settings of a model that were given."""
+    given = {name: getattr(args, name) for name in ("model", "temperature", "max_tokens")}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def new_model(**settings: Any) -> ChatSvc:
+    """The model of the environment with what is given."""
+    return svc.ChatSvc.from_env(max_retry_wait=_LONGEST_WAIT, **settings)
+
+
+# -- lines ----------------------------------------------------------------------------------------
+
+
+def emit(text: str, end: str = "\n") -> None:
     """Write to stdout at once.
 
     Raises:
@@ -57,10 +86,15 @@ def emit(text: str, style: str = "", end: str = "\n") -> None:
     """
     if sys.stdout is None:
         raise OSError(errno.EBADF, "stdout is closed")
-    _write(sys.stdout, text, style, end)
+    _write(sys.stdout, text, end)
 
 
-def tell(text: str, style: str = "") -> None:
+def emit_json(value: Any) -> None:
+    """Write a value to stdout for programs."""
+    emit(json.dumps(value, indent=2, ensure_ascii=False, default=str))
+
+
+def tell(text: str) -> None:
     """Write to stderr at once, where there is one; a terminal gets its words whole."""
     if sys.stderr is None:
         return
@@ -69,20 +103,16 @@ def tell(text: str, style: str = "") -> None:
         lines = text.split("\n")
         text = "\n".join(line if line.startswith("  ") else wrapped(line) for line in lines)
     with suppress(OSError):
-        _write(sys.stderr, text, style, "\n")
+        _write(sys.stderr, text, "\n")
 
 
-def _write(stream: TextIO, text: str, style: str, end: str) -> None:
+def _write(stream: TextIO, text: str, end: str) -> None:
     """What every word of the command goes through: a terminal gets no control character of it.
 
     Names of models, texts of a service and names of files may hold escape sequences, which a
     terminal would obey. A file or a pipe gets the exact text.
     """
-    if is_terminal(stream):
-        text = harmless(text)
-    if style and is_coloured(stream):
-        text = f"\x1b[{_STYLES[style]}m{text}\x1b[0m"
-    stream.write(text + end)
+    stream.write((harmless(text) if is_terminal(stream) else text) + end)
     stream.flush()
 
 
@@ -91,17 +121,31 @@ def harmless(text: str) -> str:
     return "".join("\N{REPLACEMENT CHARACTER}" if _is_control(c) else c for c in text)
 
 
-def wrapped(text: str, width: int | None = None, first: str = "", indent: str = "") -> str:
-    """The text in lines that break between words alone, indented; `first` indents the first."""
+def _is_control(letter: str) -> bool:
+    joiners = "\u200d\u200c"  # which emoji and some scripts need
+    return unicodedata.category(letter) in {"Cc", "Cf"} and letter not in "\n\t" + joiners
+
+
+def wrapped(text: str, width: int | None = None, indent: str = "") -> str:
+    """The text in lines that break between words alone; all but the first are indented."""
     return textwrap.fill(
         text,
         (width or columns()) - 1,
-        initial_indent=first,
         subsequent_indent=indent,
         break_long_words=False,
         break_on_hyphens=False,
         replace_whitespace=False,
     )
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether a person looks at the stream."""
+    return stream is not None and stream.isatty()
+
+
+def columns() -> int:
+    """The width of the terminal."""
+    return max(20, shutil.get_terminal_size().columns)
 
 
 def error_line(error: Exception) -> str:
@@ -115,26 +159,7 @@ def error_line(error: Exception) -> str:
     return " ".join("; ".join([str(error), *hints]).split())
 
 
-def is_terminal(stream: TextIO | None) -> bool:
-    """Whether a person looks at the stream."""
-    return stream is not None and stream.isatty()
-
-
-def is_coloured(stream: TextIO | None) -> bool:
-    """Whether the stream is a terminal that wants colours."""
-    plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") in {"dumb", "unknown"}
-    return is_terminal(stream) and not plain
-
-
-def columns() -> int:
-    """The width of the terminal."""
-    return max(20, shutil.get_terminal_size().columns)
-
-
-def new_model(**settings: Any) -> ChatSvc:
-    """The model of the environment with what is given; None stands for a default."""
-    given = {name: value for name, value in settings.items() if value is not None}
-    return svc.ChatSvc.from_env(max_retry_wait=_LONGEST_WAIT, **given)
+# -- files ----------------------------------------------------------------------------------------
 
 
 def read_json(name: str, option: str, wanted: type, form: str) -> Any:
@@ -160,73 +185,51 @@ def read_schema(name: str) -> dict[str, Any]:
     return {"title": "".join(c if c.isalnum() else "_" for c in Path(name).stem), **schema}
 
 
-class WordWriter:
-    """Writes a growing text to stdout: on a terminal without breaking words at its edge.
+# -- answers --------------------------------------------------------------------------------------
 
-    A word is written when it is whole.
-    """
+
+class WordWriter:
+    """Writes a growing text to stdout; on a terminal, no word breaks at the edge."""
+
+    # A word begins with its blanks. Scripts without blanks may break anywhere.
+    _WORDS = re.compile(r"(?<=\S)(?=\s)|(?<=[\u2e80-\ufaff\uff00-\uffef])")
 
     def __init__(self) -> None:
-        self._wrap = is_terminal(sys.stdout)
-        self._width = columns() - 1  # some terminals wrap when the last column is filled
-        self._column = 0
-        self._word, self._blanks = "", ""
-        self.wrote = False
+        # Some terminals wrap when the last column is filled.
+        self._width = columns() - 1 if is_terminal(sys.stdout) else 0
+        self._column, self._word, self.wrote = 0, "", False
 
     def write(self, text: str) -> None:
-        """Write the next part of the text."""
+        """Write the next part of the text, up to its last whole word."""
         self.wrote = self.wrote or bool(text)
-        if self._wrap:
-            text = "".join(map(self._placed, harmless(text)))
+        if self._width:
+            text = self._word + harmless(text).replace("\t", "    ")
+            *words, self._word = self._WORDS.split(text)
+            if _cells(self._word) >= self._width:
+                words.append(self._word)
+                self._word = ""
+            text = "".join(map(self._placed, words))
         if text:
             emit(text, end="")
 
     def end(self) -> None:
         """Write what is left, and end the line."""
         if self.wrote:
-            emit(self._whole_word())
+            emit(self._placed(self._word))
 
-    def _placed(self, letter: str) -> str:
-        """What can be written now that this letter has come."""
-        if letter == "\n":
-            written = self._whole_word() + letter
-            self._column, self._blanks = 0, ""
-            return written
-        if letter.isspace():
-            written = self._whole_word()
-            self._blanks += "    " if letter == "\t" else " "
-            return written
-        self._word += letter
-        # Scripts without blanks, and words longer than a line, may break anywhere.
-        loose = _cells(letter) > 1 or _width(self._word) >= self._width
-        return self._whole_word() if loose else ""
-
-    def _whole_word(self) -> str:
-        """The word that is there, with the blanks before it or on a line of its own."""
-        if not self._word:
-            return ""
-        word, self._word = self._word, ""
-        blanks, self._blanks = self._blanks, ""
-        if self._column and self._column + len(blanks) + _width(word) > self._width:
-            blanks, self._column = "\n", -1
-        self._column += len(blanks) + _width(word)
-        return blanks + word
+    def _placed(self, word: str) -> str:
+        word = re.sub(r" +\n", "\n", word)
+        if "\n" not in word and self._column + _cells(word) > self._width >= _cells(word.strip()):
+            word = "\n" + word.strip()
+        *lines, last = word.split("\n")
+        self._column = (_cells(last) + (0 if lines else self._column)) % (self._width + 1)
+        return word
 
 
-def _is_control(letter: str) -> bool:
-    joiners = "\u200d\u200c"  # which emoji and some scripts need
-    return unicodedata.category(letter) in {"Cc", "Cf"} and letter not in "\n\t" + joiners
-
-
-def _cells(letter: str) -> int:
-    """How many columns a letter takes."""
-    if unicodedata.combining(letter):
-        return 0
-    return 2 if unicodedata.east_asian_width(letter) in "WF" else 1
-
-
-def _width(text: str) -> int:
-    return sum(map(_cells, text))
+def _cells(text: str) -> int:
+    """How many columns a text takes."""
+    wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)
+    return wide + sum(not unicodedata.combining(letter) for letter in text)
 
 
 def write_stream(chunks: Iterable[AIMessageChunk], keep: Callable[[AIMessageChunk], None]) -> None:

@@ -1,15 +1,11 @@
 import json
-import re
 import stat
 
-import pytest
 from cli.conftest import terminal
 
 import langchain_svc as svc
 from langchain_svc import cli
 from langchain_svc.sandbox import Fault, Sandbox
-
-ESCAPE = re.compile(r"\x1b\[(?!\?2004)")  # readline turns on bracketed paste
 
 
 def sent(sandbox):
@@ -129,10 +125,3 @@ def test_at_a_terminal_ctrl_c_stops_the_answer_and_ctrl_d_leaves(monkeypatch, tm
     assert answer["content"].startswith("one two")
     assert "nine" not in answer["content"]
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-
-
-@pytest.mark.parametrize(("variable", "coloured"), [("NO_COLOR", False), ("UNRELATED", True)])
-def test_no_color_is_obeyed(variable, coloured, service):
-    with terminal("chat", **{variable: "1"}) as screen:
-        shown = screen.expect("> ")
-    assert bool(ESCAPE.search(shown)) is coloured

@@ -257,7 +257,7 @@ def test_a_taken_port_is_one_clear_line(capsys):
         port = str(taken.getsockname()[1])
         assert cli.main(["sandbox", "--port", port]) == 2
     line = only_line(capsys.readouterr())
-    assert f"127.0.0.1:{port} is in use" in line
+    assert f"127.0.0.1:{port}: Address already in use" in line
     assert "--port" in line
 
 

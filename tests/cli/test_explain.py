@@ -109,10 +109,10 @@ def test_a_wrong_price_is_refused(price, capsys):
 @pytest.mark.parametrize(
     ("plan", "most", "minute", "hour", "day", "bound"),
     [
-        ("free", 10, 3, 100, 2_400, "100 requests an hour"),
-        ("v1:Free", 20_000, 2, 100, 2_400, "50,000 tokens a minute"),
-        ("free", 60_000, 0, 0, 0, "50,000 tokens a minute"),
-        ("pro", 10, 60, 3_000, 72_000, "3,000 requests an hour"),
+        ("free", 10, 3, 100, 2_400, "100 requests per hour"),
+        ("v1:Free", 20_000, 2, 100, 2_400, "50,000 tokens per minute"),
+        ("free", 60_000, 0, 0, 0, "50,000 tokens per minute"),
+        ("pro", 10, 60, 3_000, 72_000, "3,000 requests per hour"),
     ],
 )
 def test_a_plan_allows_so_many_such_requests(capsys, plan, most, minute, hour, day, bound):
@@ -122,7 +122,8 @@ def test_a_plan_allows_so_many_such_requests(capsys, plan, most, minute, hour, d
     assert [one["requests"] for one in allowed.values()] == [minute, hour, day]
     assert bound in {one["limited_by"] for one in allowed.values()}
     assert cli.main(["explain", *words]) == 0
-    assert f"{hour:,} an hour   by {allowed['hour']['limited_by']}" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert f"{hour:,} per hour at {quota['tokens_each']:,} tokens each, by " in out
 
 
 def test_a_plan_without_documented_limits(capsys):

@@ -15,12 +15,8 @@ from pydantic import PrivateAttr
 def shipped_passages() -> list[Document]:
     """Every section of the shipped documents on HTTP, with its `source`, `title` and `section`."""
     folder = files(__package__) / "documents"
-    pages = sorted((page for page in folder.iterdir() if page.name.endswith(".md")), key=_name)
-    return [passage for page in pages for passage in _sections(page.name, page.read_text("utf-8"))]
-
-
-def _name(page: Any) -> str:
-    return str(page.name)
+    texts = {page.name: page.read_text("utf-8") for page in folder.iterdir()}
+    return [one for name in sorted(texts) for one in _sections(name, texts[name])]
 
 
 def _sections(source: str, text: str) -> list[Document]:
@@ -66,5 +62,4 @@ def _words(texts: list[str]) -> Any:
 
 
 def _stems(words: list[str]) -> list[str]:
-    """Words without a plural's ending, so that `redirects` finds `redirect`."""
-    return [word.removesuffix("s") for word in words]
+    return [word.removesuffix("s") for word in words]  # so that `redirects` finds `redirect`
