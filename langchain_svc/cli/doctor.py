@@ -214,11 +214,11 @@ def _chatted(model: Any) -> _Finding:
     pieces = list(model._pieces(exchange))  # noqa: SLF001  # our own class
     took = (time.monotonic() - begun) * 1000
     label = exchange.head.headers.get("content-type", "no Content-Type").partition(";")[0]
-    decoder = exchange.parser.decoder
-    ended = "its own end mark" if decoder.seen.ended else decoder.seen.finish_reason or "nothing"
-    usage = "sent" if decoder.seen.usage else "not sent (it is estimated)"
-    said = f"a stream of {len(pieces)} pieces in {took:.0f} ms: {label[:60]}, read as "
-    return _Finding("v1", "ok", f"{said}{decoder.format}, ended by {ended}, usage {usage}")
+    seen = exchange.parser.decoder.seen
+    ended = "its own end mark" if seen.ended else seen.finish_reason or "nothing"
+    usage = "sent" if seen.usage else "not sent (it is estimated)"
+    said = f"a stream of {len(pieces)} pieces in {took:.0f} ms: {label[:60]}, ended by {ended}"
+    return _Finding("v1", "ok", f"{said}, usage {usage}")
 
 
 def _failed(interface: Interface, error: Exception) -> _Finding:

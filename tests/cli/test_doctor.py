@@ -32,7 +32,7 @@ def test_all_is_well(findings, service):
     assert not failed(found)
     v1 = " ".join(one["found"] for one in of(found, "v1"))
     assert "svc-pro" in v1
-    assert "text/event-stream, read as events" in v1
+    assert "text/event-stream, ended by its own end mark" in v1
     assert "svc-" in of(found, "general")[0]["found"]
     assert "GET status" in of(found, "medical")[0]["found"]
     assert "langchain-core" in of(found, "packages")[0]["found"]
