@@ -18,6 +18,11 @@ CHAT_PATH = "/api/medical/chat"
 PROTOCOLS_PATH = "/api/medical/clinic-protocols"
 CANCER_PATH = "/api/medical/cancer-diagnosis"
 
+# What of a patient's record each takes. It knows the imaging type, and a model guesses.
+OF_CHAT = ("age", "sex", "medicalHistory", "currentMedications")
+OF_PROTOCOLS = ("vitalSigns", "labResults", "medicalHistory")
+OF_CANCER = ("age", "sex", "riskFactors", "images", "imagingType")
+
 Fields = Mapping[str, Any]
 
 
@@ -26,23 +31,19 @@ Fields = Mapping[str, Any]
 
 def consult_body(given: Fields, record: Fields) -> dict[str, Any]:
     """A chat request: what was asked, and of the patient's record what it has fields for."""
-    about = ("age", "sex", "medicalHistory", "currentMedications")
-    context = {name: record[name] for name in about if name in record}
+    context = {name: record[name] for name in OF_CHAT if name in record}
     return {**given, "patientContext": context} if context else dict(given)
 
 
 def decision_body(given: Fields, record: Fields) -> dict[str, Any]:
     """A decision support request."""
-    about = ("vitalSigns", "labResults", "medicalHistory")
-    return {**given, **{name: record[name] for name in about if name in record}}
+    return {**given, **{name: record[name] for name in OF_PROTOCOLS if name in record}}
 
 
 def cancer_body(given: Fields, record: Fields) -> dict[str, Any]:
     """A cancer diagnosis request."""
-    # The record knows the imaging type, and a model guesses.
-    about = ("age", "sex", "riskFactors", "images", "imagingType")
     names = {"age": "patientAge", "sex": "patientSex"}
-    return {**given, **{names.get(name, name): record[name] for name in about if name in record}}
+    return {**given, **{names.get(k, k): record[k] for k in OF_CANCER if k in record}}
 
 
 # -- answers --------------------------------------------------------------------------------------

@@ -61,9 +61,7 @@ def _clinical_image(value: Any) -> str:
             "a path is not read here: give DicomImage(path) for DICOM, path.read_bytes() for PNG "
             "or JPEG"
         )
-    held = as_dicom(value)
-    if held is None and isinstance(value, str):
-        held = as_dicom(_decoded(value))
+    held = _as_dicom(value)
     if held is None:
         return _base64_image(value)
     try:
@@ -71,6 +69,10 @@ def _clinical_image(value: Any) -> str:
     except SvcRequestError as error:
         raise ValueError(error.message) from None
     return _base64_image(png)
+
+
+def _as_dicom(value: Any) -> DicomImage | None:
+    return as_dicom(_decoded(value) if isinstance(value, str) else value)
 
 
 _MODALITIES = {
@@ -101,9 +103,7 @@ def imaging_type(images: Sequence[Any]) -> str | None:
     found: dict[str, None] = {}
     for value in images[:MOST_IMAGES]:
         try:
-            held = as_dicom(value)
-            if held is None and isinstance(value, str):
-                held = as_dicom(_decoded(value))
+            held = _as_dicom(value)
             modality, part = ("", "") if held is None else codes_of(held)
         except (ValueError, ImageError, ImportError):
             continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Literal
 
@@ -13,7 +13,6 @@ from langchain_core.runnables.config import ensure_config
 from langchain_core.tools import ToolException
 from langchain_core.tools.base import ArgsSchema
 from pydantic import Field, model_validator
-from pydantic.alias_generators import to_camel
 from typing_extensions import Self
 
 from .._service import (
@@ -31,7 +30,7 @@ from .._wire import MedicalAnswer, UnreadableError, dump_json
 from .._wire.medical import read_answer
 from ..config import MEDICAL
 from ..errors import SvcRequestError
-from .patient import Demographics, PatientContext, Record, on_wire
+from .patient import PatientContext, Record, on_wire
 from .result import AnswerTo, ClinicalResult
 from .sent import in_words, names_sent, of_record, values_sent
 
@@ -64,17 +63,6 @@ class MedicalSettings(ServiceSettings):
     """A function that is given the `ClinicalResult` of every call before the tool returns. It may
     be async; then the tools take asynchronous calls only."""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _refuse_echo(cls, values: Any) -> Any:
-        if isinstance(values, Mapping) and "echo" in values:
-            raise ValueError(
-                f"{cls.__name__} has no setting 'echo': an answer is given whole or not at all. "
-                "answer_to='model' lets the model read it; answer_to='program' with deliver=... "
-                "gives it to your program only"
-            )
-        return values
-
     @model_validator(mode="after")
     def _check_deliver(self) -> Self:
         if self._would_be_lost:
@@ -101,32 +89,19 @@ _NOWHERE = (
 class MedicalEndpoint:
     """One row of the document's endpoint table, as a tool uses it.
 
-    Attributes:
-        path: Its path.
-        arguments: The arguments when a patient is bound.
-        unbound: The arguments when none is, with the patient's fields.
-        build: Makes the body of what was asked and of the patient's record; None for a GET.
-        patient_fields: The arguments that hold the patient's fields, and `PatientContext`'s name
-            for each; "" for one that holds several.
-        known_better: Further fields of a record, which go before what the model writes.
+    `arguments` are those where a patient is bound, and `unbound` have the patient's fields too.
+    `build` makes the body of what was asked and of the record's `record_fields`; None for a GET.
     """
 
     path: str
     arguments: type[Record]
     unbound: type[Record]
     build: Callable[[Mapping[str, Any], Mapping[str, Any]], dict[str, Any]] | None = None
-    patient_fields: Mapping[str, str] = field(default_factory=dict)
-    known_better: tuple[str, ...] = ()
+    record_fields: tuple[str, ...] = ()
 
     @property
-    def record_fields(self) -> tuple[str, ...]:
-        """The documented names of the parts of a record that it takes."""
-        names = [
-            name
-            for part in self.patient_fields.values()
-            for name in ([part] if part else Demographics.model_fields)
-        ]
-        return tuple(map(to_camel, (*names, *self.known_better)))
+    def patient_fields(self) -> list[str]:
+        return [n for n in self.unbound.model_fields if n not in self.arguments.model_fields]
 
     def __str__(self) -> str:
         return f"{'GET' if self.build is None else 'POST'} {self.path}"
@@ -156,20 +131,15 @@ class MedicalTool(MedicalSettings, ServiceTool):
             raise SvcRequestError(_NOWHERE)
         end = self.endpoint
         patient = self._patient_of(config)
-        about = {n: v for n, v in given.items() if n in end.patient_fields and v not in (None, ())}
+        about = [name for name in end.patient_fields if given.get(name) not in {None, ()}]
         if patient is not None and about:
             raise ToolException(
                 f"Nothing was sent: leave out {', '.join(about)}, since the patient's record is "
                 "added to every call"
             )
-        record = on_wire(patient) if patient is not None else self._record(about)
-        asked = on_wire(
-            end.arguments.model_construct(
-                **{name: value for name, value in given.items() if name not in end.patient_fields}
-            )
-        )
+        asked = on_wire(end.unbound.model_construct(**given))
+        record = {} if patient is None else on_wire(patient)
         body = {} if end.build is None else end.build(asked, record)
-        bound = patient is not None and bool(end.patient_fields)
         exchange = self._new_exchange(
             MEDICAL,
             "GET" if end.build is None else "POST",
@@ -179,12 +149,11 @@ class MedicalTool(MedicalSettings, ServiceTool):
             body=None if end.build is None else dump_json(body),
             private=(*values_sent(body), *values_sent(record)),
         )
-        told = (
-            of_record(record, end.record_fields, patient.fhir_report) if patient and bound else ""
-        )
-        by_names = in_words({**asked, **record} if patient is None else asked)
+        told = ""
+        if patient is not None and end.record_fields:
+            told = of_record(record, end.record_fields, patient.fhir_report)
         make = partial(self._result, exchange, sent=names_sent(body), of_record=told)
-        receipt = _RECEIPT.format(self.name, by_names)
+        receipt = _RECEIPT.format(self.name, in_words(asked))
         return ToolUse(exchange, lambda answer: (receipt, make(answer)))
 
     def _result(
@@ -214,21 +183,12 @@ class MedicalTool(MedicalSettings, ServiceTool):
             return given
         if isinstance(self.patient, PatientContext):
             return self.patient
-        if self.patient == PER_RUN and self.endpoint.patient_fields:
+        if self.patient == PER_RUN and self.endpoint.record_fields:
             raise ToolException(
                 "No patient was given for this run: the application must pass "
                 f"config={{'configurable': {{'{PATIENT_KEY}': PatientContext(...)}}}}"
             )
         return None
-
-    def _record(self, about: Mapping[str, Any]) -> dict[str, Any]:
-        """The patient's record out of the tool's own arguments."""
-        names = self.endpoint.patient_fields
-        record: dict[str, Any] = {}
-        for argument, value in about.items():
-            part = PatientContext.model_construct(**{names[argument]: value})
-            record |= on_wire(part if names[argument] else value)
-        return record
 
     # -- the answer, which nothing may hold before it was delivered --------------------------------
 

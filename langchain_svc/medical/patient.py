@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
@@ -23,10 +24,11 @@ from pydantic import (
     ConfigDict,
     Field,
     ValidationError,
-    WithJsonSchema,
     model_validator,
 )
 from pydantic.alias_generators import to_camel
+from pydantic_core import CoreSchema
+from pydantic_core.core_schema import no_info_plain_validator_function
 from typing_extensions import Self
 
 from .._safe_errors import safe_constructor, safe_repr
@@ -49,43 +51,42 @@ def _finite(value: Any) -> bool:
     return known and -_LARGEST < value < _LARGEST
 
 
-def _number(low: float = -math.inf, high: float = math.inf, doubts: str = "") -> Any:
-    """Accepts a finite number from `low` to `high`; its errors hold the bounds, not the value."""
-    bounds = {"minimum": low, "maximum": high}
-    schema = {"type": "number", **{k: v for k, v in bounds.items() if math.isfinite(v)}}
+@dataclass(frozen=True)
+class _Between:
+    """Accepts a finite number in its bounds; its errors hold the bounds, not the value."""
 
-    def check(value: Any) -> Any:
-        if value is None:
-            return None
+    low: float = -math.inf
+    high: float = math.inf
+    doubts: str = ""
+
+    def __get_pydantic_core_schema__(self, *_: Any) -> CoreSchema:
+        return no_info_plain_validator_function(self.checked)
+
+    def __get_pydantic_json_schema__(self, *_: Any) -> dict[str, Any]:
+        bounds = {"minimum": self.low, "maximum": self.high}
+        return {"type": "number", **{k: v for k, v in bounds.items() if math.isfinite(v)}}
+
+    def checked(self, value: Any) -> Any:
+        doubts = self.doubts and f": {self.doubts}"
         if not _finite(value):
             raise ValueError("must be a finite number, not a text, true, false or NaN")
-        if value < low:
-            raise ValueError(f"must be {low:g} or more{doubts and ': ' + doubts}")
-        if value > high:
-            raise ValueError(f"must be {high:g} or less{doubts and ': ' + doubts}")
+        if value < self.low:
+            raise ValueError(f"must be {self.low:g} or more{doubts}")
+        if value > self.high:
+            raise ValueError(f"must be {self.high:g} or less{doubts}")
         return value
 
-    return Annotated[int | float, BeforeValidator(check), WithJsonSchema(schema)]
 
-
-if TYPE_CHECKING:
-    Age: TypeAlias = float
-    Systolic: TypeAlias = float
-    Diastolic: TypeAlias = float
-    HeartRate: TypeAlias = float
-    Temperature: TypeAlias = float
-    RespiratoryRate: TypeAlias = float
-    Level: TypeAlias = float
-else:
-    Age = _number(0, 130, "it is an age in years; give years, not a year of birth or days")
-    Systolic = _number(30, 350, "it is a pressure in mmHg; a lower one is probably in kPa")
-    Diastolic = _number(15, 250, "it is a pressure in mmHg; a lower one is probably in kPa")
-    HeartRate = _number(0, 400, "it is in beats a minute")
-    Temperature = _number(
-        20, 45, "a higher one is probably in degrees Fahrenheit; give degrees Celsius, (F - 32)/1.8"
-    )
-    RespiratoryRate = _number(0, 150, "it is in breaths a minute")
-    Level = _number(0, doubts="a level cannot be negative")
+_PRESSURE = "it is a pressure in mmHg; a lower one is probably in kPa"
+_FAHRENHEIT = "a higher one is probably in degrees Fahrenheit; give degrees Celsius, (F - 32)/1.8"
+_YEARS = "it is an age in years; give years, not a year of birth or days"
+Age = Annotated[int | float, _Between(0, 130, _YEARS)]
+Systolic = Annotated[int | float, _Between(30, 350, _PRESSURE)]
+Diastolic = Annotated[int | float, _Between(15, 250, _PRESSURE)]
+HeartRate = Annotated[int | float, _Between(0, 400, "it is in beats a minute")]
+Temperature = Annotated[int | float, _Between(20, 45, _FAHRENHEIT)]
+RespiratoryRate = Annotated[int | float, _Between(0, 150, "it is in breaths a minute")]
+Level = Annotated[int | float, _Between(0, doubts="a level cannot be negative")]
 
 
 # -- texts ----------------------------------------------------------------------------------------
@@ -105,33 +106,24 @@ def text_problem(value: Any, most: int = LONGEST_LINE) -> str:
     return "must be plain text: it holds markup" if _MARKUP.search(value) else ""
 
 
-def line(most: int = LONGEST_LINE, pattern: str = "", wanted: str = "") -> Any:
-    """Accepts a text of 1 to `most` characters without control characters and markup.
-
-    Args:
-        most: The most characters.
-        pattern: What the whole text must match besides.
-        wanted: That pattern in words, for the error.
-    """
+def line(most: int = LONGEST_LINE, pattern: str = "", wanted: str = "") -> BeforeValidator:
+    """Accepts a plain text of 1 to `most` characters; its pattern is told as `wanted`."""
 
     def check(value: Any) -> Any:
-        if value is None:
-            return None
         if problem := text_problem(value, most):
             raise ValueError(problem)
         if pattern and not re.fullmatch(pattern, value.strip()):
             raise ValueError(f"must be {wanted}")
         return value.strip()
 
-    return Annotated[str, BeforeValidator(check), WithJsonSchema({"type": "string"})]
+    return BeforeValidator(check)
 
 
+Line = Annotated[str, line()]
+Sex = Annotated[str, line(40)]
 if TYPE_CHECKING:
-    Line: TypeAlias = str
-    Sex: TypeAlias = str
     Lines: TypeAlias = Sequence[str]
 else:
-    Line, Sex = line(), line(40)
     Lines = Annotated[tuple[Line, ...], Field(max_length=MOST_ENTRIES)]
 
 
@@ -412,5 +404,9 @@ class PatientContext(Demographics):
 
 def on_wire(record: BaseModel) -> dict[str, Any]:
     """A record's values by their documented names, without those that are absent."""
-    sent = record.model_dump(by_alias=True, exclude_none=True)
-    return {name: value for name, value in sent.items() if value not in ((), [], {})}
+    return _present(record.model_dump(by_alias=True, exclude_none=True))
+
+
+def _present(sent: Mapping[str, Any]) -> dict[str, Any]:
+    told = {k: _present(v) if isinstance(v, Mapping) else v for k, v in sent.items()}
+    return {name: value for name, value in told.items() if value not in ((), [], {})}

@@ -7,16 +7,20 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from pydantic.alias_generators import to_camel
+
 from .fhir import FhirReport
+from .patient import Demographics, LabResults, VitalSigns
 
 Fields = Mapping[str, Any]
 
 _READINGS: Mapping[str, frozenset[str]] = {
-    "patientContext": frozenset({"age", "sex", "medicalHistory", "currentMedications"}),
-    "vitalSigns": frozenset(
-        {"systolic", "diastolic", "heartRate", "temperature", "respiratoryRate"}
-    ),
-    "labResults": frozenset({"troponin", "bnp", "creatinine"}),
+    name: frozenset(map(to_camel, kind.model_fields))
+    for name, kind in (
+        ("patientContext", Demographics),
+        ("vitalSigns", VitalSigns),
+        ("labResults", LabResults),
+    )
 }
 
 
@@ -80,6 +84,8 @@ def _part(name: str, value: Any) -> str:
         labels = (line.partition(":")[0] for line in value)
         kinds = Counter(one if one in _IN_HISTORY else "condition" for one in labels)
         return ", ".join(_number(count, kind) for kind, count in kinds.items())
+    if name == "patientContext":
+        return in_words(value)
     if isinstance(value, Mapping):
         listed = [_words(key) for key in value if key in _READINGS[name]]
         if further := len(value) - len(listed):

@@ -8,7 +8,7 @@ Rests on the medical API, sections 2, 4 and 5.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
+from typing import Annotated, Any, ClassVar
 
 from langchain_core.tools import BaseTool
 from pydantic import Field
@@ -33,14 +33,11 @@ from .patient import (
 )
 
 _WORDS = r"[^\W\d_][\w ,&'()-]*"
-if TYPE_CHECKING:
-    Message: TypeAlias = str
-    Specialty: TypeAlias = str
-    Language: TypeAlias = str
-else:
-    Message = line(20_000)
-    Specialty = line(80, _WORDS, "the name of a specialty in letters, such as cardiology")
-    Language = line(40, r"[^\W\d_]{2}[\w -]*", "a language code such as en or pt-BR")
+Message = Annotated[str, line(20_000)]
+Specialty = Annotated[
+    str, line(80, _WORDS, "the name of a specialty in letters, such as cardiology")
+]
+Language = Annotated[str, line(40, r"[^\W\d_]{2}[\w -]*", "a language code such as en or pt-BR")]
 
 
 # -- arguments ------------------------------------------------------------------------------------
@@ -130,7 +127,7 @@ class SvcMedicalConsult(MedicalTool):
         ConsultArguments,
         UnboundConsultArguments,
         wire.consult_body,
-        {"patient_context": ""},
+        wire.OF_CHAT,
     )
     name: str = "svc_medical_consult"
     description: str = (
@@ -153,7 +150,7 @@ class SvcDecisionSupport(MedicalTool):
         DecisionArguments,
         UnboundDecisionArguments,
         wire.decision_body,
-        {name: name for name in ("vital_signs", "lab_results", "medical_history")},
+        wire.OF_PROTOCOLS,
     )
     name: str = "svc_decision_support"
     description: str = (
@@ -175,13 +172,7 @@ class SvcCancerRisk(MedicalTool):
         CancerArguments,
         UnboundCancerArguments,
         wire.cancer_body,
-        {
-            "patient_age": "age",
-            "patient_sex": "sex",
-            "risk_factors": "risk_factors",
-            "images": "images",
-        },
-        ("imaging_type",),
+        wire.OF_CANCER,
     )
     name: str = "svc_cancer_risk"
     description: str = (

@@ -356,11 +356,6 @@ def test_what_would_lose_an_answer_is_refused(kind):
         kind(answer_to="nobody", deliver=str)
     with pytest.raises(ValidationError, match="callable"):
         kind(deliver="show")
-    for old in ("show", "withhold"):
-        with pytest.raises(
-            ValidationError, match=r"no setting 'echo'.*answer_to='program' with deliver"
-        ):
-            kind(echo=old)
 
 
 def test_a_copy_that_would_lose_answers_sends_nothing(box):

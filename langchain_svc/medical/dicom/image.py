@@ -94,14 +94,7 @@ class DicomImage:
             ImportError: The extra `dicom` is not installed.
         """
         try:
-            return _extra().draw_png(  # type: ignore[no-any-return]
-                _read(self.source),
-                frame=self.frame,
-                window=self.window,
-                blank=self.blank,
-                looked_at=self.burned_in == "accept" or bool(self.blank),
-                longest_side=self.longest_side,
-            )
+            return _extra().draw_png(self, _read(self.source))  # type: ignore[no-any-return]
         except ImageError as error:
             raise SvcRequestError(f"This DICOM image cannot be taken: {error}") from None
 
@@ -110,12 +103,7 @@ class DicomImage:
 
 
 def codes_of(image: DicomImage) -> tuple[str, str]:
-    """Modality and BodyPartExamined in capitals; "" for what the file does not say.
-
-    Raises:
-        ImageError: The file cannot be read.
-        ImportError: The extra `dicom` is not installed.
-    """
+    """Modality and BodyPartExamined in capitals; "" for what the file does not say."""
     modality, part = _extra().read_codes(_read(image.source))
     return modality, part
 

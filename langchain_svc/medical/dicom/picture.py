@@ -32,41 +32,26 @@ _COLOURS = frozenset(
     {"RGB", "PALETTE COLOR", "YBR_FULL", "YBR_FULL_422", "YBR_PARTIAL_420", "YBR_ICT", "YBR_RCT"}
 )
 Array: TypeAlias = "np.ndarray[Any, Any]"
-Regions: TypeAlias = Sequence[tuple[int, int, int, int]]
 Centre: TypeAlias = tuple[float, float]  # and width
 
 
-def draw_png(
-    source: bytes | Dataset,
-    *,
-    frame: int | None,
-    window: Centre | None,
-    blank: Regions,
-    looked_at: bool,
-    longest_side: int | None,
-) -> bytes:
-    """A frame as a PNG; the arguments are those of `DicomImage`.
-
-    Raises:
-        ImageError: It cannot be decoded, is too large, has one shade only, or may have text
-            burned in.
-    """
+def draw_png(image: Any, source: bytes | Dataset) -> bytes:
+    """The frame that a `DicomImage` asks for, as a PNG; an ImageError says why it is not drawn."""
     try:
         header = read_header(source)
-        check_kind(header, looked_at=looked_at)
-        index = _frame_index(header, frame)
+        check_kind(header, looked_at=image.burned_in == "accept" or bool(image.blank))
+        index = _frame_index(header, image.frame)
         _check_compressed(header, index)
         aspect = _aspect(header, index)
-        shades = _shades(header, index, window, blank)
+        shades = _shades(header, index, image)
     except ImageError:
         raise
     except NotImplementedError:
         raise ImageError("its pixels are stored in a way that cannot be decoded here") from None
     except Exception:  # noqa: BLE001  # damaged files fail in many ways, and say what they hold
         raise ImageError("its pixels, or what says how to draw them, are damaged") from None
-    for left, top, width, height in blank:
-        shades[top : top + height, left : left + width] = 0
-    drawn = _resized(Image.fromarray(shades), aspect, longest_side)
+    shades[_blanked(shades, image)] = 0
+    drawn = _resized(Image.fromarray(shades), aspect, image.longest_side)
     if drawn.getcolors(1):
         raise ImageError(
             "drawn so, all of its pixels have one shade. Give another window=(centre, width) or "
@@ -75,6 +60,13 @@ def draw_png(
     file = BytesIO()
     drawn.save(file, "PNG")
     return file.getvalue()
+
+
+def _blanked(pixels: Array, image: Any) -> Array:
+    found = np.zeros(pixels.shape[:2], bool)
+    for left, top, width, height in image.blank:
+        found[top : top + height, left : left + width] = True
+    return found
 
 
 # -- before anything is decoded --------------------------------------------------------------------
@@ -110,7 +102,7 @@ def _check_compressed(header: Dataset, index: int) -> None:
 # -- 8 bits ----------------------------------------------------------------------------------------
 
 
-def _shades(header: Dataset, index: int, window: Centre | None, blank: Regions) -> Array:
+def _shades(header: Dataset, index: int, image: Any) -> Array:
     kind = str(header.PhotometricInterpretation)
     if kind not in _PLAIN | _COLOURS:
         raise NotImplementedError
@@ -121,7 +113,7 @@ def _shades(header: Dataset, index: int, window: Centre | None, blank: Regions) 
     if kind in _COLOURS:
         return _eight_bits(stored, int(header.BitsStored))
     _use_frames_own(header, index)
-    grey = _grey(header, stored, window, blank)
+    grey = _grey(header, stored, image)
     return _WHITE - grey if kind == "MONOCHROME1" else grey
 
 
@@ -129,8 +121,8 @@ def _eight_bits(values: Array, bits: int) -> Array:
     return (values >> max(0, bits - 8)).astype(np.uint8)
 
 
-def _grey(header: Dataset, stored: Array, window: Centre | None, blank: Regions) -> Array:
-    values = apply_modality_lut(stored, header)
+def _grey(header: Dataset, stored: Array, image: Any) -> Array:
+    values, window = apply_modality_lut(stored, header), image.window
     if window is not None:
         header.pop("VOILUTSequence", None)
         header.pop("VOILUTFunction", None)
@@ -140,7 +132,7 @@ def _grey(header: Dataset, stored: Array, window: Centre | None, blank: Regions)
     if window or (window := _own_window(header)):
         parts = _in_window(values, header, *window)
     else:
-        shown = values[_is_shown(header, stored, blank)]
+        shown = values[_is_shown(header, stored) & ~_blanked(stored, image)]
         least, greatest = (shown.min(), shown.max()) if shown.size else (0, 0)
         parts = (values - float(least)) / (float(greatest - least) or 1)
     shades: Array = np.rint(np.clip(parts, 0, 1) * _WHITE).astype(np.uint8)
@@ -191,17 +183,14 @@ def _looked_up(values: Array, table: Dataset, *, little: bool) -> Array:
     return _eight_bits(entries[indexes], bits)
 
 
-def _is_shown(header: Dataset, stored: Array, blank: Regions) -> Array:
-    """Where there is something of the patient: neither padding nor a region to be blanked."""
-    shown = np.ones(stored.shape, bool)
-    if "PixelPaddingValue" in header:
-        first = int(header.PixelPaddingValue)
-        limit = header.get("PixelPaddingRangeLimit")
-        last = first if limit is None else int(limit)
-        shown &= (stored < min(first, last)) | (stored > max(first, last))
-    for left, top, width, height in blank:
-        shown[top : top + height, left : left + width] = False
-    return shown
+def _is_shown(header: Dataset, stored: Array) -> Array:
+    """Where there is something of the patient and no padding."""
+    if "PixelPaddingValue" not in header:
+        return np.ones(stored.shape, bool)
+    first = int(header.PixelPaddingValue)
+    limit = header.get("PixelPaddingRangeLimit")
+    last = first if limit is None else int(limit)
+    return (stored < min(first, last)) | (stored > max(first, last))
 
 
 # -- what an enhanced file says of one frame, and the shape of pixels ------------------------------

@@ -19,54 +19,47 @@ from pydantic import ValidationError
 
 from .times import without_leap_second
 
-_STATUS = ("clinicalStatus", "verificationStatus")
-_BEGAN = ("onsetDateTime", "onsetPeriod", "recordedDate")
-_ABATED = ("abatementDateTime", "abatementAge", "abatementPeriod", "abatementRange")
-_MEDICATION = ("medicationCodeableConcept", "medicationReference")
-_USED: Mapping[str, tuple[str, ...]] = {
-    "Patient": ("birthDate", "gender"),
-    "Condition": (*_STATUS, "code", "subject", *_BEGAN, *_ABATED, "abatementString"),
-    "AllergyIntolerance": (
-        *_STATUS, "type", "code", "patient", *_BEGAN, "criticality", "reaction",
-    ),
-    "Procedure": ("status", "code", "subject", "performedDateTime", "performedPeriod"),
-    "MedicationStatement": (
-        "status", *_MEDICATION, "subject", "effectiveDateTime", "effectivePeriod", "dateAsserted",
-        "dosage",
-    ),
-    "MedicationRequest": (
-        "status", "intent", "doNotPerform", *_MEDICATION, "subject", "authoredOn",
-        "dosageInstruction", "dispenseRequest",
-    ),
-    "Medication": ("code", "ingredient"),
-    "FamilyMemberHistory": ("status", "patient", "relationship", "condition", "date"),
-    "Observation": (
-        "status", "code", "subject", "effectiveDateTime", "effectivePeriod", "effectiveInstant",
-        "issued", "valueQuantity", "valueCodeableConcept", "valueDateTime", "valueBoolean",
-        "component",
-    ),
-}  # fmt: skip
+_USED: Mapping[str, str] = {
+    "Patient": "birthDate gender",
+    "Condition": """
+        clinicalStatus verificationStatus code subject onsetDateTime onsetPeriod recordedDate
+        abatementDateTime abatementAge abatementPeriod abatementRange abatementString
+    """,
+    "AllergyIntolerance": """
+        clinicalStatus verificationStatus type code patient onsetDateTime onsetPeriod recordedDate
+        criticality reaction
+    """,
+    "Procedure": "status code subject performedDateTime performedPeriod",
+    "MedicationStatement": """
+        status medicationCodeableConcept medicationReference subject effectiveDateTime
+        effectivePeriod dateAsserted dosage
+    """,
+    "MedicationRequest": """
+        status intent doNotPerform medicationCodeableConcept medicationReference subject authoredOn
+        dosageInstruction dispenseRequest
+    """,
+    "Medication": "code ingredient",
+    "FamilyMemberHistory": "status patient relationship condition date",
+    "Observation": """
+        status code subject effectiveDateTime effectivePeriod effectiveInstant issued valueQuantity
+        valueCodeableConcept valueDateTime valueBoolean component
+    """,
+}
 # Of what these hold, too, only that: their displays and identifiers may name people.
-_PERIOD = ("start", "end")
-_USED_WITHIN: Mapping[str, tuple[str, ...]] = {
-    "subject": ("reference", "type"),
-    "patient": ("reference", "type"),
-    "medicationReference": ("reference", "type", "display"),
-    "component": ("code", "valueQuantity", "modifierExtension"),
-    "condition": ("code", "onsetAge"),
-    "reaction": ("manifestation", "severity"),
-    "ingredient": ("itemCodeableConcept", "strength"),
-    "dosage": ("text",),
-    "dosageInstruction": ("text", "timing"),
-    "timing": ("repeat",),
-    "repeat": ("boundsPeriod", "boundsDuration"),
-    "dispenseRequest": ("validityPeriod",),
-    **dict.fromkeys(
-        ("onsetPeriod", "abatementPeriod", "performedPeriod", "effectivePeriod", "boundsPeriod",
-         "validityPeriod"),
-        _PERIOD,
-    ),
-}  # fmt: skip
+_USED_WITHIN: Mapping[str, str] = {
+    "subject": "reference type",
+    "patient": "reference type",
+    "medicationReference": "reference type display",
+    "component": "code valueQuantity modifierExtension",
+    "condition": "code onsetAge",
+    "reaction": "manifestation severity",
+    "ingredient": "itemCodeableConcept strength",
+    "dosage": "text",
+    "dosageInstruction": "text timing",
+    "timing": "repeat",
+    "repeat": "boundsPeriod boundsDuration",
+    "dispenseRequest": "validityPeriod",
+}
 # Labels of HL7: v3 Confidentiality, and v3 ActCode for information that laws protect by its kind.
 _RESTRICTED = frozenset({
     "R", "V", "HIV", "PSY", "ETH", "ETHUD", "OPIOIDUD", "SUD", "SDV", "SEX", "STD", "BH", "MH",
@@ -82,13 +75,19 @@ def objects(held: Any) -> Iterator[Mapping[str, Any]]:
             yield one
 
 
+def text(held: Any) -> str:
+    """An unchecked text; empty where there is none."""
+    return held if isinstance(held, str) else ""
+
+
 def carries(raw: Mapping[str, Any], wanted: Collection[str]) -> bool:
     """Whether an unchecked resource has one of these codes, as its code or its category."""
-    for held in (raw.get("category"), raw.get("code")):
-        for concept in objects(held if isinstance(held, (list, tuple)) else [held]):
-            if any(str(coding.get("code")) in wanted for coding in objects(concept.get("coding"))):
-                return True
-    return False
+    told = (raw.get("category"), raw.get("code"))
+    concepts = (
+        one for held in told for one in objects([held] if isinstance(held, Mapping) else held)
+    )
+    codings = (coding for concept in concepts for coding in objects(concept.get("coding")))
+    return any(str(coding.get("code")) in wanted for coding in codings)
 
 
 class ElementError(Exception):
@@ -103,41 +102,31 @@ class ElementError(Exception):
 class Resource:
     """One entry's resource, unchecked; `read()` checks it.
 
-    Attributes:
-        entry: Its index in `Bundle.entry`; in a bundle within a bundle both, such as "3.0".
-        kind: Its resource type.
-        url: The entry's `fullUrl`; empty where there is none.
-        raw: Its JSON.
-        method: The HTTP method of the entry's request; empty where there is none.
-        place: Where it stands, for errors.
-        order: Its number among all.
+    `entry` is its index as reports tell it, `place` where it stands for errors, `order` its number
+    among all, `url` and `method` are those of its entry.
     """
 
     entry: int | str
     kind: str
-    url: str
     raw: Mapping[str, Any] = field(repr=False)
-    method: str
     place: str
     order: int
+    url: str = ""
+    method: str = ""
 
     @property
     def id(self) -> str:
-        """Its id; empty where it has none."""
-        held = self.raw.get("id")
-        return held if isinstance(held, str) else ""
+        return text(self.raw.get("id"))
 
     @property
     def modified(self) -> bool:
-        """Whether it says that its elements mean something else for those who know."""
         return "modifierExtension" in self.raw or "implicitRules" in self.raw
 
     @property
     def restricted(self) -> bool:
-        """Whether a label says that it is restricted, or of a kind that laws protect."""
-        meta = self.raw.get("meta")
-        labels = meta.get("security") if isinstance(meta, Mapping) else None
-        return any(label.get("code") in _RESTRICTED for label in objects(labels))
+        metas = objects([self.raw.get("meta")])
+        labels = (label for meta in metas for label in objects(meta.get("security")))
+        return any(text(label.get("code")) in _RESTRICTED for label in labels)
 
     def codes(self) -> set[str] | None:
         """The unchecked codes of an Observation and its components; None if they are odd."""
@@ -150,24 +139,15 @@ class Resource:
             return None
 
     def read(self) -> Any:
-        """The resource as an object of fhir.resources, with the used elements only.
-
-        Raises:
-            ElementError: An element is not what FHIR R4 allows.
-        """
         return checked(self.kind, self.raw, self.place)
 
 
 def checked(kind: str, raw: Mapping[str, Any], place: str) -> Any:
-    """A resource's used elements as an object of fhir.resources.
-
-    Raises:
-        ElementError: An element is not what FHIR R4 allows.
-    """
+    """A resource's used elements as an object of fhir.resources, or an ElementError."""
     unknown = {name.removeprefix("_") for name in raw} - _elements("R4B.", kind)
     if unknown and unknown & (_elements("STU3.", kind) | _elements("", kind)):
         raise ElementError(place, kind, "it holds an element of FHIR STU3 or R5, which R4 lacks")
-    kept = {name: _pruned(name, raw[name]) for name in _USED[kind] if name in raw}
+    kept = {name: _pruned(name, raw[name]) for name in _USED[kind].split() if name in raw}
     try:
         return _model(kind).model_validate({"resourceType": kind, **kept})
     except ValidationError as error:
@@ -178,16 +158,16 @@ def checked(kind: str, raw: Mapping[str, Any], place: str) -> Any:
 
 
 def _pruned(name: str, value: Any) -> Any:
-    within = _USED_WITHIN.get(name)
     if isinstance(value, str):
         return without_leap_second(value)
+    within = "start end" if name.endswith("Period") else _USED_WITHIN.get(name)
     if within is None:
         return value
     if isinstance(value, (list, tuple)):
         return [_pruned(name, one) for one in value]
     if not isinstance(value, Mapping):
         return value
-    return {inner: _pruned(inner, value[inner]) for inner in within if inner in value}
+    return {inner: _pruned(inner, value[inner]) for inner in within.split() if inner in value}
 
 
 _PROBLEMS: Mapping[str, str] = {

@@ -56,16 +56,8 @@ _MOST = 1e15  # a record takes none beyond
 class Field:
     """Where a reading goes, and which numbers it takes.
 
-    Attributes:
-        group: Its group in a record: `vital_signs` or `lab_results`.
-        name: Its name there.
-        unit: Its UCUM unit.
-        low: The least that is possible, in that unit.
-        high: The most.
-        window: How old it may be, seen from the day of the record and from the newest reading of
-            its kind; None for any age.
-        substance: What is measured.
-        sent: The unit that it is sent in; empty where that is `unit`.
+    It is known and bounded in `unit`, and sent in `sent` where that is not empty. `window` is how
+    old it may be, seen from the day of the record and from the newest of its kind.
     """
 
     group: str
@@ -88,11 +80,7 @@ class Field:
         return f"{self.group}.{self.name}"
 
     def accepted(self, value: Decimal, unit: str) -> int | float:
-        """A value in the unit that is sent.
-
-        Raises:
-            UnitError: The unit cannot be converted, or the value is out of the bounds.
-        """
+        """A value in the unit that is sent; a UnitError where that cannot be told."""
         known = converted(value, unit, self.unit, self.substance)
         if not self.low <= known <= self.high:
             raise UnitError(
@@ -124,16 +112,9 @@ _LAB_RESULTS: tuple[_Row, ...] = (
     ("hsTroponinT", "ng/L", 0, 5e5, _DAY, _ANY, "67151-1"),
     ("bnp", "pg/mL", 0, 1e5, _WEEK, _BNP, "30934-4 42637-9"),
     ("ntProBnp", "pg/mL", 0, 1e6, _WEEK, _NT_PRO_BNP, "33762-6 33763-4 71425-3 83107-3"),
-    (
-        "creatinine",
-        "mg/dL",
-        0.01,
-        75,
-        _QUARTER,
-        _CREATININE,
-        "2160-0 38483-4 14682-9 77140-2 59826-8",
-    ),
-)
+    ("creatinine", "mg/dL", 0.01, 75, _QUARTER, _CREATININE,
+     "2160-0 38483-4 14682-9 77140-2 59826-8"),
+)  # fmt: skip
 _COMMON: tuple[_Row, ...] = (
     # blood count
     ("leukocytes", "10*3/uL", 0, 2_000, _WEEK, _ANY, "6690-2 26464-8 804-5"),
@@ -207,26 +188,19 @@ def fields_by_code(
     units: Mapping[str, str],
     windows: Mapping[str, timedelta | None],
 ) -> Codes:
-    """The fields of all LOINC codes, with what the application adds or changes.
-
-    Args:
-        lab_codes: Further LOINC codes and the names of their laboratory results; or "common".
-        units: Units in UCUM by name of a laboratory result.
-        windows: How old a reading may be, by its name or its group; None for any age.
+    """The fields by LOINC code, with what `PatientContext.from_fhir` was told to add or change.
 
     Raises:
-        SvcRequestError: A code, a name, a unit or a window is not valid; or a unit is missing or
-            measures something else than the result.
+        SvcRequestError: A code, a name, a unit or a window is not valid, or a unit is missing.
     """
     table = _named(lab_codes, units)
-    for name in units:
-        of_labs = list(dict.fromkeys(one.name for one in table.values() if one.group == _LAB))
-        if name not in of_labs:
-            raise SvcRequestError(
-                f"units has {name!r}; it takes names of laboratory results: {', '.join(of_labs)}"
-            )
+    labs = dict.fromkeys(one.name for one in table.values() if one.group == _LAB)
+    names = dict.fromkeys(part for one in table.values() for part in (one.group, one.name))
+    if wrong := [name for name in units if name not in labs]:
+        raise SvcRequestError(
+            f"units has {wrong[0]!r}; it takes names of laboratory results: {', '.join(labs)}"
+        )
     for name, width in windows.items():
-        names = dict.fromkeys(part for one in table.values() for part in (one.group, one.name))
         if name not in names:
             raise SvcRequestError(f"windows has {name!r}; it takes {', '.join(names)}")
         if width is not None and not (isinstance(width, timedelta) and width >= timedelta()):

@@ -13,7 +13,7 @@ from .bundle import ElementError, Resource, carries, is_of_r4
 from .concepts import LONGEST_TYPED, NOTHING, Words, says_nothing, words_of
 from .fields import HISTORY, MEDICATIONS, RISKS, Codes
 from .observations import Measurement, newest, unread
-from .report import SAME, FhirLeftOut, FhirReport, FhirTaken, Log, Settled
+from .report import SAME, FhirLeftOut, FhirReport, FhirTaken, ImportLog, Settled
 from .statements import QUESTIONS
 from .subject import Subject
 from .times import is_later
@@ -55,7 +55,7 @@ class _Entry:
 
 
 @dataclass
-class Import(Log):
+class Import(ImportLog):
     """What one reading of a record has found."""
 
     subject: Subject
@@ -67,12 +67,7 @@ class Import(Log):
     not_read: Counter[str] = field(default_factory=Counter)
 
     def add(self, resource: Resource, reader: Reader | None) -> None:
-        """Take what a resource holds, or say why not.
-
-        Raises:
-            SvcRequestError: It is another patient's, or cannot be read and that is no reason to
-                leave it out.
-        """
+        """Take what a resource holds, or say why not."""
         if self.subject.passes_over(resource):
             self.not_read["of other patients"] += 1
         elif resource.kind == "Patient" and self.person:
@@ -176,17 +171,8 @@ class Import(Log):
     ) -> str | None:
         """Take a text, unless it is there already or was typed and is not wanted.
 
-        Args:
-            name: The field.
-            resource: Where it is from.
-            words: The text.
-            form: The entry, with the text and its details in place of its braces.
-            rank: Those of a lower rank stand first in the field.
-            details: What follows the text; those that are not wanted are noted.
-            note: What the report says of it.
-
-        Raises:
-            ElementError: A record does not take the text.
+        `form` has braces for the text and its details. Those of a lower `rank` stand first in the
+        field. `note` is for the report.
         """
         if reason := self._unwanted(words):
             return reason
@@ -215,12 +201,7 @@ class Import(Log):
     # -- the whole ---------------------------------------------------------------------------------
 
     def finish(self, *, further_pages: bool) -> tuple[dict[str, Any], FhirReport]:
-        """The parameters of a `PatientContext`, and the report.
-
-        Raises:
-            SvcRequestError: A reading cannot be read, or there are too many texts, unless
-                `lenient` leaves them out.
-        """
+        """The parameters of a `PatientContext`, and the report."""
         person, self.taken = sorted(self.taken, key=lambda one: one.field), []
         values, answers = newest(self.measured, self)
         for text, line in answers:

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 from .bundle import Resource, objects
 from .concepts import LOINC, codes_of
 from .fields import HISTORY, ORDER, RISKS, Codes
-from .report import NEWER, FhirTaken, Log
+from .report import NEWER, FhirTaken, ImportLog
 from .statements import ALL, DENIED, DUE_DATE, FINAL, PREGNANCY, QUESTIONS
 from .times import OLDEST, as_of, days_before, rough_day, time_of, to_datetime
 from .units import UnitError, unit_of
@@ -111,7 +111,9 @@ Number: TypeAlias = "int | float"
 Texts: TypeAlias = "list[tuple[str, FhirTaken]]"
 
 
-def newest(found: Iterable[Measurement], log: Log) -> tuple[dict[str, dict[str, Number]], Texts]:
+def newest(
+    found: Iterable[Measurement], log: ImportLog
+) -> tuple[dict[str, dict[str, Number]], Texts]:
     """The newest numbers in their fields' units by group and name, and what is told in words.
 
     A number is of the time of the record where it lies within its field's window, seen from that
@@ -151,7 +153,7 @@ _BODY = {
 }
 
 
-def _answers(chosen: dict[str, Measurement], log: Log) -> Texts:
+def _answers(chosen: dict[str, Measurement], log: ImportLog) -> Texts:
     """The answers in words, also where the newest says that there is nothing to tell."""
     status, due = chosen.get(PREGNANCY.path), chosen.get(DUE_DATE.path)
     if status and due and status.untold == DENIED and status.rank >= due.rank:
@@ -166,7 +168,7 @@ def _answers(chosen: dict[str, Measurement], log: Log) -> Texts:
     return texts
 
 
-def _keep_one_time(chosen: dict[str, Measurement], log: Log) -> None:
+def _keep_one_time(chosen: dict[str, Measurement], log: ImportLog) -> None:
     newest_at: dict[str, datetime] = {}
     for one in chosen.values():
         newest_at[one.about.kind] = max(newest_at.get(one.about.kind, OLDEST), one.at or OLDEST)
@@ -191,7 +193,7 @@ def _out_of_time(one: Measurement, newest_at: datetime, today: date) -> str:
     return ""
 
 
-def _keep_one_pressure(chosen: dict[str, Measurement], log: Log) -> None:
+def _keep_one_pressure(chosen: dict[str, Measurement], log: ImportLog) -> None:
     """A pressure is two numbers of one moment: without its pair, the older one says nothing."""
     pair = sorted((chosen[path] for path in _PRESSURES if path in chosen), key=lambda o: o.rank)
     if len(pair) == len(_PRESSURES) and pair[0].at != pair[1].at:
@@ -199,7 +201,7 @@ def _keep_one_pressure(chosen: dict[str, Measurement], log: Log) -> None:
         log.leave(older.origin, "the other pressure was measured later", older.code, older.at)
 
 
-def _in_its_unit(one: Measurement, log: Log) -> tuple[Number, FhirTaken] | None:
+def _in_its_unit(one: Measurement, log: ImportLog) -> tuple[Number, FhirTaken] | None:
     """A number in the unit of its field, with its line of the report; None where it has none."""
     known, wanted = one.about, one.about.sent or one.about.unit
     try:

@@ -24,7 +24,7 @@ _MOST_NAMED = 5  # entries that a line of the report names; the others are count
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Line:
+class _ReportLine:
     """A resource, or a part of one, of which a report tells.
 
     Attributes:
@@ -55,7 +55,7 @@ class _Line:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FhirTaken(_Line):
+class FhirTaken(_ReportLine):
     """One thing that was taken.
 
     Attributes:
@@ -76,7 +76,7 @@ class FhirTaken(_Line):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FhirLeftOut(_Line):
+class FhirLeftOut(_ReportLine):
     """One resource, or a part of one, that was not taken, and the `reason` why."""
 
     reason: str
@@ -94,9 +94,9 @@ def _listed(*parts: str) -> str:
     return ", ".join(filter(None, parts))
 
 
-def _lines(held: Iterable[_Line]) -> Iterator[str]:
+def _lines(held: Iterable[_ReportLine]) -> Iterator[str]:
     """A line for each, or one for all that differ only in where they are from."""
-    groups: dict[str, list[_Line]] = {}
+    groups: dict[str, list[_ReportLine]] = {}
     for one in held:
         groups.setdefault(one.told(one.resource), []).append(one)
     for first, *others in groups.values():
@@ -155,7 +155,7 @@ class FhirReport:
 
 
 @dataclass
-class Log:
+class ImportLog:
     """What a report will tell, while a record is read."""
 
     today: date

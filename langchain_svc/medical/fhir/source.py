@@ -14,29 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import SvcRequestError
-from .bundle import KIND, Resource, objects
+from .bundle import KIND, Resource, objects, text
 
 _DEEPEST = 4  # a batch's answer is two deep
 _FORMS = (
     "given as a Bundle, a resource or a list of them: dicts, JSON text or bytes, a Path, or "
     "objects of fhir.resources.R4B or fhirclient"
 )
-
-
-def read_source(given: Any) -> FhirSource:
-    """The resources of a record, unchecked.
-
-    Raises:
-        SvcRequestError: It is in none of the forms that are read.
-    """
-    held, source = _loaded(given), FhirSource()
-    if isinstance(held, list):
-        for index, one in enumerate(held):
-            source.further_pages = False  # the next one in the list is the page that follows
-            source.add(one, f"resources[{index}]", (index,))
-    else:
-        source.add(held, "", ())
-    return source
 
 
 @dataclass
@@ -47,9 +31,7 @@ class FhirSource:
     further_pages: bool = False
     failed: bool = False
 
-    def add(
-        self, raw: Any, place: str, entry: tuple[int, ...], url: Any = "", method: Any = ""
-    ) -> None:
+    def add(self, raw: Any, place: str, *entry: int, **request: str) -> None:
         """Take a resource, or those of a bundle."""
         kind = raw.get("resourceType") if isinstance(raw, Mapping) else None
         if not isinstance(raw, Mapping) or (kind is None and not place):
@@ -60,19 +42,13 @@ class FhirSource:
         if kind == "Bundle":
             self._add_bundle(raw, place or "Bundle", entry)
             return
-        self.failed |= kind == "OperationOutcome" and _tells_of_failure(raw)
-        label = ".".join(map(str, entry))
-        self.resources.append(
-            Resource(
-                entry=int(label or 0) if len(entry) < 2 else label,  # nested
-                kind=kind,
-                url=url if isinstance(url, str) else "",
-                raw=raw,
-                method=method if isinstance(method, str) else "",
-                place=place or kind,
-                order=len(self.resources),
-            )
+        self.failed |= kind == "OperationOutcome" and any(
+            issue.get("severity") in ("fatal", "error") for issue in objects(raw.get("issue"))
         )
+        label = ".".join(map(str, entry))
+        index = int(label or 0) if len(entry) < 2 else label  # nested
+        order = len(self.resources)
+        self.resources.append(Resource(index, kind, raw, place or kind, order, **request))
 
     def _add_bundle(self, raw: Mapping[str, Any], place: str, entry: tuple[int, ...]) -> None:
         if len(entry) >= _DEEPEST:
@@ -82,9 +58,8 @@ class FhirSource:
                 "The bundle's type is history, which holds old versions; give a searchset, a "
                 "collection, a document or a transaction"
             )
-        self.further_pages |= any(
-            link.get("relation") == "next" for link in objects(raw.get("link"))
-        )
+        links = objects(raw.get("link"))
+        self.further_pages |= any(link.get("relation") == "next" for link in links)
         entries = raw.get("entry", [])
         if not isinstance(entries, (list, tuple)):
             raise SvcRequestError(f"{place}.entry must be a list")
@@ -93,15 +68,25 @@ class FhirSource:
             if not isinstance(one, Mapping):
                 raise SvcRequestError(f"{where} must be an object")
             if one.get("resource") is not None:
-                request = one.get("request")
-                method = request.get("method") if isinstance(request, Mapping) else ""
-                inner = (*entry, index)
-                self.add(one["resource"], f"{where}.resource", inner, one.get("fullUrl"), method)
+                method = next((r.get("method") for r in objects([one.get("request")])), "")
+                request = {"url": text(one.get("fullUrl")), "method": text(method)}
+                self.add(one["resource"], f"{where}.resource", *entry, index, **request)
 
 
-def _tells_of_failure(outcome: Mapping[str, Any]) -> bool:
-    issues = objects(outcome.get("issue"))
-    return any(str(issue.get("severity")) in {"fatal", "error"} for issue in issues)
+def read_source(given: Any) -> FhirSource:
+    """The resources of a record, unchecked.
+
+    Raises:
+        SvcRequestError: It is in none of the forms that are read.
+    """
+    held, source = _loaded(given), FhirSource()
+    if not isinstance(held, list):
+        source.add(held, "")
+        return source
+    for index, one in enumerate(held):
+        source.further_pages = False  # the next one in the list is the page that follows
+        source.add(one, f"resources[{index}]", index)
+    return source
 
 
 # -- forms ----------------------------------------------------------------------------------------
@@ -150,23 +135,26 @@ def _file(path: Path) -> bytes:
 
 def _parsed(text: str) -> Any:
     """JSON, or lines of JSON as a bulk export has them."""
+    whole = _json(text)
+    if whole is not _NO_JSON:
+        return whole
+    held = [_json(line) for line in text.split("\n") if line.strip()]
+    if len(held) < 2 or held[0] is _NO_JSON:  # one line is not a list of them
+        raise SvcRequestError(
+            "The record is not valid JSON. Texts are not read as paths and addresses: give the "
+            "JSON itself, or a pathlib.Path"
+        )
+    if _NO_JSON in held:
+        number = held.index(_NO_JSON) + 1
+        raise SvcRequestError(f"Line {number} of the record is not valid JSON")
+    return held
+
+
+_NO_JSON = object()
+
+
+def _json(text: str) -> Any:
     try:
         return json.loads(text, parse_float=Decimal)
     except (ValueError, RecursionError):
-        held = [_line(line) for line in text.split("\n") if line.strip()]
-        if len(held) < 2 or held[0] is None:  # one line is not a list of them
-            raise SvcRequestError(
-                "The record is not valid JSON. Texts are not read as paths and addresses: give the "
-                "JSON itself, or a pathlib.Path"
-            ) from None
-        if None in held:
-            number = held.index(None) + 1
-            raise SvcRequestError(f"Line {number} of the record is not valid JSON") from None
-        return held
-
-
-def _line(text: str) -> Any:
-    try:
-        return json.loads(text, parse_float=Decimal)
-    except (ValueError, RecursionError):
-        return None
+        return _NO_JSON

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from ...errors import SvcRequestError
-from .bundle import Resource
+from .bundle import Resource, objects, text
 
 _PATIENT = re.compile(r"(?:.*/)?Patient/([A-Za-z0-9.-]{1,64})(?:/_history/[A-Za-z0-9.-]+)?")
 _OF_A_PATIENT = frozenset({"FamilyMemberHistory", "AllergyIntolerance"})
@@ -18,11 +18,7 @@ def _without_version(url: str) -> str:
 
 
 class Subject:
-    """The one patient of a record, as far as references tell.
-
-    Args:
-        resources: The record's resources.
-        wanted: The patient's id or reference, where others are to be passed over.
+    """The one patient of a record, as far as references tell; `wanted` passes others over.
 
     Raises:
         SvcRequestError: The record holds several Patient resources, and none is asked for.
@@ -105,9 +101,8 @@ def _element(resource: Resource) -> str:
 
 
 def _reference(resource: Resource) -> str:
-    held = resource.raw.get(_element(resource))
-    reference = held.get("reference") if isinstance(held, Mapping) else None
-    return reference if isinstance(reference, str) else ""
+    held = objects([resource.raw.get(_element(resource))])
+    return next((text(one.get("reference")) for one in held), "")
 
 
 def _id_of(reference: str) -> str:

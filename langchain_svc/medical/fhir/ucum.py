@@ -26,12 +26,8 @@ Powers = tuple[int, ...]
 class Unit:
     """A unit as a multiple of base units: `value * factor + offset` is in those.
 
-    Attributes:
-        factor: What it is multiplied with.
-        powers: The powers of metre, second, gram, kelvin, mole, international unit and equivalent.
-        offset: Where its zero is, for temperatures.
-        amounts: How many moles cancel in it, as one does in mmol/mol.
-        notes: Its notes in braces, in lower case without spaces and underscores.
+    `amounts` is how many moles cancel in it, as one does in mmol/mol; `notes` are its notes in
+    braces, in lower case without spaces and underscores.
     """
 
     factor: float
@@ -62,12 +58,10 @@ class Unit:
 
     @property
     def moles(self) -> int:
-        """The power of mole."""
         return self.powers[_MOLE]
 
     @property
     def equivalents(self) -> int:
-        """The power of equivalent."""
         return self.powers[_EQUIVALENT]
 
 
@@ -114,11 +108,7 @@ class UnknownUnitError(ValueError):
 
 @lru_cache(maxsize=256)
 def read_unit(code: str) -> Unit:
-    """What a unit of UCUM is made of.
-
-    Raises:
-        UnknownUnitError: It is none, or not read here.
-    """
+    """What a unit of UCUM is made of; an UnknownUnitError where it is none, or not read here."""
     if code in _TEMPERATURES:
         return _TEMPERATURES[code]
     at, whole, amounts = 0, _unit(1), [0, 0]

@@ -59,15 +59,10 @@ class UnitError(ValueError):
 
 @dataclass(frozen=True)
 class Substance:
-    """What is measured, as far as its units need it.
-
-    Attributes:
-        molar_mass: Grams a mole, for masses and amounts of substance.
-        charge: Of its ion, for equivalents; 0 where it has none, or none that is always the same.
-        international: Whether its U and its international unit are one.
-        hba1c: Whether it is hemoglobin A1c, whose % and mmol/mol are two scales.
-        bare: Whether it is a number without a unit, whose % would be another quantity.
-    """
+    """What is measured, as far as its units need it: grams a mole, and the charge of its ion where
+    that is always the same. Its U and its international unit are one where it is `international`;
+    a `bare` number has no unit, and its % would be another quantity.
+    """  # noqa: D205  # one sentence over two lines
 
     molar_mass: float | None = None
     charge: int = 0
@@ -91,9 +86,6 @@ def unit_of(quantity: Any, substance: Substance = _NOTHING_KNOWN) -> str:
     """The UCUM unit of a Quantity: its code, or else the text of its unit.
 
     A code of another system (SNOMED CT has units, too) says nothing here; the text beside it does.
-
-    Raises:
-        UnitError: It has none, and is not of a substance that needs none.
     """
     if quantity.system == UCUM and quantity.code:
         return spelled(str(quantity.code))
@@ -108,12 +100,6 @@ def unit_of(quantity: Any, substance: Substance = _NOTHING_KNOWN) -> str:
 
 def converted(value: Decimal, unit: str, to: str, substance: Substance) -> int | float:
     """A number in another unit, with 6 significant digits; as it was where the unit is the same.
-
-    Args:
-        value: The number.
-        unit: Its unit in UCUM.
-        to: The unit wanted.
-        substance: What is measured.
 
     Raises:
         UnitError: The units are not of one kind, or one is unknown.
