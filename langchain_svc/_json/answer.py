@@ -22,8 +22,8 @@ from .no_answer import NoAnswer
 from .reasoning import is_all_reasoning, without_reasoning
 from .schema import CompiledSchema, Schema, SchemaMismatch, fit_schema
 
-_READINGS = 6  # the text is looked at this often at most
-_ALWAYS = 8_000
+_READINGS = 3  # the text is looked at this often at most
+_ALWAYS = 10_000
 _LEAST = 20  # what a reading counts at least
 _MOST_REPAIRS = 30
 
@@ -49,11 +49,9 @@ def read_answer(
         only: Whether two objects that fit as well and differ are no answer; else the first is.
     """
     search = _Search(text, CompiledSchema.of(schema), cut=cut)
-    search.whole()
-    if not search.settled:
-        search.scan(places.Spots(text))
-        if not cut:
-            search.several()
+    search.scan(places.Spots(text))
+    if not cut:
+        search.several()
     if not search.found and is_all_reasoning(text):
         search.scan(places.Spots(text, reasoning=True))
     if not search.found and not cut:
@@ -78,11 +76,6 @@ class _Search:
         self._missed = (-1, ["answer: no JSON found in the text"])  # the largest, and what is wrong
         self._objects: list[Any] = []  # in the order of the text, none inside another
 
-    @property
-    def settled(self) -> bool:
-        """Whether nothing better can come."""
-        return self.found is not None and self.found[0][0] == 0
-
     def best(self, *, only: bool) -> Any:
         if only and self._differs:
             raise NoAnswer(["answer: two objects that differ fit the schema; write only one"])
@@ -91,12 +84,6 @@ class _Search:
         raise NoAnswer(self._missed[1])
 
     # -- readings ---------------------------------------------------------------------------------
-
-    def whole(self) -> None:
-        """The whole text as JSON: what a model that follows its instructions writes."""
-        value = read_json(self.text)
-        if value and not value.repairs and not self.text[value.end :].strip():
-            self._offer(value, len(self.text))
 
     def scan(self, spots: places.Spots) -> None:
         """Everything that begins with a bracket."""
@@ -136,12 +123,13 @@ class _Search:
             self._offer(value, 0, penalty=_SEVERAL)
 
     def plain(self, text: str) -> None:
-        """A text without JSON: a scalar where one is wanted."""
+        """A text without brackets: a scalar, and any text where a scalar is wanted."""
         text = places.unfenced(text)
-        if not text or not any(self.schema.wants(name) for name in _SCALARS):
-            return
-        value = read_json(text)
+        scalar = any(self.schema.wants(name) for name in _SCALARS)
+        value = read_json(text) if scalar or not text.startswith(("{", "[")) else None
         if value is None or text[value.end :].strip():
+            if not scalar or not text:
+                return
             value = JsonValue(text, len(text), complete=True, cut_in_value=False, repairs=1)
         if isinstance(value.value, dict) and len(value.value) == 1:  # {"answer": 5} for 5
             value = replace(value, value=next(iter(value.value.values())))
