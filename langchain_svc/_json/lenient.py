@@ -49,6 +49,7 @@ from .signs import (
 )  # fmt: skip
 
 _MAX_DEPTH = 200
+_LONGEST_KEY = 1_000
 _MAX_LOST_ENDS = 8  # every string that turns out to have no end costs a look at the whole rest
 _ROOT, _KEY, _FIELD, _ITEM = "root", "key", "field", "item"  # where a string may stand
 
@@ -578,6 +579,8 @@ class _Reader:
             if found[0] == "\\":
                 at = mark + 2
                 continue
+            if place is _KEY and mark - inside.begin > _LONGEST_KEY:
+                break
             inside.braces += text.count("{", seen, mark) - text.count("}", seen, mark)
             seen = mark
             if self._ends(mark, place, inside):
