@@ -13,7 +13,6 @@ than a fixed multiple of the text.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from . import places
@@ -31,10 +30,8 @@ _MOST_REPAIRS = 30
 _INCOMPLETE = 1
 _NESTED = 4
 _ASTRAY = 5
-_SEVERAL = 1
 
 _ENDS_EARLY = "answer: the JSON ends before it is complete"
-_SCALARS = ("string", "number", "integer", "boolean", "null")
 
 
 def read_answer(
@@ -50,8 +47,6 @@ def read_answer(
     """
     search = _Search(text, CompiledSchema.of(schema), cut=cut)
     search.scan(places.Spots(text))
-    if not cut:
-        search.several()
     if not search.found and is_all_reasoning(text):
         search.scan(places.Spots(text, reasoning=True))
     if not search.found and not cut:
@@ -74,7 +69,6 @@ class _Search:
         self.found: tuple[tuple[int, int, bool], Any] | None = None
         self._differs = False  # whether another object fits as well as the best
         self._missed = (-1, ["answer: no JSON found in the text"])  # the largest, and what is wrong
-        self._objects: list[Any] = []  # in the order of the text, none inside another
 
     def best(self, *, only: bool) -> Any:
         if only and self._differs:
@@ -105,8 +99,6 @@ class _Search:
             fits = self._offer(
                 value, value.end - spot.at, penalty=penalty, fenced=spot.fenced, ended=ended
             )
-            if not spot.nested and isinstance(value.value, dict):
-                self._objects.append(value.value)
             spots.was_read(value, fits=fits)
         self._forget(spots.turn)
 
@@ -116,23 +108,16 @@ class _Search:
             self._begin()
             self._turn = turn
 
-    def several(self) -> None:
-        """Objects one after another, as in JSON Lines, where an array is wanted."""
-        if len(self._objects) > 1 and self.schema.wants("array"):
-            value = JsonValue(self._objects, 0, complete=True, cut_in_value=False, repairs=0)
-            self._offer(value, 0, penalty=_SEVERAL)
-
     def plain(self, text: str) -> None:
-        """A text without brackets: a scalar, and any text where a scalar is wanted."""
+        """A text without brackets: a scalar, or any text where one is wanted."""
         text = places.unfenced(text)
-        scalar = any(self.schema.wants(name) for name in _SCALARS)
-        value = read_json(text) if scalar or not text.startswith(("{", "[")) else None
+        if text.startswith(("{", "[")):
+            return
+        value = read_json(text)
         if value is None or text[value.end :].strip():
-            if not scalar or not text:
+            if not text or not self.schema.wants("string"):
                 return
             value = JsonValue(text, len(text), complete=True, cut_in_value=False, repairs=1)
-        if isinstance(value.value, dict) and len(value.value) == 1:  # {"answer": 5} for 5
-            value = replace(value, value=next(iter(value.value.values())))
         self._offer(value, len(text))
 
     def _offer(

@@ -17,7 +17,6 @@ from .lenient import number
 Coerced = tuple[Any, int]
 
 SPELLED = 1  # the same value, written otherwise
-_FOUND = 3  # a value found in a longer text
 
 _CURRENCY = r"(?:[$€£¥₹₽₩]|USD|EUR|GBP|JPY|CHF)"
 _AMOUNT = re.compile(
@@ -26,10 +25,9 @@ _AMOUNT = re.compile(
 )
 _GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+\.\d+|\d{1,3}(?:\.\d{3})+,\d+")  # which is which is clear
 _TRUE, _FALSE = {"true", "yes", "y", "on", "1"}, {"false", "no", "n", "off", "0"}
+_AROUND = " \t\r\n*_`\"'“”‘’.,;:!?()[]<>"
 _NOTHING = frozenset({"", "null", "none", "nil", "n/a", "na", "undefined"})
-_TRUTH = re.compile(r"\b(true|false)\b", re.IGNORECASE)
-_DENIAL = re.compile(r"(?i)\b(?:not|no|never|neither|nor|cannot|isn|aren|wasn|n't|non|un)\b")
-_LONGEST_NUMBER, _LONGEST_SENTENCE = 60, 2_000
+_LONGEST_NUMBER = 60
 
 
 def coerce(value: Any, name: str) -> Coerced | None:
@@ -63,13 +61,8 @@ def _amount(text: str) -> int | float | None:
 def _boolean(value: Any) -> Coerced | None:
     if isinstance(value, (int, float)) and value in (0, 1):
         return bool(value), SPELLED
-    if not isinstance(value, str) or len(value) > _LONGEST_SENTENCE:
-        return None
-    word = value.strip(" \t\r\n*_`\"'“”‘’.,;:!?()[]<>").casefold()
-    if word in _TRUE | _FALSE:
-        return word in _TRUE, SPELLED
-    said = {one.casefold() for one in _TRUTH.findall(value)}
-    return None if len(said) != 1 or _DENIAL.search(value) else ("true" in said, _FOUND)
+    word = value.strip(_AROUND).casefold() if isinstance(value, str) else ""
+    return (word in _TRUE, SPELLED) if word in _TRUE | _FALSE else None
 
 
 def choose(value: Any, options: Sequence[Any]) -> Coerced | None:
@@ -77,35 +70,12 @@ def choose(value: Any, options: Sequence[Any]) -> Coerced | None:
     value = _text(value) if isinstance(value, (int, float)) else value
     if not isinstance(value, str):
         return None
-    texts = [_text(option) for option in options]
     for look in (str.strip, str.casefold, fold):
-        hits = [at for at, text in enumerate(texts) if look(text) == look(value)]
+        hits = [one for one in options if look(_text(one)) == look(value)]
         if hits and look(value):
-            return _only(options, hits, SPELLED)
-    if len(options) < 2 or len(value) > _LONGEST_SENTENCE:  # one is named anywhere
-        return None
-    return _only(options, _mentioned(value, texts), _FOUND)
-
-
-def _only(options: Sequence[Any], hits: list[int], penalty: int) -> Coerced | None:
-    clear = hits and all(frozen(options[at]) == frozen(options[hits[0]]) for at in hits)
-    return (options[hits[0]], penalty) if clear else None
-
-
-def _mentioned(value: str, texts: list[str]) -> list[int]:
-    """The options that a text names, as they are written or else in any case.
-
-    A text that denies something names none: it may say which option it is not.
-    """
-    longest_first = sorted(range(len(texts)), key=lambda at: -len(texts[at]))
-    names = [(at, r"[\W_]+".join(re.findall(r"[^\W_]+", texts[at]))) for at in longest_first]
-    named = "|".join(f"(?P<_{at}>{name})" for at, name in names if name) or r"\Z."
-    for flags in (0, re.IGNORECASE):
-        pattern = re.compile(rf"(?<![^\W_])(?:{named})(?![^\W_])", flags)
-        hits = [int(str(found.lastgroup)[1:]) for found in pattern.finditer(value)]
-        if hits:
-            return [] if _DENIAL.search(pattern.sub(" ", value)) else hits
-    return []
+            clear = all(frozen(one) == frozen(hits[0]) for one in hits)
+            return (hits[0], SPELLED) if clear else None
+    return None
 
 
 # -- comparing and showing ------------------------------------------------------------------------

