@@ -108,8 +108,8 @@ class ChatSvc(TextModel, BaseChatModel):
 
     overrides = frozenset(
         {
-            *("model", "temperature", "max_tokens", "timeout", "deadline", "max_retries"),
-            *("max_repairs", "stop", "extra_body"),
+            *v1.CHAT_SETTINGS,
+            *("timeout", "deadline", "max_retries", "max_repairs", "stop", "extra_body"),
         }
     )
 
@@ -247,9 +247,7 @@ class ChatSvc(TextModel, BaseChatModel):
     @property
     def _identifying_params(self) -> dict[str, Any]:
         return {
-            "model": self.model,
-            "temperature": self.temperature,
-            "max_tokens": self.max_tokens,
+            **{name: getattr(self, name) for name in v1.CHAT_SETTINGS},
             "stop": self.stop,
             "system_role": self.system_role,
             "extra_body": self.extra_body,
@@ -497,14 +495,7 @@ class ChatSvc(TextModel, BaseChatModel):
 
     def _ask(self, options: CallOptions, stream: bool, turns: WireMessages) -> Exchange[Any]:  # noqa: FBT001
         """The call that asks a conversation."""
-        body = v1.chat_body(
-            options.model,
-            turns,
-            temperature=options.temperature,
-            max_tokens=options.max_tokens,
-            stream=stream,
-            extra=options.extra_body,
-        )
+        body = v1.chat_body(turns, options.request, stream=stream, extra=options.extra_body)
         reader = self._new_text_reader if stream else _new_completion_reader
         return self._new_exchange(
             V1,
@@ -515,16 +506,19 @@ class ChatSvc(TextModel, BaseChatModel):
             body=body,
             private=tuple(turn["content"] for turn in turns),
             headers=options.extra_headers,
-            chat=(options.model, options.max_tokens),
+            chat=(options.model, options.request["max_tokens"]),
         )
 
     def _options(self, stop: list[str] | None, overrides: Mapping[str, Any]) -> CallOptions:
         """The settings of one call: the constructor's, changed by what the call gives."""
         given = read_options(self, stop, overrides, CHAT_OPTIONS)
         offered, response_format = read_answer_options(given)
-        names = ("model", "temperature", "max_tokens", "stop", "max_repairs")
+        request = {name: given.get(name, getattr(self, name)) for name in v1.CHAT_SETTINGS}
         return CallOptions(
-            **{name: given.get(name, getattr(self, name)) for name in names},
+            model=request["model"],
+            request=request,
+            stop=given.get("stop", self.stop),
+            max_repairs=given.get("max_repairs", self.max_repairs),
             n=given.get("n") or 1,
             limits=self._limits(given),
             offer=offered,

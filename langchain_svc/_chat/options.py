@@ -82,8 +82,7 @@ class CallOptions:
     """The settings of one call."""
 
     model: str
-    temperature: float | None
-    max_tokens: int | None
+    request: Mapping[str, Any]  # the documented fields of the request, by their names
     stop: list[str] | None
     max_repairs: int
     n: int

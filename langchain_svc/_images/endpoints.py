@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from .._wire import UnreadableError, dump_json, read_success
+from .._wire import UnreadableError, dump_json, given, read_success
 from .headers import ImageError, read_image_header
 
 GENERATE_PATH = "/images/generate"  # on the v1 interface
@@ -76,8 +76,7 @@ def vision_body(image: str, task: str) -> bytes:
 
 def generate_body(prompt: str, *, size: str | None, quality: str | None, n: int | None) -> bytes:
     """The bytes of an image generation request of either interface; what is None is left out."""
-    given = {"prompt": prompt, "size": size, "n": n, "quality": quality}
-    return dump_json({name: value for name, value in given.items() if value is not None})
+    return dump_json(given({"prompt": prompt, "size": size, "n": n, "quality": quality}))
 
 
 def read_generated(body: bytes) -> GeneratedImages:

@@ -11,7 +11,7 @@ from typing import Any
 
 from . import v1
 from .chunks import read_object
-from .v1 import UnreadableError, _load, dump_json
+from .v1 import UnreadableError, _load, dump_json, given
 
 CHAT_PATH = "/api/chat"
 MODELS_PATH = "/api/models"
@@ -54,14 +54,8 @@ class GeneralModel:
 
 def chat_body(message: str, *, model: str | None, temperature: float | None, stream: bool) -> bytes:
     """The bytes of a chat request; what is None is left out."""
-    body: dict[str, Any] = {"message": message}
-    if model is not None:
-        body["model"] = model
-    if temperature is not None:
-        body["temperature"] = temperature
-    if stream:
-        body["stream"] = True
-    return dump_json(body)
+    body = {"message": message, "model": model, "temperature": temperature}
+    return dump_json(given({**body, "stream": stream or None}))
 
 
 def read_answer(body: bytes) -> Answer:
@@ -164,8 +158,7 @@ _DEEPEST = 8
 
 def translate_body(text: str, *, target: str, source: str | None) -> bytes:
     """The bytes of a translation request; the source language is left out where it is None."""
-    given = {"text": text, "from": source, "to": target}
-    return dump_json({name: value for name, value in given.items() if value is not None})
+    return dump_json(given({"text": text, "from": source, "to": target}))
 
 
 def read_translation(body: bytes) -> Translation:

@@ -24,7 +24,9 @@ WINDOWS = {
     "svc-vision": 128_000,
     "svc-code": 128_000,
 }
-CHAT_FIELDS = frozenset({"model", "messages", "temperature", "max_tokens", "stream"})
+# The fields of a chat completion request that are settings of `ChatSvc`, by the same names.
+CHAT_SETTINGS = ("model", "temperature", "max_tokens")
+CHAT_FIELDS = frozenset({*CHAT_SETTINGS, "messages", "stream"})
 
 
 @dataclass(frozen=True)
@@ -74,31 +76,28 @@ class UnreadableError(ValueError):
 
 
 def chat_body(
-    model: str,
     messages: Sequence[Mapping[str, str]],
+    settings: Mapping[str, Any],
     *,
-    temperature: float | None,
-    max_tokens: int | None,
     stream: bool,
-    extra: Mapping[str, Any] | None = None,
+    extra: Mapping[str, Any],
 ) -> bytes:
-    """The bytes of a chat completion request; what is None is left out.
+    """The bytes of a chat completion request.
 
-    `extra` holds fields beside the documented ones, which the caller asked to send.
-
-    Keys stand in a fixed order and letters stay letters, so that the same request is the same
-    bytes on every try and in every cassette.
+    Args:
+        messages: The conversation.
+        settings: The values of `CHAT_SETTINGS`.
+        stream: Whether the answer is to come in pieces.
+        extra: Fields beside the documented ones, which the caller asked to send.
     """
-    body: dict[str, Any] = {"model": model, "messages": messages}
-    if temperature is not None:
-        body["temperature"] = temperature
-    if max_tokens is not None:
-        body["max_tokens"] = max_tokens
-    if stream:
-        body["stream"] = True
-    if extra:
-        body.update(extra)
-    return dump_json(body)
+    # The order is fixed, so that the same request is the same bytes in every cassette.
+    body = {"model": settings["model"], "messages": messages, **settings, "stream": stream or None}
+    return dump_json({**given(body), **extra})
+
+
+def given(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a request that are not None: what is not given is not sent."""
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 # Why an answer ended; "stop" occurs in section 2. These say that it was not let end.
