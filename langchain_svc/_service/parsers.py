@@ -60,13 +60,10 @@ class TextParser:
     @property
     def seen(self) -> Seen:
         """What the stream said beside its text."""
-        seen, clean = self.decoder.seen, self._redactor.value
-        return replace(
-            seen,
-            model=clean(seen.model),
-            id=clean(seen.id),
-            finish_reason=clean(seen.finish_reason),
-        )
+        seen = self.decoder.seen
+        named = (seen.model, seen.id, seen.finish_reason)
+        model, id_, reason = (name and self._redactor.text(name) for name in named)
+        return replace(seen, model=model, id=id_, finish_reason=reason)
 
     @property
     def fault(self) -> str | None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import v1
-from .chunks import read_object
+from .chunks import read_object, whole_number, word
 from .v1 import UnreadableError, _load, dump_json, given
 
 CHAT_PATH = "/api/chat"
@@ -75,7 +75,7 @@ def read_answer(body: bytes) -> Answer:
         created=None,
         finish_reason=None,
         usage=found.usage,
-        timestamp=_word(raw.get("timestamp")),
+        timestamp=word(raw.get("timestamp")),
     )
 
 
@@ -105,23 +105,14 @@ def read_models(body: bytes) -> list[GeneralModel]:
     return [
         GeneralModel(
             id=record.id,
-            name=_word(record.raw.get("name")),
-            provider=_word(record.raw.get("provider")),
+            name=word(record.raw.get("name")),
+            provider=word(record.raw.get("provider")),
             capabilities=record.capabilities,
-            max_tokens=_size(record.raw.get("max_tokens")),
+            max_tokens=whole_number(record.raw.get("max_tokens")) or None,
             raw=record.raw,
         )
         for record in v1.read_models(body)
     ]
-
-
-def _word(value: Any) -> str | None:
-    return value if isinstance(value, str) and value else None
-
-
-def _size(value: Any) -> int | None:
-    known = isinstance(value, int) and not isinstance(value, bool) and value > 0
-    return value if known else None
 
 
 # -- translation ------------------------------------------------------------------------------
@@ -201,4 +192,4 @@ def _text_of(value: Any, keys: tuple[str, ...], depth: int) -> str | None:
 def _source(raw: Mapping[str, Any]) -> str | None:
     places: list[Any] = [raw, *(raw.get(key) for key in _OUTER_KEYS)]
     found = (p.get(key) for p in places if isinstance(p, dict) for key in _SOURCE_KEYS)
-    return next((word for value in found if (word := _word(value))), None)
+    return next((said for value in found if (said := word(value))), None)

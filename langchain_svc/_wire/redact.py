@@ -13,19 +13,16 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any
 from urllib.parse import unquote, urlsplit
-
-from .formats import load
 
 MARK = "[key]"
 # A shorter secret, such as the "k" of a test, stands in ordinary words too.
 SHORTEST = 8
-_BOM = b"\xef\xbb\xbf"
 # A secret of this kind is a placeholder or a setting: an answer may rightly hold the same.
 _ORDINARY = re.compile(r"[A-Za-z]?[a-z]{0,18}|[A-Z]{0,19}|\d+(?:[./:-]\d+)+", re.ASCII)
+_ESCAPE = re.compile(rb"\\u00([0-7][0-9a-fA-F])")
 # Headers that say what is sent and by whom; their values are public words.
 _PUBLIC_HEADERS = re.compile(r"accept(-.*)?|content-.*|user-agent|x-title|referer", re.IGNORECASE)
 
@@ -57,13 +54,22 @@ def secrets_of(
     return tuple(dict.fromkeys(filter(None, found)))
 
 
+def _letter(one: str) -> str:
+    """A pattern of a letter in each way in which JSON may write it."""
+    forms = sorted({one, json.dumps(one)[1:-1], one.replace("/", "\\/")})
+    return f"(?:{'|'.join(map(re.escape, forms))}|(?i:\\\\u{ord(one):04x}))"
+
+
 @lru_cache(maxsize=16)
-def _sought(secrets: tuple[str, ...]) -> tuple[list[str], re.Pattern[str], list[str]]:
-    """Those that count, the longest first; what finds them; and how they begin."""
+def _sought(
+    secrets: tuple[str, ...],
+) -> tuple[list[str], re.Pattern[str], re.Pattern[bytes], list[str]]:
+    """Those that count, the longest first; what finds them in a text and a body; their starts."""
     known = (one for one in secrets if len(one) >= SHORTEST and not _ORDINARY.fullmatch(one))
     longest = sorted(known, key=len, reverse=True)
-    pattern = re.compile("|".join(map(re.escape, longest)) or r"(?!)")
-    return longest, pattern, [secret[:_HELD_FROM] for secret in longest]
+    plain = re.compile("|".join(map(re.escape, longest)) or r"(?!)")
+    in_json = "|".join("".join(map(_letter, one)) for one in longest) or r"(?!)"
+    return longest, plain, re.compile(in_json.encode()), [one[:_HELD_FROM] for one in longest]
 
 
 class Redactor:
@@ -77,43 +83,20 @@ class Redactor:
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        self._secrets, self._pattern, self._beginnings = _sought(tuple(secrets))
+        self._secrets, self._plain, self._in_json, self._beginnings = _sought(tuple(secrets))
         self._before = ""  # the end of what was given back
         self._held = ""
 
     def text(self, text: str) -> str:
         """A whole text."""
-        return self._pattern.sub(MARK, text) if self._secrets else text
-
-    def value(self, value: Any) -> Any:
-        """A JSON value, with the names of its fields."""
-        if isinstance(value, str):
-            return self.text(value)
-        if isinstance(value, Mapping):
-            return {self.text(name): self.value(held) for name, held in value.items()}
-        if isinstance(value, list):
-            return [self.value(held) for held in value]
-        return value
+        return self._plain.sub(MARK, text) if self._secrets else text
 
     def body(self, body: bytes) -> bytes:
-        """A whole body: its JSON with the secrets replaced, or the same bytes."""
-        plain = any(secret.encode() in body for secret in self._secrets)
-        if not plain and not (self._secrets and (b"\\u00" in body or b"\\/" in body)):
-            return body
-        try:
-            value = load(body.removeprefix(_BOM))
-        except ValueError:
-            return self._bytes(body)
-        try:
-            clean = self.value(value)
-            return body if clean == value else json.dumps(clean).encode()
-        except RecursionError:
-            return b"{"  # no answer is nested so deeply: it is refused as malformed
-
-    def _bytes(self, body: bytes) -> bytes:
-        for secret in self._secrets:
-            body = body.replace(secret.encode(), MARK.encode())
-        return body
+        """A whole body, whatever it holds and however its JSON writes a secret."""
+        shown = body.replace(b"\\/", b"/") if self._secrets else body
+        shown = _ESCAPE.sub(lambda found: bytes([int(found[1], 16)]), shown)
+        found = any(secret.encode() in shown for secret in self._secrets)
+        return self._in_json.sub(MARK.encode(), body) if found else body
 
     def feed(self, text: str) -> str:
         """The next piece of a text.
@@ -129,7 +112,7 @@ class Redactor:
             self._before = text[1 - _HELD_FROM :]
             return made
         start, parts = len(self._before), []
-        for found in self._pattern.finditer(text):
+        for found in self._plain.finditer(text):
             parts += [text[start : found.start()], MARK]
             start = found.end()
         end = max(start, self._open_at(text))
