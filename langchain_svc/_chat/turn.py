@@ -37,7 +37,7 @@ from pydantic_core import from_json
 
 from .._service import Exchange
 from .._threads import LONG
-from .._wire import Completion, Seen, is_cut, own_label, read_rate_limit
+from .._wire import Completion, Seen, is_cut, read_rate_limit, safe_label
 from ..errors import SvcOutputError
 from .messages import THINKS_AHEAD, WireMessages
 from .parts import CHECKED, ContentPart, TextReader
@@ -270,7 +270,7 @@ class ChatTurn:
         known = {
             "id": seen.id,
             "created": seen.created,
-            "request_id": own_label(headers.get("x-request-id"), request.secrets),
+            "request_id": safe_label(headers.get("x-request-id"), secrets=request.secrets),
             "rate_limit": read_rate_limit(headers, time.time(), request.secrets),
             "retries": self._retries,
             "waited": round(self._waited, 3),

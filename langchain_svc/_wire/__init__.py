@@ -11,7 +11,6 @@ from .failures import (
     TRANSIENT,
     TROUBLE,
     failure,
-    own_label,
     read_error_value,
     read_failure,
     safe_label,

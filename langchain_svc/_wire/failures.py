@@ -173,13 +173,6 @@ def safe_label(
     return value if safe else None
 
 
-def own_label(value: str | None, secrets: Iterable[str]) -> str | None:
-    """A short identifier from the server, such as the id of a request; None for a key."""
-    if value is None or not _LABEL.fullmatch(value):
-        return None
-    return value if without_secrets(value, secrets) == value else None
-
-
 _LABEL = re.compile(r"[\w.:/-]{1,80}", re.ASCII)
 _MESSAGE_KEYS = ("message", "detail", "description", "msg", "title")
 _QUOTED = 4  # letters from which on a part of a word counts as quoted

@@ -14,6 +14,8 @@ from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 from typing import Any
 
+from pydantic_core import SchemaValidator, core_schema
+
 from .redact import without_secrets
 
 # A plain number above these is a moment, not a delay: no plan has a window of 30 years.
@@ -21,17 +23,9 @@ _EPOCH_MILLISECONDS = 1e12
 _EPOCH_SECONDS = 1e9
 
 _NUMBER = re.compile(r"[+-]?\d+(\.\d*)?", re.ASCII)
-_PART = re.compile(r"((?<!\d)\d+(?:\.\d+)?)(ms|us|µs|ns|s|m|h|d)", re.ASCII)
-_UNIT = {
-    "d": 86400.0,
-    "h": 3600.0,
-    "m": 60.0,
-    "s": 1.0,
-    "ms": 1e-3,
-    "us": 1e-6,
-    "µs": 1e-6,
-    "ns": 1e-9,
-}
+_PART = re.compile(r"((?<!\d)\d+(?:\.\d+)?)(ms|us|µs|s|m|h|d)", re.ASCII)
+_UNIT = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6}
+_ISO_8601 = SchemaValidator(core_schema.datetime_schema())
 _LONGEST_VALUE = 64
 _COUNT = re.compile(r"\d{1,15}", re.ASCII)
 
@@ -72,22 +66,15 @@ def _from_duration(text: str) -> float | None:
 
 
 def _from_date(text: str, now: float) -> float | None:
-    for read in (parsedate_to_datetime, _from_iso):
+    for read in (parsedate_to_datetime, _ISO_8601.validate_python):
         try:
-            moment = read(text)
+            moment: datetime = read(text)
         except (ValueError, TypeError, IndexError, OverflowError):
             continue
         if moment.tzinfo is None:  # both forms mean UTC where they name no zone
             moment = moment.replace(tzinfo=timezone.utc)
         return moment.timestamp() - now
     return None
-
-
-def _from_iso(text: str) -> datetime:
-    # Python 3.10 reads neither a Z nor a fraction of other than 3 or 6 digits.
-    text = re.sub(r"[zZ]$", "+00:00", text)
-    text = re.sub(r"\.(\d+)", lambda m: "." + m[1][:6].ljust(6, "0"), text)
-    return datetime.fromisoformat(text)
 
 
 def retry_after(status: int, headers: Mapping[str, str], now: float) -> float | None:
@@ -116,7 +103,7 @@ def read_rate_limit(
     seen: dict[str, Any] = {}
     for name in ("limit", "remaining"):
         text = raw.get(name, "").strip()
-        if text.isascii() and text.isdigit() and len(text) <= _LONGEST_VALUE:
+        if _COUNT.fullmatch(text):
             seen[name] = int(text)
     wait = read_wait(raw.get("reset"), now)
     if wait is not None:
@@ -127,12 +114,10 @@ def read_rate_limit(
 
 def rate_limit_of(headers: Mapping[str, str], now: float) -> tuple[int, int, float] | None:
     """The limit, what remains of it and the seconds until it resets, where all three are there."""
-    limit = headers.get("x-ratelimit-limit", "").strip()
-    remaining = headers.get("x-ratelimit-remaining", "").strip()
-    if not _COUNT.fullmatch(limit) or not _COUNT.fullmatch(remaining):
+    seen = read_rate_limit(headers, now) or {}
+    if not {"limit", "remaining", "reset_after"} <= seen.keys():
         return None
-    reset = read_wait(headers.get("x-ratelimit-reset"), now)
-    return None if reset is None else (int(limit), int(remaining), reset)
+    return seen["limit"], seen["remaining"], seen["reset_after"]
 
 
 def _iso_utc(timestamp: float) -> str | None:

@@ -22,7 +22,7 @@ MARK = "[key]"
 SHORTEST = 8
 # A secret of this kind is a placeholder or a setting: an answer may rightly hold the same.
 _ORDINARY = re.compile(r"[A-Za-z]?[a-z]{0,18}|[A-Z]{0,19}|\d+(?:[./:-]\d+)+", re.ASCII)
-_ESCAPE = re.compile(rb"\\u00([0-7][0-9a-fA-F])")
+_ESCAPE = re.compile(rb"\\u00([0-9a-fA-F]{2})")
 # Headers that say what is sent and by whom; their values are public words.
 _PUBLIC_HEADERS = re.compile(r"accept(-.*)?|content-.*|user-agent|x-title|referer", re.IGNORECASE)
 
@@ -94,7 +94,7 @@ class Redactor:
     def body(self, body: bytes) -> bytes:
         """A whole body, whatever it holds and however its JSON writes a secret."""
         shown = body.replace(b"\\/", b"/") if self._secrets else body
-        shown = _ESCAPE.sub(lambda found: bytes([int(found[1], 16)]), shown)
+        shown = _ESCAPE.sub(lambda found: chr(int(found[1], 16)).encode(), shown)
         found = any(secret.encode() in shown for secret in self._secrets)
         return self._in_json.sub(MARK.encode(), body) if found else body
 
