@@ -13,15 +13,10 @@ _SHORTEST, _LONGEST = 1e-6, 1e6  # seconds: 567 sizes
 
 @dataclass
 class Durations:
-    """How long calls took: their sum, and quantiles that are right within 2.5%.
+    """How long calls took: their sum in seconds, and quantiles that are right within 2.5%.
 
     Durations are counted by size, so that two add up and memory is bounded. (ddsketch does the
     same; it would be a dependency of everybody for these few lines.)
-
-    Attributes:
-        count: How many there were.
-        total: Their sum in seconds.
-        sizes: How many there were of each size.
     """
 
     count: int = 0
@@ -99,13 +94,8 @@ class ModelUsage:
     @property
     def total_tokens(self) -> int:
         """All tokens, counted and estimated."""
-        return (
-            self.input_tokens
-            + self.output_tokens
-            + self.estimated_input_tokens
-            + self.estimated_output_tokens
-            + self.unsplit_tokens
-        )
+        estimated = self.estimated_input_tokens + self.estimated_output_tokens
+        return self.input_tokens + self.output_tokens + estimated + self.unsplit_tokens
 
     def add_tokens(self, tokens_in: int, tokens_out: int, *, estimated: bool) -> None:
         """Count the tokens of one call."""

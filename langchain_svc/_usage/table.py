@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 class _Column:
     head: str
     words: str  # for one cell, where there is no column
+    weight: int  # the lightest find no room first
     cell: Callable[[ModelUsage], str]  # "" where there is nothing to tell
     empty: str = ""  # what stands there then; a column without it is shown where it is needed
 
@@ -39,6 +40,14 @@ def _short(count: int) -> str:
 def _tokens(counted: int, estimated: int) -> str:
     parts = (_short(counted), f"~{_short(estimated)}" if estimated else "")
     return " + ".join(filter(None, parts))
+
+
+def _tokens_in(usage: ModelUsage) -> str:
+    return _tokens(usage.input_tokens, usage.estimated_input_tokens)
+
+
+def _tokens_out(usage: ModelUsage) -> str:
+    return _tokens(usage.output_tokens, usage.estimated_output_tokens)
 
 
 def _retries(usage: ModelUsage) -> str:
@@ -59,38 +68,16 @@ def _time(durations: Durations, share: float) -> str:
 
 
 _COLUMNS = (
-    _Column("calls", "{} calls", lambda u: _short(u.calls), "0"),
-    _Column("cached", "{} cached", lambda u: _short(u.cache_hits)),
-    _Column(
-        "tokens\nin",
-        "{} tokens in",
-        lambda u: _tokens(u.input_tokens, u.estimated_input_tokens),
-        "0",
-    ),
-    _Column(
-        "tokens\nout",
-        "{} tokens out",
-        lambda u: _tokens(u.output_tokens, u.estimated_output_tokens),
-        "0",
-    ),
-    _Column("tokens\nin + out", "{} tokens in + out", lambda u: _short(u.unsplit_tokens)),
-    _Column("cost", "{}", _cost),
-    _Column("retries", "retried {}", _retries, "0"),
-    _Column("first\ntoken", "first token {}", lambda u: _time(u.first_token, 0.5)),
-    _Column("a call\np50", "a call {}", lambda u: _time(u.duration, 0.5), "-"),
-    _Column("\np99", "slowest 1% {}", lambda u: _time(u.duration, 0.99), "-"),
-)
-_LEAST_FIRST = (
-    "cached",
-    "first\ntoken",
-    "\np99",
-    "a call\np50",
-    "retries",
-    "cost",
-    "tokens\nin + out",
-    "tokens\nout",
-    "tokens\nin",
-    "calls",
+    _Column("calls", "{} calls", 9, lambda u: _short(u.calls), "0"),
+    _Column("cached", "{} cached", 0, lambda u: _short(u.cache_hits)),
+    _Column("tokens\nin", "{} tokens in", 8, _tokens_in, "0"),
+    _Column("tokens\nout", "{} tokens out", 7, _tokens_out, "0"),
+    _Column("tokens\nin + out", "{} tokens in + out", 6, lambda u: _short(u.unsplit_tokens)),
+    _Column("cost", "{}", 5, _cost),
+    _Column("retries", "retried {}", 4, _retries, "0"),
+    _Column("first\ntoken", "first token {}", 1, lambda u: _time(u.first_token, 0.5)),
+    _Column("a call\np50", "a call {}", 3, lambda u: _time(u.duration, 0.5), "-"),
+    _Column("\np99", "slowest 1% {}", 2, lambda u: _time(u.duration, 0.99), "-"),
 )
 
 
@@ -136,22 +123,20 @@ class UsageTable:
     ) -> Iterator[RenderableType]:
         from rich.text import Text  # noqa: PLC0415  # it is here when this is called
 
-        columns = [each for each in _COLUMNS if each.empty or self._any(each)]
-        left_out: list[_Column] = []
-        for head in _LEAST_FIRST:
+        wide = options.update(width=10_000)
+        columns, table = self._columns(), None
+        while columns and table is None:
             table = _table(self._rows, columns)
-            if console.measure(table, options=options.update(width=10_000)).maximum <= (
-                options.max_width
-            ):
-                yield table
-                break
-            left_out += (each for each in columns if each.head == head)
-            columns = [each for each in columns if each.head != head]
-        for line in self._below([each for each in _COLUMNS if each in left_out]):
+            if console.measure(table, options=wide).maximum > options.max_width:
+                columns.remove(min(columns, key=lambda each: each.weight))
+                table = None
+        if table is not None:
+            yield table
+        for line in self._below(each for each in self._columns() if each not in columns):
             yield Text(line, overflow="fold")
 
     def _repr_html_(self) -> str:
-        columns = [each for each in _COLUMNS if each.empty or self._any(each)]
+        columns = self._columns()
         heads = "".join(f"<th>{escape(each.head.strip())}</th>" for each in columns)
         rows = "".join(
             f"<tr><td>{escape(name)}</td>{_cells(usage, columns)}</tr>"
@@ -161,8 +146,10 @@ class UsageTable:
         head = f"<thead><tr><th>model</th>{heads}</tr></thead>"
         return f"<table>{head}<tbody>{rows}</tbody></table>{below}"
 
-    def _any(self, column: _Column) -> bool:
-        return any(column.cell(usage) for _, usage in self._rows)
+    def _columns(self) -> list[_Column]:
+        """Those that always stand there, and those with something to tell."""
+        usages = [usage for _, usage in self._rows]
+        return [each for each in _COLUMNS if each.empty or any(map(each.cell, usages))]
 
     def _below(self, columns: Iterable[_Column]) -> list[str]:
         """A line for each row of which these columns, or what went wrong, have news."""
