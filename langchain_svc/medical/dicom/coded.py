@@ -14,11 +14,7 @@ _RLE_HEADER = 64
 
 
 def check_coded(frame: bytes, syntax: str, rows: int, columns: int, sample_bytes: int) -> None:
-    """Refuse a compressed frame that is not of the size that the header gives.
-
-    Raises:
-        ImageError: It is not, or does not say its size.
-    """
+    """Refuse a compressed frame that is not of the size that the header gives."""
     try:
         if syntax == RLELossless:
             fits = _rle_fits(frame, rows * columns, sample_bytes)

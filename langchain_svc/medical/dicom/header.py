@@ -41,11 +41,7 @@ _MOST_INFLATED = 128 * 1024 * 1024
 
 
 def read_header(source: bytes | Dataset) -> Dataset:
-    """The elements that are needed, pixels included but not decoded.
-
-    Raises:
-        ImageError: It is damaged, inflates to too much, or holds no pixels.
-    """
+    """The elements that are needed, pixels included but not decoded."""
     read = source if isinstance(source, Dataset) else _read_elements(source)
     kept = Dataset()
     for tag in _TAGS:
@@ -61,11 +57,7 @@ def read_header(source: bytes | Dataset) -> Dataset:
 
 
 def read_codes(source: bytes | Dataset) -> tuple[str, str]:
-    """Modality and BodyPartExamined in capitals; "" for what the file does not say.
-
-    Raises:
-        ImageError: As for `read_header`.
-    """
+    """Modality and BodyPartExamined in capitals; "" for what the file does not say."""
     header = read_header(source)
     return _text(header, "Modality"), _text(header, "BodyPartExamined")
 
@@ -119,11 +111,7 @@ _DIRECT = frozenset({"CR", "CT", "DX", "MG", "MR", "NM", "PT"})
 
 
 def check_kind(header: Dataset, *, looked_at: bool) -> None:
-    """Refuse what is not a picture by itself, and one that may show who the patient is.
-
-    Raises:
-        ImageError: It is such an object.
-    """
+    """Refuse what is not a picture by itself, and one that may show who the patient is."""
     modality, object_class = _text(header, "Modality"), _text(header, "SOPClassUID")
     for kind, (prefix, name) in _NO_PICTURES.items():
         if modality == kind or object_class.startswith(prefix):

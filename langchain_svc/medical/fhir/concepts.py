@@ -68,11 +68,6 @@ def words_of(concept: Any, *, text_first: bool = False) -> Words | None:
     A published display goes first. Without one: the concept's text, another display, a published
     code, or any code with the last part of its system's name. All but published displays and codes
     may have been typed by anyone.
-
-    Args:
-        concept: A CodeableConcept.
-        text_first: Prefer the text, or else whatever tells a number: a display may be less than
-            was prescribed ("Product containing lisinopril" for "lisinopril 5 mg").
     """
     if concept is None:
         return None

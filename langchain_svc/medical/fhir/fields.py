@@ -188,11 +188,7 @@ def fields_by_code(
     units: Mapping[str, str],
     windows: Mapping[str, timedelta | None],
 ) -> Codes:
-    """The fields by LOINC code, with what `PatientContext.from_fhir` was told to add or change.
-
-    Raises:
-        SvcRequestError: A code, a name, a unit or a window is not valid, or a unit is missing.
-    """
+    """The fields by LOINC code, with what `PatientContext.from_fhir` was told to add or change."""
     table = _named(lab_codes, units)
     labs = dict.fromkeys(one.name for one in table.values() if one.group == _LAB)
     names = dict.fromkeys(part for one in table.values() for part in (one.group, one.name))

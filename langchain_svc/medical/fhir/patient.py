@@ -21,13 +21,7 @@ from .times import age, day, is_later, time_of
 
 
 def read_patient(given: Any, options: ImportOptions) -> tuple[dict[str, Any], FhirReport]:
-    """The parameters of a `PatientContext`, and what was taken.
-
-    Raises:
-        SvcRequestError: It is not the record of one living patient, is empty or not whole; or, if
-            `options` are not lenient, an element is not what FHIR R4 allows or a reading cannot
-            be taken.
-    """
+    """The parameters of a `PatientContext`, and what was taken."""
     source = read_source(given)
     if not options.partial:
         _check_whole(source)

@@ -74,11 +74,7 @@ class FhirSource:
 
 
 def read_source(given: Any) -> FhirSource:
-    """The resources of a record, unchecked.
-
-    Raises:
-        SvcRequestError: It is in none of the forms that are read.
-    """
+    """The resources of a record, unchecked."""
     held, source = _loaded(given), FhirSource()
     if not isinstance(held, list):
         source.add(held, "")

@@ -18,11 +18,7 @@ def _without_version(url: str) -> str:
 
 
 class Subject:
-    """The one patient of a record, as far as references tell; `wanted` passes others over.
-
-    Raises:
-        SvcRequestError: The record holds several Patient resources, and none is asked for.
-    """
+    """The one patient of a record, as far as references tell; `wanted` passes others over."""
 
     def __init__(self, resources: Iterable[Resource], wanted: str | None = None) -> None:
         self._kinds = {one.url: one.kind for one in resources if one.url}
@@ -54,11 +50,7 @@ class Subject:
         return self._names_a_patient(reference) and not self._is(_without_version(reference))
 
     def owns(self, resource: Resource) -> bool:
-        """Whether a resource is this patient's; false where it is about something else or unclear.
-
-        Raises:
-            SvcRequestError: It is another patient's.
-        """
+        """Whether a resource is this patient's; false where that is unclear. A stranger's raises."""
         name = _element(resource)
         if resource.raw.get(name) is None:
             return True

@@ -99,11 +99,7 @@ def unit_of(quantity: Any, substance: Substance = _NOTHING_KNOWN) -> str:
 
 
 def converted(value: Decimal, unit: str, to: str, substance: Substance) -> int | float:
-    """A number in another unit, with 6 significant digits; as it was where the unit is the same.
-
-    Raises:
-        UnitError: The units are not of one kind, or one is unknown.
-    """
+    """A number in another unit, with 6 significant digits; as it was where the unit is the same."""
     if unit == to:
         whole = value == value.to_integral_value() and value.as_tuple().exponent == 0
         return int(value) if whole else float(value)
