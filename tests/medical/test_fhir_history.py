@@ -30,6 +30,9 @@ import langchain_svc as svc
 pytest.importorskip("fhir.resources", reason="the extra fhir is not installed")
 
 ICD10 = "http://hl7.org/fhir/sid/icd-10-cm"
+SNOMED = "http://snomed.info/sct"
+IPS = "http://hl7.org/fhir/uv/ips/CodeSystem/absent-unknown-uv-ips"
+PAST, DAY, NEXT = "2025-06-01", "2025-06-15", "2025-07-01"
 
 
 def allergy(display="Penicillin V", clinical="active", verified="confirmed", **changes):
@@ -52,6 +55,95 @@ def procedure(display="Appendectomy", status="completed", **changes):
     }  # fmt: skip
 
 
+# -- what a resource, or a few, become in words --------------------------------------------------------
+
+
+def says(code, at="2025-06-15", **value):
+    return observation(code, at=at, issued=None, **value)
+
+
+def pregnant(code, at="2025-06-15", system=SNOMED):
+    return says("82810-3", at, valueCodeableConcept=concept(code, "x", system))
+
+
+def dosed(**repeat):
+    return {"dosageInstruction": [{"text": "daily", "timing": {"repeat": repeat}}]}
+
+
+WEEK = {"value": 1, "unit": "week", "code": "wk", "system": "http://unitsofmeasure.org"}
+
+
+STATED = "MedicationStatement"
+MEDICATIONS = [
+    (medication(), True), (medication(STATED), True), (medication(status="stopped"), False), (medication(status="on-hold"), False), (medication(STATED, status="not-taken"), False), (medication(STATED, status="entered-in-error"), False),
+    (medication(intent="plan"), False), (medication(intent="proposal"), False), (medication(intent="instance-order"), True), (medication(doNotPerform=True), False), (medication(doNotPerform=False), True), (medication(modifierExtension=[{"url": "http://x.example"}]), False),
+    *((medication(**changes), there) for changes, there in [
+        ({"dispenseRequest": {"validityPeriod": {"start": "2012-01-01", "end": "2012-06-01"}}}, False), ({"dispenseRequest": {"validityPeriod": {"end": DAY}}}, True), ({"dispenseRequest": {"validityPeriod": {"start": NEXT}}}, False),
+        (dosed(boundsPeriod={"start": "2012-01-01", "end": "2012-02-01"}), False), (dosed(boundsPeriod={"start": "2012-01-01"}), True), (dosed(boundsPeriod={"start": NEXT}), False), (dosed(frequency=1), True), (dosed(boundsPeriod={"end": "2016-12-31T23:59:60Z"}), False),
+        ({"authoredOn": PAST, **dosed(boundsDuration=WEEK)}, False), ({"authoredOn": "2025-06-10", **dosed(boundsDuration=WEEK)}, True), (dosed(boundsDuration=WEEK), True), ({"authoredOn": PAST, **dosed(boundsDuration={**WEEK, "value": 1e9})}, True),
+        ({"dosageInstruction": [{"text": "a", "timing": {"repeat": {"boundsPeriod": {"end": "2012"}}}}, {"text": "then b"}]}, True),
+    ]),
+    *((medication(STATED, **changes), there) for changes, there in [
+        ({"effectivePeriod": {"start": "2020-01-01", "end": "2025-06-14"}}, False), ({"effectivePeriod": {"end": "2025-06-15"}}, True), ({"effectivePeriod": {"end": "2025-06-16"}}, True),
+        ({"effectivePeriod": {"start": "2020"}}, True), ({"effectivePeriod": {"end": "2024"}}, False), ({"effectivePeriod": {"end": "2025"}}, True), ({"effectivePeriod": {"end": "2025-05"}}, False),
+        ({"effectivePeriod": {"start": "2025-07-01"}}, False), ({"effectiveDateTime": "2025-06-20"}, False), ({"effectiveDateTime": "2020"}, True),
+    ]),
+]  # fmt: skip
+HABITS = [
+    ("74013-4", 1.5, "/d", "alcohol: 1.5 drinks a day"), ("74013-4", 3, "drinks/day", None), ("74013-4", 3, "{drinks}/wk", None), ("74013-4", 0, "/d", None), ("74013-4", 3, "g/d", None),
+    ("8664-5", 12.5, "a", "tobacco: 12.5 pack-years"), ("8664-5", 12, "{PackYears}", "tobacco: 12 pack-years"), ("8664-5", 12, "{cigarettes}", None),
+]  # fmt: skip
+NOTHING_KNOWN = [
+    (concept("no-problem-info", "No information about problems", IPS), False), (concept("160245001", "No current problems or disability"), False), ({"text": "No known problems"}, False), ({"text": "None known"}, False),
+    (concept("UNK", "x", "http://terminology.hl7.org/CodeSystem/v3-NullFlavor"), False), ({"text": "unknown"}, False), ({"text": "Cancer of unknown primary"}, True), ({"text": "Nodule of thyroid"}, True), ({"text": "Unknown fever"}, True),
+]  # fmt: skip
+CODES = [
+    ("http://www.saude.gov.br/fhir/r4/CodeSystem/BRCID10", "J03", "BRCID10 J03"), ("urn:oid:2.16.840.1.113883.6.90", "E11.9", "ICD-10-CM E11.9"), ("http://x.example/", "J03", None), (None, "J03", None),
+]  # fmt: skip
+BECOMES = [
+    *((condition(display="X", **changes), text) for changes, text in [
+        ({}, "X"), ({"clinical": "recurrence"}, "X"), ({"clinical": "relapse"}, "X"), ({"clinical": "resolved"}, "X (past)"), ({"clinical": "inactive"}, "X (past)"),
+        ({"clinical": "remission"}, "X (past)"), ({"verified": "refuted"}, None), ({"verified": "entered-in-error"}, None), ({"verified": "unconfirmed"}, "X (unconfirmed)"),
+        ({"clinicalStatus": {}}, "X"), ({"clinicalStatus": {}, "abatementDateTime": "2020"}, "X (past)"), ({"clinicalStatus": {}, "abatementString": "in May"}, "X (past)"),
+        ({"code": {}}, None), ({"modifierExtension": [{"url": "http://x.example/not"}]}, None), ({"implicitRules": "http://x.example"}, None),
+        ({"clinicalStatus": {}, "abatementDateTime": "2025-09-01"}, "X"), ({"clinicalStatus": {}, "abatementPeriod": {"start": "2025-06-01", "end": "2026-01-01"}}, "X"), ({"clinicalStatus": {}, "abatementDateTime": "2025-06-01"}, "X (past)"), ({"clinicalStatus": {}, "abatementPeriod": {"start": "2025-06-01"}}, "X (past)"),
+        ({"clinicalStatus": {}, "abatementAge": {"value": 50, "unit": "a"}}, "X (past)"),
+    ]),
+    *((allergy("X", **changes), text) for changes, text in [
+        ({"clinical": "inactive"}, None), ({"clinical": "resolved"}, None), ({"verified": "refuted"}, None), ({"verified": "entered-in-error"}, None), ({"verified": "unconfirmed"}, "allergy: X (unconfirmed)"),
+        ({"clinicalStatus": {}}, "allergy: X"), ({"code": concept("716186003", "No known allergy")}, None), ({"code": concept("no-known-allergies", "No known allergies", IPS)}, None),
+        ({"code": {}}, None), ({"code": {"text": "no known drug allergies"}}, None),
+    ]),
+    ([pregnant("77386006")], "observation: pregnant"), ([pregnant("LA15173-0", system="http://loinc.org")], "observation: pregnant"), ([pregnant("77386006", "2025-05-15")], "observation: pregnant (as of 31 days ago)"), ([pregnant("77386006", "2024-06-01")], None), ([pregnant("60001007")], None),
+    ([pregnant("LA4489-6")], None), ([pregnant("146799005")], "observation: possibly pregnant"), ([pregnant("77386006", "2025-05-15"), pregnant("60001007")], None), ([pregnant("77386006"), pregnant("60001007", "2025-05-15")], "observation: pregnant"),
+    ([says("11778-8", valueDateTime="2025-09-23")], "observation: estimated date of delivery in 100 days"), ([says("11779-6", valueDateTime="2025-06-10")], "observation: estimated date of delivery passed by 5 days"), ([says("11778-8", valueDateTime="2025-01-01")], None), ([says("11778-8", valueDateTime="2029-01")], None),
+    ([says("11778-8", "2025-06-01", valueDateTime="2025-09-23"), pregnant("60001007")], None), ([says("11778-8", valueDateTime="2025-09-23"), pregnant("60001007", "2025-01-01")], "observation: estimated date of delivery in 100 days"),
+    ([says("11778-8", "2025-06-01", valueDateTime="2025-09-23"), pregnant("LA4489-6")], "observation: estimated date of delivery in 100 days"),
+    ([says("63895-7", valueCodeableConcept=concept("LA29252-6", "x", "http://loinc.org"))], "observation: breastfeeding"), ([says("63895-7", valueBoolean=True)], "observation: breastfeeding"), ([says("63895-7", valueBoolean=False)], None), ([says("63895-7", "2025-06-14", valueBoolean=True)], "observation: breastfeeding (as of 1 day ago)"),
+    ([says("63895-7", "2023-01-01", valueBoolean=True)], None), ([says("63895-7", valueBoolean=True, status="preliminary")], None),
+    ([smoking("449868002")], "daily smoker"), ([smoking("LA18976-3", system="http://loinc.org")], "daily smoker"), ([smoking("266919005")], None), ([smoking("1")], None),
+    ([smoking("449868002", at="2019"), smoking("8517006")], "former smoker"), ([smoking("8517006"), smoking("449868002", at="2019")], "former smoker"),
+    ([smoking("449868002", at="2019"), smoking("266919005")], None),
+    *((observation(code, quantity(value, unit)), text) for code, value, unit, text in HABITS),
+    *((condition(code={"coding": [{"code": code, **({"system": system} if system else {})}]}), text) for system, code, text in CODES),
+    *((make(code), there) for code, there in NOTHING_KNOWN for make in (lambda code: condition(code=code), lambda code: medication(medicationCodeableConcept=code))),
+    *((procedure(status=status), None) for status in ("preparation", "in-progress", "not-done", "stopped", "entered-in-error")),
+    *MEDICATIONS,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("made", "text"), BECOMES)
+def test_what_is_taken_in_words_and_what_is_left_out_with_a_line(made, text):
+    made = made if isinstance(made, list) else [made]
+    for options in ({}, {"past_conditions": True}):
+        record = taken(*made, **options)
+        there = bool(text) and (bool(options) or "(past)" not in str(text))
+        found = (*record.medical_history, *record.current_medications, *record.risk_factors)
+        assert len(found) == there
+        assert found in {(), (text,)} or text is True
+        assert len(reasons(record)) == len(made) - there
+
+
 # -- allergies and procedures -----------------------------------------------------------------------
 
 
@@ -62,20 +154,6 @@ def test_allergies_come_first_in_the_history():
     )  # fmt: skip
     of_history = [one.entry for one in record.fhir_report.taken if one.field == "medical_history"]
     assert of_history == [3, 4, 1, 2]
-
-
-@pytest.mark.parametrize(
-    ("changes", "expected"),
-    [
-        ({"clinical": "inactive"}, None), ({"clinical": "resolved"}, None), ({"verified": "refuted"}, None), ({"verified": "entered-in-error"}, None), ({"verified": "unconfirmed"}, "allergy: X (unconfirmed)"),
-        ({"clinicalStatus": {}}, "allergy: X"), ({"code": concept("716186003", "No known allergy")}, None), ({"code": concept("no-known-allergies", "No known allergies", "http://hl7.org/fhir/uv/ips/CodeSystem/absent-unknown-uv-ips")}, None),
-        ({"code": {}}, None), ({"code": {"text": "no known drug allergies"}}, None),
-    ],
-)  # fmt: skip
-def test_allergies(changes, expected):
-    record = taken(allergy("X", **changes))
-    assert record.medical_history == ((expected,) if expected else ())
-    assert len(reasons(record)) == (not expected)
 
 
 ANAPHYLAXIS = concept("39579001", "Anaphylaxis")
@@ -104,14 +182,6 @@ def test_an_allergy_of_another_patient_is_an_error():
         taken(allergy(patient={"reference": "Patient/other"}))
 
 
-@pytest.mark.parametrize(
-    "status", ["preparation", "in-progress", "not-done", "stopped", "entered-in-error"]
-)
-def test_only_procedures_that_were_done_count(status):
-    assert taken(procedure(status=status)).medical_history == ()
-    assert taken(procedure()).medical_history == ("procedure: Appendectomy",)
-
-
 @pytest.mark.parametrize("elements", [{"conclusion": "Nodule"}, {"conclusionCode": [concept("1", "Pneumothorax")]}, {}])  # fmt: skip
 def test_conclusions_of_reports_are_left_out_with_a_line(elements):
     made = {"resourceType": "DiagnosticReport", "status": "final", "subject": OWN, **elements}
@@ -122,8 +192,6 @@ def test_conclusions_of_reports_are_left_out_with_a_line(elements):
 
 
 # -- medicines --------------------------------------------------------------------------------------
-
-SNOMED = "http://snomed.info/sct"
 
 
 def coded(display, text, system=SNOMED):
@@ -195,32 +263,6 @@ def test_the_applications_own_risk_factors_follow():
 # -- what Observations say in words -----------------------------------------------------------------
 
 
-def says(code, at="2025-06-15", **value):
-    return observation(code, at=at, issued=None, **value)
-
-
-def pregnant(code, at="2025-06-15", system=SNOMED):
-    return says("82810-3", at, valueCodeableConcept=concept(code, "x", system))
-
-
-@pytest.mark.parametrize(
-    ("made", "history"),
-    [
-        ([pregnant("77386006")], "observation: pregnant"), ([pregnant("LA15173-0", system="http://loinc.org")], "observation: pregnant"), ([pregnant("77386006", "2025-05-15")], "observation: pregnant (as of 31 days ago)"), ([pregnant("77386006", "2024-06-01")], None), ([pregnant("60001007")], None),
-        ([pregnant("LA4489-6")], None), ([pregnant("146799005")], "observation: possibly pregnant"), ([pregnant("77386006", "2025-05-15"), pregnant("60001007")], None), ([pregnant("77386006"), pregnant("60001007", "2025-05-15")], "observation: pregnant"),
-        ([says("11778-8", valueDateTime="2025-09-23")], "observation: estimated date of delivery in 100 days"), ([says("11779-6", valueDateTime="2025-06-10")], "observation: estimated date of delivery passed by 5 days"), ([says("11778-8", valueDateTime="2025-01-01")], None), ([says("11778-8", valueDateTime="2029-01")], None),
-        ([says("11778-8", "2025-06-01", valueDateTime="2025-09-23"), pregnant("60001007")], None), ([says("11778-8", valueDateTime="2025-09-23"), pregnant("60001007", "2025-01-01")], "observation: estimated date of delivery in 100 days"),
-        ([says("11778-8", "2025-06-01", valueDateTime="2025-09-23"), pregnant("LA4489-6")], "observation: estimated date of delivery in 100 days"),
-        ([says("63895-7", valueCodeableConcept=concept("LA29252-6", "x", "http://loinc.org"))], "observation: breastfeeding"), ([says("63895-7", valueBoolean=True)], "observation: breastfeeding"), ([says("63895-7", valueBoolean=False)], None), ([says("63895-7", "2025-06-14", valueBoolean=True)], "observation: breastfeeding (as of 1 day ago)"),
-        ([says("63895-7", "2023-01-01", valueBoolean=True)], None), ([says("63895-7", valueBoolean=True, status="preliminary")], None),
-    ],
-)  # fmt: skip
-def test_pregnancy_and_breastfeeding_reach_the_history(made, history):
-    record = taken(*made)
-    assert record.medical_history == ((history,) if history else ())
-    assert len(reasons(record)) == len(made) - (history is not None)
-
-
 def test_a_child_is_never_without_its_weight():
     made = [observation("29463-7", quantity(14.25, "kg"), at="2025-05-06"), condition(), allergy()]
     record = svc.PatientContext.from_fhir(
@@ -229,20 +271,6 @@ def test_a_child_is_never_without_its_weight():
     assert record.medical_history == (
         "allergy: Penicillin V", "observation: weight 14.25 kg (as of 40 days ago)", "Essential hypertension (disorder)",
     )  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("answers", "risks"),
-    [
-        ([smoking("449868002")], ("daily smoker",)), ([smoking("LA18976-3", system="http://loinc.org")], ("daily smoker",)), ([smoking("266919005")], ()), ([smoking("1")], ()),
-        ([smoking("449868002", at="2019"), smoking("8517006")], ("former smoker",)), ([smoking("8517006"), smoking("449868002", at="2019")], ("former smoker",)),
-        ([smoking("449868002", at="2019"), smoking("266919005")], ()),
-    ],
-)  # fmt: skip
-def test_smoking(answers, risks):
-    record = taken(*answers)
-    assert record.risk_factors == risks
-    assert len(record.fhir_report.left_out) == len(answers) - len(risks)
 
 
 def test_habits_are_risk_factors_however_old():
@@ -258,19 +286,6 @@ def test_habits_are_risk_factors_however_old():
     assert reasons(record) == ["there is a newer one"]
     codes = [one.code for one in record.fhir_report.taken if one.field == "risk_factors"]
     assert codes == ["72166-2", "8664-5", "74013-4"]
-
-
-@pytest.mark.parametrize(
-    ("code", "value", "unit", "risk"),
-    [
-        ("74013-4", 1.5, "/d", "alcohol: 1.5 drinks a day"), ("74013-4", 3, "drinks/day", None), ("74013-4", 3, "{drinks}/wk", None), ("74013-4", 0, "/d", None), ("74013-4", 3, "g/d", None),
-        ("8664-5", 12.5, "a", "tobacco: 12.5 pack-years"), ("8664-5", 12, "{PackYears}", "tobacco: 12 pack-years"), ("8664-5", 12, "{cigarettes}", None),
-    ],
-)  # fmt: skip
-def test_habits_in_their_units_or_not_at_all(code, value, unit, risk):
-    record = taken(observation(code, quantity(value, unit)))
-    assert record.risk_factors == ((risk,) if risk else ())
-    assert len(reasons(record)) == (risk is None)
 
 
 def test_the_body():
@@ -364,19 +379,6 @@ def test_a_narrative_is_left_out():
     record = taken(typed("x" * 200), typed("Ms. Smith is 45 years old. " * 10))
     assert record.medical_history == ("x" * 200,)
     assert reasons(record) == ["its text was typed and has more than 200 characters"]
-
-
-@pytest.mark.parametrize(
-    ("system", "code", "expected"),
-    [
-        ("http://www.saude.gov.br/fhir/r4/CodeSystem/BRCID10", "J03", "BRCID10 J03"), ("urn:oid:2.16.840.1.113883.6.90", "E11.9", "ICD-10-CM E11.9"), ("http://x.example/", "J03", None), (None, "J03", None),
-    ],
-)  # fmt: skip
-def test_a_code_of_an_unknown_system_goes_by_its_name(system, code, expected):
-    coding = {"code": code, **({"system": system} if system else {})}
-    assert taken(condition(code={"coding": [coding]})).medical_history == (
-        (expected,) if expected else ()
-    )
 
 
 TEXTS = st.text(st.characters(categories=["L", "N", "P", "Zs"]), min_size=1, max_size=30)

@@ -295,38 +295,6 @@ def test_nothing_of_after_the_day_of_the_record_is_taken(make, element, at, ther
     assert len(reasons(record)) == (not there)
 
 
-def dosed(**repeat):
-    return {"dosageInstruction": [{"text": "daily", "timing": {"repeat": repeat}}]}
-
-
-WEEK = {"value": 1, "unit": "week", "code": "wk", "system": "http://unitsofmeasure.org"}
-
-
-STATED = "MedicationStatement"
-MEDICATIONS = [
-    (medication(), True), (medication(STATED), True), (medication(status="stopped"), False), (medication(status="on-hold"), False), (medication(STATED, status="not-taken"), False), (medication(STATED, status="entered-in-error"), False),
-    (medication(intent="plan"), False), (medication(intent="proposal"), False), (medication(intent="instance-order"), True), (medication(doNotPerform=True), False), (medication(doNotPerform=False), True), (medication(modifierExtension=[{"url": "http://x.example"}]), False),
-    *((medication(**changes), there) for changes, there in [
-        ({"dispenseRequest": {"validityPeriod": {"start": "2012-01-01", "end": "2012-06-01"}}}, False), ({"dispenseRequest": {"validityPeriod": {"end": DAY}}}, True), ({"dispenseRequest": {"validityPeriod": {"start": NEXT}}}, False),
-        (dosed(boundsPeriod={"start": "2012-01-01", "end": "2012-02-01"}), False), (dosed(boundsPeriod={"start": "2012-01-01"}), True), (dosed(boundsPeriod={"start": NEXT}), False), (dosed(frequency=1), True), (dosed(boundsPeriod={"end": "2016-12-31T23:59:60Z"}), False),
-        ({"authoredOn": PAST, **dosed(boundsDuration=WEEK)}, False), ({"authoredOn": "2025-06-10", **dosed(boundsDuration=WEEK)}, True), (dosed(boundsDuration=WEEK), True), ({"authoredOn": PAST, **dosed(boundsDuration={**WEEK, "value": 1e9})}, True),
-        ({"dosageInstruction": [{"text": "a", "timing": {"repeat": {"boundsPeriod": {"end": "2012"}}}}, {"text": "then b"}]}, True),
-    ]),
-    *((medication(STATED, **changes), there) for changes, there in [
-        ({"effectivePeriod": {"start": "2020-01-01", "end": "2025-06-14"}}, False), ({"effectivePeriod": {"end": "2025-06-15"}}, True), ({"effectivePeriod": {"end": "2025-06-16"}}, True),
-        ({"effectivePeriod": {"start": "2020"}}, True), ({"effectivePeriod": {"end": "2024"}}, False), ({"effectivePeriod": {"end": "2025"}}, True), ({"effectivePeriod": {"end": "2025-05"}}, False),
-        ({"effectivePeriod": {"start": "2025-07-01"}}, False), ({"effectiveDateTime": "2025-06-20"}, False), ({"effectiveDateTime": "2020"}, True),
-    ]),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("made", "there"), MEDICATIONS)
-def test_a_medicine_counts_while_it_is_ordered_or_taken(made, there):
-    record = taken(made)
-    assert bool(record.current_medications) is there
-    assert len(reasons(record)) == (not there)
-
-
 # -- a patient who has died ------------------------------------------------------------------------
 
 DEAD = {"deceasedDateTime": "2024-03-01T10:00:00Z"}
@@ -379,35 +347,6 @@ def test_an_entry_that_is_to_be_deleted_is_left_out():
     record = svc.PatientContext.from_fhir(made, today=TODAY)
     assert record.medical_history == ("X",)
     assert "delete" in reasons(record)[0]
-
-
-@pytest.mark.parametrize(
-    ("changes", "history"),
-    [
-        ({"abatementDateTime": "2025-09-01"}, "X"), ({"abatementPeriod": {"start": "2025-06-01", "end": "2026-01-01"}}, "X"), ({"abatementDateTime": "2025-06-01"}, "X (past)"), ({"abatementPeriod": {"start": "2025-06-01"}}, "X (past)"),
-        ({"abatementAge": {"value": 50, "unit": "a"}}, "X (past)"),
-    ],
-)  # fmt: skip
-def test_what_ends_in_the_future_is_not_over(changes, history):
-    made = condition(display="X", clinicalStatus={}, **changes)
-    assert taken(made, past_conditions=True).medical_history == (history,)
-
-
-IPS = "http://hl7.org/fhir/uv/ips/CodeSystem/absent-unknown-uv-ips"
-
-
-@pytest.mark.parametrize(
-    ("code", "there"),
-    [
-        (concept("no-problem-info", "No information about problems", IPS), False), (concept("160245001", "No current problems or disability"), False), ({"text": "No known problems"}, False), ({"text": "None known"}, False),
-        (concept("UNK", "x", "http://terminology.hl7.org/CodeSystem/v3-NullFlavor"), False), ({"text": "unknown"}, False), ({"text": "Cancer of unknown primary"}, True), ({"text": "Nodule of thyroid"}, True), ({"text": "Unknown fever"}, True),
-    ],
-)  # fmt: skip
-def test_that_nothing_is_known_is_no_condition_and_no_medication(code, there):
-    for made in (condition(code=code), medication(medicationCodeableConcept=code)):
-        record = taken(made)
-        assert bool(record.medical_history or record.current_medications) is there
-        assert ["nothing" in reason for reason in reasons(record)] == [True] * (not there)
 
 
 def test_a_pressure_keeps_its_pair_within_the_window():
