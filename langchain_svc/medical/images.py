@@ -76,16 +76,9 @@ def _as_dicom(value: Any) -> DicomImage | None:
 
 
 _MODALITIES = {
-    "CT": "CT",
-    "MR": "MRI",
-    "CR": "X-ray",
-    "DX": "X-ray",
-    "MG": "mammography",
-    "US": "ultrasound",
-    "PT": "PET",
-    "NM": "nuclear medicine",
-    "XA": "angiography",
-}
+    "CT": "CT", "MR": "MRI", "CR": "X-ray", "DX": "X-ray", "MG": "mammography", "US": "ultrasound",
+    "PT": "PET", "NM": "nuclear medicine", "XA": "angiography",
+}  # fmt: skip
 # Known ones alone: somebody may have typed anything into the field.
 _BODY_PARTS = frozenset(
     """

@@ -141,8 +141,7 @@ class SvcMedicalConsult(MedicalTool):
 class SvcDecisionSupport(MedicalTool):
     """Guidance by clinical protocols from symptoms, readings and history (New).
 
-    Rests on the medical API, "Decision support
-    request".
+    Rests on the medical API, "Decision support request".
     """
 
     endpoint: ClassVar[MedicalEndpoint] = MedicalEndpoint(
@@ -163,8 +162,7 @@ class SvcDecisionSupport(MedicalTool):
 class SvcCancerRisk(MedicalTool):
     """A cancer risk assessment from symptoms, risk factors and images (PRO).
 
-    Rests on the medical API, "Cancer diagnosis
-    request".
+    Rests on the medical API, "Cancer diagnosis request".
     """
 
     endpoint: ClassVar[MedicalEndpoint] = MedicalEndpoint(

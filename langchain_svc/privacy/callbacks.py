@@ -1,10 +1,8 @@
 """`PrivateCallbacks`: whoever records a run gets masks in place of its texts.
 
-LangChain gives what goes into a run and what comes out of it to every callback handler: tracers,
-loggers, counters. Which handlers there are is known only when a run is configured, since the
-environment and context managers add some. So this callback manager has lists of handlers that
-wrap whatever is put into them, at whatever moment; a child run's manager takes over what is in
-them, in plain lists of its own.
+Which handlers hear of a run is known only when it is configured, since the environment and
+context managers add some. So this callback manager has lists that wrap whatever is put into them,
+at whatever moment; a child run's manager takes over what is in them.
 
 What a caller asked to be streamed to himself (`astream_events`, the stream modes of LangGraph)
 travels as a callback too, but is the caller's answer, and is left unchanged.
@@ -60,11 +58,7 @@ def _masked_word(name: str, value: Any) -> Any:
 
 
 class _Masking:
-    """A handler that is told everything with masks in place of texts.
-
-    To LangChain it looks like the handler that it stands for: it has its class, its settings and,
-    so that a handler is not added twice, its identity.
-    """
+    """A handler that is told masks in place of texts. To LangChain it looks like the one inside."""
 
     __slots__ = ("_handler",)
 
@@ -169,14 +163,7 @@ class PrivateCallbacks(BaseCallbackManager):
         parent_run_id: UUID | None = None,
         **words: Any,
     ) -> None:
-        """Wrap these handlers and all that come later.
-
-        Args:
-            handlers: The handlers.
-            inheritable_handlers: Those that runs inside get too; the same where it is None.
-            parent_run_id: The run around.
-            **words: Tags and metadata, as of any callback manager.
-        """
+        """Wrap these handlers and all that come later; `words` are a callback manager's own."""
         inherited = handlers if inheritable_handlers is None else inheritable_handlers
         super().__init__(_Handlers(handlers), _Handlers(inherited), parent_run_id, **words)
 

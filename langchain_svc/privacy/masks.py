@@ -2,15 +2,12 @@
 
     [412 characters, hash 1f3a9c2b7d04]
 
-The hash is keyed with bytes that are drawn when the process starts and never leave it. So equal
-texts can be matched within one process and its forks, but nobody who reads a record can find a
-short text (an age, a name) by hashing all candidates, as they could with a plain hash.
+The hash is keyed with bytes that never leave the process: nobody can find a short text (an age, a
+name) by hashing all candidates, as they could with a plain hash.
 
-`masked` knows the values that LangChain hands to callbacks, and masks every text, number, boolean
-and every name of a field that is not LangChain's own. What says how a run went (kinds of messages,
-counts of tokens, the reason of the end) is kept only in the places that are known for it by their
-parent, such as `usage_metadata`, and of words only those of a known set: a patient's record has a
-`status` and a `temperature`, too, and a model may call a tool by any name it likes.
+`masked` masks every text, number, boolean and name of a field that is not LangChain's own. What
+says how a run went is kept only under a parent that is known for it, such as `usage_metadata`, and
+of words only a known set: a patient's record has a `status` and a `temperature`, too.
 """
 
 from __future__ import annotations

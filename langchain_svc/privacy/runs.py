@@ -34,9 +34,8 @@ def refuse_cache(model: Any) -> None:
 class PrivateRun:
     """What is to be done, kept where no frame of a traceback shows it.
 
-    Whoever renders a traceback with its local variables prints the prompt of every frame that has
-    one. So the texts of a private run stand in no variable of the frames that an error leaves
-    through, and the frames further in are taken off it.
+    Its texts stand in no variable of the frames that an error leaves through, and the frames
+    further in are taken off: tools render tracebacks with local variables.
     """
 
     __slots__ = ("_args", "_kwargs", "_method")
@@ -145,7 +144,7 @@ class PrivateBinding(RunnableBinding[Any, Any]):
 
 @keeps_runs
 class PrivateTool(Tool):
-    """What `as_tool` makes of a model."""
+    """What `as_tool` makes of a model, or of a runnable with one argument."""
 
     privacy: Privacy = "phi"
 

@@ -10,30 +10,27 @@ from typing import Any
 from .report import Settled
 
 # Terminologies whose displays are published words and so cannot name a patient.
-_PUBLISHED: Mapping[str, str] = {
-    "http://snomed.info/sct": "SNOMED CT",
-    "http://hl7.org/fhir/sid/icd-9-cm": "ICD-9-CM",
-    "http://hl7.org/fhir/sid/icd-10": "ICD-10",
-    "http://hl7.org/fhir/sid/icd-10-cm": "ICD-10-CM",
-    "http://fhir.de/CodeSystem/bfarm/icd-10-gm": "ICD-10-GM",
-    "http://id.who.int/icd/release/11/mms": "ICD-11",
-    "http://hl7.org/fhir/sid/icpc-2": "ICPC-2",
-    "http://www.nlm.nih.gov/research/umls/rxnorm": "RxNorm",
-    "http://hl7.org/fhir/sid/ndc": "NDC",
-    "http://www.whocc.no/atc": "ATC",
-    "http://fhir.de/CodeSystem/bfarm/atc": "ATC",
-    "http://loinc.org": "LOINC",
-    "https://dmd.nhs.uk": "dm+d",
-    "http://terminology.hl7.org/CodeSystem/v3-RoleCode": "RoleCode",
-    # The same by their object identifiers.
-    "urn:oid:2.16.840.1.113883.6.96": "SNOMED CT",
-    "urn:oid:2.16.840.1.113883.6.103": "ICD-9-CM",
-    "urn:oid:2.16.840.1.113883.6.3": "ICD-10",
-    "urn:oid:2.16.840.1.113883.6.90": "ICD-10-CM",
-    "urn:oid:2.16.840.1.113883.6.88": "RxNorm",
-    "urn:oid:2.16.840.1.113883.6.73": "ATC",
-    "urn:oid:2.16.840.1.113883.6.1": "LOINC",
+_TERMINOLOGIES: Mapping[str, str] = {
+    "SNOMED CT": "http://snomed.info/sct urn:oid:2.16.840.1.113883.6.96",
+    "ICD-9-CM": "http://hl7.org/fhir/sid/icd-9-cm urn:oid:2.16.840.1.113883.6.103",
+    "ICD-10": "http://hl7.org/fhir/sid/icd-10 urn:oid:2.16.840.1.113883.6.3",
+    "ICD-10-CM": "http://hl7.org/fhir/sid/icd-10-cm urn:oid:2.16.840.1.113883.6.90",
+    "ICD-10-GM": "http://fhir.de/CodeSystem/bfarm/icd-10-gm",
+    "ICD-11": "http://id.who.int/icd/release/11/mms",
+    "ICPC-2": "http://hl7.org/fhir/sid/icpc-2",
+    "RxNorm": "http://www.nlm.nih.gov/research/umls/rxnorm urn:oid:2.16.840.1.113883.6.88",
+    "NDC": "http://hl7.org/fhir/sid/ndc",
+    "ATC": """
+        http://www.whocc.no/atc http://fhir.de/CodeSystem/bfarm/atc urn:oid:2.16.840.1.113883.6.73
+    """,
+    "LOINC": "http://loinc.org urn:oid:2.16.840.1.113883.6.1",
+    "dm+d": "https://dmd.nhs.uk",
+    "RoleCode": "http://terminology.hl7.org/CodeSystem/v3-RoleCode",
 }
+_PUBLISHED = {
+    system: name for name, systems in _TERMINOLOGIES.items() for system in systems.split()
+}
+LOINC = frozenset(_TERMINOLOGIES["LOINC"].split())
 # Codes that say that nothing is known, or that there is nothing.
 _NOTHING_SYSTEMS = frozenset({
     "http://hl7.org/fhir/uv/ips/CodeSystem/absent-unknown-uv-ips",
@@ -49,7 +46,6 @@ _NOTHING_WORDS = re.compile(
     r"|none(?:\s+(?:known|reported|recorded))?|nil|unknown|not known|not recorded|n/?a",
     re.IGNORECASE,
 )
-LOINC = frozenset({"http://loinc.org", "urn:oid:2.16.840.1.113883.6.1"})
 NOTHING = Settled("it says that nothing is known, or that there is nothing of its kind")
 LONGEST_TYPED = 200  # what is longer is a narrative, which may tell anything of anybody
 
@@ -67,7 +63,8 @@ def words_of(concept: Any, *, text_first: bool = False) -> Words | None:
 
     A published display goes first. Without one: the concept's text, another display, a published
     code, or any code with the last part of its system's name. All but published displays and codes
-    may have been typed by anyone.
+    may have been typed by anyone. With `text_first` the text goes first, or what tells a number:
+    a display may be less than was prescribed.
     """
     if concept is None:
         return None

@@ -50,7 +50,7 @@ class Subject:
         return self._names_a_patient(reference) and not self._is(_without_version(reference))
 
     def owns(self, resource: Resource) -> bool:
-        """Whether a resource is this patient's; false where that is unclear. A stranger's raises."""
+        """Whether a resource is this patient's; False where that is unclear, else it raises."""
         name = _element(resource)
         if resource.raw.get(name) is None:
             return True
