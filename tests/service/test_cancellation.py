@@ -117,37 +117,26 @@ def _quiet(model):
         model.invoke("hi")
 
 
-@pytest.mark.parametrize("place", STUCK)
-def test_a_deadline_reaches(place):
-    with STUCK[place]() as words, svc.ChatSvc(**words, deadline=0.6) as model:
-        started = time.monotonic()
-        with pytest.raises(svc.SvcError) as raised:
-            block(model, place)
-        assert time.monotonic() - started < 1.5
-    told = (svc.SvcServerError,) if place == "pause" else (svc.SvcTimeoutError, svc.SvcStreamError)
-    assert isinstance(raised.value, told)
-    assert place == "pause" or "deadline" in str(raised.value)
+BOUNDS = [(place, way) for place in STUCK for way in ("deadline", "deadline on a loop")]
+BOUNDS += [(place, "timeout") for place in STUCK if place not in {"pause", "pool"}]
 
 
-@pytest.mark.parametrize("place", STUCK)
-async def test_a_deadline_reaches_on_a_loop(place):
+@pytest.mark.parametrize(("place", "way"), BOUNDS)
+async def test_a_bound_reaches(place, way):
+    bound = {"timeout": 0.3, "max_retries": 0} if way == "timeout" else {"deadline": 0.6}
     with STUCK[place]() as words:
-        async with svc.ChatSvc(**words, deadline=0.6) as model:
+        async with svc.ChatSvc(**words, **bound) as model:
             started = time.monotonic()
             with pytest.raises(svc.SvcError) as raised:
-                await consume(model, place)
+                if way == "deadline on a loop":
+                    await consume(model, place)
+                else:
+                    block(model, place)
             assert time.monotonic() - started < 1.5
     told = (svc.SvcServerError,) if place == "pause" else (svc.SvcTimeoutError, svc.SvcStreamError)
     assert isinstance(raised.value, told)
-
-
-@pytest.mark.parametrize("place", ["connect", "handshake", "head", "body", "stream"])
-def test_a_timeout_reaches(place):
-    with STUCK[place]() as words, svc.ChatSvc(**words, timeout=0.3, max_retries=0) as model:
-        started = time.monotonic()
-        with pytest.raises((svc.SvcTimeoutError, svc.SvcStreamError), match=r"0\.3 s"):
-            block(model, place)
-        assert time.monotonic() - started < 1.5
+    said = "0.3 s" if way == "timeout" else "deadline"
+    assert place in {"pause", "pool"} or said in str(raised.value)
 
 
 @pytest.mark.parametrize("place", STUCK)
@@ -174,40 +163,6 @@ async def test_a_cancellation_reaches_who_sits_out_an_outage():
             with pytest.raises(asyncio.TimeoutError):
                 await asyncio.wait_for(calls, 0.9)
         assert len(asyncio.all_tasks()) == 1
-
-
-@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
-def test_a_resolver_that_hangs_is_under_the_deadline(way, monkeypatch):
-    over = threading.Event()
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: over.wait(20) and [])
-    with svc.ChatSvc(api_key="k", base_url_v1="https://svc.invalid/v1", deadline=0.3) as model:
-
-        async def on_a_loop():
-            try:
-                await model.ainvoke("hi")
-            finally:
-                over.set()  # the end of a loop waits for its threads
-
-        started = time.monotonic()
-        with pytest.raises(svc.SvcTimeoutError):
-            model.invoke("hi") if way == "invoke" else asyncio.run(on_a_loop())
-        assert time.monotonic() - started < 10
-    over.set()
-
-
-def test_an_address_that_refuses_leaves_the_next_one(monkeypatch):
-    look_up = socket.getaddrinfo
-
-    def both(host, port, *args, **words):
-        dead = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.2", port))]
-        return dead + look_up("127.0.0.1", port, *args, **words)
-
-    with Sandbox() as box:
-        url = box.v1["base_url_v1"].replace("127.0.0.1", "svc.localhost")
-        monkeypatch.setattr(socket, "getaddrinfo", both)
-        words = {**box.v1, "base_url_v1": url, "insecure_hosts": ["svc.localhost"]}
-        with svc.ChatSvc(**words, max_retries=0) as model:
-            assert model.invoke("hi").content
 
 
 # -- at every single step -------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import json
 import socket
 import subprocess
@@ -36,28 +35,18 @@ def send_at_once(connection):
     connection.sendall(chunked_head() + b"".join(map(http_chunk, STREAM)) + LAST_CHUNK)
 
 
-def test_http_chunks_of_one_read_are_one_piece():
-    with RawServer(send_at_once) as server, ChatSvc(**server.v1) as model:
-        pieces = [chunk.text for chunk in model.stream("Count")]
-    assert "".join(pieces) == TEXT
-    assert len(pieces) < EVENTS / 4
-
-
-async def test_http_chunks_of_one_read_are_one_piece_on_a_loop():
+@pytest.mark.parametrize("way", ["stream", "astream", "apart"])
+async def test_http_chunks_of_one_read_are_one_piece_unless_asked_for_apart(way):
+    apart = way == "apart"
     with RawServer(send_at_once) as server:
-        async with ChatSvc(**server.v1) as model:
-            pieces = [chunk.text async for chunk in model.astream("Count")]
+        async with ChatSvc(**server.v1, merge_events=not apart) as model:
+            if way == "astream":
+                pieces = [chunk.text async for chunk in model.astream("Count")]
+            else:
+                pieces = [chunk.text for chunk in model.stream("Count")]
     assert "".join(pieces) == TEXT
-    assert len(pieces) < EVENTS / 4
-
-
-def test_events_of_one_read_stay_apart_where_that_is_asked_for():
-    with (
-        RawServer(send_at_once) as server,
-        ChatSvc(**server.v1, merge_events=False) as model,
-    ):
-        pieces = [chunk.text for chunk in model.stream("Count")]
-    assert len([piece for piece in pieces if piece]) == EVENTS
+    told = len([piece for piece in pieces if piece])
+    assert told == EVENTS if apart else told < EVENTS / 4
 
 
 def test_a_piece_is_not_held_back_for_the_next():
@@ -136,13 +125,6 @@ def test_a_process_that_may_open_few_files_waits_for_its_own():
         where = [box.v1["base_url_v1"], box.v1["api_key"]]
         told = subprocess.run([sys.executable, "-c", FEW_FILES, *where], capture_output=True, text=True, check=False)  # fmt: skip
     assert told.stdout.strip() == "{'1 + 1 = 2'}", told.stderr
-
-
-def test_langchain_finds_the_signatures_that_were_fixed():
-    for name in ("_generate", "_agenerate"):
-        method = vars(ChatSvc)[name]
-        assert inspect.signature(method) is method.__signature__
-        assert "run_manager" in inspect.signature(getattr(ChatSvc(**URL), name)).parameters
 
 
 def test_only_profiles_of_the_user_are_checked_for_unknown_keys():

@@ -160,11 +160,6 @@ def test_what_is_missing_is_named_when_it_is_needed(words, said):
         assert all(word in str(raised.value) for word in said)
 
 
-def test_the_medical_key_is_not_taken(monkeypatch):
-    monkeypatch.setenv("SVC_MEDICAL_API_KEY", "medical")
-    assert svc.ChatSvc(base_url_v1=URL).api_key is None
-
-
 PUBLIC = [getattr(svc, name) for name in svc.__all__]
 ON_INTERFACES = [
     kind for kind in PUBLIC if isinstance(kind, type) and issubclass(kind, ServiceSettings)
@@ -181,13 +176,6 @@ def test_a_key_goes_only_to_the_interfaces_it_was_given_for(kind, monkeypatch):
         for other in {V1, GENERAL, MEDICAL} - set(kind.interfaces):
             with pytest.raises(svc.SvcRequestError, match=f"no key for the {other.name} interface"):
                 made._new_exchange(other, "GET", "/models", list, made._limits({}))
-
-
-@pytest.mark.parametrize("kind", ON_INTERFACES)
-def test_the_url_of_each_interface_is_checked(kind):
-    for interface in kind.interfaces:
-        with pytest.raises(ValidationError, match="would send the key readably"):
-            kind(**{interface.url_word: "http://other.example"})
 
 
 def test_listed_models_bring_their_profiles():

@@ -1,4 +1,4 @@
-"""The retry budget, and what becomes of calls while a service is down."""
+"""The conversation with the service, its retries and their budget: without a network or a clock."""
 
 from __future__ import annotations
 
@@ -9,42 +9,55 @@ import json
 import math
 import pickle
 import random
-import threading
-import time
 
 import pytest
-from peers import RawServer, response
 
 import langchain_svc as svc
 from langchain_svc._service.exchange import converse
-from langchain_svc._service.parsers import WholeParser
+from langchain_svc._service.parsers import TextParser, WholeParser
 from langchain_svc._service.retry_budget import REFILL, STORE, TOKENS_A_SECOND, Budget
 from langchain_svc._service.steps import READ, Exchange, Head, Limits, Lost, Open, Request, Sleep
 from langchain_svc.sandbox import Fault, Sandbox
 
 GOOD = b'{"choices": [{"index": 0, "message": {"content": "Hi"}, "finish_reason": "stop"}]}'
-REQUEST = Request("POST", "https://svc.example/v1/chat/completions", (), b"{}")
+STREAM = b'data: {"choices":[{"index":0,"delta":{"content":"Hi"},"finish_reason":null}]}\n\n'
+REASON = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n'
+DONE = b"data: [DONE]\n\n"
+HEADERS = (("Authorization", "Bearer k"),)
+URL = "https://svc.example/v1/chat/completions"
+REQUEST = Request("POST", URL, HEADERS, b"{}", ("Ann Meyer",), ("k-secret",))
 OK, DOWN, FULL, REFUSED = Head(200, {}), Head(503, {}), Head(429, {}), Lost("connect", "refused")
 
 
 class World:
     """Many conversations with one service at once, on a clock that only the waits move.
 
-    `answer(number of the call, now)` is the service: a Head or how the request was lost.
+    `answer(number of the call, now)` is the service: a Head, or how the request was lost; or a
+    Head with what each read of the body gives.
     """
 
-    def __init__(self, answer, *, seed=1, takes=0.05, spread=0.0, **limits):
+    def __init__(
+        self,
+        answer,
+        *,
+        seed=1,
+        jitter=None,
+        takes=0.05,
+        spread=0.0,
+        a_read=0.0,
+        reader=None,
+        **limits,
+    ):
         self.answer = answer
-        self.takes = takes
+        self.takes, self.a_read = takes, a_read
         self.spread = spread  # how many times as long some answers take
         self.limits = Limits(**limits)
+        self.reader = reader or (lambda: WholeParser(json.loads))
         self.budget = Budget()
-        self.jitter = random.Random(seed).random
+        self.jitter = jitter or random.Random(seed).random
         self.now = 0.0
-        self.sent = []
-        self.began = {}
-        self.ended = {}
-        self.took = {}
+        self.sent, self.timeouts, self.pieces = [], [], []
+        self.began, self.ended, self.failed, self.took = {}, {}, {}, {}
         self._order = itertools.count()
         self._agenda = []
 
@@ -59,6 +72,7 @@ class World:
                 self._advance(number, steps, reply, body)
             except (StopIteration, svc.SvcError) as end:
                 self.ended.setdefault(number, end)
+                self.failed[number] = end
                 self.took[number] = self.now - self.began[number]
                 following = next(numbers, None)
                 if following is not None:
@@ -68,7 +82,7 @@ class World:
     def _begin(self, number):
         self.began[number] = self.now
         call = Exchange(
-            REQUEST, self.limits, lambda: WholeParser(json.loads), self.budget,
+            REQUEST, self.limits, self.reader, self.budget,
             clock=lambda: self.now, wall=lambda: 1_790_000_000.0, jitter=self.jitter,
         )  # fmt: skip
         self._later(0.0, number, converse(call), None, [])
@@ -85,18 +99,114 @@ class World:
                 return self._later(step.seconds, number, steps, None, body)
             if isinstance(step, Open):
                 self.sent.append(self.now)
+                self.timeouts.append(step.timeouts)
                 reply = self.answer(number, self.now)
-                body = [GOOD] if reply is OK else []
+                reply, *body = reply if isinstance(reply, list) else [reply, GOOD]
                 takes = self.takes * (1 + self.spread * self.jitter())
                 return self._later(takes, number, steps, reply, body)
             if step is READ:
-                reply = body.pop() if body else b""
-            elif isinstance(step, dict):
-                self.ended[number] = step["choices"][0]["message"]["content"]
+                self.now += self.a_read
+                reply = body.pop(0) if body else b""
+            elif isinstance(step, (dict, str)):
+                self.pieces.append(step)
+                self.ended[number] = step
 
     @property
     def good(self):
-        return sum(end == "Hi" for end in self.ended.values())
+        return sum(end == json.loads(GOOD) for end in self.ended.values())
+
+
+def one(*tries, **words):
+    """One call, whose tries end so, with the longest pauses."""
+    ends = iter(tries)
+    return World(
+        lambda *_: next(ends), jitter=lambda: 1.0, takes=words.pop("takes", 0.0), **words
+    ).run(1)
+
+
+def pauses(world):
+    return [pytest.approx(b - a) for a, b in itertools.pairwise(world.sent)]
+
+
+def texts():
+    return TextParser()
+
+
+# -- one call -------------------------------------------------------------------------------------
+
+
+def test_backoff_doubles_up_to_its_longest():
+    world = one(*[DOWN] * 8, max_retries=7, deadline=None)
+    assert isinstance(world.ended[0], svc.SvcServerError)
+    assert pauses(world) == [0.5, 1.0, 2.0, 4.0, 8.0, 8.0, 8.0]
+
+
+@pytest.mark.parametrize(
+    ("headers", "pause"),
+    [
+        ({"retry-after": "0"}, 0.0),
+        ({"retry-after": "2"}, 2.2),
+        ({"x-ratelimit-reset": "3"}, 3.3),
+        ({"retry-after": "x"}, 0.5),
+        ({"retry-after": "61"}, 67.1),
+    ],
+)
+def test_the_services_own_word_goes_before_backoff(headers, pause):
+    assert pauses(one(Head(429, headers), OK, max_retry_wait=100)) == [pause]
+
+
+def test_the_deadline_holds_for_all_tries_together():
+    world = one(*[Lost("timeout")] * 9, deadline=10, max_retries=9, takes=4)
+    assert isinstance(world.ended[0], svc.SvcTimeoutError)
+    assert world.now <= 14
+
+
+def test_nothing_is_sent_after_the_deadline():
+    world = one(OK, deadline=1, begun=-2.0)
+    assert "deadline of 1 s" in str(world.ended[0])
+    assert world.sent == []
+
+
+def test_a_filtered_answer_may_be_empty():
+    body = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"content_filter"}]}\n\n' + DONE
+    world = one([OK, body], reader=texts)
+    assert isinstance(world.ended[0], StopIteration)
+    assert world.pieces == []
+
+
+@pytest.mark.parametrize("end", [Lost("read"), Lost("timeout"), b""])
+def test_nothing_is_missing_after_a_finish_reason(end):
+    assert one([OK, STREAM + REASON, end], reader=texts).pieces == ["Hi"]
+
+
+@pytest.mark.parametrize(
+    "reads", [[STREAM + DONE], [STREAM + REASON, DONE], [STREAM, REASON, DONE]]
+)
+def test_the_rest_of_a_finished_stream_is_awaited_only_shortly(reads):
+    (timeouts,) = one([OK, *reads], reader=texts, deadline=100).timeouts
+    assert timeouts.until <= 1.0
+
+
+def test_a_slow_whole_answer_may_take_its_time():
+    parts = [GOOD[i : i + 1] for i in range(len(GOOD))]
+    assert one([OK, *parts], timeout=1, a_read=0.5).pieces == [json.loads(GOOD)]
+
+
+def test_an_error_inside_the_answer_is_told_without_what_was_sent():
+    body = STREAM + b'data: {"error": {"message": "Ann Meyer is k-secret", "code": "c9"}}\n\n'
+    world = one([OK, body], reader=texts)
+    assert "[...] is [key] (code c9)" in str(world.failed[0])
+
+
+def test_a_failed_connection_names_the_place_but_no_key():
+    world = one(Lost("connect", "proxy k-secret said no"), max_retries=0)
+    assert str(world.ended[0]) == (
+        "The service at https://svc.example could not be reached: proxy [key] said no; "
+        "check the base URL, and that the server is running"
+    )
+
+
+# -- many calls ------------------------------------------------------------------------------------
 
 
 def failing(rate, kinds=(DOWN, REFUSED), seed=7):
@@ -130,7 +240,7 @@ def test_calls_of_a_dead_service_fail_when_their_own_retries_would_have():
 
 def test_poison_never_fails_a_first_try_of_another():
     poisoned = World(lambda number, _: DOWN if number % 41 else OK).run(4100, 41)
-    assert all(poisoned.ended[number] == "Hi" for number in range(0, 4100, 41))
+    assert all(isinstance(poisoned.ended[number], dict) for number in range(0, 4100, 41))
     assert max(poisoned.took[number] for number in range(0, 4100, 41)) < 2 * poisoned.takes
 
 
@@ -181,20 +291,6 @@ def test_a_callers_own_deadline_takes_nothing_either():
     assert len(late.sent) == 60
 
 
-def test_threads_share_the_budget():
-    budget, granted = Budget(), []
-
-    def work():
-        granted.extend(budget.take(0.0) for _ in range(100))
-
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert granted.count(True) == pytest.approx(STORE, abs=20)
-
-
 def test_a_copy_begins_with_a_full_store():
     spent = Budget()
     while spent.take(0.0):
@@ -208,17 +304,6 @@ def test_a_copy_begins_with_a_full_store():
 # -- through the public door ---------------------------------------------------------------------
 
 
-def broken_for(poison):
-    def handle(connection):
-        if poison in server.requests[-1]:
-            connection.sendall(response(status="503 Service Unavailable"))
-        else:
-            connection.sendall(response(GOOD))
-
-    server = RawServer(handle)
-    return server
-
-
 @pytest.mark.parametrize("seed", range(30))
 @pytest.mark.parametrize("limits", [{}, {"max_retries": 0, "spread": 9}])
 def test_whoever_waits_for_an_outage_to_end_tries_again_before_giving_up(seed, limits):
@@ -228,24 +313,6 @@ def test_whoever_waits_for_an_outage_to_end_tries_again_before_giving_up(seed, l
     )
     world.run(300, at_once=32)
     assert not [end for end in world.ended.values() if isinstance(end, svc.SvcError)]
-
-
-def test_a_poisoned_neighbour_of_the_same_key_fails_no_first_try():
-    with broken_for(b"poison") as server, svc.ChatSvc(**server.v1, max_retries=0) as model:
-        for _ in range(30):
-            with pytest.raises(svc.SvcServerError):
-                model.invoke("poison")
-        assert model.invoke("hi").text == "Hi"
-
-
-def test_two_hundred_calls_of_a_dead_service_fail_soon():
-    with RawServer(lambda connection: connection.sendall(response(status="503 Down"))) as server:
-        with svc.ChatSvc(**server.v1) as model:
-            started = time.monotonic()
-            ends = model.batch(["hi"] * 200, {"max_concurrency": 50}, return_exceptions=True)
-        assert {type(end) for end in ends} == {svc.SvcServerError}
-        # 4 rounds of at most 1.5 s of pauses; a busy machine is slow
-        assert time.monotonic() - started < 40
 
 
 async def test_a_call_sits_out_an_outage():
