@@ -33,14 +33,14 @@ if TYPE_CHECKING:
         request_id,
         tool_selection,
         utc_now,
+        vision_exchange,
     )
-    from .vision import vision_exchange
 
 __getattr__ = lazy(
     __name__,
     {
         "client": "run arun",
-        "tool": "ToolUse ServiceTool ServiceToolkit ToolOutput utc_now request_id tool_selection",
-        "vision": "vision_exchange",
+        "tool": "ToolUse ServiceTool ServiceToolkit ToolOutput utc_now request_id tool_selection"
+        " vision_exchange",
     },
 )

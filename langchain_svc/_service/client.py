@@ -9,14 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Generator,
-    Iterator,
-)
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any
@@ -66,17 +59,25 @@ def _lost(error: Exception) -> Lost:
     return Lost("read", type(error).__name__)
 
 
-def _prepare(step: Open) -> httpx.Request:
-    request = step.request
+def _prepared(step: Open, client: httpx.Client | httpx.AsyncClient | None) -> httpx.Request:
+    """The request, or as the caller's own client builds it, with that client's headers."""
+    request, read = step.request, step.timeouts
+    # Waiting for a place in the pool is not the service's fault: only the deadline bounds it.
+    until = read.until - time.monotonic()
+    pool = None if until == float("inf") else max(0.0, until)
+    extensions = {"timeout": {"connect": read, "read": read, "write": read, "pool": pool}}
+    if client is not None:
+        return client.build_request(
+            request.method,
+            request.url,
+            headers=request.headers,
+            content=request.body,
+            extensions=extensions,
+        )
     url, headers = _addressed(request.url, request.headers)
     # With a stream httpx adds no headers and encodes nothing: that is a seventh of a call's time.
-    made = httpx.Request(
-        request.method,
-        url,
-        headers=headers,
-        stream=httpx.ByteStream(request.body or b""),
-        extensions={"timeout": _timeouts(step)},
-    )
+    stream = httpx.ByteStream(request.body or b"")
+    made = httpx.Request(request.method, url, headers=headers, stream=stream, extensions=extensions)
     if request.body is not None:
         made.headers["Content-Length"] = str(len(request.body))
     return made
@@ -87,30 +88,6 @@ def _addressed(url: str, headers: tuple[tuple[str, str], ...]) -> tuple[httpx.UR
     """A URL, and the headers with its Host, which httpx copies."""
     parsed = httpx.URL(url)
     return parsed, httpx.Headers((("Host", parsed.netloc.decode("ascii")), *headers))
-
-
-def _timeouts(step: Open) -> dict[str, Any]:
-    timeouts = step.timeouts
-    # Waiting for a place in the pool is not the service's fault: only the deadline bounds it.
-    until = timeouts.until - time.monotonic()
-    pool = None if until == float("inf") else max(0.0, until)
-    return {"connect": timeouts, "read": timeouts, "write": timeouts, "pool": pool}
-
-
-def _prepared_by(client: httpx.Client | httpx.AsyncClient, step: Open) -> httpx.Request:
-    """The request as the caller's own client builds it, with that client's headers."""
-    request = step.request
-    return client.build_request(
-        request.method,
-        request.url,
-        headers=request.headers,
-        content=request.body,
-        extensions={"timeout": _timeouts(step)},
-    )
-
-
-def _head(response: httpx.Response) -> Head:
-    return Head(response.status_code, response.headers)
 
 
 class Link:
@@ -124,17 +101,17 @@ class Link:
 
     def open(self, step: Open) -> Reply:
         try:
+            request = _prepared(step, self._client)
             if self._client is None:
-                response = self._connections.transport().handle_request(_prepare(step))
+                response = self._connections.transport().handle_request(request)
             else:
-                request = _prepared_by(self._client, step)
                 response = self._client.send(request, stream=True, follow_redirects=False)
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
             return _lost(error)
         self._response = response
         assert isinstance(response.stream, httpx.SyncByteStream)  # noqa: S101
         self._body = iter(response.stream)
-        return _head(response)
+        return Head(response.status_code, response.headers)
 
     def read(self, _: Read) -> Reply:
         try:
@@ -156,14 +133,8 @@ class Link:
         return step.limiter.acquire(step.left)
 
 
-# Not bound methods in each link: they would be a cycle that holds its connections.
-_STEPS: dict[type[Any], Callable[[Link, Any], Reply]] = {
-    Open: Link.open,
-    Read: Link.read,
-    Close: Link.close,
-    Sleep: Link.sleep,
-    Acquire: Link.acquire,
-}
+# What a link does for a step. No bound methods: in each link they would be a cycle that holds it.
+_VERBS = {Open: "open", Read: "read", Close: "close", Sleep: "sleep", Acquire: "acquire"}
 
 
 def run(
@@ -183,13 +154,13 @@ def run(
             if step is READ and own:
                 reply = link.read(step)
                 continue
-            perform = _STEPS.get(type(step))
-            if perform is None:
+            verb = _VERBS.get(type(step))
+            if verb is None:
                 yield step
                 reply = None
             else:
                 with suppress_logs():
-                    reply = perform(link, step)
+                    reply = getattr(link, verb)(step)
     finally:
         steps.close()  # also where a traceback keeps this frame
         link.close()
@@ -208,18 +179,18 @@ class AsyncLink:
     async def open(self, step: Open) -> Reply:
         self._held = 0
         try:
+            request = _prepared(step, self._client)
             if self._client is None:
                 transport = await self._connections.async_transport()
-                response = await transport.handle_async_request(_prepare(step))
+                response = await transport.handle_async_request(request)
             else:
-                request = _prepared_by(self._client, step)
                 response = await self._client.send(request, stream=True, follow_redirects=False)
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
             return _lost(error)
         self._response = response
         assert isinstance(response.stream, httpx.AsyncByteStream)  # noqa: S101
         self._body = response.stream.__aiter__()
-        return _head(response)
+        return Head(response.status_code, response.headers)
 
     async def read(self, _: Read) -> Reply:
         assert self._body is not None  # noqa: S101  # READ follows Open
@@ -281,15 +252,6 @@ def _advance(steps: Conversation, reply: Reply) -> Any:
         return _OVER
 
 
-_ASYNC_STEPS: dict[type[Any], Callable[[AsyncLink, Any], Awaitable[Reply]]] = {
-    Open: AsyncLink.open,
-    Read: AsyncLink.read,
-    Close: AsyncLink.close,
-    Sleep: AsyncLink.sleep,
-    Acquire: AsyncLink.acquire,
-}
-
-
 async def arun(
     exchange: Exchange[Any], connections: Connections, client: httpx.AsyncClient | None
 ) -> AsyncGenerator[Any, None]:
@@ -303,14 +265,14 @@ async def arun(
             if step is READ and own:
                 reply = await link.read(step)
                 continue
-            perform = _ASYNC_STEPS.get(type(step))
-            if perform is None:
+            verb = _VERBS.get(type(step))
+            if verb is None:
                 yield step
                 link.handed_on()
                 reply = None
             else:
                 with suppress_logs():
-                    reply = await perform(link, step)
+                    reply = await getattr(link, verb)(step)
     finally:
         with suppress(ValueError):  # it is still read in a thread, which this task has left
             steps.close()  # also where a traceback keeps this frame

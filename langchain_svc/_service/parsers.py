@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Generic, TypeVar
+from typing import TypeVar
 
 from .. import errors
 from .._wire import Redactor, Seen, StreamDecoder, UnreadableError
-from .steps import Head, Lost
+from .steps import AnswerParser, Head, Lost
 
 T = TypeVar("T")
 # The reasons for which an answer may rightly be without any text.
 _EMPTY_REASONS = frozenset({"content_filter"})
 
 
-class TextParser:
+class TextParser(AnswerParser[str]):
     """Reads a streamed answer: every piece is a text.
 
     Args:
@@ -25,13 +25,11 @@ class TextParser:
     """
 
     def __init__(self, *, merge: bool = True, strict_end: bool = True) -> None:
-        self.secrets: tuple[str, ...] = ()
-        self.delivered = False
-        self.whole = False
+        super().__init__()
         self._merge = merge
         self._strict_end = strict_end
         self._texts: list[str] = []
-        self._empty = False
+        self.length = 0
         self._redactor = Redactor()
         self.decoder = StreamDecoder()
 
@@ -46,7 +44,8 @@ class TextParser:
     def finish(self) -> list[str]:
         texts = self._yielded(self.decoder.finish(), last=True)
         reason = self.decoder.seen.finish_reason
-        self._empty = not self._texts and reason not in _EMPTY_REASONS
+        if self.fault is None and not self._texts and reason not in _EMPTY_REASONS:
+            self.fault = "the stream ended without any text"
         return texts
 
     def _yielded(self, texts: list[str], *, last: bool = False) -> list[str]:
@@ -55,6 +54,10 @@ class TextParser:
         clean = [*map(self._redactor.feed, texts), *([self._redactor.finish()] if last else ())]
         texts = [text for text in clean if text]
         self._texts += texts
+        self.length = sum(map(len, texts), self.length or 0)
+        seen = self.decoder.seen
+        self.complete, self.ended, self.fault = self.decoder.complete, seen.ended, seen.fault
+        self.error, self.usage = seen.error, seen.usage
         return texts
 
     @property
@@ -66,32 +69,6 @@ class TextParser:
         return replace(seen, model=model, id=id_, finish_reason=reason)
 
     @property
-    def fault(self) -> str | None:
-        if self.decoder.seen.fault is None and self._empty:
-            return "the stream ended without any text"
-        return self.decoder.seen.fault
-
-    @property
-    def complete(self) -> bool:
-        return self.decoder.complete
-
-    @property
-    def ended(self) -> bool:
-        return self.decoder.seen.ended
-
-    @property
-    def error(self) -> Any:
-        return self.decoder.seen.error
-
-    @property
-    def usage(self) -> dict[str, int] | None:
-        return self.decoder.seen.usage
-
-    @property
-    def length(self) -> int:
-        return sum(map(len, self._texts))
-
-    @property
     def text(self) -> str:
         """All text yielded so far."""
         return "".join(self._texts)
@@ -101,19 +78,13 @@ class TextParser:
         return errors.SvcStreamError(message, partial=self.text)
 
 
-class WholeParser(Generic[T]):
+class WholeParser(AnswerParser[T]):
     """Reads a whole answer: its one piece is what `parse` makes of the body."""
 
+    whole = True
+
     def __init__(self, parse: Callable[[bytes], T]) -> None:
-        self.secrets: tuple[str, ...] = ()
-        self.delivered = False
-        self.fault: str | None = None
-        self.error: Any = None
-        self.complete = False
-        self.ended = False
-        self.whole = True
-        self.usage: Mapping[str, int] | None = None
-        self.length: int | None = None
+        super().__init__()
         self._parse = parse
         self._parts: list[bytes] = []
         self._status = 0

@@ -186,27 +186,32 @@ Reply = Head | Lost | bytes | float | errors.SvcError | None
 Conversation = Generator[Any, Reply, None]
 
 
-class AnswerParser(Protocol, Generic[T]):
+class AnswerParser(Generic[T]):
     """Turns the body of one good answer into pieces for the caller."""
 
-    secrets: tuple[str, ...]  # keys, which a service may repeat and nobody may see
-    fault: str | None  # why the answer cannot be taken
-    error: Any  # an error object that stood in the answer
-    delivered: bool  # a piece has been yielded
-    complete: bool  # the whole answer is here, whatever may follow
-    ended: bool  # nothing can follow
-    whole: bool  # there is one piece, at the end, so that every byte counts as content
+    whole = False  # there is one piece, at the end, so that every byte counts as content
 
-    usage: Mapping[str, int] | None  # the tokens that the service reported
-    length: int | None  # characters of text that came, where that is known
+    def __init__(self) -> None:
+        self.secrets: tuple[str, ...] = ()  # keys, which a service may repeat and nobody may see
+        self.fault: str | None = None  # why the answer cannot be taken
+        self.error: Any = None  # an error object that stood in the answer
+        self.delivered = False  # a piece has been yielded
+        self.complete = False  # the whole answer is here, whatever may follow
+        self.ended = False  # nothing can follow
+        self.usage: Mapping[str, int] | None = None  # the tokens that the service reported
+        self.length: int | None = None  # characters of text that came, where that is known
 
-    def begin(self, head: Head) -> None: ...
+    def begin(self, head: Head) -> None:
+        raise NotImplementedError
 
-    def feed(self, data: bytes) -> list[T]: ...
+    def feed(self, data: bytes) -> list[T]:
+        raise NotImplementedError
 
-    def finish(self) -> list[T]: ...
+    def finish(self) -> list[T]:
+        raise NotImplementedError
 
-    def failure(self, message: str, lost: Lost | None) -> errors.SvcError: ...
+    def failure(self, message: str, lost: Lost | None) -> errors.SvcError:
+        raise NotImplementedError
 
 
 @dataclass

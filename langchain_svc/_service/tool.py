@@ -22,13 +22,16 @@ from langchain_core.tools import BaseTool, BaseToolkit, ToolException
 from pydantic import BeforeValidator, PrivateAttr, ValidationError, model_validator
 from typing_extensions import Self
 
+from .._images import VISION_PATH, ImageAnalysis, Task, read_analysis, vision_body
 from .._safe_errors import safe_repr
 from .._threads import LONG, off_loop
 from .._wire import safe_label
+from ..config import GENERAL
 from ..errors import SvcError, SvcRequestError
+from .parsers import WholeParser
 from .runs import keeps_runs, replaces
 from .settings import ServiceSettings, bounded_number, did_you_mean
-from .steps import Exchange
+from .steps import Exchange, Limits
 
 if TYPE_CHECKING:
     from .._http import Connections
@@ -46,33 +49,22 @@ class ToolUse:
 
 
 class _Report:
-    """What became of one use of a tool, for handlers that have `svc_tool_called`.
-
-    LangChain tells handlers neither of retries nor of errors that the model is told as text.
-    """
+    """The use that a run makes of a tool, once there is one."""
 
     use: ToolUse | None = None
 
-    @contextmanager
-    def sent(self, run: Any) -> Iterator[None]:
-        """Tells the handlers of the run."""
-        error: type[BaseException] | None = None
-        try:
-            yield
-        except BaseException as raised:
-            error = type(raised)
-            raise
-        finally:
-            for handler in run.handlers if run is not None else ():
-                tell = getattr(handler, "svc_tool_called", None)
-                if tell is not None:
-                    self._tell(tell, run.run_id, error)
+    def tell(self, run: Any, error: type[BaseException] | None) -> None:
+        """What became of it, for handlers that have `svc_tool_called`.
 
-    def _tell(self, tell: Any, run_id: Any, error: type[BaseException] | None) -> None:
+        LangChain tells handlers neither of retries nor of errors that the model is told as text.
+        """
         done = None if self.use is None else self.use.exchange
         endpoint = "" if done is None else urlsplit(done.request.url).path
         retries, waited = (0, 0.0) if done is None else (done.retries, done.waited)
-        tell(run_id, endpoint=endpoint, retries=retries, waited=waited, error=error)
+        for handler in run.handlers if run is not None else ():
+            tell = getattr(handler, "svc_tool_called", None)
+            if tell is not None:
+                tell(run.run_id, endpoint=endpoint, retries=retries, waited=waited, error=error)
 
 
 @keeps_runs
@@ -180,17 +172,25 @@ class ServiceTool(ServiceSettings, BaseTool):
         count are told how the call went.
         """
         report = _Report()
+        raised: type[BaseException] | None = None
         try:
-            with report.sent(run):
-                yield report
-        except SvcRequestError as error:
-            raise ToolException(f"Nothing was sent: {error}") from error.with_traceback(None)
+            yield report
         except SvcError as error:
-            later = " It may work later." if error.is_retryable else ""
-            raise ToolException(
-                f"{self.name} gave no answer: {str(error).rstrip('.')}. "
-                f"Nothing is known from this call.{later}"
-            ) from error.with_traceback(None)
+            raised = type(error)
+            if isinstance(error, SvcRequestError):
+                said = f"Nothing was sent: {error}"
+            else:
+                later = " It may work later." if error.is_retryable else ""
+                said = (
+                    f"{self.name} gave no answer: {str(error).rstrip('.')}. "
+                    f"Nothing is known from this call.{later}"
+                )
+            raise ToolException(said) from error.with_traceback(None)
+        except BaseException as error:
+            raised = type(error)
+            raise
+        finally:
+            report.tell(run, raised)
 
     def share(self, toolkit: ServiceToolkit) -> None:
         """Use this toolkit's connections from now on; it closes them."""
@@ -298,3 +298,22 @@ def request_id(exchange: Exchange[Any]) -> str | None:
     request = exchange.request
     given = exchange.head.headers.get("x-request-id") if exchange.head else None
     return safe_label(given, secrets=request.secrets, private=request.private)
+
+
+# A service that quotes an image which it cannot read quotes its beginning.
+_QUOTABLE = 4096
+
+
+def vision_exchange(
+    asker: ServiceSettings, image: str, task: Task, limits: Limits
+) -> Exchange[ImageAnalysis]:
+    """The call that asks about an image, given as its address or as base64."""
+    return asker._new_exchange(  # noqa: SLF001  # our own class
+        GENERAL,
+        "POST",
+        VISION_PATH,
+        partial(WholeParser, partial(read_analysis, task=task)),
+        limits,
+        body=vision_body(image, task),
+        private=(image[:_QUOTABLE],),
+    )
