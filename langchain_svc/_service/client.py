@@ -174,10 +174,10 @@ class AsyncLink:
         self._client = client
         self._response: httpx.Response | None = None
         self._body: AsyncIterator[bytes] | None = None
-        self._held = 0  # bytes that came since a piece was last handed on
+        self.held = 0  # bytes that came since a piece was last handed on
 
     async def open(self, step: Open) -> Reply:
-        self._held = 0
+        self.held = 0
         try:
             request = _prepared(step, self._client)
             if self._client is None:
@@ -200,7 +200,7 @@ class AsyncLink:
             return b""
         except (httpx.HTTPError, httpx.StreamError, OSError) as error:
             return _lost(error)
-        self._held += len(data)
+        self.held += len(data)
         return data
 
     async def advance(self, exchange: Exchange[Any], steps: Conversation, reply: Reply) -> Any:
@@ -211,7 +211,7 @@ class AsyncLink:
         """
         size = 0
         if reply == b"" or isinstance(reply, Lost):
-            size, head = self._held, exchange.head
+            size, head = self.held, exchange.head
             if head is not None and not 200 <= head.status < 300:
                 size += len(exchange.request.body or b"")
         elif isinstance(reply, bytes) and exchange.head is not None:
@@ -222,10 +222,6 @@ class AsyncLink:
         if size <= LONG:
             return _advance(steps, reply)
         return await off_loop(exchange.until, _advance, steps, reply)
-
-    def handed_on(self) -> None:
-        """A piece of the answer was made of what came."""
-        self._held = 0
 
     async def close(self, _: Close | None = None) -> Reply:
         response, self._response = self._response, None
@@ -268,7 +264,7 @@ async def arun(
             verb = _VERBS.get(type(step))
             if verb is None:
                 yield step
-                link.handed_on()
+                link.held = 0
                 reply = None
             else:
                 with suppress_logs():

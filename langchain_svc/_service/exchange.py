@@ -2,8 +2,7 @@
 
 `converse` is a generator. It yields what is to be done (`Open`, READ, CLOSE, `Sleep`) and is sent
 what came of it; anything else it yields is a piece of the answer for the caller. Two short drivers
-in `client.py` obey it, one blocking and one on an event loop. So retries, waits, deadlines, size
-limits and error mapping exist once and are tested without a network or a clock.
+in `client.py` obey it, one blocking and one on an event loop.
 
 Rules:
 - A try is repeated after lost connections, timeouts and the statuses that come and go, at most

@@ -151,38 +151,33 @@ _OTHERS = """
     reasoning_effort service_tier prompt_cache_key store metadata verbosity modalities prediction
     web_search_options
 """
+_INSTEAD = {
+    "did you mean 'base_url_v1'?": "api_base openai_api_base endpoint",
+    "did you mean 'api_key'?": "openai_api_key svc_api_key",
+    "did you mean 'timeout'? It is seconds of silence, in streams too": "stream_chunk_timeout",
+    "did you mean 'max_retries'?": "max_retry",
+    "did you mean 'extra_body'?": "model_kwargs",
+    "did you mean bind_tools?": "functions function_call",
+    "give them to bind_tools": "tools",
+    "give the schema to with_structured_output": "response_format",
+    "leave it out: usage comes with every answer": "stream_usage stream_options",
+    "leave it out: the service has nothing of the kind": """
+        organization openai_organization use_responses_api tiktoken_model_name api_version
+        azure_endpoint azure_deployment include_response_headers context_management include
+        prompt_cache_options truncation use_previous_response_id disabled_params
+    """,
+    "the service has no embeddings: use another package's, such as langchain-huggingface": """
+        embedding embeddings embedding_model dimensions
+    """,
+    "give a client of yours that has it: http_client=httpx.Client(...)": """
+        default_query http_socket_options client async_client
+    """,
+    "the service answers once: model.batch([messages] * n), or generate(..., n=n)": "n",
+}
 # What users of other integrations write, and what to write here instead.
 _HINTS = {
     **{name: _PASSED_ON.format(name) for name in _OTHERS.split()},
-    **dict.fromkeys(("api_base", "openai_api_base", "endpoint"), "did you mean 'base_url_v1'?"),
-    **dict.fromkeys(("openai_api_key", "svc_api_key"), "did you mean 'api_key'?"),
-    **dict.fromkeys(("functions", "function_call"), "did you mean bind_tools?"),
-    **dict.fromkeys(
-        ("stream_usage", "stream_options"), "leave it out: usage comes with every answer"
-    ),
-    **dict.fromkeys(
-        (
-            *("organization", "openai_organization", "use_responses_api", "tiktoken_model_name"),
-            *("api_version", "azure_endpoint", "azure_deployment", "include_response_headers"),
-            *("context_management", "include", "prompt_cache_options", "truncation"),
-            *("use_previous_response_id", "disabled_params"),
-        ),
-        "leave it out: the service has nothing of the kind",
-    ),
-    **dict.fromkeys(
-        ("embedding", "embeddings", "embedding_model", "dimensions"),
-        "the service has no embeddings: use another package's, such as langchain-huggingface",
-    ),
-    **dict.fromkeys(
-        ("default_query", "http_socket_options", "client", "async_client"),
-        "give a client of yours that has it: http_client=httpx.Client(...)",
-    ),
-    "stream_chunk_timeout": "did you mean 'timeout'? It is seconds of silence, in streams too",
-    "tools": "give them to bind_tools",
-    "response_format": "give the schema to with_structured_output",
-    "max_retry": "did you mean 'max_retries'?",
-    "model_kwargs": "did you mean 'extra_body'?",
-    "n": "the service answers once: model.batch([messages] * n), or generate(..., n=n)",
+    **{name: said for said, names in _INSTEAD.items() for name in names.split()},
 }
 # Their values that ask for nothing beyond this: configurations and wrappers pass them on unset.
 _NEUTRAL: dict[str, tuple[Any, ...]] = {
