@@ -7,11 +7,17 @@ accept, h11 accepts, except for the reasons of `_STRICTER`.
 from __future__ import annotations
 
 import re
+import ssl
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import h11
+import httpx
+import trustme
 
 from langchain_svc._http.http1 import AnswerReader, BadAnswerError
+from langchain_svc._http.line import Line, ProxyRoute
 
 from .draw import Draw, cut_bytes
 
@@ -99,6 +105,59 @@ def http1(data: bytes) -> None:
     if ours.reusable:
         assert theirs.reusable, "h11 would close it"
         assert not surplus.strip(b"\r\n"), "reusable, though more came"
+
+
+def records(data: bytes) -> None:
+    """An answer inside TLS is what it is outside, and half a record behind it belongs to none."""
+    draw = Draw(data)
+    how, behind, cut = draw.byte(), draw.byte() % 2 == 1, draw.byte()
+    sound = draw.byte() % 2 == 0  # else a connection is hardly ever reusable
+    sent = (_ANSWER if sound else draw.one_of(STARTS)).encode()
+    sent += b"" if sound else draw.body(HTTP1_PIECES, 500)
+    line, server, going = _secured()
+    line.answer.begin()
+    for part in cut_bytes(sent, how):
+        server.write(part)
+    wire = going.read()
+    if behind:
+        server.write(_ANSWER.encode())
+        forged = going.read()
+        wire += forged[: 1 + cut % (len(forged) - 1)]
+    outside = _ours([sent], closed=False)
+    body = b"".join(line.feed(part) for part in cut_bytes(wire, cut + 2))
+    reader = line.answer
+    assert body == outside.body, "another body inside TLS"
+    assert reader.done == outside.done, "another end inside TLS"
+    assert line.reusable == (outside.reusable and not behind), "reusable, though half a record came"
+
+
+@lru_cache(maxsize=1)
+def _contexts() -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    authority = trustme.CA(key_type=trustme.KeyType.ECDSA)
+    server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
+    authority.issue_cert("h", key_type=trustme.KeyType.ECDSA).configure_cert(server)
+    authority.configure_trust(client)
+    return server, client
+
+
+def _secured() -> tuple[Line, ssl.SSLObject, ssl.MemoryBIO]:
+    """A connection behind its handshake, and the other side of it."""
+    for_server, for_client = _contexts()
+    came, going = ssl.MemoryBIO(), ssl.MemoryBIO()
+    server = for_server.wrap_bio(came, going, server_side=True)
+    line = Line()
+    steps = line.opening(ProxyRoute(httpx.URL("https://h"), None, for_client))
+    came.write(next(steps))
+    while True:
+        with suppress(ssl.SSLWantReadError):
+            server.do_handshake()
+        try:
+            came.write(steps.send(going.read()))
+        except StopIteration:
+            break
+    came.write(line.outgoing(b""))
+    server.do_handshake()
+    return line, server, going
 
 
 def _plain(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:

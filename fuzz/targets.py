@@ -55,6 +55,7 @@ TARGETS: dict[str, Target] = {
     "pictures": Target(wire.pictures),
     "addresses": Target(wire.addresses, wire.ADDRESS_PIECES, head=1),
     "http1": Target(http1.http1, http1.HTTP1_PIECES, head=3),
+    "tls_records": Target(http1.records, http1.HTTP1_PIECES, head=5),
     "json_lenient": Target(json_text.lenient, json_text.JSON_PIECES),
     "json_cut_off": Target(json_text.cut_off),
     "json_partial": Target(json_text.partial, json_text.JSON_PIECES, head=1),

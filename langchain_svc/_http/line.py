@@ -55,7 +55,7 @@ class Line:
         self._layers: list[Tls] = []  # that requests pass through, the outermost first
         self._unsent = b""  # what stands before the first request; a packet is saved
 
-    def _opening(self, route: ProxyRoute) -> Generator[bytes, bytes, None]:
+    def opening(self, route: ProxyRoute) -> Generator[bytes, bytes, None]:
         """Yields what to send before the first request, and takes what came after it.
 
         Raises:
@@ -97,12 +97,13 @@ class Line:
             raise BadAnswerError("the proxy spoke before it was asked")
 
     def _ask(self, data: bytes) -> Generator[bytes, bytes, bytes]:
-        came = yield self._outgoing(data)
+        came = yield self.outgoing(data)
         if not came:
             raise ConnectionResetError("the other side closed the connection")
         return self._decrypted(came)
 
-    def _outgoing(self, data: bytes) -> bytes:
+    def outgoing(self, data: bytes) -> bytes:
+        """What is sent for some data."""
         data, self._unsent = self._unsent + self._encrypted(data), b""
         return data
 
@@ -116,7 +117,7 @@ class Line:
             data = layer.decrypt(data)
         return data
 
-    def _feed(self, data: bytes) -> bytes:
+    def feed(self, data: bytes) -> bytes:
         """What the data adds to the body of the answer."""
         if not self._layers:
             return self.answer.feed(data)

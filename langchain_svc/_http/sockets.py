@@ -44,7 +44,7 @@ class Connection(Line):
         self = cls(sock)
         try:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            steps = self._opening(route)
+            steps = self.opening(route)
             going = next(steps, None)
             while going is not None:
                 self._send(going, timeouts)
@@ -58,9 +58,9 @@ class Connection(Line):
         """Send a request and read as far as the head of its answer."""
         self.answer.begin()
         with suppress(ConnectionError):  # the answer may say why
-            self._send(self._outgoing(request), timeouts)
+            self._send(self.outgoing(request), timeouts)
         if self._layers:  # something may have come behind the handshake
-            self._first = self._feed(b"")
+            self._first = self.feed(b"")
         while not self.answer.has_head:
             self.answer.check()
             self._first = self._more(timeouts)
@@ -78,7 +78,7 @@ class Connection(Line):
         if not data:
             self._ended()
             return b""
-        body = self._feed(data)
+        body = self.feed(data)
         if not self.answer.done and (owed := self._encrypted(b"")):
             self._send(owed, timeouts)
         return body
@@ -262,7 +262,7 @@ class AsyncConnection(Line, asyncio.Protocol):
                 self._socket.close()
                 raise
         try:
-            steps = self._opening(route)
+            steps = self.opening(route)
             going = next(steps, None)
             while going is not None:
                 self._write(going)
@@ -279,7 +279,7 @@ class AsyncConnection(Line, asyncio.Protocol):
     async def ask(self, request: bytes, timeouts: Timeouts) -> None:
         """Send a request and read as far as the head of its answer."""
         self.answer.begin()
-        self._write(self._outgoing(request))
+        self._write(self.outgoing(request))
         if self._raw is not None:
             early, self._raw = self._raw, None
             self.data_received(b"".join(early))
@@ -359,7 +359,7 @@ class AsyncConnection(Line, asyncio.Protocol):
             self._wake()
             return
         try:
-            body = self._feed(data)
+            body = self.feed(data)
         except OSError as error:  # an SSLError is one
             self._error = self._error or (ConnectionError, type(error).__name__)
             self.close()

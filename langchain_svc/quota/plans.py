@@ -108,6 +108,8 @@ def plans_of(plan: str | Plan) -> dict[str, Plan]:
 
 
 def _unknown(plan: Any) -> str:
+    if isinstance(plan, str) and "://" in plan:  # which may hold a password
+        return "An address is no plan: give it as storage=..., beside a plan"
     short = dict.fromkeys(full.partition(":")[2] for full in DOCUMENTED)
     return (
         f"There is no plan {safe_repr(plan)}. Give one of {', '.join(map(repr, short))} (on each "

@@ -358,4 +358,17 @@ def test_a_password_is_told_nowhere_however_it_is_written(url):
             "p/#s3cret",
         }
     assert clear
+    with pytest.raises(ValueError, match="storage=") as raised:
+        svc.SvcQuota(url)
+    seen.append(str(raised.value))
     assert not any("s3cret" in text for text in seen)
+
+
+def test_a_storage_that_does_not_answer_is_named_without_its_password():
+    quota = svc.SvcQuota("pro", storage="redis://ann:s3cret@127.0.0.1:1/0")
+    words = {"api_key": "k", "base_url_v1": "http://127.0.0.1:1/v1", "max_retries": 0}
+    with pytest.raises(svc.SvcConnectionError) as raised:
+        svc.ChatSvc(**words, quota=quota).invoke("hi")
+    assert "redis://127.0.0.1:1/0" in str(raised.value)
+    error = raised.value
+    assert "s3cret" not in f"{error!r}{error.__cause__!r}{vars(error)}"
