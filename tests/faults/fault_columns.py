@@ -6,10 +6,7 @@ missing, empty, null, of another type, or odd. They are written from the service
 
 from __future__ import annotations
 
-import base64
 import json
-import struct
-import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -25,19 +22,8 @@ def dumped(value):
     return json.dumps(value, ensure_ascii=False).encode()
 
 
-def _png():
-    def part(kind, data):
-        return (
-            struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-        )
-
-    head = struct.pack(">IIBBBBB", 1, 1, 8, 0, 0, 0, 0)
-    pixels = zlib.compress(b"\0\0")
-    parts = part(b"IHDR", head) + part(b"IDAT", pixels) + part(b"IEND", b"")
-    return b"\x89PNG\r\n\x1a\n" + parts
-
-
-PNG = base64.b64encode(_png()).decode()
+# One black pixel.
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
 
 
 @dataclass(frozen=True)
@@ -74,84 +60,32 @@ class Column:
 # -- bodies ---------------------------------------------------------------------------------------
 
 
-def whole_bodies(good, *, missing, empty, null, wrong, odd):
-    """The bodies of an answer in one piece."""
-    parts = {"good": good, "missing": missing, "empty": empty, "null": null, "wrong": wrong}
-    named = {name: dumped(value) for name, value in parts.items()}
-    named["odd usage"] = dumped({**good, **odd})
-    named["large"] = dumped({**good, "padding": "x" * PADDING})
-    return named
-
-
 def completion(message):
     return {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
 
 
-ODD_USAGE = {"usage": {"prompt_tokens": "many", "completion_tokens": -1, "total_tokens": None}}
+def whole_bodies(good, missing, empty, null, wrong):
+    """The bodies of an answer in one piece."""
+    odd = {"usage": ODD_COUNTS, "tokens": "many"}
+    values = {"good": good, "missing": missing, "empty": empty, "null": null, "wrong": wrong}
+    values |= {"odd usage": {**good, **odd}, "large": {**good, "padding": "x" * PADDING}}
+    return {name: dumped(value) for name, value in values.items()}
+
+
+ODD_COUNTS = {"prompt_tokens": "many", "completion_tokens": -1, "total_tokens": None}
+DONE = {"success": True}
+# fmt: off
+# the good one              a field is missing        nothing               null                       another type
 CHAT = whole_bodies(
-    completion({"role": "assistant", "content": TEXT}),
-    missing={"id": "x", "object": "chat.completion", "created": 1, "model": "m"},
-    empty={"choices": []},
-    null=completion({"role": "assistant", "content": None}),
-    wrong=completion({"role": "assistant", "content": 5}),
-    odd=ODD_USAGE,
-)
-LLM = whole_bodies(
-    {"success": True, "response": TEXT, "model": "m", "tokens": 5},
-    missing={"success": True, "model": "m"},
-    empty={},
-    null={"success": True, "response": None, "tokens": 5},
-    wrong={"success": True, "response": 5, "tokens": 5},
-    odd={"tokens": "many"},
-)
-MODELS = whole_bodies(
-    {"data": [{"id": TEXT}]},
-    missing={"object": "list"},
-    empty={},
-    null={"data": None},
-    wrong={"data": [5, None, {"id": 7}]},
-    odd=ODD_USAGE,
-)
-TRANSLATION = whole_bodies(
-    {"success": True, "translation": TEXT},
-    missing={"success": True},
-    empty={"translation": ""},
-    null={"translation": None},
-    wrong={"translation": 5},
-    odd=ODD_USAGE,
-)
-ANALYSIS = whole_bodies(
-    {"success": True, "description": TEXT},
-    missing={"success": True},
-    empty={"result": {}},
-    null={"description": None},
-    wrong={"description": {"of": None}},
-    odd=ODD_USAGE,
-)
-IMAGES = whole_bodies(
-    {"data": [{"b64_json": PNG}]},
-    missing={"created": 1},
-    empty={"data": []},
-    null={"data": [{"url": None}]},
-    wrong={"data": [{"url": 5}]},
-    odd=ODD_USAGE,
-)
-MEDICAL = whole_bodies(
-    {"response": TEXT},
-    missing={"success": True},
-    empty={"response": ""},
-    null={"response": None},
-    wrong={"response": {"of": None}},
-    odd=ODD_USAGE,
-)
-STATUS = whole_bodies(
-    {"status": TEXT, "uptime": None},
-    missing={"success": True},
-    empty={},
-    null={"status": None, "uptime": None, "latency": None},
-    wrong={"status": {"of": None}},
-    odd=ODD_USAGE,
-)
+    completion({"content": TEXT}), {"id": "x", "object": "chat.completion", "model": "m"}, {"choices": []}, completion({"content": None}), completion({"content": 5}))
+LLM = whole_bodies({**DONE, "response": TEXT, "tokens": 5}, {**DONE, "model": "m"}, {}, {**DONE, "response": None, "tokens": 5}, {**DONE, "response": 5, "tokens": 5})
+MODELS = whole_bodies({"data": [{"id": TEXT}]}, {"object": "list"}, {}, {"data": None}, {"data": [5, None, {"id": 7}]})
+TRANSLATION = whole_bodies({**DONE, "translation": TEXT}, DONE, {"translation": ""}, {"translation": None}, {"translation": 5})
+ANALYSIS = whole_bodies({**DONE, "description": TEXT}, DONE, {"result": {}}, {"description": None}, {"description": {"of": None}})
+IMAGES = whole_bodies({"data": [{"b64_json": PNG}]}, {"created": 1}, {"data": []}, {"data": [{"url": None}]}, {"data": [{"url": 5}]})
+MEDICAL = whole_bodies({"response": TEXT}, DONE, {"response": ""}, {"response": None}, {"response": {"of": None}})
+STATUS = whole_bodies({"status": TEXT, "uptime": None}, DONE, {}, {"status": None, "uptime": None}, {"status": {"of": None}})
+# fmt: on
 
 
 def stream_bodies(event, first, second, end, *, bad, others):
@@ -174,7 +108,7 @@ def stream_bodies(event, first, second, end, *, bad, others):
         "malformed": first + bad + second + end,
         "half event": first + second.rstrip()[:-4],
         "half letter": first + first[: first.index("ü".encode()) + 1],
-        "odd usage": first + second + event({**json.loads(_json(second)), **ODD_USAGE, **_NO_TEXT}) + end,
+        "odd usage": first + second + event({**json.loads(_json(second)), "usage": ODD_COUNTS, **_NO_TEXT}) + end,
     }  # fmt: skip
 
 

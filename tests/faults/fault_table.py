@@ -1,7 +1,6 @@
 """Runs the whole fault matrix and writes what was found as faults.md.
 
     python tests/faults/fault_table.py               # run every cell; write the table if all are right
-    python tests/faults/fault_table.py --memory      # measure what large bodies take of the memory
     python tests/faults/fault_table.py --damage 100  # cut at every byte, and 100 random damages
     python tests/faults/fault_table.py --write       # only write the table
 
@@ -11,23 +10,19 @@ The table shows the declarations; it is written only when every cell was as decl
 from __future__ import annotations
 
 import argparse
-import gzip
 import random
 import re
 import sys
 import time
-import tracemalloc
 from itertools import groupby
 from pathlib import Path
 
 from fault_columns import COLUMNS
 from fault_damage import all_wrong, cuts, damages
 from fault_matrix import ROWS, WAYS, Places, cells_of, new_pool, run_row, told
-from fault_peer import CHUNKED, Cell, Flood, chunk, head
 from fault_words import Answer
 
 DOCUMENT = Path(__file__).with_name("faults.md")
-MIB = 1024 * 1024
 
 
 def cell_count():
@@ -71,7 +66,7 @@ blocking and on an event loop: {rows} faults, {columns} classes, {cells} cells. 
 - the next call of the same object succeeds without a retry, and leaves no connection open.
 
 `python tests/faults/fault_table.py` runs all cells and writes this file; the tests run them too.
-With `--memory` it measures the memory that bodies beyond the limit take. With `--damage 100` it cuts every
+With `--damage 100` it cuts every
 good answer at every byte, in four framings, and damages it 100 times at random: the beginning of an answer
 must not count as an answer, and every error must be one of this package.
 
@@ -122,32 +117,6 @@ def run():
     return wrong
 
 
-def measure():
-    """Prints the peak of Python's memory while each large body is read and refused."""
-    zeros = gzip.compress(b"\0" * (1024 * MIB), 9)
-    forms = {
-        "100 MiB of a declared length": ([head("200 OK", f"Content-Length: {100 * MIB}"), Flood(100 * MIB)], {}),
-        "100 MiB in chunks": ([head("200 OK", CHUNKED), Flood(100 * MIB, chunk(b" " * 65_000))], {}),
-        f"1 GiB of zeros in {len(zeros):,} bytes of gzip": ([head("200 OK", f"Content-Length: {len(zeros)}", "Content-Encoding: gzip"), zeros], {}),
-        "the same, with a limit of 1 MiB": ([head("200 OK", f"Content-Length: {len(zeros)}", "Content-Encoding: gzip"), zeros], {"max_response_bytes": MIB}),
-    }  # fmt: skip
-    with Places() as places:
-        for name, (steps, settings) in forms.items():
-            for column in (c for c in COLUMNS if c.name.startswith("ChatSvc.") and "list" not in c.name):  # fmt: skip
-                cell = Cell([lambda steps=steps: steps], list)
-                made = column.make(places.peer.add(cell), api_key="k", **settings)
-                tracemalloc.start()
-                try:
-                    column.call(made)
-                except Exception as error:
-                    said = type(error).__name__
-                peak = tracemalloc.get_traced_memory()[1]
-                tracemalloc.stop()
-                made.close()
-                limit = made.max_response_bytes
-                print(f"{name}, {column.name}: {said}, peak {peak / MIB:.1f} MiB, limit {limit / MIB:.0f} MiB")  # fmt: skip
-
-
 def damage(times):
     """Cuts and damages every good answer; gives the exit code."""
     seed = random.randrange(2**32)
@@ -164,13 +133,9 @@ def damage(times):
 def main():
     """Runs the command; gives its exit code."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--memory", action="store_true", help="measure large bodies")
     parser.add_argument("--damage", type=int, help="cut answers everywhere, and damage them")
     parser.add_argument("--write", action="store_true", help="only write the table")
     options = parser.parse_args()
-    if options.memory:
-        measure()
-        return 0
     if options.damage is not None:
         return damage(options.damage)
     if not options.write and run():

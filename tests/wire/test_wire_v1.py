@@ -46,17 +46,7 @@ def test_what_an_answer_says_besides_its_text():
 
 
 @pytest.mark.parametrize(
-    "usage",
-    [
-        None,
-        5,
-        [],
-        {},
-        {"prompt_tokens": "3"},
-        {"prompt_tokens": True},
-        {"prompt_tokens": -1},
-        {"prompt_tokens": 1.5},
-    ],
+    "usage", [None, 5, [], {}, *({"prompt_tokens": odd} for odd in ("3", True, -1, 1.5))]
 )
 def test_odd_usage_does_not_break_a_good_answer(usage):
     assert v1.read_completion(answer(usage=usage)).usage is None
@@ -95,16 +85,11 @@ def test_context_windows_in_every_form(record, window):
     assert found.raw == record
 
 
-@pytest.mark.parametrize(
-    "listing",
-    [
-        {"data": [{"id": "a"}]},
-        {"models": [{"id": "a"}]},
-        [{"id": "a"}],
-        ["a"],
-        {"models": [{"name": "a"}, 5, {}]},
-    ],
-)
+A = {"id": "a"}
+LISTINGS = [{"data": [A]}, {"models": [A]}, [A], ["a"], {"models": [{"name": "a"}, 5, {}]}]
+
+
+@pytest.mark.parametrize("listing", LISTINGS)
 def test_listings_in_every_form(listing):
     assert [m.id for m in v1.read_models(json.dumps(listing).encode())] == ["a"]
 
