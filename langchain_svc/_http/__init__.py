@@ -8,7 +8,7 @@ from .._lazy import lazy
 from .deadline import FOREVER, Timeouts
 
 if TYPE_CHECKING:
-    from .connections import Connections, PoolKey, account
+    from .connections import Connections, PoolKey
 
 # httpx, which they import, is slow to load, and many processes never connect.
-__getattr__ = lazy(__name__, {"connections": "Connections PoolKey account"})
+__getattr__ = lazy(__name__, {"connections": "Connections PoolKey"})

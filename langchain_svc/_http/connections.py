@@ -22,12 +22,12 @@ import weakref
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from hashlib import blake2b
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import httpx
+from pydantic import SecretStr
 
 from .._forks import new_lock
 from ..config import check_proxy, is_loopback
@@ -122,21 +122,13 @@ def proxy_for(url: str, proxy: str | None = None) -> str | None:
         ) from None
 
 
-_SALT = os.urandom(16)
-
-
-def account(key: str | None) -> bytes:
-    """Tells keys apart by what means nothing outside this process."""
-    return blake2b((key or "").encode(), key=_SALT, digest_size=16).digest()
-
-
 @dataclass(frozen=True)
 class PoolKey:
     """What a pool is made for: where it leads, by which proxy, and for whom."""
 
     url: str
     proxy: str | None = field(default=None, repr=False)
-    account: bytes = field(default=b"", repr=False)
+    api_key: SecretStr | str | None = field(default=None, repr=False)
     most: int = 1024  # requests at one time, for threads and for each event loop
 
 
@@ -301,7 +293,6 @@ async def _keep(
     loop: weakref.ref[asyncio.AbstractEventLoop],
     pools: weakref.ref[_Pools],
 ) -> AsyncGenerator[None, None]:
-    """Holds a loop's pool until the loop, its owner or the caller ends it."""
     try:
         yield
     finally:

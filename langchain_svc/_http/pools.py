@@ -11,7 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Generator, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import anyio
@@ -210,12 +210,9 @@ class AsyncPool(_Idle[AsyncConnection]):
         return _Response.over(connection, self, timeouts)
 
     async def _enter(self, seconds: float | None) -> None:
-        if not self._places.locked():
-            await self._places.acquire()
-            return
+        # Not asyncio.wait_for, which swallows some cancellations before Python 3.12.
         try:
-            # Not asyncio.wait_for, which swallows some cancellations before Python 3.12.
-            with anyio.fail_after(seconds):
+            with anyio.fail_after(seconds) if self._places.locked() else nullcontext():
                 await self._places.acquire()
         except TimeoutError:
             raise httpcore.PoolTimeout from None

@@ -79,8 +79,8 @@ class Connection(Line):
             self._ended()
             return b""
         body = self.feed(data)
-        if not self.answer.done and (owed := self._encrypted(b"")):
-            self._send(owed, timeouts)
+        if self._layers and not self.answer.done:  # else it goes out with the next request
+            self._send(self._encrypted(b""), timeouts)
         return body
 
     def _receive(self, timeouts: Timeouts) -> bytes:
@@ -364,7 +364,8 @@ class AsyncConnection(Line, asyncio.Protocol):
             self._error = self._error or (ConnectionError, type(error).__name__)
             self.close()
             return
-        self._write(self._encrypted(b""))
+        if self._layers:
+            self._write(self._encrypted(b""))
         if body:
             self._body.append(body)
             self._unread += len(body)

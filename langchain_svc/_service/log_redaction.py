@@ -1,12 +1,9 @@
 """Keeps what is sent and answered out of the logs and tracebacks of the libraries below.
 
-At the level DEBUG, httpcore writes the headers of every answer and the first bytes of one that is
-no HTTP; at INFO, httpx writes the reason phrase. A service that repeats the key or the prompt
-there would put it into the log. So while a call of ours runs, their records keep the name of what
-happened and lose the rest. The records of anybody else's calls are not changed.
-
-What ends such a step from outside (a cancelled task, Ctrl-C) would take the frames of these
-libraries along, among whose variables are the key and the body. It leaves without them.
+At DEBUG httpcore writes the headers of every answer, and at INFO httpx the reason phrase, where a
+service may repeat the key or the prompt. While a call of ours runs, their records keep the name of
+what happened and lose the rest. What ends it from outside (a cancelled task, Ctrl-C) leaves without
+the frames of these libraries, among whose variables are the key and the body.
 """
 
 from __future__ import annotations

@@ -1,16 +1,12 @@
 """The retry budget: what the calls of one object owe a failing service together.
 
-One call alone cannot know that a hundred others fail beside it. Those of one object therefore share
-a store of tokens. A retry takes one, a good answer puts half a one back, and time a few. So, beyond
-a first store, retries stay below half of the good answers (1.5 requests for each), whatever
-`max_retries` says. A first try takes none, so that nobody's failures keep another's call from being
-sent; nor does a retry after a 429, where the wait it was told is its brake.
+A retry takes a token of a store, a good answer puts half a one back, and time a few: beyond a first
+store, retries stay below half of the good answers, whatever `max_retries` says. A first try takes
+none, so that nobody's failures keep another's call from being sent; nor does a retry after a 429,
+where the wait it was told is its brake. When the service last answered tells an outage from a
+prompt that always fails.
 
-The budget also knows when the service last answered, which tells an outage from a prompt that
-always fails.
-
-There is no lock: a count that two threads change at once may lose a token, which harms nobody, and
-a forked child finds nothing held.
+There is no lock: a count that two threads change at once may lose a token, which harms nobody.
 """
 
 from __future__ import annotations

@@ -487,10 +487,10 @@ class ServiceSettings(BaseModel):
         found = self._connections.get(place)
         if found is None:
             # Here and not above: httpx is imported at the first call.
-            from .._http import Connections, PoolKey, account  # noqa: PLC0415
+            from .._http import Connections, PoolKey  # noqa: PLC0415
 
-            key = account(reveal_secret(self.api_key))
-            pool_key = PoolKey(place, reveal_secret(self.proxy), key, self.max_connections)
+            proxy, key = reveal_secret(self.proxy), self.api_key
+            pool_key = PoolKey(place, proxy, key, self.max_connections)
             found = self._connections.setdefault(place, Connections(pool_key))
         return found
 

@@ -127,7 +127,7 @@ def test_a_process_that_may_open_few_files_waits_for_its_own():
     assert told.stdout.strip() == "{'1 + 1 = 2'}", told.stderr
 
 
-def test_only_profiles_of_the_user_are_checked_for_unknown_keys():
+def test_only_profiles_of_the_user_are_checked_and_ours_have_known_keys():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         ChatSvc(**URL, model="svc-pro")
@@ -135,9 +135,6 @@ def test_only_profiles_of_the_user_are_checked_for_unknown_keys():
     assert not caught
     with pytest.warns(UserWarning, match="tool_callin"):
         ChatSvc(**URL, profile={"tool_callin": True})
-
-
-def test_our_own_profiles_have_the_keys_that_langchain_knows():
     from langchain_core.language_models import ModelProfile
 
     for words in ({}, {"image_inputs": "describe", "base_url": "https://svc.example"}):

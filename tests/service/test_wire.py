@@ -74,6 +74,24 @@ async def answered(model):
         await model.aclose()
 
 
+def in_memory(context, connection):
+    """The server's side of TLS after its handshake, what it has not sent yet, and how to go on."""
+    came, going = ssl.MemoryBIO(), ssl.MemoryBIO()
+    tls = context.wrap_bio(came, going, server_side=True)
+
+    def until(step):
+        while True:
+            try:
+                return step()
+            except ssl.SSLWantReadError:
+                connection.sendall(going.read())
+                data = connection.recv(65536)
+                came.write(data) if data else came.write_eof()
+
+    until(tls.do_handshake)
+    return tls, going, until
+
+
 WAYS = pytest.mark.parametrize("way", ["invoke", "ainvoke"])
 
 
@@ -200,23 +218,14 @@ def test_an_answer_before_the_question_is_heard_or_refused_at_once(authority, tr
     class Hasty(SecureServer):
         def _serve(self, connection):
             with connection, suppress(OSError):
-                connection.sendall(self._in_one_packet(connection) if self.context else busy)
-                connection.recv(65536)
-                connection.recv(65536)
-
-        def _in_one_packet(self, connection):
-            came, going = ssl.MemoryBIO(), ssl.MemoryBIO()
-            self.context.maximum_version = ssl.TLSVersion.TLSv1_2
-            tls = self.context.wrap_bio(came, going, server_side=True)
-            while True:
-                try:
-                    tls.do_handshake()
-                except ssl.SSLWantReadError:
-                    connection.sendall(going.read())
-                    came.write(connection.recv(65536))
-                else:
+                if self.context:
+                    self.context.maximum_version = ssl.TLSVersion.TLSv1_2
+                    tls, going, _ = in_memory(self.context, connection)
                     tls.write(busy)
-                    return going.read()
+                # In one packet with the end of the handshake, where there is one.
+                connection.sendall(going.read() if self.context else busy)
+                connection.recv(65536)
+                connection.recv(65536)
 
     trusted(authority)
     begun = time.monotonic()
@@ -318,7 +327,10 @@ def test_a_chain_to_an_authority_that_the_environment_names(
 
 
 @WAYS
-def test_a_system_without_a_family_of_addresses_takes_the_other(monkeypatch, way):
+@pytest.mark.parametrize("refused", [True, False])
+def test_an_address_that_is_refused_or_of_an_unknown_family_leaves_the_next(
+    monkeypatch, refused, way
+):
     real = socket.socket
 
     class Lacking(real):
@@ -329,12 +341,13 @@ def test_a_system_without_a_family_of_addresses_takes_the_other(monkeypatch, way
 
     with RawServer(lambda c: c.sendall(response(SOUND))) as server:
         port = int(server.url.rpartition(":")[2])
-        both = [
-            (socket.AF_INET6, socket.SOCK_STREAM, 6, "", ("::1", port, 0, 0)),
-            (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port)),
-        ]
+        first = (socket.AF_INET6, socket.SOCK_STREAM, 6, "", ("::1", port, 0, 0))
+        if refused:
+            first = (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.2", port))
+        both = [first, (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
         monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: both)
-        monkeypatch.setattr(socket, "socket", Lacking)
+        if not refused:
+            monkeypatch.setattr(socket, "socket", Lacking)
         with svc.ChatSvc(api_key="k", base_url_v1=f"http://localhost:{port}/v1") as model:
             assert asked(model, way) == "sound"
 
@@ -425,20 +438,8 @@ def test_half_a_record_behind_an_answer_is_no_part_of_the_next(authority, truste
 
     class Halved(RawServer):
         def _serve(self, connection):
-            came, going = ssl.MemoryBIO(), ssl.MemoryBIO()
-            tls = context.wrap_bio(came, going, server_side=True)
-
-            def until(step):
-                while True:
-                    try:
-                        return step()
-                    except ssl.SSLWantReadError:
-                        connection.sendall(going.read())
-                        data = connection.recv(65536)
-                        came.write(data) if data else came.write_eof()
-
             with connection, suppress(OSError):
-                until(tls.do_handshake)
+                tls, going, until = in_memory(context, connection)
                 while until(lambda: tls.read(65536)):
                     tls.write(response(SOUND, connection=None))
                     whole = going.read()
