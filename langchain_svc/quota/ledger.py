@@ -48,15 +48,12 @@ _serials = count(1)
 
 @dataclass(eq=False)
 class Ticket:
-    """A call that asks for its place.
-
-    `turn` is its place in the queue, once it has one. The last two are for an account in Redis.
-    """
+    """A call that asks for its place. The last two are for an account in Redis."""
 
     tokens: int = 0
     priority: int = INTERACTIVE
     party: str = ""
-    turn: float = 0.0
+    turn: float = 0.0  # its place in the queue, once it has one
     serial: int = field(default_factory=_serials.__next__)
     at: float | None = None  # when it was let through
     waits: bool = False
@@ -69,32 +66,21 @@ class Ticket:
 
 
 class Wait(NamedTuple):
-    """Not yet: `turn` is when it can be this call's turn, `again` when to ask again, in seconds.
+    """Not yet. All are seconds."""
 
-    `seconds` is the period of the limit that it waits for.
-    """
-
-    turn: float
-    again: float
-    seconds: float
+    turn: float  # until it can be this call's turn
+    again: float  # until it is to ask again
+    seconds: float  # the period of the limit that it waits for
 
 
 class Outcome(NamedTuple):
-    """What became of a call that was let through.
+    """What became of a call that was let through."""
 
-    Attributes:
-        sent: Whether the service may have got it.
-        tokens: What it took; None where that is not known.
-        status: The status of the answer, if one came.
-        retry_after: When the service said to come back, in seconds.
-        limits: What the headers say: the limit, what remains, and the seconds until it resets.
-    """
-
-    sent: bool = True
-    tokens: int | None = None
+    sent: bool = True  # whether the service may have got it
+    tokens: int | None = None  # None where that is not known
     status: int | None = None
-    retry_after: float | None = None
-    limits: tuple[int, int, float] | None = None
+    retry_after: float | None = None  # seconds
+    limits: tuple[int, int, float] | None = None  # the limit, what remains, seconds to the reset
 
 
 class Window:
@@ -176,20 +162,13 @@ class Window:
 class Ledger:
     """An account in this process's memory, for any thread and any event loop.
 
-    Its lock is held for microseconds.
-
-    Args:
-        limits: The plan's limits.
-        clock: Seconds that do not go back.
+    Its lock is held for microseconds. The seconds of its clock do not go back.
     """
 
     local = True  # asking needs no I/O
 
     def __init__(
-        self,
-        limits: tuple[Limit, ...],
-        *,
-        clock: Callable[[], float] = time.monotonic,
+        self, limits: tuple[Limit, ...], *, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.counts_tokens = any(limit.unit == "tokens" for limit in limits)
         self._limits, self._clock, self._lock = limits, clock, new_lock()

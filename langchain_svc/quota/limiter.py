@@ -177,45 +177,50 @@ class SvcBudget(Shared):
         Raises:
             SvcBudgetError: It would pass a bound, or its price is not known.
         """
-        tokens, price = 0, None
+        tokens = 0
         if size.metered and self.counts_tokens:
             # All that an answer may take, where that is known: then nothing is passed.
             tokens = prompt + (size.max_tokens or estimates.answer(None))
-        if self._bounds["max_cost"] is not None and not size.free:
-            prices = LISTED_PRICES if self._prices is None else self._prices
-            price = prices.get(size.model or "") if size.metered else None
-            if price is None:
-                what = f"model {safe_repr(size.model)}" if size.metered else "this endpoint"
-                raise SvcBudgetError(
-                    f"No price of {what} is known, so max_cost cannot be kept: nothing was sent. "
-                    f"Known are prices of: {', '.join(sorted(prices)) or 'none'}. Call "
-                    'ChatSvc.list_models() once, give SvcBudget(prices={"model": {"input": ..., '
-                    '"output": ..., "per_tokens": 1_000_000}}), or bound it by max_requests= or '
-                    "max_tokens=",
-                    used=self.used,
-                    left=self.left,
-                )
-        hold = Hold(self, tokens, prompt if tokens else 0, price)
+        hold = Hold(self, tokens, prompt if tokens else 0, self._price(size))
         asked = hold.use(hold.prompt, tokens)
         with self._lock:
             left = self._left()
-            for name, most, has, wants, used in zip(
-                self._bounds, self._bounds.values(), left, asked, self._used, strict=True
-            ):
-                if most is None or wants <= has:
-                    continue
-                form = ",.6g" if name == "max_cost" else ",d"
-                sent = len(self._held)
-                way = f", {sent} call{' is' if sent == 1 else 's are'} on the way" if sent else ""
-                raise SvcBudgetError(
-                    f"The budget's {name}={most:{form}} would be passed: {used:{form}} used{way}, "
-                    f"{has:{form}} left, and this call asks for {wants:{form}}. Nothing was sent. "
-                    f"Make it smaller, or give SvcBudget a larger {name}",
-                    used=self.used,
-                    left=BudgetUse(*left),
-                )
+            for name, has, wants in zip(self._bounds, left, asked, strict=True):
+                if has is not None and wants > has:
+                    raise self._passed(name, has, wants, BudgetUse(*left))
             self._held.append(hold)
         return hold
+
+    def _price(self, size: CallSize) -> Price | None:
+        if self._bounds["max_cost"] is None or size.free:
+            return None
+        prices = LISTED_PRICES if self._prices is None else self._prices
+        price = prices.get(size.model or "") if size.metered else None
+        if price is None:
+            what = f"model {safe_repr(size.model)}" if size.metered else "this endpoint"
+            raise SvcBudgetError(
+                f"No price of {what} is known, so max_cost cannot be kept: nothing was sent. "
+                f"Known are prices of: {', '.join(sorted(prices)) or 'none'}. Call "
+                'ChatSvc.list_models() once, give SvcBudget(prices={"model": {"input": ..., '
+                '"output": ..., "per_tokens": 1_000_000}}), or bound it by max_requests= or '
+                "max_tokens=",
+                used=self.used,
+                left=self.left,
+            )
+        return price
+
+    def _passed(self, name: str, has: float, wants: float, left: BudgetUse) -> SvcBudgetError:
+        form = ",.6g" if name == "max_cost" else ",d"
+        used = dict(zip(self._bounds, self._used, strict=True))[name]
+        sent = len(self._held)
+        way = f", {sent} call{' is' if sent == 1 else 's are'} on the way" if sent else ""
+        return SvcBudgetError(
+            f"The budget's {name}={self._bounds[name]:{form}} would be passed: {used:{form}} used"
+            f"{way}, {has:{form}} left, and this call asks for {wants:{form}}. Nothing was sent. "
+            f"Make it smaller, or give SvcBudget a larger {name}",
+            used=self.used,
+            left=left,
+        )
 
     def settle(self, hold: Hold, *, sent: bool, tokens: int | None, prompt: int | None) -> None:
         """Count what a call used in the end, as far as it is known."""
@@ -268,11 +273,7 @@ class CallLimiter:
             self._ticket.tokens = self._prompt + estimates.answer(size.max_tokens)
 
     def acquire(self, left: float) -> float | SvcError:
-        """0 where the call may be sent; else seconds to wait before asking again, or why not.
-
-        Args:
-            left: The seconds that the call has.
-        """
+        """0 where the call may be sent; else seconds to wait before asking again, or why not."""
         try:
             self._hold_budgets(left)
             wait = None if self.account is None else self.account.ask(self._ticket)
@@ -323,16 +324,7 @@ class CallLimiter:
         answered: int | None,
         retry_after: float | None,
     ) -> None:
-        """What became of a try that was let through. It waits for nothing.
-
-        Args:
-            sent: Whether the service may have got the request.
-            status: The status that it answered with, if it did.
-            headers: Those of the answer.
-            usage: The tokens that it reported.
-            answered: Characters of text that came, where no usage did.
-            retry_after: When the service said to come back, in seconds.
-        """
+        """What became of a try that was let through; see `RateLimiter`. It waits for nothing."""
         used = read_usage(usage)
         refused = status is not None and not 200 <= status < 300
         tokens: int | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from .._safe_errors import safe_repr
 
@@ -104,14 +104,10 @@ def plans_of(plan: str | Plan) -> dict[str, Plan]:
     }
     if found:
         return found
-    raise ValueError(_unknown(plan))
-
-
-def _unknown(plan: Any) -> str:
     if isinstance(plan, str) and "://" in plan:  # which may hold a password
-        return "An address is no plan: give it as storage=..., beside a plan"
+        raise ValueError("An address is no plan: give it as storage=..., beside a plan")
     short = dict.fromkeys(full.partition(":")[2] for full in DOCUMENTED)
-    return (
+    raise ValueError(
         f"There is no plan {safe_repr(plan)}. Give one of {', '.join(map(repr, short))} (on each "
         f"interface the plan of that name), one interface's ({', '.join(map(repr, DOCUMENTED))}), "
         f"{LEARN!r}, or Plan(requests_per_minute=...)"

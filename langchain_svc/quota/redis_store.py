@@ -19,9 +19,10 @@ import math
 import os
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import Future, InvalidStateError
 from concurrent.futures import TimeoutError as FutureTimeout
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cache
 from hashlib import sha1
 from pathlib import Path
@@ -78,11 +79,7 @@ class Reply(NamedTuple):
 
 
 def read_reply(answer: bytes, limits: int) -> Reply:
-    """The script's answer about an account with so many limits.
-
-    Raises:
-        TypeError, ValueError, KeyError, AttributeError, OverflowError, RecursionError: It is none.
-    """
+    """The script's answer about an account with so many limits; raises `_NO_REPLY` for others."""
     said = json.loads(answer)
     now, processes, turn, *used = _numbers(
         said["now"], said["processes"], said["turn"], *said["used"]
@@ -138,31 +135,26 @@ class _Question(Future[Any]):
         self.account, self.asked = account, asked
 
     def within(self, left: float) -> Reply:
-        """The reply, if it comes within so many seconds.
-
-        Raises:
-            SvcConnectionError: Redis did not answer, or not in time.
-        """
-        self.account.link.put(self)
-        try:
-            with suppress(TimeoutError, FutureTimeout):
-                self.result(max(0.0, min(_TIMEOUT, left)))
-        except BaseException:
-            if not self.cancel():
-                self.account.give_back(self, self.result())
-            raise
+        """The reply; SvcConnectionError if it does not come within so many seconds."""
+        with self._put(), suppress(TimeoutError, FutureTimeout):
+            self.result(max(0.0, min(_TIMEOUT, left)))
         return self._taken()
 
     async def awithin(self, left: float) -> Reply:
         """The async version of `within`."""
+        with self._put():
+            await asyncio.wait([asyncio.wrap_future(self)], timeout=max(0.0, min(_TIMEOUT, left)))
+        return self._taken()
+
+    @contextmanager
+    def _put(self) -> Iterator[None]:
         self.account.link.put(self)
         try:
-            await asyncio.wait([asyncio.wrap_future(self)], timeout=max(0.0, min(_TIMEOUT, left)))
+            yield
         except BaseException:
             if not self.cancel():
                 self.account.give_back(self, self.result())
             raise
-        return self._taken()
 
     def _taken(self) -> Reply:
         found = self.account.link.failure() if self.cancel() else self.result()
@@ -183,14 +175,7 @@ class _Question(Future[Any]):
 
 
 class RedisLink:
-    """The connection of this process to one Redis.
-
-    Args:
-        url: "redis://host:port/0", "rediss://..." over TLS, or "unix://path".
-
-    Raises:
-        ValueError: The URL is none of these.
-    """
+    """The connection of this process to one Redis; ValueError where the URL is of none."""
 
     def __init__(self, url: str) -> None:
         self.place, self._url = place_of(url), url
@@ -217,11 +202,7 @@ class RedisLink:
         return packed.removesuffix(b"$0\r\n\r\n")
 
     def put(self, question: _Question) -> None:
-        """Let the thread ask it.
-
-        Raises:
-            SvcConnectionError: Redis has just failed, and is not asked again yet.
-        """
+        """Let the thread ask it; SvcConnectionError while Redis rests after a failure."""
         if time.monotonic() < self._rests_until:
             raise self.failure()
         if self._pid != os.getpid():
@@ -293,11 +274,7 @@ class RedisLink:
 
 
 def place_of(url: str) -> str:
-    """The address of a Redis without names and passwords.
-
-    Raises:
-        ValueError: It is none, or it is not clear what is the password.
-    """
+    """The address of a Redis without names and passwords; ValueError where that is not clear."""
     scheme, _, rest = url.partition("://") if isinstance(url, str) else ("", "", "")
     user, at, _ = rest.rpartition("@")
     socket = scheme == "unix" and rest.startswith("/")
@@ -327,11 +304,7 @@ def _process() -> str:
 class RedisAccount(Ledger):
     """An account in Redis, with what this process counted itself beside it.
 
-    Args:
-        link: The connection.
-        limits: The plan's limits.
-        name: What the account is called in Redis.
-        goes_on: Whether calls go on with a share of the plan while Redis does not answer.
+    Where it `goes_on`, calls have a share of the plan while Redis does not answer.
     """
 
     local = False
