@@ -199,7 +199,7 @@ class Journal:
         """Write all results to a file, whole or not at all. An existing one keeps its mode."""
         advice = f"All results are in {self.path}: give another place, and run the same again"
         with (
-            _replaced(Path(path), advice) as made,
+            _replaced(Path(path).resolve(), advice) as made,  # a link stays one
             made.open("w", encoding="utf-8", newline="\n") as file,
         ):
             file.writelines(line + "\n" for line in self.lines(ordered=ordered))

@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from langchain_core.load import dumpd
@@ -87,11 +88,13 @@ class BulkOptions:
                 raise SvcRequestError(f"{name} must be {kind} >= {least}, not {safe_repr(value)}")
 
     def check_places(self, rows: Any) -> None:
-        """No file may be written over another.
-
-        Raises:
-            SvcRequestError: Two of them are one file.
-        """
+        """No file may be written over another, and a device is not replaced by a file."""
+        output = None if self.output in {None, "-"} else Path(self.output or "")
+        if output is not None and output.exists() and not output.is_file():
+            raise SvcRequestError(
+                f"The output {output} is no plain file, which it would become: give another, or - "
+                "for stdout"
+            )
         places = [rows if isinstance(rows, str | os.PathLike) else None, self.journal, self.output]
         named = [os.path.realpath(place) for place in places if place not in {None, "-"}]
         if len(set(named)) < len(named):

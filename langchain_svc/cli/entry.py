@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from pydantic_core import ValidationError
 
@@ -105,14 +105,17 @@ def _silence_stdout() -> None:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that knows what a misspelt command was meant to be."""
+    """A parser that fails as the rest does, and knows what a misspelt command was meant to be."""
+
+    def print_help(self, file: Any = None) -> None:
+        emit(self.format_help(), end="")
 
     def error(self, message: str) -> NoReturn:
         typed = message.partition("invalid choice: ")[2].partition(" ")[0].strip("'")
         near = difflib.get_close_matches(typed, [*_COMMANDS, "completion"], 1)
         if near and "COMMAND" in message:
             message = f"there is no command {typed!r}; did you mean {near[0]!r}?"
-        super().error(message)
+        raise MisuseError(f"{message} (`{self.prog} --help` says more)")
 
 
 def build_parser(command: str | None = None) -> argparse.ArgumentParser:
@@ -126,8 +129,12 @@ def build_parser(command: str | None = None) -> argparse.ArgumentParser:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"%(prog)s {svc.__version__}")
-    parser.set_defaults(run=lambda _: emit(parser.format_help(), end=""))
+    parser.add_argument("--version", action="store_true", help="show the version")
+    parser.set_defaults(
+        run=lambda args: (
+            emit(f"langchain-svc {svc.__version__}") if args.version else parser.print_help()
+        )
+    )
     commands = parser.add_subparsers(metavar="COMMAND")
     for name, about in _COMMANDS.items():
         one = commands.add_parser(name, help=about)
