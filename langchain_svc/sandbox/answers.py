@@ -16,17 +16,15 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 from itertools import islice
 from typing import Any
 
 from langchain_svc.sandbox.prompts import (
+    Call,
     OfferedTool,
-    PromptCall,
     ReadPrompt,
     Schema,
     count_tokens,
-    read,
     split_tokens,
 )
 
@@ -66,33 +64,26 @@ def cut(
     )
 
 
-def calls_in_form(
-    calls: Sequence[tuple[str, dict[str, Any]]], messages: Sequence[Mapping[str, str]]
-) -> str:
-    """Calls, each a name and arguments, in the form that the messages ask for."""
-    return _rendered([PromptCall(*call) for call in calls], read(messages))
+def calls_in_form(calls: Sequence[Call], messages: Sequence[Mapping[str, str]]) -> str:
+    """Calls in the form that the messages ask for."""
+    return _rendered(calls, ReadPrompt(messages))
 
 
-def _rendered(calls: Sequence[PromptCall], prompt: ReadPrompt) -> str:
-    bodies = [{"name": call.name, "arguments": call.arguments} for call in calls]
+def _rendered(calls: Sequence[Call], prompt: ReadPrompt) -> str:
+    bodies = [{"name": name, "arguments": arguments} for name, arguments in calls]
     written = [json.dumps(body, ensure_ascii=False) for body in bodies]
     return "\n".join(f"{prompt.opening}{body}{prompt.closing}" for body in written)
 
 
 def composed(messages: Sequence[Mapping[str, str]], model: str) -> str:
     """The text that answers a chat by the rules."""
-    prompt = read(messages)
-    if calls := _planned(prompt):
+    prompt = ReadPrompt(messages)
+    if calls := _due(prompt):
         return _rendered(calls, prompt)
-    schema = prompt.schema
-    if schema is None and (prompt.keys or prompt.wants_json):
-        keys = prompt.keys or ["answer"]
-        schema = {"properties": {key: {"type": "string"} for key in keys}, "required": keys}
-    if schema is None:
+    if prompt.schema is None:
         return _in_words(prompt, model)
-    text = "\n".join([prompt.question, *(result.text for result in prompt.results)])
-    reply = partial(_in_words, prompt, model)
-    return json.dumps(_Filler(schema, text, reply).fill(schema), ensure_ascii=False)
+    filler = _Filler(prompt.schema, prompt.text, lambda: _in_words(prompt, model))
+    return json.dumps(filler.fill(prompt.schema), ensure_ascii=False)
 
 
 # -- words ----------------------------------------------------------------------------------------
@@ -104,23 +95,19 @@ _SMALL_WORDS = (
     "what when where which who why will with would you your"
 )
 _SMALL = frozenset(_SMALL_WORDS.split())
-_ENDINGS = ("ations", "ation", "ings", "ing", "ies", "ed", "es", "s", "e", "y")
-_SHORTEST = 3
 _WORD = re.compile(r"[^\W_]+")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
-
-
-def _stem(word: str) -> str:
-    for ending in _ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= _SHORTEST:
-            return word[: -len(ending)]
-    return word
+_ENDING = re.compile(r"(?<=\w{3})(?:ations?|ings?|ies|ed|es|s|e|y)$")
 
 
 def _stems(text: str) -> list[str]:
     """The stems of the words that say something, `getWeather` and `get_weather` being two."""
     words = _WORD.findall(_CAMEL.sub(" ", text).lower())
-    return [_stem(word) for word in words if word not in _SMALL]
+    return [_ENDING.sub("", word) for word in words if word not in _SMALL]
+
+
+def _says(text: str, words: str) -> bool:
+    return bool(words and re.search(rf"(?i)(?<!\w){re.escape(words)}(?!\w)", text))
 
 
 _OPERATORS: dict[str, tuple[Callable[[Fraction, Fraction], Fraction], str]] = {
@@ -153,103 +140,99 @@ _REFERS = re.compile(
 )
 _MOST_STEPS = 50
 _MOST_CALLS = 8  # of one step
-_ENOUGH = 1.0  # what the shared words must be worth for a call
+_ENOUGH = 2  # a word of the tool's name, or two of its description
 
 
-def _planned(prompt: ReadPrompt) -> list[PromptCall]:
-    """The calls that are due now; none where words are."""
+def _due(prompt: ReadPrompt) -> list[Call]:
+    """The calls to make now: of those that the question needs, the ones that were not made yet."""
     if not prompt.tools or (prompt.results and prompt.results[-1].failed and not prompt.required):
         return []
     tools = [tool for tool in prompt.tools if tool.name == prompt.named] or prompt.tools
-    planned = _steps(prompt, tools)
-    done = Counter(call.name for call in prompt.calls)
-    wanted = Counter(call.name for call in planned)
-    # What was not called yet: neither so, nor as often as it is planned.
-    due = [c for c in planned if c not in prompt.calls and done[c.name] < wanted[c.name]]
-    due = [call for at, call in enumerate(due) if call not in due[:at]]
-    left = [tool for tool in tools if tool.name not in done]
+    due = _planned(prompt, tools)[len(prompt.calls) :]
+    made = {name for name, _ in prompt.calls}
+    left = [tool for tool in tools if tool.name not in made]
     if not due and prompt.required and left:
-        text = "\n".join([prompt.question, *(result.text for result in prompt.results)])
-        due = _calls(_best_tool(left, text)[0], text, [])[:1]
+        due = _calls(_best(left, prompt.text)[0], prompt.text, [])[:1]
     return due[:1] if prompt.single else due
 
 
-def _steps(prompt: ReadPrompt, tools: Sequence[OfferedTool]) -> list[PromptCall]:
+def _planned(prompt: ReadPrompt, tools: Sequence[OfferedTool]) -> list[Call]:
     """A call or more for each step of the question, up to one that needs a result not there yet."""
     previous = [result.text for result in prompt.results if not result.failed]
-    steps: list[str] = []
-    for step in islice(filter(str.strip, _STEPS.split(prompt.question)), _MOST_STEPS):
-        if steps and _best_tool(tools, step)[1] < _ENOUGH:
-            steps[-1] += f", {step}"  # no step of its own: "in Paris", "and in Rome"
-        else:
-            steps.append(step.strip())
-    planned: list[PromptCall] = []
-    for step in steps:
-        refers = bool(planned and _REFERS.search(step))
-        used = {call.name for call in planned} if refers else set()
-        tool, worth = _best_tool([t for t in tools if t.name not in used] or tools, step)
-        if worth < _ENOUGH:
-            continue
+    steps: list[tuple[OfferedTool, str]] = []
+    for said in islice(filter(str.strip, _STEPS.split(prompt.question)), _MOST_STEPS):
+        used = [tool for tool, _ in steps] if _REFERS.search(said) else []
+        tool, worth = _best([each for each in tools if each not in used] or tools, said)
+        if worth >= _ENOUGH:
+            steps.append((tool, said.strip()))
+        elif steps:  # no step of its own: "in Paris", "and in Rome"
+            steps[-1] = (steps[-1][0], f"{steps[-1][1]}, {said}")
+    planned: list[Call] = []
+    for tool, said in steps:
+        refers = bool(planned and _REFERS.search(said))
         if refers and len(previous) < len(planned):
             break
-        planned += _calls(tool, step, previous[: len(planned)] if refers else [])
+        calls = _calls(tool, said, previous[: len(planned)] if refers else [])
+        planned += [call for call in calls if call not in planned]
     return planned
 
 
-def _best_tool(tools: Sequence[OfferedTool], text: str) -> tuple[OfferedTool, float]:
-    """The tool with the most words of a text, rare ones counting more, and what they are worth."""
-    counts = Counter(word for tool in tools for word in set(_stems(tool.about)))
-    signs = [f"{_OPERATORS[found[2]][1]} calculate math" for found in _SUM.finditer(text)]
+def _best(tools: Sequence[OfferedTool], text: str) -> tuple[OfferedTool, float]:
+    """The tool with the most words of a text, and what they are worth."""
+    signs = (f"{_OPERATORS[found[2]][1]} calculate math" for found in _SUM.finditer(text))
     said = set(_stems(" ".join([text, *signs])))
 
     def worth(tool: OfferedTool) -> float:
-        if re.search(rf"(?<!\w){re.escape(tool.name)}(?!\w)", text):
+        if _says(text, tool.name):
             return math.inf
-        named, shared = set(_stems(tool.name)), set(_stems(tool.about)) & said
-        return sum((2.0 if w in named else 0.7) / (1 + math.log(counts[w])) for w in shared)
+        named, about = set(_stems(tool.name)), set(_stems(tool.about))
+        return len(said & about) + len(said & named)
 
     best = max(tools, key=worth)
     return best, worth(best)
 
 
-def _calls(tool: OfferedTool, step: str, previous: Sequence[str]) -> list[PromptCall]:
+def _calls(tool: OfferedTool, step: str, previous: Sequence[str]) -> list[Call]:
     """The calls of one step: one for each of several values of a single required parameter."""
     schema = tool.parameters
     told = previous[-1] if previous else step
-    filler = _Filler(schema, step, lambda: told, previous=previous, about=tool.about)
-    calls = [PromptCall(tool.name, filler.fill(schema))]
-    names = schema.get("required") or list(schema["properties"])
-    kinds = set(filler.kinds)
-    if len(names) != 1 or len(kinds) != 1 or not kinds <= {"quoted", "name", "number"}:
-        return calls
-    filler.only = kinds
-    while len(calls) < _MOST_CALLS:
-        value = filler.fill(schema["properties"].get(names[0], {}), names[0], required=False)
-        if value is None or len(filler.kinds) == len(calls):
-            break
-        calls.append(PromptCall(tool.name, {**calls[0].arguments, names[0]: value}))
+    filler = _Filler(schema, step, lambda: told, previous=previous)
+    known = set(_stems(tool.about))
+    found = re.findall(r"[^\W\d_][\w'-]*|\S", step)
+    said = (word[0].isalpha() and set(_stems(word)) - known for word in found)
+    beyond = " ".join(word if new else "\n" for word, new in zip(found, said, strict=True))
+    filler.left["words"] = [run.strip() for run in beyond.split("\n") if run.strip()]
+    arguments = filler.fill(schema)
+    calls = [(tool.name, arguments)]
+    names, kinds = schema.get("required") or list(schema["properties"]), set(filler.used)
+    if len(names) == 1 and len(kinds) == 1 and kinds <= {"quoted", "name", "number"}:
+        (kind,) = kinds
+        for value in filler.left[kind][: _MOST_CALLS - 1]:
+            filler.left = {kind: [value]}
+            again = filler.fill(schema["properties"].get(names[0], {}), names[0])
+            calls.append((tool.name, {**arguments, names[0]: again}))
     return calls
 
 
 # -- values for a schema --------------------------------------------------------------------------
 
 _DEEPEST = 8
+_MOST_NESTED = 4  # objects that nothing requires
 _MOST_ITEMS = 8
 _MOST_FIELDS = 1_000
 _LONGEST = 4_000  # characters of a string
-_MOST_STRETCHES = 300  # so that the time stays linear
-_NUMBER = re.compile(r"(?<![\w.])(?:(?<![\w)])-)?\d{1,20}(?:,\d{3})*(?:\.\d+)?(?![\d_]|[.-]\d)")
-_DATE = re.compile(r"\b\d{4}-\d{2}-\d{2}\b")
-_STRETCHES = re.compile(
-    r"(?P<date>\b\d{4}-\d{2}-\d{2}\b)"
-    r"|(?P<email>\b[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64})+)"
-    r"|(?P<url>\bhttps?://[^\s\"'<>)]+)"
-    r"|(?P<image>\bimg_\w+)"
-    r"|(?P<expression>(?<![\w.])\d[\d.]{0,30}(?:\s?[-+*/]\s?\(?\d[\d.]{0,30}\)?){1,30})"
-    r"|(?<!\w)(?:'(?P<quoted>[^'\n]{1,300})'(?!\w)|\"(?P<quoted2>[^\"\n]{1,2000})\")"
-    r"|(?P<name>(?:(?<=[^.!?\n] )|(?<=[(\[])|(?=[A-Z]\w+ (?:is|was|has|lives|works|wants)\b))"
-    r"[A-Z][\w'-]*(?: [A-Z][\w'-]*)*(?:, [A-Z]{2}\b)?)"
-)
+# What in a text can be a value; strings take those named in a field's name or description first.
+_VALUES = {
+    "date": r"\b\d{4}-\d{2}-\d{2}\b",
+    "email": r"\b[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64})+",
+    "url": r"\bhttps?://[^\s\"'<>)]+",
+    "image": r"\bimg_\w+",
+    "expression": r"(?<![\w.])\d[\d.]{0,30}(?:\s?[-+*/]\s?\(?\d[\d.]{0,30}\)?){1,30}",
+    "quoted": r"(?<!\w)(?:'[^'\n]{1,300}'(?!\w)|\"[^\"\n]{1,2000}\")",
+    "name": r"(?:(?<=[^.!?\n] )|(?<=[(\[])|(?=[A-Z]\w+ (?:is|was|has|lives|works|wants)\b))"
+    r"[A-Z][\w'-]*(?: [A-Z][\w'-]*)*(?:, [A-Z]{2}\b)?",
+    "number": r"(?<![\w.-])-?\d{1,20}(?:,\d{3})*(?:\.\d+)?(?![\d_]|[.-]\d)",
+}
 _FORMATS = {
     "date": "2024-01-01",
     "date-time": "2024-01-01T00:00:00Z",
@@ -262,222 +245,157 @@ _FORMATS = {
 _FREE = re.compile(
     r"query|question|request|message|prompt|input|text|content|answer|summary|repl|reason|expl"
 )
-_SPECIAL = ("date", "email", "url", "image", "expression")
-_BOUNDS = {"minimum": 1, "exclusiveMinimum": 1, "maximum": -1, "exclusiveMaximum": -1}
 
 
 class _Filler:
-    """Fills a schema from a text, each stretch of the text used once.
+    """Fills a schema from a text, each value in it used once.
 
-    Args:
-        root: The schema that `$ref` refers to.
-        text: Where values are looked for.
-        reply: Words for a field about which the text says nothing.
-        previous: Results of earlier calls, for what the text only refers to.
-        about: The words of a tool; what the text says beyond them are arguments.
+    `root` is what `$ref` refers to, `reply` gives words for a field about which the text says
+    nothing, and `previous` are results of earlier calls, for what the text only refers to.
     """
 
     def __init__(
-        self,
-        root: Schema,
-        text: str,
-        reply: Callable[[], str],
-        *,
-        previous: Sequence[str] = (),
-        about: str = "",
+        self, root: Schema, text: str, reply: Callable[[], str], previous: Sequence[str] = ()
     ) -> None:
         self._root = root
         self._text = text
         self._reply = reply
-        self._previous = previous
-        self._guesses = ("words", "number") if about else ()
+        self._previous = "\n".join(previous)
         self._fields = 0
-        self._left = list(islice(_stretches(text, about), _MOST_STRETCHES))
-        self.kinds: list[str] = []  # of the stretches that were used
-        self.only: set[str] = set()  # the only kinds to use from now on; empty: all
+        found = {kind: re.findall(pattern, text) for kind, pattern in _VALUES.items()}
+        found["name"] = [name for name in found["name"] if _stems(name)]
+        self.left: dict[str, list[str]] = {
+            kind: [value.strip("'\"") for value in held] for kind, held in found.items()
+        }
+        self.used: list[str] = []  # the kinds of the values that were taken
 
-    def fill(self, schema: Schema, name: str = "", *, required: bool = True, depth: int = 0) -> Any:
+    def fill(self, schema: Any, name: str = "", depth: int = 0, *, required: bool = True) -> Any:
         """A value for a schema; None where the text has none and none is required."""
-        self._fields += 1
         schema, nullable = self._resolved(schema)
         required = required and not nullable
         if depth > _DEEPEST or self._fields > _MOST_FIELDS:
             return None
         if "const" in schema:
             return schema["const"]
-        if isinstance(options := schema.get("enum"), list) and options:
+        if options := _list(schema, "enum"):
             said = (o for o in options if _says(self._text, str(o).replace("_", " ")))
             return next(said, schema.get("default", options[0] if required else None))
         kind = schema.get("type", "object" if "properties" in schema else "string")
-        kinds = kind if isinstance(kind, list) else [kind]
-        match next((k for k in kinds if isinstance(k, str) and k != "null"), "null"):
-            case "null":
-                return None
+        kind = next((k for k in kind if k != "null"), "") if isinstance(kind, list) else kind
+        match kind:
             case "object":
-                return self._object(schema, depth) if required or depth < _DEEPEST // 2 else None
+                return self._object(schema, depth) if required or depth < _MOST_NESTED else None
             case "array":
                 return self._array(schema, name, depth, required=required)
             case "boolean":
                 return _says(self._text, name) or schema.get("default", False if required else None)
-            case "integer" | "number" as kind:
-                return self._number(schema, name, whole=kind == "integer", required=required)
+            case "integer" | "number":
+                value = self._number(schema, name, required=required)
+                return int(value) if value is not None and kind == "integer" else value
         return self._string(schema, name, required=required)
 
     def _resolved(self, schema: Any) -> tuple[Schema, bool]:
-        """A schema without references and unions, and whether null would do."""
+        """A schema without references and alternatives, and whether null would do."""
         nullable = False
-        for _ in range(_DEEPEST):
-            schema = schema if isinstance(schema, dict) else {}
+        while isinstance(schema, dict) and self._fields <= _MOST_FIELDS:
+            self._fields += 1
+            union = _list(schema, "anyOf") or _list(schema, "oneOf")
+            nullable |= {"type": "null"} in union
+            inner = [each for each in union if each != {"type": "null"}][:1]
+            inner += [self._referred(schema["$ref"])] if "$ref" in schema else []
+            inner += _list(schema, "allOf")
+            if not inner:
+                return schema, nullable
             rest = {k: v for k, v in schema.items() if k not in {"$ref", "allOf", "anyOf", "oneOf"}}
-            union = schema.get("anyOf") or schema.get("oneOf")
-            if isinstance(reference := schema.get("$ref"), str):
-                schema = {**self._referred(reference), **rest}
-            elif isinstance(every := schema.get("allOf"), list):
-                parts = [part for part in every if isinstance(part, dict)]
-                schema = {k: v for part in [*parts, rest] for k, v in part.items()}
-            elif isinstance(union, list) and union:
-                chosen = [s for s in union if isinstance(s, dict) and s.get("type") != "null"]
-                nullable |= len(chosen) < len(union)
-                schema = {**rest, **(chosen[0] if chosen else {"type": "null"})}
-            else:
-                break
-        return schema, nullable
+            parts = [part for part in inner if isinstance(part, dict)]
+            schema = {key: value for part in [*parts, rest] for key, value in part.items()}
+        return {}, nullable
 
-    def _referred(self, reference: str) -> Schema:
-        node: Any = self._root
-        for part in reference.removeprefix("#").strip("/").split("/"):
-            node = node.get(part, {}) if part and isinstance(node, dict) else node
-        return node if isinstance(node, dict) else {}
+    def _referred(self, reference: object) -> object:
+        held, _, name = str(reference).removeprefix("#/").partition("/")
+        found = self._root.get(held) if name else self._root
+        return found.get(name, found) if isinstance(found, dict) else {}
 
     def _object(self, schema: Schema, depth: int) -> dict[str, Any]:
-        properties, wanted = schema.get("properties"), schema.get("required")
+        properties, wanted = schema.get("properties"), _list(schema, "required")
         properties = properties if isinstance(properties, dict) else {}
-        wanted = wanted if isinstance(wanted, list) else []
-        # What is required takes its stretch first.
-        first = sorted(properties, key=lambda key: key not in wanted)
+        # What is required takes its value first.
         made = {
-            k: self.fill(properties[k], k, required=k in wanted, depth=depth + 1) for k in first
+            key: self.fill(properties[key], key, depth + 1, required=key in wanted)
+            for key in sorted(properties, key=lambda key: key not in wanted)
         }
         return {k: made[k] for k in properties if made[k] is not None or k in wanted}
 
     def _array(self, schema: Schema, name: str, depth: int, *, required: bool) -> list[Any] | None:
-        if isinstance(places := schema.get("prefixItems"), list):
-            return [self.fill(each, name, depth=depth + 1) for each in places]
-        low = max(_bound(schema, "minItems", 0), int(required and depth < _DEEPEST // 2))
-        high = min(_bound(schema, "maxItems", _MOST_ITEMS), _MOST_ITEMS)
+        least = max(_bound(schema, "minItems", 0), int(required))
+        most = min(_bound(schema, "maxItems", _MOST_ITEMS), _MOST_ITEMS)
         made: list[Any] = []
-        while len(made) < max(low, high) and depth < _DEEPEST:
-            before = len(self.kinds)
-            value = self.fill(
-                schema.get("items", {}), name, required=len(made) < low, depth=depth + 1
-            )
-            repeats = value in made and self.kinds[-1:] == ["explicit"]  # it is said once
-            if len(made) >= low and (value is None or repeats or len(self.kinds) == before):
+        while len(made) < max(least, most) and depth < _DEEPEST:
+            before, needed = len(self.used), len(made) < least
+            value = self.fill(schema.get("items"), name, depth + 1, required=needed)
+            if not needed and (value is None or len(self.used) == before):
                 break
             made.append(value)
         return made if made or required else None
 
-    def _take(self, kinds: Sequence[str], near: str) -> str | None:
-        """An unused stretch of the first kind there is, the nearest to the words of a field."""
-        kind = next((k for k in kinds if any(each[0] == k for each in self._left)), "")
-        if not kind or (self.only and kind not in self.only):
-            return None
-        hints = [
-            hint.span()
-            for each in set(_stems(near))
-            for hint in islice(re.finditer(rf"(?i)\b{re.escape(each)}", self._text), 20)
-        ]
-
-        def distance(stretch: _Stretch) -> int:
-            _, start, end, _ = stretch
-            return min((max(start - b, a - end) for a, b in hints), default=0)
-
-        taken = min((each for each in self._left if each[0] == kind), key=distance)
-        _, start, end, value = taken
-        self._left = [each for each in self._left if each[2] <= start or end <= each[1]]
-        self.kinds.append(kind)
-        return value
-
-    def _number(
-        self, schema: Schema, name: str, *, whole: bool, required: bool
-    ) -> int | float | None:
-        text = self._take(["number"], f"{name} {schema.get('description', '')}")
+    def _number(self, schema: Schema, name: str, *, required: bool) -> float | None:
+        words = re.escape(name.replace("_", " "))
+        beside = re.findall(rf"(?i)\b{words}\b[^\d\n]{{0,12}}({_VALUES['number']})", self._text)
+        text = self._take(["number"], beside)
         if text is None and (not required or "default" in schema):
             default: float | None = schema.get("default")
             return default
-        value = float(text or 1)
-        step = schema.get("multipleOf")
-        step = step if isinstance(step, (int, float)) and step > 0 else int(whole)
-        for bound, sign in _BOUNDS.items():
-            if isinstance(limit := schema.get(bound), (int, float)):
-                room = (step or 0.5) * sign if bound.startswith("exclusive") else 0
-                value = sign * max(sign * value, sign * (limit + room))
-        value = math.ceil(value / step) * step if step and math.isfinite(value) else value
-        return int(value) if whole or float(value).is_integer() else value
+        value = float((text or "1").replace(",", ""))
+        for limit, bounded in (("minimum", max), ("maximum", min)):
+            if isinstance(schema.get(limit), (int, float)):
+                value = float(bounded(value, schema[limit]))
+        return int(value) if value.is_integer() else value
 
     def _string(self, schema: Schema, name: str, *, required: bool) -> str | None:
         words, form = name.replace("_", " ").lower(), str(schema.get("format"))
-        near = f"{words} {schema.get('description', '')}".lower()
-        value = self._explicit(words)
-        if not value and (special := [k for k in _SPECIAL if k in f"{near} {form}"]):
-            value = self._take(special, near)
-            if not value and "image" in special:
-                value = next(reversed(re.findall(r"\bimg_\w+", "\n".join(self._previous))), None)
+        near = f"{words} {schema.get('description', '')} {form}".lower()
+        special = [kind for kind in list(_VALUES)[:5] if kind in near]
+        value = self._explicit(words) or self._take(special)
+        if not value and "image" in special:
+            value = next(reversed(re.findall(_VALUES["image"], self._previous)), None)
         free = _FREE.search(words)
         if not value and not (free and self._previous) and form not in _FORMATS:
-            other = ("name", "expression", *self._guesses) if required else ()
-            value = self._take([*self.only] or ["quoted", *(() if free else other)], near)
+            other = ["name", "expression", "words", "number"] if required and not free else []
+            value = self._take(["quoted", *other])
         if not value and (not required or "default" in schema):
             default: str | None = schema.get("default")
             return default
-        value = value or _FORMATS.get(form) or self._reply()
+        said: str = value or _FORMATS.get(form) or self._reply()
         least = min(_bound(schema, "minLength", 0), _LONGEST)
-        return value[: _bound(schema, "maxLength", _LONGEST)].ljust(least, ".")
+        return said[: _bound(schema, "maxLength", _LONGEST)].ljust(least, ".")
 
     def _explicit(self, words: str) -> str | None:
-        """The value of `name=value` or `name: value`."""
+        """The value of `name=value` or `name: value`, which is no value of another field then."""
         name = re.escape(words).replace(r"\ ", "[ _]")
         value = r"(\"[^\"\n]*\"|'[^'\n]*'|[^\s,;().?!][^,;()\n]*)"
         found = words and re.search(rf"(?i)\b{name}\s?[=:]\s?{value}", self._text)
-        if not found or self.only:
+        if not found:
             return None
-        start, end = found.span()
-        self._left = [each for each in self._left if each[2] <= start or end <= each[1]]
-        self.kinds.append("explicit")
-        return found[1].strip("\"' .")
+        said: str = found[1].strip("\"' .")
+        for held in self.left.values():
+            held[:] = [each for each in held if each != said]
+        return said
+
+    def _take(self, kinds: Sequence[str], wanted: Sequence[str] = ()) -> str | None:
+        """A value of the first kind there is: one of the wanted, or else the next."""
+        kind = next((kind for kind in kinds if self.left.get(kind)), "")
+        if not kind:
+            return None
+        taken = next((each for each in self.left[kind] if each in wanted), self.left[kind][0])
+        self.left[kind].remove(taken)
+        self.used.append(kind)
+        return taken
 
 
-_Stretch = tuple[str, int, int, str]  # its kind, where it begins and ends, and what it says
-
-
-def _stretches(text: str, about: str) -> Iterator[_Stretch]:
-    """What can be a value; where a tool is called, last its words beyond those of the tool."""
-    for found in _STRETCHES.finditer(text):
-        kind = str(found.lastgroup).rstrip("2")
-        if kind != "name" or _stems(found[0]):
-            yield kind, *found.span(), found[found.lastgroup or 0]
-    dateless = _DATE.sub(lambda date: "_" * len(date[0]), text)  # a date is not three numbers
-    for found in _NUMBER.finditer(dateless):
-        yield "number", *found.span(), found[0].replace(",", "")
-    known = set(_stems(about)) if about else None
-    for found in re.finditer(r"[^\W\d_][\w'-]*(?: [^\W\d_][\w'-]*)*", text if about else ""):
-        for run in _runs(found[0], known or set()):
-            at = text.index(run, found.start())
-            yield "words", at, at + len(run), run
-
-
-def _runs(text: str, known: set[str]) -> Iterator[str]:
-    run: list[str] = []
-    for word in [*text.split(" "), ""]:
-        if word and set(_stems(word)) - known:
-            run.append(word)
-        elif run:
-            yield " ".join(run)
-            run = []
-
-
-def _says(text: str, words: str) -> bool:
-    return bool(words and re.search(rf"(?i)(?<!\w){re.escape(words)}(?!\w)", text))
+def _list(schema: Schema, name: str) -> list[Any]:
+    """A list that a schema holds, which may hold anything."""
+    found = schema.get(name)
+    return found if isinstance(found, list) else []
 
 
 def _bound(schema: Schema, name: str, default: int) -> int:
@@ -516,7 +434,7 @@ def _in_words(prompt: ReadPrompt, model: str) -> str:
 def _told(prompt: ReadPrompt) -> Iterator[str]:
     """What each of the functions returned."""
     for number, result in enumerate(prompt.results):
-        called = prompt.calls[number].name if number < len(prompt.calls) else ""
+        called = prompt.calls[number][0] if number < len(prompt.calls) else ""
         done = "failed" if result.failed else "answered"
         told = f"{done}: {result.text[:_LONGEST]}"
         yield " ".join(["The tool", *filter(None, [result.name or called]), told])

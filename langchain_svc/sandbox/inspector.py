@@ -13,7 +13,7 @@ import json
 import re
 import secrets
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from urllib.parse import quote
 
 from langchain_svc.sandbox.faults import Fault, FaultBook
 from langchain_svc.sandbox.log import Log, ServedExchange
-from langchain_svc.sandbox.prompts import calls_of, read_prompt, text_of, tokens_by_kind
+from langchain_svc.sandbox.prompts import Part, count_tokens, cut_messages, is_call, values_in
 from langchain_svc.sandbox.wire import JSON_TYPE, HttpReply, HttpRequest, is_loopback
 
 _PREFIX = "/_inspector/"
@@ -201,7 +201,7 @@ def _row(exchange: ServedExchange) -> dict[str, object]:
         return {"model": "", "words": "", "run": "", "turns": 0}
     asked = [
         text
-        for role, parts in read_prompt(body)
+        for role, parts in _read_prompt(body)
         if role == "user"
         for kind, text in parts
         if kind in {"question", "history"} and text.strip()
@@ -228,7 +228,7 @@ def _detail(exchange: ServedExchange, piece: int, host: str) -> dict[str, object
     """One exchange; with a number of pieces that the page has already, only what may be new."""
     pieces = exchange.pieces[:]
     content_type = exchange.headers.get("content-type", "")
-    answer = text_of(content_type, b"".join(data for _, data in pieces))
+    answer = _text_of(content_type, b"".join(data for _, data in pieces))
     shown = {
         **_summary(exchange),
         "from": piece,
@@ -238,7 +238,11 @@ def _detail(exchange: ServedExchange, piece: int, host: str) -> dict[str, object
         ],
         "unkept": exchange.size - exchange.kept,
         "answer": _shown(answer, _MOST_SHOWN),
-        "calls": [_shown(json.dumps(call, ensure_ascii=False), 4_000) for call in calls_of(answer)],
+        "calls": [
+            _shown(json.dumps(value, ensure_ascii=False), 4_000)
+            for value, _ in values_in(answer)
+            if is_call(value)
+        ],
         "answered": dict(exchange.headers),
     }
     return shown if piece else {**shown, **_request(exchange), **_copies(exchange, host)}
@@ -269,7 +273,7 @@ def _copies(exchange: ServedExchange, host: str) -> dict[str, str]:
 
 def _request(exchange: ServedExchange) -> dict[str, object]:
     seen = exchange.received
-    messages = read_prompt(seen.json)
+    messages = _read_prompt(seen.json)
     body: dict[str, Any] = seen.json if isinstance(seen.json, dict) else {}
     rest = {name: value for name, value in body.items() if name not in {"messages", "message"}}
     return {
@@ -279,7 +283,7 @@ def _request(exchange: ServedExchange) -> dict[str, object]:
             [role, [[kind, _shown(text, _MOST_SHOWN)] for kind, text in parts]]
             for role, parts in messages
         ],
-        "tokens_by": tokens_by_kind(messages),
+        "tokens_by": _tokens_by_kind(messages),
         "parameters": {_shown(name, 100): _value(value) for name, value in rest.items()},
         "body": "" if body else _shown(seen.body.decode(errors="backslashreplace"), _MOST_SHOWN),
     }
@@ -295,3 +299,55 @@ def _value(value: object) -> str:
 
 def _shown(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[:most]}\n… {len(text) - most:,} more characters"
+
+
+# -- reading a chat's body and its answer ---------------------------------------------------------
+
+
+def _read_prompt(body: object) -> list[tuple[str, list[Part]]]:
+    """The messages of a chat's body, each a role and its parts; none where it is not a chat."""
+    if not isinstance(body, dict):
+        return []
+    messages = body.get("messages")
+    if not isinstance(messages, list):
+        message = body.get("message")
+        messages = [{"role": "user", "content": message}] if isinstance(message, str) else []
+    return cut_messages(message for message in messages if isinstance(message, dict))
+
+
+def _tokens_by_kind(messages: Iterable[tuple[str, list[Part]]]) -> dict[str, int]:
+    """About how many tokens come from where, by the sandbox's own rule."""
+    counts: dict[str, int] = {}
+    for _, parts in messages:
+        for kind, text in parts:
+            counts[kind] = counts.get(kind, 0) + count_tokens(text)
+    return counts
+
+
+def _text_of(content_type: str, sent: bytes) -> str:
+    """The text that an answer to a chat says, as far as it was sent; "" where it is none."""
+    text = sent.decode(errors="replace")
+    if content_type.startswith("text/plain"):
+        return text
+    if content_type.startswith("text/event-stream"):
+        events = re.split(r"\n\n", text)
+        data = ["\n".join(re.findall(r"(?m)^data: ?(.*)$", event)) for event in events]
+        data = [each for each in data if each and each != "[DONE]"]
+        return "".join(_delta(each, plain=not each.startswith("{")) for each in data)
+    return "".join(_delta(line) for line in text.splitlines())
+
+
+def _delta(line: str, *, plain: bool = False) -> str:
+    if plain:
+        return line
+    try:
+        value: Any = json.loads(line)
+    except (ValueError, RecursionError):
+        return ""
+    if not isinstance(value, dict):
+        return ""
+    match value.get("choices"):
+        case [{"delta": {"content": str(said)}}, *_] | [{"message": {"content": str(said)}}, *_]:
+            return said
+    response = value.get("response")
+    return response if isinstance(response, str) else ""

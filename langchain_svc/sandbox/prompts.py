@@ -1,348 +1,50 @@
-"""What a prompt offers, asks and tells, read from its text alone, as a model would read it."""
+"""What a prompt offers, asks and tells, read from its text alone, as a model would read it.
+
+Every message is cut into parts, each of one kind. The inspector shows them; `read` makes of them
+what the rules answer.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from itertools import compress
+from typing import Any, NamedTuple
 
 Schema = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class OfferedTool:
-    """A function that the prompt offers."""
-
-    name: str
-    about: str
-    parameters: Schema
-
-
-@dataclass(frozen=True)
-class PromptCall:
-    """A call of a function, made or to be made."""
-
-    name: str
-    arguments: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class PromptResult:
-    """What a function returned."""
-
-    text: str
-    name: str = ""
-    failed: bool = False
-
-
-@dataclass
-class ReadPrompt:
-    """A conversation as the rules see it.
-
-    `material` is all that was said beside the question, `calls` and `results` those since it,
-    `images` what descriptions say.
-    """
-
-    question: str = ""
-    material: list[str] = field(default_factory=list)
-    tools: list[OfferedTool] = field(default_factory=list)
-    images: list[str] = field(default_factory=list)
-    schema: Schema | None = None
-    keys: list[str] = field(default_factory=list)
-    wants_json: bool = False
-    opening: str = "<tool_call>\n"
-    closing: str = "\n</tool_call>"
-    required: bool = False
-    named: str = ""
-    single: bool = False
-    calls: list[PromptCall] = field(default_factory=list)
-    results: list[PromptResult] = field(default_factory=list)
-
-
-def read(messages: Sequence[Mapping[str, str]]) -> ReadPrompt:
-    """Read a conversation."""
-    prompt = ReadPrompt()
-    unconfirmed: list[PromptCall] = []  # what the last turn of the assistant called
-    for message in messages:
-        text = str(message.get("content") or "")
-        if message.get("role") == "assistant":
-            unconfirmed = [
-                PromptCall(v["name"], v["arguments"]) for v, _ in values_in(text) if is_call(v)
-            ]
-            continue
-        turn = _turn(text)
-        joint = " " if turn.images else "\n\n"  # a handle belongs to the words beside it
-        said = joint.join(filter(None, turn.said))
-        if message.get("role") == "system":
-            turn.system, said = [*turn.system, said], ""
-        for each in turn.system:
-            prompt.wants_json |= bool(_WANTS_JSON.search(each))
-            prompt.material += [_instructed(prompt, each)]
-        question = _instructed(prompt, said)
-        if turn.results:
-            prompt.calls += unconfirmed
-            prompt.results += turn.results
-        if _COMPLAINT.match(question):
-            _demand(prompt, question)
-        elif question or not prompt.question:
-            _ask(prompt, question)
-            prompt.images = turn.images
-    prompt.material = [text for text in prompt.material if text]
-    if not prompt.question and prompt.material and not prompt.results:
-        prompt.question = prompt.material.pop()
-    _keys(prompt)
-    return prompt
-
-
-def _ask(prompt: ReadPrompt, question: str) -> None:
-    prompt.material += [prompt.question] if prompt.question else []
-    prompt.material += [result.text for result in prompt.results]
-    prompt.question, prompt.calls, prompt.results = question, [], []
-
-
-# -- the elements of a turn -----------------------------------------------------------------------
-
-_OPENING = re.compile(r"<(system_message|user_message|tool_response|image)\b([^<>]*)>")
-_ATTRIBUTE = re.compile(r'\b(name|handle)="([^"]*)"')
-
-
-@dataclass
-class _UserTurn:
-    """The elements of a turn of the user."""
-
-    system: list[str] = field(default_factory=list)
-    said: list[str] = field(default_factory=list)
-    results: list[PromptResult] = field(default_factory=list)
-    images: list[str] = field(default_factory=list)
-
-    def add(self, kind: str, attributes: str, body: str) -> None:
-        """Take an element in; of an image only the handle is said."""
-        named: dict[str, str] = dict(_ATTRIBUTE.findall(attributes))
-        if kind == "system_message":
-            self.system.append(body)
-        elif kind == "user_message":
-            self.said.append(body)
-        elif kind == "image":
-            self.images.append(body)
-            self.said.append(named.get("handle", named.get("name", "")))
-        else:
-            failed = 'status="error"' in attributes or body.startswith("Error")
-            self.results.append(PromptResult(body, named.get("name", ""), failed))
-
-
-def _turn(text: str) -> _UserTurn:
-    turn = _UserTurn()
-    done = 0
-    for opening, body_end, end in elements(text):
-        kind, attributes = opening.groups()
-        turn.said.append(text[done : opening.start()].strip())
-        turn.add(kind, attributes, text[opening.end() : body_end].strip())
-        done = end
-    turn.said.append(text[done:].strip())
-    return turn
-
-
-def elements(
-    text: str, openings: re.Pattern[str] = _OPENING
-) -> Iterator[tuple[re.Match[str], int, int]]:
-    """The elements of a turn: the opening tag, where the body ends, and where the element does."""
-    done, unclosed = 0, set()
-    for found in openings.finditer(text):
-        kind = found[1]
-        if found.start() < done or kind in unclosed:
-            continue
-        body_end = text.find(f"</{kind}>", found.end())
-        if body_end < 0:
-            unclosed.add(kind)
-            continue
-        done = body_end + len(kind) + 3
-        yield found, body_end, done
-
-
-# -- JSON in a text -------------------------------------------------------------------------------
-
-_DECODER = json.JSONDecoder()
-_OBJECT = re.compile(r'\{\s*"')
-Span = tuple[int, int]
-
-
-def values_in(text: str) -> Iterator[tuple[dict[str, Any], Span]]:
-    """Every JSON object in a text and where it stands, none inside another."""
-    done, timeouts = 0, 4 * len(text) + 10_000  # for what only begins like one
-    for found in _OBJECT.finditer(text):
-        if found.start() < done or timeouts < 0:
-            continue
-        try:
-            value, done = _DECODER.raw_decode(text, found.start())
-        except json.JSONDecodeError as error:
-            timeouts -= error.pos - found.start()
-            continue
-        except RecursionError:
-            timeouts -= len(text) // 10
-            continue
-        yield value, (found.start(), done)
-
-
-def is_call(value: Mapping[str, Any]) -> bool:
-    """Whether an object is a call of a function."""
-    return isinstance(value.get("name"), str) and isinstance(value.get("arguments"), dict)
-
-
-def tool_of(value: Mapping[str, Any]) -> OfferedTool | None:
-    """The function that an object describes, or None."""
-    function = value.get("function", value)
-    if not isinstance(function, dict) or not isinstance(function.get("name"), str):
-        return None
-    schema = function.get("parameters", function.get("input_schema"))
-    if "arguments" in function or (schema is None and "description" not in function):
-        return None
-    schema = schema if isinstance(schema, dict) else {}
-    properties = _properties(schema)
-    fields = " ".join(f"{k} {v.get('description', '')}" for k, v in properties.items())
-    return OfferedTool(
-        function["name"],
-        f"{function['name']} {function.get('description', '')} {fields}",
-        {**schema, "type": "object", "properties": properties},
-    )
-
-
-def _properties(schema: Mapping[str, Any]) -> dict[str, Schema]:
-    found = schema.get("properties")
-    found = found if isinstance(found, dict) else {}
-    return {name: part for name, part in found.items() if isinstance(part, dict)}
-
-
-def schema_of(value: dict[str, Any]) -> Schema | None:
-    """The schema that an object is or holds, or None."""
-    held = value.get("schema", value)
-    marks = {"properties", "$ref", "anyOf", "oneOf", "allOf", "$defs", "enum"}
-    if not isinstance(held, dict):
-        return None
-    return held if marks & held.keys() or held.get("type") == "array" else None
-
-
-# -- instructions ---------------------------------------------------------------------------------
-
-_REQUIRED = re.compile(r"(?i)\bmust (?:now )?(?:call|be called|use)\b")
-_SINGLE = re.compile(r"(?i)\bat most one (?:function|tool|call)")
-_WANTS_JSON = re.compile(
-    r"(?i)\b(?:answer|return|respond|reply|output|write|give|formatted|produce)\b"
-    r"(?![^.\n]{0,80}\bblock\b)[^.\n]{0,80}\bJSON\b"  # calls are written in blocks of JSON
-)
-_COMPLAINT = re.compile(r"That (?:answer|call) ")
-_ABOUT_FORM = re.compile(r"\bJSON\b|^```|\bschema\b")
-
-
-def _instructed(prompt: ReadPrompt, text: str) -> str:
-    """Take the instructions on form out of a text, and return what else it says."""
-    spans = []
-    for value, span in values_in(text):
-        if tool := tool_of(value):
-            prompt.tools = [t for t in prompt.tools if t.name != tool.name] + [tool]
-        elif is_call(value):
-            before = text[: span[0]].rstrip("\n").rpartition("\n")[2]
-            after = text[span[1] :].lstrip("\n").partition("\n")[0]
-            framed = before.startswith(("<", "`", "["))
-            prompt.opening, prompt.closing = (f"{before}\n", f"\n{after}") if framed else ("", "")
-        elif (schema := schema_of(value)) is not None:
-            prompt.schema = schema
-        else:
-            continue
-        spans.append(span)
-    if not spans:
-        return text
-    told = _without(text, spans)
-    _demand(prompt, told)
-    paragraphs = re.split(r"\n\s*\n", _without(text, spans, "\0"))
-    return "\n\n".join(p for p in paragraphs if "\0" not in p and not _ABOUT_FORM.search(p)).strip()
-
-
-def _demand(prompt: ReadPrompt, told: str) -> None:
-    """Take note of which calls a text wants."""
-    if not prompt.tools:
-        return
-    prompt.single |= bool(_SINGLE.search(told))
-    for sentence in re.split(r"\n|\. ", told):
-        if _REQUIRED.search(sentence):
-            prompt.required = True
-            # "That answer calls this, but that must be called": the last name counts.
-            at = {tool.name: sentence.rfind(tool.name) for tool in prompt.tools}
-            last = max(at, key=lambda name: at[name])
-            prompt.named = last if at[last] >= 0 else prompt.named
-
-
-def _without(text: str, spans: Sequence[Span], mark: str = "") -> str:
-    kept, done = [], 0
-    for start, end in spans:
-        kept += [text[done:start], mark]
-        done = end
-    return "".join([*kept, text[done:]]).strip()
-
-
-def _keys(prompt: ReadPrompt) -> None:
-    """Find the keys that a question wants of a JSON object, and take what it says of JSON out."""
-    prompt.wants_json |= bool(_WANTS_JSON.search(prompt.question))
-    if not prompt.wants_json:
-        return
-    every = re.split(r"(?<=[.!?])\s+|\n", prompt.question)
-    for sentence in every:
-        if re.search(r"(?i)\b(?:keys?|fields?)\b", sentence):
-            quoted = re.findall(r"[`'\"](\w+)[`'\"]", sentence)
-            listed = re.search(r"(?i)\b(?:keys|fields)\b:?((?:,? (?:and )?\w+)+)", sentence)
-            prompt.keys = quoted or (re.findall(r"\b(?!and\b)\w+", listed[1]) if listed else [])
-    rest = " ".join(each for each in every if "JSON" not in each)
-    prompt.question = rest.strip() or prompt.question
-
-
 Part = tuple[str, str]  # where it comes from, and the text
-_Span = tuple[int, int, str]
+Span = tuple[int, int]
+_Cut = tuple[int, int, str]  # where a part begins and ends, and its kind
+
+
+# -- parts ----------------------------------------------------------------------------------------
 
 _KINDS = {"system_message": "system", "tool_response": "results", "image": "image"}
+_ELEMENT = re.compile(r"<(system_message|user_message|tool_response|image)\b[^<>]*>")
 _TAGGED = re.compile(r"<(documents?|context|sources?|passages?)\b[^<>]*>")
-# The marks around a call: a tag, a fence or a bracket, on a line of its own or beside it.
-_MARK = 60  # characters
-_OPENS = re.compile(r"(?:<[^<>\n]{1,40}>|```\w*|\[)\s*\Z")
-_CLOSES = re.compile(r"\s*(?:</[^<>\n]{1,40}>|```|\])")
 _HEADED = re.compile(
     r"(?m)^(?:Context|Documents?|Sources?|Passages?|Excerpts?)\b[^\n:]{0,40}:"
     r"(?s:.*?)(?=^(?:Question|Query|Answer|Helpful Answer)\b[^\n:]{0,40}:|\Z)"
 )
+# The marks around a call: a tag, a fence or a bracket, on a line of its own or beside it.
+_MARK = 60  # characters
+_OPENS = re.compile(r"(?:<[^<>\n]{1,40}>|```\w*|\[)\s*\Z")
+_CLOSES = re.compile(r"\s*(?:</[^<>\n]{1,40}>|```|\])")
 
 
-def read_prompt(body: object) -> list[tuple[str, list[Part]]]:
-    """The messages of a chat's body, each a role and its parts; none where it is not a chat."""
-    if not isinstance(body, dict):
-        return []
-    messages = body.get("messages")
-    if not isinstance(messages, list):
-        message = body.get("message")
-        messages = [{"role": "user", "content": message}] if isinstance(message, str) else []
-    said = [(str(m.get("role")), str(m.get("content"))) for m in messages if isinstance(m, dict)]
-    return _read_messages(said)
-
-
-def _read_messages(said: list[tuple[str, str]]) -> list[tuple[str, list[Part]]]:
-    read = [(role, list(_parts(role, text))) for role, text in said]
+def cut_messages(messages: Iterable[Mapping[str, Any]]) -> list[tuple[str, list[Part]]]:
+    """Each message's role and its parts, whose texts make up the message."""
+    said = [(str(m.get("role")), str(m.get("content") or "")) for m in messages]
+    found = [(role, list(_parts(role, text))) for role, text in said]
     asked = [
         index
-        for index, (role, parts) in enumerate(read)
+        for index, (role, parts) in enumerate(found)
         if role == "user" and any(kind == "question" and text.strip() for kind, text in parts)
     ]
-    for role, parts in read[: asked[-1] if asked else 0]:
-        del role
+    for _, parts in found[: asked[-1] if asked else 0]:
         parts[:] = [("history" if kind == "question" else kind, text) for kind, text in parts]
-    return read
-
-
-def tokens_by_kind(messages: Iterable[tuple[str, list[Part]]]) -> dict[str, int]:
-    """About how many tokens come from where, by the sandbox's own rule."""
-    counts: dict[str, int] = {}
-    for _, parts in messages:
-        for kind, text in parts:
-            counts[kind] = counts.get(kind, 0) + count_tokens(text)
-    return counts
+    return found
 
 
 def _parts(role: str, text: str) -> Iterator[Part]:
@@ -353,7 +55,7 @@ def _parts(role: str, text: str) -> Iterator[Part]:
         yield from _cut(text, _instructions(text), "system")
         return
     done = 0
-    for opening, _, end in elements(text):
+    for opening, end in _elements(text, _ELEMENT):
         yield from _said(text[done : opening.start()])
         kind, whole = _KINDS.get(opening[1]), text[opening.start() : end]
         if kind is None:
@@ -368,11 +70,10 @@ def _parts(role: str, text: str) -> Iterator[Part]:
 
 def _said(text: str) -> Iterator[Part]:
     for kind, part in _cut(text, _instructions(text), "question"):
-        spans = _documents(part) if kind == "question" else []
-        yield from _cut(part, spans, kind)
+        yield from _cut(part, _documents(part) if kind == "question" else [], kind)
 
 
-def _cut(text: str, spans: Iterable[_Span], rest: str) -> Iterator[Part]:
+def _cut(text: str, spans: Iterable[_Cut], rest: str) -> Iterator[Part]:
     done = 0
     for start, end, kind in spans:
         if end <= done:
@@ -385,74 +86,239 @@ def _cut(text: str, spans: Iterable[_Span], rest: str) -> Iterator[Part]:
         yield rest, text[done:]
 
 
-def _instructions(text: str) -> Iterator[_Span]:
+def _elements(text: str, openings: re.Pattern[str]) -> Iterator[tuple[re.Match[str], int]]:
+    """The opening tag of each element that is closed, and where the element ends."""
+    done, unclosed = 0, set()
+    for found in openings.finditer(text):
+        kind = found[1]
+        if found.start() < done or kind in unclosed:
+            continue
+        closes = text.find(f"</{kind}>", found.end())
+        if closes < 0:
+            unclosed.add(kind)
+            continue
+        done = closes + len(kind) + 3
+        yield found, done
+
+
+def _instructions(text: str) -> Iterator[_Cut]:
     """The paragraphs that describe functions, or the form of the answer."""
     done = 0
     for value, (start, end) in values_in(text):
         if start < done:
             continue  # in the same paragraph
-        if tool_of(value) or is_call(value):
-            kind = "tools"
-        elif schema_of(value) is not None:
-            kind = "schema"
-        else:
+        kind = "tools" if tool_of(value) or is_call(value) else "schema"
+        if kind == "schema" and schema_of(value) is None:
             continue
         above, below = text.rfind("\n\n", done, start), text.find("\n\n", end)
         begin, done = (above + 2 if above >= 0 else done), (below if below >= 0 else len(text))
         yield begin, done, kind
 
 
-def _calls(text: str) -> Iterator[_Span]:
-    """The calls, with the marks around them."""
-    for value, (start, end) in values_in(text):
-        if not is_call(value):
-            continue
-        before = _OPENS.search(text, max(0, start - _MARK), start)
-        after = _CLOSES.match(text, end)
-        yield before.start() if before else start, after.end() if after else end, "calls"
+def _calls(text: str) -> Iterator[_Cut]:
+    for value, span in values_in(text):
+        if is_call(value):
+            yield *_framed(text, *span), "calls"
 
 
-def _documents(text: str) -> list[_Span]:
+def _framed(text: str, start: int, end: int) -> Span:
+    """Where the marks around a call begin and end."""
+    before = _OPENS.search(text, max(0, start - _MARK), start)
+    after = _CLOSES.match(text, end)
+    return before.start() if before else start, after.end() if after else end
+
+
+def _documents(text: str) -> list[_Cut]:
     spans = [(*found.span(), "documents") for found in _HEADED.finditer(text)]
-    spans += [(opening.start(), end, "documents") for opening, _, end in elements(text, _TAGGED)]
+    spans += [(opening.start(), end, "documents") for opening, end in _elements(text, _TAGGED)]
     return sorted(spans)
 
 
-# -- answers --------------------------------------------------------------------------------------
+# -- JSON in a text -------------------------------------------------------------------------------
+
+_DECODER = json.JSONDecoder()
+_OBJECT = re.compile(r'\{\s*"')
 
 
-def text_of(content_type: str, sent: bytes) -> str:
-    """The text that an answer to a chat says, as far as it was sent; "" where it is none."""
-    text = sent.decode(errors="replace")
-    if content_type.startswith("text/plain"):
-        return text
-    if content_type.startswith("text/event-stream"):
-        events = re.split(r"\n\n", text)
-        data = ["\n".join(re.findall(r"(?m)^data: ?(.*)$", event)) for event in events]
-        data = [each for each in data if each and each != "[DONE]"]
-        return "".join(_delta(each, plain=not each.startswith("{")) for each in data)
-    return "".join(_delta(line) for line in text.splitlines())
+class OfferedTool(NamedTuple):
+    """A function that the prompt offers, and all the words that describe it."""
+
+    name: str
+    about: str
+    parameters: Schema
 
 
-def _delta(line: str, *, plain: bool = False) -> str:
-    if plain:
-        return line
-    try:
-        value: Any = json.loads(line)
-    except (ValueError, RecursionError):
-        return ""
-    if not isinstance(value, dict):
-        return ""
-    match value.get("choices"):
-        case [{"delta": {"content": str(said)}}, *_] | [{"message": {"content": str(said)}}, *_]:
-            return said
-    response = value.get("response")
-    return response if isinstance(response, str) else ""
+def values_in(text: str) -> Iterator[tuple[dict[str, Any], Span]]:
+    """Every JSON object in a text and where it stands, none inside another."""
+    done, patience = 0, 4 * len(text) + 10_000  # for what only begins like one
+    for found in _OBJECT.finditer(text):
+        if found.start() < done or patience < 0:
+            continue
+        try:
+            value, done = _DECODER.raw_decode(text, found.start())
+        except json.JSONDecodeError as error:
+            patience -= error.pos - found.start()
+        except RecursionError:
+            patience -= len(text) // 10
+        else:
+            yield value, (found.start(), done)
 
 
-def calls_of(text: str) -> list[Mapping[str, Any]]:
-    """The calls of functions in an answer, in the form that prompts ask for."""
-    return [value for value, _ in values_in(text) if is_call(value)]
+def is_call(value: Mapping[str, Any]) -> bool:
+    """Whether an object is a call of a function."""
+    return isinstance(value.get("name"), str) and isinstance(value.get("arguments"), dict)
+
+
+def tool_of(value: Mapping[str, Any]) -> OfferedTool | None:
+    """The function that an object describes, or None."""
+    function = value.get("function", value)
+    if not isinstance(function, dict) or not isinstance(name := function.get("name"), str):
+        return None
+    schema = function.get("parameters", function.get("input_schema"))
+    if "arguments" in function or (schema is None and "description" not in function):
+        return None
+    schema = schema if isinstance(schema, dict) else {}
+    held = schema.get("properties")
+    found = held.items() if isinstance(held, dict) else ()
+    properties = {key: part for key, part in found if isinstance(part, dict)}
+    fields = (f"{key} {part.get('description', '')}" for key, part in properties.items())
+    about = " ".join([name, str(function.get("description", "")), *fields])
+    return OfferedTool(name, about, {**schema, "type": "object", "properties": properties})
+
+
+def schema_of(value: Schema) -> Schema | None:
+    """The schema that an object is or holds, or None."""
+    held = value.get("schema", value)
+    marks = {"properties", "$ref", "anyOf", "oneOf", "allOf", "$defs", "enum"}
+    if not isinstance(held, dict):
+        return None
+    return held if marks & held.keys() or held.get("type") == "array" else None
+
+
+# -- what the rules read of it --------------------------------------------------------------------
+
+Call = tuple[str, dict[str, Any]]  # a function's name and its arguments
+
+_SAID = {"question", "history", "documents", "image"}
+_TAGS = re.compile(r"</?(?:system_message|user_message|tool_response|image)\b[^<>]*>")
+_NAMED = re.compile(r'<[^<>]*\b(?:name|handle)="([^"]*)"')
+_COMPLAINT = re.compile(r"That (?:answer|call) ")
+_REQUIRED = re.compile(r"(?i)\bmust (?:now )?(?:call|be called|use)\b")
+_WANTS_JSON = re.compile(r"(?i)\b(?:answer|return|respond|reply|output|formatted)\b[^.\n]*\bJSON\b")
+_ABOUT_FORM = re.compile(r"\bJSON\b|^```|\bschema\b")
+
+
+class PromptResult(NamedTuple):
+    """What a function returned."""
+
+    text: str
+    name: str
+    failed: bool
+
+
+class ReadPrompt:
+    """A conversation as the rules see it.
+
+    `material` is all that was said beside the question, `calls` and `results` those since it,
+    `images` what descriptions say, `schema` also one for the JSON object that words ask for.
+    """
+
+    def __init__(self, messages: Iterable[Mapping[str, Any]]) -> None:
+        self.question = ""
+        self.material: list[str] = []
+        self.images: list[str] = []
+        self.tools: list[OfferedTool] = []
+        self.schema: Schema | None = None
+        self.opening, self.closing = "<tool_call>\n", "\n</tool_call>"
+        self.calls: list[Call] = []
+        self.results: list[PromptResult] = []
+        self._demands = self._system = ""
+        called: list[Call] = []
+        for role, parts in cut_messages(messages):
+            if role == "assistant":
+                found = (value for kind, text in parts for value, _ in values_in(text))
+                called = [(v["name"], v["arguments"]) for v in found if is_call(v)]
+            else:
+                self._hear(parts, called)
+        self.material = [text for text in self.material if text]
+        if not self.question and self.material and not self.results:
+            self.question = self.material.pop()
+        self._take_form()
+        self.single = "at most one" in self._demands
+        due = [line for line in re.split(r"\n|\. ", self._demands) if _REQUIRED.search(line)]
+        self.required = bool(self.tools and due)
+        # "That answer calls this, but that must be called": the last name counts.
+        at = {tool.name: line.rfind(tool.name) for line in due[-1:] for tool in self.tools}
+        self.named = max((name for name in at if at[name] >= 0), key=at.__getitem__, default="")
+
+    @property
+    def text(self) -> str:
+        """The question and what functions returned since."""
+        return "\n".join([self.question, *(result.text for result in self.results)])
+
+    def _hear(self, parts: Sequence[Part], called: Sequence[Call]) -> None:
+        for kind, text in parts:
+            if kind in {"tools", "schema"}:
+                self._instruct(text)
+        system = _bare(text for kind, text in parts if kind == "system")
+        self.material.append(system)
+        self._system += f"{system}\n"
+        if results := [_result(text) for kind, text in parts if kind == "results"]:
+            self.calls += called
+            self.results += results
+        said = ((kind, text) for kind, text in parts if kind in _SAID)
+        question = _bare(_name(text) if kind == "image" else text for kind, text in said)
+        if _COMPLAINT.match(question):
+            self._demands += f"{question}\n"
+        elif question or not self.question:
+            self.material += [self.question, *(result.text for result in self.results)]
+            self.images = [_bare([text]) for kind, text in parts if kind == "image"]
+            self.question, self.calls, self.results = question, [], []
+
+    def _instruct(self, text: str) -> None:
+        """Take note of the functions, the form of calls and the schema that instructions hold."""
+        done = 0
+        for value, (start, end) in values_in(text):
+            if tool := tool_of(value):
+                self.tools = [each for each in self.tools if each.name != tool.name] + [tool]
+            elif is_call(value):
+                begin, stop = _framed(text, start, end)
+                self.opening, self.closing = text[begin:start], text[end:stop]
+            else:
+                self.schema = schema_of(value) or self.schema
+            self._demands += text[done:start]
+            done = end
+        self._demands += f"{text[done:]}\n"
+
+    def _take_form(self) -> None:
+        """Take what the question says of JSON out of it, and its keys where there is no schema."""
+        if self.schema is None and not _WANTS_JSON.search(self._system + self.question):
+            return
+        sentences = re.split(r"(?<=[.!?])(?=\s)|(?<=\n)", self.question)
+        about = [bool(_ABOUT_FORM.search(each)) for each in sentences]
+        if self.schema is None:
+            keys = re.findall(r"[`'\"](\w+)[`'\"]", "".join(compress(sentences, about))) or [
+                "answer"
+            ]
+            fields = {key: {"type": "string"} for key in keys}
+            self.schema = {"properties": fields, "required": keys}
+        rest = "".join(each for each, of_form in zip(sentences, about, strict=True) if not of_form)
+        self.question = rest.strip() or self.question
+
+
+def _bare(texts: Iterable[str]) -> str:
+    return _TAGS.sub("", "".join(texts)).strip()
+
+
+def _name(element: str) -> str:
+    named = _NAMED.match(element)
+    return named[1] if named else ""
+
+
+def _result(element: str) -> PromptResult:
+    text = _bare([element])
+    failed = 'status="error"' in element.partition(">")[0] or text.startswith("Error")
+    return PromptResult(text, _name(element), failed)
 
 
 # -- tokens: counts and pieces always agree, and no model counts so -------------------------------

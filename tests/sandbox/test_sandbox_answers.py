@@ -1,16 +1,16 @@
 """What a chat is answered with: what a test has scripted, or what a few rules make of the prompt."""
 
 import json
+import re
 
-import httpx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from langchain_core.tools import tool
-from sandbox_peer import BEARER
 
 from langchain_svc import ChatSvc, SvcLLM, SvcServerError
 from langchain_svc.sandbox import Fault, Sandbox, ToolCall
+from langchain_svc.sandbox.answers import composed, cut
 
 # -- scripted ------------------------------------------------------------------------------------------
 
@@ -118,16 +118,6 @@ Write a call like this:
 </system_message>
 
 {question}"""
-FENCE = """You can use these functions:
-{tools}
-
-Write every call as a block of its own:
-```json
-{{"name": "<name>", "arguments": {{}}}}
-```
-{extra}
-
-{question}"""
 MUST = "You must call at least one function now."
 
 
@@ -139,9 +129,9 @@ def assistant(text):
     return {"role": "assistant", "content": text}
 
 
-def offered(question, *tools, form=TAGS, extra=""):
+def offered(question, *tools, extra=""):
     written = "\n".join(map(json.dumps, tools))
-    return user(form.format(tools=written, extra=extra, question=question))
+    return user(TAGS.format(tools=written, extra=extra, question=question))
 
 
 def called(name, **arguments):
@@ -153,42 +143,18 @@ def result(text, attributes=""):
     return user(f"<tool_response{attributes}>\n{text}\n</tool_response>")
 
 
-@pytest.fixture(scope="module")
-def ask(shared):
-    """ask(message, ...) is the whole answer that the rules give."""
-    url = shared.url + "/v1/chat/completions"
-    with httpx.Client(headers=BEARER, timeout=60) as client:
-
-        def post(*messages, **extra):
-            body = {"model": "svc-pro", "messages": messages, **extra}
-            answer = client.post(url, json=body)
-            assert answer.status_code == 200, answer.text
-            return answer.json()
-
-        yield post
+def said(*messages):
+    """The whole answer that the rules give."""
+    return composed(messages, "svc-pro")
 
 
-@pytest.fixture(scope="module")
-def said(ask):
-    return lambda *messages: ask(*messages)["choices"][0]["message"]["content"]
-
-
-@pytest.fixture(scope="module")
-def calls(said):
-    """calls(message, ...) is what an answer calls that holds nothing else."""
-
-    def read(*messages, marks=("<tool_call>\n", "\n</tool_call>")):
-        opening, closing = marks
-        text = said(*messages)
-        if opening not in text:
-            return []
-        before, *pieces = text.split(opening)
-        found = [piece.partition(closing) for piece in pieces]
-        assert before + "".join(rest.strip() for _, _, rest in found) == ""
-        made = [json.loads(body) for body, _, _ in found]
-        return [(call["name"], call["arguments"]) for call in made]
-
-    return read
+def calls(*messages):
+    """What an answer calls that holds nothing else."""
+    text = said(*messages)
+    if "<tool_call>" not in text:
+        return []
+    made = [json.loads(line) for line in re.sub(r"</?tool_call>", "", text).splitlines() if line]
+    return [(call["name"], call["arguments"]) for call in made]
 
 
 @pytest.mark.parametrize(
@@ -207,13 +173,8 @@ def calls(said):
         ("Tell me a joke about tea.", []),
     ],
 )
-def test_a_question_gets_the_calls_that_it_needs(calls, question, expected):
+def test_a_question_gets_the_calls_that_it_needs(question, expected):
     assert calls(offered(question, WEATHER, MULTIPLY)) == expected
-
-
-def test_calls_are_written_as_the_prompt_shows(calls):
-    prompt = offered("What is the weather in Paris?", WEATHER, form=FENCE)
-    assert calls(prompt, marks=("```json\n", "\n```")) == [("get_weather", {"city": "Paris"})]
 
 
 @pytest.mark.parametrize(
@@ -225,12 +186,12 @@ def test_calls_are_written_as_the_prompt_shows(calls):
         ("Weather in Paris and Rome?", "Call at most one function.", ["get_weather"]),
     ],
 )
-def test_a_call_is_made_where_one_must_be_and_no_more_than_may_be(calls, question, extra, names):
+def test_a_call_is_made_where_one_must_be_and_no_more_than_may_be(question, extra, names):
     prompt = offered(question, WEATHER, MULTIPLY, extra=extra)
     assert [name for name, _ in calls(prompt)] == names
 
 
-def test_results_end_the_loop_and_are_quoted_whole(said, calls):
+def test_results_end_the_loop_and_are_quoted_whole():
     turns = [
         offered("Weather in Paris?", WEATHER, extra=MUST),
         called("get_weather", city="Paris"),
@@ -243,7 +204,7 @@ def test_results_end_the_loop_and_are_quoted_whole(said, calls):
     assert calls(*again) == [("get_weather", {"city": "Rome"})]
 
 
-def test_a_chain_of_steps_passes_results_on(said, calls):
+def test_a_chain_of_steps_passes_results_on():
     turns = [offered("Generate an image of a red boat, then describe the image.", DRAW, LOOK)]
     for name, arguments, returned in [
         ("make_image", {"prompt": "Generate an image of a red boat"}, "Made img_1."),
@@ -254,7 +215,7 @@ def test_a_chain_of_steps_passes_results_on(said, calls):
     assert "A red boat." in said(*turns)
 
 
-def test_a_complaint_leads_back_to_the_question(calls):
+def test_a_complaint_leads_back_to_the_question():
     turns = [
         offered("Hello!", WEATHER, MULTIPLY),
         assistant("Hello."),
@@ -277,12 +238,12 @@ PERSON = {
     "required": ["name", "age", "mood"],
 }
 PEOPLE = {
-    "type": "object",
     "properties": {"people": {"type": "array", "items": {"$ref": "#/$defs/Person"}}},
     "required": ["people"],
     "$defs": {"Person": PERSON},
 }
 SIZES = {"properties": {"height": INTEGER, "base": INTEGER}, "required": ["height", "base"]}
+ANN, BOB = {"name": "Ann", "age": 34, "mood": "glad"}, {"name": "Bob", "age": 41, "mood": "glad"}
 
 
 @pytest.mark.parametrize(
@@ -293,30 +254,18 @@ SIZES = {"properties": {"height": INTEGER, "base": INTEGER}, "required": ["heigh
             "Ann is 34 and sad. Write to ann@example.org.",
             {"name": "Ann", "age": 34, "email": "ann@example.org", "mood": "sad"},
         ),
-        (
-            PEOPLE,
-            "Ann is 34. Bob is 41.",
-            {"people": [{"name": "Ann", "age": 34}, {"name": "Bob", "age": 41}]},
-        ),
-        (PERSON, "Nothing of it.", {"mood": "glad"}),
+        (PEOPLE, "Ann is 34. Bob is 41.", {"people": [ANN, BOB]}),
         (SIZES, "A triangle with base 10 and height 5.", {"height": 5, "base": 10}),
+        (SIZES, "Nothing of it.", {"height": 1, "base": 1}),
     ],
 )
-def test_a_schema_is_filled_from_the_text_and_kept_to(said, schema, text, expected):
-    wanted = (
-        f"Answer with JSON that matches this schema:\n<schema>\n{json.dumps(schema)}\n</schema>"
-    )
+def test_a_schema_is_filled_from_the_text(schema, text, expected):
+    wanted = f"Answer with JSON of this schema:\n<schema>\n{json.dumps(schema)}\n</schema>"
     made = json.loads(said(user(f"<system_message>\n{wanted}\n</system_message>\n\n{text}")))
-    assert made.keys() >= set(schema["required"])
-    made, expected = (value.get("people", [value]) for value in (made, expected))
-    for person, least in zip(made, expected, strict=True):
-        assert person.items() >= least.items()
-        assert type(person.get("age", 0)) is int
-        assert person.get("age", 0) >= 0
-        assert person.get("mood", "sad") in {"glad", "sad"}
+    assert made == expected
 
 
-def test_keys_that_words_ask_for_and_only_once(said):
+def test_keys_that_words_ask_for_and_only_once():
     asked = user("Tell me a joke about cats. Return JSON with 'setup' and 'punchline' keys.")
     assert json.loads(said(asked)).keys() == {"setup", "punchline"}
     assert "{" not in said(asked, assistant('{"setup": "b"}'), user("Good morning"))
@@ -344,7 +293,7 @@ PROMPTS = {
 
 
 @pytest.mark.parametrize("prompt", PROMPTS.values(), ids=list(PROMPTS))
-def test_the_best_sentence_is_quoted_under_its_source(said, prompt):
+def test_the_best_sentence_is_quoted_under_its_source(prompt):
     told = said(*prompt("When was the mill built?"))
     assert "The mill was built in 1871." in told
     assert "mill.md" in told
@@ -354,11 +303,11 @@ def test_the_best_sentence_is_quoted_under_its_source(said, prompt):
     ("asked", "value"),
     [("What is 17 * 23?", "391"), ("What is 0.1 + 0.2?", "0.3"), ("What is 1/3?", "0.3333333333")],
 )
-def test_sums_are_exact(said, asked, value):
+def test_sums_are_exact(asked, value):
     assert said(user(asked)).endswith(f"= {value}")
 
 
-def test_what_no_rule_answers_says_what_it_is(said):
+def test_what_no_rule_answers_says_what_it_is():
     for asked in ("Write a limerick on tides.", "What is 7 / 0?", "What was on 2024-02-29?"):
         told = said(user(asked))
         assert "This is the sandbox, not svc-pro: fixed rules answer." in told
@@ -395,11 +344,13 @@ MESSAGES = st.lists(
 
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(messages=MESSAGES, limit=st.integers(1, 12) | st.just(2000))
-def test_any_conversation_has_one_answer(ask, messages, limit):
-    first, second = (ask(*messages, max_tokens=limit) for _ in range(2))
-    assert first["choices"] == second["choices"]
-    assert first["usage"]["completion_tokens"] <= limit
-    assert first["choices"][0]["finish_reason"] in {"stop", "length"}
+def test_any_conversation_has_one_answer(messages, limit):
+    text = said(*messages)
+    assert text == said(*messages)
+    answer = cut(text, messages, "m", limit)
+    assert text.startswith(answer.text)
+    assert len(answer.pieces) == answer.completion_tokens <= limit
+    assert (answer.finish_reason == "length") == (answer.text != text)
 
 
 SIZE = 100_000
@@ -422,7 +373,7 @@ HUGE = {
 
 @pytest.mark.timeout(200)  # a quadratic rule would take far longer, a linear one a second
 @pytest.mark.parametrize("text", HUGE.values(), ids=list(HUGE))
-def test_huge_prompts_take_linear_time(said, text):
+def test_huge_prompts_take_linear_time(text):
     assert said(offered(text, WEATHER, MULTIPLY))
     assert said(user(f"Context:\n{text}\n\nQuestion: what is it?"))
     assert said(user(f"Answer with JSON: {json.dumps(PERSON)}\n\n{text}"))

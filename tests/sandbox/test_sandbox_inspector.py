@@ -15,12 +15,11 @@ import httpx
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import tool
-from sandbox_peer import BEARER, SAY, until
+from sandbox_peer import BEARER, until
 
 from langchain_svc import ChatSvc
 from langchain_svc.sandbox import Fault, Sandbox
 
-CHAT = {"model": "svc-pro", "messages": SAY}
 HOSTILE = (
     "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
     "</pre></div>\u202egpj.exe\u2066 \x1b[2J {{7*7}} ]]> -->"
@@ -33,37 +32,31 @@ def sandbox():
         yield s
 
 
-def say(sandbox, text, **extra):
-    body = {**CHAT, "messages": [{"role": "user", "content": text}], **extra}
+def say(sandbox, text, path="/v1/chat/completions", **extra):
+    chat = {"model": "svc-pro", "messages": [{"role": "user", "content": text}]}
+    body = {"message": text} if path == "/api/chat" else chat
     headers = {**BEARER, "Content-Type": "application/json"}
-    url = sandbox.url + "/v1/chat/completions"
-    return httpx.post(url, content=json.dumps(body), headers=headers, timeout=20)
-
-
-def fetched(sandbox, what):
-    headers = {"X-Inspector-Token": token(sandbox)}
-    return httpx.get(f"{sandbox.url}/_inspector/{what}", headers=headers, timeout=20)
-
-
-def read(sandbox, what):
-    return fetched(sandbox, what).json()
-
-
-def state(sandbox):
-    return read(sandbox, "state")
-
-
-def detail(sandbox, number=1, piece=0):
-    return read(sandbox, f"exchange/{number}/{piece}")
+    return httpx.post(sandbox.url + path, content=json.dumps({**body, **extra}), headers=headers, timeout=20)  # fmt: skip
 
 
 def token(sandbox):
     return sandbox.inspector_url.partition("token=")[2]
 
 
-def fail_next(sandbox, name, **headers):
-    url = sandbox.url + "/_inspector/fail"
-    return httpx.post(url, content=name, headers={"X-Inspector-Token": token(sandbox), **headers})
+def inspect(sandbox, what, content=None, **headers):
+    """What the page asks for: it posts what it has to say."""
+    method = "GET" if content is None else "POST"
+    headers = {"X-Inspector-Token": token(sandbox), **headers}
+    url = f"{sandbox.url}/_inspector/{what}"
+    return httpx.request(method, url, content=content, headers=headers, timeout=20)
+
+
+def state(sandbox):
+    return inspect(sandbox, "state").json()
+
+
+def detail(sandbox, number=1, piece=0):
+    return inspect(sandbox, f"exchange/{number}/{piece}").json()
 
 
 # -- what it shows ------------------------------------------------------------------------------------
@@ -87,15 +80,12 @@ def test_a_request_with_its_answer_pieces_and_tokens(sandbox):
 
 
 def test_it_is_live(sandbox):
-    with httpx.Client(headers=BEARER) as client:
-        sandbox.faults = [Fault(stall=True, after=2)]
-        body = {**CHAT, "stream": True}
-        with client.stream("POST", sandbox.url + "/v1/chat/completions", json=body) as answer:
-            pieces = answer.iter_bytes()
-            next(pieces)
-            until(lambda: state(sandbox)["exchanges"][0]["pieces"] >= 2)
-            assert state(sandbox)["exchanges"][0]["seconds"] is None
+    sandbox.faults = [Fault(stall=True, after=2)]
+    with pytest.raises(httpx.ReadTimeout), httpx.Client(headers=BEARER, timeout=0.5) as client:
+        client.post(sandbox.url + "/api/chat", json={"message": "Go", "stream": True})
+        assert state(sandbox)["exchanges"][0]["seconds"] is None
     until(lambda: state(sandbox)["exchanges"][0]["left"])
+    assert state(sandbox)["exchanges"][0]["pieces"] == 2
 
 
 @tool
@@ -151,8 +141,7 @@ def test_nothing_of_a_prompt_is_lost_or_doubled(sandbox):
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/api/chat"])
 def test_the_answer_is_read_in_every_format(path, stream_format):
     with Sandbox(answers=["One two\nthree."], stream_format=stream_format) as s:
-        body = {**CHAT, "message": "Go", "stream": True}
-        httpx.post(s.url + path, json=body, headers=BEARER)
+        say(s, "Go", path, stream=True)
         assert detail(s)["answer"] == "One two\nthree."
 
 
@@ -177,28 +166,26 @@ def test_the_plans_limits(sandbox):
 def test_no_key_and_no_cookie_is_shown():
     secret = {"Authorization": "Bearer sk-secret-1", "X-API-Key": "sk-secret-2", "Cookie": "sk-secret-3"}  # fmt: skip
     with Sandbox(api_key="sk-secret-1") as s:
-        httpx.post(s.url + "/v1/chat/completions", json=CHAT, headers=secret)
-        shown = fetched(s, "exchange/1/0").text
-        assert '"status": 200' in shown
-        assert "secret" not in shown + json.dumps(state(s)) + httpx.get(s.inspector_url).text
+        assert httpx.get(s.url + "/v1/models", headers=secret).status_code == 200
+        shown = inspect(s, "exchange/1/0").text + inspect(s, "state").text
+        assert "secret" not in shown + httpx.get(s.inspector_url).text
+        assert "Bearer ***" in shown
 
 
 # -- making the next one fail -------------------------------------------------------------------------
 
 
-def buttons():
-    with Sandbox() as s:
-        return state(s)["faults"]
+with Sandbox() as _sandbox:
+    BUTTONS = state(_sandbox)["faults"]
 
 
-@pytest.mark.parametrize("name", buttons())
+@pytest.mark.parametrize("name", BUTTONS)
 def test_each_button_makes_the_next_request_fail_and_no_other(sandbox, name):
-    assert fail_next(sandbox, name).json()["next"] == [name]
-    url = sandbox.url + "/v1/chat/completions"
+    assert inspect(sandbox, "fail", name).json()["next"] == [name]
     try:
-        answer = httpx.post(url, json=CHAT, headers=BEARER, timeout=0.3)
+        answer = httpx.get(sandbox.url + "/v1/models", headers=BEARER, timeout=0.3)
         labelled = answer.headers["content-type"] == "application/json"
-        failed = answer.status_code != 200 or not labelled or "choices" not in answer.json()
+        failed = answer.status_code != 200 or not labelled or "data" not in answer.json()
     except (httpx.HTTPError, ValueError):
         failed = True
     assert failed
@@ -207,53 +194,51 @@ def test_each_button_makes_the_next_request_fail_and_no_other(sandbox, name):
     assert state(sandbox)["exchanges"][0]["fault"] == name
 
 
-def test_the_next_fault_may_be_taken_back(sandbox):
-    fail_next(sandbox, "503")
-    httpx.post(sandbox.url + "/_inspector/forget", headers={"X-Inspector-Token": token(sandbox)})
+def test_the_next_fault_may_be_taken_back_and_must_be_known(sandbox):
+    inspect(sandbox, "fail", "503")
+    inspect(sandbox, "forget", "")
     assert say(sandbox, "Hello").status_code == 200
-
-
-def test_another_site_can_change_nothing(sandbox):
-    for given in ({}, {"X-Inspector-Token": "x"}, {"X-Inspector-Token": "\xe9"}):
-        raw = {name: value.encode("latin-1") for name, value in given.items()}
-        refused = httpx.post(sandbox.url + "/_inspector/fail", content="503", headers=raw)
-        assert refused.status_code == 403
-    assert state(sandbox)["next"] == []
-    wrong = fail_next(sandbox, "everything")
+    wrong = inspect(sandbox, "fail", "everything")
     assert (wrong.status_code, "silence inside" in wrong.text) == (400, True)
 
 
 # -- who may see it -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", ["/", "/_inspector/state", "/_inspector/exchange/1/0"])
-@pytest.mark.parametrize(
-    "host", ["evil.example", "127.0.0.1.evil.example:80", "localhost.evil", ""]
-)
-def test_a_name_that_was_turned_to_this_machine_sees_nothing(sandbox, path, host):
+PATHS = ["/?token={token}", "/_inspector/state", "/_inspector/exchange/1/0", "/_inspector/fail"]
+STRANGERS = [
+    *({"Host": name} for name in ("evil.example", "127.0.0.1.evil.example:80", "localhost.evil", "")),
+    *({"X-Inspector-Token": token} for token in ("", "x", b"\xe9")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("headers", STRANGERS, ids=str)
+def test_who_has_another_name_for_this_machine_or_no_token_sees_and_changes_nothing(
+    sandbox, headers
+):
     say(sandbox, "Jane Roe")
-    answer = httpx.get(sandbox.url + path, headers={"Host": host})
-    assert answer.status_code == 403
-    assert "Jane" not in answer.text
-    assert "token" not in answer.text
+    named = "Host" in headers
+    for path in PATHS:
+        url = sandbox.url + path.format(token=token(sandbox) if named else "no")
+        given = {"X-Inspector-Token": token(sandbox), **headers}
+        answer = httpx.request(
+            "POST" if "fail" in path else "GET", url, content="503", headers=given
+        )
+        assert answer.status_code == 403
+        assert "Jane" not in answer.text
+        assert token(sandbox) not in answer.text
+    assert state(sandbox)["next"] == []
 
 
-@pytest.mark.parametrize(
-    "host", ["localhost", "localhost:8765", "127.0.0.1", "[::1]:1", "127.9.9.9"]
-)
+@pytest.mark.parametrize("host", ["localhost:8765", "127.0.0.1", "[::1]:1", "127.9.9.9"])
 def test_the_names_of_this_machine_see_it(sandbox, host):
     assert httpx.get(sandbox.inspector_url, headers={"Host": host}).status_code == 200
 
 
-@pytest.mark.parametrize(
-    "path", ["/", "/?token=", "/?token=no", "/_inspector/state", "/_inspector/exchange/1/0"]
-)
-def test_reading_wants_the_token_of_the_address(sandbox, path):
-    say(sandbox, "Jane Roe")
-    answer = httpx.get(sandbox.url + path)
-    assert answer.status_code == 403
-    assert "Jane" not in answer.text
-    assert token(sandbox) not in answer.text
+def test_other_machines_see_nothing(sandbox, monkeypatch):
+    monkeypatch.setattr("langchain_svc.sandbox.server.is_loopback", lambda _peer: False)
+    assert httpx.get(sandbox.inspector_url).status_code == 403
+    assert inspect(sandbox, "state").status_code == 403
 
 
 def test_a_row_tells_the_model_the_first_words_and_the_run(sandbox):
@@ -280,12 +265,6 @@ def test_a_copy_is_sent_again_as_it_was_and_holds_no_key(sandbox, tmp_path):
     assert [r.json["messages"][0]["content"] for r in sandbox.requests] == [text] * 3
 
 
-def test_other_machines_see_nothing(sandbox, monkeypatch):
-    monkeypatch.setattr("langchain_svc.sandbox.server.is_loopback", lambda _peer: False)
-    for path in ("/", "/_inspector/state"):
-        assert httpx.get(sandbox.url + path).status_code == 403
-
-
 def test_the_page_may_load_nothing_and_run_nothing_else(sandbox):
     answer = httpx.get(sandbox.inspector_url)
     policy = answer.headers["content-security-policy"]
@@ -300,19 +279,17 @@ def test_the_page_may_load_nothing_and_run_nothing_else(sandbox):
     assert answer.headers["cache-control"] == "no-store"
 
 
-def test_it_may_be_switched_off_and_is_no_request_of_the_log(sandbox):
-    state(sandbox)
-    assert sandbox.requests == []
-    with Sandbox(inspector=False) as s:
-        assert httpx.get(s.url, headers=BEARER).status_code == 404
-        assert httpx.get(s.url + "/_inspector/state", headers=BEARER).status_code == 404
-
-
-def test_clear_forgets_here_too(sandbox):
+def test_it_is_no_request_of_the_log_and_may_be_cleared_and_switched_off(sandbox):
     say(sandbox, "Jane Roe")
+    state(sandbox)
+    assert len(sandbox.requests) == 1
     sandbox.clear()
     assert state(sandbox)["exchanges"] == []
-    assert fetched(sandbox, "exchange/1/0").status_code == 404
+    assert inspect(sandbox, "exchange/1/0").status_code == 404
+    with Sandbox(inspector=False) as s:
+        assert [httpx.get(s.url + path).status_code for path in ("/", "/_inspector/state")] == [
+            404
+        ] * 2
 
 
 # -- hostile requests ---------------------------------------------------------------------------------
@@ -320,16 +297,12 @@ def test_clear_forgets_here_too(sandbox):
 
 def test_memory_is_bounded(sandbox):
     with httpx.Client(headers=BEARER) as client:
-        for _ in range(230):
+        for _ in range(210):
             client.get(sandbox.url + "/v1/models")
-        assert len(state(sandbox)["exchanges"]) == 200
-        big = json.dumps({**CHAT, "messages": [{"role": "user", "content": "x " * 1_500_000}]})
-        headers = {"Content-Type": "application/json"}
-        client.post(sandbox.url + "/v1/models", content=big, headers=headers, timeout=20)
-    number = state(sandbox)["exchanges"][-1]["number"]
-    until(lambda: state(sandbox)["exchanges"][-1]["seconds"] is not None)
-    assert len(sandbox.requests[-1].body) == len(big)  # the user's own log keeps all of it
-    assert len(json.dumps(detail(sandbox, number))) < 300_000
+    assert len(state(sandbox)["exchanges"]) == 200
+    say(sandbox, "x " * 1_500_000)
+    assert len(sandbox.requests[-1].body) > 3_000_000  # the user's own log keeps all of it
+    assert len(json.dumps(detail(sandbox, 211))) < 300_000
 
 
 @pytest.mark.parametrize(
@@ -349,7 +322,7 @@ def test_a_hostile_prompt_costs_little_and_comes_as_data(sandbox, text):
     sandbox.answers = ["Well."]  # not by the rules: it is not their time that counts here
     say(sandbox, text)
     began = time.monotonic()
-    shown = fetched(sandbox, "exchange/1/0")
+    shown = inspect(sandbox, "exchange/1/0")
     assert time.monotonic() - began < 10
     assert shown.headers["content-type"] == "application/json"
     assert shown.headers["x-content-type-options"] == "nosniff"
@@ -367,30 +340,17 @@ def test_a_browser_shows_hostile_text_as_text(sandbox, tmp_path):
     say(sandbox, "z" * 1_000_000)
     say(sandbox, HOSTILE + "\ud800")  # half a character, which the service refuses
     words = "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-sync --disable-background-networking --disable-component-update --virtual-time-budget=2000 --dump-dom"
-    for number in (1, 2, 3):
-        done = subprocess.run(
-            [
-                CHROMIUM,
-                *words.split(),
-                f"--user-data-dir={tmp_path}",
-                f"{sandbox.inspector_url}#{number}",
-            ],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+    told = html.escape("<script>document.title='owned'", quote=False)
+    for number, least in ((1, 2), (2, 0), (3, 1)):
+        where = (f"--user-data-dir={tmp_path}", f"{sandbox.inspector_url}#{number}")
+        command = [CHROMIUM, *words.split(), *where]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 0, done.stderr[-2_000:]
         page = done.stdout
         assert "<title>Sandbox inspector</title>" in page
         assert page.count("<script>") == 1
         assert "<img" not in page
         assert "\u202e" not in page
-        if number != 2:
-            assert page.count(html.escape("<script>document.title='owned'", quote=False)) >= (
-                2 if number == 1 else 1
-            )
-            assert "⟨U+202E⟩" in page
-        else:
-            assert "z" * 100_000 in page
-            assert "900,000 more characters" in page
+        assert page.count(told) >= least
+        assert "⟨U+202E⟩" in page or not least
+        assert ("z" * 100_000 in page) == ("900,000 more characters" in page) == (not least)
