@@ -14,6 +14,7 @@ from fhir_records import (
     EXPECTED,
     ID,
     NAMES,
+    OWN,
     RXNORM,
     TODAY,
     WHOLE,
@@ -131,14 +132,14 @@ def test_several_patients_are_an_error():
 
 @pytest.mark.parametrize("stranger", STRANGERS)
 @pytest.mark.parametrize(
-    "make", [condition, medication, lambda **c: observation("8867-4", quantity(88, "/min"), **c)]
-)
+    "make", [condition, medication, lambda **c: observation("8867-4", quantity(88, "/min"), **c), lambda subject=OWN: {"resourceType": "AllergyIntolerance", "code": {"text": "x"}, "patient": subject}]
+)  # fmt: skip
 def test_what_is_another_patients_is_an_error(make, stranger):
     made = bundle(make(subject={"reference": stranger}))
     if stranger.startswith("https://b"):
         made["entry"][0]["fullUrl"] = f"https://a.example/fhir/Patient/{ID}"
     with pytest.raises(
-        svc.SvcRequestError, match=r"entry\[1\].*subject is another patient"
+        svc.SvcRequestError, match=r"entry\[1\].*(subject|patient) is another patient"
     ) as raised:
         svc.PatientContext.from_fhir(made)
     assert stranger not in str(raised.value)

@@ -240,12 +240,6 @@ def test_the_report_counts_what_is_alike():
     assert len(text.splitlines()) < 12
 
 
-def test_a_future_answer_about_smoking_does_not_count():
-    assert taken(smoking("449868002"), smoking("266919005", at="2026-01-01")).risk_factors == (
-        "daily smoker",
-    )
-
-
 def test_troponin_assays_are_not_one():
     made = [
         observation("6598-7", quantity(0.03, "ng/mL"), at="2025-06-14"),

@@ -467,14 +467,6 @@ def test_a_key_among_the_words_of_a_call_reaches_no_callback(word):
     clean(KEYS, *handler.told)
 
 
-def test_a_placeholder_for_a_key_takes_no_letters_out_of_an_answer():
-    with Sandbox(api_key="token") as box, svc.ChatSvc(**box.v1) as model:
-        answer = model.invoke("Spell token")
-        streamed = "".join(piece.text for piece in model.stream("Spell token"))
-    assert "Spell token" in answer.text and streamed == answer.text
-    assert answer.response_metadata["usage_source"] == "service"
-
-
 # -- the logs of others -------------------------------------------------------------------------------
 
 
