@@ -16,7 +16,6 @@ from pydantic import Field, model_validator
 from typing_extensions import Self
 
 from .._service import (
-    Exchange,
     ServiceSettings,
     ServiceTool,
     ToolOutput,
@@ -131,7 +130,7 @@ class MedicalTool(MedicalSettings, ServiceTool):
             raise SvcRequestError(_NOWHERE)
         end = self.endpoint
         patient = self._patient_of(config)
-        about = [name for name in end.patient_fields if given.get(name) not in {None, ()}]
+        about = [name for name in end.patient_fields if given.get(name) not in (None, ())]
         if patient is not None and about:
             raise ToolException(
                 f"Nothing was sent: leave out {', '.join(about)}, since the patient's record is "
@@ -152,38 +151,34 @@ class MedicalTool(MedicalSettings, ServiceTool):
         told = ""
         if patient is not None and end.record_fields:
             told = of_record(record, end.record_fields, patient.fhir_report)
-        make = partial(self._result, exchange, sent=names_sent(body), of_record=told)
-        receipt = _RECEIPT.format(self.name, in_words(asked))
-        return ToolUse(exchange, lambda answer: (receipt, make(answer)))
 
-    def _result(
-        self, exchange: Exchange[Any], answer: MedicalAnswer, **words: Any
-    ) -> ClinicalResult:
-        return ClinicalResult(
-            tool=self.name,
-            endpoint=str(self.endpoint),
-            time=utc_now(exchange),
-            request_id=request_id(exchange),
-            answer_to=self.answer_to,
-            text=answer.text,
-            raw=answer.raw,
-            **words,
-        )
+        def process(answer: MedicalAnswer) -> ToolOutput:
+            return _RECEIPT.format(self.name, in_words(asked)), ClinicalResult(
+                tool=self.name,
+                endpoint=str(end),
+                time=utc_now(exchange),
+                request_id=request_id(exchange),
+                sent=names_sent(body),
+                of_record=told,
+                answer_to=self.answer_to,
+                text=answer.text,
+                raw=answer.raw,
+            )
+
+        return ToolUse(exchange, process)
 
     def _patient_of(self, config: RunnableConfig | None) -> PatientContext | None:
         """The patient of this run; the run's own goes before the tool's."""
-        run = (config or {}).get("configurable") or {}
-        given = run.get(PATIENT_KEY)
+        given = ((config or {}).get("configurable") or {}).get(PATIENT_KEY)
         if given is not None and not isinstance(given, PatientContext):
             raise ToolException(
                 f"config['configurable']['{PATIENT_KEY}'] must be a PatientContext, "
                 f"not a {type(given).__name__}"
             )
-        if given is not None:
-            return given
-        if isinstance(self.patient, PatientContext):
-            return self.patient
-        if self.patient == PER_RUN and self.endpoint.record_fields:
+        patient = self.patient if given is None else given
+        if not isinstance(patient, str):
+            return patient
+        if self.endpoint.record_fields:
             raise ToolException(
                 "No patient was given for this run: the application must pass "
                 f"config={{'configurable': {{'{PATIENT_KEY}': PatientContext(...)}}}}"
