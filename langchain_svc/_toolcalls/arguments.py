@@ -37,12 +37,9 @@ class Written:
 
 @dataclass(frozen=True)
 class Ended:
-    """The call is whole, and known: what was written of it is its arguments, or it is bad.
+    """The call is whole, and known; `rest` has to follow what was written of its arguments.
 
-    Attributes:
-        call: What it turned out to be.
-        rest: What has to follow what was written. Where the call is bad, it is a bracket that
-            closes nothing, so that nobody completes the arguments.
+    Where the call is bad, that is a bracket that closes nothing, so that nobody completes them.
     """
 
     call: Call | BadCall
@@ -50,11 +47,7 @@ class Ended:
 
 
 class ArgumentStream:
-    """Follows the arguments of one call.
-
-    Args:
-        holds: Whether what has been written so far must be held back.
-    """
+    """Follows the arguments of one call; `holds` says whether what is written must be held back."""
 
     def __init__(self, holds: Callable[[str], bool]) -> None:
         self._holds = holds

@@ -1,10 +1,8 @@
 """A position in a text that may go on: what the readers of all formats read with.
 
-A reader is an ordinary function that reads from left to right. Where it would have to know what
-comes next and the text so far does not tell, the cursor raises `More`; the reader is then run
-again from its beginning when more has come. So no reader ever decides on the strength of where a
-text was cut, and a stream gives what the whole text gives. When nothing more can come (`final`),
-the end of the text is an answer like any other.
+A reader is an ordinary function. Where the text so far does not tell what comes next, the cursor
+raises `More`, and the reader is run again when more has come. So nothing is decided by where a text
+was cut, and a stream gives what the whole text gives.
 """
 
 from __future__ import annotations
@@ -29,11 +27,7 @@ _TOP = re.compile(r"[\"'{}\[\](),]")
 
 
 class Brackets:
-    """Follows strings and nesting from an opening mark on: `feed`, until it says the end.
-
-    Both kinds of quotes count, which makes it right for JSON and for Python's literals. Text
-    without a quote where one belongs misleads it: what it says a reader must confirm.
-    """
+    """Follows strings and nesting of JSON or Python; a missing quote misleads it."""
 
     def __init__(self) -> None:
         self._closers: list[str] = []
@@ -100,11 +94,9 @@ _EARNED = 2  # for each character that arrives
 
 
 class More(Exception):  # noqa: N818 - no error, but a question
-    """What stands here cannot be told yet.
+    """What stands here cannot be told yet: not before one of the characters of `need` has come.
 
-    Attributes:
-        need: Characters of which one must come before another look can tell more; "" for any.
-        brackets: Where a bracketed value begins whose end is waited for, if one does.
+    A value whose end is waited for begins at `brackets`.
     """
 
     def __init__(self, need: str = "", brackets: int | None = None) -> None:
@@ -114,11 +106,10 @@ class More(Exception):  # noqa: N818 - no error, but a question
 
 
 class Pending:
-    """Decides for each piece of text whether to look again; `begin` when something is held.
+    """Decides for each piece of text whether to look again.
 
-    Every look reads the held text from its beginning. To keep the cost linear, looks are paid for:
-    what arrives earns credit, and a look costs the length of what is held. Short texts are free,
-    and the bracket that closes a value is followed piece by piece, so that look is never late.
+    A look reads all that is held. So that the cost stays linear, what arrives earns credit for it;
+    short texts are free, and so is the look when a value's last bracket has come.
     """
 
     def __init__(self) -> None:
@@ -153,14 +144,9 @@ class Pending:
 
 @dataclass(frozen=True)
 class Json:
-    """A JSON value in a text.
+    """A JSON value in a text, or MISSING; `fault` says why it may not be used.
 
-    Attributes:
-        value: The value; MISSING where there is none.
-        end: The index after it.
-        cost: How many characters were looked at, each as often as it was.
-        fault: Why the value may not be used, if it may not.
-        whole: Whether its last bracket came.
+    `cost` is how many characters were looked at; `whole` says whether its last bracket came.
     """
 
     value: Any
@@ -191,18 +177,11 @@ _DECODER = json.JSONDecoder(strict=False, parse_constant=_refuse)
 
 
 def json_at(text: str, begin: int, *, final: bool, lines: bool) -> Json:
-    """The value that begins at `begin`, if there is one; raises More.
+    """The value that begins at `begin`; raises More.
 
-    Correct JSON says itself where it ends. For broken JSON the places where it may end are tried
-    from left to right: signs that a call is over, and the bracket that seems to close it. A place
-    is accepted if the repairing reader finds a value before it to which no more than closing
-    brackets are missing.
-
-    Args:
-        text: The text so far.
-        begin: The index of a `{` or `[`.
-        final: Whether nothing more will come.
-        lines: Whether a line that begins another call ends what was left open.
+    Of broken JSON the places where it may end are tried from left to right: signs that a call is
+    over, and the bracket that seems to close it. One is accepted if nothing but closing brackets
+    are missing before it. With `lines`, a line that begins another call ends what was left open.
     """
     size = _PART  # in parts, since an error of the decoder counts the lines before it
     while True:
@@ -224,43 +203,38 @@ def json_at(text: str, begin: int, *, final: bool, lines: bool) -> Json:
 
 def _broken_json(text: str, begin: int, *, final: bool, lines: bool) -> Json:
     """The value up to the first place that can be its end."""
-    cost, signs, must_end = 0, list[int](), False
-
-    def read(end: int) -> JsonValue | None:
-        nonlocal cost
-        tried = attempt_json(text[begin:end], 0)
-        cost += tried.cost
-        return tried.value
-
+    cost, end, must_end = 0, begin, False
     for end, closing, last in _ends(text, begin):
         must_end = last
-        if not closing:
-            signs.append(end)
-        found = None if _in_string(text, begin, end) else read(end)
+        tried = attempt_json(text[begin:end], 0)
+        cost += tried.cost + end - begin
+        found = tried.value
         if found and (found.complete or not (closing or found.cut_in_value)):
-            fault = "it holds words where JSON has values" if found.words else ""
-            return Json(found.value, begin + found.end, cost + end - begin, fault, found.complete)
+            return Json(found.value, begin + found.end, cost, _fault(found), found.complete)
     if not must_end and not final:
         raise More("}])>`:", begin)
-    limit = signs[-1] if must_end else len(text)
-    cost += limit - begin
-    line = _NEXT_LINE.search(text, begin, limit) if lines else None
-    end = line.start() if line else limit
-    if signs and not _in_string(text, begin, limit):
-        end, line = signs[0], None  # else the sign belongs to the string that was cut off
-    found = read(end)
+    end = end if must_end else len(text)
+    line = _NEXT_LINE.search(text, begin, end) if lines else None
+    end = line.start() if line else end
+    tried = attempt_json(text[begin:end], 0)
+    cost += tried.cost + end - begin
+    found = tried.value
     if found is None:
         return Json(MISSING, begin, cost)
     if found.cut_in_value and not found.complete:
         return Json(found.value, end, cost, CUT_OFF)
-    return Json(found.value, begin + found.end, cost, CUT_OFF if line else "", found.complete)
+    fault = CUT_OFF if line else _fault(found)
+    return Json(found.value, begin + found.end, cost, fault, found.complete)
+
+
+def _fault(found: JsonValue) -> str:
+    return "it holds words where JSON has values" if found.words else ""
 
 
 def _ends(text: str, begin: int) -> Iterator[tuple[int, bool, bool]]:
     """Where the value may end; whether its closing bracket is there; whether it must end there.
 
-    They are looked for from left to right and no farther than they are asked for, so that a text
-    full of openers costs what its length does.
+    No farther than they are asked for, so that a text full of openers costs what its length does.
     """
     brackets, at, size, count, over = Brackets(), begin, _WINDOW, 0, False
     while at < len(text) and not over:
@@ -276,17 +250,6 @@ def _ends(text: str, begin: int) -> Iterator[tuple[int, bool, bool]]:
         length = None if brackets.closed else brackets.feed(text, at, limit)
         yield from sorted([*places, *([(begin + length, True, over)] if length else [])])
         at = end
-
-
-def _in_string(text: str, begin: int, end: int) -> bool:
-    """Whether the text is correct JSON up to a string that it ends in."""
-    try:
-        _DECODER.raw_decode(text[begin:end])
-    except json.JSONDecodeError as error:
-        return error.msg.startswith(_OPEN_STRING)
-    except (ValueError, RecursionError):
-        pass
-    return False
 
 
 # -- the cursor -----------------------------------------------------------------------------------
@@ -350,10 +313,9 @@ class Cursor:
         return word
 
     def match(self, pattern: re.Pattern[str], limit: int = 300) -> re.Match[str] | None:
-        """Pass over what the pattern matches here.
+        """Pass over what the pattern matches here; it is waited for until `limit` characters came.
 
-        The pattern must end with a character of its own, so that a match cannot grow; it is
-        waited for as long as no more than `limit` characters have come.
+        It must end with a character of its own, so that a match cannot grow.
         """
         found = pattern.match(self.text, self.at, self.at + limit)
         if not found and not self.final and len(self.text) - self.at < limit:
@@ -385,11 +347,7 @@ class Cursor:
         return self.text[begin : self.at], end is not None
 
     def json(self, *, lines: bool = False) -> Json | None:
-        """Pass over the JSON value that begins here, broken as it may be; None if there is none.
-
-        Args:
-            lines: Whether a line that begins another call ends what was left open.
-        """
+        """Pass over the JSON value that begins here, broken as it may be; None if there is none."""
         found = json_at(self.text, self.at, final=self.final, lines=lines)
         self.at = found.end
         self.cost += found.cost

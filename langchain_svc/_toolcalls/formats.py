@@ -15,7 +15,7 @@ from functools import lru_cache, partial
 from json import dumps
 
 from .._json import HALF_MARK, NATIVE, NATIVE_ENDS, SPOKEN, Markers, read_json
-from .cursor import CUT_OFF, MISSING, Cursor, More, bracket_end, split_commas
+from .cursor import CUT_OFF, MISSING, Cursor, More, split_commas
 from .judge import ARGUMENT_KEYS, CONTAINER_KEYS, NAME_KEYS, SIDE_KEYS, Judge, Raw, calls_in
 
 Reader = Callable[[Cursor], "list[Raw] | None"]
@@ -53,20 +53,11 @@ _HALF_MARK = re.compile(
 )
 # Any special token, between a name and its arguments.
 _ANY_MARK = r"<[|｜][^<>{}\n]{1,60}>|\[[A-Z_]{2,30}\]|✿[A-Z]{2,12}✿"
-_CLOSING = re.compile(r"/|(?:\b|[_▁|｜])(?:end|END|suffix|stop)(?:\b|[_▁|｜])")
-_RESULT = re.compile(r"(?i)response|result|output|observation")
+CLOSING = re.compile(r"/|(?:\b|[_▁|｜])(?:end|END|suffix|stop)(?:\b|[_▁|｜])")
+# A result that the model made up, or another's turn that it began: nothing after it counts.
+RESULT = re.compile(r"(?i)response|result|output|observation|<\|(?:im_start|start_header)")
 _UNSURE = ("<xml>", "<|channel|>commentary ", "<|start|>assistant")
 _SPEAKS_OF_TOOLS = ("<tool>", "<tools>", *_UNSURE)  # other texts have these, too
-
-
-def closes(mark: str) -> bool:
-    """Whether a mark ends a call, or several."""
-    return _CLOSING.search(mark) is not None
-
-
-def begins_result(mark: str) -> bool:
-    """Whether what follows a mark is the result of a call."""
-    return _RESULT.search(mark) is not None
 
 
 # -- what stands after a mark ---------------------------------------------------------------------
@@ -132,7 +123,7 @@ def _inside(c: Cursor, *, tagged: bool) -> list[Raw] | None:
     else:
         for reader in (_name_and_elements, _python, headed):
             c.at = begin
-            found = found or reader(c) or None
+            found = reader(c)
             if found:
                 break
     if fence:
@@ -146,7 +137,7 @@ def _close(c: Cursor) -> None:
     begin = c.at
     c.skip(_SPILL)
     closing = c.match(CALL_MARK, 80) if c.char() == "<" else None
-    if not closing or not closes(closing[0]):
+    if not closing or not CLOSING.search(closing[0]):
         c.at = begin
 
 
@@ -291,51 +282,35 @@ def _gemma(c: Cursor) -> list[Raw] | None:
 
 # -- Python's syntax ------------------------------------------------------------------------------
 
-_CALL_BEGINS = re.compile(r"[\s,;]*(?P<name>[A-Za-z_][\w.-]*)\(")
+_BETWEEN = re.compile(r"[\s,;]*")
 _KEYWORD = re.compile(r"(\w+)\s*=(?!=)\s*")
 
 
 def _python_list(c: Cursor) -> list[Raw] | None:
     """`[name(key=value), …]`: Llama 3.2 and 4, LFM2, BFCL's own prompt."""
-    begin = c.at
     c.at += 1
-    c.space()
-    if not c.judge.find(c.word()) or c.char() != "(":
-        return None
-    c.at = begin
-    text, closed = c.bracketed()
-    return _python_calls(text[1:-1] if closed else text[1:], c.judge)
+    found = _python(c, listed=True)
+    c.skip(_BETWEEN)
+    return found if found and (c.take("]") or not c.char()) else None
 
 
-def _python(c: Cursor) -> list[Raw] | None:
-    """`name(key=value)` without a list around it; several on lines of their own."""
+def _python(c: Cursor, *, listed: bool = False) -> list[Raw] | None:
+    """`name(key=value)`, one or several; in a list the first of them tells what it is."""
     found: list[Raw] = []
     while True:
         begin = c.at
-        c.space()
+        c.skip(_BETWEEN)
         printed = c.take("print(")
-        start = c.at
-        if not c.judge.find(c.word()) or c.char() != "(":
+        name = c.word()
+        offered = c.judge.find(name) or (listed and found)
+        text, closed = c.bracketed() if offered and c.char() == "(" else ("", False)
+        arguments = _keywords(name, text[1:-1] if closed else text[1:], c.judge) if text else None
+        if arguments is None:
             c.at = begin
-            return found
-        c.bracketed()
-        found += _python_calls(c.text[start : c.at], c.judge) or []
+            return found or None
+        found.append(Raw(name, arguments, "" if closed else CUT_OFF, whole=closed))
         if printed:
             c.take(")")
-
-
-def _python_calls(text: str, judge: Judge) -> list[Raw] | None:
-    """The calls that a text consists of; None if it holds anything else."""
-    raws: list[Raw] = []
-    at = 0
-    while found := _CALL_BEGINS.match(text, at):
-        end = bracket_end(text, found.end() - 1)
-        arguments = _keywords(found["name"], text[found.end() : end and end - 1], judge)
-        if arguments is None:
-            return None
-        raws.append(Raw(found["name"], arguments, "" if end else CUT_OFF, whole=bool(end)))
-        at = end or len(text)
-    return None if text[at:].strip(" \t\r\n,;") else raws
 
 
 def _keywords(name: str, body: str, judge: Judge) -> dict[str, object] | None:
@@ -589,7 +564,7 @@ def fenced(c: Cursor, *, after_prose: bool = False) -> list[Raw] | None:
         elif c.char() in ("{", "["):
             raws = bare(c)
         else:
-            raws = (_python(c) if label in _CODE_LABELS else None) or None
+            raws = _python(c) if label in _CODE_LABELS else None
     return raws if raws and any(c.judge.find(raw.name) for raw in raws) else None
 
 
@@ -615,7 +590,6 @@ NOISE = frozenset({
     "<|recipient|>all", "<|recipient|> all", "<|end|>", "[BEGIN FINAL RESPONSE]",
     "[END FINAL RESPONSE]", ">>>all\n",
 })
-# A result that the model made up, or another's turn that it began: nothing after it counts.
 ENDINGS = frozenset({"<tool_response", "<tool_result", "<|im_start|>", "<|start_header_id|>"})
 # fmt: on
 

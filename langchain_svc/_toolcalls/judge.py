@@ -1,9 +1,8 @@
 """The tools on offer, and what a value or a text that was written as a call comes to.
 
-Readers of formats only say what stands there (`Raw`). A call is readable if it has a name and its
-arguments are a JSON object. They are coerced where the tool's schema makes the intent plain; where
-they do not fit, they stay as they were written, so that the tool itself can say what is wrong.
-Syntax is repaired, values are never made up.
+A call is readable if it has a name and its arguments are a JSON object. They are coerced where the
+tool's schema makes the intent plain, and else stay as they were written: the tool says what is
+wrong. Syntax is repaired, values are never made up.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,23 +45,14 @@ SIDE_KEYS = (
 
 @dataclass(frozen=True)
 class Raw:
-    """A call as it was written.
-
-    Attributes:
-        name: The name of the tool; None if it cannot be told.
-        arguments: What the arguments were, MISSING if nothing was said of them.
-        fault: Why the call must not run, if that is known already.
-        texts: Whether the format knows only text, so that the schema decides the types.
-        loose: Whether a text is a fair argument: it becomes the only argument of the tool.
-        whole: Whether its own end was seen: the last bracket, or the closing tag.
-    """
+    """A call as it was written; `fault` says why it must not run."""
 
     name: str | None
     arguments: Any = MISSING
     fault: str = ""
-    texts: bool = False
-    loose: bool = False
-    whole: bool = False
+    texts: bool = False  # the format knows only text, so that the schema decides the types
+    loose: bool = False  # a text is a fair value for the only argument of the tool
+    whole: bool = False  # its own end was seen: the last bracket, or the closing tag
 
 
 class Judge:
@@ -139,9 +128,6 @@ def _arguments(raw: Raw, tool: Tool) -> dict[str, Any]:
         given = _decoded(given.strip(), tool, raw) if isinstance(given, str) else given
     if given is MISSING or given is None or given == []:
         return {}
-    if isinstance(given, list) and len(tool.properties) == 1:  # the one argument of a tool
-        with suppress(SchemaMismatch):
-            given = fit_schema(dict.fromkeys(tool.properties, given), tool.schema)[0]
     return given if isinstance(given, dict) else _no_object(given)
 
 
@@ -224,25 +210,15 @@ def _branch(text: str, schema: Any) -> Any:
 def calls_in(
     value: Any, judge: Judge, *, tagged: bool = False, wrappings: int = 5
 ) -> list[Raw] | None:
-    """The calls that a value is, whatever their keys are named; None where it is none.
+    """The calls that a value is, in a few lists and objects at most; None where it is none.
 
-    Args:
-        value: What JSON said.
-        judge: The tools on offer.
-        tagged: Whether the value stood where nothing but a call may stand. Then everything in it
-            is reported; elsewhere it is a call only with an offered name and a key for arguments.
-        wrappings: How many lists and objects may stand around a call.
+    `tagged`: it stood where nothing but a call may stand, so that all in it is reported. Elsewhere
+    it is a call only with an offered name and a key for arguments.
     """
     if not wrappings:
         return None
     if isinstance(value, list):
-        found = [calls_in(item, judge, tagged=tagged, wrappings=wrappings - 1) for item in value]
-        if not any(found):
-            return None
-        # Beside a call the other items were meant as calls, too: their author must hear of them.
-        for at, item in enumerate(value):
-            found[at] = found[at] or calls_in(item, judge, tagged=True, wrappings=wrappings - 1)
-        return [raw for raws in found for raw in raws or ()]
+        return _listed(value, judge, tagged=tagged, wrappings=wrappings - 1)
     if not isinstance(value, dict):
         return [Raw(None, fault="this is not a JSON object")] if tagged else None
     fields = {str(key).strip().lower(): field for key, field in value.items()}
@@ -253,6 +229,14 @@ def calls_in(
                 return inner
     raw = _by_keys(fields, judge) or (_tagged(value, fields, judge) if tagged else None)
     return [raw] if raw is not None else None
+
+
+def _listed(items: list[Any], judge: Judge, *, tagged: bool, wrappings: int) -> list[Raw] | None:
+    """Beside a call the other items were meant as calls, too: their author must hear of them."""
+    found = [calls_in(item, judge, tagged=tagged, wrappings=wrappings) for item in items]
+    if not tagged and any(found):
+        return _listed(items, judge, tagged=True, wrappings=wrappings)
+    return [raw for raws in found for raw in raws or ()] or None
 
 
 def _by_keys(fields: dict[str, Any], judge: Judge) -> Raw | None:

@@ -1,12 +1,9 @@
 """Whether a call only repeats what the model has read: a replay.
 
-A mail, a document or a tool's description may hold the text of a call, and a model that quotes it
-does not mean to make it. Calls are found whatever their form and spelling. Texts are compared by
+A model that quotes a call of a mail or a document does not mean to make it. Texts are compared by
 their letters and digits alone, after unescaping, NFKC and casefolding; what stood between them only
-tells `path=/mail`, which is a call's argument, from "the path /mail", which is plain words.
-
-A text is indexed once. Where a text repeats itself so often that looking closer would take long,
-the call counts as a replay: to ask is cheaper.
+tells `path=/mail`, an argument, from "the path /mail", plain words. Where a text repeats itself so
+often that looking closer would take long, the call counts as a replay: to ask is cheaper.
 """
 
 from __future__ import annotations
@@ -46,10 +43,8 @@ _ALONE = (re.compile(r"[\[>\n]\s*\Z"), re.compile(r"\A\(\s*\)\s*(?:[])<`'\"\n]|\
 class Replays:
     """Knows what the model has read: `source(name, arguments)` says where a call stands in it.
 
-    Args:
-        texts: Gives who said what; asked for once, when the first call is looked at. What one
-            speaker said is one text, so that a call may be spread over it.
-        asking: The speaker who asks for a call by writing f(3), which is then not a replay.
+    `texts` gives who said what, once; a call may be spread over all that one speaker said. `asking`
+    is who asks for a call by writing f(3), which is then not a replay.
     """
 
     def __init__(
@@ -164,25 +159,21 @@ class _Text:
         if not value:
             return [at for at in keys if self.has(_SIGN, at + len(key))]
         values = self.places(value)
-        if min(len(keys), len(values)) > _MANY:
+        if max(len(keys), len(values)) > _MANY:
             return values
-        rarer, other = (keys, values) if len(keys) < len(values) else (values, keys)
-        reach = len(key) + _BETWEEN
         found = []
-        for at in rarer:
-            low, high = (
-                (at + len(key), at + reach) if rarer is keys else (at - reach, at - len(key))
-            )
-            for near in other[bisect_left(other, low) : bisect_right(other, high)]:
-                first, second = (at, near) if rarer is keys else (near, at)
-                end = first + len(key)
-                if (
-                    self.has(_SIGN, end)
-                    if end == second
-                    else (self.has(_MARKUP, end) or self.has(_MARKUP, second))
-                ):
-                    found.append(first)
-        return sorted(found)
+        for at in keys:
+            end = at + len(key)
+            near = values[bisect_left(values, end) : bisect_right(values, end + _BETWEEN)]
+            if any(self._parts(end, begin) for begin in near):
+                found.append(at)
+        return found
+
+    def _parts(self, end: int, begin: int) -> bool:
+        """Whether something tells a key's value from plain words."""
+        if end == begin:
+            return self.has(_SIGN, end)
+        return self.has(_MARKUP, end) or self.has(_MARKUP, begin)
 
     def quotes(self, written: str) -> bool:
         """Whether these letters stand in it with markup between them."""
@@ -196,17 +187,17 @@ def _stands_in(
 ) -> bool:
     name = _letters(name)
     names = text.places(name) if name else []
-    if not names:
-        return False
     pairs = list(islice(_leaves(arguments), _PARTS))
-    if not pairs:
+    if not (names and pairs):
         return any(text.has_nothing(at, at + len(name)) for at in names)
     in_order = text.places((name + "".join(value for _, value in pairs))[:_LONG])
     if not asks and any(text.has(_BRACKET, at + len(name)) for at in in_order):
         return True  # f("a", 1) has no keys
-    if text.quotes(_letters(written)):
-        return True
-    found = [names]
+    return text.quotes(_letters(written)) or _stand_together(text, name, pairs)
+
+
+def _stand_together(text: _Text, name: str, pairs: list[tuple[str | None, str]]) -> bool:
+    found = [text.places(name)]
     for key, value in pairs:
         found.append(text.places(value) if key is None else text.pairs(key, value))
         if not found[-1]:

@@ -1,16 +1,11 @@
 """The parser's core: text in pieces -> prose, thoughts and calls, in order.
 
 The text is prose, code between fences, or thoughts. In prose the next opener is searched
-(`formats`), and its reader decides on the text from there (`cursor`). Whatever cannot be decided
-yet stays in the buffer, and the look is repeated when more has come (`Pending`). Since every
-decision rests on text that was seen, and none on where a piece ended, all ways of cutting a text
-give the same.
+(`formats`), and its reader decides on the text from there (`cursor`). What cannot be decided yet is
+looked at again when more has come (`Pending`), so all ways of cutting a text give the same.
 
-What is quoted is not a call: in a fence that does not begin with a call, in a fence without a label
-of code that stands after prose, and as `line` has it.
-
-A reader that finds no call after much reading costs time. What is read in vain is counted, and a
-text that makes it grow out of proportion is no longer asked for calls for a while (`_weary`).
+What is read in vain is counted: a text that makes it grow out of proportion is not asked for calls
+for a while (`_weary`).
 """
 
 from __future__ import annotations
@@ -24,13 +19,13 @@ from .._json import Markers, closer_of
 from .calls import BadCall, Call, Tool
 from .cursor import CUT_OFF, MISSING, Cursor, More, Pending
 from .formats import (
+    CLOSING,
     NOISE,
     OBSERVATION,
     READERS,
+    RESULT,
     Reader,
     bare,
-    begins_result,
-    closes,
     ends,
     fenced,
     marked,
@@ -85,17 +80,12 @@ _TOO_MANY = f"an answer may hold {_MOST_CALLS} calls; this one and all after it 
 _LOOSE = frozenset((bare, fenced, READERS["Action:"]))
 _HALF_TAG = re.compile(r"\s*(<[^<>]*)?")
 _THOUGHT = "Thought:"  # what an answer begins with whose format has this for prose
-_OPENING = re.compile(r"\s*(?:<tool_call>|`{3,}\w*)\s*")
+_OPENING = re.compile(r"\A\s*(?:<tool_call>|`{3,}\w*)\s*")
 _CLOSING = re.compile(r"(?:</tool_call>)?(?:```)?\s*\Z")
 
 
 class Scanner:
-    """Reads one answer: `feed` its pieces, then `finish`.
-
-    Args:
-        tools: The tools on offer.
-        fences: Whether the instructions ask for calls in fences, and not in tags.
-    """
+    """Reads one answer: `feed` its pieces, then `finish`."""
 
     def __init__(self, tools: Sequence[Tool], *, fences: bool = False) -> None:
         self.ended = False
@@ -261,7 +251,7 @@ class Scanner:
                 raise More  # `[TO`
             yield from self._try(bare, begin, begin + 1)
         elif found["marker"]:
-            yield from self._marker(found["marker"], end)
+            yield from self._markup(found["marker"], end)
         elif mark := found["thinks"] or found["spoken"]:
             self._closer, self._mode = closer_of(mark), self._thinking
             self._native = found["thinks"] is not None
@@ -276,38 +266,26 @@ class Scanner:
         elif found["named"]:
             yield from self._try(named_element, end, end)
         elif mark := found["mark"]:
-            yield from self._mark(mark, end)
+            yield from self._markup(mark, end)
         else:
             yield from self._say(end, element=True)
 
-    def _marker(self, marker: str, end: int) -> Iterator[Piece]:
-        if marker in READERS:
-            yield from self._try(READERS[marker], end, end)
-        elif marker in NOISE and (marker[1] != "/" or self._last):
-            yield from self._skip(end)
-        elif marker in NOISE:
-            yield from self._say(end)
-        elif marker != OBSERVATION or self._last:
+    def _markup(self, mark: str, end: int) -> Iterator[Piece]:
+        """One of the markers, or a mark with a word of calls in it, of whatever family."""
+        noise, spoken = mark in NOISE, mark == OBSERVATION and not self._last
+        if mark in READERS:
+            yield from self._try(READERS[mark], end, end)
+        elif not (noise or spoken) and RESULT.search(mark):
             self.ended = True
-        else:
-            yield from self._say(end)
-
-    def _mark(self, mark: str, end: int) -> Iterator[Piece]:
-        """A mark that has one of the words of calls in it, of whatever family."""
-        if begins_result(mark):
-            self.ended = True
-        elif not closes(mark):
+        elif not (noise or spoken or CLOSING.search(mark)):
             yield from self._try(lambda c: marked(c, mark), end, end)
-        elif self._last or mark[1] in "|｜":
+        elif self._last or mark[1] in "|｜" or (noise and mark[1] != "/"):
             yield from self._skip(end)
         else:
             yield from self._say(end)
 
     def _try(self, reader: Reader, begin: int, otherwise: int) -> Iterator[Piece]:
-        """Read a call from `begin` on; where there is none, the text up to `otherwise` is prose.
-
-        JSON that turns out to be data is prose as a whole, whatever it has inside.
-        """
+        """Read a call from `begin` on; where there is none, the text up to `otherwise` is prose."""
         if self._weary():
             if reader is bare:
                 yield from self._say(otherwise)
@@ -329,23 +307,11 @@ class Scanner:
         if not raws:
             yield from self._skip(end)
             return
-        source = self._text[self._at : end]
+        text = self._text[self._at : end]
         deque(self._skip(end), maxlen=0)
-        half = _HALF_TAG.fullmatch(self._text, end)
-        unended = self._final and half and not raws[-1].whole
-        if half and unended and (self._cut or half[1] or raws[-1].arguments in (MISSING, "", {})):
+        if self._is_cut_off(raws[-1], end):
             raws[-1] = replace(raws[-1], fault=CUT_OFF)
-        asked = reader is self._asked
-        loose = reader in _LOOSE and not asked
-        if reader is bare and self._gap is not None:  # it goes on from the call before, or begins
-            loose = bool(self._last) and self._last[-1].loose
-        opening = _OPENING.match(source)
-        inside = _CLOSING.sub("", source[opening.end() if opening else 0 :].rstrip()).strip()
-        texts = [source, *("" for _ in raws[1:])]
-        calls = [
-            self._judge.judge(raw, source=inside, text=text, asked=asked, loose=loose)
-            for raw, text in zip(raws, texts, strict=True)
-        ]
+        calls = self._judged(raws, text, reader)
         self._gap = []
         if reader is bare and calls == self._last:
             return  # models write the last call once more without its tags
@@ -356,6 +322,23 @@ class Scanner:
             del calls[_MOST_CALLS - self._count :]
             calls.append(BadCall(None, _TOO_MANY, asked=True))
         yield from calls
+
+    def _is_cut_off(self, raw: Raw, end: int) -> bool:
+        """Whether the text ends where the call may have gone on."""
+        half = None if raw.whole or not self._final else _HALF_TAG.fullmatch(self._text, end)
+        return half is not None and bool(self._cut or half[1] or raw.arguments in (MISSING, "", {}))
+
+    def _judged(self, raws: list[Raw], text: str, reader: Reader) -> list[Call | BadCall]:
+        asked = reader is self._asked
+        loose = reader in _LOOSE and not asked
+        if reader is bare and self._gap is not None:  # it goes on from the call before, or begins
+            loose = bool(self._last) and self._last[-1].loose
+        inside = _CLOSING.sub("", _OPENING.sub("", text).rstrip()).strip()
+        texts = [text, *("" for _ in raws[1:])]
+        return [
+            self._judge.judge(raw, source=inside, text=text, asked=asked, loose=loose)
+            for raw, text in zip(raws, texts, strict=True)
+        ]
 
     def _weary(self) -> bool:
         return self._wasted > _FREE_WASTE + _WASTE * (self._done + self._at)
