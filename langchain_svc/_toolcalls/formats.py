@@ -119,7 +119,7 @@ def _inside(c: Cursor, *, tagged: bool) -> list[Raw] | None:
         raw = _by_children(c)
         return [raw] if raw else []
     if char in ("{", "["):
-        found = _values(c, tagged=tagged)
+        found = bare(c, tagged=tagged)
     else:
         for reader in (_name_and_elements, _python, headed):
             c.at = begin
@@ -139,16 +139,6 @@ def _close(c: Cursor) -> None:
     closing = c.match(CALL_MARK, 80) if c.char() == "<" else None
     if not closing or not CLOSING.search(closing[0]):
         c.at = begin
-
-
-def _values(c: Cursor, *, tagged: bool) -> list[Raw] | None:
-    """The calls of a list in Python's syntax, or those that the JSON value here is."""
-    begin = c.at
-    found = _python_list(c) if c.char() == "[" else None
-    if found is not None:
-        return found
-    c.at = begin
-    return _json_calls(c, tagged=tagged) if tagged or _may_be_call(c) else None
 
 
 def _json_calls(c: Cursor, *, tagged: bool) -> list[Raw] | None:
@@ -485,12 +475,16 @@ def _own_key(c: Cursor, name: str, *, other: bool = False) -> str | None:
 
 _GAP = r"(?:\s|//[^\n]*\n|\#\s[^\n]*\n|/\*.{0,300}?\*/)*"
 _Q = "\"'“”‘’`"
-_OPENING = re.compile(rf"(?:\[{_GAP})?\{{{_GAP}(?:\{{{_GAP})?", re.DOTALL)
-_HALF_OPENING = re.compile(r"\[\s*(?:/.*|\#(?:\s.*)?)?", re.DOTALL)
-_BARE_KEY = re.compile(rf"[{_Q}]?\s*([\w-]+)\s*(?:[{_Q}]\s*)?:\s*")
-_HALF_KEY = re.compile(rf"[{_Q}]?\s*(?:[\w-]+\s*)?(?:[{_Q}]\s*)?|/.*|\#(?:\s.*)?", re.DOTALL)
-_SIDE_VALUE = re.compile(rf"(?:\"(?:[^\"\\]|\\.)*\"|\d+|null)\s*,{_GAP}", re.DOTALL)
-_HALF_SIDE_VALUE = re.compile(r"(?:\"(?:[^\"\\]|\\.)*\\?\"?|\d*|n?u?l?l?)\s*", re.DOTALL)
+_KEY_BEGINS = rf"(?:[{_Q}]\s*)?"
+_KEY_ENDS = rf"\s*(?:[{_Q}]\s*)?:\s*"
+_SIDE = rf"{_KEY_BEGINS}(?:{'|'.join(SIDE_KEYS)}){_KEY_ENDS}"
+_STRING = r"\"(?:[^\"\\]|\\.)*"
+_BEFORE = rf"(?:\[{_GAP})?\{{{_GAP}(?:\{{{_GAP})?(?:{_SIDE}(?:{_STRING}\"|\d+|null)\s*,{_GAP})*"
+_FIRST_KEY = re.compile(rf"(?is){_BEFORE}(?!{_SIDE}){_KEY_BEGINS}(?P<key>[\w-]+){_KEY_ENDS}")
+_HALF_KEY = re.compile(
+    rf"(?is)\[\s*(?:/.*|\#(?:\s.*)?)?|{_BEFORE}(?:/.*|\#(?:\s.*)?"
+    rf"|{_KEY_BEGINS}(?:[\w-]+\s*)?(?:[{_Q}]\s*)?|{_SIDE}(?:{_STRING}\\?\"?|\d*|n?u?l?l?)\s*)"
+)
 _BARE_NAME = re.compile(rf"(?:[{_Q}]|(?![{_Q}]))([^{_Q}\n,}}]{{0,80}})[{_Q},}}]")
 _SURE_KEYS = frozenset((*ARGUMENT_KEYS, *CONTAINER_KEYS))
 _MOST = 4000  # characters in which a call must show what it is
@@ -503,36 +497,30 @@ _SURE_LABELS = _CODE_LABELS.union(
 _LABELS = _SURE_LABELS.union(("", "xml", "text", "plaintext"))
 
 
-def bare(c: Cursor) -> list[Raw] | None:
-    """`{"name": …, "arguments": …}`, a list of these, or `{"tool_calls": […]}`."""
-    return _values(c, tagged=False)
+def bare(c: Cursor, *, tagged: bool = False) -> list[Raw] | None:
+    """`{"name": …, "arguments": …}`, lists of these, `{"tool_calls": […]}`, `[name(key=value)]`."""
+    begin = c.at
+    found = _python_list(c) if c.char() == "[" else None
+    if found is not None:
+        return found
+    c.at = begin
+    return _json_calls(c, tagged=tagged) if tagged or _may_be_call(c) else None
 
 
 def _may_be_call(c: Cursor) -> bool:
     """Whether the first keys and the name are those of a call; the cursor stays."""
     text, end = c.text, min(len(c.text), c.at + _MOST)
-    opening = _OPENING.match(text, c.at, end)
-    if not opening:
-        return _wait(c, _HALF_OPENING.fullmatch(text, c.at, end))
-    at = opening.end()
+    found = _FIRST_KEY.match(text, c.at, end)
+    if found is None:
+        return _wait(c, _HALF_KEY.fullmatch(text, c.at, end))
+    at, key = found.end(), found["key"].lower()
     c.cost += at - c.at
-    while key := _BARE_KEY.match(text, at, end):
-        at, word = key.end(), key[1].lower()
-        if word in NAME_KEYS:
-            name = _BARE_NAME.match(text, at, end)
-            if text[at : at + 1] in ("{", "["):
-                return True
-            if name:
-                return c.judge.find(name[1]) is not None
-            return _wait(c, c.judge.may_begin(text[at:end]))
-        if word not in SIDE_KEYS:
-            return word in _SURE_KEYS
-        side = _SIDE_VALUE.match(text, at, end)
-        if not side:
-            return _wait(c, _HALF_SIDE_VALUE.fullmatch(text, at, end))
-        c.cost += side.end() - key.start()
-        at = side.end()
-    return _wait(c, _HALF_KEY.fullmatch(text, at, end))
+    if key not in NAME_KEYS or text[at : at + 1] in ("{", "["):
+        return key in _SURE_KEYS or key in NAME_KEYS
+    name = _BARE_NAME.match(text, at, end)
+    if name is None:
+        return _wait(c, c.judge.may_begin(text[at:end]))
+    return c.judge.find(name[1]) is not None
 
 
 def _wait(c: Cursor, half: object) -> bool:

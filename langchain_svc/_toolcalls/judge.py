@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -227,7 +227,7 @@ def calls_in(
             inner = calls_in(fields[key], judge, tagged=tagged, wrappings=wrappings - 1)
             if inner is not None:
                 return inner
-    raw = _by_keys(fields, judge) or (_tagged(value, fields, judge) if tagged else None)
+    raw = _call(value, fields, judge, tagged=tagged)
     return [raw] if raw is not None else None
 
 
@@ -239,32 +239,30 @@ def _listed(items: list[Any], judge: Judge, *, tagged: bool, wrappings: int) -> 
     return [raw for raws in found for raw in raws or ()] or None
 
 
-def _by_keys(fields: dict[str, Any], judge: Judge) -> Raw | None:
-    names = [fields[key] for key in NAME_KEYS if judge.find(fields.get(key))]
-    key, schema = _first(ARGUMENT_KEYS, fields), fields.get("parameters")
-    if not names or key is None:
+def _call(
+    value: dict[str, Any], fields: dict[str, Any], judge: Judge, *, tagged: bool
+) -> Raw | None:
+    """The call of an object, or of its fields by lower-cased names."""
+    named = [key for key in NAME_KEYS if isinstance(fields.get(key), str)]
+    named.sort(key=lambda key: judge.find(fields[key]) is None)  # those on offer first
+    name = fields[named[0]] if named else None
+    key = next((key for key in ARGUMENT_KEYS if key in fields), None)
+    if not tagged and (key is None or not judge.find(name) or _describes(fields)):
         return None
+    if name is not None and key is not None:
+        return Raw(name, fields[key], loose=key in _LOOSE_KEYS)
+    if name is not None:
+        others = (named[0], *SIDE_KEYS)
+        beside = {k: v for k, v in value.items() if str(k).strip().lower() not in others}
+        return Raw(name, beside or MISSING)
+    for one, arguments in value.items() if len(value) == 1 else ():
+        if judge.find(one) and (arguments is None or isinstance(arguments, dict)):
+            return Raw(one, arguments)  # {"get_weather": {"city": "Oslo"}}
+    return Raw(None, fault="the call has no name")
+
+
+def _describes(fields: dict[str, Any]) -> bool:
+    """Whether this describes a tool, as the prompt does, instead of calling it."""
+    schema = fields.get("parameters")
     schema = schema if isinstance(schema, dict) else {}
-    if schema.get("type") == "object" and isinstance(schema.get("properties"), dict):
-        return None  # this describes a tool, as the prompt does, instead of calling it
-    return Raw(names[0], fields[key], loose=key in _LOOSE_KEYS)
-
-
-def _tagged(value: dict[str, Any], fields: dict[str, Any], judge: Judge) -> Raw:
-    if len(value) == 1:  # {"get_weather": {"city": "Oslo"}}
-        ((name, arguments),) = value.items()
-        if judge.find(name) and (arguments is None or isinstance(arguments, dict)):
-            return Raw(str(name), arguments)
-    name_key, key = _first(NAME_KEYS, fields), _first(ARGUMENT_KEYS, fields)
-    called = fields[name_key] if name_key is not None else None
-    if not isinstance(called, str):
-        return Raw(None, fault="the call has no name")
-    if key is not None:
-        return Raw(called, fields[key], loose=key in _LOOSE_KEYS)
-    others = (name_key, *SIDE_KEYS)
-    beside = {key: field for key, field in value.items() if str(key).strip().lower() not in others}
-    return Raw(called, beside or MISSING)
-
-
-def _first(keys: Iterable[str], fields: dict[str, Any]) -> str | None:
-    return next((key for key in keys if key in fields), None)
+    return schema.get("type") == "object" and isinstance(schema.get("properties"), dict)
