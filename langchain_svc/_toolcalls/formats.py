@@ -27,7 +27,9 @@ _WORD = r"(?:[Tt]ool|TOOL|[Ff]unc|FUNC|[Cc]all|CALL|[Aa]ction|ACTION|[Pp]lugin|[
 _NAMED = rf"{_N}{{0,30}}?{_WORD}{_N}{{0,30}}"
 # Each begins with a character of its own, so that the search for all of them stays fast.
 CALL_MARK = re.compile(
-    rf"<[|｜]?/?[|｜]?{_NAMED}[|｜]?>|\[/?[A-Z_]{{0,20}}(?:TOOL|CALL|FUNCTION|ACTION)[A-Z_]{{0,20}}\]|\[/?(?:tool|function)_calls?\]|✿[A-Z]{{2,12}}✿"
+    rf"<[|｜]?/?[|｜]?{_NAMED}[|｜]?(?:>|(?=\n[ \t]{{0,20}}<))"
+    r"|\[/?[A-Z_]{0,20}(?:TOOL|CALL|FUNCTION|ACTION)[A-Z_]{0,20}\]|\[/?(?:tool|function)_calls?\]"
+    r"|✿[A-Z]{2,12}✿"
 )
 # The one grammar of an element that calls: a prefix, a word, a suffix, and the name by `=` or an
 # attribute.
@@ -47,9 +49,10 @@ _DECORATION = (
 )
 # What may still become a mark, at the end of a text that goes on.
 _HALF_MARK = re.compile(
-    rf"<[|｜]{{0,3}}/?[|｜]?(?:{_N}|｜){{0,60}}\|?\Z|<[|｜]{{1,3}} ?D?S?M?L? ?[|｜]{{0,3}} ?\Z"
-    rf"|{_ELEMENT}\s{{1,20}}\w{{0,8}}\s{{0,20}}\Z|\[/?(?:[A-Z_]{{0,40}}|[a-z_]{{0,14}})\Z|✿[A-Z]{{0,12}}\Z"
-    r"|~{1,2}\Z|\]<?\]?[\w-]{0,20}\[?>?\[?<?\Z"
+    rf"<[|｜]{{0,3}}/?[|｜]?(?:{_N}|｜){{0,60}}\|?(?:\n[ \t]{{0,20}})?\Z"
+    r"|<[|｜]{1,3} ?D?S?M?L? ?[|｜]{0,3} ?\Z"
+    rf"|{_ELEMENT}\s{{1,20}}\w{{0,8}}\s{{0,20}}\Z|\[/?(?:[A-Z_]{{0,40}}|[a-z_]{{0,14}})\Z"
+    r"|✿[A-Z]{0,12}\Z|~{1,2}\Z|\]<?\]?[\w-]{0,20}\[?>?\[?<?\Z"
 )
 # Any special token, between a name and its arguments.
 _ANY_MARK = r"<[|｜][^<>{}\n]{1,60}>|\[[A-Z_]{2,30}\]|✿[A-Z]{2,12}✿"

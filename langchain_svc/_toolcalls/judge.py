@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -123,7 +124,8 @@ def arguments_json(arguments: Mapping[str, Any]) -> str:
 def _arguments(raw: Raw, tool: Tool) -> dict[str, Any]:
     given = raw.arguments
     if raw.texts and isinstance(given, dict):
-        return {key: _typed(text, key, tool) for key, text in given.items()}
+        kinds = tool.properties
+        return {key: _typed(text, kinds.get(key), tool.parameters) for key, text in given.items()}
     for _ in range(2):  # how many times over they may be encoded as JSON
         given = _decoded(given.strip(), tool, raw) if isinstance(given, str) else given
     if given is MISSING or given is None or given == []:
@@ -152,33 +154,29 @@ def _decoded(text: str, tool: Tool, raw: Raw) -> Any:
     return {wanted[0]: text} if raw.loose and "string" in kind else _no_object(text)
 
 
-def _typed(text: Any, key: str, tool: Tool) -> Any:
-    """A value of a format that knows only text, as the tool's schema wants it."""
-    schema = tool.properties.get(key)
+def _typed(text: Any, schema: Any, root: Mapping[str, Any]) -> Any:
+    """A value of a format that knows only text, as its schema in that of the tool wants it."""
     if not isinstance(text, str) or not isinstance(schema, Mapping):
         return text
-    if not text.strip() or text.lstrip().startswith("<"):
-        return _tree(text, schema)
-    # References lead out of the property into the definitions of the whole schema.
-    rooted = {k: tool.parameters[k] for k in ("$defs", "definitions") if k in tool.parameters}
     source = text.strip()
+    if not source or source[0] == "<":
+        return _tree(text, schema, root)
     listed = source[0] not in "{["  # a list makes a value of its own of a bare word or number
     source = f"[{source}]" if listed else source
     found = read_json(source)
     items = [found.value] if found and not listed else found.value if found else []
     whole = found and found.complete and found.end == len(source) and len(items) == 1
-    if not whole or isinstance(items[0], str):
-        return text
-    try:
-        return fit_schema(items[0], {**rooted, **schema}, coerce=False)[0]
-    except SchemaMismatch:
-        return text
+    if whole and not isinstance(items[0], str):
+        rooted = {key: root[key] for key in ("$defs", "definitions") if key in root}
+        with suppress(SchemaMismatch):
+            return fit_schema(items[0], {**rooted, **schema}, coerce=False)[0]
+    return text
 
 
 _BRANCH = re.compile(r"\s*<(?P<tag>[^<>/\s]{1,80})>(?P<inside>.*?)</(?P=tag)>", re.DOTALL)
 
 
-def _tree(text: str, schema: Mapping[str, Any]) -> Any:
+def _tree(text: str, schema: Mapping[str, Any], root: Mapping[str, Any]) -> Any:
     """Elements where a list or an object is wanted: `<item>` for each item, or one for each key."""
     kind = schema.get("type")
     if kind not in ("array", "object"):
@@ -190,18 +188,17 @@ def _tree(text: str, schema: Mapping[str, Any]) -> Any:
     if text[at:].strip() or at > _LONGEST_TREE:
         return text
     if kind == "array":
-        items = schema.get("items")
-        return [_branch(inside, items) for _, inside in found]
+        return [_branch(inside, schema.get("items"), root) for _, inside in found]
     known = schema.get("properties") or {}
-    return {tag: _branch(inside, known.get(tag)) for tag, inside in found}
+    return {tag: _branch(inside, known.get(tag), root) for tag, inside in found}
 
 
-def _branch(text: str, schema: Any) -> Any:
+def _branch(text: str, schema: Any, root: Mapping[str, Any]) -> Any:
     """One item or value; where the schema says nothing of it, elements in it are an object."""
-    schema = schema if isinstance(schema, Mapping) and schema else {}
+    schema = schema if isinstance(schema, Mapping) else {}
     if "type" not in schema and _BRANCH.match(text):
         schema = {"type": "array" if text.lstrip().startswith("<item>") else "object"}
-    return _typed(text, "it", Tool("", {"properties": {"it": schema}}))
+    return _typed(text, schema, root)
 
 
 # -- JSON values that are calls -------------------------------------------------------------------
@@ -249,15 +246,20 @@ def _call(
     key = next((key for key in ARGUMENT_KEYS if key in fields), None)
     if not tagged and (key is None or not judge.find(name) or _describes(fields)):
         return None
-    if name is not None and key is not None:
+    if name is None:
+        return _by_its_name(value, judge)
+    if key is not None:
         return Raw(name, fields[key], loose=key in _LOOSE_KEYS)
-    if name is not None:
-        others = (named[0], *SIDE_KEYS)
-        beside = {k: v for k, v in value.items() if str(k).strip().lower() not in others}
-        return Raw(name, beside or MISSING)
-    for one, arguments in value.items() if len(value) == 1 else ():
-        if judge.find(one) and (arguments is None or isinstance(arguments, dict)):
-            return Raw(one, arguments)  # {"get_weather": {"city": "Oslo"}}
+    others = (named[0], *SIDE_KEYS)
+    beside = {k: v for k, v in value.items() if str(k).strip().lower() not in others}
+    return Raw(name, beside or MISSING)
+
+
+def _by_its_name(value: dict[str, Any], judge: Judge) -> Raw:
+    """`{"get_weather": {"city": "Oslo"}}`."""
+    for name, arguments in value.items() if len(value) == 1 else ():
+        if judge.find(name) and (arguments is None or isinstance(arguments, dict)):
+            return Raw(name, arguments)
     return Raw(None, fault="the call has no name")
 
 

@@ -16,25 +16,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from .._json import Markers, closer_of
+from . import formats
 from .calls import BadCall, Call, Tool
 from .cursor import CUT_OFF, MISSING, Cursor, More, Pending
-from .formats import (
-    CLOSING,
-    NOISE,
-    OBSERVATION,
-    READERS,
-    RESULT,
-    Reader,
-    bare,
-    ends,
-    fenced,
-    marked,
-    named_element,
-    openers,
-    own,
-    own_element,
-    unmarked,
-)  # fmt: skip
 from .judge import Judge, Raw
 from .line import Line, pair, string_goes_on
 
@@ -77,7 +61,7 @@ _FENCE_LINE = re.compile(r"[^`~\n]*\n")
 _FREE_WASTE, _WASTE = 30_000, 4  # characters read in vain for each one read for good
 _MOST_CALLS = 200
 _TOO_MANY = f"an answer may hold {_MOST_CALLS} calls; this one and all after it are left out"
-_LOOSE = frozenset((bare, fenced, READERS["Action:"]))
+_LOOSE = frozenset((formats.bare, formats.fenced, formats.READERS["Action:"]))
 _HALF_TAG = re.compile(r"\s*(<[^<>]*)?")
 _THOUGHT = "Thought:"  # what an answer begins with whose format has this for prose
 _OPENING = re.compile(r"\A\s*(?:<tool_call>|`{3,}\w*)\s*")
@@ -89,7 +73,7 @@ class Scanner:
 
     def __init__(self, tools: Sequence[Tool], *, fences: bool = False) -> None:
         self.ended = False
-        self._asked = fenced if fences else own
+        self._asked = formats.fenced if fences else formats.own
         self._judge = self.judge = Judge(tools)
         self._mode: Callable[[], Iterator[Piece]] = self._beginning
         self._text, self._at, self._done = "", 0, 0  # the buffer, the place in it, and before it
@@ -216,18 +200,18 @@ class Scanner:
     def _beginning(self) -> Iterator[Piece]:
         """The answer may begin with a call in a family's own format that has lost its marks."""
         c = Cursor(self._text, self._at, self._judge, final=self._final)
-        raws = unmarked(c)
+        raws = formats.unmarked(c)
         self._mode = self._prose
         if raws:
-            yield from self._accept(raws, c.at, unmarked)
+            yield from self._accept(raws, c.at, formats.unmarked)
 
     def _prose(self) -> Iterator[Piece]:
-        found = openers().search(self._text, self._at)
+        found = formats.openers().search(self._text, self._at)
         at_end = found is not None and not self._final and found.end() == len(self._text)
-        if found and at_end and openers().beginning(self._text, self._at) < found.start():
+        if found and at_end and formats.openers().beginning(self._text, self._at) < found.start():
             found = None  # it may be a part of a longer one
         if found is None:
-            yield from self._up_to(openers())
+            yield from self._up_to(formats.openers())
             return
         begin = found.start()
         yield from self._say(begin)
@@ -247,9 +231,9 @@ class Scanner:
     def _opener(self, found: re.Match[str]) -> Iterator[Piece]:
         begin, end = found.span()
         if found["json"]:
-            if not self._final and openers().beginning(self._text, begin) == begin:
+            if not self._final and formats.openers().beginning(self._text, begin) == begin:
                 raise More  # `[TO`
-            yield from self._try(bare, begin, begin + 1)
+            yield from self._try(formats.bare, begin, begin + 1)
         elif found["marker"]:
             yield from self._markup(found["marker"], end)
         elif mark := found["thinks"] or found["spoken"]:
@@ -262,9 +246,9 @@ class Scanner:
             yield ThoughtEnd()
         elif (name := found["element"] or (found["mark"] or "")[1:-1]) in self._judge.names:
             prefix = found["prefix"] or ""
-            yield from self._try(lambda c: own_element(c, name, prefix), end, end)
+            yield from self._try(lambda c: formats.own_element(c, name, prefix), end, end)
         elif found["named"]:
-            yield from self._try(named_element, end, end)
+            yield from self._try(formats.named_element, end, end)
         elif mark := found["mark"]:
             yield from self._markup(mark, end)
         else:
@@ -272,22 +256,22 @@ class Scanner:
 
     def _markup(self, mark: str, end: int) -> Iterator[Piece]:
         """One of the markers, or a mark with a word of calls in it, of whatever family."""
-        noise, spoken = mark in NOISE, mark == OBSERVATION and not self._last
-        if mark in READERS:
-            yield from self._try(READERS[mark], end, end)
-        elif not (noise or spoken) and RESULT.search(mark):
+        noise, spoken = mark in formats.NOISE, mark == formats.OBSERVATION and not self._last
+        if mark in formats.READERS:
+            yield from self._try(formats.READERS[mark], end, end)
+        elif not (noise or spoken) and formats.RESULT.search(mark):
             self.ended = True
-        elif not (noise or spoken or CLOSING.search(mark)):
-            yield from self._try(lambda c: marked(c, mark), end, end)
+        elif not (noise or spoken or formats.CLOSING.search(mark)):
+            yield from self._try(lambda c: formats.marked(c, mark), end, end)
         elif self._last or mark[1] in "|｜" or (noise and mark[1] != "/"):
             yield from self._skip(end)
         else:
             yield from self._say(end)
 
-    def _try(self, reader: Reader, begin: int, otherwise: int) -> Iterator[Piece]:
+    def _try(self, reader: formats.Reader, begin: int, otherwise: int) -> Iterator[Piece]:
         """Read a call from `begin` on; where there is none, the text up to `otherwise` is prose."""
         if self._weary():
-            if reader is bare:
+            if reader is formats.bare:
                 yield from self._say(otherwise)
             yield from self._skip(otherwise)
             return
@@ -295,15 +279,15 @@ class Scanner:
         raws = reader(c)
         self._wasted += max(0, c.cost - (c.at - begin))
         if raws is None:
-            unread = reader not in (bare, own) and not self._line.begun
-            end = max(otherwise, c.at) if reader in (bare, own) else otherwise
+            unread = reader not in (formats.bare, formats.own) and not self._line.begun
+            end = max(otherwise, c.at) if reader in (formats.bare, formats.own) else otherwise
             yield from self._say(end, unread=unread)
         elif raws and self._is_in_marks(c.at):
             yield from self._say(c.at)
         else:
             yield from self._accept(raws, c.at, reader)
 
-    def _accept(self, raws: list[Raw], end: int, reader: Reader) -> Iterator[Piece]:
+    def _accept(self, raws: list[Raw], end: int, reader: formats.Reader) -> Iterator[Piece]:
         if not raws:
             yield from self._skip(end)
             return
@@ -313,7 +297,7 @@ class Scanner:
             raws[-1] = replace(raws[-1], fault=CUT_OFF)
         calls = self._judged(raws, text, reader)
         self._gap = []
-        if reader is bare and calls == self._last:
+        if reader is formats.bare and calls == self._last:
             return  # models write the last call once more without its tags
         self._last = calls
         self._count += len(calls)
@@ -328,10 +312,10 @@ class Scanner:
         half = None if raw.whole or not self._final else _HALF_TAG.fullmatch(self._text, end)
         return half is not None and bool(self._cut or half[1] or raw.arguments in (MISSING, "", {}))
 
-    def _judged(self, raws: list[Raw], text: str, reader: Reader) -> list[Call | BadCall]:
+    def _judged(self, raws: list[Raw], text: str, reader: formats.Reader) -> list[Call | BadCall]:
         asked = reader is self._asked
         loose = reader in _LOOSE and not asked
-        if reader is bare and self._gap is not None:  # it goes on from the call before, or begins
+        if reader is formats.bare and self._gap is not None:  # it goes on from a call, or begins
             loose = bool(self._last) and self._last[-1].loose
         inside = _CLOSING.sub("", _OPENING.sub("", text).rstrip()).strip()
         texts = [text, *("" for _ in raws[1:])]
@@ -394,10 +378,10 @@ class Scanner:
             return
         if not self._weary():
             c = Cursor(self._text, self._at, self._judge, final=self._final)
-            raws = fenced(c, after_prose=self._gap is None and self._first != _THOUGHT)
+            raws = formats.fenced(c, after_prose=self._gap is None and self._first != _THOUGHT)
             if raws:
                 self._fence = ticks
-                yield from self._accept(raws, c.at, fenced)
+                yield from self._accept(raws, c.at, formats.fenced)
                 return
             self._wasted += c.cost
         line = _FENCE_LINE.match(self._text, end)
@@ -416,9 +400,9 @@ class Scanner:
 
     def _code(self) -> Iterator[Piece]:
         """In a fence: up to the backticks that end it, everything is prose."""
-        found = ends("").search(self._text, self._at)
+        found = formats.ends("").search(self._text, self._at)
         if found is None:
-            yield from self._up_to(ends(""))
+            yield from self._up_to(formats.ends(""))
             return
         yield from self._say(found.start())
         end = found.end()
@@ -438,9 +422,9 @@ class Scanner:
     def _thinking(self) -> Iterator[Piece]:
         """In a thought; or in an element of thoughts that a prompt may have asked for: prose."""
         native = self._native
-        found = ends(self._closer).search(self._text, self._at)
+        found = formats.ends(self._closer).search(self._text, self._at)
         if found is None:
-            yield from self._up_to(ends(self._closer), thought=native)
+            yield from self._up_to(formats.ends(self._closer), thought=native)
             return
         self._mode = self._prose
         if native and found.start() > self._at:
