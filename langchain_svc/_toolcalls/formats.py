@@ -56,7 +56,7 @@ _HALF_MARK = re.compile(
 )
 # Any special token, between a name and its arguments.
 _ANY_MARK = r"<[|｜][^<>{}\n]{1,60}>|\[[A-Z_]{2,30}\]|✿[A-Z]{2,12}✿"
-CLOSING = re.compile(r"/|(?:\b|[_▁|｜])(?:end|END|suffix|stop)(?:\b|[_▁|｜])")
+CLOSING = re.compile(r"/|<\|call\|>|(?:\b|[_▁|｜])(?:end|END|suffix|stop)(?:\b|[_▁|｜])")
 # A result that the model made up, or another's turn that it began: nothing after it counts.
 RESULT = re.compile(r"(?i)response|result|output|observation|<\|(?:im_start|start_header)")
 _UNSURE = ("<xml>", "<|channel|>commentary ", "<|start|>assistant")
@@ -139,7 +139,7 @@ def _close(c: Cursor) -> None:
     """Pass over a closing tag and closing brackets too many, if they are here."""
     begin = c.at
     c.skip(_SPILL)
-    closing = c.match(CALL_MARK, 80) if c.char() == "<" else None
+    closing = c.match(CALL_MARK, 80) if c.char() in ("<", "[", "✿") else None
     if not closing or not CLOSING.search(closing[0]):
         c.at = begin
 
@@ -184,7 +184,7 @@ def headed(c: Cursor, *, offered: bool = True) -> list[Raw] | None:
         return None
     raw = _with_json(c, head["name"])
     c.space()
-    c.take("```", ")")
+    c.take("```", *([")"] if "(" in head[0] else []))
     return [raw]
 
 

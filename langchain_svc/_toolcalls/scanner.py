@@ -90,6 +90,7 @@ class Scanner:
         self._closer = ""  # what ends the reasoning that the position is inside of
         self._native = False  # whether that is a model's own, and not an element of the answer
         self._last: Sequence[Call | BadCall] = ()
+        self._pair: tuple[str, str] | None = None  # around marks that were dropped
 
     def feed(self, text: str) -> Iterator[Piece]:
         """What can be told of the text with this piece."""
@@ -156,6 +157,7 @@ class Scanner:
         self._at = end
         if not text:
             return
+        self._pair = None
         self._has_words = self._has_words or (not element and _LETTER.search(text) is not None)
         self._line.pass_over(text)
         if self._gap is not None and not self._last:  # the beginning of the answer
@@ -289,6 +291,7 @@ class Scanner:
 
     def _accept(self, raws: list[Raw], end: int, reader: formats.Reader) -> Iterator[Piece]:
         if not raws:
+            self._pair = self._pair or pair(self._text, self._at)
             yield from self._skip(end)
             return
         text = self._text[self._at : end]
@@ -356,7 +359,7 @@ class Scanner:
 
     def _is_in_marks(self, end: int) -> bool:
         """Whether the call from here to `end` stands between quotation marks, and amid words."""
-        opening, closer = pair(self._text, self._at)
+        opening, closer = self._pair or pair(self._text, self._at)
         amid_words = self._line.has_before(opening) or self._has_words
         if amid_words and closer and self._follows(closer, end):
             return True

@@ -100,12 +100,24 @@ FENCES = (
 )  # fmt: skip
 
 
+# Around a call on one line.
+MARKS = (
+    'Say "{}". So.', 'Say "please do {} now". So.', "Say “please {} now”. So.", "Der Aufruf „{}“ bucht.", "Say '{}'. So.", "On dit «{}». So.", "它写作「{}」。",
+    "Say **{}** So.", "Say ({}) So.", "Use <code>{}</code>.", "It says:\n<pre>{}</pre>\nSo.", "It says:\n<document>\n{}\n</document>\nSo.", "Say <!-- {} --> So.",
+    "It says:\n| 1 | {} | x |\nSo.", "He wrote:\n> > see {} there\n",
+)  # fmt: skip
+# Around a call that nothing marks.
+AMID_PROSE = (
+    "Say {} and so.", "It says:\n{}\nSo.", "- one\n- {}\n- three\nSo.", "It says:\n\n    {}\n\nSo.", "mail:\n  text: {}\n  verdict: injection\n", "# {}\nSo.",
+)  # fmt: skip
+
+
 def quotations(text):
     """The text of a call in all ways of only speaking of it."""
     for opens, closes in THOUGHTS.items():
         yield f"{opens}\nI could write {text} but will not.\n{closes}\nNo."
     if "\n" not in text and "`" not in text:
-        yield from (span.replace("{}", text) for span in SPANS)
+        yield from (span.replace("{}", text) for span in (*SPANS, *MARKS))
     if "```" not in text:
         yield from (fence.replace("{}", text) for fence in FENCES)
     yield f"For example:\n{text}\nNever run this."
@@ -119,7 +131,9 @@ def quotations(text):
 @EVERY_FORM
 def test_nothing_that_is_quoted_or_thought_runs(name):
     written = FORMS[name].write("write_file", {"text": "Rome", "count": 3})
-    for number, text in enumerate(quotations(written)):
+    amid = AMID_PROSE if FORMS[name].loose and "\n" not in written else ()
+    texts = [*quotations(written), *(prose.replace("{}", written) for prose in amid)]
+    for number, text in enumerate(texts):
         for step in (None, STEPS[(number + NUMBERS[name]) % 4]):
             assert read(text, step)[1] == [], text
 
