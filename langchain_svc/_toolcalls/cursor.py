@@ -202,7 +202,6 @@ def json_at(text: str, begin: int, *, final: bool, lines: bool) -> Json:
 
 
 def _broken_json(text: str, begin: int, *, final: bool, lines: bool) -> Json:
-    """The value up to the first place that can be its end."""
     cost, end, must_end = 0, begin, False
     for end, closing, last in _ends(text, begin):
         must_end = last
@@ -214,10 +213,11 @@ def _broken_json(text: str, begin: int, *, final: bool, lines: bool) -> Json:
     if not must_end and not final:
         raise More("}])>`:", begin)
     end = end if must_end else len(text)
+    cost += end - begin
     line = _NEXT_LINE.search(text, begin, end) if lines else None
     end = line.start() if line else end
     tried = attempt_json(text[begin:end], 0)
-    cost += tried.cost + end - begin
+    cost += tried.cost
     found = tried.value
     if found is None:
         return Json(MISSING, begin, cost)

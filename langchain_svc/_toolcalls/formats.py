@@ -438,7 +438,6 @@ def _elements(c: Cursor, name: str, closing: str = "") -> Raw:
 
 
 def _ends(c: Cursor, closing: str) -> bool:
-    """Pass over the tag that ends a call, if it is here."""
     if closing:
         return c.take(closing)
     return c.sees("</") and c.match(_END, 200) is not None

@@ -61,11 +61,7 @@ class Judge:
 
     def __init__(self, tools: Sequence[Tool]) -> None:
         self._tools = {tool.name: tool for tool in tools}
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The offered names, in order."""
-        return tuple(self._tools)
+        self.names = tuple(self._tools)
 
     def named_in(self, text: str) -> str | None:
         """The offered name that stands in a text as a word; None if none does."""
@@ -239,7 +235,6 @@ def _listed(items: list[Any], judge: Judge, *, tagged: bool, wrappings: int) -> 
 def _call(
     value: dict[str, Any], fields: dict[str, Any], judge: Judge, *, tagged: bool
 ) -> Raw | None:
-    """The call of an object, or of its fields by lower-cased names."""
     named = [key for key in NAME_KEYS if isinstance(fields.get(key), str)]
     named.sort(key=lambda key: judge.find(fields[key]) is None)  # those on offer first
     name = fields[named[0]] if named else None

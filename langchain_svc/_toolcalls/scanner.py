@@ -142,7 +142,6 @@ class Scanner:
         self._size = len(self._text) - self._at + sum(map(len, self._pieces))
 
     def _undecorate(self) -> None:
-        """Of tags with a decoration, only the tags are read."""
         text, half = self._text[self._at :], 0
         for written, plain in self._plain.items():
             text = text.replace(written, plain)
@@ -152,7 +151,6 @@ class Scanner:
         self._text, self._pieces = self._text[: self._at] + text[:end], [text[end:]]
 
     def _say(self, end: int, *, element: bool = False, unread: bool = False) -> Iterator[Piece]:
-        """The text up to `end` is prose."""
         text = self._text[self._at : end]
         self._at = end
         if not text:
@@ -172,7 +170,6 @@ class Scanner:
             yield Prose(text, unread)
 
     def _skip(self, end: int) -> Iterator[Piece]:
-        """The text up to `end` is markup."""
         text = self._text[self._at : end]
         self._line.pass_over(text, markup=True)
         self._at = end
@@ -257,7 +254,6 @@ class Scanner:
             yield from self._say(end, element=True)
 
     def _markup(self, mark: str, end: int) -> Iterator[Piece]:
-        """One of the markers, or a mark with a word of calls in it, of whatever family."""
         noise, spoken = mark in formats.NOISE, mark == formats.OBSERVATION and not self._last
         if mark in formats.READERS:
             yield from self._try(formats.READERS[mark], end, end)
@@ -311,7 +307,6 @@ class Scanner:
         yield from calls
 
     def _is_cut_off(self, raw: Raw, end: int) -> bool:
-        """Whether the text ends where the call may have gone on."""
         half = None if raw.whole or not self._final else _HALF_TAG.fullmatch(self._text, end)
         return half is not None and bool(self._cut or half[1] or raw.arguments in (MISSING, "", {}))
 
@@ -363,7 +358,7 @@ class Scanner:
         amid_words = self._line.has_before(opening) or self._has_words
         if amid_words and closer and self._follows(closer, end):
             return True
-        closer = self._line.closer
+        closer = self._line.closer if self._line.has_before('"') else ""
         return bool(closer) and self._find(closer, end, closer + "\n") >= 0
 
     # -- fences -----------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from langchain_svc._toolcalls import Tool
+from langchain_svc._toolcalls import Call, Doubt, Prose, StreamParser, Tool
 
 PROPERTIES = {
     "text": {"type": "string"},
@@ -26,6 +26,24 @@ TOOLS = [
     Tool("write_file", {"type": "object", "properties": PROPERTIES}),
     Tool("now", {"type": "object", "properties": {}}),
 ]
+
+
+def events(text, step=None, tools=TOOLS, *, cut=False):
+    """What the parser makes of a text in steps, or of a whole one."""
+    parser = StreamParser(tools)
+    step = step or len(text) + 1
+    found = [e for at in range(0, len(text), step) for e in parser.feed(text[at : at + step])]
+    return [*found, *parser.finish(cut=cut)]
+
+
+def called(found):
+    """The calls that run."""
+    return [(event.name, event.arguments) for event in found if isinstance(event, Call)]
+
+
+def said(found):
+    """The text of an answer."""
+    return "".join(event.text for event in found if isinstance(event, (Prose, Doubt))).strip()
 
 
 @dataclass(frozen=True)
@@ -68,7 +86,7 @@ WRAPPERS = [
     ("<tool_call>", "</tool_call>"), ("<tool_call>\n", "\n</tool_call>"), ("<tool_calls>[", "]</tool_calls>"), ("<function_call>", "</function_call>"),
     ("<tool_use>", "</tool_use>"), ("<function>", "</function>"), ("<tool>", "</tool>"), ("<call>", "</call>"), ("<action>", "</action>"), ("<invoke>", "</invoke>"),
     ("<seed:tool_call>", "</seed:tool_call>"), ("<tool_call:opensource>", "</tool_call:opensource>"), ("<|tool_call|>", "<|/tool_call|>"), ("<|tool_call|>[", "]"),
-    ("<|tool_call_start|>[", "]<|tool_call_end|>"), ("[TOOL_CALLS][", "]"), ("[TOOL_REQUEST]", "[END_TOOL_REQUEST]"),
+    ("<|tool_call_start|>[", "]<|tool_call_end|>"), ("[TOOL_CALLS][", "]"), ("[TOOL_REQUEST]", "[END_TOOL_REQUEST]"), ("[tool_call]\n", "\n[/tool_call]"),
     ("<|START_ACTION|>[", "]<|END_ACTION|>"), ("<|action_start|><|plugin|>", "<|action_end|>"), ("<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>"), ("✿FUNCTION✿", "✿END✿"),
 ]  # fmt: skip
 KEYS = [("name", "parameters"), ("tool", "args"), ("function", "arguments"), ("action", "action_input"), ("tool_name", "tool_input")]  # fmt: skip

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from call_forms import called, events, said
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from langchain_svc._toolcalls.parse import BadCall, Call, Doubt, StreamParser, Tool, parse_calls
+from langchain_svc._toolcalls import BadCall, Prose, StreamParser, Tool
 from langchain_svc._toolcalls.render import FENCED, TAGS, PastCall, calls_text
-from langchain_svc._toolcalls.scanner import Prose
 
 TOOLS = [
     Tool("weather", {"type": "object", "properties": {"city": {"type": "string"}, "days": {"type": "integer"}}, "required": ["city"]}),
@@ -25,17 +25,13 @@ MARKUP = ("<tool_call", "</tool_call", '"arguments"')
 
 
 def whole(text):
-    found = parse_calls(text, TOOLS)
-    good = [(c.name, c.arguments) for c in found.calls if isinstance(c, Call)]
-    return found.content.strip(), good, [c for c in found.calls if isinstance(c, BadCall)]
+    return streamed([text])
 
 
 def streamed(parts):
     parser = StreamParser(TOOLS)
-    pieces = [piece for part in parts for piece in parser.feed(part)] + [*parser.finish()]
-    content = "".join(piece.text for piece in pieces if isinstance(piece, (Prose, Doubt)))
-    good = [(piece.name, piece.arguments) for piece in pieces if isinstance(piece, Call)]
-    return content.strip(), good, [piece for piece in pieces if isinstance(piece, BadCall)]
+    found = [event for part in parts for event in parser.feed(part)] + [*parser.finish()]
+    return said(found), called(found), [event for event in found if isinstance(event, BadCall)]
 
 
 def cut(text, places):
@@ -50,7 +46,6 @@ def cut(text, places):
 )
 def test_any_text_cut_anyhow(text, places):
     wanted = whole(text)
-    assert streamed([text]) == wanted
     assert streamed(list(text)) == wanted
     assert streamed(["", *cut(text, places), ""]) == wanted
 
@@ -121,12 +116,6 @@ def test_prose_is_never_held_back(text, most):
     assert out == text
 
 
-@pytest.mark.parametrize("size", range(1, len("<tool_call>")))
-def test_a_false_start_is_given_back(size):
-    text = "So: " + "<tool_call>"[:size]
-    assert streamed(list(text))[0] == text
-
-
 def test_an_argument_that_a_tool_does_not_have_is_its_own_to_refuse():
     text = "<weather><city>Rome</city><wind>yes</wind></weather>"
     assert streamed(list(text)) == ("", [("weather", {"city": "Rome", "wind": "yes"})], [])
@@ -163,10 +152,7 @@ SEARCH = Tool("search", {"type": "object", "properties": {"function": {"type": "
 )
 @pytest.mark.parametrize("size", [1, 1000])
 def test_an_argument_in_brackets_or_an_element_of_any_name(text, size):
-    parser = StreamParser([SEARCH])
-    pieces = [p for at in range(0, len(text), size) for p in parser.feed(text[at : at + size])]
-    calls = [piece for piece in [*pieces, *parser.finish()] if isinstance(piece, Call)]
-    assert [call.arguments for call in calls] == [{"function": "f(x)"}]
+    assert called(events(text, size, [SEARCH])) == [("search", {"function": "f(x)"})]
 
 
 @pytest.mark.parametrize(
@@ -174,11 +160,7 @@ def test_an_argument_in_brackets_or_an_element_of_any_name(text, size):
 )
 def test_a_tool_whose_own_name_begins_with_a_namespace_is_found_in_a_stream(text):
     tools = [Tool("functions.add", {"type": "object", "properties": {"a": {"type": "integer"}}})]
-    parser = StreamParser(tools)
-    events = [event for char in text for event in parser.feed(char)] + [*parser.finish()]
-    assert [(e.name, e.arguments) for e in events if isinstance(e, Call)] == [
-        ("functions.add", {"a": 1})
-    ]
+    assert called(events(text, 1, tools)) == [("functions.add", {"a": 1})]
 
 
 # -- one grammar of an element that calls ----------------------------------------------------------
@@ -192,7 +174,6 @@ ELEMENTS = [
     ('<function><name>look</name><arguments>{"city": "Paris"}</arguments></function>', [PARIS]),
     ("<function_call><name>look</name><arguments><city>Paris</city></arguments></function_call>", [PARIS]),
     ('<call_record tool="look"><city>Paris</city></call_record>', [PARIS]),
-    ('[tool_call]\n{"name": "look", "arguments": {"city": "Paris"}}\n[/tool_call]', [PARIS]),
     ('<｜｜DSML｜｜tool_calls> <｜｜DSML｜｜invoke name="look"> <｜｜DSML｜｜parameter name="city">Paris</｜｜DSML｜｜parameter> </｜｜DSML｜｜invoke> </｜｜DSML｜｜tool_calls>', [PARIS]),
     ('<invoke name="look"><parameter name="meta"><source>web</source><rank>2</rank></parameter><parameter name="tags"></parameter></invoke>', [{"meta": {"source": "web", "rank": 2}, "tags": []}]),
     ('<invoke name="look"><parameter name="tags"><item>red</item><item>2</item></parameter></invoke>', [{"tags": ["red", 2]}]),
@@ -205,8 +186,5 @@ ELEMENTS = [
 @pytest.mark.parametrize(("text", "wanted"), ELEMENTS)
 @pytest.mark.parametrize("step", [1, 3, 1000])
 def test_an_element_that_calls_is_read_however_it_is_decorated(text, wanted, step):
-    parser = StreamParser([LOOK])
-    pieces = [p for at in range(0, len(text), step) for p in parser.feed(text[at : at + step])]
-    pieces += parser.finish()
-    assert [piece.arguments for piece in pieces if isinstance(piece, Call)] == wanted
-    assert "".join(p.text for p in pieces if isinstance(p, Prose)).strip() == ""
+    found = events(text, step, [LOOK])
+    assert (said(found), called(found)) == ("", [("look", arguments) for arguments in wanted])

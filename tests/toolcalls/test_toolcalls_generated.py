@@ -7,9 +7,9 @@ import itertools
 import json
 
 import pytest
-from call_forms import FORMS, TOOLS
+from call_forms import FORMS, called, events, said
 
-from langchain_svc._toolcalls import Call, Prose, Replays, StreamParser, parse_calls
+from langchain_svc._toolcalls import Replays
 
 EVERY_FORM = pytest.mark.parametrize("name", FORMS)
 NUMBERS = {name: number for number, name in enumerate(FORMS)}  # what is combined with what
@@ -28,15 +28,9 @@ SAID = ("Let me do that.", "Now the next one.", "And the last.")
 
 
 def read(text, step=None, *, cut=False):
-    """The prose and the calls that run, of a text as a whole or in steps."""
-    if step is None:
-        found = parse_calls(text, TOOLS, cut=cut)
-        return found.content, [(c.name, c.arguments) for c in found.calls if isinstance(c, Call)]
-    parser = StreamParser(TOOLS)
-    pieces = [p for at in range(0, len(text), step) for p in parser.feed(text[at : at + step])]
-    pieces += parser.finish(cut=cut)
-    content = "".join(piece.text for piece in pieces if isinstance(piece, Prose))
-    return content.strip(), [(p.name, p.arguments) for p in pieces if isinstance(p, Call)]
+    """The text and the calls that run."""
+    found = events(text, step, cut=cut)
+    return said(found), called(found)
 
 
 def squeezed(text):
@@ -51,16 +45,16 @@ def test_as_many_calls_are_read_as_were_written(name, kind):
     calls = [("write_file", KINDS[kind]), ("now", {}), ("write_file", KINDS[(turn * 3 + 1) % 8])]
     calls = [call for call in calls if call[1] or form.bare]
     calls = calls[: 1 + turn % 3 if form.several else 1]
-    said = list(SAID) if turn % 2 and form.prose else [""] * 3
+    words = list(SAID) if turn % 2 and form.prose else [""] * 3
     if form.loose and len(calls) > 1:
-        said[1:] = ["", ""]
+        words[1:] = ["", ""]
     text = "\n".join(
-        itertools.chain(*zip(said, (form.write(*call) for call in calls), strict=False))
+        itertools.chain(*zip(words, (form.write(*call) for call in calls), strict=False))
     )
     for step in (None, STEPS[turn % 4]):
         content, found = read(text, step)
         assert found == calls
-        assert squeezed(content) == squeezed("".join(said[: len(calls)]))
+        assert squeezed(content) == squeezed("".join(words[: len(calls)]))
 
 
 @pytest.mark.parametrize("name", [name for name, form in FORMS.items() if form.json])

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from call_forms import called, events, said
 
-from langchain_svc._toolcalls.parse import Call, StreamParser, Tool, parse_calls
-from langchain_svc._toolcalls.scanner import Prose
+from langchain_svc._toolcalls import BadCall, Doubt, Tool, parse_calls
 
 TOOLS = [
     Tool("book_room", {"type": "object", "properties": {"hotel": {"type": "string"}}, "required": ["hotel"]}),
@@ -24,21 +24,11 @@ FORMS = [
 INLINE = [form for form in FORMS if "\n" not in form]
 
 
-def read(text, step):
-    parser = StreamParser(TOOLS)
-    parts = [text[at : at + step] for at in range(0, len(text), step)]
-    pieces = [piece for part in parts for piece in parser.feed(part)] + [*parser.finish()]
-    content = "".join(piece.text for piece in pieces if isinstance(piece, Prose))
-    good = [(piece.name, piece.arguments) for piece in pieces if isinstance(piece, Call)]
-    return content.strip(), good, sum(not isinstance(piece, (Prose, Call)) for piece in pieces)
-
-
 def check(text, content, calls):
-    found = parse_calls(text, TOOLS)
-    good = [(call.name, call.arguments) for call in found.calls if isinstance(call, Call)]
-    assert (found.content, good, len(found.calls)) == (content, calls, len(calls))
-    for step in (1, 2, 5, 17, 10_000):
-        assert read(text, step) == (content, calls, 0)
+    for step in (None, 1, 2, 5, 17):
+        found = events(text, step, TOOLS)
+        assert (said(found), called(found)) == (content, calls)
+        assert not any(isinstance(event, (BadCall, Doubt)) for event in found)
 
 
 @pytest.mark.parametrize(
