@@ -190,7 +190,6 @@ ANSWER_PIECES = (
 _READERS: tuple[Callable[[bytes], Any], ...] = (
     v1.read_completion,
     v1.read_models,
-    general.read_answer,
     general.read_models,
     general.read_translation,
     endpoints.read_generated,

@@ -31,7 +31,7 @@ from ._service import (
     keeps_runs,
     url_of,
 )
-from ._wire import general
+from ._wire import general, v1
 from .config import GENERAL
 
 _Temperature = Annotated[
@@ -72,7 +72,7 @@ class _Prompt(ChatTurn):
 
     def _info(self, seen: Any) -> dict[str, Any]:
         known = self._names(seen) | self._metadata(seen)
-        known["timestamp"] = getattr(seen, "timestamp", None)
+        known["timestamp"] = seen.timestamp
         return {name: value for name, value in known.items() if value} | self._counts
 
 
@@ -246,5 +246,5 @@ def _sum(chunks: list[GenerationChunk]) -> Generation:
     return Generation(text=text, generation_info=chunks[-1].generation_info)
 
 
-_new_answer_reader = partial(WholeParser, general.read_answer)
+_new_answer_reader = partial(WholeParser, v1.read_completion)
 _new_listing_parser = partial(WholeParser, general.read_models)

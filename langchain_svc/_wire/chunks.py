@@ -8,7 +8,7 @@ alone, so that a chunk is told from text that merely looks like JSON.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 # Keys that hold a piece of text where there are no `choices`, in the order of trust.
@@ -16,15 +16,37 @@ _TEXT_KEYS = ("response", "delta", "content", "text", "token", "answer", "output
 _DONE_TYPES = frozenset({"done", "end", "finish", "stop", "complete", "completed", "message_stop"})
 
 
-@dataclass(frozen=True)
-class Found:
+@dataclass(kw_only=True)
+class About:
+    """What an answer or a piece of one says beside its text.
+
+    Attributes:
+        finish_reason: Why the answer ended, if it did.
+        usage: Token counts, by the names of the v1 API, or `{"total_tokens": n}`.
+    """
+
+    model: str | None = None
+    id: str | None = None
+    created: int | None = None
+    timestamp: str | None = None
+    finish_reason: str | None = None
+    usage: dict[str, int] | None = None
+
+    def said(self) -> dict[str, Any]:
+        """What it says of these."""
+        return {one.name: getattr(self, one.name) for one in _ABOUT if getattr(self, one.name)}
+
+
+_ABOUT = fields(About)
+
+
+@dataclass(kw_only=True)
+class Found(About):
     """What one JSON object says.
 
     Attributes:
         text: Its text; None where it has none (a role, a usage or an end chunk).
         whole: Whether that text is a whole answer and not a piece.
-        finish_reason: Why the answer ended, if this object ends it.
-        usage: Token counts, by the names of the v1 API, or `{"total_tokens": n}`.
         error: The error object or text it carries.
         completion: Whether it is completion-shaped (it has `choices`, or says that it is one).
         last: Whether it says that nothing follows.
@@ -32,11 +54,6 @@ class Found:
 
     text: str | None = None
     whole: bool = False
-    finish_reason: str | None = None
-    usage: dict[str, int] | None = None
-    model: str | None = None
-    id: str | None = None
-    created: int | None = None
     error: Any = None
     completion: bool = False
     last: bool = False
@@ -77,6 +94,7 @@ def read_object(found: Mapping[str, Any]) -> Found | None:
         model=word(found.get("model")),
         id=word(found.get("id")),
         created=whole_number(found.get("created")),
+        timestamp=word(found.get("timestamp")),
         completion=completion,
         last=found.get("done") is True,
     )

@@ -1,12 +1,8 @@
 """The decoders of the stream formats, each fed with bytes cut anywhere.
 
 Every decoder has `feed(data)` and `finish()`, which return the texts that became complete, and
-notes everything else (ids, counts, the end mark, a fault) in one shared `Seen`. None raises: what
-arrived before a fault is yielded first.
-
-Theory: server-sent events and newline-delimited JSON are cut into lines, which end at CR, LF or
-CRLF only; a line is complete before it is decoded, so a cut inside a character or a number does
-no harm. Unfinished lines wait in a list and are joined once, which keeps the cost linear however
+notes everything else in one shared `Seen`. None raises: what arrived before a fault is yielded
+first. Unfinished lines wait in a list and are joined once, which keeps the cost linear however
 small the reads are.
 """
 
@@ -21,7 +17,7 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from .chunks import Found, read_object
+from .chunks import About, Found, read_object
 
 _BROKEN_UTF8 = "a character of the stream was cut in half or is not UTF-8"
 _BROKEN_JSON = "a piece of the stream is malformed JSON"
@@ -36,15 +32,10 @@ _BEHIND_NAME = len(b"data: ")
 _END_EVENTS = frozenset({b"done", b"end", b"complete", b"finish"})
 
 
-@dataclass
-class Seen:
+@dataclass(kw_only=True)
+class Seen(About):
     """What a stream has said so far, apart from its text."""
 
-    model: str | None = None
-    id: str | None = None
-    created: int | None = None
-    finish_reason: str | None = None
-    usage: dict[str, int] | None = None
     ended: bool = False  # the format's own end mark has come
     owes_end: bool = False  # the format has an end mark, so ending without it is a break
     fault: str | None = None
@@ -56,9 +47,7 @@ class Seen:
             self.error = found.error
             self.fault = "the stream carried an error"
             return None
-        # Counts are running totals: the last ones stay.
-        for name in ("model", "id", "created", "finish_reason", "usage"):
-            setattr(self, name, getattr(found, name) or getattr(self, name))
+        vars(self).update(found.said())  # of running totals the last ones stay
         self.owes_end = self.owes_end or found.completion
         self.ended = self.ended or found.whole or found.last
         return found.text

@@ -11,24 +11,13 @@ from typing import Any
 
 from . import v1
 from .chunks import read_object, whole_number, word
-from .v1 import UnreadableError, _load, dump_json, given
+from .v1 import UnreadableError, dump_json, given, load_body
 
 CHAT_PATH = "/api/chat"
 MODELS_PATH = "/api/models"
 TRANSLATE_PATH = "/api/translate"
 # general API, section 2: the bounds of a chat request.
 LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE = 0.0, 1.0
-
-
-@dataclass(frozen=True)
-class Answer(v1.Completion):
-    """One whole answer of the chat endpoint (general API, section 2).
-
-    As documented its usage has `total_tokens` only, the one number that is sent; `timestamp` is
-    when it was made, as the service wrote it.
-    """
-
-    timestamp: str | None = None
 
 
 @dataclass(frozen=True)
@@ -58,38 +47,15 @@ def chat_body(message: str, *, model: str | None, temperature: float | None, str
     return dump_json(given({**body, "stream": stream or None}))
 
 
-def read_answer(body: bytes) -> Answer:
-    """The whole answer in a body.
-
-    Raises:
-        UnreadableError: The body is not JSON, tells of a failure, or holds no text.
-    """
-    raw = read_success(body)
-    found = read_object(raw) if isinstance(raw, dict) else None
-    if found is None or found.text is None:
-        raise UnreadableError("it holds no text")
-    return Answer(
-        text=found.text,
-        model=found.model,
-        id=found.id,
-        created=None,
-        finish_reason=None,
-        usage=found.usage,
-        timestamp=word(raw.get("timestamp")),
-    )
-
-
 def read_success(body: bytes) -> Any:
     """The JSON value of an answer.
 
     Raises:
         UnreadableError: It is none, or one that tells of a failure under a status of success.
     """
-    raw = _load(body)
+    raw = load_body(body)
     if not isinstance(raw, dict):
         return raw
-    if raw.get("success") is False:
-        raise UnreadableError("it says that the request did not succeed", raw)
     found = read_object(raw)
     if found is not None and found.error is not None:
         raise UnreadableError("it carries an error under a status of success", found.error)

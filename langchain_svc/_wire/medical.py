@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .v1 import UnreadableError, _load, _without_surrogates
+from .v1 import UnreadableError, load_body, without_surrogates
 
 CHAT_PATH = "/api/medical/chat"
 PROTOCOLS_PATH = "/api/medical/clinic-protocols"
@@ -66,7 +66,7 @@ def read_answer(body: bytes) -> MedicalAnswer:
         UnreadableError: The body is not JSON, is a bare number, true or false, says that it is an
             error, or holds nothing but null and empty texts, lists and objects.
     """
-    raw = _load(body)
+    raw = load_body(body)
     if isinstance(raw, dict):
         error = raw.get("error") or raw.get("errors")
         if error or raw.get("success") is False:
@@ -83,7 +83,7 @@ def read_answer(body: bytes) -> MedicalAnswer:
         _outline(told, lines)
     except RecursionError:
         raise UnreadableError("its JSON is nested too deep") from None
-    return MedicalAnswer(_without_surrogates("\n".join(lines)), raw)
+    return MedicalAnswer(without_surrogates("\n".join(lines)), raw)
 
 
 class _Members(list[Any]):

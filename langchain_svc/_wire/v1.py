@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic_core import from_json, to_json
 
-from .chunks import Found, read_object
+from .chunks import About, read_object
 
 CHAT_PATH = "/chat/completions"
 MODELS_PATH = "/models"
@@ -29,16 +29,11 @@ CHAT_SETTINGS = ("model", "temperature", "max_tokens")
 CHAT_FIELDS = frozenset({*CHAT_SETTINGS, "messages", "stream"})
 
 
-@dataclass(frozen=True)
-class Completion:
-    """One whole answer of the chat endpoint (v1 API, section 2)."""
+@dataclass(kw_only=True)
+class Completion(About):
+    """One whole answer of a chat endpoint (v1 API and general API, section 2)."""
 
     text: str
-    model: str | None
-    id: str | None
-    created: int | None
-    finish_reason: str | None
-    usage: dict[str, int] | None
 
 
 @dataclass(frozen=True)
@@ -114,16 +109,17 @@ def dump_json(value: Any) -> bytes:
     try:
         return to_json(value, inf_nan_mode="constants")
     except ValueError:
-        return to_json(_without_surrogates(value))
+        return to_json(without_surrogates(value))
 
 
-def _without_surrogates(value: Any) -> Any:
+def without_surrogates(value: Any) -> Any:
+    """A JSON value with U+FFFD for halves of pairs."""
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, Mapping):
-        return {_without_surrogates(k): _without_surrogates(v) for k, v in value.items()}
+        return {without_surrogates(k): without_surrogates(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_without_surrogates(item) for item in value]
+        return [without_surrogates(item) for item in value]
     return value
 
 
@@ -131,22 +127,20 @@ def read_completion(body: bytes) -> Completion:
     """The whole answer in a body.
 
     Raises:
-        UnreadableError: The body is not JSON, or holds no text where one must be.
+        UnreadableError: The body is not JSON, tells of a failure, or holds no text.
     """
-    found = read_object(_object(body))
+    value = load_body(body)
+    if not isinstance(value, dict):
+        raise UnreadableError("it is not a JSON object")
+    found = read_object(value)
     if found is None:
         raise UnreadableError("its JSON has none of the fields of an answer")
     if found.error is not None:
         raise UnreadableError("it carries an error under a status of success", found.error)
     if found.text is None:
-        raise UnreadableError(_missing_text(found))
-    return Completion(
-        found.text, found.model, found.id, found.created, found.finish_reason, found.usage
-    )
-
-
-def _missing_text(found: Found) -> str:
-    return "its first choice holds no text" if found.completion else "it holds no text"
+        what = "its first choice holds" if found.completion else "it holds"
+        raise UnreadableError(f"{what} no text")
+    return Completion(text=found.text, **found.said())
 
 
 def read_models(body: bytes) -> list[ModelRecord]:
@@ -155,7 +149,7 @@ def read_models(body: bytes) -> list[ModelRecord]:
     Raises:
         UnreadableError: The body holds no list of models.
     """
-    found: Any = _load(body)
+    found: Any = load_body(body)
     if isinstance(found, dict):
         found = next((found[k] for k in ("data", "models") if isinstance(found.get(k), list)), None)
     if not isinstance(found, list):
@@ -204,14 +198,12 @@ def _first_size(item: Mapping[str, Any]) -> int | None:
     return None
 
 
-def _object(body: bytes) -> dict[str, Any]:
-    value = _load(body)
-    if not isinstance(value, dict):
-        raise UnreadableError("it is not a JSON object")
-    return value
+def load_body(body: bytes) -> Any:
+    """The JSON value of a body.
 
-
-def _load(body: bytes) -> Any:
+    Raises:
+        UnreadableError: It holds none.
+    """
     body = body.removeprefix(_BOM)
     if not body.strip():
         raise UnreadableError("it is empty")
@@ -221,7 +213,7 @@ def _load(body: bytes) -> Any:
         pass
     try:
         # Half of a surrogate pair is an error there, but an ordinary cut for some servers.
-        return _without_surrogates(json.loads(body.decode()))
+        return without_surrogates(json.loads(body.decode()))
     except (ValueError, RecursionError):
         if body.lstrip().startswith(b"<"):
             raise UnreadableError(
