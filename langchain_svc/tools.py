@@ -18,9 +18,6 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from ._images import (
     AddressError,
     ImageError,
-    Quality,
-    Size,
-    Task,
     check_address,
     decode_base64,
     endpoints,
@@ -98,7 +95,7 @@ class AnalyzeArguments(Arguments):
         description="The image: its handle (img_...), copied exactly, or a public http(s) address, "
         "or base64. Prefer the handle. Paths of files are not read."
     )
-    task: Task = Field(
+    task: endpoints.Task = Field(
         description="describe: say what the image shows. ocr: read the text in it. detect: list "
         "objects and faces. moderate: judge whether it is safe to show."
     )
@@ -108,12 +105,12 @@ class GeneralGenerateArguments(Arguments):
     """What `svc_generate_image` takes on the general interface."""
 
     prompt: PlainText = Field(description="What the image shall show, in detail.")
-    size: Size | None = Field(
+    size: endpoints.Size | None = Field(
         default=None,
         description="Width x height: 1024x1024 square, 1792x1024 wide, 1024x1792 tall. Leave it "
         "out unless the shape matters.",
     )
-    quality: Quality | None = Field(
+    quality: endpoints.Quality | None = Field(
         default=None,
         description="hd for fine detail, which takes longer; else leave it out.",
     )
@@ -202,12 +199,12 @@ class SvcAnalyzeImage(ServiceTool):
     max_inline_bytes: Annotated[int, bounded_number(above=True, whole=True)] = 512 * 1024
     """The largest image that may stand in the arguments as base64. Larger ones need a handle."""
 
-    def _use(self, _: RunnableConfig, image: str, task: Task) -> ToolUse:
+    def _use(self, _: RunnableConfig, image: str, task: endpoints.Task) -> ToolUse:
         exchange = vision_exchange(self, self._sendable(image), task, self._limits({}))
         handle = image.strip() if image.strip() in self.images else None
 
         def process(found: endpoints.ImageAnalysis) -> ToolOutput:
-            parts = {"task": task, "image": handle, "text": found.text, **found.parts}
+            parts = {"task": task, "image": handle, "text": found.text, "result": found.found}
             return found.text, _provenance(exchange, found.raw) | parts
 
         return ToolUse(exchange, process)
@@ -273,8 +270,8 @@ class SvcGenerateImage(ServiceTool):
         self,
         _: RunnableConfig,
         prompt: str,
-        size: Size | None = None,
-        quality: Quality | None = None,
+        size: endpoints.Size | None = None,
+        quality: endpoints.Quality | None = None,
         n: int | None = None,
     ) -> ToolUse:
         on_v1 = self.api == "v1"

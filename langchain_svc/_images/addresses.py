@@ -26,12 +26,8 @@ _PRIVATE_PARTS = (".ts.net",)
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")  # all that IPv6 has given away so far
 # What some releases of Python take for public: clouds' own services and documentation.
-_RESERVED = tuple(
-    map(
-        ipaddress.ip_network,
-        ("168.63.129.16/32", "192.0.0.0/24", "192.88.99.0/24", "3fff::/20"),
-    )
-)
+_CLOUDS = ("168.63.129.16/32", "192.0.0.0/24", "192.88.99.0/24", "3fff::/20")
+_RESERVED = tuple(map(ipaddress.ip_network, _CLOUDS))
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 

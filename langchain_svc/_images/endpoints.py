@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from .._wire import UnreadableError, dump_json, given, read_success
+from .._wire import UnreadableError, dump_json, given
+from .._wire.general import read_success
 from .headers import ImageError, read_image_header
 
 GENERATE_PATH = "/images/generate"  # on the v1 interface
@@ -26,14 +27,13 @@ MOST_IMAGES = 4
 
 # Keys that hold one image, in the order of trust: bytes outlive an address.
 _BYTES_KEYS = ("b64_json", "base64", "b64", "image_base64", "imageBase64", "data_uri", "dataUri")
-_URL_KEYS = ("url", "image_url", "imageUrl", "uri", "link", "src", "href")
-_IMAGE_KEYS = ("image", "img", "picture")
-# Keys that hold what holds the images.
-_OUTER_KEYS = (
-    "images", "data", "result", "results", "output", "outputs", "artifacts", "urls", "generated",
-    "response", "content", "payload",
-)  # fmt: skip
-_ALL_KEYS = (*_BYTES_KEYS, *_URL_KEYS, *_IMAGE_KEYS, *_OUTER_KEYS)
+_ALL_KEYS = (
+    *_BYTES_KEYS,
+    *("url", "image_url", "imageUrl", "uri", "link", "src", "href", "image", "img", "picture"),
+    # These hold what holds the images.
+    *("images", "data", "result", "results", "output", "outputs", "artifacts", "urls"),
+    *("generated", "response", "content", "payload"),
+)
 _DEEPEST = 8
 
 
@@ -56,16 +56,10 @@ class GeneratedImages:
 
 @dataclass(frozen=True)
 class ImageAnalysis:
-    """What was read of an answer.
-
-    Attributes:
-        text: A text that a model can use.
-        parts: What is known by name.
-        raw: The whole body, unchanged.
-    """
+    """What was read of an answer: a text for a model, its part about the image, and all."""
 
     text: str
-    parts: Mapping[str, Any]
+    found: Any
     raw: Any
 
 
@@ -165,7 +159,7 @@ def read_analysis(body: bytes, task: str) -> ImageAnalysis:
         text = text if len(text) <= _LONGEST_JSON else text[: _LONGEST_JSON - 3] + "..."
     if text is None or not text.strip():
         raise UnreadableError("it says nothing about the image")
-    return ImageAnalysis(text, {"result": found}, raw)
+    return ImageAnalysis(text, found, raw)
 
 
 def _payload(raw: Any, keys: tuple[str, ...]) -> Any:

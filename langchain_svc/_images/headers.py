@@ -12,12 +12,8 @@ import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-MIME_TYPES = {
-    "PNG": "image/png",
-    "JPEG": "image/jpeg",
-    "GIF": "image/gif",
-    "WEBP": "image/webp",
-}
+MIME_TYPES = {kind: f"image/{kind.lower()}" for kind in ("PNG", "JPEG", "GIF", "WEBP")}
+_STARTS = {b"\x89PNG\r\n\x1a\n": "PNG", b"\xff\xd8\xff": "JPEG", b"GIF87a": "GIF", b"GIF89a": "GIF"}
 DAMAGED = "it is damaged or cut short, so what it holds beside the picture cannot be removed"
 
 
@@ -60,12 +56,9 @@ def format_of(data: bytes) -> str:
     Raises:
         ImageError: It is none of these.
     """
-    if data.startswith(b"\x89PNG\r\n\x1a\n"):
-        return "PNG"
-    if data.startswith(b"\xff\xd8\xff"):
-        return "JPEG"
-    if data.startswith((b"GIF87a", b"GIF89a")):
-        return "GIF"
+    for start, kind in _STARTS.items():
+        if data.startswith(start):
+            return kind
     if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
         return "WEBP"
     raise ImageError("it is not an image in a known format (PNG, JPEG, GIF or WebP)")
@@ -79,11 +72,6 @@ def is_dicom(data: bytes | bytearray) -> bool:
 def _png_size(data: bytes) -> tuple[int, int]:
     name, width, height = struct.unpack_from(">4sII", data, 12)
     return (width, height) if name == b"IHDR" else (0, 0)
-
-
-def _gif_size(data: bytes) -> tuple[int, int]:
-    width, height = struct.unpack_from("<HH", data, 6)
-    return width, height
 
 
 # The frame headers of JPEG; the markers left out of the range are tables.
@@ -160,10 +148,10 @@ def _webp_size(data: bytes) -> tuple[int, int]:
     return (width & 0x3FFF, height & 0x3FFF) if fits else (0, 0)
 
 
-_SIZES: dict[str, Callable[[bytes], tuple[int, int]]] = {
+_SIZES: dict[str, Callable[[bytes], tuple[int, ...]]] = {
     "PNG": _png_size,
     "JPEG": jpeg_size,
-    "GIF": _gif_size,
+    "GIF": lambda data: struct.unpack_from("<HH", data, 6),
     "WEBP": _webp_size,
 }
 

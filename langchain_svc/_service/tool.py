@@ -22,7 +22,7 @@ from langchain_core.tools import BaseTool, BaseToolkit, ToolException
 from pydantic import BeforeValidator, PrivateAttr, ValidationError, model_validator
 from typing_extensions import Self
 
-from .._images import VISION_PATH, ImageAnalysis, Task, read_analysis, vision_body
+from .._images import endpoints
 from .._safe_errors import safe_repr
 from .._threads import LONG, off_loop
 from .._wire import safe_label
@@ -305,15 +305,15 @@ _QUOTABLE = 4096
 
 
 def vision_exchange(
-    asker: ServiceSettings, image: str, task: Task, limits: Limits
-) -> Exchange[ImageAnalysis]:
+    asker: ServiceSettings, image: str, task: endpoints.Task, limits: Limits
+) -> Exchange[endpoints.ImageAnalysis]:
     """The call that asks about an image, given as its address or as base64."""
     return asker._new_exchange(  # noqa: SLF001  # our own class
         GENERAL,
         "POST",
-        VISION_PATH,
-        partial(WholeParser, partial(read_analysis, task=task)),
+        endpoints.VISION_PATH,
+        partial(WholeParser, partial(endpoints.read_analysis, task=task)),
         limits,
-        body=vision_body(image, task),
+        body=endpoints.vision_body(image, task),
         private=(image[:_QUOTABLE],),
     )

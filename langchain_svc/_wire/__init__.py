@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from .._lazy import lazy
 from . import v1
 from .body import ACCEPT_ENCODING, BodyError, BodyReader, TooLargeError
 from .failures import (
@@ -22,16 +19,3 @@ from .prices import LISTED_PRICES, Price, read_prices
 from .redact import Redactor, secrets_of
 from .stream import StreamDecoder
 from .v1 import WINDOWS, Completion, ModelRecord, UnreadableError, dump_json, given, is_cut
-
-if TYPE_CHECKING:
-    from . import general, medical
-    from .general import read_success
-    from .medical import MedicalAnswer
-
-__getattr__ = lazy(
-    __name__,
-    {
-        "general": "read_success",
-        "medical": "MedicalAnswer",
-    },
-)

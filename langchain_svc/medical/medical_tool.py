@@ -25,8 +25,8 @@ from .._service import (
     url_of,
     utc_now,
 )
-from .._wire import MedicalAnswer, UnreadableError, dump_json
-from .._wire.medical import read_answer
+from .._wire import UnreadableError, dump_json
+from .._wire.medical import MedicalAnswer, read_answer
 from ..config import MEDICAL
 from ..errors import SvcRequestError
 from .patient import PatientContext, Record, on_wire
