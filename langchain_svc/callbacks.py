@@ -208,42 +208,39 @@ class SvcUsageCallbackHandler(BaseCallbackHandler):
 
         Each has its `kind` ("model" or "tool") and, under `endpoints`, the same counts by endpoint.
         """
-        with self._lock:
-            made = {
-                name: {"kind": kind, **usage.to_dict(), "endpoints": {}}
-                for kind in ("model", "tool")
-                for name, usage in self._totals_locked(kind).items()
-            }
-            for (_, name, endpoint), usage in self._counts.items():
-                made[name]["endpoints"][endpoint] = usage.to_dict()
+        made: dict[str, dict[str, Any]] = {}
+        totals: dict[str, ModelUsage] = {}
+        for (kind, name, endpoint), usage in self._snapshot().items():
+            totals[name] = totals.get(name, ModelUsage()) + usage
+            inside = made.get(name, {}).get("endpoints", {}) | {endpoint: usage.to_dict()}
+            made[name] = {"kind": kind, **totals[name].to_dict(), "endpoints": inside}
         return made
 
     def table(self) -> UsageTable:
         """The counts as a table: rich and notebooks show it as one, `print` as lines."""
-        with self._lock:
-            counts = [(key, self._counts[key] + ModelUsage()) for key in sorted(self._counts)]
-        names = [name for (_, name, _), _ in counts]
+        counts = self._snapshot()
+        names = [name for _, name, _ in counts]
         return UsageTable(
             [
                 (f"{name} {endpoint}".strip() if names.count(name) > 1 else name, usage)
-                for (_, name, endpoint), usage in counts
+                for (_, name, endpoint), usage in counts.items()
             ]
         )
 
     def __repr__(self) -> str:
-        with self._lock:
-            return f"<{type(self).__name__}: {one_line(self._counts.values())}>"
+        return f"<{type(self).__name__}: {one_line(self._snapshot().values())}>"
 
     def _repr_html_(self) -> str:
         return self.table()._repr_html_()
 
-    def _totals(self, kind: str) -> dict[str, ModelUsage]:
+    def _snapshot(self) -> dict[tuple[str, str, str], ModelUsage]:
+        """A copy of all counts of one moment, models before tools."""
         with self._lock:
-            return self._totals_locked(kind)
+            return {key: self._counts[key] + ModelUsage() for key in sorted(self._counts)}
 
-    def _totals_locked(self, kind: str) -> dict[str, ModelUsage]:
+    def _totals(self, kind: str) -> dict[str, ModelUsage]:
         made: dict[str, ModelUsage] = {}
-        for (of, name, _), usage in self._counts.items():
+        for (of, name, _), usage in self._snapshot().items():
             if of == kind:
                 made[name] = made.get(name, ModelUsage()) + usage
         return made
@@ -369,7 +366,8 @@ def _count_tokens(
         if price is not None and price.input != price.output:
             return False
     elif error is not None and message.text:
-        asked = sum(count_tokens(_text(turn)) + TOKENS_A_TURN for turn in run.prompt)
+        turns = (turn if isinstance(turn, str) else turn.text for turn in run.prompt)
+        asked = sum(count_tokens(text) + TOKENS_A_TURN for text in turns)
         spent = asked, count_tokens(message.text)
         usage.add_tokens(*spent, estimated=True)
     else:
@@ -378,10 +376,6 @@ def _count_tokens(
         return False
     usage.add_cost(price.input * spent[0] + price.output * spent[1], price.currency)
     return True
-
-
-def _text(turn: str | BaseMessage) -> str:
-    return turn if isinstance(turn, str) else turn.text
 
 
 def _message(response: LLMResult) -> AIMessage | None:

@@ -35,6 +35,7 @@ _MOST_RUNS = 10_000  # that are open at one time
 # How a run ends when the caller stops reading.
 _LEFT = (GeneratorExit, asyncio.CancelledError, KeyboardInterrupt)
 _AGENT = "langchain_create_agent"  # what LangChain's agents say of themselves
+_ROLES = {"human": "user", "ai": "assistant"}
 _GRAPH = "LangGraph"  # the name of a graph that was given none
 
 
@@ -155,7 +156,9 @@ class SvcOpenTelemetryCallbackHandler(BaseCallbackHandler):
         span.stop_sequences = [stop] if isinstance(stop, str) else stop
         if self._telemetry.should_capture_content():
             new = self._types.InputMessage
-            span.input_messages = [new(_role(one), self._parts(one)) for one in asked]
+            span.input_messages = [
+                new(_ROLES.get(one.type, one.type), self._parts(one)) for one in asked
+            ]
         self._begin(run_id, span)
 
     def on_llm_new_token(self, token: Any, *, run_id: UUID, **kwargs: Any) -> None:
@@ -373,10 +376,3 @@ def _add_retries(span: Any, about: Mapping[str, Any]) -> None:
     if about.get("retries"):
         span.attributes["langchain_svc.retries"] = about["retries"]
         span.attributes["langchain_svc.waited"] = about.get("waited", 0.0)
-
-
-_ROLES = {"human": "user", "ai": "assistant"}
-
-
-def _role(message: BaseMessage) -> str:
-    return _ROLES.get(message.type, message.type)
