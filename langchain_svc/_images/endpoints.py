@@ -27,13 +27,14 @@ MOST_IMAGES = 4
 
 # Keys that hold one image, in the order of trust: bytes outlive an address.
 _BYTES_KEYS = ("b64_json", "base64", "b64", "image_base64", "imageBase64", "data_uri", "dataUri")
-_ALL_KEYS = (
-    *_BYTES_KEYS,
-    *("url", "image_url", "imageUrl", "uri", "link", "src", "href", "image", "img", "picture"),
-    # These hold what holds the images.
-    *("images", "data", "result", "results", "output", "outputs", "artifacts", "urls"),
-    *("generated", "response", "content", "payload"),
-)
+_URL_KEYS = ("url", "image_url", "imageUrl", "uri", "link", "src", "href")
+_IMAGE_KEYS = ("image", "img", "picture")
+# Keys that hold what holds the images.
+_OUTER_KEYS = (
+    "images", "data", "result", "results", "output", "outputs", "artifacts", "urls", "generated",
+    "response", "content", "payload",
+)  # fmt: skip
+_ALL_KEYS = (*_BYTES_KEYS, *_URL_KEYS, *_IMAGE_KEYS, *_OUTER_KEYS)
 _DEEPEST = 8
 
 
