@@ -241,7 +241,7 @@ class CallsReader(TextReader):
 
     def _stands(self, first: list[Prose | Doubt]) -> list[Prose | Doubt]:
         """The first answer, or the second one where the first was nothing but the doubtful."""
-        second = "".join([*self._held, *(piece.text for piece in self._rest)])
+        second = "".join([*self._held, self._blanks, *(piece.text for piece in self._rest)])
         alone = not self._earlier and all(isinstance(p, Doubt) or not p.text.strip() for p in first)
         return [Prose(second)] if alone and second.strip() else first
 
