@@ -1,6 +1,7 @@
 """SvcUsageCallbackHandler, as it sees real calls of a sandbox."""
 
 import asyncio
+import contextlib
 import copy
 import json
 import re
@@ -10,7 +11,7 @@ from langchain_core.caches import InMemoryCache
 from langchain_core.callbacks import get_usage_metadata_callback
 from langchain_core.messages import AIMessageChunk
 from langchain_core.runnables import RunnableLambda, RunnableParallel
-from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.graph import START, MessagesState, StateGraph
 from peers import summed, thawed
 from rich.console import Console
 
@@ -19,7 +20,6 @@ from langchain_svc import (
     SvcAuthenticationError,
     SvcError,
     SvcLLM,
-    SvcNotFoundError,
     SvcRequestError,
     SvcServerError,
     SvcUsageCallbackHandler,
@@ -91,27 +91,17 @@ def test_given_to_a_model_and_to_a_chain(sandbox, usage):
 
 
 async def test_context_manager(chat):
-    with SvcUsageCallbackHandler() as usage:
-        first = chat.invoke("Hello")
-        second = await chat.ainvoke("Hello")
-    chat.invoke("Outside")
-    assert counted(usage) == spent(first, second)
-    async with SvcUsageCallbackHandler() as usage:
-        first = chat.invoke("Hello")
-        second = await chat.ainvoke("Hello")
-    await chat.ainvoke("Outside")
-    assert counted(usage) == spent(first, second)
-
-
-def test_context_manager_is_left_by_an_error(chat):
     usage = SvcUsageCallbackHandler()
-    with pytest.raises(ZeroDivisionError), usage:
-        raise ZeroDivisionError
-    chat.invoke("Outside")
-    assert usage.to_dict() == {}
     with usage:
-        chat.invoke("Inside")
-    assert counted(usage)["calls"] == 1
+        answers = [chat.invoke("Hello")]
+        answers.append(await chat.ainvoke("Hello"))
+    chat.invoke("Outside")
+    with pytest.raises(ZeroDivisionError):
+        async with usage:
+            answers.append(await chat.ainvoke("Hello"))
+            raise ZeroDivisionError
+    await chat.ainvoke("Outside")
+    assert counted(usage) == spent(*answers)
 
 
 def test_the_same_handler_cannot_be_nested_in_itself(usage):
@@ -119,19 +109,13 @@ def test_the_same_handler_cannot_be_nested_in_itself(usage):
         pass
 
 
-def test_given_twice_counts_once(chat):
-    with SvcUsageCallbackHandler() as usage:
-        answer = chat.invoke("Hello", config={"callbacks": [usage, usage]})
-        (chat | RunnableLambda(lambda message: message)).invoke("Hello", config=watched(usage))
-    assert counted(usage) == spent(answer, answer)
-
-
-def test_two_handlers_count_once_each(chat):
+def test_each_of_two_handlers_counts_once_however_often_it_is_given(chat):
     given = SvcUsageCallbackHandler()
     with SvcUsageCallbackHandler() as active:
-        answer = chat.invoke("Hello", config=watched(given))
+        answer = chat.invoke("Hello", config={"callbacks": [given, given, active]})
+        (chat | RunnableLambda(lambda said: said)).invoke("Hello", config=watched(given))
         list(chat.stream("Hello", config=watched(given)))
-    assert counted(given) == counted(active) == {**spent(answer, answer), "streams": 1}
+    assert counted(given) == counted(active) == {**spent(answer, answer, answer), "streams": 1}
 
 
 async def test_nested_blocks(chat):
@@ -147,14 +131,6 @@ async def test_nested_blocks(chat):
     calls = [counted(handler)["calls"] for handler in (outer, middle, inner)]
     assert calls == [7, 5, 2]
     assert [counted(handler)["streams"] for handler in (outer, middle, inner)] == [1, 1, 1]
-
-
-def test_nested_blocks_see_errors(sandbox, chat):
-    sandbox.faults = [Fault(status=404)]
-    with SvcUsageCallbackHandler() as outer, SvcUsageCallbackHandler() as inner:
-        came = chat.batch(["Hello"], return_exceptions=True)
-    assert [type(each) for each in came] == [SvcNotFoundError]
-    assert counted(outer) == counted(inner) == {"calls": 1, "errors": {"SvcNotFoundError": 1}}
 
 
 def test_a_stream_that_outlives_the_inner_block_counts_in_the_outer(chat):
@@ -200,34 +176,21 @@ def test_each_model_has_its_own_counts(chat, usage):
     assert counted(usage, "svc-pro") == spent(*good)
 
 
-async def test_graph(chat):
-    graph = StateGraph(MessagesState)
-    for name in ("first", "second"):
-        graph.add_node(
-            name,
-            RunnableLambda(
-                lambda state: {"messages": [chat.invoke(state["messages"])]},
-                lambda state: _answer(chat, state),
-            ),
-        )
-    graph.add_edge(START, "first")
-    graph.add_edge("first", "second")
-    graph.add_edge("second", END)
-    graph = graph.compile()
+async def test_graph(chat, usage):
+    async def answer(state):
+        return {"messages": [await chat.ainvoke(state["messages"])]}
+
+    node = RunnableLambda(lambda state: {"messages": [chat.invoke(state["messages"])]}, answer)
+    graph = StateGraph(MessagesState).add_sequence([("first", node), ("second", node)])
+    graph = graph.add_edge(START, "first").compile()
     given = {"messages": [("human", "Hello")]}
-    with SvcUsageCallbackHandler() as usage:
+    with SvcUsageCallbackHandler() as active:
         answers = graph.invoke(given)["messages"][1:]
         answers += (await graph.ainvoke(given))["messages"][1:]
-    assert counted(usage) == spent(*answers)
+    assert counted(active) == spent(*answers)
     assert len(answers) == 4
-    usage = SvcUsageCallbackHandler()
-    for _ in graph.stream(given, stream_mode="messages", config=watched(usage)):
-        pass
+    list(graph.stream(given, stream_mode="messages", config=watched(usage)))
     assert counted(usage) == {**spent(*answers[:2]), "streams": 2}
-
-
-async def _answer(chat, state):
-    return {"messages": [await chat.ainvoke(state["messages"])]}
 
 
 # -- streams ----------------------------------------------------------------------------------------
@@ -238,81 +201,47 @@ async def test_streams(slow, usage):
         summed(slow.stream("Hello", config=watched(usage))),
         summed([chunk async for chunk in slow.astream("Hello", config=watched(usage))]),
         slow.invoke("Hello", stream=True, config=watched(usage)),
+        slow.stream_events("Hello", version="v3", config=watched(usage)).output,
     ]
-    assert counted(usage) == {**spent(*answers), "streams": 3}
-    times = usage.models["svc-turbo"]
-    assert 0 < times.first_token.total < times.duration.total - 0.02
-
-
-def test_an_answer_that_does_not_stream_has_no_first_token(chat, usage):
-    chat.invoke("Hello", config=watched(usage))
-    assert usage.models["svc-turbo"].first_token.count == 0
-
-
-async def test_event_streams(slow, usage):
-    stream = slow.stream_events("Hello", version="v3", config=watched(usage))
-    answers = [stream.output]
     stream = await slow.astream_events("Hello", version="v3", config=watched(usage))
     answers.append(await stream.output)
     events = slow.astream_events("Hello", version="v2", config=watched(usage))
     answers += [
         event["data"]["output"] async for event in events if event["event"] == "on_chat_model_end"
     ]
-    assert counted(usage) == {**spent(*answers), "streams": 3}
+    assert counted(usage) == {**spent(*answers), "streams": 6}
     times = usage.models["svc-turbo"]
     assert 0 < times.first_token.total < times.duration.total - 0.02
 
 
-LEFT_EARLY = {"calls": 1, "stopped": 1, "streams": 1}
+async def read_until(slow, usage, way, text):
+    """Reads a stream, and leaves it in one of three ways."""
+    if way == "closed":
+        with contextlib.closing(slow.stream("Tell me of the sea", config=watched(usage))) as stream:
+            while len("".join(text)) <= 5:
+                text.append(next(stream).content)
+        return
+    async with contextlib.aclosing(
+        slow.astream("Tell me of the sea", config=watched(usage))
+    ) as stream:
+        async for chunk in stream:
+            text.append(chunk.content)
+            if len("".join(text)) > 5:
+                if way == "aclosed":
+                    return
+                asyncio.current_task().cancel()
 
 
-def assert_left_early(usage, text):
+@pytest.mark.parametrize("way", ["closed", "aclosed", "cancelled"])
+async def test_a_stream_left_early(slow, usage, way):
+    text = []
+    task = asyncio.create_task(read_until(slow, usage, way, text))
+    await asyncio.wait([task])
+    assert task.cancelled() == (way == "cancelled")
     found = counted(usage)
-    tokens = {"estimated_input_tokens", "estimated_output_tokens"}
-    assert {name: found[name] for name in found if name not in tokens} == LEFT_EARLY
-    assert found["estimated_input_tokens"] > 3
-    assert 1 <= found["estimated_output_tokens"] <= len(text)
-    assert usage._runs == {}
-
-
-def test_stream_left_early(slow, usage):
-    text = ""
-    stream = slow.stream("Tell me of the sea", config=watched(usage))
-    for chunk in stream:
-        text += chunk.content
-        if len(text) > 5:
-            break
-    stream.close()
-    assert_left_early(usage, text)
-
-
-async def test_astream_left_early(slow, usage):
-    text = ""
-    stream = slow.astream("Tell me of the sea", config=watched(usage))
-    async for chunk in stream:
-        text += chunk.content
-        if len(text) > 5:
-            break
-    await stream.aclose()
-    assert_left_early(usage, text)
-
-
-async def test_stream_cancelled(slow, usage):
-    pieces = []
-    begun = asyncio.Event()
-
-    async def read():
-        async for chunk in slow.astream("Tell me of the sea", config=watched(usage)):
-            pieces.append(chunk.content)
-            if len(pieces) > 2:
-                begun.set()
-
-    task = asyncio.create_task(read())
-    await begun.wait()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert_left_early(usage, "".join(pieces))
+    assert found.pop("estimated_input_tokens") > 3
+    assert 1 <= found.pop("estimated_output_tokens") <= len("".join(text))
+    assert found == {"calls": 1, "stopped": 1, "streams": 1}
 
 
 async def test_stream_cut_off_by_the_service(sandbox, chat, usage):
@@ -326,7 +255,6 @@ async def test_stream_cut_off_by_the_service(sandbox, chat, usage):
     assert found["calls"] == found["streams"] == 2
     assert found["estimated_output_tokens"] > 0
     assert "stopped" not in found
-    assert usage._runs == {}
 
 
 def test_counts_of_the_service_and_estimates_are_kept_apart(usage):
@@ -366,7 +294,6 @@ def test_errors_of_many_kinds(sandbox, chat, usage):
         "calls": 10,
         "errors": {"SvcServerError": 2, "SvcNotFoundError": 3},
     }
-    assert usage._runs == {}
 
 
 async def test_retries_and_waits(sandbox, chat, usage):
@@ -378,15 +305,11 @@ async def test_retries_and_waits(sandbox, chat, usage):
     sandbox.faults = [Fault(status=503, headers={"Retry-After": "0"}, times=1)]
     summed([chunk async for chunk in chat.astream("Hello", config=watched(usage))])
     assert counted(usage)["retries"] == 3
-
-
-def test_retries_of_a_call_that_failed(sandbox, chat, usage):
-    sandbox.faults = [Fault(status=503, headers={"Retry-After": "0.05"})]
+    sandbox.faults = [Fault(status=503, headers={"Retry-After": "0"})]
     with pytest.raises(SvcServerError):
         chat.invoke("Hello", config=watched(usage))
-    found = counted(usage)
-    assert 0.1 <= found.pop("waited") < 0.2
-    assert found == {"calls": 1, "retries": 2, "errors": {"SvcServerError": 1}}
+    assert counted(usage)["retries"] == 5
+    assert counted(usage)["errors"] == {"SvcServerError": 1}
 
 
 def test_fallbacks_count_both(sandbox, chat, usage):
@@ -479,14 +402,7 @@ def test_table_shows_tokens_of_which_only_the_sum_is_known(sandbox, chat, usage)
     assert re.search(r"svc-turbo 1 \d+ \d+ 0 \d+ ms ", row(text, "svc-turbo"))
 
 
-@pytest.mark.parametrize(
-    "copied",
-    [
-        copy.deepcopy,
-        lambda model: model.model_copy(deep=True),
-        thawed,
-    ],
-)
+@pytest.mark.parametrize("copied", [copy.deepcopy, thawed])
 def test_a_model_that_holds_a_handler_can_be_copied(sandbox, usage, copied):
     with ChatSvc(**sandbox.v1, callbacks=[usage]) as model:
         assert copied(model).invoke("Hello").content == model.invoke("Hello").content
@@ -497,13 +413,12 @@ async def test_langchains_own_handler_counts_the_same(chat, usage):
         chat.batch(QUESTIONS, config=watched(usage))
         _ = [chunk async for chunk in chat.astream("Hello", config=watched(usage))]
         chat.invoke("Hello", model="svc-pro", config=watched(usage))
-    assert {
-        model: (counts["input_tokens"], counts["output_tokens"])
-        for model, counts in theirs.usage_metadata.items()
-    } == {
-        model: (counts["input_tokens"], counts["output_tokens"])
-        for model, counts in usage.to_dict().items()
-    }
+    ours = usage.to_dict()
+    assert theirs.usage_metadata.keys() == ours.keys()
+    for model, counts in theirs.usage_metadata.items():
+        assert (
+            counts.items() >= {n: ours[model][n] for n in ("input_tokens", "output_tokens")}.items()
+        )
 
 
 # -- a call that never reaches the service ----------------------------------------------------------
