@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import re
 import warnings
 from collections.abc import Callable
-from typing import Any, Literal
 
 import pytest
 from langchain_core.messages import (
@@ -20,7 +18,6 @@ from langchain_core.messages import (
 from langchain_core.tools import StructuredTool
 from peers import Scripted, summed
 from pydantic import BaseModel
-from typing_extensions import TypedDict
 
 import langchain_svc as svc
 
@@ -31,21 +28,9 @@ class Meeting(BaseModel):
     city: str
 
 
-@dataclasses.dataclass
-class Place:
-    city: str
-
-
-class Stop(TypedDict):
-    """A stop."""
-
-    city: str
-
-
 F = StructuredTool.from_function(lambda a: a, name="f", description="F.")
 HELLO = [HumanMessage("Hello")]
 ROME = '{"city": "Rome"}'
-LISTED = '{"answer": [{"city": "Rome"}]}'
 WAYS = pytest.mark.parametrize("way", ["sync", "async"])
 
 
@@ -103,27 +88,6 @@ def test_a_class_as_response_format(bind, tools):
     bound = model.bind(**words) if bind == "bind" else model.bind_tools(tools, **words)
     assert bound.invoke("?").additional_kwargs["parsed"] == Meeting(city="Rome")
     assert summed(bound.stream("?")).additional_kwargs["parsed"] == Meeting(city="Rome")
-
-
-SCHEMAS: dict[Any, tuple[str, Any]] = {
-    "list": (list[Meeting], LISTED, [Meeting(city="Rome")]),
-    "list of dicts": (list[Stop], LISTED, [{"city": "Rome"}]),
-    "tuple": (tuple[int, str], '{"answer": [1, "a"]}', (1, "a")),
-    "union": (Meeting | int, '{"answer": 3}', 3),
-    "literal": (Literal["yes", "no"], '{"answer": "no"}', "no"),
-    "dataclass": (Place, ROME, Place("Rome")),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("method", ["json_schema", "function_calling", "json_mode"])
-@pytest.mark.parametrize(("schema", "text", "value"), SCHEMAS.values(), ids=SCHEMAS)
-def test_whatever_type_is_asked_for_comes_back(schema, text, value, method):
-    if method == "function_calling":
-        name = getattr(schema, "__name__", "") if schema is Place else "answer"
-        text = f'<tool_call>{{"name": "{name}", "arguments": {text}}}</tool_call>'
-    chain = Scripted(text, text).model().with_structured_output(schema, method=method)
-    assert chain.invoke("?") == value
-    assert list(chain.stream("?"))[-1] == value
 
 
 class Unsayable(BaseModel):

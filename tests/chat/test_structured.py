@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import json
+import re
 from typing import Any, Literal, Optional
 
 import pydantic.v1
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.exceptions import OutputParserException
-from peers import Scripted
+from peers import Scripted, summed
 from pydantic import BaseModel, Field, RootModel, field_validator
 from typing_extensions import TypedDict
 
@@ -56,42 +58,88 @@ def in_method(method, text):
     return f'<tool_call>\n{{"name": "Person", "arguments": {text}}}\n</tool_call>'
 
 
+class Meeting(BaseModel):
+    """A meeting."""
+
+    city: str
+
+
+@dataclasses.dataclass
+class Place:
+    city: str
+
+
+class Stop(TypedDict):
+    """A stop."""
+
+    city: str
+
+
+class Numbers(RootModel[list[int]]):
+    """Some numbers."""
+
+
+class Colour(enum.Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Leaf(BaseModel):
+    """A node of a tree."""
+
+    label: str
+    colour: Colour = Colour.RED
+    kind: Literal["a", "b"] = "a"
+    size: int | float | None = None
+    children: list[Leaf] = Field(default_factory=list)
+
+
+Leaf.model_rebuild()
+TREE = {
+    "label": "x",
+    "colour": "blue",
+    "size": 1.5,
+    "children": [{"label": "y", "children": [{"label": "z"}]}],
+}
+ROME, LISTED = '{"city": "Rome"}', '{"answer": [{"city": "Rome"}]}'
+ANN = {"name": "Ann", "age": 34}
+SCHEMAS: dict[str, tuple[Any, str, Any]] = {
+    "class": (Person, GOOD, Person(**ANN)),
+    "older class": (OldPerson, GOOD, OldPerson(**ANN)),
+    "TypedDict": (PersonDict, GOOD, ANN),
+    "JSON schema": (SCHEMA, GOOD, ANN),
+    "dataclass": (Place, ROME, Place("Rome")),
+    "root list": (Numbers, "[1, 2]", Numbers([1, 2])),
+    "tree": (Leaf, json.dumps(TREE), Leaf.model_validate(TREE)),
+    "list": (list[Meeting], LISTED, [Meeting(city="Rome")]),
+    "list of dicts": (list[Stop], LISTED, [{"city": "Rome"}]),
+    "tuple": (tuple[int, str], '{"answer": [1, "a"]}', (1, "a")),
+    "union": (Meeting | int, '{"answer": 3}', 3),
+    "literal": (Literal["yes", "no"], '{"answer": "no"}', "no"),
+}  # fmt: skip
+
+
 @METHODS
-@pytest.mark.parametrize("schema", [Person, PersonDict, SCHEMA])
-@pytest.mark.parametrize("strict", [None, True, False])
-def test_every_method_with_every_kind_of_schema(method, schema, strict):
-    text = in_method(method, GOOD).replace(
-        '"Person"', '"PersonDict"' if schema is PersonDict else '"Person"'
-    )
-    service = Scripted(text, text)
-    chain = service.model().with_structured_output(schema, method=method, strict=strict)
-    answer = chain.invoke("Who?")
-    *_, streamed = chain.stream("Who?")
-    assert answer == streamed
-    assert dict(answer)["name"] == "Ann"
-    assert isinstance(answer, Person) == (schema is Person)
+@pytest.mark.parametrize("kind", SCHEMAS)
+async def test_whatever_type_is_asked_for_comes_back(kind, method):
+    schema, text, value = SCHEMAS[kind]
+    name = schema["title"] if kind == "JSON schema" else getattr(schema, "__name__", "answer")
+    name = "answer" if text.startswith('{"answer"') else name
+    text = in_method(method, text).replace('"Person"', f'"{name}"')
+    chain = Scripted(*[text] * 4).model().with_structured_output(schema, method=method, strict=True)
+    assert chain.invoke("?") == await chain.ainvoke("?") == value
+    assert list(chain.stream("?"))[-1] == [made async for made in chain.astream("?")][-1] == value
 
 
-def test_pydantics_old_classes():
-    assert Scripted(GOOD).model().with_structured_output(OldPerson).invoke("?") == OldPerson(
-        name="Ann", age=34
-    )
-
-
-def test_json_mode_without_a_schema():
-    service = Scripted('{"anything": [1]}')
-    assert service.model().with_structured_output(None, method="json_mode").invoke("?") == {
-        "anything": [1]
-    }
-    assert "JSON object" in service.asked[0][0]["content"]
-
-
-def test_json_mode_leaves_the_wording_to_the_prompt():
+@pytest.mark.parametrize(
+    "schema", [None, {"type": "object", "properties": {}}, {"type": "json_object"}, SCHEMA]
+)
+def test_json_mode_leaves_the_wording_to_the_prompt_and_needs_no_title(schema):
     service = Scripted(GOOD)
-    assert service.model().with_structured_output(SCHEMA, method="json_mode").invoke(
-        "?"
-    ) == json.loads(GOOD)
-    assert "<schema>" not in service.asked[0][0]["content"]
+    chain = service.model().with_structured_output(schema, method="json_mode")
+    assert chain.invoke("?") == ANN
+    said = service.asked[0][0]["content"]
+    assert "JSON object" in said and "<schema>" not in said
 
 
 @pytest.mark.parametrize(
@@ -165,23 +213,6 @@ def test_repairs_are_bounded_and_the_error_knows_all(method, repairs):
     assert "Ann" not in str(raised.value)
 
 
-def test_the_raw_message_survives_a_failure():
-    service = Scripted("I cannot.")
-    result = (
-        service.model(max_repairs=0).with_structured_output(Person, include_raw=True).invoke("?")
-    )
-    assert result["raw"].content == "I cannot."
-    assert result["parsed"] is None
-    assert isinstance(result["parsing_error"], svc.SvcOutputError)
-
-
-def test_an_answer_cut_by_max_tokens_is_not_asked_for_again():
-    service = Scripted('{"name": "Ann", "a', GOOD, finish_reason="length")
-    with pytest.raises(svc.SvcOutputError, match=r"cut off .*max_tokens"):
-        service.model().with_structured_output(Person).invoke("?")
-    assert len(service.asked) == 1
-
-
 class Dose(BaseModel):
     """A dose."""
 
@@ -213,36 +244,24 @@ def test_half_an_answer_is_never_an_object(method, reason):
             assert made == whole or (forgotten and made.dose_mg == 12.75)
 
 
-def test_the_text_of_an_answer_that_was_cut_off_stays_as_it_was_written():
-    service = Scripted('{"dose_mg": 1', finish_reason="length")
-    result = service.model().with_structured_output(Dose, include_raw=True).invoke("?")
-    assert result["raw"].content == '{"dose_mg": 1'
-    assert "cut off" in str(result["parsing_error"])
-
-
-@METHODS
-def test_a_list_is_an_answer_too(method):
-    class Numbers(RootModel[list[int]]):
-        """Some numbers."""
-
-    text = (
-        "[1, 2]"
-        if method != "function_calling"
-        else '<tool_call>{"name": "Numbers", "arguments": [1, 2]}</tool_call>'
-    )
-    model = Scripted(text, text).model()
-    chain = model.with_structured_output(Numbers, method=method)
-    assert chain.invoke("?") == Numbers([1, 2])
-    assert [*chain.stream("?")][-1] == Numbers([1, 2])
-
-
 @pytest.mark.parametrize(
-    "schema",
-    [{"type": "object", "properties": {"name": {"type": "string"}}}, {"type": "json_object"}],
+    ("text", "reason", "said"),
+    [('{"dose_mg": 1', "length", "cut off .*max_tokens"), ("I cannot.", "stop", "does not fit")],
 )
-def test_json_mode_needs_no_title(schema):
-    chain = Scripted(GOOD).model().with_structured_output(schema, method="json_mode")
-    assert chain.invoke("?") == json.loads(GOOD)
+def test_the_raw_message_survives_a_failure(text, reason, said):
+    service = Scripted(text, finish_reason=reason)
+    chain = service.model(max_repairs=0).with_structured_output(Dose, include_raw=True)
+    result = chain.invoke("?")
+    assert (result["raw"].content, result["parsed"]) == (text, None)
+    assert isinstance(result["parsing_error"], svc.SvcOutputError)
+    assert re.search(said, str(result["parsing_error"]))
+
+
+def test_an_answer_cut_by_max_tokens_is_not_asked_for_again():
+    service = Scripted('{"dose_mg": 1', WHOLE, finish_reason="length")
+    with pytest.raises(svc.SvcOutputError, match="cut off"):
+        service.model().with_structured_output(Dose).invoke("?")
+    assert len(service.asked) == 1
 
 
 @pytest.mark.parametrize("tag", ["think", "thought", "reasoning"])
@@ -251,35 +270,6 @@ def test_a_stream_of_objects_shows_nothing_that_was_only_thought(tag):
     values = list(service.model().with_structured_output(SCHEMA).stream("?"))
     assert all("Bob" not in str(value) for value in values)
     assert values[-1] == json.loads(GOOD)
-
-
-class Colour(enum.Enum):
-    RED = "red"
-    BLUE = "blue"
-
-
-class Leaf(BaseModel):
-    """A node of a tree."""
-
-    label: str
-    colour: Colour = Colour.RED
-    kind: Literal["a", "b"] = "a"
-    size: int | float | None = None
-    children: list[Leaf] = Field(default_factory=list)
-
-
-Leaf.model_rebuild()
-
-
-def test_nested_recursive_and_optional():
-    tree = {
-        "label": "x",
-        "colour": "blue",
-        "size": 1.5,
-        "children": [{"label": "y", "children": [{"label": "z"}]}],
-    }
-    answer = Scripted(json.dumps(tree)).model().with_structured_output(Leaf).invoke("?")
-    assert answer == Leaf.model_validate(tree)
 
 
 def test_partial_objects_of_a_stream():
@@ -303,12 +293,6 @@ def test_a_stream_that_never_fits_raises():
         list(service.model().with_structured_output(SCHEMA).stream("?"))
 
 
-async def test_asynchronous_ways():
-    chain = Scripted(GOOD, GOOD, GOOD).model().with_structured_output(Person)
-    assert await chain.ainvoke("?") == Person(name="Ann", age=34)
-    assert [value async for value in chain.astream("?")] == [Person(name="Ann", age=34)]
-
-
 @pytest.mark.parametrize(
     "form",
     [
@@ -319,14 +303,38 @@ async def test_asynchronous_ways():
 @pytest.mark.parametrize("tools", [[], None])
 def test_the_response_format_that_agents_bind(form, tools):
     model = Scripted(f"Here: ```json\n{GOOD}\n```", f"Here: {GOOD}").model()
-    bound = (
-        model.bind(response_format=form)
-        if tools is None
-        else model.bind_tools(tools, response_format=form)
-    )
-    assert json.loads(bound.invoke("?").content) == json.loads(GOOD)
-    whole = "".join(chunk.content for chunk in bound.stream("?"))
-    assert json.loads(whole) == json.loads(GOOD)
+    bound = model.bind(response_format=form)
+    if tools is not None:
+        bound = model.bind_tools(tools, response_format=form)
+    assert json.loads(bound.invoke("?").content) == ANN
+    assert json.loads("".join(chunk.content for chunk in bound.stream("?"))) == ANN
+
+
+def look_up(name: str) -> str:
+    """Look up a person."""
+    return name
+
+
+CALL = '<tool_call>{"name": "look_up", "arguments": {"name": "Ann"}}</tool_call>'
+
+
+@pytest.mark.parametrize("way", ["invoke", "stream"])
+def test_a_required_call_comes_before_the_response_format(way):
+    """JSON is no call: the model is told so, and asked for JSON only where it may answer."""
+    service = Scripted(GOOD, CALL, GOOD.replace("34", '"old"'), GOOD)
+    model = service.model()
+    required = model.bind_tools([look_up], tool_choice="any", response_format=Person)
+    free = model.bind_tools([look_up], response_format=Person)
+    messages = [
+        bound.invoke("?") if way == "invoke" else summed(bound.stream("?"))
+        for bound in (required, free)
+    ]
+    assert [call["args"] for call in messages[0].tool_calls] == [{"name": "Ann"}]
+    assert (messages[0].content, "parsed" in messages[0].additional_kwargs) == ("", False)
+    assert messages[1].additional_kwargs["parsed"] == Person(**ANN)
+    asked = [turns[-1]["content"] for turns in service.asked]
+    assert "<schema>" not in asked[0] and "calls no function" in asked[1]
+    assert "<schema>" in asked[2] and "age" in asked[3]
 
 
 @pytest.mark.parametrize(
