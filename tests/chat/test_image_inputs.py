@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import copy
+import json
 import pickle
 import re
 from io import BytesIO
@@ -84,6 +85,19 @@ async def ask(model, messages, way):
 
 WAYS = ["invoke", "ainvoke", "stream", "astream"]
 
+
+def photo():
+    """A JPEG that says who is on it, and what of it may be sent."""
+    file, exif = BytesIO(), Image.Exif()
+    exif[0x010E] = "Ada Lovelace, ward 3"
+    Image.new("RGB", (4, 4), "red").save(file, "JPEG", exif=exif)
+    store = ImageStore()
+    bare = store.get(store.add(file.getvalue())).base64
+    assert b"Ada" in file.getvalue() and b"Ada" not in base64.b64decode(bare)
+    return base64.b64encode(file.getvalue()).decode(), bare
+
+
+PHOTO, BARE = photo()
 # Every form in which LangChain's users give an image, and what is sent for it.
 FORMS = {
     "standard base64": (image(RED), RED),
@@ -92,6 +106,7 @@ FORMS = {
     "wrongly labelled": ({"type": "image", "base64": RED, "mime_type": "image/jpeg"}, RED),
     "v0 base64": ({"type": "image", "source_type": "base64", "data": RED, "mime_type": "image/png"}, RED),
     "v0 url": ({"type": "image", "source_type": "url", "url": URL}, URL),
+    "with metadata": (image(PHOTO), BARE),
     "openai data uri": ({"type": "image_url", "image_url": {"url": f"data:image/png;base64,{RED}"}}, RED),
     "openai url": ({"type": "image_url", "image_url": {"url": URL, "detail": "low"}}, URL),
     "openai with more": ({"type": "image_url", "image_url": {"url": URL}, "cache_control": {}}, URL),
@@ -156,18 +171,6 @@ async def test_images_of_tool_results(sandbox, seeing, way):
     assert looked(sandbox) == [RED]
     said = in_tags("img_1", seeing.images.get("img_1").description)
     assert f"Taken.\n{said}" in prompts(sandbox)[0][-1]["content"]
-
-
-def test_what_an_image_file_holds_beside_the_picture_is_not_sent(sandbox, seeing):
-    file, exif = BytesIO(), Image.Exif()
-    exif[0x010E] = "Ada Lovelace, ward 3"
-    Image.new("RGB", (4, 4), "red").save(file, "JPEG", exif=exif)
-    photo = base64.b64encode(file.getvalue()).decode()
-    for _ in range(2):
-        seeing.invoke([HumanMessage([image(photo)])])
-    (sent,) = looked(sandbox)
-    assert b"Ada" in file.getvalue()
-    assert b"Ada" not in base64.b64decode(sent)
 
 
 def test_a_description_cannot_end_its_tags(sandbox, seeing):
@@ -262,27 +265,23 @@ async def test_what_is_no_image_is_refused_by_its_place(sandbox, seeing, block, 
     assert sandbox.requests == []
 
 
-@pytest.mark.parametrize("kind", ["audio", "video", "file", "input_audio"])
-def test_other_media_are_refused_before_an_image_is_sent(sandbox, seeing, kind):
-    messages = [HumanMessage([image(RED), {"type": kind, "base64": "aGk="}])]
-    with pytest.raises(SvcRequestError, match=f"content block of type '{kind}'"):
-        seeing.invoke(messages)
-    assert sandbox.requests == []
-
-
-MALFORMED = [
+OTHERS = [
+    *({"type": kind, "base64": "aGk="} for kind in ("audio", "video", "file", "input_audio")),
     {"type": "audio", "source_type": "url"},
     {"type": "file", "source_type": "base64"},
     {"type": "document", "source": {"type": "base64", "data": "AAAA"}},
 ]
 
 
-@pytest.mark.parametrize("off", [True, False])
-@pytest.mark.parametrize("block", MALFORMED, ids=str)
-def test_a_malformed_block_is_refused_like_any_other(sandbox, chat, seeing, block, off):
-    model = chat if off else seeing
-    with pytest.raises(SvcRequestError, match="content block of type"):
-        model.get_num_tokens_from_messages([HumanMessage([block])])
+@pytest.mark.parametrize("block", OTHERS, ids=str)
+def test_other_media_are_refused_before_an_image_is_sent(sandbox, chat, seeing, block):
+    for model, blocks in ((seeing, [image(RED), block]), (chat, [block])):
+        for ask in (model.invoke, model.get_num_tokens_from_messages):
+            if ask == model.invoke and "source_type" in block:
+                continue  # LangChain's tracing fails of it before we are asked
+            with pytest.raises(SvcRequestError, match=f"content block of type '{block['type']}'"):
+                ask([HumanMessage(blocks)])
+    assert sandbox.requests == []
 
 
 @pytest.mark.parametrize("source", ["url", "base64", "id"])
@@ -355,28 +354,25 @@ def test_a_reask_does_not_begin_the_deadline_again(sandbox, chat):
     assert len(sandbox.requests) == 2
 
 
-async def test_several_images_are_described_at_once_but_not_all(sandbox, seeing):
-    running, most = 0, 0
-    apieces = seeing._apieces
+async def test_several_images_are_described_at_once_but_not_all(words):
+    running, most, asked = 0, 0, []
 
-    async def counted(call):
+    async def answer(request):
         nonlocal running, most
-        running += 1
-        most = max(most, running)
-        await asyncio.sleep(0)
-        try:
-            async for piece in apieces(call):
-                yield piece
-        finally:
-            running -= 1
+        running, most = running + 1, max(most, running + 1)
+        await asyncio.sleep(0.01)
+        running -= 1
+        if request.url.path == "/api/vision":
+            asked.append(json.loads(request.content)["image"])
+        choices = [{"message": {"content": "Nine."}, "finish_reason": "stop"}]
+        return httpx.Response(200, json={"description": "One.", "choices": choices})
 
-    seeing.__dict__["_apieces"] = counted
+    client = httpx.AsyncClient(transport=httpx.MockTransport(answer))
     images = [png(size=(n, n)) for n in range(1, 10)]
-    await seeing.ainvoke([HumanMessage([image(one) for one in images])])
-    assert sorted(looked(sandbox)) == sorted(images)
-    assert most == 4
-    assert [i.base64 for i in seeing.images] == images
-    assert all(i.description for i in seeing.images)
+    async with ChatSvc(**words, http_async_client=client) as seeing:
+        await seeing.ainvoke([HumanMessage([image(one) for one in images])])
+        assert [i.base64 for i in seeing.images] == images == sorted(asked, key=images.index)
+        assert most == 4
 
 
 async def test_the_first_failure_ends_the_other_calls():
