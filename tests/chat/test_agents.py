@@ -197,7 +197,6 @@ def test_two_hundred_steps_cost_no_more_each_than_the_prompt_itself():
     """What a step adds to the work is what its two messages add to the prompt."""
     service = Scripted(*[call("multiply", a=1, b=1)] * 4)
     bound = service.model().bind_tools([multiply])
-    bound.invoke("Go")  # which reads the tool's schema
     turns: list[Any] = [HumanMessage("Go")]
     bound.invoke(turns)  # what is loaded, and read of the schema, once
     work = {}

@@ -7,7 +7,7 @@ import asyncio
 import httpx
 import pytest
 from peers import summed
-from wire.test_wire_stream import BODIES, TEXT
+from wire.test_wire_stream import BODIES, OWN_LABEL, TEXT
 
 import langchain_svc as svc
 from langchain_svc.sandbox import Sandbox
@@ -32,7 +32,8 @@ class Cut(httpx.SyncByteStream, httpx.AsyncByteStream):
 @pytest.mark.parametrize("name", BODIES)
 async def test_every_format_whole_and_a_byte_at_a_time(name):
     body, parts = BODIES[name], []
-    transport = httpx.MockTransport(lambda _: httpx.Response(200, stream=Cut(parts)))
+    label = {"content-type": OWN_LABEL.get(name[:3], "text/plain")}
+    transport = httpx.MockTransport(lambda _: httpx.Response(200, stream=Cut(parts), headers=label))
     clients = {"http_client": httpx.Client(transport=transport)}
     clients["http_async_client"] = httpx.AsyncClient(transport=transport)
     model = svc.ChatSvc(**URL, **clients)
