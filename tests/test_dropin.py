@@ -5,18 +5,15 @@ Everything goes over real sockets to a sandbox, whose request log says what was 
 
 import copy
 import pickle
-import time
 
 import pytest
 from langchain_core.caches import InMemoryCache
-from langchain_core.language_models.chat_model_stream import ChatModelStream
 from langchain_core.messages import (
     AIMessage,
     ChatMessage,
     HumanMessage,
     SystemMessage,
 )
-from langchain_tests.utils.stream_lifecycle import assert_valid_event_stream
 from peers import RunKeeper, hearing, summed, thawed
 from pydantic import SecretStr
 
@@ -31,8 +28,6 @@ from langchain_svc import (
 )
 from langchain_svc.sandbox import Fault
 
-KEY = "sandbox-key"
-
 
 def sent(sandbox):
     """The bodies that arrived, in order."""
@@ -41,15 +36,6 @@ def sent(sandbox):
 
 def user(text):
     return {"role": "user", "content": text}
-
-
-# -- when something fails ---------------------------------------------------------------------------
-
-
-@pytest.fixture
-def once(chat):
-    """A model that tries once."""
-    return chat.model_copy(update={"max_retries": 0})
 
 
 # -- one call is not like the other -----------------------------------------------------------------
@@ -67,21 +53,16 @@ async def every_way(chat, question, **words):
     ]
 
 
-@pytest.mark.parametrize(
-    ("words", "fields"),
-    [
-        ({"model": "svc-pro"}, {"model": "svc-pro", "temperature": 0.5, "max_tokens": 50}),
-        ({"temperature": 0}, {"temperature": 0, "max_tokens": 50}),
-        ({"temperature": None}, {"max_tokens": 50}),
-        ({"max_tokens": 7}, {"temperature": 0.5, "max_tokens": 7}),
-        ({"max_tokens": None, "temperature": None}, {}),
-        (
-            {"timeout": 5, "deadline": 6.0, "max_retries": 0, "stop": ["zzz"]},
-            {"temperature": 0.5, "max_tokens": 50},
-        ),
-    ],
-    ids=str,
-)
+SET = [
+    ({"model": "svc-pro"}, {"model": "svc-pro", "temperature": 0.5, "max_tokens": 50}),
+    ({"temperature": 0}, {"temperature": 0, "max_tokens": 50}),
+    ({"max_tokens": 7, "temperature": None}, {"max_tokens": 7}),
+    ({"max_tokens": None}, {"temperature": 0.5}),
+    ({"timeout": 5, "deadline": 6.0, "max_retries": 0, "stop": ["zzz"]}, {"temperature": 0.5, "max_tokens": 50}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "fields"), SET, ids=str)
 async def test_what_one_call_sets(sandbox, words, fields):
     body = {"model": "svc-turbo", "messages": [user("Hello")], **fields}
     async with ChatSvc(**sandbox.v1, temperature=0.5, max_tokens=50) as model:
@@ -105,22 +86,19 @@ async def test_stop_for_one_call(sandbox, chat):
     assert not any("stop" in body for body in sent(sandbox))
 
 
-async def test_timeout_for_one_call(sandbox, once):
-    sandbox.faults = [Fault(delay=3)]
-    for word in ("timeout", "deadline"):
-        began = time.monotonic()
-        with pytest.raises(SvcTimeoutError):
-            once.invoke("Hello", **{word: 0.1})
-        with pytest.raises(SvcTimeoutError):
-            await once.ainvoke("Hello", **{word: 0.1})
-        assert time.monotonic() - began < 2
+@pytest.mark.parametrize("word", ["timeout", "deadline"])
+async def test_timeout_for_one_call(sandbox, chat, word):
+    sandbox.faults = [Fault(hang=True)]
+    with pytest.raises(SvcTimeoutError):
+        chat.invoke("Hello", max_retries=0, **{word: 0.1})
+    with pytest.raises(SvcTimeoutError):
+        await chat.ainvoke("Hello", max_retries=0, **{word: 0.1})
 
 
 def test_max_retries_for_one_call(sandbox, chat):
     sandbox.faults = [Fault(status=503, headers={"Retry-After": "0"})]
-    with pytest.raises(SvcServerError) as caught:
+    with pytest.raises(SvcServerError):
         chat.invoke("Hello", max_retries=1)
-    assert caught.value.retries == 1
     assert len(sandbox.requests) == 2
 
 
@@ -136,14 +114,15 @@ UNKNOWN = [
 async def test_an_unknown_word_is_no_setting(sandbox, chat, words, hint):
     with pytest.raises(ValueError, match=hint):
         ChatSvc(**sandbox.v1, **words)
-    with pytest.raises(SvcRequestError, match=hint):
-        chat.invoke("Hello", **words)
+    for call in (
+        chat.invoke,
+        chat.bind(**words).invoke,
+        lambda *a, **w: list(chat.stream(*a, **w)),
+    ):
+        with pytest.raises(SvcRequestError, match=hint):
+            call("Hello", **words)
     with pytest.raises(SvcRequestError, match=hint):
         await chat.ainvoke("Hello", **words)
-    with pytest.raises(SvcRequestError, match=hint):
-        list(chat.stream("Hello", **words))
-    with pytest.raises(SvcRequestError, match=hint):
-        _ = [chunk async for chunk in chat.bind(**words).astream("Hello")]
     assert sandbox.requests == []
 
 
@@ -162,39 +141,18 @@ async def test_invoke_with_streaming_reads_a_stream(sandbox, chat):
     assert "on_llm_new_token" in seen.names
     plain = chat.invoke("Hello")
     for answer in answers:
-        assert type(answer) is AIMessage
-        assert answer.content == plain.content
+        assert (type(answer), answer.content) == (AIMessage, plain.content)
         assert answer.usage_metadata == plain.usage_metadata
-        assert answer.response_metadata["finish_reason"] == "stop"
-        assert answer.response_metadata["model_name"] == "svc-turbo"
-
-
-async def test_events_v3(chat):
-    stream = chat.stream_events("Hello", version="v3")
-    assert isinstance(stream, ChatModelStream)
-    events = list(stream)
-    astream = await chat.astream_events("Hello", version="v3")
-    aevents = [event async for event in astream]
-    for found, output in ((events, stream.output), (aevents, await astream.output)):
-        assert_valid_event_stream(found)
-        assert found[0]["metadata"] == {"provider": "svc", "model": "svc-turbo"}
-        deltas = [e["delta"]["text"] for e in found if e["event"] == "content-block-delta"]
-        assert "".join(deltas) == output.text == chat.invoke("Hello").content
-        assert found[-1]["usage"] == output.usage_metadata
-        assert output.usage_metadata["output_tokens"] > 0
-        assert output.response_metadata["finish_reason"] == "stop"
 
 
 async def test_v1_content_blocks(sandbox, chat):
     blocks = chat.model_copy(update={"output_version": "v1"})
     plain = chat.invoke("Hello").content
-    whole = summed(blocks.stream("Hello"))
-    for message in (blocks.invoke("Hello"), await blocks.ainvoke("Hello"), whole):
+    for message in (blocks.invoke("Hello"), summed(blocks.stream("Hello"))):
         assert [block["type"] for block in message.content] == ["text"]
         assert message.text == plain
-        assert message.response_metadata["output_version"] == "v1"
     # What came as blocks is said again as text.
-    chat.invoke([HumanMessage("Hello"), blocks.invoke("Hello"), HumanMessage("And?")])
+    chat.invoke([HumanMessage("Hello"), message, HumanMessage("And?")])
     assert sent(sandbox)[-1]["messages"][1] == {"role": "assistant", "content": plain}
 
 
@@ -227,16 +185,7 @@ def test_errors_come_back_from_another_process(sandbox):
     assert str(error) == str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "copied",
-    [
-        copy.copy,
-        copy.deepcopy,
-        ChatSvc.model_copy,
-        lambda model: model.model_copy(deep=True),
-        thawed,
-    ],
-)
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, ChatSvc.model_copy, thawed])
 def test_copies_work_and_are_their_own(sandbox, chat, copied):
     chat.invoke("Hello")
     other = copied(chat)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import inspect
 import pydoc
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -27,6 +30,15 @@ def test_the_signature_says_what_may_be_given_and_not_how_it_is_checked():
     assert signature.startswith("(*, model: str = 'svc-turbo', temperature: float | None = None, ")
     assert "Validator" not in signature
     assert "0x" not in signature
+
+
+@pytest.mark.slow
+def test_a_program_of_users_is_typed_without_a_plugin_of_mypy(tmp_path):
+    pytest.importorskip("mypy")
+    program = Path(__file__).parents[1] / "typing_api.py"
+    command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", "--cache-dir", tmp_path]
+    done = subprocess.run([*command, program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
 
 
 @pytest.mark.parametrize("kind", [ChatSvc, SvcLLM, SvcTranslate])
