@@ -294,10 +294,7 @@ class CallsReader(TextReader):
 
     def _end_followed(self, call: Call | BadCall, rest: str) -> Iterator[ContentPart]:
         reason = call.reason if isinstance(call, BadCall) else None
-        where = None
-        if isinstance(call, Call):
-            where = self._replays.source(call.name, call.arguments, call.source)
-        if where:
+        if isinstance(call, Call) and (where := self._source(call)):
             # It did not look like one before. A bracket too many keeps it from running.
             reason, rest = f"it repeats {where}", rest + "]"
         if rest:
@@ -334,10 +331,14 @@ class CallsReader(TextReader):
             self._bad.append(BadCall(call.name, _NONE_OFFERED, source=call.source))
         elif not self._wants(call.name):
             self._others.append(call.name)
-        elif where := self._replays.source(call.name, call.arguments, call.source):
+        elif where := self._source(call):
             self._rest.append(Doubt(call.text, f"its text stands in {where}", call))
         else:
             yield from self._yield_call(call)
+
+    def _source(self, call: Call) -> str | None:
+        """Where the text of the call was read, if it was."""
+        return self._replays.source(call.name, call.arguments, call.source)
 
     def _wants(self, name: str) -> bool:
         if self._offer.wanted is not None and name != self._offer.wanted:
@@ -443,24 +444,16 @@ def _missing_failure(offer: ToolRequest, *, cut: bool) -> str:
     return f"The model did not call {what}, as it had to, {when} (.raw has its answer)"
 
 
-class OneCallReader(TextReader):
+class OneCallReader(JsonReader):
     """One call of one function, whose arguments fit a schema: a structured answer by that way."""
 
-    long = LONG_TO_CHECK
-
     def __init__(self, offer: ToolRequest, form: ResponseFormat) -> None:
+        super().__init__(form, streaming=False)
         self._offer = offer
-        self._form = form
-        self.begin()
 
-    def begin(self) -> None:
-        self.repair_prompt = None
-        self.called = self.malformed = False
-        self._text: list[str] = []
-
-    def feed(self, text: str) -> Iterable[ContentPart]:
+    def feed(self, text: str) -> Iterator[ContentPart]:
         self._text.append(text)
-        return ()
+        yield from ()
 
     def finish(self, *, cut: bool, last: bool) -> Iterator[ContentPart]:
         text = "".join(self._text)
@@ -474,24 +467,17 @@ class OneCallReader(TextReader):
             # A model may also write the bare arguments: the answer counts, not its wrapper.
             answer = self._form.check(written or text, cut=cut)
         except NoAnswer as error:
+            others = [call.name for call in found.calls if call.name]
             if not cut:
-                self.repair_prompt = (
-                    _json_repair_prompt(error.problems)
-                    if written
-                    else _missing_repair_prompt(
-                        self._offer, [c.name for c in found.calls if c.name]
-                    )
-                )
-            if not last and not cut:
-                return
-            self.malformed = bool(written)
-            if written:
+                missing = _missing_repair_prompt(self._offer, others)
+                self.repair_prompt = _json_repair_prompt(error.problems) if written else missing
+            if written and (last or cut):
+                self.malformed = True
                 yield _invalid_part(name, written, "; ".join(error.problems))
-            else:
+            elif last or cut:
                 yield ContentPart(found.content or text)
             return
         self.called = True
         arguments = answer if isinstance(answer, dict) else {"answer": answer}
-        id_ = new_id()
-        yield ContentPart(call=tool_call_chunk(name=name, args="", id=id_, index=0))
+        yield ContentPart(call=tool_call_chunk(name=name, args="", id=new_id(), index=0))
         yield ContentPart(call=tool_call_chunk(args=_dump(arguments), index=0))

@@ -50,6 +50,7 @@ DESCRIBED_IMAGE = "svc_described_image"
 
 _JOINT = "\n\n"
 _ROLES = {"user": "user", "human": "user", "assistant": "assistant", "ai": "assistant"}
+_ROLES |= {"system": "system", "developer": "system"}
 _NO_TEXT = "[a message without text]"
 _IMAGE_LEFT_OUT = "[image left out: this model takes text only]"
 
@@ -153,7 +154,10 @@ def texts_read(messages: Iterable[BaseMessage]) -> Iterator[tuple[str, str]]:
 
 def has_calls(messages: Iterable[BaseMessage]) -> bool:
     """Whether calls or results of tools stand in the conversation."""
-    return any(isinstance(m, _RESULTS) or getattr(m, "tool_calls", None) for m in messages)
+    for message in messages:
+        if isinstance(message, _RESULTS) or getattr(message, "tool_calls", None):
+            return True
+    return False
 
 
 def answers_at_once(messages: Iterable[BaseMessage], model: str) -> bool:
@@ -204,10 +208,7 @@ def _rendered(
 
 def _assistant(message: AIMessage, tool_format: Format, *, named: bool) -> str:
     content = message.content
-    if isinstance(content, str):
-        text = _foreign([content])
-    else:  # blocks of an answer are pieces of one text, save for images
-        text = _joined_blocks(_block_texts(message), "")
+    text = _text(message, joint="")  # blocks of an answer are pieces of one text
     if text and message.name and named:
         text = f"{message.name}: {text}"
     calls = _past_calls(message)
@@ -226,15 +227,20 @@ def _result(message: BaseMessage, names: Mapping[str | None, str]) -> Result:
 
 
 def _past_calls(message: AIMessage) -> list[PastCall]:
-    if not message.tool_calls and not message.invalid_tool_calls:
-        return [] if isinstance(message.content, str) else list(_foreign_calls(message.content))
-    calls = [PastCall(call["name"], call["args"]) for call in message.tool_calls]
-    # The model sees what it wrote wrongly, so that the error which follows makes sense to it.
-    calls += [
-        PastCall(bad.get("name") or "", unguarded(bad.get("args") or ""))
-        for bad in message.invalid_tool_calls
+    if message.tool_calls or message.invalid_tool_calls:
+        # The model sees what it wrote wrongly, so that the error which follows makes sense to it.
+        bad = [
+            PastCall(b["name"] or "", unguarded(b["args"] or ""))
+            for b in message.invalid_tool_calls
+        ]
+        return [PastCall(call["name"], call["args"]) for call in message.tool_calls] + bad
+    if isinstance(message.content, str):
+        return []
+    return [  # those in another provider's form
+        PastCall(str(block.get("name", "")), block.get("input", block.get("args")) or {})
+        for block in message.content
+        if isinstance(block, dict) and block.get("type") in {"tool_use", "tool_call"}
     ]
-    return calls
 
 
 def guarded(written: str) -> str:
@@ -261,39 +267,35 @@ _GUARD = "]"
 _SHORT = 1000
 
 
-def _foreign_calls(content: Iterable[str | dict[str, Any]]) -> Iterator[PastCall]:
-    """Calls in content blocks of other providers, where a message has no `tool_calls`."""
-    for block in content:
-        if isinstance(block, dict) and block.get("type") in {"tool_use", "tool_call"}:
-            arguments = block.get("input", block.get("args"))
-            yield PastCall(str(block.get("name", "")), arguments or {})
-
-
 def _role(message: BaseMessage) -> str:
     if isinstance(message, HumanMessage):
         return "user"
     if isinstance(message, SystemMessage):
         return "system"
-    if isinstance(message, ChatMessage):
-        role = message.role.lower()
-        if role in {"system", "developer"}:
-            return "system"
-        if role in _ROLES:
-            return _ROLES[role]
+    if not isinstance(message, ChatMessage):
+        raise SvcRequestError(
+            f"A {type(message).__name__} cannot be sent: the chat endpoint takes what a user and "
+            "an assistant said. Pass HumanMessage, AIMessage, SystemMessage, ToolMessage or "
+            "ChatMessage"
+        )
+    role = message.role.lower()
+    if role not in _ROLES:
         raise SvcRequestError(
             f"A ChatMessage has the role {message.role!r}; the chat endpoint knows "
-            f"{sorted(_ROLES)} and, folded into a user turn, system"
+            "['ai', 'assistant', 'human', 'user'] and, folded into a user turn, system"
         )
-    raise SvcRequestError(
-        f"A {type(message).__name__} cannot be sent: the chat endpoint takes what a user and an "
-        "assistant said. Pass HumanMessage, AIMessage, SystemMessage, ToolMessage or ChatMessage"
-    )
+    return _ROLES[role]
 
 
-def _text(message: BaseMessage, *, omit_images: bool) -> str:
+def _text(message: BaseMessage, *, omit_images: bool = False, joint: str = "\n") -> str:
+    """What a message says; the joint stands between its blocks, but for our own elements."""
     if isinstance(message.content, str):
         return _foreign([message.content])
-    return _joined_blocks(_block_texts(message, omit_images=omit_images), "\n")
+    texts: list[str] = []
+    for own, group in groupby(_block_texts(message, omit_images=omit_images), itemgetter(0)):
+        parts = [text for _, text in group]
+        texts.append("\n".join(parts) if own else _foreign(parts, joint))
+    return "\n".join(texts)
 
 
 def _foreign(texts: Iterable[str], joint: str = "\n") -> str:
@@ -308,14 +310,7 @@ def _foreign(texts: Iterable[str], joint: str = "\n") -> str:
 _BEGUN = re.compile(r"<(?=[\s/]{0,32}\Z)")
 
 
-def _joined_blocks(blocks: Iterable[tuple[bool, str]], joint: str) -> str:
-    """One text of blocks, each with whether it is in our own elements."""
-    groups = groupby(blocks, itemgetter(0))
-    joined = [(own, [text for _, text in group]) for own, group in groups]
-    return "\n".join("\n".join(texts) if own else _foreign(texts, joint) for own, texts in joined)
-
-
-def _block_texts(message: BaseMessage, *, omit_images: bool = False) -> Iterator[tuple[bool, str]]:
+def _block_texts(message: BaseMessage, *, omit_images: bool) -> Iterator[tuple[bool, str]]:
     """The text of each block, and whether it is in our own elements.
 
     What is no medium is text, whatever its type. Of an assistant's message other blocks are another
@@ -343,8 +338,7 @@ def _block_texts(message: BaseMessage, *, omit_images: bool = False) -> Iterator
 
 
 _TEXTS = frozenset({"text", "input_text", "output_text", "text-plain", "refusal"})
-_AUDIO = {"audio", "input_audio", "video", "video_url"}
-_MEDIA = _AUDIO | {"file", "input_file", "document", "media"}
+_MEDIA = {"audio", "input_audio", "video", "video_url", "file", "input_file", "document", "media"}
 
 
 def _text_of(block: Mapping[str, Any]) -> str | None:

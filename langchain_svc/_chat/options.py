@@ -142,10 +142,9 @@ def _checked(kind: Any, name: str, value: Any) -> Any:
 
 
 def traced_options(kind: Any, given: Mapping[str, Any]) -> dict[str, Any]:
-    """What callbacks may be told of the parameters of a call.
+    """What callbacks, which are told first, may be told of a call's unchecked parameters.
 
-    They are told before the parameters are checked. So no header is among them, and no unknown
-    name, which may be `api_key`.
+    No header is among them, and no unknown name, which may be `api_key`.
     """
     known = (kind.overrides | CHAT_OPTIONS | ALIASES.keys()) - {"extra_headers"}
     return {name: value for name, value in given.items() if name in known}
@@ -154,19 +153,12 @@ def traced_options(kind: Any, given: Mapping[str, Any]) -> dict[str, Any]:
 def read_answer_options(
     given: Mapping[str, Any],
 ) -> tuple[ToolRequest | None, ResponseFormat | None]:
-    """The tools that a call offers and the JSON that it asks for.
-
-    Raises:
-        SvcRequestError: A tool, a choice or a format cannot be read.
-    """
+    """The tools that a call offers and the JSON that it asks for."""
     if not given.keys() & _ANSWER_OPTIONS:
         return None, None
     from .structured import read_response_format  # noqa: PLC0415  # most calls want a text
     from .tools import tool_request  # noqa: PLC0415  # the same
 
-    offered = tool_request(
-        given.get("tools"),
-        given.get("tool_choice"),
-        parallel=given.get("parallel_tool_calls"),
-    )
+    parallel = given.get("parallel_tool_calls")
+    offered = tool_request(given.get("tools"), given.get("tool_choice"), parallel=parallel)
     return offered, read_response_format(given.get("response_format"))

@@ -192,21 +192,15 @@ def structured_output(
         tools = ToolList([{"title": form.name, **form.schema}])
         form.tool = tools.names[0]
         parameters |= {"tools": tools, "tool_choice": form.tool}
+    bound: Runnable[LanguageModelInput, AIMessage] = model.bind(response_format=form, **parameters)
     parser = StructuredParser(response_format=form)
-    return _parsed(model.bind(response_format=form, **parameters), parser, include_raw=include_raw)
-
-
-def _parsed(
-    model: Runnable[LanguageModelInput, AIMessage], parser: StructuredParser, *, include_raw: bool
-) -> Runnable[LanguageModelInput, Any]:
-    """A model's answers as objects, or as the raw message beside them."""
     if not include_raw:
-        return model | parser
+        return bound | parser
     parsed = RunnablePassthrough.assign(
         parsed=itemgetter("raw") | parser, parsing_error=lambda _: None
     )
     unparsed = RunnablePassthrough.assign(parsed=lambda _: None, parsing_error=_parsing_error)
-    return RunnableMap(raw=model) | parsed.with_fallbacks([unparsed], exception_key="parsing_error")
+    return RunnableMap(raw=bound) | parsed.with_fallbacks([unparsed], exception_key="parsing_error")
 
 
 def _parsing_error(found: dict[str, Any]) -> BaseException:
@@ -254,17 +248,29 @@ class StructuredParser(BaseTransformOutputParser[Any]):
 
     def parse(self, text: str) -> Any:
         """The object in a text."""
-        return self._made(text, AIMessage(text))
+        return self.parse_result([ChatGeneration(message=AIMessage(text))])
 
     def parse_result(self, result: list[Generation], *, partial: bool = False) -> Any:
         """The object in a message."""
         del partial
-        generation = result[0]
-        if not isinstance(generation, ChatGeneration):
-            return self.parse(generation.text)
-        message = generation.message
-        checked = message.additional_kwargs.get(CHECKED)
-        return self._made(checked or self._answer(message), message)
+        if not isinstance(result[0], ChatGeneration):
+            return self.parse(result[0].text)
+        message = result[0].message
+        text = message.additional_kwargs.get(CHECKED) or self._answer(message)
+        form: ResponseFormat = self.response_format
+        reason = message.response_metadata.get("finish_reason")
+        try:
+            return form.make(form.check(text, cut=is_cut(reason)))
+        except NoAnswer as error:
+            what = f"does not fit the schema {form.name!r}"
+            if is_cut(reason):
+                what = f"was cut off (finish_reason {reason!r}; max_tokens sets its length)"
+            raise SvcOutputError(
+                f"The answer {what} (.problems says why, .raw has the answer)",
+                problems=error.problems,
+                raw=text,
+                usage=getattr(message, "usage_metadata", None),
+            ) from None
 
     def _answer(self, message: BaseMessage) -> str:
         tool = self.response_format.tool
@@ -275,23 +281,6 @@ class StructuredParser(BaseTransformOutputParser[Any]):
                 return json.dumps(call["args"], ensure_ascii=False)
         bad = [unguarded(bad.get("args") or "") for bad in message.invalid_tool_calls]
         return "".join(bad) or message.text
-
-    def _made(self, text: str, message: BaseMessage) -> Any:
-        form: ResponseFormat = self.response_format
-        reason = message.response_metadata.get("finish_reason")
-        try:
-            return form.make(form.check(text, cut=is_cut(reason)))
-        except NoAnswer as error:
-            usage = message.usage_metadata if isinstance(message, AIMessage) else None
-            what = f"does not fit the schema {form.name!r}"
-            if is_cut(reason):
-                what = f"was cut off (finish_reason {reason!r}; max_tokens sets its length)"
-            raise SvcOutputError(
-                f"The answer {what} (.problems says why, .raw has the answer)",
-                problems=error.problems,
-                raw=text,
-                usage=usage,
-            ) from None
 
     def _transform(self, input: Iterator[str | BaseMessage]) -> Iterator[Any]:  # noqa: A002
         growing = _Growing(self)

@@ -1,9 +1,7 @@
 """Counts tokens without asking anybody.
 
-The service's tokenizer is not documented. Where tiktoken's encoding is already on the machine it
-gives the estimate; where it is not, a rule on characters does. tiktoken would fetch the missing
-file from the network, with a delay and an error on machines that have none, so it is only asked
-when the file is there.
+The service's tokenizer is not documented. tiktoken's encoding gives the estimate where its file is
+on the machine, since tiktoken would download it, and else a rule on characters.
 """
 
 from __future__ import annotations
