@@ -16,8 +16,8 @@ import h11
 import httpx
 import trustme
 
+from langchain_svc._http.base import BaseConnection, ProxyRoute
 from langchain_svc._http.http1 import AnswerReader, BadAnswerError
-from langchain_svc._http.line import Line, ProxyRoute
 
 from .draw import Draw, cut_bytes
 
@@ -140,12 +140,12 @@ def _contexts() -> tuple[ssl.SSLContext, ssl.SSLContext]:
     return server, client
 
 
-def _secured() -> tuple[Line, ssl.SSLObject, ssl.MemoryBIO]:
+def _secured() -> tuple[BaseConnection, ssl.SSLObject, ssl.MemoryBIO]:
     """A connection behind its handshake, and the other side of it."""
     for_server, for_client = _contexts()
     came, going = ssl.MemoryBIO(), ssl.MemoryBIO()
     server = for_server.wrap_bio(came, going, server_side=True)
-    line = Line()
+    line = BaseConnection()
     steps = line.opening(ProxyRoute(httpx.URL("https://h"), None, for_client))
     came.write(next(steps))
     while True:

@@ -32,7 +32,7 @@ from pydantic import SecretStr
 from .._forks import new_lock
 from ..config import check_proxy, is_loopback
 from ..errors import SvcRequestError
-from .line import ProxyRoute
+from .base import ProxyRoute
 from .pools import AsyncPool, Pool
 
 # What a forked child inherited. Collecting it would close sockets that the parent still uses.

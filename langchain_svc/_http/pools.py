@@ -17,9 +17,9 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import anyio
 import httpcore
 
+from .base import ProxyRoute
 from .deadline import Timeouts
 from .http1 import BadAnswerError
-from .line import ProxyRoute
 from .sockets import AsyncConnection, Connection
 
 _IDLE, _IDLE_SECONDS = 256, 15.0

@@ -20,15 +20,15 @@ from typing import Any
 import anyio
 
 from .._threads import LOOK_UPS
+from .base import BaseConnection, ProxyRoute
 from .deadline import FOREVER, Timeouts
-from .line import Line, ProxyRoute
 
 _READ_BYTES = 64 * 1024
 _MOST_UNREAD = 256 * 1024  # bytes; then the other side has to wait
 _HEAD_START = 0.25  # seconds that an address gets before the next one is tried beside it
 
 
-class Connection(Line):
+class Connection(BaseConnection):
     """A connection for threads, of which one uses it at a time."""
 
     def __init__(self, sock: socket.socket) -> None:
@@ -233,7 +233,7 @@ def _discard(task: asyncio.Task[socket.socket]) -> None:
         task.result().close()
 
 
-class AsyncConnection(Line, asyncio.Protocol):
+class AsyncConnection(BaseConnection, asyncio.Protocol):
     """A connection on an event loop."""
 
     def __init__(self, sock: socket.socket) -> None:
@@ -248,7 +248,7 @@ class AsyncConnection(Line, asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._due = FOREVER
         self._error: tuple[type[Exception], str] | None = None
-        self._transport: asyncio.Transport | None = None
+        self._transport: Any = None  # an asyncio.Transport, from `connection_made` on
 
     @classmethod
     async def open(cls, route: ProxyRoute, timeouts: Timeouts) -> AsyncConnection:
@@ -299,13 +299,13 @@ class AsyncConnection(Line, asyncio.Protocol):
                 return b""
             await self._event(timeouts)
         body, self._body, self._unread = self._body, [], 0
-        if self._paused and not self._lost and self._transport is not None:
+        if self._paused and not self._lost:
             self._paused = False
             self._transport.resume_reading()
         return body[0] if len(body) == 1 else b"".join(body)
 
     def _write(self, data: bytes) -> None:
-        if data and self._transport is not None:
+        if data:
             self._transport.write(data)
 
     def _complain(self) -> None:
@@ -351,7 +351,7 @@ class AsyncConnection(Line, asyncio.Protocol):
     # -- what the event loop calls ----------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = transport  # type: ignore[assignment]  # a protocol of streams gets those
+        self._transport = transport
 
     def data_received(self, data: bytes) -> None:
         if self._raw is not None:
@@ -369,7 +369,7 @@ class AsyncConnection(Line, asyncio.Protocol):
         if body:
             self._body.append(body)
             self._unread += len(body)
-            if self._unread > _MOST_UNREAD and not self._paused and self._transport is not None:
+            if self._unread > _MOST_UNREAD and not self._paused:
                 self._paused = True
                 self._transport.pause_reading()
         self._wake()

@@ -344,7 +344,7 @@ def test_a_call_leaves_no_cycle_that_holds_its_model(box, call, fault):
 def test_a_fork_amid_the_very_first_call(box):
     """The child would find half an import, which no thread of it ends."""
     code = f"""
-        import os, sys, threading, time, warnings
+        import os, signal, sys, threading, time, warnings
         from langchain_svc import ChatSvc
         warnings.simplefilter("ignore", DeprecationWarning)
         model, begun = ChatSvc(**{box.v1!r}), threading.Event()
@@ -359,6 +359,7 @@ def test_a_fork_amid_the_very_first_call(box):
         begun.wait()
         child = os.fork()
         if not child:
+            signal.alarm(30)
             model.invoke("hi")
             os._exit(0)
         first.join()

@@ -122,13 +122,6 @@ def test_base_urls_that_are_kept(url, kept):
     assert make(url=url).base_url_v1 == kept
 
 
-@pytest.mark.parametrize("end", ["", "/", "//"])
-def test_slashes_at_the_end_change_no_path(end):
-    with Sandbox() as box, svc.ChatSvc(**box.v1 | {"base_url_v1": f"{box.url}/v1{end}"}) as model:
-        model.invoke("hi")
-        assert box.requests[0].path == "/v1/chat/completions"
-
-
 @pytest.mark.parametrize(
     ("url", "named"),
     [("http://gateway.lan/v1", "gateway.lan"), ("http://GATEWAY.lan:8080/v1", "Gateway.LAN"), ("http://10.0.0.1/v1", "10.0.0.1"), ("http://[2001:db8::1]/v1", "2001:db8::1")],

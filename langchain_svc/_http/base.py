@@ -46,7 +46,7 @@ def _address(url: httpx.URL) -> tuple[str, int]:
     return url.raw_host.decode("ascii"), url.port or _PORTS[url.scheme]
 
 
-class Line:
+class BaseConnection:
     """What both kinds of connections are."""
 
     def __init__(self) -> None:
