@@ -119,12 +119,13 @@ def _inside(c: Cursor, *, tagged: bool) -> list[Raw] | None:
     fence = c.match(_FENCE, 60) if c.char() == "`" else None
     char, begin, found = c.char(), c.at, None
     if char == "<":
-        raw = _by_children(c)
-        return [raw] if raw else []
+        found = _name_and_arguments(c) if c.sees(*_NAME_TAGS) else None
+        c.at = c.at if found else begin
+        return found or []
     if char in ("{", "["):
         found = bare(c, tagged=tagged)
     else:
-        for reader in (_name_and_elements, _python, headed):
+        for reader in (_name_and_arguments, _python, headed):
             c.at = begin
             found = reader(c)
             if found:
@@ -189,7 +190,11 @@ def headed(c: Cursor, *, offered: bool = True) -> list[Raw] | None:
 
 
 def _with_json(c: Cursor, name: str, *, loose: bool = False) -> Raw:
-    json = c.json()
+    fence = c.match(_FENCE, 60) if c.char() == "`" else None
+    json = c.json() if c.char() in ("{", "[") else None
+    if fence:
+        c.space()
+        c.take("```")
     if json is None:
         return Raw(name, fault="unreadable arguments")
     return Raw(name, json.value, json.fault, loose=loose, whole=json.whole)
@@ -239,16 +244,12 @@ def _react(c: Cursor) -> list[Raw] | None:
     c.skip(_INPUT)
     begin = c.at
     c.space()
-    fence = c.match(_FENCE, 60) if c.char() == "`" else None
-    raw = _with_json(c, name, loose=True) if c.char() in ("{", "[") else None
-    if raw is None or raw.arguments is MISSING:
+    raw = _with_json(c, name, loose=True)
+    if raw.arguments is MISSING:
         c.at = begin
         text = c.until(_NEXT_STEP, need=":")[0].strip()
         cut = text[:3] in ("`", "``", "```")  # in a fence that was to hold JSON
         return [Raw(name, text, CUT_OFF if cut else "", loose=True)]
-    if fence:
-        c.space()
-        c.take("```")
     return [raw]
 
 
@@ -369,16 +370,6 @@ def named_element(c: Cursor) -> list[Raw] | None:
     return [raw] if raw and (raw.arguments or c.judge.find(raw.name)) else None
 
 
-def _by_children(c: Cursor) -> Raw | None:
-    """`<name>…</name>`, then `<arguments>` with JSON or elements, or an element for each."""
-    begin = c.at
-    name = c.match(_CHILD_NAME, 260) if c.sees(*_NAME_TAGS) else None
-    if name and c.judge.find(name["name"]):
-        return _arguments(c, name["name"])
-    c.at = begin
-    return None
-
-
 def own_element(c: Cursor, name: str, prefix: str = "") -> list[Raw] | None:
     """`<get_weather><city>…</city></get_weather>`, or with JSON inside."""
     c.space()
@@ -390,16 +381,18 @@ def own_element(c: Cursor, name: str, prefix: str = "") -> list[Raw] | None:
     return [raw] if raw.texts or c.text.endswith(closing, begin, c.at) else None
 
 
-def _name_and_elements(c: Cursor) -> list[Raw] | None:
-    """`name`, then an element for each argument: GLM."""
-    name = c.word()
+def _name_and_arguments(c: Cursor) -> list[Raw] | None:
+    """`name`, or an element with it, then elements or JSON: GLM and many others."""
+    child = c.match(_CHILD_NAME, 260) if c.char() == "<" else None
+    name = child["name"] if child else c.word()
+    offered = c.judge.find(name)
     c.space()
     if c.sees("<tool_sep") and c.match(_SEPARATOR, 80):
         c.space()
-    if not name or c.char() != "<":
+    if not name or not (offered if child else c.char() == "<"):
         return None
-    raw = _elements(c, name)
-    return [raw] if raw.arguments or raw.fault or (raw.whole and c.judge.find(name)) else None
+    raw = _arguments(c, name)
+    return [raw] if raw.arguments or raw.fault or (raw.whole and offered) else None
 
 
 def _arguments(c: Cursor, name: str, closing: str = "") -> Raw:
@@ -451,13 +444,13 @@ def _argument_begins(
     if c.sees("<arg_key"):
         pair = c.match(_ARGUMENT_KEY)
         return pair["key"] if pair else "", _ARGUMENT_ENDS
-    key = _own_key(c, name, other=True) if named else None
-    tag = c.match(_TAG, 200) if not key and c.char() == "<" else None
+    if key := _own_key(c, name, other=named):
+        return key, (re.compile(f"</{re.escape(key)}>"),)
+    tag = c.match(_TAG, 200) if c.char() == "<" else None
     if tag and not tag["call"]:
         return tag["a"] or tag["b"] or tag["c"] or "", _VALUE_ENDS
-    c.at = c.at if key else begin
-    key = key or (None if tag else _own_key(c, name))
-    return key or "", (re.compile(f"</{re.escape(key or '')}>"),)
+    c.at = begin
+    return "", ()
 
 
 def _own_key(c: Cursor, name: str, *, other: bool = False) -> str | None:

@@ -63,7 +63,6 @@ _MOST_CALLS = 200
 _TOO_MANY = f"an answer may hold {_MOST_CALLS} calls; this one and all after it are left out"
 _LOOSE = frozenset((formats.bare, formats.fenced, formats.READERS["Action:"]))
 _HALF_TAG = re.compile(r"\s*(<[^<>]*)?")
-_THOUGHT = "Thought:"  # what an answer begins with whose format has this for prose
 _OPENING = re.compile(r"\A\s*(?:<tool_call>|`{3,}\w*)\s*")
 _CLOSING = re.compile(r"(?:</tool_call>)?(?:```)?\s*\Z")
 
@@ -84,7 +83,7 @@ class Scanner:
         self._line = Line()
         self._has_words = False  # whether there was prose beside elements
         self._plain: dict[str, str] = {}  # decorated beginnings and ends of tags, and without it
-        self._first = ""  # the first few characters
+        self._reacts = False  # whether the answer begins with a thought of ReAct
         self._gap: list[str] | None = []  # text after a call, or before all, that may be no prose
         self._fence = ""  # the backticks of the fence that the position is inside of
         self._closer = ""  # what ends the reasoning that the position is inside of
@@ -98,8 +97,6 @@ class Scanner:
             return
         self._pieces.append(text)
         self._size += len(text)
-        if len(self._first) < len(_THOUGHT):
-            self._first = (self._first + text).lstrip()[: len(_THOUGHT)]
         if not self._holding or self._pending.due(text, self._size):
             yield from self._run()
 
@@ -199,6 +196,7 @@ class Scanner:
     def _beginning(self) -> Iterator[Piece]:
         """The answer may begin with a call in a family's own format that has lost its marks."""
         c = Cursor(self._text, self._at, self._judge, final=self._final)
+        self._reacts = c.sees("Thought:")
         raws = formats.unmarked(c)
         self._mode = self._prose
         if raws:
@@ -376,7 +374,7 @@ class Scanner:
             return
         if not self._weary():
             c = Cursor(self._text, self._at, self._judge, final=self._final)
-            raws = formats.fenced(c, after_prose=self._gap is None and self._first != _THOUGHT)
+            raws = formats.fenced(c, after_prose=self._gap is None and not self._reacts)
             if raws:
                 self._fence = ticks
                 yield from self._accept(raws, c.at, formats.fenced)
