@@ -168,6 +168,7 @@ def _functools(c: Cursor) -> list[Raw] | None:
 
 _FILLERS = ("function", "functions", "assistant", "commentary", "code", "json", "call", "to",
             "recipient", "name", "tool", "tool_code")  # fmt: skip
+_FILLER_BEGINS = f" {' '.join(_FILLERS)}"
 _ID = r"(?:\[[A-Z_]{0,20}ID\]|<[|｜]\w{0,20}id[|｜]>)[\w:-]{1,80}"
 _PLAIN = rf"\s|[:：(\[\].]|\d+\b|(?:{'|'.join(_FILLERS)})\b"
 _FILL = rf"(?:{_PLAIN}|{_ANY_MARK})"
@@ -204,7 +205,7 @@ def unmarked(c: Cursor) -> list[Raw] | None:
     """A call whose marks a server has taken away; prose may begin with a tool's name, too."""
     c.skip(_BEGINNING)
     begin = c.at
-    if not c.final and any(word.startswith(c.text[begin:]) for word in _FILLERS):
+    if not c.final and f" {c.text[begin:]}" in _FILLER_BEGINS:
         raise More
     c.take("print(")
     if not c.judge.find(c.word()):

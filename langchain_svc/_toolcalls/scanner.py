@@ -196,7 +196,7 @@ class Scanner:
     def _beginning(self) -> Iterator[Piece]:
         """The answer may begin with a call in a family's own format that has lost its marks."""
         c = Cursor(self._text, self._at, self._judge, final=self._final)
-        self._reacts = c.sees("Thought:")
+        self._reacts = c.char() == "T" and c.sees("Thought:")
         raws = formats.unmarked(c)
         self._mode = self._prose
         if raws:
