@@ -124,14 +124,8 @@ def read_allergy(importing: Import, resource: Resource, allergy: Any) -> str | N
     if allergy.criticality in {"high", "low"}:
         details.append(Words(f"criticality: {allergy.criticality}"))
     kind = "intolerance" if allergy.type == "intolerance" else "allergy"
-    return importing.take_concept(
-        HISTORY,
-        resource,
-        allergy.code,
-        f"{kind}: {{}}{doubt}",
-        rank=_ALLERGIES_FIRST,
-        details=details,
-    )
+    form, more = f"{kind}: {{}}{doubt}", {"rank": _ALLERGIES_FIRST, "details": details}
+    return importing.take_concept(HISTORY, resource, allergy.code, form, **more)
 
 
 def _reactions(allergy: Any) -> Iterator[Words]:
@@ -148,9 +142,8 @@ def read_procedure(importing: Import, resource: Resource, procedure: Any) -> str
     """Take a procedure that was done."""
     if procedure.status != "completed":
         return Settled("it is not completed")
-    return importing.take_concept(
-        HISTORY, resource, procedure.code, "procedure: {}", rank=_PROCEDURES
-    )
+    form = "procedure: {}"
+    return importing.take_concept(HISTORY, resource, procedure.code, form, rank=_PROCEDURES)
 
 
 def read_family(importing: Import, resource: Resource, family: Any) -> str | None:
