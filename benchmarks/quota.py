@@ -4,6 +4,7 @@
     python -m benchmarks.quota shares     # two bulk jobs and an interactive call between them
     python -m benchmarks.quota storage    # Redis stopped, started empty and frozen meanwhile
     python -m benchmarks.quota cost       # the price of a call, in memory and in Redis
+    python -m benchmarks.quota crowd      # an admission in Redis at 1,000 processes and at one
 
 It needs `redis-server` (or `valkey-server`) on PATH and the extra `redis`.
 """
@@ -24,6 +25,7 @@ from typing import Any
 
 from benchmarks.redis_server import COMMAND, RedisServer
 from langchain_svc import ChatSvc, SvcError, SvcQuota, bulk_priority
+from langchain_svc.quota.ledger import Ticket
 from langchain_svc.sandbox import Sandbox
 
 V1_PRO = 60  # requests a minute, which is what binds within minutes
@@ -192,6 +194,39 @@ def cost(rounds: int = 40, calls: int = 25) -> dict[str, Any]:
     return asyncio.run(run())
 
 
+def crowd(count: int = 1_000, calls: int = 2_000) -> dict[str, Any]:
+    """What an admission costs where so many processes use a key, as ratios to one process."""
+    from redis import Redis  # noqa: PLC0415  # an extra
+
+    from langchain_svc.quota import redis_store  # noqa: PLC0415  # the same
+
+    with RedisServer() as server, Redis.from_url(server.url) as client:
+        account = SvcQuota("v1:enterprise", storage=server.url).account("v1", "a key")
+
+        def asked(begun: float, _: Any) -> float:
+            return time.perf_counter() - begun
+
+        async def later() -> list[float]:
+            return [asked(time.perf_counter(), await account.aask(Ticket())) for _ in range(calls)]
+
+        def took() -> list[float]:
+            client.config_resetstat()
+            now = [asked(time.perf_counter(), account.ask(Ticket())) for _ in range(calls)]
+            script = client.info("commandstats")["cmdstat_evalsha"]["usec_per_call"]
+            # The quickest quarter: what other programs on the machine disturbed is left out.
+            quick = (sorted(each)[: calls // 4] for each in (now, asyncio.run(later())))
+            return [script, *map(statistics.mean, quick)]
+
+        took()
+        alone, own = took(), redis_store._STARTED  # noqa: SLF001  # who this process says it is
+        for number in range(count):
+            redis_store._STARTED = f"{number:032x}"  # noqa: SLF001  # the same
+            account.ask(Ticket())
+        redis_store._STARTED = own  # noqa: SLF001  # the same
+        names = ("the script", "ask, sync", "ask, async")
+        return {n: many / one for n, many, one in zip(names, took(), alone, strict=True)}
+
+
 def _scripts(client: Any) -> int:
     with client:
         stats = client.info("commandstats")
@@ -209,8 +244,10 @@ def main() -> None:
         "storage, closed": lambda: storage("closed"),
         "storage, local": lambda: storage("local"),
         "cost": cost,
+        "crowd": crowd,
     }
-    parser.add_argument("what", choices=["demand", "shares", "storage", "cost", "all", "work"])
+    names = ["demand", "shares", "storage", "cost", "crowd", "all", "work"]
+    parser.add_argument("what", choices=names)
     parser.add_argument("order", nargs="?")
     given = parser.parse_args()
     if given.what == "work":

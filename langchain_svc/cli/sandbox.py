@@ -6,12 +6,13 @@ import argparse
 import os
 import shlex
 import sys
-from typing import Any
+from typing import Any, get_args
 
 import langchain_svc as svc
 
 from ..sandbox import Sandbox, Upstream, serve
 from ..sandbox.log import Terminal
+from ..sandbox.sandbox import Plan, StreamFormat
 from .terminal import MisuseError, emit, is_terminal, tell
 
 _HIGHEST_PORT = 65_535
@@ -25,13 +26,13 @@ def add(parser: argparse.ArgumentParser) -> None:
     option("--port", type=_port, default=8765, help="0 for any free one (%(default)s)")
     option(
         "--plan",
-        choices=("free", "starter", "pro", "enterprise"),
+        choices=get_args(Plan),
         default="enterprise",
         help="rate limits to apply; enterprise has none (%(default)s)",
     )
     option(
         "--stream-format",
-        choices=("sse", "sse-text", "ndjson", "text", "json"),
+        choices=get_args(StreamFormat),
         help="format of all streams (sse on v1, text on general)",
     )
     option(

@@ -94,22 +94,6 @@ def test_an_answer_that_never_fits_the_schema_is_an_error(service, capsys, tmp_p
     assert captured.err.startswith("langchain-svc: ")
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [(None, "cannot read"), ("{", "is not JSON"), ("[1]", "holds a list; give a JSON schema")],
-)
-def test_a_wrong_schema_file_is_named(text, said, service, capsys, tmp_path):
-    file = tmp_path / "trip.json"
-    if text is not None:
-        file.write_text(text)
-    assert cli.main(["ask", "Rome", "--schema", str(file)]) == 2
-    err = capsys.readouterr().err
-    assert "--schema" in err
-    assert "trip.json" in err
-    assert said in err
-    assert not service.requests
-
-
 def test_usage_is_a_line_beside_the_answer(service, capsys):
     assert cli.main(["ask", "What is 17 * 23?", "--usage"]) == 0
     captured = capsys.readouterr()

@@ -4,7 +4,6 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
-from typing import get_args
 
 import pytest
 from cli.conftest import PLAIN, says
@@ -12,7 +11,6 @@ from cli.conftest import PLAIN, says
 import langchain_svc
 from langchain_svc import cli
 from langchain_svc.sandbox import Fault, Sandbox
-from langchain_svc.sandbox.sandbox import Plan, StreamFormat
 
 
 def started(*words, **options):
@@ -275,13 +273,3 @@ def test_a_taken_port_is_one_clear_line(capsys):
 def test_wrong_words_are_refused_by_the_parser_or_the_sandbox(words, said, capsys):
     assert cli.main(["sandbox", "--port", "0", *words]) == 2
     assert said in only_line(capsys.readouterr())
-
-
-def test_the_choices_are_those_of_the_sandbox():
-    choices = {
-        action.dest: action.choices
-        for group in cli.build_parser()._subparsers._group_actions
-        for action in group.choices["sandbox"]._actions
-    }
-    assert choices["plan"] == get_args(Plan)
-    assert choices["stream_format"] == get_args(StreamFormat)

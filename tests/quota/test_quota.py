@@ -102,15 +102,6 @@ def test_calls_wait_for_their_turn(sandbox):
     assert max(sum(at <= other < at + 0.5 for other in times) for at in times) <= 4
 
 
-async def test_calls_of_an_event_loop_wait_too(sandbox):
-    model = svc.ChatSvc(quota=quota_of(Limit("requests", 4, 0.5)), **sandbox.v1)
-    async with model:
-        answers = await model.abatch(["Hi"] * 6)
-    assert len(answers) == 6
-    waited = [answer.response_metadata.get("waited", 0) for answer in answers]
-    assert sum(wait > 0.5 for wait in waited) == 2
-
-
 def test_a_wait_past_the_deadline_is_not_begun(sandbox):
     model = svc.ChatSvc(quota=svc.SvcQuota(svc.Plan(requests_per_minute=1)), **sandbox.v1)
     model.invoke("Hi")
