@@ -66,13 +66,11 @@ class Replays:
         """Where a call, or what was written of it, stands as a call; None where it is its own."""
         call = json.dumps([name, arguments, written], default=str)
         if call not in self._known:
-            places = self._read.items()
-            found = (
-                who
-                for who, text in places
-                if _stands_in(text, name, arguments, written, asks=who == self._asking)
-            )
-            self._known[call] = next(found, None)
+            self._known[call] = None
+            for who, text in self._read.items():
+                if _stands_in(text, name, arguments, written, asks=who == self._asking):
+                    self._known[call] = who
+                    break
         return self._known[call]
 
     def may_be(self, written: str) -> bool:

@@ -61,15 +61,8 @@ def openers():
     texts = [form.write("write_file", {"text": "Rome"}) for form in FORMS.values()]
     begun = {text[: text.index("write_file") + 10] for text in texts}
     values = [
-        '{"id": 1, ',
-        '[{"type": "x", ',
-        "<tools>{",
-        "<tool_call>{",
-        "```json\n{",
-        "``` x",
-        "`{a ",
-        '{"name": "write_file", "arguments": {"text": "',
-    ]
+        '{"id": 1, ', '[{"type": "x", ', "<tools>{", "<tool_call>{", "```json\n{", "``` x", "`{a ", '{"name": "write_file", "arguments": {"text": "',
+    ]  # fmt: skip
     return [*sorted(begun), *values]
 
 
