@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
+from collections.abc import AsyncGenerator, Generator
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any
@@ -90,14 +90,18 @@ def _addressed(url: str, headers: tuple[tuple[str, str], ...]) -> tuple[httpx.UR
     return parsed, httpx.Headers((("Host", parsed.netloc.decode("ascii")), *headers))
 
 
-class Link:
-    """Performs the steps of one call, blocking."""
+class _Link:
+    """What a call has open: an answer and the bytes of its body."""
 
-    def __init__(self, connections: Connections, client: httpx.Client | None) -> None:
-        self._connections = connections
-        self._client = client
+    def __init__(self, connections: Connections, client: Any) -> None:
+        self._connections, self._client = connections, client
         self._response: httpx.Response | None = None
-        self._body: Iterator[bytes] = iter(())
+        self._body: Any = None
+        self.held = 0  # bytes that came since a piece was last handed on
+
+
+class Link(_Link):
+    """Performs the steps of one call, blocking."""
 
     def open(self, step: Open) -> Reply:
         try:
@@ -166,15 +170,8 @@ def run(
         link.close()
 
 
-class AsyncLink:
+class AsyncLink(_Link):
     """Performs the steps of one call on an event loop."""
-
-    def __init__(self, connections: Connections, client: httpx.AsyncClient | None) -> None:
-        self._connections = connections
-        self._client = client
-        self._response: httpx.Response | None = None
-        self._body: AsyncIterator[bytes] | None = None
-        self.held = 0  # bytes that came since a piece was last handed on
 
     async def open(self, step: Open) -> Reply:
         self.held = 0
@@ -193,9 +190,8 @@ class AsyncLink:
         return Head(response.status_code, response.headers)
 
     async def read(self, _: Read) -> Reply:
-        assert self._body is not None  # noqa: S101  # READ follows Open
         try:
-            data = await self._body.__anext__()
+            data: bytes = await self._body.__anext__()
         except StopAsyncIteration:
             return b""
         except (httpx.HTTPError, httpx.StreamError, OSError) as error:
