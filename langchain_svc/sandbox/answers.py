@@ -44,7 +44,6 @@ class ChatAnswer:
 
     @property
     def total_tokens(self) -> int:
-        """The tokens of the prompt and of the answer."""
         return self.prompt_tokens + self.completion_tokens
 
 

@@ -78,7 +78,7 @@ class Ask:
         if answer is None:
             limit = {} if max_tokens is None else {"max_tokens": max_tokens}
             return await self.upstream(messages, {**options, **limit}, streams=streams)
-        window = MODELS[model].window
+        window = MODELS[model].max_tokens
         if answer.prompt_tokens > window:
             why = f"The prompt has {answer.prompt_tokens} tokens; {model} takes {window}."
             raise Problem(400, why, code="context_length_exceeded")

@@ -4,8 +4,6 @@ A fault is a value; `FaultBook` decides which one a request gets. What a fault d
 is in `response.py`, and what it does to the connection in `app.py`.
 """
 
-import base64
-import binascii
 import json
 import random
 import threading
@@ -14,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from langchain_svc.sandbox.wire import explained
@@ -24,14 +22,16 @@ Mangle = Literal["json", "utf8", "content-type"]
 
 # At most one of these: each says how the exchange ends.
 _ENDINGS = ("hang", "reset", "cut", "end", "stall", "error_event", "raw")
-_NO_OBJECT = "X-Sandbox-Fault: expected a JSON object of Fault fields."
 _MOST_NEXT = 20
 _Seconds = Annotated[float, Field(ge=0)]
 _HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]
 _HeaderText = Annotated[str, Field(pattern=r"^[\x01-\x09\x0b\x0c\x0e-\xff]*$")]
 
 
-@dataclass(frozen=True, config=ConfigDict(strict=True, extra="forbid", allow_inf_nan=False))
+_CONFIG = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, val_json_bytes="base64")
+
+
+@dataclass(frozen=True, config=_CONFIG)
 class Fault:
     """Something that goes wrong; every field is optional, times are in seconds.
 
@@ -100,18 +100,7 @@ class Fault:
 def fault_from_json(text: str) -> Fault:
     """Read a fault from the JSON of its fields; `raw` is base64 there. Raises ValueError."""
     try:
-        given = json.loads(text)
-    except ValueError:
-        raise ValueError(_NO_OBJECT) from None
-    if not isinstance(given, dict):
-        raise ValueError(_NO_OBJECT)  # noqa: TRY004 - it is the header's value that is wrong
-    if isinstance(given.get("raw"), str):
-        try:
-            given["raw"] = base64.b64decode(given["raw"], validate=True)
-        except binascii.Error:
-            raise ValueError("X-Sandbox-Fault: raw: expected base64.") from None
-    try:
-        return Fault(**given)
+        return TypeAdapter(Fault).validate_json(text)
     except ValidationError as wrong:
         raise ValueError(f"X-Sandbox-Fault: {explained(wrong)}") from None
 
@@ -137,7 +126,6 @@ class FaultBook:
 
     @property
     def faults(self) -> tuple[Fault, ...]:
-        """The faults in force, in the order in which they are tried."""
         with self._lock:
             return self._faults
 
@@ -147,13 +135,11 @@ class FaultBook:
             self._next.append(fault)
 
     def drop_next(self) -> None:
-        """Forget what `put_next` has put."""
         with self._lock:
             self._next.clear()
 
     @property
     def next(self) -> tuple[Fault, ...]:
-        """The faults of the next requests."""
         with self._lock:
             return tuple(self._next)
 

@@ -17,15 +17,6 @@ DAY = 86_400.0
 
 
 @dataclass(frozen=True)
-class WindowLimit:
-    """At most `amount` of "requests" or "tokens" in any window of `seconds`."""
-
-    unit: str
-    amount: int
-    seconds: float
-
-
-@dataclass(frozen=True)
 class RequestsLeft:
     """Where a key stands in the request window that binds it first."""
 
@@ -34,20 +25,17 @@ class RequestsLeft:
     reset_at: float
 
 
-def _v1(per_minute: int, per_hour: int, tokens: int) -> tuple[WindowLimit, ...]:
-    return (
-        WindowLimit("requests", per_minute, MINUTE),
-        WindowLimit("requests", per_hour, HOUR),
-        WindowLimit("tokens", tokens, MINUTE),
-    )
+Limits = tuple[tuple[str, int, float], ...]  # a unit, an amount of it, and the window's seconds
 
 
-def _general(per_minute: int, per_day: int, tokens: int) -> tuple[WindowLimit, ...]:
-    return (
-        WindowLimit("requests", per_minute, MINUTE),
-        WindowLimit("requests", per_day, DAY),
-        WindowLimit("tokens", tokens, DAY),  # the period is not shown
-    )
+def _v1(per_minute: int, per_hour: int, tokens: int) -> Limits:
+    requests = (("requests", per_minute, MINUTE), ("requests", per_hour, HOUR))
+    return (*requests, ("tokens", tokens, MINUTE))
+
+
+def _general(per_minute: int, per_day: int, tokens: int) -> Limits:
+    requests = (("requests", per_minute, MINUTE), ("requests", per_day, DAY))
+    return (*requests, ("tokens", tokens, DAY))  # their period is not shown
 
 
 # The v1 document has no Starter row: such a key gets the Free row there. Its Enterprise row is
@@ -58,7 +46,7 @@ V1_PLANS = {
     "pro": _v1(60, 3_000, 500_000),
     "enterprise": _v1(1_000_000, 60_000_000, 1_000_000_000),
 }
-GENERAL_PLANS = {
+GENERAL_PLANS: dict[str, Limits] = {
     "free": _general(10, 100, 10_000),
     "starter": _general(60, 10_000, 100_000),
     "pro": _general(300, 100_000, 1_000_000),
@@ -66,43 +54,45 @@ GENERAL_PLANS = {
 }
 
 
+@dataclass
 class _Window:
-    """The use of one limit in its current window."""
+    """At most `amount` of "requests" or "tokens" in `seconds`, and how many were used."""
 
-    def __init__(self, limit: WindowLimit) -> None:
-        self.limit = limit
-        self.used = 0
-        self._began: float | None = None
+    unit: str
+    amount: int
+    seconds: float
+    used: int = 0
+    _began: float | None = None
 
     def roll(self, now: float) -> None:
-        if self._began is not None and now >= self._began + self.limit.seconds:
+        if self._began is not None and now >= self._began + self.seconds:
             self._began, self.used = None, 0
 
     def use(self, now: float, amount: int) -> None:
-        if self._began is None:
-            self._began = now
+        self._began = now if self._began is None else self._began
         self.used += amount
 
+    @property
     def left(self) -> int:
-        return max(0, self.limit.amount - self.used)
+        return max(0, self.amount - self.used)
 
     def ends(self, now: float) -> float:
-        return (now if self._began is None else self._began) + self.limit.seconds
+        return (now if self._began is None else self._began) + self.seconds
 
 
 class Meter:
     """Counts one key's requests and tokens on one interface; safe to use from any thread."""
 
-    def __init__(self, limits: tuple[WindowLimit, ...], clock: Callable[[], float]) -> None:
+    def __init__(self, limits: Limits, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._windows = [_Window(limit) for limit in limits]
+        self._windows = [_Window(*limit) for limit in limits]
 
     def admit(self) -> float:
         """Count one request and return 0, or return the seconds to wait and count nothing."""
         with self._lock:
             now = self._roll()
-            full = [window.ends(now) - now for window in self._windows if window.left() == 0]
+            full = [window.ends(now) - now for window in self._windows if window.left == 0]
             if full:
                 return max(full)
             for window in self._of("requests"):
@@ -110,7 +100,6 @@ class Meter:
             return 0.0
 
     def charge(self, tokens: int) -> None:
-        """Count the tokens of an answered request."""
         with self._lock:
             now = self._roll()
             for window in self._of("tokens"):
@@ -123,20 +112,20 @@ class Meter:
             windows = self._of("requests")
             if not windows:
                 return None
-            window = min(windows, key=lambda each: (each.left(), -each.ends(now)))
-            return RequestsLeft(window.limit.amount, window.left(), window.ends(now))
+            window = min(windows, key=lambda each: (each.left, -each.ends(now)))
+            return RequestsLeft(window.amount, window.left, window.ends(now))
 
     def windows(self) -> list[dict[str, object]]:
         """Every limit with its use, and the seconds until its window ends."""
         with self._lock:
             now = self._roll()
-            return [
-                {**vars(each.limit), "used": each.used, "ends_in": each.ends(now) - now}
-                for each in self._windows
-            ]
+            shown = ("unit", "amount", "seconds", "used")
+            rows = ({name: getattr(each, name) for name in shown} for each in self._windows)
+            ends = (each.ends(now) - now for each in self._windows)
+            return [{**row, "ends_in": end} for row, end in zip(rows, ends, strict=True)]
 
     def _of(self, unit: str) -> list[_Window]:
-        return [window for window in self._windows if window.limit.unit == unit]
+        return [window for window in self._windows if window.unit == unit]
 
     def _roll(self) -> float:
         now = self._clock()

@@ -118,11 +118,9 @@ class ServedExchange:
 
     @property
     def received(self) -> Received:
-        """The request as it stands now."""
         return self.entry.received
 
     def update(self, **changes: Any) -> None:
-        """Replace fields of what was received."""
         self.entry.received = replace(self.entry.received, **changes)
 
     @property
@@ -179,18 +177,15 @@ class Log:
                 size -= self._latest.popleft().size_kept
 
     def clear(self) -> None:
-        """Forget all of them."""
         with self._lock:
             self._entries.clear()
             self._latest.clear()
 
     def received(self) -> list[Received]:
-        """Every request as it stands now."""
         with self._lock:
             return [entry.received for entry in self._entries]
 
     def latest(self) -> list[ServedExchange]:
-        """The exchanges that are kept, in order of arrival."""
         with self._lock:
             return list(self._latest)
 

@@ -1,19 +1,19 @@
 """The models that the sandbox lists: the four of the v1 document, and others that are invented."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 DEFAULT_MODEL = "svc-turbo"
 
 
 @dataclass(frozen=True)
 class Model:
-    """One model: `window` is both its context window and the general API's `max_tokens`."""
+    """One model: `max_tokens` is the general API's name for its context window."""
 
     id: str
     name: str
     provider: str
     capabilities: tuple[str, ...]
-    window: int
+    max_tokens: int
 
 
 # The four of the v1 document, with invented prices in USD per million tokens (input, output).
@@ -55,18 +55,7 @@ MODELS = {model.id: model for model in _MODELS}
 
 def general_listing() -> dict[str, object]:
     """Return the body of GET /api/models: all 23 records."""
-    return {
-        "models": [
-            {
-                "id": model.id,
-                "name": model.name,
-                "provider": model.provider,
-                "capabilities": list(model.capabilities),
-                "max_tokens": model.window,
-            }
-            for model in MODELS.values()
-        ]
-    }
+    return {"models": [asdict(model) for model in MODELS.values()]}
 
 
 def v1_listing() -> dict[str, object]:
@@ -76,15 +65,6 @@ def v1_listing() -> dict[str, object]:
 
 def _v1_record(model: Model) -> dict[str, object]:
     price_in, price_out = _PRICES[model.id]
-    return {
-        "id": model.id,
-        "object": "model",
-        "capabilities": list(model.capabilities),
-        "context_window": model.window,
-        "pricing": {
-            "input": price_in,
-            "output": price_out,
-            "currency": "USD",
-            "per_tokens": 1_000_000,
-        },
-    }
+    price = {"input": price_in, "output": price_out, "currency": "USD", "per_tokens": 1_000_000}
+    held = {"capabilities": model.capabilities, "context_window": model.max_tokens}
+    return {"id": model.id, "object": "model", **held, "pricing": price}

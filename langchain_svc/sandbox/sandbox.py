@@ -26,7 +26,6 @@ Plan = Literal["free", "starter", "pro", "enterprise"]
 StreamFormat = Literal["sse", "sse-text", "ndjson", "text", "json"]
 ResetFormat = Literal["epoch", "epoch_ms", "delta", "iso", "duration"]
 
-_TICK = 0.005
 _MOST_UNTOLD = 10_000  # exchanges that a terminal has yet to show
 
 
@@ -182,12 +181,7 @@ class Sandbox:
         return self.start()
 
     async def __aexit__(self, *_: object) -> None:
-        server, self._server = self._server, None
-        if server is not None:
-            server.halt()
-            # A thread has no awaitable end, and the caller's loop may be closing clients.
-            while server.running:  # noqa: ASYNC110
-                await asyncio.sleep(_TICK)
+        await asyncio.to_thread(self.stop)  # the caller's loop may be closing clients
 
     @property
     def running(self) -> bool:

@@ -61,7 +61,6 @@ class Script:
 
     @property
     def left(self) -> tuple[Scripted, ...]:
-        """What was not played yet."""
         with self._lock:
             return tuple(self._left)
 

@@ -45,28 +45,23 @@ class Server:
         )
 
     def start(self) -> None:
-        """Return when connections are accepted."""
         self._thread.start()
         if not self._ready.wait(_GRACE):
             raise RuntimeError("The sandbox's server thread did not start.")
 
     def halt(self) -> None:
-        """Begin to stop: cancel every answer, close every connection."""
         with contextlib.suppress(RuntimeError):  # the loop has ended already
             self._loop.call_soon_threadsafe(self._halt.set)
 
     def join(self) -> None:
-        """Wait for the thread to end."""
         self._thread.join(_GRACE)
 
     @property
     def running(self) -> bool:
-        """Whether the thread is alive."""
         return self._thread.is_alive()
 
     @property
     def open_connections(self) -> int:
-        """How many clients are connected now."""
         return len(self._connections)
 
     def _run(self) -> None:
@@ -137,7 +132,6 @@ class HttpConnection(asyncio.Protocol):
     # -- what asyncio calls -----------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin to wait for a request."""
         assert isinstance(transport, asyncio.Transport)  # noqa: S101 - it is a TCP connection's
         self._transport = transport
         # Pieces must leave when they are written, not when the last one is acknowledged. asyncio
@@ -148,7 +142,6 @@ class HttpConnection(asyncio.Protocol):
         self._expect()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tell whoever is answering that nobody listens."""
         self._connections.discard(self)
         self._gone.set()
         self._writable.set()
@@ -157,16 +150,13 @@ class HttpConnection(asyncio.Protocol):
             self._idle.cancel()
 
     def data_received(self, data: bytes) -> None:
-        """Read what has arrived."""
         self._http.receive_data(data)
         self._read()
 
     def pause_writing(self) -> None:
-        """Hold answers back: the client reads too slowly."""
         self._writable.clear()
 
     def resume_writing(self) -> None:
-        """Go on."""
         self._writable.set()
 
     # -- requests ---------------------------------------------------------------------------------
@@ -246,12 +236,10 @@ class HttpConnection(asyncio.Protocol):
     # -- for whoever serves a request -------------------------------------------------------------
 
     async def body(self) -> bytes | None:
-        """The body of the request; None when the client left before its end."""
         return await self._body
 
     @property
     def from_here(self) -> bool:
-        """Whether the client is on this machine."""
         peer = self._transport.get_extra_info("peername")
         return peer is not None and is_loopback(peer[0])
 
@@ -277,7 +265,6 @@ class HttpConnection(asyncio.Protocol):
             await self._writable.wait()
 
     def end(self) -> None:
-        """End the body as HTTP wants it."""
         self._write(h11.EndOfMessage())
 
     async def wait(self, seconds: float | None) -> bool:
@@ -306,17 +293,14 @@ class HttpConnection(asyncio.Protocol):
                 task.exception()  # is seen, or is of no interest any more
 
     def write(self, data: bytes) -> None:
-        """Send bytes past HTTP."""
         if self.tap is not None:
             self.tap(data)
         self._transport.write(data)
 
     def close(self) -> None:
-        """Close in order, after what was written."""
         self._transport.close()
 
     def reset(self) -> None:
-        """Send a TCP RST."""
         raw = self._transport.get_extra_info("socket")
         if raw is not None:
             raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_ZERO)

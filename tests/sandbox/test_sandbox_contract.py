@@ -176,7 +176,7 @@ def test_what_is_required_must_be_there(call, path):
     for name in REQUIRED[path]:
         answer = call(path, {key: value for key, value in LEAST[path].items() if key != name})
         assert answer.status_code == 400
-        assert message(answer) == f"{name}: required, but missing."
+        assert message(answer) == f"{name}: Field required."
 
 
 @pytest.mark.parametrize(

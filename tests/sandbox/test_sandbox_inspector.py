@@ -296,7 +296,7 @@ def test_it_is_no_request_of_the_log_and_may_be_cleared_and_switched_off(sandbox
 
 
 def test_memory_is_bounded(sandbox):
-    with httpx.Client(headers=BEARER) as client:
+    with httpx.Client(headers=BEARER, timeout=20) as client:
         for _ in range(210):
             client.get(sandbox.url + "/v1/models")
     assert len(state(sandbox)["exchanges"]) == 200

@@ -13,6 +13,8 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from player import Play, calls, on_both, same
 from registry import program
 
+from langchain_svc import SvcRequestError
+
 PROMPT = ChatPromptTemplate.from_messages(
     [("human", "{input}"), ("placeholder", "{agent_scratchpad}")]
 )
@@ -132,8 +134,6 @@ def text_agents():
 def functions_agent():
     """The legacy `functions` are rejected, and the error names the agent to use."""
     from langchain_classic.agents import create_openai_functions_agent
-
-    from langchain_svc import SvcRequestError
 
     with Play([]) as play:
         try:

@@ -10,6 +10,7 @@ import pickle
 from typing import Annotated, Any
 
 from common import ASK, GOOD, ONE_TWO, Meeting, add, shape
+from langchain.agents import create_agent
 from langchain_core.messages import (
     AIMessage,
     HumanMessage,
@@ -18,17 +19,18 @@ from langchain_core.messages import (
     trim_messages,
 )
 from langchain_core.tools import InjectedToolCallId, tool
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.prebuilt import InjectedState
 from player import Play, calls, on_both, same
 from registry import program
 from typing_extensions import TypedDict
 
+from langchain_svc import register
+
 
 @program("checkpointers", "langgraph-checkpoint-sqlite")
 def checkpointers():
     """A thread kept in SQLite and in memory, continued, and forked from its history."""
-    from langchain.agents import create_agent
-    from langgraph.checkpoint.memory import InMemorySaver
     from langgraph.checkpoint.sqlite import SqliteSaver
 
     def run(model, saver):
@@ -49,8 +51,6 @@ def checkpointers():
 @program("interrupt and resume", "langgraph")
 def interrupts():
     """Two tools of one answer wait for a person; both are resumed at once."""
-    from langchain.agents import create_agent
-    from langgraph.checkpoint.memory import InMemorySaver
     from langgraph.types import Command, interrupt
 
     @tool
@@ -192,8 +192,6 @@ def init():
     """`svc:svc-pro` after register(), with base_url, numbers as text, aliases; configurable by "any"."""
     from langchain.chat_models import init_chat_model
 
-    from langchain_svc import register
-
     register()
     with Play(lambda _: "hi") as play:
         words = {
@@ -293,7 +291,6 @@ def parsers():
 @program("ToolNode with injected arguments", "langgraph-prebuilt")
 def injected():
     """InjectedState and InjectedToolCallId, which the model never sees."""
-    from langchain.agents import create_agent
 
     @tool
     def count(
@@ -376,7 +373,6 @@ def messages():
 @program("a tool's result beyond the window", "langchain")
 def overflow():
     """Refused before it is sent, as LangChain's ContextOverflowError."""
-    from langchain.agents import create_agent
     from langchain_core.exceptions import ContextOverflowError
 
     @tool

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from common import ASK, GOOD, ONE_TWO, Meeting, add, shape
+from langchain.agents import create_agent
 from player import Play, calls, on_both, same
 from registry import program
 
@@ -12,8 +13,6 @@ from registry import program
 @program("create_agent: parallel calls", "langchain")
 def parallel_calls():
     """Two calls in one answer; ids differ and results are paired."""
-    from langchain.agents import create_agent
-
     script = [calls(ONE_TWO, ("add", {"a": 3, "b": 4}), text="Both."), "3 and 7"]
 
     def run(model):
@@ -36,8 +35,6 @@ WRONG = {
 @program("create_agent: wrong calls", "langchain")
 def wrong_calls():
     """A missing argument, an unknown name, a wrong type: the tool's error reaches the model, which goes on."""
-    from langchain.agents import create_agent
-
     for wrong in WRONG.values():
         for script in ([calls(wrong), "recovered"], [calls(wrong, text="I will."), "recovered"]):
             _, play = on_both(script, lambda m: shape(create_agent(m, [add]).invoke(ASK)))
@@ -48,8 +45,6 @@ def wrong_calls():
 @program("create_agent: an unreadable call", "langchain")
 def unreadable_call():
     """A call that is not JSON: ChatSvc asks again in the run, where ChatOpenAI's run ends."""
-    from langchain.agents import create_agent
-
     broken = "<tool_call>\nadd one and two\n</tool_call>"
     with Play([broken, calls(ONE_TWO), "3"]) as play:
         same(create_agent(play.svc(), [add]).invoke(ASK)["messages"][-1].text, "3")
@@ -60,8 +55,6 @@ def unreadable_call():
 @program("create_agent: stream modes", "langchain")
 def stream_modes():
     """values, updates, messages, debug, tasks; usage is on the messages, blocking and asynchronously."""
-    from langchain.agents import create_agent
-
     script = [calls(ONE_TWO), "It is three."]
     for mode in ("values", "updates", "debug", "tasks"):
         on_both(
@@ -84,7 +77,6 @@ def stream_modes():
 @program("create_agent: astream_events v2", "langchain", python=(3, 11))
 def events_v2():
     """Every event's name; the end of each model run carries its usage."""
-    from langchain.agents import create_agent
 
     async def run(agent):
         events = [e async for e in agent.astream_events(ASK, version="v2")]
@@ -116,7 +108,6 @@ def events_v3():
 @program("create_agent: ToolStrategy", "langchain")
 def tool_strategy():
     """A good answer, one that does not fit, and two and three of them in a row."""
-    from langchain.agents import create_agent
     from langchain.agents.structured_output import ToolStrategy
 
     bad = calls(("Meeting", {"city": "Rome", "people": "many"}))
@@ -136,7 +127,6 @@ def provider_strategy():
     import json
     from dataclasses import dataclass
 
-    from langchain.agents import create_agent
     from langchain.agents.structured_output import ProviderStrategy
     from typing_extensions import TypedDict
 
@@ -165,7 +155,6 @@ def provider_strategy():
 @program("create_agent: stream_events v3", "langchain")
 def agent_events_v3():
     """The typed events of a whole run: messages and tools."""
-    from langchain.agents import create_agent
 
     def methods(model):
         events = create_agent(model, [add]).stream_events(ASK, version="v3")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.output_parsers import StrOutputParser
 from player import Play, on_both, same
 from registry import program
 
@@ -115,7 +116,6 @@ def agentevals():
 @program("trulens", "trulens-apps-langchain", "trulens-apps-langchain==2.16.0")
 def trulens():
     """A chain is recorded with its answer and its tokens."""
-    from langchain_core.output_parsers import StrOutputParser
     from trulens.apps.langchain import TruChain
     from trulens.core import TruSession
 

@@ -9,17 +9,18 @@ import tempfile
 
 from common import ASK, GOOD, Meeting, add
 from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
 from player import Play, calls, on_both, same
 from registry import program
+
+from langchain_svc import register
 
 
 @program("open_deep_research", "open-deep-research", "open-deep-research==0.0.16")
 def open_deep_research():
     """Its own graph without a search, models "svc:svc-pro": a brief, research, its compression, the report."""
     from open_deep_research.deep_researcher import deep_researcher_builder
-
-    from langchain_svc import register
 
     register()
     script = [
@@ -139,7 +140,6 @@ def guardrails():
     from guardrails import Guard, OnFailAction
     from guardrails.errors import ValidationError
     from guardrails.validators import FailResult, PassResult, Validator, register_validator
-    from langchain_core.output_parsers import StrOutputParser
 
     @register_validator(name="short", data_type="string")
     class Short(Validator):

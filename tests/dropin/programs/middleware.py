@@ -7,15 +7,19 @@ import tempfile
 from pathlib import Path
 
 from common import ASK, ONE_TWO, add, shape
+from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
 from player import Play, calls, on_both, same
 from registry import program
+
+from langchain_svc import SvcRequestError
 
 
 @program("SummarizationMiddleware", "langchain")
 def summarization():
     """Triggers by messages, by tokens and by a fraction of the window, which the profile tells."""
-    from langchain.agents import create_agent
     from langchain.agents.middleware import SummarizationMiddleware
 
     long = [HumanMessage("word " * 9000), AIMessage("yes"), HumanMessage("more"), AIMessage("ok")]
@@ -32,10 +36,7 @@ def summarization():
 @program("HumanInTheLoopMiddleware", "langchain")
 def human_in_the_loop():
     """Two parallel calls; one is edited and one rejected, then the run is resumed."""
-    from langchain.agents import create_agent
     from langchain.agents.middleware import HumanInTheLoopMiddleware
-    from langgraph.checkpoint.memory import InMemorySaver
-    from langgraph.types import Command
 
     def run(model):
         agent = create_agent(
@@ -60,7 +61,6 @@ def human_in_the_loop():
 @program("ContextEditingMiddleware", "langchain")
 def context_editing():
     """Old results are cleared, with the model's own token count, offline."""
-    from langchain.agents import create_agent
     from langchain.agents.middleware import ClearToolUsesEdit, ContextEditingMiddleware
 
     edit = ClearToolUsesEdit(trigger=20, keep=1)
@@ -75,7 +75,6 @@ def context_editing():
 @program("retries and fallbacks as middleware", "langchain")
 def retries():
     """ToolRetry, ModelFallback, ModelRetry after a 503 and not after a 400."""
-    from langchain.agents import create_agent
     from langchain.agents.middleware import (
         ModelFallbackMiddleware,
         ModelRetryMiddleware,
@@ -122,7 +121,6 @@ def _may_pass(error: Exception) -> bool:
 @program("limits, PII and to-dos as middleware", "langchain")
 def limits():
     """ModelCallLimit, ToolCallLimit, PII redaction and TodoList."""
-    from langchain.agents import create_agent
     from langchain.agents.middleware import (
         ModelCallLimitMiddleware,
         PIIMiddleware,
@@ -151,7 +149,6 @@ def limits():
 @program("tools as middleware", "langchain")
 def tools():
     """LLMToolSelector, LLMToolEmulator, ShellTool and FilesystemFileSearch."""
-    from langchain.agents import create_agent
     from langchain.agents.middleware import (
         FilesystemFileSearchMiddleware,
         LLMToolEmulator,
@@ -194,7 +191,6 @@ def tools():
 @program("dynamic_prompt and wrap_model_call", "langchain")
 def wrapped():
     """A prompt made for each call; temperature, stop, extra_body and tool_choice set for one call."""
-    from langchain.agents import create_agent
     from langchain.agents.middleware import dynamic_prompt, wrap_model_call
 
     @dynamic_prompt
@@ -219,8 +215,6 @@ def wrapped():
 @program("parameters of other providers for one call", "langchain-core")
 def words():
     """`max_tokens=10.0` and `stop=""` are taken; `seed=1` and `functions=[...]` are rejected, and the error says what to use."""
-    from langchain_svc import SvcRequestError
-
     with Play(["ok"]) as play:
         model = play.svc()
         same(model.invoke("x", max_tokens=10.0, stop="").text, "ok")

@@ -7,8 +7,12 @@ import json
 import os
 
 from common import ASK, GOOD, ONE_TWO, Meeting, add, shape
+from langchain.agents import create_agent
+from langgraph.checkpoint.memory import InMemorySaver
 from player import Play, calls, on_both, same
 from registry import program
+
+from langchain_svc import register
 
 
 @program("langgraph prebuilt create_react_agent", "langgraph-prebuilt")
@@ -28,7 +32,6 @@ def create_react_agent():
 @program("langgraph-supervisor", "langgraph-supervisor")
 def supervisor():
     """A handover, one to a missing agent (the next answer is right), and the way back."""
-    from langchain.agents import create_agent
     from langgraph_supervisor import create_supervisor
 
     def run(model):
@@ -45,7 +48,6 @@ def supervisor():
 @program("langgraph-swarm", "langgraph-swarm")
 def swarm():
     """A handover between two agents; one to a missing agent."""
-    from langchain.agents import create_agent
     from langgraph_swarm import create_handoff_tool, create_swarm
 
     def run(model):
@@ -75,7 +77,6 @@ def deepagents():
     ]
     came, play = on_both(script, lambda m: shape(create_deep_agent(m, [add]).invoke(ASK)))
     same((came[-1][1], len(play.requests)), ("The subagent says 3.", len(script)))
-    from langchain_svc import register
 
     register()
     with Play(script) as play:
@@ -160,7 +161,6 @@ def mcp():
     import sys
     from pathlib import Path
 
-    from langchain.agents import create_agent
     from langchain_mcp_adapters.client import MultiServerMCPClient
 
     async def run(model):
@@ -180,8 +180,6 @@ def ag_ui():
     """The events of two calls come in order: start, arguments and end of one, then of the other."""
     from ag_ui.core import RunAgentInput, UserMessage
     from ag_ui_langgraph import LangGraphAgent
-    from langchain.agents import create_agent
-    from langgraph.checkpoint.memory import InMemorySaver
 
     async def run(model):
         graph = create_agent(model, [add], checkpointer=InMemorySaver())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from common import ASK, ONE_TWO, add
+from langchain.agents import create_agent
 from player import Play, calls, same
 from registry import program
 
@@ -10,7 +11,6 @@ SCRIPT = [calls(ONE_TWO), "3"]
 
 
 def agent_run(model, **config):
-    from langchain.agents import create_agent
 
     return create_agent(model, [add]).invoke(ASK, config)
 

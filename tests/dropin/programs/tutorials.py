@@ -7,12 +7,16 @@ import operator
 from typing import Annotated, TypedDict
 
 from common import GOOD, Meeting, shape
+from langchain.agents import create_agent
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.messages import HumanMessage, RemoveMessage, ToolMessage
+from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.tools import tool
 from langchain_core.vectorstores import InMemoryVectorStore
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import END, START, StateGraph
 from player import Play, calls, on_both, same
 from registry import program
 
@@ -22,8 +26,6 @@ SQL = ("langchain-community==0.4.2", "langchain-experimental==0.4.2", "lark==1.3
 @program("tutorial: RAG as an agent and as a chain", "langchain-text-splitters")
 def rag():
     """Split, index, a retrieval tool with artifacts; the chain with the same documents."""
-    from langchain.agents import create_agent
-    from langchain_core.output_parsers import StrOutputParser
     from langchain_text_splitters import RecursiveCharacterTextSplitter
 
     splitter = RecursiveCharacterTextSplitter(chunk_size=40, chunk_overlap=5)
@@ -51,7 +53,6 @@ def rag():
 @program("tutorial: chatbot with a summary", "langgraph")
 def chatbot():
     """A graph that summarizes and removes old messages."""
-    from langgraph.checkpoint.memory import InMemorySaver
     from langgraph.graph import END, START, MessagesState, StateGraph
 
     class State(MessagesState):
@@ -90,7 +91,6 @@ def chatbot():
 def tree_search():
     """LATS: several candidates by `generate(n=...)` with the tools of a binding, reflection, a graph that branches."""
     from langchain_core.output_parsers import JsonOutputToolsParser
-    from langgraph.graph import END, START, StateGraph
 
     class State(TypedDict):
         depth: int
@@ -130,8 +130,6 @@ def tree_search():
 @program("tutorial: plan, execute, reflect", "langgraph")
 def plan_and_execute():
     """A plan as an object, an agent for each step, a union of two answers, and a critic in a loop."""
-    from langchain.agents import create_agent
-    from langgraph.graph import END, START, StateGraph
     from pydantic import BaseModel
 
     class Plan(BaseModel):
@@ -245,7 +243,6 @@ def database():
 @program("tutorial: SQL agents", "langchain-community", *SQL)
 def sql():
     """SQLDatabaseToolkit with create_agent; create_sql_agent in its tool-calling and ReAct forms."""
-    from langchain.agents import create_agent
     from langchain_community.agent_toolkits import SQLDatabaseToolkit, create_sql_agent
 
     query = "select count(*) from people"
