@@ -46,7 +46,7 @@ def dial():
 
         def connect(sandbox, path, body, headers=()):
             port = int(sandbox.url.rpartition(":")[2])
-            client = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=5))
+            client = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=20))
             lines = [
                 f"POST {path} HTTP/1.1",
                 "Host: sandbox",

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from langchain_svc.sandbox import Fault, Sandbox
+from langchain_svc.sandbox.limits import RESET_FORMATS
 
 CHAT = {"model": "svc-turbo", "messages": [{"role": "user", "content": "hi"}]}
 MINUTE, HOUR, DAY = 60, 3600, 86_400
@@ -123,14 +124,9 @@ def test_reset_formats(get, wording, value):
         assert get(s)[0].headers["x-ratelimit-reset"] == value
 
 
-def test_a_long_duration(get):
-    clock = Clock()
-    with Sandbox(plan="free", clock=clock, reset_format="duration") as s:
-        assert get(s)[0].headers["x-ratelimit-reset"] == "1m0s"
-        for _ in range(34):
-            get(s, count=3)
-            clock.now += MINUTE
-        assert get(s)[0].headers["x-ratelimit-reset"] == "26m0s"
+@pytest.mark.parametrize(("seconds", "said"), [(59.5, "1m0s"), (1_560, "26m0s"), (3_605, "1h0m5s")])
+def test_a_duration_in_words(seconds, said):
+    assert RESET_FORMATS["duration"](seconds, 0.0) == said
 
 
 def test_many_threads_are_admitted_exactly_up_to_the_limit(get):
