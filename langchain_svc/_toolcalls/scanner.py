@@ -20,7 +20,7 @@ from . import formats
 from .calls import BadCall, Call, Tool
 from .cursor import CUT_OFF, MISSING, Cursor, More, Pending
 from .judge import Judge, Raw
-from .line import Line, pair, string_goes_on
+from .line import Line, pair
 
 
 @dataclass(frozen=True)
@@ -333,9 +333,7 @@ class Scanner:
             if closing < 0:
                 self._line.ticks = ""  # a lone backtick opens nothing
             return max(0, closing)
-        if self._line.is_quotation:
-            return end
-        if self._line.in_string and string_goes_on(self._text, end, final=self._final):
+        if self._line.quotes(self._text, end, final=self._final):
             return end
         closer = "" if found["json"] else pair(self._text, begin)[1]
         alone = closer and not found[0].endswith("=") and self._follows(closer, end)
