@@ -98,6 +98,7 @@ def test_what_is_no_call(text):
         ("The weather, as 3 < 4 tells (see [1]), is fine. {Really} by {name}.", 12),
         # A paragraph that begins as calls do may yet name a tool.
         ('So:\nAction: go. {"name": "Ann Other"}\nThen this.\n\nMore, and more, and more.', 48),
+        ("Action: go. " + "Then this. " * 200, 1_000),
     ],
 )
 def test_prose_is_never_held_back(text, most):
