@@ -45,15 +45,14 @@ class BodyReader:
     def feed(self, raw: bytes) -> bytes:
         """What `raw` adds to the decoded body."""
         data = raw if self._plain else self._decompress(raw)
+        self._check(self._left - len(data))
         self._left -= len(data)
-        if self._left < 0:
-            raise self._too_large()
         return data
 
-    def _too_large(self) -> TooLargeError:
-        return TooLargeError(
-            f"it is larger than {self._limit} bytes (max_response_bytes sets the limit)"
-        )
+    def _check(self, left: int) -> None:
+        if left < 0:
+            limit = f"{self._limit} bytes (max_response_bytes sets the limit)"
+            raise TooLargeError(f"it is larger than {limit}")
 
     def finish(self) -> None:
         """Checks that the compressed form has come to its end."""
@@ -76,8 +75,7 @@ class BodyReader:
             except zlib.error:
                 raise BodyError("its compressed form is damaged") from None
             room -= len(parts[-1])
-            if room < 0:
-                raise self._too_large()
+            self._check(room)
             at += len(taken) - len(self._inflate.unconsumed_tail or self._inflate.unused_data)
         return parts[0] if len(parts) == 1 else b"".join(parts)
 

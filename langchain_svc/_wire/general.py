@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from . import v1
@@ -132,27 +133,24 @@ def read_translation(body: bytes) -> Translation:
     return Translation(text, _source(outer), raw)
 
 
-def _translated(value: Any, keys: tuple[str, ...], depth: int = _DEEPEST) -> str | None:
-    """The text under the first of the keys that holds one, at the least depth."""
-    if not isinstance(value, dict) or not depth:
-        return None
-    for key in keys:
-        text = _text_of(value.get(key), keys, depth - 1)
-        if text:
-            return text
-    inner = (value.get(key) for key in _OUTER_KEYS)
-    items = (i for v in inner for i in (v if isinstance(v, list) else [v]))
-    return next((t for item in items if (t := _translated(item, keys, depth - 1))), None)
+def _translated(
+    value: Any, keys: tuple[str, ...], depth: int = _DEEPEST, *, here: bool = False
+) -> str | None:
+    """The text under the first of the keys that holds one, at the least depth.
 
-
-def _text_of(value: Any, keys: tuple[str, ...], depth: int) -> str | None:
-    if isinstance(value, str):
+    `here` says that the value stands under such a key: there a plain `text` is the translation.
+    """
+    if isinstance(value, str) and here:
         return value
-    if isinstance(value, list):
-        texts = [_text_of(item, keys, depth) for item in value]
-        return "\n".join(text for text in texts if text)
-    # Inside a translation a plain `text` is the translation.
-    return _translated(value, (*keys, "text"), depth)
+    if isinstance(value, list) and depth:
+        texts = filter(None, (_translated(item, keys, depth - 1, here=here) for item in value))
+        return "\n".join(texts) if here else next(texts, None)
+    if isinstance(value, dict) and depth:
+        keys = (*keys, "text") if here else keys
+        under = (_translated(value.get(key), keys, depth - 1, here=True) for key in keys)
+        inside = (_translated(value.get(key), keys, depth - 1) for key in _OUTER_KEYS)
+        return next(filter(None, chain(under, inside)), None)
+    return None
 
 
 def _source(raw: Mapping[str, Any]) -> str | None:
