@@ -38,13 +38,9 @@ def read_wait(value: str | None, now: float) -> float | None:
     """
     if value is None or len(value) > _LONGEST_VALUE:
         return None
-    text = value.strip()
-    wait = _from_number(text, now)
-    if wait is None:
-        wait = _from_duration(text)
-    if wait is None:
-        wait = _from_date(text, now)
-    return wait if wait is not None and wait >= 0 and math.isfinite(wait) else None
+    waits = (read(value.strip(), now) for read in (_from_number, _from_duration, _from_date))
+    wait = next((wait for wait in waits if wait is not None), -1.0)
+    return wait if wait >= 0 and math.isfinite(wait) else None
 
 
 def _from_number(text: str, now: float) -> float | None:
@@ -58,7 +54,7 @@ def _from_number(text: str, now: float) -> float | None:
     return number
 
 
-def _from_duration(text: str) -> float | None:
+def _from_duration(text: str, _: float) -> float | None:
     parts = _PART.findall(text)
     if not parts or "".join(number + unit for number, unit in parts) != text.replace(" ", ""):
         return None

@@ -28,29 +28,17 @@ PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kc
 
 @dataclass(frozen=True)
 class Column:
-    """One class and method.
-
-    Attributes:
-        name: What the table calls it.
-        kind: "whole" or "stream": whether an answer is read as one body or piece by piece.
-        make: The object, of a URL and settings.
-        call: Asks once, blocking; gives the answer as a text.
-        acall: The same on an event loop.
-        answer: What the good body means.
-        label: The Content-Type of its answers.
-        reads_all: Whether `call` gives the whole answer and not only what it stands for.
-        bodies: The bodies it may get, by name.
-    """
+    """One class and method, of which `call` and `acall` give the answer as a text."""
 
     name: str
-    kind: str
+    kind: str  # "whole" or "stream": whether an answer is read as one body or piece by piece
     make: Callable
     call: Callable
     acall: Callable
     bodies: Mapping[str, bytes] = field(repr=False)
-    answer: str = TEXT
+    answer: str = TEXT  # what the good body means
     label: str = "application/json"
-    reads_all: bool = True
+    reads_all: bool = True  # whether a call gives the whole answer and not what stands for it
 
     @property
     def good(self):

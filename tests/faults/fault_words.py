@@ -11,9 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from fault_columns import FIRST
-from fault_peer import (
-    response,
-)
+from fault_peer import response
 
 import langchain_svc as svc
 
@@ -34,25 +32,15 @@ class Answer:
 
 @dataclass(frozen=True)
 class Fails:
-    """An error of exactly this class.
-
-    Attributes:
-        error: The class.
-        requests: How many requests the service saw.
-        status: The error's `status_code`.
-        wait: Its `retry_after`, within a few seconds.
-        later: Its `is_retryable`; None for what its class is.
-        partial: The text that a stream had yielded; "*" for any beginning of the answer.
-        says: What its text names.
-    """
+    """An error of exactly this class, after so many requests."""
 
     error: type
     requests: int = 1
     status: int | None = None
-    wait: float | None = None
-    later: bool | None = None
-    partial: str = ""
-    says: str = ""
+    wait: float | None = None  # its `retry_after`, within a few seconds
+    later: bool | None = None  # its `is_retryable`; None for what its class is
+    partial: str = ""  # what a stream had yielded; "*" for any beginning of the answer
+    says: str = ""  # what its text names
 
     @property
     def is_retryable(self):
@@ -61,31 +49,18 @@ class Fails:
 
 @dataclass(frozen=True)
 class Row:
-    """One fault.
-
-    Attributes:
-        group: The heading under which it stands.
-        name: What the peer does, in words.
-        scripts: For each request the steps of the peer, given the column; the last one repeats.
-        whole: What becomes of an answer that is read whole; None where the fault has no such form.
-        stream: The same for streams.
-        settings: The object's settings.
-        limit: The most bytes that the peer may have got rid of, where that is to be bounded.
-        route: What is done with the peer's URL.
-        waits: Whether the next call waits until the peer has done all that it does.
-        more: What the good answer ends with in this row.
-    """
+    """One fault: what the peer does, and what becomes of whole answers and of streams."""
 
     group: str
     name: str
-    scripts: tuple[Callable, ...]
+    scripts: tuple[Callable, ...]  # for each request, given the column; the last one repeats
     whole: Answer | Fails | None
     stream: Answer | Fails | None
     settings: Mapping = field(default_factory=dict)
-    limit: int | None = None
-    route: Callable = str
-    waits: bool = False
-    more: str = ""
+    limit: int | None = None  # the most bytes that the peer may have got rid of
+    route: Callable = str  # what is done with the peer's URL
+    waits: bool = False  # whether the next call waits until the peer has done all that it does
+    more: str = ""  # what the good answer ends with in this row
 
     def expected(self, column):
         return self.whole if column.kind == "whole" else self.stream

@@ -97,19 +97,8 @@ def test_the_picture_stays_and_the_rest_goes(kind, mode, options, size):
     assert SECRET in data
     bare = without_metadata(data)
     assert pixels(bare) == pixels(data)
-    for word in (
-        "Quux",
-        "tEXt",
-        "zTXt",
-        "iTXt",
-        "tIME",
-        "iCCP",
-        "ICC_PROFILE",
-        "Exif",
-        "XMP",
-        "ICCP",
-    ):
-        assert word.encode() not in bare
+    for word in b"Quux tEXt zTXt iTXt tIME iCCP ICC_PROFILE Exif XMP ICCP".split():
+        assert word not in bare
     with Image.open(BytesIO(bare)) as image:
         assert not image.getexif()
         told = {"icc_profile", "comment", "xmp", "exif", "Patient", "XML:com.adobe.xmp"}
@@ -201,9 +190,8 @@ SIDES = st.tuples(st.integers(1, 40), st.integers(1, 40))
 def test_pixels_stay_for_any_picture(kind, size, noise, mode):
     need = size[0] * size[1] * len(mode)
     image = Image.frombytes(mode, size, (noise * (need // len(noise) + 1))[:need])
-    data = written(
-        image, kind, **({"exif": exif(6)} if kind in {"PNG", "WEBP"} else {"comment": SECRET})
-    )
+    held = {"exif": exif(6)} if kind in {"PNG", "WEBP"} else {"comment": SECRET}
+    data = written(image, kind, **held)
     bare = without_metadata(data)
     assert pixels(bare) == pixels(data)
     assert SECRET in data
