@@ -198,10 +198,8 @@ class SvcMedicalStatus(MedicalTool):
 # -- toolkit --------------------------------------------------------------------------------------
 
 _TOOLS: dict[str, type[MedicalTool]] = {
-    "svc_medical_consult": SvcMedicalConsult,
-    "svc_decision_support": SvcDecisionSupport,
-    "svc_cancer_risk": SvcCancerRisk,
-    "svc_medical_status": SvcMedicalStatus,
+    kind.model_fields["name"].default: kind
+    for kind in (SvcMedicalConsult, SvcDecisionSupport, SvcCancerRisk, SvcMedicalStatus)
 }
 
 
@@ -249,15 +247,13 @@ class SvcMedicalToolkit(MedicalSettings, ServiceToolkit):
         All that send something of a patient; the status check runs by itself. What the person is
         shown are the model's own arguments, not the patient's record.
         """
+        asked = "Approve it, change the model's arguments, or reject it."
         return {
             tool.name: False
             if isinstance(tool, SvcMedicalStatus)
             else {
                 "allowed_decisions": ["approve", "edit", "reject"],
-                "description": f"{tool.name} sends clinical data to the service. {_ASKED}",
+                "description": f"{tool.name} sends clinical data to the service. {asked}",
             }
             for tool in self.get_tools()
         }
-
-
-_ASKED = "Approve it, change the model's arguments, or reject it."

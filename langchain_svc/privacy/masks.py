@@ -105,7 +105,7 @@ def offered(event: str, serialized: Any, given: Mapping[str, Any]) -> None:
     names = [metadata.get("ls_model_name"), metadata.get("ls_provider")]
     names += [params.get("model"), params.get("model_name")]
     tools = params.get("tools")
-    for tool in [*tools] if isinstance(tools, (list, tuple)) else []:
+    for tool in tools if isinstance(tools, (list, tuple)) else ():
         inner = tool.get("function", tool) if isinstance(tool, Mapping) else None
         names.append(inner.get("name") if isinstance(inner, Mapping) else None)
     if event == "on_tool_start" and isinstance(serialized, Mapping):

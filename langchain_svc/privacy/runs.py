@@ -156,18 +156,18 @@ class PrivateStructuredTool(StructuredTool):
     privacy: Privacy = "phi"
 
 
-_PRIVATE_KINDS: dict[type[Any], type[Any]] = {
-    RunnableBinding: PrivateBinding,
-    Tool: PrivateTool,
-    StructuredTool: PrivateStructuredTool,
-}
+_KINDS: tuple[tuple[Any, Any], ...] = (
+    (RunnableBinding, PrivateBinding),
+    (Tool, PrivateTool),
+    (StructuredTool, PrivateStructuredTool),
+)
 
 
 def make_private(made: Any) -> Any:
     """A runnable as one whose runs are private."""
-    if isinstance(made, (*_PRIVATE_KINDS.values(),)):
-        return made
-    for kind, private in _PRIVATE_KINDS.items():
+    for kind, private in _KINDS:
+        if isinstance(made, private):
+            return made
         if isinstance(made, kind):
             return private(**{name: getattr(made, name) for name in kind.model_fields})
     return PrivateBinding(bound=made)
