@@ -11,15 +11,18 @@ off, only a value counts whose last bracket came; and all readings together may 
 than a fixed multiple of the text.
 """
 
+# ruff: noqa: RUF001 - full-width brackets are meant
+
 from __future__ import annotations
 
+import re
 from typing import Any
 
-from . import places
 from .lenient import JsonValue, attempt_json, read_json
 from .no_answer import NoAnswer
-from .reasoning import is_all_reasoning, without_reasoning
+from .reasoning import CLOSE, CLOSES, OPENS, is_all_reasoning, without_reasoning
 from .schema import CompiledSchema, Schema, SchemaMismatch, fit_schema
+from .signs import QUOTES, VALUE_START, is_key, peek
 
 _READINGS = 3  # the text is looked at this often at most
 _ALWAYS = 10_000
@@ -28,10 +31,17 @@ _MOST_REPAIRS = 30
 
 # Penalties beside those of fitting and the number of repairs.
 _INCOMPLETE = 1
-_NESTED = 4
-_ASTRAY = 5
+_NESTED = 4  # inside another reading that fits
+_ASTRAY = 5  # repaired, and amid a line of prose
 
 _ENDS_EARLY = "answer: the JSON ends before it is complete"
+_MARK = re.compile(rf"(?P<opens>{OPENS})|{CLOSES}|(?P<bracket>[{{\[｛［])", re.IGNORECASE)
+_FENCE_BEFORE = re.compile(r"(?:`{2,}|~{3,})[\w+-]*\s*$")
+_LINE_BEFORE = re.compile(r"(?:\A|[\n:>`-])[ \t]*$")
+_FENCE_LABEL = re.compile(r"(?:[\w+-]*\n)?")
+_LOOK_BACK = 60
+_IN_OBJECT = frozenset([*QUOTES, "}", "\\", "{"])
+_IN_ARRAY = frozenset([*QUOTES, "]", "\\"])
 
 
 def read_answer(
@@ -46,9 +56,9 @@ def read_answer(
         only: Whether two objects that fit as well and differ are no answer; else the first is.
     """
     search = _Search(text, CompiledSchema.of(schema), cut=cut)
-    search.scan(places.Spots(text))
+    search.scan()
     if not search.found and is_all_reasoning(text):
-        search.scan(places.Spots(text, reasoning=True))
+        search.scan(reasoning=True)
     if not search.found and not cut:
         search.plain(without_reasoning(text))
     return search.best(only=only)
@@ -59,8 +69,8 @@ class _Search:
         self.text = text
         self._is_cut = cut
         self._end = len(text.rstrip())
+        self._first = len(text) - len(text.lstrip())
         self.schema = schema
-        self._turn = 0
         self._left = _READINGS * len(text) + _ALWAYS
         self._begin()
 
@@ -79,38 +89,64 @@ class _Search:
 
     # -- readings ---------------------------------------------------------------------------------
 
-    def scan(self, spots: places.Spots) -> None:
-        """Everything that begins with a bracket."""
-        for spot in spots:
-            if self._left <= 0:
-                break
-            self._forget(spots.turn)
-            tried = attempt_json(self.text, spot.at)
+    def scan(self, *, reasoning: bool = False) -> None:
+        """Everything that begins with a bracket; `reasoning`: also where the model only thinks."""
+        at = inside = 0  # up to `inside`, a repaired reading has been through
+        nested = barred = False
+        while self._left > 0 and (found := _MARK.search(self.text, at)):
+            begin, at = found.span()
+            if not found["bracket"]:
+                at = at if reasoning else self._after_mark(at, opens=found["opens"] is not None)
+                continue
+            within = begin < inside
+            if (within and barred and self._continues(begin)) or not self._may_begin(begin):
+                continue
+            tried = attempt_json(self.text, begin)
             self._left -= max(tried.cost, _LEAST)
             value = tried.value
             if value is None:
-                spots.was_tried(tried)
+                at = max(at, tried.too_deep_until or 0)
                 continue
             if self._is_cut and not value.complete:
-                self._miss([_ENDS_EARLY], value.end - spot.at)
+                self._miss([_ENDS_EARLY], value.end - begin)
                 break  # nor does what lies inside it count
-            penalty = _NESTED * spot.nested + _ASTRAY * (spot.astray and value.repairs > 0)
-            ended = value.end >= self._end
-            fits = self._offer(
-                value, value.end - spot.at, penalty=penalty, fenced=spot.fenced, ended=ended
-            )
-            spots.was_read(value, fits=fits)
-        self._forget(spots.turn)
+            fits = self._offer(value, begin, nested=nested and within)
+            if not value.repairs:
+                at = value.end
+            elif value.end > inside:
+                inside, nested = value.end, fits
+                barred = fits or isinstance(value.value, dict)
 
-    def _forget(self, turn: int) -> None:
-        """Drop what was found before the end of a reasoning whose beginning is missing."""
-        if turn != self._turn:
-            self._begin()
-            self._turn = turn
+    def _after_mark(self, at: int, *, opens: bool) -> int:
+        """Where the answer goes on behind a mark of reasoning."""
+        if opens:
+            close = CLOSE.search(self.text, at)
+            return close.end() if close else len(self.text)
+        self._begin()  # its beginning is missing: all that was found was only thought
+        return at
+
+    def _may_begin(self, at: int) -> bool:
+        after = peek(self.text, at + 1)
+        char = self.text[after : after + 1]
+        if self.text[at] in "{｛":
+            return char in _IN_OBJECT or char.isdigit() or is_key(self.text, after, words=True)
+        if char.isalpha() and (at == self._first or self._fenced(at)):
+            return True  # items without quotes; elsewhere these are brackets of prose
+        return char in _IN_ARRAY or VALUE_START.match(self.text, after) is not None
+
+    def _fenced(self, at: int) -> bool:
+        return _FENCE_BEFORE.search(self.text, max(0, at - _LOOK_BACK), at) is not None
+
+    def _continues(self, at: int) -> bool:
+        """Whether the bracket at `at` stands where a value of the JSON around it would."""
+        return self.text[max(0, at - _LOOK_BACK) : at].rstrip().endswith((*":,[{(=",))
 
     def plain(self, text: str) -> None:
         """A text without brackets: a scalar, or any text where one is wanted."""
-        text = places.unfenced(text)
+        if text.startswith("```"):
+            body = text.strip("`")
+            label = _FENCE_LABEL.match(body)
+            text = body[label.end() if label else 0 :].strip()
         if text.startswith(("{", "[")):
             return
         value = read_json(text)
@@ -118,20 +154,18 @@ class _Search:
             if not text or not self.schema.wants("string"):
                 return
             value = JsonValue(text, len(text), complete=True, cut_in_value=False, repairs=1)
-        self._offer(value, len(text))
+        self._offer(value)
 
-    def _offer(
-        self,
-        value: JsonValue,
-        size: int,
-        *,
-        penalty: int = 0,
-        fenced: bool = False,
-        ended: bool = True,
-    ) -> bool:
-        """Fit one reading; whether it does. `ended` says that the text ends with it."""
-        penalty += min(value.repairs, _MOST_REPAIRS)
-        penalty += _INCOMPLETE * (not value.complete)
+    def _offer(self, value: JsonValue, begin: int | None = None, *, nested: bool = False) -> bool:
+        """Fit what was read at a place, or of the whole text; whether it does."""
+        size = value.end - (begin or 0)
+        fenced = begin is not None and self._fenced(begin)
+        penalty = min(value.repairs, _MOST_REPAIRS) + _INCOMPLETE * (not value.complete)
+        penalty += _NESTED * nested
+        if begin is not None and value.repairs and not fenced:
+            line = _LINE_BEFORE.search(self.text, max(0, begin - _LOOK_BACK), begin)
+            penalty += _ASTRAY * (line is None)
+        ended = begin is None or value.end >= self._end
         goes_on = not isinstance(value.value, (dict, list, str)) or not value.complete
         if ended and goes_on and (self._is_cut or value.cut_in_value):
             self._miss([_ENDS_EARLY], size)
