@@ -7,8 +7,9 @@ import math
 from typing import Any
 
 from langchain_svc._json.answer import NoAnswer, read_answer
-from langchain_svc._json.lenient import JsonValue, read_json
+from langchain_svc._json.lenient import read_json
 from langchain_svc._json.partial import PartialObject
+from langchain_svc._json.reader import JsonValue
 from langchain_svc._json.schema import SchemaMismatch, fit_schema, problems
 
 from .draw import Draw, cut

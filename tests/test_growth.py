@@ -140,7 +140,7 @@ def growing(pattern, ways):
 
 # Shown a few hundred letters of a text only, wherever they are asked, or bounded in every part.
 WINDOWS = {
-    "langchain_svc._json.lenient._CLOSING_LINES",
+    "langchain_svc._json.reader._CLOSING_LINES",
     "langchain_svc._json.answer._FENCE_BEFORE",
     "langchain_svc._json.scalars._AMOUNT",
     "langchain_svc._toolcalls.formats._HEAD",

@@ -20,9 +20,10 @@ from .reasoning import (
 
 if TYPE_CHECKING:
     from .answer import read_answer
-    from .lenient import JsonValue, attempt_json, read_json
+    from .lenient import attempt_json, read_json
     from .markers import Markers
     from .partial import PartialObject
+    from .reader import JsonValue
     from .schema import CompiledSchema, SchemaMismatch, fit_schema
     from .signs import has_surrogates, whole_characters
 
@@ -31,9 +32,10 @@ __getattr__ = lazy(
     {
         "answer": "read_answer",
         "signs": "has_surrogates whole_characters",
-        "lenient": "JsonValue attempt_json read_json",
+        "lenient": "attempt_json read_json",
         "markers": "Markers",
         "partial": "PartialObject",
+        "reader": "JsonValue",
         "schema": "CompiledSchema SchemaMismatch fit_schema",
     },
 )

@@ -18,8 +18,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from .lenient import JsonValue, attempt_json, read_json
+from .lenient import attempt_json, read_json
 from .no_answer import NoAnswer
+from .reader import JsonValue
 from .reasoning import CLOSE, CLOSES, OPENS, is_all_reasoning, without_reasoning
 from .schema import CompiledSchema, Schema, SchemaMismatch, fit_schema
 from .signs import QUOTES, VALUE_START, is_key, peek
@@ -96,7 +97,7 @@ class _Search:
         while self._left > 0 and (found := _MARK.search(self.text, at)):
             begin, at = found.span()
             if not found["bracket"]:
-                at = at if reasoning else self._after_mark(at, opens=found["opens"] is not None)
+                at = at if reasoning else self._after_mark(found)
                 continue
             within = begin < inside
             if (within and barred and self._continues(begin)) or not self._may_begin(begin):
@@ -105,7 +106,7 @@ class _Search:
             self._left -= max(tried.cost, _LEAST)
             value = tried.value
             if value is None:
-                at = max(at, tried.too_deep_until or 0)
+                at = max(at, tried.too_deep_until)
                 continue
             if self._is_cut and not value.complete:
                 self._miss([_ENDS_EARLY], value.end - begin)
@@ -117,13 +118,13 @@ class _Search:
                 inside, nested = value.end, fits
                 barred = fits or isinstance(value.value, dict)
 
-    def _after_mark(self, at: int, *, opens: bool) -> int:
+    def _after_mark(self, mark: re.Match[str]) -> int:
         """Where the answer goes on behind a mark of reasoning."""
-        if opens:
-            close = CLOSE.search(self.text, at)
+        if mark["opens"]:
+            close = CLOSE.search(self.text, mark.end())
             return close.end() if close else len(self.text)
         self._begin()  # its beginning is missing: all that was found was only thought
-        return at
+        return mark.end()
 
     def _may_begin(self, at: int) -> bool:
         after = peek(self.text, at + 1)
@@ -156,15 +157,19 @@ class _Search:
             value = JsonValue(text, len(text), complete=True, cut_in_value=False, repairs=1)
         self._offer(value)
 
+    def _cost(self, value: JsonValue, begin: int | None) -> int:
+        """The penalty of a reading by itself."""
+        penalty = min(value.repairs, _MOST_REPAIRS) + _INCOMPLETE * (not value.complete)
+        if not value.repairs or begin is None or self._fenced(begin):
+            return penalty
+        line = _LINE_BEFORE.search(self.text, max(0, begin - _LOOK_BACK), begin)
+        return penalty + _ASTRAY * (line is None)
+
     def _offer(self, value: JsonValue, begin: int | None = None, *, nested: bool = False) -> bool:
         """Fit what was read at a place, or of the whole text; whether it does."""
         size = value.end - (begin or 0)
+        penalty = self._cost(value, begin) + _NESTED * nested
         fenced = begin is not None and self._fenced(begin)
-        penalty = min(value.repairs, _MOST_REPAIRS) + _INCOMPLETE * (not value.complete)
-        penalty += _NESTED * nested
-        if begin is not None and value.repairs and not fenced:
-            line = _LINE_BEFORE.search(self.text, max(0, begin - _LOOK_BACK), begin)
-            penalty += _ASTRAY * (line is None)
         ended = begin is None or value.end >= self._end
         goes_on = not isinstance(value.value, (dict, list, str)) or not value.complete
         if ended and goes_on and (self._is_cut or value.cut_in_value):

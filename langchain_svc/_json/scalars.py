@@ -8,11 +8,55 @@ A function returns the value and a penalty, or None where the text does not clea
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from .lenient import number
+# -- words and numbers ----------------------------------------------------------------------------
+
+# NaN and the infinities are not JSON; "no value" is the nearest that JSON can say.
+_LITERALS: dict[str, Any] = {
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+    **dict.fromkeys(("null", "Null", "NULL", "None", "NaN", "nan", "undefined")),
+    **dict.fromkeys(("Infinity", "+Infinity", "-Infinity")),
+}
+_STRICT = re.compile(r"-?(?:0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?|true|false|null", re.ASCII)
+_DIGITS = r"\d+(?:_\d+)*"
+_LOOSE = re.compile(
+    rf"[-+]?(?:(?!0\d){_DIGITS}(\.(?:{_DIGITS})?)?|(\.{_DIGITS}))([eE][+-]?\d+)?", re.ASCII
+)
+
+
+def number(word: str) -> int | float | None:
+    """The number a word is, also in the ways of writing of other languages; None if it is none."""
+    found = _LOOSE.fullmatch(word)
+    if found is None:
+        return None
+    plain = word.replace("_", "")
+    try:
+        return float(plain) if any(found.groups()) else int(plain)
+    except ValueError:  # more digits than this Python reads
+        return None
+
+
+def literal(word: str) -> tuple[Any, int]:
+    """What a word without quotes stands for, and how many repairs that took.
+
+    A word that is neither a number nor a literal stands for itself. Numbers with leading zeros
+    are such words: they are codes more often than numbers, and a schema that wants a number can
+    still make one of them.
+    """
+    value = _LITERALS[word] if word in _LITERALS else number(word)
+    if value is None and word not in _LITERALS:
+        return word, 1
+    if isinstance(value, float) and not math.isfinite(value):  # 1e999
+        return None, 1
+    return value, int(not _STRICT.fullmatch(word))
+
+
+# -- coercion --------------------------------------------------------------------------------------
 
 Coerced = tuple[Any, int]
 

@@ -13,7 +13,7 @@ import json
 import math
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
 from functools import cached_property, partial
 from itertools import chain, groupby
@@ -414,27 +414,24 @@ class _Fitter:
         self, value: Any, part: _Part, name: str, *, untidy: bool
     ) -> Iterator[tuple[Any, int]]:
         """What a value may mean that does not fit, in the order in which to try it."""
+        shapes: Iterable[Any] = ()
         if name == "object" and isinstance(value, dict):
             respelled, cost = _respelled(value, part)
             if cost:
                 yield respelled, cost
             if not untidy or _is_strange(value, part):
-                yield from ((one, SHAPED) for one in _unwrapped(value, part))
+                shapes = _unwrapped(value, part)
         elif name == "array" and isinstance(value, list):
-            rows = _rows(value, part)
-            if rows is not value:
-                yield rows, SHAPED
-        elif untidy:
-            return
-        elif name == "object":
-            yield from ((one, SHAPED) for one in _objects(value, part))
-        elif name == "array":
-            yield from ((one, SHAPED) for one in _arrays(value))
-        else:
+            shapes = _rows(value, part)
+        elif name in ("object", "array") and not untidy:
+            shapes = _objects(value, part) if name == "object" else _arrays(value)
+        elif not untidy:
             options = part.options
             one = scalars.coerce(value, name) if options is None else scalars.choose(value, options)
             if one:
                 yield one
+        for shape in shapes:
+            yield shape, SHAPED
 
     def _object(self, value: dict[str, Any], part: _Part, path: str) -> Fitted:
         fitted: dict[str, Any] = {}
@@ -523,17 +520,14 @@ def _arrays(value: Any) -> Iterator[Any]:
         yield [value]
 
 
-def _rows(value: list[Any], part: _Part) -> list[Any]:
+def _rows(value: list[Any], part: _Part) -> Iterator[Any]:
     """A list of rows in which a run of single values is a row whose brackets were lost."""
-    if "array" not in _names(_mapping(part.items).get("type")):
-        return value
-    if not any(isinstance(item, (str, int, float)) for item in value):
-        return value
-    rows: list[Any] = []
-    for single, run in groupby(value, key=lambda item: not isinstance(item, list)):
-        held = list(run)
-        rows += [held] if single else held
-    return rows
+    wanted = "array" in _names(_mapping(part.items).get("type"))
+    if wanted and any(isinstance(item, (str, int, float)) for item in value):
+        rows: list[Any] = []
+        for single, run in groupby(value, key=lambda item: not isinstance(item, list)):
+            rows += [list(run)] if single else run
+        yield rows
 
 
 def _respelled(value: dict[str, Any], part: _Part) -> tuple[dict[str, Any], int]:
