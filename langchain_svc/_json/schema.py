@@ -526,7 +526,8 @@ def _rows(value: list[Any], part: _Part) -> Iterator[Any]:
     if wanted and any(isinstance(item, (str, int, float)) for item in value):
         rows: list[Any] = []
         for single, run in groupby(value, key=lambda item: not isinstance(item, list)):
-            rows += [list(run)] if single else run
+            held = list(run)
+            rows += [held] if single else held
         yield rows
 
 
