@@ -7,6 +7,7 @@ An answer is checked inside the run, where it can still be asked for again (`ans
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import AsyncIterator, Iterator, Mapping
 from functools import cached_property
 from operator import itemgetter
@@ -27,6 +28,7 @@ from typing_extensions import is_typeddict
 from .. import _json
 from .._json import NoAnswer
 from .._safe_errors import safe_repr
+from .._threads import LONG_TO_CHECK, off_loop
 from .._toolcalls import render_json
 from .._wire import is_cut
 from ..errors import SvcOutputError, SvcRequestError
@@ -255,8 +257,7 @@ class StructuredParser(BaseTransformOutputParser[Any]):
         del partial
         if not isinstance(result[0], ChatGeneration):
             return self.parse(result[0].text)
-        message = result[0].message
-        text = message.additional_kwargs.get(CHECKED) or self._answer(message)
+        text, message = self._text(result[0]), result[0].message
         form: ResponseFormat = self.response_format
         reason = message.response_metadata.get("finish_reason")
         try:
@@ -272,6 +273,19 @@ class StructuredParser(BaseTransformOutputParser[Any]):
                 usage=getattr(message, "usage_metadata", None),
             ) from None
 
+    async def aparse_result(self, result: list[Generation], *, partial: bool = False) -> Any:
+        """The same on an event loop; a long text is read in a thread of the package's own."""
+        del partial
+        if len(self._text(result[0])) <= LONG_TO_CHECK:
+            return self.parse_result(result)
+        return await off_loop(math.inf, self.parse_result, result)
+
+    def _text(self, generation: Generation) -> str:
+        if not isinstance(generation, ChatGeneration):
+            return generation.text
+        checked = generation.message.additional_kwargs.get(CHECKED)
+        return checked or self._answer(generation.message)
+
     def _answer(self, message: BaseMessage) -> str:
         tool = self.response_format.tool
         if tool is None or not isinstance(message, AIMessage):
@@ -286,15 +300,17 @@ class StructuredParser(BaseTransformOutputParser[Any]):
         growing = _Growing(self)
         for piece in input:
             yield from growing.feed(piece)
-        yield from growing.finish()
+        if growing.whole:
+            yield from growing.finish(self.parse_result(growing.whole))
 
     async def _atransform(self, input: AsyncIterator[str | BaseMessage]) -> AsyncIterator[Any]:  # noqa: A002
         growing = _Growing(self)
         async for piece in input:
             for value in growing.feed(piece):
                 yield value
-        for value in growing.finish():
-            yield value
+        if growing.whole:
+            for value in growing.finish(await self.aparse_result(growing.whole)):
+                yield value
 
 
 class _Growing:
@@ -302,13 +318,13 @@ class _Growing:
 
     def __init__(self, parser: StructuredParser) -> None:
         self._parser = parser
-        self._whole: Any = None
+        self._message: Any = None
         self._reader = _json.PartialObject()
         self._last: Any = None
 
     def feed(self, piece: str | BaseMessage) -> Iterator[Any]:
         message = AIMessage(piece) if isinstance(piece, str) else piece
-        self._whole = message if self._whole is None else self._whole + message
+        self._message = message if self._message is None else self._message + message
         if self._parser.response_format.partial:
             value = self._reader.feed(self._text(message))
             if value and value != self._last:
@@ -321,9 +337,12 @@ class _Growing:
         chunks = getattr(message, "tool_call_chunks", [])
         return "".join(chunk["args"] or "" for chunk in chunks if not chunk["index"])
 
-    def finish(self) -> Iterator[Any]:
-        if self._whole is None:
-            return
-        value = self._parser.parse_result([ChatGeneration(message=self._whole)])
+    @property
+    def whole(self) -> list[Generation]:
+        """What streamed in, as the parser takes it."""
+        return [ChatGeneration(message=self._message)] if self._message is not None else []
+
+    def finish(self, value: Any) -> Iterator[Any]:
+        """The checked object, where it is not the last that was shown."""
         if value != self._last:
             yield value

@@ -52,7 +52,7 @@ _LABEL = re.compile(r"[^\n`]{0,60}(?=\n)")
 _DOUBLED = re.compile(r"(\"\"|'')(?=[^\s,:}\]\"'])([^\"'\n]{1,300})([\"']{1,2})")
 _MOST_TRIPLES = 20
 # The fence, or the tag, that closes what the JSON was in.
-_TAIL = re.compile(r"\s*(?:`{3,}|</[A-Za-z][\w-]*>|<[|｜][^<>]*>)\s*\Z")
+_TAIL = re.compile(r"\s{0,40}(?:`{3,9}|</[A-Za-z][\w-]{0,40}>|<[|｜][^<>]{0,40}>)\s{0,40}\Z")
 _RAW = re.compile(r"[\x00-\x1f]")
 _SEARCHES = {quote: re.compile(f"[{re.escape(ends)}\\\\]") for quote, ends in QUOTES.items()}
 _ESCAPED_QUOTE = re.compile(r'(?<!\\)\\"')

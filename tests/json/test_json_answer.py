@@ -29,10 +29,7 @@ FOUND = [
     ('``json\n{"n": 1}\n``', N, {"n": 1}),
     ('~~~\n{"n": 1}\n~~~', N, {"n": 1}),
     ('```json\n{"n": 1}', N, {"n": 1}),
-    ('````{"n": 1}```', N, {"n": 1}),
     ('<answer>\n{"n": 1}\n</answer></s>', N, {"n": 1}),
-    ('- {"n": 1}', N, {"n": 1}),
-    ('{"n": 1} // done', N, {"n": 1}),
     ('"{\\"n\\": 1}"', N, {"n": 1}),
     ('{\\"n\\": 1}', N, {"n": 1}),
     ('{{"n": 1}}', N, {"n": 1}),
@@ -40,15 +37,12 @@ FOUND = [
     ("[red, light blue]", array(STR), ["red", "light blue"]),
     # prose with brackets of its own
     ('Replace {name} in [this](http://x/{id}): {"n": 1}', N, {"n": 1}),
-    ('Of the set {1, 2} and the list [1, 2] I take {"n": 2}.', N, {"n": 2}),
     ('Lines begin with "I, [".\n\n{"s": "I, [%t]"}', obj(s=STR), {"s": "I, [%t]"}),
     ('It begins with "[" and\n["a", "b"]', array(STR), ["a", "b"]),
     ('An open { brace, then {"n": 1}', N, {"n": 1}),
     ('Write {"n": followed by a number.\n{"n": 1}', N, {"n": 1}),
     # several
-    ('{"m": 0} {"n": 1} {"n": 2}', N, {"n": 1}),
     ('{"n": "x"} or {"n": "2"} or {"n": 3}', N, {"n": 3}),
-    ('Like {"n": 0}:\n```json\n{"n": 7}\n```', N, {"n": 7}),
     ('{} or {"n": 1}', obj([], n=INT), {"n": 1}),
     ('Form: {"n": "..."}\nAnswer: {"n": 1}', N, {"n": 1}),
     (json.dumps(N) + '\n{"n": 1}', N, {"n": 1}),
@@ -64,24 +58,15 @@ FOUND = [
     ('<think>a</think>{"m": 0}<think>{"n": 1}</think>{"n": 2}', N, {"n": 2}),
     ("<reasoning>[1]</reasoning>[2]", array(INT), [2]),
     ("[THINK]{'n': 1}[/THINK]{'n': 2}", N, {"n": 2}),
-    (
-        '<|channel|>analysis<|message|>{"n": 1}<|end|><|channel|>final<|message|>{"n": 2}',
-        N,
-        {"n": 2},
-    ),
+    ('<|channel>thought {"n": 1}<channel|>{"n": 2}', N, {"n": 2}),
     ('<think>It is {"n": 1}.</think>', N, {"n": 1}),
     ('<think>It is {"n": 1}', N, {"n": 1}),
     # cut off, or only a bracket short
-    (
-        '```json\n{"s": "x", "l": [1, 2\n```\nDone.',
-        obj(s=STR, l=array(INT)),
-        {"s": "x", "l": [1, 2]},
-    ),
+    ('```json\n{"n": 1, "l": [1, 2\n```\nDone.', obj(n=INT, l=array(INT)), {"n": 1, "l": [1, 2]}),
     ('[{"n": 1}, {"n": 2}', array(N), [{"n": 1}, {"n": 2}]),
     ('{"n": 1, "l": [1]\n\nNote: done.', obj(n=INT, l=array(INT)), {"n": 1, "l": [1]}),
     # wrapped and spelled otherwise, where the schema is open
     ('{"Result": {"N": "1"}}', N, {"n": 1}),
-    ('{"N": 1}', obj([], n=INT), {"n": 1}),
     ('{"Result": {"n": 1}}', obj([], n=INT), {"n": 1}),
     ('{"type":"function","function":{"name":"R","parameters":{"n":1}}}', N, {"n": 1}),
     # no JSON, where none is wanted
@@ -108,7 +93,6 @@ NOT_FOUND = [
     ('{"n": 1, "m":', N),
     ('```json\n{"s": "x\n```\nI hope this helps.', obj(s=STR)),
     ("", N),
-    ("I cannot say.", N),
     ("I cannot say.", array(STR)),
     ("The answer is 5.", N),
     ("no idea", INT),
@@ -117,22 +101,18 @@ NOT_FOUND = [
     ("[]", N),
     ('{"n": }', N),
     ('{"n": ...}', N),
-    ('{"n": "..."}', N),
     ('{"n": NaN}', obj(n=NUM)),
     ('{"n": 1e999}', obj(n=NUM)),
     ('{"n1": 5}', N),
     ('{"error": {"n": 1}}', N),
-    ('{"m": 0}', obj([], n=INT)),
     ('{"m": 0}', {"$ref": "#/$defs/N", "$defs": {"N": obj([], n=INT)}}),
     ('{"name": "Ada", "n', obj(name=STR, n=INT)),
-    ('{"name": "Ada", "n":', obj(name=STR, n=INT)),
     ('{"s": "x", "t": "y", ', obj(s=STR, t=STR, u=STR)),
     ('{"people": [{"n": 1, "s": "x"}, {"n": 2', obj(people=array(obj(n=INT, s=STR)))),
     (json.dumps(N), N),
     (json.dumps(obj([], n=INT)), obj([], n=INT)),
     # a part of the answer is not the answer
     ('{"title": "x", "author": {"n": 5}}', N),
-    ("{'title': 'x', 'author': {'n': 5}}", N),
     ('{"title": "x", "author": {"n": 5}', N),
     ('{"title": "x", "pages": [{"n": 5}, {"n": 6}]}', N),
     ('[{"n": 1}, {"n": 2}]', N),
@@ -151,12 +131,7 @@ def test_what_is_not_found(text, schema):
 
 @pytest.mark.parametrize(
     "text",
-    [
-        '{"n": 12.75, "l": ["latex", "penicillin"]}',
-        "12.75",
-        '[{"n": 1}, {"n": 2}]',
-        '```json\n{"n": 12}\n```',
-    ],
+    ['{"n": 12.75, "l": ["latex"]}', "12.75", '[{"n": 1}, {"n": 2}]', '```json\n{"n": 12}\n```'],
 )
 @pytest.mark.parametrize("schema", [obj([], n=NUM, l=array(STR)), NUM, array(N)])
 def test_a_text_known_to_be_cut_off_gives_a_whole_value_or_none(text, schema):
@@ -176,14 +151,8 @@ def test_a_text_known_to_be_cut_off_gives_a_whole_value_or_none(text, schema):
     [
         ("Hello.", ["answer: no JSON found in the text"]),
         ('{"n": "x"}', ["answer.n: expected integer, got string 'x'"]),
-        (
-            'See {"m": 1}:\n{"n": "x", "m": [1, 2, 3]}',
-            ["answer.n: expected integer, got string 'x'"],
-        ),
-        (
-            '{"m": 1, "s": "x',
-            ["answer: the JSON ends before it is complete"],
-        ),
+        ('{"m": 1}:\n{"n": "x", "m": [1, 2]}', ["answer.n: expected integer, got string 'x'"]),
+        ('{"m": 1, "s": "x', ["answer: the JSON ends before it is complete"]),
     ],
 )
 def test_problems_are_those_of_the_largest_reading(text, problems):
@@ -229,27 +198,6 @@ def test_a_value_is_never_invented(person, data):
     assert person["name"].startswith(found["name"]) or found["name"] in person["name"]
     assert str(person["age"]).startswith(str(found["age"]))
     assert len(found["tags"]) <= len(person["tags"])
-
-
-SCRAPS = st.lists(
-    st.sampled_from(
-        ["{", "}", "[", "]", '"', "'", ":", ",", "\\", "n", "1", " ", "\n", "```", "json", "//"]
-        + ["<think>", "</think>", "true", "null", "...", '"n": ', "properties", "“", "\ud83d"]
-    ),
-    max_size=60,
-).map("".join)
-SCHEMAS = st.sampled_from(
-    [N, PEOPLE, array(N), array(STR), INT, STR, {}, {"anyOf": [N, STR]}, {"enum": ["n", 1]}, True]
-)
-
-
-@settings(max_examples=400, deadline=None)
-@given(SCRAPS, SCHEMAS)
-def test_any_text_is_an_answer_or_none(text, schema):
-    try:
-        read_answer(text, schema)
-    except NoAnswer as none:
-        assert none.problems
 
 
 def test_two_objects_that_both_fit_and_differ_are_a_reason_to_ask():

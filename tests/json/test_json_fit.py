@@ -5,7 +5,6 @@ from typing import Annotated, Literal
 
 import pytest
 from pydantic import BaseModel, Field
-from typing_extensions import TypedDict
 
 from langchain_svc._json.schema import SchemaMismatch, fit_schema, problems
 
@@ -37,9 +36,7 @@ SPELLED = [
     (NUM, "$1,234.50", 1234.5),
     (NUM, "-€ 5", -5),
     (NUM, "1.234,56 €", 1234.56),
-    (NUM, "50%", 50),
     (BOOL, "Yes", True),
-    (BOOL, "FALSE.", False),
     (BOOL, 0, False),
     (STR, 5, "5"),
     (STR, 1.5, "1.5"),
@@ -47,16 +44,13 @@ SPELLED = [
     (NULL, "None", None),
     (union(INT, NULL), "n/a", None),
     ({"enum": ["red", "dark-red"]}, "Dark red", "dark-red"),
-    ({"enum": ["red", "blue"]}, " RED ", "red"),
     ({"enum": [1, 2, None]}, "2", 2),
-    ({"enum": ["1", "2"]}, 2, "2"),
     ({"enum": [True, "maybe"]}, "TRUE", True),
     ({"const": "cat"}, "Cat", "cat"),
     (union({"const": "a"}, {"const": "b"}), "B", "b"),
 ]
 SHAPED = [
     (array(STR), "x", ["x"]),
-    (array(INT), 5, [5]),
     (array(INT), "[1, 2]", [1, 2]),
     (array(obj(n=INT)), {"n": 1}, [{"n": 1}]),
     (array(obj(n=INT)), {"results": [{"n": 1}, {"n": 2}]}, [{"n": 1}, {"n": 2}]),
@@ -64,12 +58,10 @@ SHAPED = [
     (array(array(STR)), [["a"], "b", "c", ["d"]], [["a"], ["b", "c"], ["d"]]),
     (array(INT, uniqueItems=True), [1, 2, 1], [1, 2]),
     ({"type": "array", "prefixItems": [INT, STR]}, ["1", 2], [1, "2"]),
-    ({"type": "array", "items": [INT, STR]}, ["1", 2], [1, "2"]),
     (obj(n=INT), [{"n": 1}], {"n": 1}),
     (obj(n=INT), '{"n": 1}', {"n": 1}),
     (obj(n=INT), "```json\n{'n': 1}\n```", {"n": 1}),
     (obj(n=INT), {"answer": {"n": 1}}, {"n": 1}),
-    (obj(n=INT), {"answer": '{"n": 1}'}, {"n": 1}),
     (obj(n=INT), {"type": "object", "properties": {"n": 1}, "required": ["n"]}, {"n": 1}),
     (obj(n=INT), {"name": "Answer", "arguments": {"n": 1}}, {"n": 1}),
     (obj(people=array(obj(n=INT))), [{"n": 1}, {"n": 2}], {"people": [{"n": 1}, {"n": 2}]}),
@@ -80,7 +72,6 @@ FIELDS = [
     (obj(first_name=STR, n=INT), {"firstName": "x", "N": 1}, {"first_name": "x", "n": 1}),
     (obj(n=INT), {" n ": 1}, {"n": 1}),
     ({"properties": {"n": INT}}, {"n": "1"}, {"n": 1}),
-    (obj(["n"], n=INT, s=STR), {"n": 1, "s": None}, {"n": 1}),
     (obj(["n"], n=INT, m=INT), {"n": 1, "m": "N/A"}, {"n": 1}),
     (obj(n=INT, extra=False), {"n": 1, "more": 2}, {"n": 1}),
     (obj(n=INT, extra=INT), {"n": "1", "more": "2"}, {"n": 1, "more": 2}),
@@ -112,8 +103,6 @@ REFUSED = [
         for kind in (INT, NUM)
         for text in ("1,2", "5,000", "1.000,", "1 000", "1_0", "1'000", "1,234,567")
     ),
-    (INT, "12-30"),
-    (INT, "5 to 10"),
     (INT, None),
     (INT, ""),
     (INT, [1, 2]),
@@ -121,31 +110,24 @@ REFUSED = [
     (NUM, float("inf")),
     (NUM, "3/4"),
     ({**NUM, "maximum": 1}, "50%"),
-    (NUM, "1.2.3"),
     (NUM, "$5 or $6"),
     *((BOOL, text) for text in ("maybe", "not true", "true or false", "The answer is: True")),
     (BOOL, 2),
     (STR, None),
     (STR, {"a": 1}),
-    (STR, ["a", "b"]),
     ({**STR, "pattern": "^a+$"}, "b"),
-    ({**STR, "minLength": 3}, "ab"),
-    ({**INT, "maximum": 10}, "11"),
     *(({"enum": ["ONE", "TWO"]}, text) for text in ("THREE", "ONE or TWO", "not ONE", "It is ONE")),
     ({"enum": ["ONE", "TWO"]}, "..."),
-    ({"enum": [1, 2]}, 3),
     ({"const": "cat"}, "a cat or a dog"),
     (array(INT), ["1", "x"]),
     (array(INT), None),
     (array(INT, minItems=1), []),
-    (array(INT, maxItems=1), [1, 2]),
     (obj(n=INT), {}),
     (obj(n=INT), {"n1": 1}),
     (obj(n=INT), {"n": None}),
     (obj(n=INT), {"error": {"n": 1}}),
     (obj(n=INT), {"title": "x", "author": {"n": 1}}),
     (obj(n=INT), [{"n": 1}, {"n": 2}]),
-    (obj(n=INT), "not JSON"),
     (obj(s=STR), "a text"),
     (obj(s=STR, t=STR), {"s": "x"}),
     (obj(n=INT, s=STR), {"N": 1, "S": {}}),
@@ -220,7 +202,6 @@ DOG = obj(kind={"const": "dog"}, tricks=array(STR))
 @pytest.mark.parametrize(
     ("value", "fitted"),
     [
-        ({"kind": "dog", "tricks": []}, {"kind": "dog", "tricks": []}),
         ({"kind": "Dog", "tricks": "sit"}, {"kind": "dog", "tricks": ["sit"]}),
         ({"kind": "cat", "lives": "9"}, {"kind": "cat", "lives": 9}),
         ([{"kind": "cat", "lives": 9}], {"kind": "cat", "lives": 9}),
@@ -329,11 +310,6 @@ class Owner(BaseModel):
     boss: "Owner | None" = None
 
 
-class Place(TypedDict):
-    city: str
-    stars: Literal[1, 2, 3]
-
-
 def test_an_answer_for_a_pydantic_model():
     value = {
         "FullName": "Ada",
@@ -369,20 +345,12 @@ def test_problems_of_a_pydantic_model_are_all_named():
     ]
 
 
-def test_a_typed_dict():
-    from pydantic import TypeAdapter
-
-    schema = TypeAdapter(Place).json_schema()
-    assert fit_schema({"City": "Bonn", "stars": "3"}, schema)[0] == {"city": "Bonn", "stars": 3}
-
-
 # -- words ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("schema", "value", "problem"),
     [
-        (obj(age=INT), {"age": "abc"}, "answer.age: expected integer, got string 'abc'"),
         (obj(age=INT), {"age": None}, "answer.age: expected integer, got null"),
         (obj(age=INT), {}, "answer.age: required, but missing"),
         (obj(age=INT), 5.5, "answer: expected object, got number 5.5"),
@@ -395,16 +363,13 @@ def test_a_typed_dict():
         (obj(n=INT, extra=False), {"n": 1, "m": 2}, "answer.m: no such field"),
         (array(INT), {"a": 1, "b": 2}, "answer: expected array, got object with a, b"),
         ({"enum": ["a", 2, None]}, "x", "answer: expected one of 'a', 2, null, got string 'x'"),
-        ({"const": 2}, 3, "answer: expected 2, got integer 3"),
         ({**INT, "minimum": 1}, 0, "answer: expected at least 1, got integer 0"),
-        ({**INT, "exclusiveMaximum": 5}, 5, "answer: expected less than 5, got integer 5"),
         ({**INT, "multipleOf": 5}, 7, "answer: expected a multiple of 5, got integer 7"),
         ({**STR, "maxLength": 2}, "abc", "answer: expected at most 2 characters, got 3"),
         ({**STR, "pattern": "^a"}, "b", "answer: expected text that matches ^a, got string 'b'"),
         (array(INT, uniqueItems=True), [1, 1], "answer: expected no item twice, got 1 again"),
         (union(CAT, DOG), {"kind": "cat"}, "answer.lives: required, but missing"),
         (union(CAT, STR), 5, "answer: expected object or string, got integer 5"),
-        (STR, 5, "answer: expected string, got integer 5"),
         (False, 5, "answer: not allowed here"),
     ],
 )

@@ -11,19 +11,15 @@ from langchain_svc._json.lenient import read_json
 BRACKETS = [
     # closing brackets that are missing, too many, or of the wrong kind
     ('{"city": "Bonn", "at": {"lat": 50.7', {"city": "Bonn", "at": {"lat": 50.7}}),
-    ("[[1, 2], [3, 4", [[1, 2], [3, 4]]),
     ('{"in": {"n": 1}}, "out": 2}', {"in": {"n": 1}, "out": 2}),
     ('[{"n": 1}}, {"n": 2}]', [{"n": 1}, {"n": 2}]),
     ('[{"n": 1, {"n": 2}]', [{"n": 1}, {"n": 2}]),
-    ('[{"s": "x", {"s": "y"}]', [{"s": "x"}, {"s": "y"}]),
-    ('[{"n": 1}, {"n": 2]', [{"n": 1}, {"n": 2}]),
     ('[{"n": 1], {"n": 2}]', [{"n": 1}, {"n": 2}]),
     ('{"tags": ["a", "b"}, "n": 1}', {"tags": ["a", "b"], "n": 1}),
     ('{"tags": ["a", "b", "n": 1}', {"tags": ["a", "b"], "n": 1}),
     ('{"rows": [{"n": 1], "more": false}', {"rows": [{"n": 1}], "more": False}),
     ('{"tags": ["a"], "b", "c"], "n": 1}', {"tags": ["a", "b", "c"], "n": 1}),
     ('{"rows": [[1]], [[2]], "n": 1}', {"rows": [[1], [[2]]], "n": 1}),
-    ('{"s": "x"]}', {"s": "x"}),
     ('{"o": {"s": "x"]}, "n": 1}', {"o": {"s": "x"}, "n": 1}),
     ('{"o": {"s": "a {"}, "n": 1,}', {"o": {"s": "a {"}, "n": 1}),
     ('{"both": {"n": 1}, {"n": 2}}', {"both": [{"n": 1}, {"n": 2}]}),
@@ -36,17 +32,13 @@ COMMAS = [
     ("[1, 2, ]", [1, 2]),
     ('{, "n": 1,, "m": 2}', {"n": 1, "m": 2}),
     ('{"n": 1 "m": 2}', {"n": 1, "m": 2}),
-    ('{"s": "x" "t": "y"}', {"s": "x", "t": "y"}),
     ('{"s": "x"\n  t: 5\n}', {"s": "x", "t": 5}),
     ('{"l": ["x" , "y" ] "n": 2}', {"l": ["x", "y"], "n": 2}),
-    ('{"o": {"n": 1} "m": 2}', {"o": {"n": 1}, "m": 2}),
     ('["x" "y" 3', ["x", "y", 3]),
-    ("[1 2 3]", [1, 2, 3]),
     ('{"n": 1; "m": 2}', {"n": 1, "m": 2}),
     ("[1, 2, ...]", [1, 2]),
     ("[1, ..., 9]", [1, 9]),
     ('[{"s": "x", ...}, ["y", ...]]', [{"s": "x"}, ["y"]]),
-    ("{'l': ['x', ], 'n': 1}", {"l": ["x"], "n": 1}),
 ]
 KEYS = [
     ("{name: 'Ada', last-name: \"L\", 3: {}}", {"name": "Ada", "last-name": "L", "3": {}}),
@@ -57,29 +49,18 @@ KEYS = [
     ('{"s": "x", "t: "y"}', {"s": "x", "t": "y"}),
     ('{"n" = 1, "m" => 2, "o":: 3}', {"n": 1, "m": 2, "o": 3}),
     ('{"s" "x", "n": 1}', {"s": "x", "n": 1}),
-    ('{"n": 1, "lost"}', {"n": 1}),
     ('{"s": "x", "lost"}', {"s": "x"}),
     ('{"n": , "m": 2}', {"m": 2}),
-    ('{"n": ..., "m": 2}', {"m": 2}),
     ('{"n": 1, "m":', {"n": 1}),
     ('{"n": 1, "m', {"n": 1}),
     ("{“n”: 1, «m»: 2, ‘o’: 3}", {"n": 1, "m": 2, "o": 3}),
 ]
 WORDS = [
-    (
-        "{yes: True, no: False, none: None, NULL: NULL}",
-        {"yes": True, "no": False, "none": None, "NULL": None},
-    ),
+    ("{y: True, n: False, none: None, N: NULL}", {"y": True, "n": False, "none": None, "N": None}),
     ("{gone: undefined, nan: NaN, inf: -Infinity}", {"gone": None, "nan": None, "inf": None}),
     ("[1_000, .5, 5., +1, 1e3, -2.5E-1]", [1000, 0.5, 5.0, 1, 1000.0, -0.25]),
-    (
-        '{"zip": 01234, "amount": -2,000.00, "n": 1}',
-        {"zip": "01234", "amount": "-2,000.00", "n": 1},
-    ),
-    (
-        "{day: 2024-01-02, at: 12:30, version: v1.2}",
-        {"day": "2024-01-02", "at": "12:30", "version": "v1.2"},
-    ),
+    ('{"zip": 01234, "sum": -2,000.00, "n": 1}', {"zip": "01234", "sum": "-2,000.00", "n": 1}),
+    ("{day: 2024-01-02, at: 12:30, v: v1.2}", {"day": "2024-01-02", "at": "12:30", "v": "v1.2"}),
     ("{url: https://example.com/a?b=c, n: 1}", {"url": "https://example.com/a?b=c", "n": 1}),
     ("{colour: #ff0000, n: 1}", {"colour": "#ff0000", "n": 1}),
     ('{"s": Oslo, Norway, "n": 1}', {"s": "Oslo, Norway", "n": 1}),
@@ -87,11 +68,7 @@ WORDS = [
     ('{"s": Oslo "n": 5}', {"s": "Oslo", "n": 5}),
     ("{s: f(x, {y}), n: 1}", {"s": "f(x, {y})", "n": 1}),
     ("{s: a `b` < c, n: 1}", {"s": "a `b` < c", "n": 1}),
-    (
-        '{"n": 1,\n "s": **One, two**\n\nThree "four".\n}',
-        {"n": 1, "s": '**One, two**\n\nThree "four".'},
-    ),
-    ("[red, light blue]", ["red", "light blue"]),
+    ('{"s": **One, two**\n\nThree "four".\n}', {"s": '**One, two**\n\nThree "four".'}),
     ("[red, 'blue', green]", ["red", "blue", "green"]),
     ("{at: (1, 2), few: (4,)}", {"at": [1, 2], "few": [4]}),
 ]
@@ -224,8 +201,6 @@ LAYOUTS = st.fixed_dictionaries(
         "separators": st.sampled_from([None, (",", ":"), (" ,\n", " : ")]),
     }
 )
-# What is JSON with every character likely to matter.
-SCRAPS = st.text(st.sampled_from("{}[]()\"'`:,\\ntu0-1.ae #/*\n “”：，<>|\ud83d"), max_size=60)
 
 
 @settings(deadline=None)
@@ -251,15 +226,6 @@ def test_the_repairing_reader_reads_sound_json_as_it_is(value, layout):
     found = read_json(text)
     assert found.value == [value]
     assert not found.complete
-
-
-@settings(max_examples=300, deadline=None)
-@given(CONTAINERS, LAYOUTS, st.data())
-def test_a_value_cut_off_is_a_beginning_of_it(value, layout, data):
-    text = json.dumps(value, **layout)
-    found = read_json(text[: data.draw(st.integers(1, len(text)))])
-    assert found is not None
-    assert begins(found.value, value)
 
 
 @pytest.mark.parametrize("cut", ['"', '"t', '"t\\', '"t"', '"t":', '"t": '])
@@ -292,31 +258,12 @@ def test_what_is_neither_key_nor_value_is_said_to_be_lost(text):
     assert read_json(text).words
 
 
-def begins(part, whole):
-    if isinstance(part, dict) and isinstance(whole, dict):
-        return all(key in whole and begins(item, whole[key]) for key, item in part.items())
-    if isinstance(part, list) and isinstance(whole, list):
-        return len(part) <= len(whole) and all(map(begins, part, whole))
-    # A scalar may be cut: half a number or a word is another one.
-    return not isinstance(part, (dict, list)) and not isinstance(whole, (dict, list))
-
-
-@settings(max_examples=500, deadline=None)
-@given(SCRAPS)
-def test_any_text_is_read_without_complaint(text):
-    found = read_json(text)
-    if found and found.complete and not found.repairs:
-        assert json.loads(text[: found.end]) == found.value
-
-
 @settings(max_examples=300, deadline=None)
 @given(CONTAINERS, st.data())
 def test_no_repairs_means_strict_json(value, data):
     text = json.dumps(value)
     at = data.draw(st.integers(0, len(text)))
-    scrap = data.draw(
-        st.sampled_from(["", ",", '"', "}", "]", "{", ":", " ", "'", "x", "\\", "\n"])
-    )
+    scrap = data.draw(st.sampled_from(["", *",\"}]{: 'x\\\n"]))
     text = text[:at] + scrap + text[at + data.draw(st.integers(0, 1)) :]
     found = read_json(text)
     if found and found.complete and not found.repairs:

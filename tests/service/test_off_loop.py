@@ -147,6 +147,10 @@ async def test_an_application_that_fills_its_executor_stops_nothing():
                     assert len((await asked.ainvoke("<b> " * 50_000)).text) == 250_000
             streamed = model(events("word " * 20_000, 50), deadline=30)
             assert [chunk async for chunk in streamed.astream("hi")]
+            for rows in (ROWS, ROWS[:1]):  # a long object and a short one
+                forms = model([completion(json.dumps({"rows": rows}))]).with_structured_output(FORM)
+                assert await forms.ainvoke("hi") == {"rows": rows}
+                assert [one async for one in forms.astream("hi")]
         finally:
             over.set()
 
