@@ -122,14 +122,6 @@ def test_a_part_that_only_blocks_runs_on_that_many_threads(folder):
     assert bulk.run(RunnableLambda(meet), rows, journal="j", concurrency=12).done == 12
 
 
-def test_a_function_makes_what_is_asked_of_a_row(folder):
-    rows = [{"id": 1, "a": 2, "b": 3}]
-    report = bulk.run(
-        RunnableLambda(echo), rows, journal="j", format=lambda row: row["a"] + row["b"]
-    )
-    assert next(report.results())["content"] == "<5>"
-
-
 # -- errors of rows ---------------------------------------------------------------------------------
 
 
