@@ -185,8 +185,10 @@ def _stands_in(
 ) -> bool:
     name = _letters(name)
     names = text.places(name) if name else []
+    if not names:
+        return False
     pairs = list(islice(_leaves(arguments), _PARTS))
-    if not (names and pairs):
+    if not pairs:
         return any(text.has_nothing(at, at + len(name)) for at in names)
     in_order = text.places((name + "".join(value for _, value in pairs))[:_LONG])
     if not asks and any(text.has(_BRACKET, at + len(name)) for at in in_order):
