@@ -77,12 +77,15 @@ class Ask:
         answer = await asyncio.to_thread(self._own, *given) if large else self._own(*given)
         if answer is None:
             limit = {} if max_tokens is None else {"max_tokens": max_tokens}
-            return await self.upstream(messages, {**options, **limit}, streams=streams)
+            live = await self.upstream(messages, {**options, **limit}, streams=streams)
+            self.exchange.answer = live
+            return live
         window = MODELS[model].max_tokens
         if answer.prompt_tokens > window:
             why = f"The prompt has {answer.prompt_tokens} tokens; {model} takes {window}."
             raise Problem(400, why, code="context_length_exceeded")
         self._charge(answer)
+        self.exchange.answer = answer
         return answer
 
     def _own(self, messages: Messages, model: str, max_tokens: int | None) -> ChatAnswer | None:

@@ -227,8 +227,7 @@ _NO_FAULT = vars(Fault())
 def _detail(exchange: ServedExchange, piece: int, host: str) -> dict[str, object]:
     """One exchange; with a number of pieces that the page has already, only what may be new."""
     pieces = exchange.pieces[:]
-    content_type = exchange.headers.get("content-type", "")
-    answer = _text_of(content_type, b"".join(data for _, data in pieces))
+    answer = exchange.said
     shown = {
         **_summary(exchange),
         "from": piece,
@@ -322,32 +321,3 @@ def _tokens_by_kind(messages: Iterable[tuple[str, list[Part]]]) -> dict[str, int
         for kind, text in parts:
             counts[kind] = counts.get(kind, 0) + count_tokens(text)
     return counts
-
-
-def _text_of(content_type: str, sent: bytes) -> str:
-    """The text that an answer to a chat says, as far as it was sent; "" where it is none."""
-    text = sent.decode(errors="replace")
-    if content_type.startswith("text/plain"):
-        return text
-    if content_type.startswith("text/event-stream"):
-        events = re.split(r"\n\n", text)
-        data = ["\n".join(re.findall(r"(?m)^data: ?(.*)$", event)) for event in events]
-        data = [each for each in data if each and each != "[DONE]"]
-        return "".join(_delta(each, plain=not each.startswith("{")) for each in data)
-    return "".join(_delta(line) for line in text.splitlines())
-
-
-def _delta(line: str, *, plain: bool = False) -> str:
-    if plain:
-        return line
-    try:
-        value: Any = json.loads(line)
-    except (ValueError, RecursionError):
-        return ""
-    if not isinstance(value, dict):
-        return ""
-    match value.get("choices"):
-        case [{"delta": {"content": str(said)}}, *_] | [{"message": {"content": str(said)}}, *_]:
-            return said
-    response = value.get("response")
-    return response if isinstance(response, str) else ""

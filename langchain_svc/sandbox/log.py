@@ -16,8 +16,9 @@ from functools import cached_property
 from http import HTTPStatus
 from typing import Any, TextIO
 
+from langchain_svc.sandbox.answers import ChatAnswer
 from langchain_svc.sandbox.faults import Fault
-from langchain_svc.sandbox.wire import HttpRequest
+from langchain_svc.sandbox.wire import JSON_TYPE, HttpRequest
 
 _SECRET_HEADERS = frozenset({"authorization", "x-api-key", "cookie", "proxy-authorization"})
 _SCHEMES = frozenset({"bearer", "basic", "digest"})
@@ -101,6 +102,7 @@ class ServedExchange:
         size: Bytes sent in all; those beyond the limits are not in `pieces`.
         headers: Of the answer.
         seconds: How long the exchange took; None until it is over.
+        answer: To a chat, before faults.
     """
 
     number: int
@@ -114,11 +116,26 @@ class ServedExchange:
     size: int = 0
     kept: int = 0
     seconds: float | None = None
+    answer: ChatAnswer | None = None
     _began: float = field(default_factory=time.monotonic)
 
     @property
     def received(self) -> Received:
         return self.entry.received
+
+    @property
+    def said(self) -> str:
+        """The text of a chat's answer as far as it was sent; none where a fault took its place."""
+        if self.answer is None or (self.fault is not None and self.fault.body is not None):
+            return ""
+        if self.headers.get("content-type") == JSON_TYPE:
+            return self.answer.text if self.fault is None and self.pieces else ""
+        sent = self.answer.pieces
+        return (
+            "".join(sent[: len(self.pieces)])
+            if isinstance(sent, tuple) and sent
+            else self.answer.text
+        )
 
     def update(self, **changes: Any) -> None:
         self.entry.received = replace(self.entry.received, **changes)
@@ -139,6 +156,8 @@ class ServedExchange:
     def end(self) -> None:
         """Take note that it is over, and keep no more of it than is shown."""
         self.seconds = time.monotonic() - self._began
+        if self.answer is not None:
+            self.answer = ChatAnswer(self.answer.model, self.said[:_MOST_SENT])
         received = self.received
         # The log may keep the whole entry: it is the user's.
         self.entry = Entry(replace(received, body=received.body[:_MOST_BODY]))

@@ -25,9 +25,7 @@ from langchain_svc.sandbox.wire import (
     HttpReply,
     HttpRequest,
     Problem,
-    general_error,
     json_reply,
-    medical_error,
     parsed,
     v1_error,
 )
@@ -57,8 +55,12 @@ class Service:
         meters = [Meter(each, settings.clock) for each in limits]
         key, medical_key = settings.api_key, settings.medical_api_key
         self._v1 = ServedInterface(v1_error, "sse", key, meters[0], shows_limits=True)
-        self._general = ServedInterface(general_error, "text", key, meters[1])
-        self._medical = ServedInterface(medical_error, "json", medical_key, meters[2], bearer=False)
+        self._general = ServedInterface(
+            lambda problem: {"success": False, "error": problem.message}, "text", key, meters[1]
+        )
+        self._medical = ServedInterface(
+            lambda problem: {"error": problem.message}, "json", medical_key, meters[2], bearer=False
+        )
 
     async def answer(
         self, request: HttpRequest, exchange: ServedExchange, scripted: Scripted

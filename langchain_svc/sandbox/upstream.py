@@ -172,11 +172,8 @@ class Upstream:
         exchange.note = f"upstream: {response.status_code} {said}"
         status = _STATUSES.get(response.status_code, 500)
         wait = response.headers.get("retry-after", "")
-        headers = (
-            {"retry-after": wait}
-            if status == HTTPStatus.TOO_MANY_REQUESTS and wait.isdecimal()
-            else {}
-        )
+        told = status == HTTPStatus.TOO_MANY_REQUESTS and wait.isdecimal()
+        headers = {"retry-after": wait} if told else {}
         return Problem(status, _MESSAGES[status], headers=headers)
 
 

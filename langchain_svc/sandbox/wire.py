@@ -116,16 +116,6 @@ def v1_error(problem: Problem) -> dict[str, object]:
     return {"error": {"message": problem.message, "type": kind, "code": problem.code or code}}
 
 
-def general_error(problem: Problem) -> dict[str, object]:
-    """Return the general interface's error body."""
-    return {"success": False, "error": problem.message}
-
-
-def medical_error(problem: Problem) -> dict[str, object]:
-    """Return the medical interface's error body."""
-    return {"error": problem.message}
-
-
 # -- bodies ---------------------------------------------------------------------------------------
 
 NotEmpty = Annotated[str, Field(min_length=1)]
