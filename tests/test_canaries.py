@@ -162,7 +162,7 @@ CANARIES = [
     Canary("langchain_core.load.load._default_class_paths_cache", "registration.py", "load(..., allowed_objects='all') does not know ChatSvc; allowed_objects=[ChatSvc] works.", a_model_is_loaded_as_one_of_all),
     Canary("langchain.chat_models.base._BUILTIN_PROVIDERS", "registration.py", "register() raises ImportError; ChatSvc(...) works.", init_chat_model_finds_it),
     Canary("langchain_core: BaseChatModel._resolve_model_profile", "chat_models.py", "Models have no profile, and agents do not know their context windows.", a_profile_is_the_documents),
-    Canary("langchain_core: BaseLanguageModel._add_version", "chat_models.py", "Traces do not name the version of this package.", the_version_stands_in_traces),
+    Canary("langchain_core: BaseLanguageModel._add_version", "_chat/model.py", "Traces do not name the version of this package.", the_version_stands_in_traces),
     Canary("langchain_core and langgraph: tap_output_iter", "privacy/callbacks.py", "Who streams events of a private run reads masks.", what_a_caller_streams_is_not_masked),
     Canary("langchain_core: handlers are told apart by isinstance, so by __class__", "privacy/callbacks.py", "In private runs LangChain adds a tracer twice, and each run is told twice.", a_handler_is_known_by_its_class),
     Canary("langchain_core: the lists of a manager are copied, or replaced where they are false: __bool__", "privacy/callbacks.py", "Texts of private runs reach the handlers that the environment adds.", an_empty_list_keeps_its_masks),

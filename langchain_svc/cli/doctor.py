@@ -209,7 +209,7 @@ def _listed(interface: Interface, model: Any, wanted: str | None) -> Iterator[_F
 def _chatted(model: Any) -> _Finding:
     """A chat of a few tokens, whose stream shows its format."""
     options = model._options(None, {"max_tokens": 5})  # noqa: SLF001  # our own class
-    exchange = model._turn([HumanMessage("Say OK.")], options, stream=True).exchange  # noqa: SLF001
+    exchange = model._turn([HumanMessage("Say OK.")], options, stream=True).exchange  # noqa: SLF001  # our own
     begun = time.monotonic()
     pieces = list(model._pieces(exchange))  # noqa: SLF001  # our own class
     took = (time.monotonic() - begun) * 1000

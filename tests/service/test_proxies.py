@@ -123,6 +123,23 @@ async def test_a_proxy_that_refuses_is_named_by_its_status_alone(authority, way)
 
 
 @pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+async def test_a_certificate_for_another_name_is_refused(authority, way):
+    with (
+        SecureServer(good, authority, "other.example") as server,
+        Proxy(authority, server.port, secure=False) as proxy,
+        svc.ChatSvc(
+            api_key="k",
+            base_url_v1=f"https://{HOST}/v1",
+            max_retries=0,
+            proxy=f"http://127.0.0.1:{proxy.port}",
+        ) as model,
+        pytest.raises(svc.SvcConnectionError, match="certificate"),
+    ):
+        await asked(model, way)
+    assert server.requests in ([], [b""])
+
+
+@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
 @pytest.mark.parametrize(
     ("says", "reason"),
     [
