@@ -364,21 +364,12 @@ def test_table(sandbox, chat, usage):
         assert word in text.split("svc-pro")[0]
     assert "cached" not in text  # there was none
     tokens = spent(*answers)
-    cells = rf"10 {tokens['input_tokens']:,} {tokens['output_tokens']:,} 0 [\d,]+ ms [\d,]+ ms"
+    cells = rf"10 {tokens['input_tokens']:,} {tokens['output_tokens']:,} 0 [\d.,]+ m?s [\d.,]+ m?s"
     assert re.fullmatch(f"svc-turbo {cells}", row(text, "svc-turbo"))
-    cells = r"2 \d+ \d+ 1 \(0\.0 s\) [\d,]+ ms [\d,]+ ms [\d,]+ ms"
+    cells = r"2 \d+ \d+ 1 \(0\.0 s\) [\d.,]+ m?s [\d.,]+ m?s [\d.,]+ m?s"
     assert re.fullmatch(f"svc-pro {cells}", row(text, "svc-pro"))
     assert "svc-pro: 1 SvcNotFoundError" in text.splitlines()
     assert text.index("svc-pro") < text.index("svc-turbo")
-
-
-def test_table_fits_a_terminal(sandbox, chat, usage):
-    sandbox.faults = [Fault(status=404, times=2), Fault(status=401, times=2)]
-    chat.batch(QUESTIONS * 2, return_exceptions=True, config=watched(usage))
-    text = rendered(usage, width=80)
-    assert "\u2026" not in text
-    assert max(map(len, text.splitlines())) <= 80
-    assert "SvcNotFoundError" in text
 
 
 def test_table_shows_estimates_and_streams_left_early(slow, usage):

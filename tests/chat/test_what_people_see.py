@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from peers import png
 
 from langchain_svc import ChatSvc, ImageStore, SvcLLM, SvcRequestError, SvcTranslate
 from langchain_svc._service.field_docs import field_docs
@@ -79,16 +80,11 @@ def test_a_repr_says_what_was_set_and_no_secret():
 
 
 def test_a_stored_image_is_shown_in_a_notebook():
-    png = bytes.fromhex(
-        "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000d49444154789c6360"
-        "60606000000005000157cd34660000000049454e44ae426082"
-    )
     store = ImageStore()
-    stored = store.get(store.add(png))
+    stored = store.get(store.add(png()))
     assert stored._repr_mimebundle_(include=None, exclude=None)["image/png"] == stored.data
-    assert list(store.get(store.add("https://svc.example/a.png"))._repr_mimebundle_()) == [
-        "text/plain"
-    ]
+    address = store.get(store.add("https://svc.example/a.png"))
+    assert list(address._repr_mimebundle_()) == ["text/plain"]
 
 
 def test_from_env_fails_at_once_where_a_variable_is_missing(monkeypatch):
