@@ -68,10 +68,9 @@ class SvcToolkit(ServiceToolkit):
         key = None if toolkit.api_key is None else "set"
         for tool in toolkit.get_tools():
             on_v1 = isinstance(tool, SvcGenerateImage) and tool.api == "v1"
-            require_key(V1 if on_v1 else GENERAL, key)
-            require_url(
-                V1 if on_v1 else GENERAL, toolkit.base_url_v1 if on_v1 else toolkit.base_url
-            )
+            interface = V1 if on_v1 else GENERAL
+            require_key(interface, key)
+            require_url(interface, getattr(toolkit, interface.url_word))
         return toolkit
 
     def get_tools(self) -> list[BaseTool]:

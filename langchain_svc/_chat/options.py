@@ -69,11 +69,11 @@ _OF_CALLS: dict[str, Any] = {
     "n": Annotated[int, bounded_number(1, whole=True, text=True)] | None,
     "extra_headers": Annotated[dict[str, str], AfterValidator(check_headers)],
 }
-# What an answer is to be. These are read where they are used.
+# What an answer is to be.
 _ANSWER_OPTIONS = frozenset({"tools", "tool_choice", "parallel_tool_calls", "response_format"})
-# LangChain's own parameters, which have done their work before a call reaches us.
-_LANGCHAIN_OPTIONS = frozenset({"stream", "strict"})
-CHAT_OPTIONS = frozenset({*_OF_CALLS, *_ANSWER_OPTIONS, *_LANGCHAIN_OPTIONS})
+# Those and LangChain's own, which have done their work before, are not checked here.
+_PASSED = _ANSWER_OPTIONS | {"stream", "strict"}
+CHAT_OPTIONS = _PASSED | _OF_CALLS.keys()
 """What a call of a chat model may have beside the settings of the model."""
 
 
@@ -118,9 +118,8 @@ def read_options(
             raise SvcRequestError(str(error)) from None
         for name in given.keys() - known:
             raise SvcRequestError(f"{who} does not take {name!r}; {suggest_name(name, known)}")
-    passed = _ANSWER_OPTIONS | _LANGCHAIN_OPTIONS  # which are checked where they are used
     return {
-        name: value if name in passed else _checked(kind, name, value)
+        name: value if name in _PASSED else _checked(kind, name, value)
         for name, value in given.items()
     }
 

@@ -169,8 +169,6 @@ class ChatTurn:
         LangChain's cost grows with the number of chunks; but front ends take a chunk for one call,
         and its name for a beginning.
         """
-        if len(parts) == 1:
-            return (self._chunk(parts),)
         groups: list[list[ContentPart]] = []
         for part in parts:
             if part.call or not groups or groups[-1][-1].call:
