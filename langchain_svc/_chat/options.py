@@ -158,6 +158,4 @@ def read_answer_options(
     from .structured import read_response_format  # noqa: PLC0415  # most calls want a text
     from .tools import tool_request  # noqa: PLC0415  # the same
 
-    parallel = given.get("parallel_tool_calls")
-    offered = tool_request(given.get("tools"), given.get("tool_choice"), parallel=parallel)
-    return offered, read_response_format(given.get("response_format"))
+    return tool_request(given), read_response_format(given.get("response_format"))

@@ -26,8 +26,8 @@ def constructed(text: str, calls: Sequence[ToolCallChunk] = ()) -> ChatGeneratio
 
 _GENERATION = constructed("")
 _MESSAGE = _GENERATION.message
-_LISTS = [name for name, value in vars(_MESSAGE).items() if value == []]
-_DICTS = [name for name, value in vars(_MESSAGE).items() if value == {}]
+# What no two chunks may share.
+_OWN = {name: type(value) for name, value in vars(_MESSAGE).items() if value in ([], {})}
 
 
 def is_middle(call: ToolCallChunk) -> bool:
@@ -38,10 +38,8 @@ def is_middle(call: ToolCallChunk) -> bool:
 def copied(text: str, calls: Sequence[ToolCallChunk] = ()) -> ChatGenerationChunk:
     """The same by copying one; the calls are pieces of arguments (`is_middle`)."""
     fields = {**vars(_MESSAGE), "content": text}
-    for name in _LISTS:
-        fields[name] = []
-    for name in _DICTS:
-        fields[name] = {}
+    for name, empty in _OWN.items():
+        fields[name] = empty()
     message = _like(_MESSAGE, fields, {})
     if calls:
         fields["tool_call_chunks"] = list(calls)
@@ -75,17 +73,13 @@ def _state(chunk: ChatGenerationChunk) -> list[Any]:
 def _is_exact() -> bool:
     calls = [tool_call_chunk(args='": 1', index=0)]
     try:
-        return all(
-            _state(copied(*given)) == _state(constructed(*given))
-            and not _shared(copied(*given).message, copied(*given).message)
-            for given in (("a",), ("", calls))
+        one, other = copied("a").message, copied("a").message
+        shared = any(getattr(one, name) is getattr(other, name) for name in _OWN)
+        return not shared and all(
+            _state(copied(*given)) == _state(constructed(*given)) for given in (("a",), ("", calls))
         )
     except Exception:  # noqa: BLE001  # whatever has changed
         return False
-
-
-def _shared(one: Any, other: Any) -> bool:
-    return any(getattr(one, name) is getattr(other, name) for name in (*_LISTS, *_DICTS))
 
 
 text_chunk = copied if _is_exact() else constructed

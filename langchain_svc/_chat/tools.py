@@ -190,16 +190,16 @@ def tool_parameters(
     parallel_tool_calls: bool | None,
 ) -> dict[str, Any]:
     """The parameters of a call that offers tools; refused now, and not at the call."""
-    offered = ToolList(tools)
-    tool_request(offered, tool_choice, parallel=parallel_tool_calls)
-    bound = {"tools": offered, "tool_choice": tool_choice}
+    bound = {"tools": ToolList(tools), "tool_choice": tool_choice}
     bound["parallel_tool_calls"] = parallel_tool_calls
+    tool_request(bound)
     return {name: value for name, value in bound.items() if value is not None}
 
 
-def tool_request(tools: Any, choice: Any, *, parallel: bool | None) -> ToolRequest | None:
+def tool_request(given: Mapping[str, Any]) -> ToolRequest | None:
     """The offer of a call's `tools`, `tool_choice` and `parallel_tool_calls`, if it makes one."""
-    if not tools:
+    if not given.get("tools"):
         return None
-    made = ToolRequest(tools, choice, parallel=parallel)
+    parallel = given.get("parallel_tool_calls")
+    made = ToolRequest(given["tools"], given.get("tool_choice"), parallel=parallel)
     return None if made.choice == "none" else made
