@@ -1,8 +1,7 @@
 """Reads broken JSON in one pass forward; every decision looks at a bounded stretch of text.
 
 - A key without a value is no field; a container that the text leaves open is closed as it is.
-- A closing bracket closes the innermost container of its kind and whatever is open inside it,
-  unless what follows it could not stand there: then it was a slip (`_believed`).
+- A closing bracket closes what it can, unless what follows could not stand there: a slip.
 - A comma too many or too few changes nothing. What is neither key nor value is passed over.
 - Whether a quote ends its string can be seen from what follows: after the value of a field come a
   comma and a key, or a closing bracket; after an item a comma and a value; after a key a colon. A
@@ -51,14 +50,11 @@ _TRIPLES = ('"""', "'''", "```")
 _LABEL = re.compile(r"[^\n`]{0,60}(?=\n)")
 _DOUBLED = re.compile(r"(\"\"|'')(?=[^\s,:}\]\"'])([^\"'\n]{1,300})([\"']{1,2})")
 _MOST_TRIPLES = 20
-# The fence, or the tag, that closes what the JSON was in.
 _TAIL = re.compile(r"\s{0,40}(?:`{3,9}|</[A-Za-z][\w-]{0,40}>|<[|｜][^<>]{0,40}>)\s{0,40}\Z")
 _RAW = re.compile(r"[\x00-\x1f]")
 _SEARCHES = {quote: re.compile(f"[{re.escape(ends)}\\\\]") for quote, ends in QUOTES.items()}
 _ESCAPED_QUOTE = re.compile(r'(?<!\\)\\"')
-_KEY_OPENS = re.compile(
-    r"\"[^\"\n:{}]{1,80}\"\s{0,20}:\s{0,40}(?:[\"\[{\d]|-\d|true\b|false\b|null\b|True\b|False\b|None\b)"
-)
+_KEY_OPENS = re.compile(rf"\"[^\"\n:{{}}]{{1,80}}\"\s{{0,20}}:\s{{0,40}}{VALUE_START.pattern}")
 _CLOSING_LINES = re.compile(r"\s{0,40}\n\s{0,40}[}\]][\s}\]]{0,40},$")
 _KEY_IN_TAIL = re.compile(r",\s{0,40}([^\W\d][\w$-]{0,60})\s{0,20}:\s{0,20}$")
 _KEY_TEXT = re.compile(r"\s*[^:{}\[\],\"]{1,80}(?=:)")
@@ -123,10 +119,6 @@ class _Frame:
             self.value.append(value)
 
 
-class _TooDeepError(Exception):
-    """The containers are nested deeper than is read."""
-
-
 class Reader:
     """Reads the value that begins at `at`."""
 
@@ -145,13 +137,11 @@ class Reader:
             return Attempt(value, value.end - begin if value else 0)
         try:
             complete = self._containers()
-        except _TooDeepError:
+        except RecursionError:
             return Attempt(None, self._at - begin, too_deep_until=self._at)
         cost = self._at - begin + self._lost * (len(self._text) - begin)
-        if self._prose:
-            return Attempt(None, cost)
         found = (self._root, self._at, complete, self._cut, self._repairs, self._words)
-        return Attempt(JsonValue(*found), cost)
+        return Attempt(None if self._prose else JsonValue(*found), cost)
 
     def _scalar(self) -> JsonValue | None:
         if self._string_here():
@@ -227,7 +217,7 @@ class Reader:
 
     def _push(self, frame: _Frame) -> None:
         if len(self._stack) >= MAX_DEPTH:
-            raise _TooDeepError
+            raise RecursionError
         self._stack.append(frame)
 
     def _pop(self) -> None:
@@ -239,9 +229,8 @@ class Reader:
 
     def _close(self, closer: str) -> None:
         self._at += 1
-        depth = len(self._stack) - 1
-        while depth >= 0 and self._stack[depth].closer != closer:
-            depth -= 1
+        depths = [at for at, frame in enumerate(self._stack) if frame.closer == closer]
+        depth = depths[-1] if depths else -1
         skipped = len(self._stack) - 1 - depth
         if depth < 0 or not self._believed(depth, skipped):
             self._repairs += 1
@@ -439,7 +428,7 @@ class Reader:
         if doubled and (structure_at(text, doubled.end()) or place is _KEY):
             return self._take(doubled[2], doubled.end(), 1)
         inside = _Inside(at + 1)
-        end, resume = self._find_end(place, inside, _SEARCHES[text[at]])
+        end, resume = self._find_end(place, inside)
         repairs = inside.quotes + (text[at] != '"')
         if end is None:
             return self._unterminated(inside, repairs)
@@ -453,11 +442,10 @@ class Reader:
         self._cut = self._cut or cut
         return value
 
-    def _find_end(
-        self, place: str, inside: _Inside, search: re.Pattern[str]
-    ) -> tuple[int | None, int]:
+    def _find_end(self, place: str, inside: _Inside) -> tuple[int | None, int]:
         """Where the string's text ends and where reading goes on; (None, …) if it does not end."""
         text, at, seen = self._text, inside.begin, inside.begin
+        search = _SEARCHES[text[at - 1]]
         while found := search.search(text, at):
             mark = found.start()
             if found[0] == "\\":

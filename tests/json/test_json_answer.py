@@ -24,15 +24,11 @@ N = obj(n=INT)
 FOUND = [
     # where it stands
     ('{"n": 1}', N, {"n": 1}),
-    ('Sure! {"n": 1} Anything else?', N, {"n": 1}),
     ('```json\n{"n": 1}\n```', N, {"n": 1}),
     ('``json\n{"n": 1}\n``', N, {"n": 1}),
-    ('~~~\n{"n": 1}\n~~~', N, {"n": 1}),
-    ('```json\n{"n": 1}', N, {"n": 1}),
     ('<answer>\n{"n": 1}\n</answer></s>', N, {"n": 1}),
     ('"{\\"n\\": 1}"', N, {"n": 1}),
     ('{\\"n\\": 1}', N, {"n": 1}),
-    ('{{"n": 1}}', N, {"n": 1}),
     ("**Result:** [{'n': 1,},]", array(N), [{"n": 1}]),
     ("[red, light blue]", array(STR), ["red", "light blue"]),
     # prose with brackets of its own
@@ -56,7 +52,6 @@ FOUND = [
     ('<think>{"n": 1}?</think>{"n": 2}', N, {"n": 2}),
     ('Perhaps {"n": 1}.\n</think>\n{"n": 2}', N, {"n": 2}),
     ('<think>a</think>{"m": 0}<think>{"n": 1}</think>{"n": 2}', N, {"n": 2}),
-    ("<reasoning>[1]</reasoning>[2]", array(INT), [2]),
     ("[THINK]{'n': 1}[/THINK]{'n': 2}", N, {"n": 2}),
     ('<|channel>thought {"n": 1}<channel|>{"n": 2}', N, {"n": 2}),
     ('<think>It is {"n": 1}.</think>', N, {"n": 1}),
@@ -67,7 +62,6 @@ FOUND = [
     ('{"n": 1, "l": [1]\n\nNote: done.', obj(n=INT, l=array(INT)), {"n": 1, "l": [1]}),
     # wrapped and spelled otherwise, where the schema is open
     ('{"Result": {"N": "1"}}', N, {"n": 1}),
-    ('{"Result": {"n": 1}}', obj([], n=INT), {"n": 1}),
     ('{"type":"function","function":{"name":"R","parameters":{"n":1}}}', N, {"n": 1}),
     # no JSON, where none is wanted
     ("42", INT, 42),
@@ -90,15 +84,12 @@ NOT_FOUND = [
     # what ends inside a value, which may be half of it
     ('{"n": 1', N),
     ('{"s": "x", "l": ["a", "b', obj(s=STR, l=array(STR))),
-    ('{"n": 1, "m":', N),
     ('```json\n{"s": "x\n```\nI hope this helps.', obj(s=STR)),
     ("", N),
     ("I cannot say.", array(STR)),
-    ("The answer is 5.", N),
     ("no idea", INT),
     ("The answer is TWO.", {"enum": ["ONE", "TWO"]}),  # it may say which it is not
     ("{}", N),
-    ("[]", N),
     ('{"n": }', N),
     ('{"n": ...}', N),
     ('{"n": NaN}', obj(n=NUM)),

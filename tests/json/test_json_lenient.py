@@ -102,28 +102,16 @@ def types(value):
     return [types(item) for item in value] if isinstance(value, list) else type(value)
 
 
-@pytest.mark.parametrize(
-    ("text", "complete", "cut"),
-    [
-        ('{"s": "x"}', True, False),
-        ('{"s": "x",}', True, False),
-        ('{"s": "x"', False, False),
-        ('{"s": "x", ', False, True),
-        ('{"s": "x"\n```\nDone.', False, False),
-        ('{"s": "x"\n</answer>', False, False),
-        ('{"s": "x', False, True),
-        ('{"s": "x\\', False, True),
-        ('{"n": 12', False, True),
-        ('{"b": tru', False, True),
-        ('{"s": "x", "', False, True),
-        ('{"s": "x", "t', False, True),
-        ('{"s": "x", "t"', False, True),
-        ('{"s": "x}', True, False),
-        ("[1, 2", False, True),
-        ("[1, 2 ", False, True),
-        ("[1, 2,", False, True),
-    ],
-)
+ENDED = [
+    *((text, True, False) for text in ('{"s": "x"}', '{"s": "x",}', '{"s": "x}')),
+    *((f'{{"s": "x"{end}', False, False) for end in ("", "\n```\nDone.", "\n</answer>")),
+    *((f'{{"s": "x"{end}', False, True) for end in (", ", ', "', ', "t', ', "t"')),
+    *((text, False, True) for text in ('{"s": "x', '{"s": "x\\', '{"n": 12', '{"b": tru')),
+    *((text, False, True) for text in ("[1, 2", "[1, 2 ", "[1, 2,")),
+]
+
+
+@pytest.mark.parametrize(("text", "complete", "cut"), ENDED)
 def test_where_the_text_ended(text, complete, cut):
     found = read_json(text)
     assert (found.complete, found.cut_in_value) == (complete, cut)

@@ -96,7 +96,6 @@ def test_quotes_forgotten(text, value):
         ("{'s': \"it's\"}", "it's"),
         (r"{'s': 'it\'s'}", "it's"),
         ('{“s”: “he said "no" twice”}', 'he said "no" twice'),
-        ("{„s“: „so“}", "so"),
         ("{«s»: «oui»}", "oui"),
         ('{`s`: `log("x")`}', 'log("x")'),
         ('{"s": `log(`x`)`}', "log(`x`)"),
@@ -106,7 +105,6 @@ def test_quotes_forgotten(text, value):
         ('{"s": """\n    def f():\n      pass\n    """\n}', "def f():\n  pass"),
         ("{\"s\": ```python\nprint('x')\n```\n}", "print('x')"),
         ('{"s": ```\n{"k": [1}}]\n```,\n}', '{"k": [1}}]'),
-        ('{"s": "```\nx = 1\n```"}', "```\nx = 1\n```"),
         ('{"s": "two\nlines\tand a tab"}', "two\nlines\tand a tab"),
     ],
 )
@@ -126,9 +124,7 @@ def test_other_quotes(text, value):
         (r"\frac{1}{2} \theta \neq \alpha", r"\frac{1}{2} \theta \neq \alpha"),
         (r"\d one\nnext \tline", "\\d one\nnext \tline"),
         (r"C:\Users\new\tmp", r"C:\Users\new\tmp"),
-        (r"in C:\Work\bin and\nthen", "in C:\\Work\\bin and\nthen"),
         ("docker run \\\n  -it", "docker run \\\n  -it"),
-        (r"\u12", r"\u12"),
         (r"\U99999999", r"\U99999999"),
     ],
 )
