@@ -270,8 +270,7 @@ class _Filler:
 
     def fill(self, schema: Any, name: str = "", depth: int = 0, *, required: bool = True) -> Any:
         """A value for a schema; None where the text has none and none is required."""
-        schema, nullable = self._resolved(schema)
-        required = required and not nullable
+        schema, required = self._resolved(schema, required=required)
         if depth > _DEEPEST or self._fields > _MOST_FIELDS:
             return None
         if "const" in schema:
@@ -293,22 +292,21 @@ class _Filler:
                 return int(value) if value is not None and kind == "integer" else value
         return self._string(schema, name, required=required)
 
-    def _resolved(self, schema: Any) -> tuple[Schema, bool]:
-        """A schema without references and alternatives, and whether null would do."""
-        nullable = False
+    def _resolved(self, schema: Any, *, required: bool) -> tuple[Schema, bool]:
+        """A schema without references and alternatives, and whether it needs more than null."""
         while isinstance(schema, dict) and self._fields <= _MOST_FIELDS:
             self._fields += 1
             union = _list(schema, "anyOf") or _list(schema, "oneOf")
-            nullable |= {"type": "null"} in union
+            required &= {"type": "null"} not in union
             inner = [each for each in union if each != {"type": "null"}][:1]
             inner += [self._referred(schema["$ref"])] if "$ref" in schema else []
             inner += _list(schema, "allOf")
             if not inner:
-                return schema, nullable
+                return schema, required
             rest = {k: v for k, v in schema.items() if k not in {"$ref", "allOf", "anyOf", "oneOf"}}
             parts = [part for part in inner if isinstance(part, dict)]
             schema = {key: value for part in [*parts, rest] for key, value in part.items()}
-        return {}, nullable
+        return {}, required
 
     def _referred(self, reference: object) -> object:
         held, _, name = str(reference).removeprefix("#/").partition("/")
