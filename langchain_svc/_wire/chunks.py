@@ -75,12 +75,7 @@ def read_object(found: Mapping[str, Any]) -> Found | None:
         reason = word(choice.get("finish_reason"))
         usage = read_usage(found.get("usage"))
     else:
-        texts = (_content(found.get(key)) for key in _TEXT_KEYS)
-        text = next((text for text in texts if text is not None), None)
-        whole = text is not None and isinstance(found.get("success"), bool)
-        reason = word(found.get("finish_reason")) or word(found.get("done_reason"))
-        if found.get("done") is True or found.get("type") in _DONE_TYPES:
-            reason = reason or "stop"
+        text, whole, reason = _read_plain(found)
         usage = read_usage(found.get("usage")) or read_usage(found)
         # One that calls itself a completion is one, also where it holds nothing.
         completion = str(found.get("object")).startswith("chat.completion")
@@ -98,6 +93,16 @@ def read_object(found: Mapping[str, Any]) -> Found | None:
         completion=completion,
         last=found.get("done") is True,
     )
+
+
+def _read_plain(found: Mapping[str, Any]) -> tuple[str | None, bool, str | None]:
+    """The text of an object without choices, whether it is whole, and why it ends."""
+    texts = (_content(found.get(key)) for key in _TEXT_KEYS)
+    text = next((text for text in texts if text is not None), None)
+    reason = word(found.get("finish_reason")) or word(found.get("done_reason"))
+    if found.get("done") is True or found.get("type") in _DONE_TYPES:
+        reason = reason or "stop"
+    return text, text is not None and isinstance(found.get("success"), bool), reason
 
 
 def _carries_error(found: Mapping[str, Any]) -> bool:
