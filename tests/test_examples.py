@@ -134,7 +134,9 @@ def test_medical():
     pytest.importorskip("langchain", reason="create_agent is part of the package langchain")
     pytest.importorskip("fhir.resources", reason="the extra fhir is not installed")
     out = output_of("11_medical.py")
-    assert "vital_signs.temperature: Observation entry[4], 8310-5, [degF] to Cel" in out
+    assert (
+        "vital_signs.temperature: Observation entry[4], 8310-5, of that day, [degF] to Cel" in out
+    )
     assert "Sent of the patient's record: vital signs (systolic, diastolic, temperature)" in out
     assert "chest pain: considered under cardiology" in out
     told = out[out.index("The model reads:") : out.index("The clinician reads:")]

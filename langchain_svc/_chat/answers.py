@@ -460,24 +460,29 @@ class OneCallReader(JsonReader):
         found = parse_calls(text, self._offer.tools.parsed, cut=cut)
         name = self._form.tool
         call = next((call for call in found.calls if call.name == name), None)
-        written = _dump(call.arguments) if isinstance(call, Call) else call and call.source
+        written = call.source if call else None
+        written = _dump(call.arguments) if isinstance(call, Call) else written
         if found.reasoning:
             yield ContentPart(reasoning=found.reasoning)
         try:
             # A model may also write the bare arguments: the answer counts, not its wrapper.
             answer = self._form.check(written or text, cut=cut)
         except NoAnswer as error:
-            others = [call.name for call in found.calls if call.name]
             if not cut:
+                others = [call.name for call in found.calls if call.name]
                 missing = _missing_repair_prompt(self._offer, others)
                 self.repair_prompt = _json_repair_prompt(error.problems) if written else missing
-            if written and (last or cut):
-                self.malformed = True
-                yield _invalid_part(name, written, "; ".join(error.problems))
-            elif last or cut:
-                yield ContentPart(found.content or text)
+            if last or cut:
+                yield self._refused(written, found.content or text, error.problems)
             return
         self.called = True
         arguments = answer if isinstance(answer, dict) else {"answer": answer}
         yield ContentPart(call=tool_call_chunk(name=name, args="", id=new_id(), index=0))
         yield ContentPart(call=tool_call_chunk(args=_dump(arguments), index=0))
+
+    def _refused(self, written: str | None, text: str, problems: list[str]) -> ContentPart:
+        """The call, which must not run; or the answer, where it has none."""
+        if not written:
+            return ContentPart(text)
+        self.malformed = True
+        return _invalid_part(self._form.tool, written, "; ".join(problems))
