@@ -7,6 +7,7 @@ that could hold one.
 from __future__ import annotations
 
 import ipaddress
+import os
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -83,8 +84,9 @@ def require_url(interface: Interface, url: str | None) -> str:
         return url
     raise SvcRequestError(
         f"No base URL for the {interface.name} interface: pass {interface.url_word}=... or set "
-        f"{interface.url_env}. The service has no public default host. To try without one, run "
-        "`langchain-svc sandbox` and paste the lines it prints."
+        f"{interface.url_env}.{_of_other_name(interface.url_env)} The service has no public "
+        "default host. To try without one, run `langchain-svc sandbox` and paste the lines it "
+        "prints."
     )
 
 
@@ -94,9 +96,17 @@ def require_key(interface: Interface, key: str | None) -> str:
         return key
     raise SvcRequestError(
         f"No API key for the {interface.name} interface: pass api_key=... or set "
-        f"{interface.key_env}. To try without one, run `langchain-svc sandbox` and paste the "
-        "lines it prints."
+        f"{interface.key_env}.{_of_other_name(interface.key_env)} To try without one, run "
+        "`langchain-svc sandbox` and paste the lines it prints."
     )
+
+
+def _of_other_name(wanted: str) -> str:
+    """What to say where a variable is missing and another one has nearly its name."""
+    import difflib  # noqa: PLC0415  # 13 ms, which only a missing setting costs
+
+    near = difflib.get_close_matches(wanted, os.environ.keys() - {wanted}, 1, 0.8)
+    return f" {near[0]} is set, but this interface reads {wanted}." if near else ""
 
 
 @lru_cache(maxsize=64)

@@ -120,7 +120,7 @@ def refuse_unwritable(kind: Any) -> None:
                 raise SvcRequestError(
                     f"JSON cannot hold the field {name!r} of {one.__name__}: give it another type, "
                     "or leave it out"
-                )
+                ) from None  # pydantic says the same in a hundred lines
 
 
 def _is_writable(hint: Any) -> bool:

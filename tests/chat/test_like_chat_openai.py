@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import traceback
 import warnings
 from collections.abc import Callable
 
@@ -102,8 +103,9 @@ def unsayable(ready: Callable[[], bool]) -> None:
 def test_a_field_that_json_cannot_hold_is_named(schema):
     for ask in ("with_structured_output", "bind_tools"):
         given = schema if ask == "with_structured_output" else [unsayable]
-        with pytest.raises(svc.SvcRequestError, match=r"the field 'ready' of \w+: give it"):
+        with pytest.raises(svc.SvcRequestError, match=r"the field 'ready' of \w+: give it") as no:
             getattr(svc.ChatSvc(), ask)(given)
+        assert "Pydantic" not in "".join(traceback.format_exception(no.value))
 
 
 def test_a_function_without_a_docstring_is_warned_of_once():

@@ -145,6 +145,20 @@ def test_keys_that_no_header_can_carry(name, key):
     assert key not in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    ("near", "wanted"), [("SVC_APIKEY", "SVC_API_KEY"), ("SVC_BASE_URL", "SVC_BASE_URL_V1")]
+)
+def test_a_variable_of_nearly_the_name_is_pointed_out(monkeypatch, near, wanted):
+    for name in ("SVC_API_KEY", "SVC_BASE_URL_V1", "SVC_BASE_URL", near):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(near, "https://s3cret.example")
+    given = {"base_url_v1": URL} if "KEY" in wanted else {"api_key": "k"}
+    with pytest.raises(svc.SvcRequestError) as raised:
+        svc.ChatSvc(**given).invoke("Hello")
+    assert f" {near} is set, but this interface reads {wanted}. " in str(raised.value)
+    assert "s3cret" not in str(raised.value)
+
+
 @EVERY_CLASS
 def test_white_space_around_a_key_is_dropped(name):
     made = make(name, api_key=" k1\n")
