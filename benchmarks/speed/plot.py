@@ -30,14 +30,18 @@ def draw(results: Results, file: Path) -> None:
                 continue
             place, height = at + 0.28 * (beside - 1), value / peer[0]
             axes.bar(place, height, 0.26, color=colour, edgecolor="#606060", linewidth=0.6)
+            if name == peer[1]:  # in its bar, where it hides no figure
+                axes.text(
+                    place, height / 2, name, rotation=90, ha="center", va="center", fontsize=8
+                )
             axes.annotate(
-                _told(value, row.unit) + ("" if beside != 1 else f"\n{name}"),
+                _told(value, row.unit),
                 (place, height), xytext=(0, 3), textcoords="offset points", ha="center",
                 fontsize=8, fontweight="bold" if beside == 0 else "normal",
             )  # fmt: skip
     axes.set_xticks(range(len(shown)), [row.short for row, _ in shown], fontsize=9)
     axes.set_yticks([0, 0.5, 1], ["0", "half", "best peer"], fontsize=9)
-    axes.margins(y=0.15)
+    axes.margins(y=0.1)
     axes.spines[["top", "right"]].set_visible(False)
     axes.set_title("CPU time of the client, by that of the best peer: shorter is better",
                    fontsize=11, loc="left", pad=24)  # fmt: skip
