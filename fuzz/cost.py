@@ -14,7 +14,7 @@ from types import FrameType
 from typing import Any
 
 from langchain_svc._http.http1 import AnswerReader
-from langchain_svc._json.answer import NoAnswer, read_answer
+from langchain_svc._json.answer import SchemaMismatch, read_answer
 from langchain_svc._json.lenient import read_json
 from langchain_svc._json.partial import PartialObject
 from langchain_svc._toolcalls.parse import StreamParser, parse_calls
@@ -94,7 +94,7 @@ def _check(function: Callable[[], object], text: str, most: int) -> None:
 
 
 def _answer(text: str, schema: dict[str, Any]) -> None:
-    with suppress(NoAnswer):
+    with suppress(SchemaMismatch):
         read_answer(text, schema)
 
 

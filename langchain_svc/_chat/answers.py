@@ -10,7 +10,7 @@ from typing import Any
 
 from langchain_core.messages.tool import tool_call_chunk
 
-from .._json import NoAnswer, Thoughts
+from .._json import SchemaMismatch, Thoughts
 from .._threads import LONG_TO_CHECK
 from .._toolcalls import (
     BadCall,
@@ -95,7 +95,7 @@ class JsonReader(TextReader):
             yield from self._take(part)
         try:
             value = self._form.check("".join(self._text), cut=cut)
-        except NoAnswer as error:
+        except SchemaMismatch as error:
             if not cut:  # an answer that max_tokens cut would only be cut again
                 self.repair_prompt = _json_repair_prompt(error.problems)
             if last or cut:
@@ -467,7 +467,7 @@ class OneCallReader(JsonReader):
         try:
             # A model may also write the bare arguments: the answer counts, not its wrapper.
             answer = self._form.check(written or text, cut=cut)
-        except NoAnswer as error:
+        except SchemaMismatch as error:
             if not cut:
                 others = [call.name for call in found.calls if call.name]
                 missing = _missing_repair_prompt(self._offer, others)

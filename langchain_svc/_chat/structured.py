@@ -26,7 +26,7 @@ from pydantic.v1 import ValidationError as ValidationErrorV1
 from typing_extensions import is_typeddict
 
 from .. import _json
-from .._json import NoAnswer
+from .._json import SchemaMismatch
 from .._safe_errors import safe_repr
 from .._threads import LONG_TO_CHECK, off_loop
 from .._toolcalls import render_json
@@ -73,7 +73,7 @@ class ResponseFormat(dict[str, Any]):
         )
 
     def check(self, text: str, *, cut: bool = False) -> Any:
-        """The answer in the text as plain JSON that fits the schema; NoAnswer if there is none."""
+        """The answer in the text as plain JSON that fits the schema, or SchemaMismatch."""
         value = _json.read_answer(text, self._compiled, cut=cut, only=True)
         self.make(value)
         return value
@@ -94,7 +94,9 @@ class ResponseFormat(dict[str, Any]):
             return TypeAdapter(self.model).validate_python(value)
         except (ValidationError, ValidationErrorV1) as error:
             found = error.errors()
-            raise NoAnswer([f"{_place(each['loc'])}: {each['msg']}" for each in found]) from None
+            raise SchemaMismatch(
+                [f"{_place(each['loc'])}: {each['msg']}" for each in found]
+            ) from None
 
 
 _WRAPPED = "answer"
@@ -262,7 +264,7 @@ class StructuredParser(BaseTransformOutputParser[Any]):
         reason = message.response_metadata.get("finish_reason")
         try:
             return form.make(form.check(text, cut=is_cut(reason)))
-        except NoAnswer as error:
+        except SchemaMismatch as error:
             what = f"does not fit the schema {form.name!r}"
             if is_cut(reason):
                 what = f"was cut off (finish_reason {reason!r}; max_tokens sets its length)"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .._lazy import lazy
-from .no_answer import NoAnswer
 from .reasoning import (
     ALL_WAS_REASONING,
     CONTENT,

@@ -19,9 +19,8 @@ import re
 from typing import Any
 
 from .lenient import attempt_json, read_json
-from .no_answer import NoAnswer
 from .reader import JsonValue
-from .reasoning import CLOSE, CLOSES, OPENS, is_all_reasoning, without_reasoning
+from .reasoning import CLOSE, CLOSES, OPENS, without_reasoning
 from .schema import CompiledSchema, Schema, SchemaMismatch, fit_schema
 from .signs import QUOTES, VALUE_START, is_key, peek
 
@@ -48,20 +47,18 @@ _IN_ARRAY = frozenset([*QUOTES, "]", "\\"])
 def read_answer(
     text: str, schema: Schema | CompiledSchema, *, cut: bool = False, only: bool = False
 ) -> Any:
-    """The value in the text that follows the schema; raises NoAnswer.
+    """The value in the text that follows the schema; raises SchemaMismatch.
 
-    Args:
-        text: The model's answer.
-        schema: A JSON Schema.
-        cut: Whether the text is known to be cut off, as by max_tokens.
-        only: Whether two objects that fit as well and differ are no answer; else the first is.
+    `cut`: the text is known to be cut off, as by max_tokens. `only`: two objects that fit as well
+    and differ are no answer; else the first is.
     """
     search = _Search(text, CompiledSchema.of(schema), cut=cut)
     search.scan()
-    if not search.found and is_all_reasoning(text):
+    beside = "" if search.found else without_reasoning(text)
+    if not search.found and not beside:
         search.scan(reasoning=True)
     if not search.found and not cut:
-        search.plain(without_reasoning(text))
+        search.plain(beside)
     return search.best(only=only)
 
 
@@ -83,10 +80,10 @@ class _Search:
 
     def best(self, *, only: bool) -> Any:
         if only and self._differs:
-            raise NoAnswer(["answer: two objects that differ fit the schema; write only one"])
+            raise SchemaMismatch(["answer: two objects that differ fit the schema; write only one"])
         if self.found:
             return self.found[1]
-        raise NoAnswer(self._missed[1])
+        raise SchemaMismatch(self._missed[1])
 
     # -- readings ---------------------------------------------------------------------------------
 

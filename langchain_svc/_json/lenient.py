@@ -60,8 +60,7 @@ def _read_strict(text: str, start: int) -> JsonValue | None:
     if text.count("[", at, end) + text.count("{", at, end) > MAX_DEPTH and _is_too_deep(value):
         return None
     whole = whole_characters(value) if "\\u" in text[at:end] else value
-    found = value if whole == value else whole
-    return JsonValue(found, end, complete=True, cut_in_value=False, repairs=int(whole != value))
+    return JsonValue(whole, end, complete=True, cut_in_value=False, repairs=int(whole != value))
 
 
 def _is_too_deep(value: Any) -> bool:

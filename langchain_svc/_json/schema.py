@@ -22,7 +22,6 @@ from urllib.parse import unquote
 
 from . import scalars
 from .lenient import read_json
-from .no_answer import NoAnswer
 from .scalars import SPELLED, fold, frozen, got, says_nothing, show
 
 Schema = Mapping[str, Any]
@@ -45,13 +44,17 @@ _NOTES = frozenset(["type", "title", "description", "default", "examples"])
 _FENCE = re.compile(r"\s*`{3,}[\w+-]*\s*")
 
 
-class SchemaMismatch(NoAnswer):
-    """The value cannot be made to follow the schema.
+class SchemaMismatch(ValueError):  # noqa: N818  # it says what there is: a mismatch
+    """A value cannot be made to follow the schema, or a text holds none that does.
 
     Attributes:
         problems: What is wrong, one line for each place, such as
             "answer.age: expected integer, got string 'abc'". They may quote the answer.
     """
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__("; ".join(problems))
+        self.problems = problems
 
 
 def problems(value: Any, schema: Schema | CompiledSchema) -> list[str]:
@@ -64,12 +67,9 @@ def fit_schema(
 ) -> tuple[Any, int]:
     """The value as the schema wants it, and a penalty: 0 if it was valid as it was.
 
-    Args:
-        value: JSON, as read from a text.
-        schema: A JSON Schema; parts of it that are not understood allow anything.
-        coerce: Whether to look for what the value means if it is not valid.
-        tidy: Whether to do so, too, where a valid value has fields that the schema does not
-            know, but would know if they were spelled or wrapped otherwise.
+    What is not understood of the schema allows anything. `coerce`: look for what a value means that
+    is not valid. `tidy`: do so, too, where a valid one has fields that the schema does not know, but
+    would know if they were spelled or wrapped otherwise.
 
     Raises:
         SchemaMismatch: The value does not fit. Its `problems` say why.
@@ -78,12 +78,8 @@ def fit_schema(
     if any(_echoes(value, root.fields) for root in schema.roots):
         raise SchemaMismatch(["answer: this is the schema itself, not a value that follows it"])
     fitted, penalty, wrong = _Fitter(schema, coerce=coerce, tidy=tidy).root(value)
-    if (
-        not wrong
-        and tidy
-        and schema.roots
-        and all(_is_strange(fitted, one) for one in schema.roots)
-    ):
+    roots = schema.roots if tidy and not wrong else ()
+    if roots and all(_is_strange(fitted, one) for one in roots):
         names = ", ".join([*schema.fields][:8])
         wrong = [f"answer: has none of the fields {names}, {got(fitted)}"]
     if wrong:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from langchain_svc._json.answer import NoAnswer, read_answer
+from langchain_svc._json.answer import SchemaMismatch, read_answer
 
 BOOL, INT, NUM, STR = ({"type": name} for name in ("boolean", "integer", "number", "string"))
 
@@ -115,7 +115,7 @@ NOT_FOUND = [
 
 @pytest.mark.parametrize(("text", "schema"), NOT_FOUND)
 def test_what_is_not_found(text, schema):
-    with pytest.raises(NoAnswer) as caught:
+    with pytest.raises(SchemaMismatch) as caught:
         read_answer(text, schema)
     assert caught.value.problems
 
@@ -129,7 +129,7 @@ def test_a_text_known_to_be_cut_off_gives_a_whole_value_or_none(text, schema):
     def found(text, cut):
         try:
             return read_answer(text, schema, cut=cut)
-        except NoAnswer:
+        except SchemaMismatch:
             return None
 
     whole = found(text, cut=False)
@@ -147,7 +147,7 @@ def test_a_text_known_to_be_cut_off_gives_a_whole_value_or_none(text, schema):
     ],
 )
 def test_problems_are_those_of_the_largest_reading(text, problems):
-    with pytest.raises(NoAnswer) as caught:
+    with pytest.raises(SchemaMismatch) as caught:
         read_answer(text, N)
     assert caught.value.problems == problems
 
@@ -184,7 +184,7 @@ def test_a_value_is_never_invented(person, data):
     text = text[: data.draw(st.integers(0, len(text)))]
     try:
         found = read_answer(text, obj(name=STR, age=INT, tags=array(STR)))
-    except NoAnswer:
+    except SchemaMismatch:
         return
     assert person["name"].startswith(found["name"]) or found["name"] in person["name"]
     assert str(person["age"]).startswith(str(found["age"]))
@@ -195,6 +195,6 @@ def test_two_objects_that_both_fit_and_differ_are_a_reason_to_ask():
     schema = {"type": "object", "properties": {"dose": {"type": "number"}}, "required": ["dose"]}
     text = 'First {"dose": 5}, or rather {"dose": 50}.'
     assert read_answer(text, schema) == {"dose": 5}
-    with pytest.raises(NoAnswer, match="two objects that differ"):
+    with pytest.raises(SchemaMismatch, match="two objects that differ"):
         read_answer(text, schema, only=True)
     assert read_answer(text.replace("50", "5.0"), schema, only=True) == {"dose": 5}

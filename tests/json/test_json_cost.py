@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from langchain_svc._json.answer import NoAnswer, read_answer
+from langchain_svc._json.answer import read_answer
 from langchain_svc._json.lenient import read_json
 from langchain_svc._json.partial import PartialObject
 from langchain_svc._json.schema import SchemaMismatch, fit_schema, problems
@@ -55,7 +55,7 @@ HARD = {
 def answer(text):
     try:
         return read_answer(text, SCHEMA)
-    except NoAnswer:
+    except SchemaMismatch:
         return None
 
 
