@@ -68,8 +68,8 @@ def fit_schema(
     """The value as the schema wants it, and a penalty: 0 if it was valid as it was.
 
     What is not understood of the schema allows anything. `coerce`: look for what a value means that
-    is not valid. `tidy`: do so, too, where a valid one has fields that the schema does not know, but
-    would know if they were spelled or wrapped otherwise.
+    is not valid. `tidy`: do so, too, where a valid one has fields that the schema does not know,
+    but would know if they were spelled or wrapped otherwise.
 
     Raises:
         SchemaMismatch: The value does not fit. Its `problems` say why.
