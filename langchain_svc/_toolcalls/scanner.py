@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from .._json import Markers, closer_of
+from .._json import LONGEST_HALF, Markers, closer_of
 from . import formats
 from .calls import BadCall, Call, Tool
 from .cursor import CUT_OFF, MISSING, Cursor, More, Pending
@@ -228,7 +228,8 @@ class Scanner:
     def _opener(self, found: re.Match[str]) -> Iterator[Piece]:
         begin, end = found.span()
         if found["json"]:
-            if not self._final and formats.openers().beginning(self._text, begin) == begin:
+            near = not self._final and len(self._text) - begin <= LONGEST_HALF
+            if near and formats.openers().beginning(self._text, begin) == begin:
                 raise More  # `[TO`
             yield from self._try(formats.bare, begin, begin + 1)
         elif found["marker"]:
