@@ -8,8 +8,10 @@ that the next turn of the conversation asks about new images only.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import BaseMessage, HumanMessage
@@ -17,6 +19,7 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from .._images import check_address, decode_base64
 from .._safe_errors import safe_repr
 from .._service import ServiceSettings, bounded_gather, vision_exchange
+from .._threads import off_loop
 from ..errors import SvcError, SvcRequestError
 from ..images import ImageStore, StoredImage
 from .messages import DESCRIBED_IMAGE, to_wire
@@ -91,8 +94,8 @@ def describe_images(
     model: ServiceSettings, messages: Sequence[BaseMessage], store: ImageStore, limits: Limits
 ) -> list[BaseMessage]:
     """The conversation in text alone; what has not been described yet is described now."""
-    images = ConversationImages(messages, store)
-    for image, place, exchange in _calls(model, images, limits):
+    images, calls = _prepared(model, messages, store, limits)
+    for image, place, exchange in calls:
         with _named(place):
             (reading,) = model._pieces(exchange)  # noqa: SLF001  # our own class
         images.describe(image, reading.text)
@@ -103,27 +106,30 @@ async def adescribe_images(
     model: ServiceSettings, messages: Sequence[BaseMessage], store: ImageStore, limits: Limits
 ) -> list[BaseMessage]:
     """The async version of `describe_images`; several images are described at once."""
-    images = ConversationImages(messages, store)
+    # In a thread: to read a large image and to write it into a request takes tens of milliseconds.
+    within, until = copy_context(), limits.until(time.monotonic())
+    images, calls = await off_loop(
+        until, lambda: within.run(_prepared, model, messages, store, limits)
+    )
 
     async def describe(image: StoredImage, place: str, exchange: Exchange[Any]) -> None:
         with _named(place):
             (reading,) = [r async for r in model._apieces(exchange)]  # noqa: SLF001  # our own class
         images.describe(image, reading.text)
 
-    await bounded_gather(
-        [describe(*ask) for ask in _calls(model, images, limits)], at_once=_AT_ONCE
-    )
+    await bounded_gather([describe(*ask) for ask in calls], at_once=_AT_ONCE)
     return images.in_words()
 
 
-def _calls(
-    model: ServiceSettings, images: ConversationImages, limits: Limits
-) -> list[tuple[StoredImage, str, Exchange[Any]]]:
-    """The calls that a conversation needs before it can be asked."""
+def _prepared(
+    model: ServiceSettings, messages: Sequence[BaseMessage], store: ImageStore, limits: Limits
+) -> tuple[ConversationImages, list[tuple[StoredImage, str, Exchange[Any]]]]:
+    """The images of a conversation, and the calls that it needs before it can be asked."""
+    images = ConversationImages(messages, store)
     unseen = list(images.unseen())
     if unseen:
         to_wire(images.in_words())  # what cannot be said at all is refused before any call
-    return [
+    return images, [
         (image, place, vision_exchange(model, image.sendable, "describe", limits))
         for image, place in unseen
     ]

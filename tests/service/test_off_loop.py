@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import json
 import socket
+import struct
 import threading
 import time
+import zlib
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
+from langchain_core.messages import HumanMessage
 from peers import RawServer, response, settled
 
 import langchain_svc as svc
@@ -74,6 +78,21 @@ def model(reads, **words):
     return svc.ChatSvc(http_async_client=client, **words)
 
 
+def describing(size):
+    """A question about a picture of 150 times as many bytes."""
+    header = b"IHDR" + struct.pack(">IIBBBBB", 1, 1, 8, 0, 0, 0, 0)
+    data = b"IDAT" + b"a" * (size * 150)
+    chunks = [
+        struct.pack(">I", len(one) - 4) + one + struct.pack(">I", zlib.crc32(one))
+        for one in (header, data, b"IEND")
+    ]
+    picture = base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"".join(chunks)).decode()
+    block = {"type": "image", "base64": picture, "mime_type": "image/png"}
+    answer = completion("a cat")[:-1] + b', "analysis": "a cat"}'
+    seeing = model([answer], image_inputs="describe", base_url="http://127.0.0.1:9")
+    return seeing.ainvoke([HumanMessage([block])])
+
+
 async def read_all(stream):
     assert [one async for one in stream]
 
@@ -90,6 +109,7 @@ def called(size):
 # What is asked, for a size: a long prompt, answer, end of a stream, call and object.
 LONG = {
     "prompt": lambda size: model([completion("ok")]).ainvoke("<b> " * (size // 4)),
+    "image": describing,
     "answer": lambda size: model([completion("A word. " * (size // 8))]).ainvoke("hi"),
     "end": lambda size: read_all(
         model([event({"content": "x" * size}) + b"data: [DONE]\n\n"]).astream("hi")
