@@ -36,6 +36,9 @@ _MOST_RUNS = 10_000  # that are counted at one time
 _LEFT = (GeneratorExit, asyncio.CancelledError, KeyboardInterrupt)
 
 
+# By the kind, the name and the endpoint of what was called.
+_Counts = dict[tuple[str, str, str], ModelUsage]
+
 # Where our models send their calls, by LangChain's name for the kind of a model.
 _ENDPOINTS = {"svc-chat": "/v1/chat/completions", "svc-llm": "/api/chat"}
 
@@ -82,7 +85,7 @@ class SvcUsageCallbackHandler(BaseCallbackHandler):
             ValueError: A price by model id cannot be read.
         """
         self._prices = None if prices is None else read_prices(prices)
-        self._counts: dict[tuple[str, str, str], ModelUsage] = {}
+        self._counts: _Counts = {}
         self._lock = new_lock()
         self._runs: dict[UUID, _Run] = {}
         self._outer: SvcUsageCallbackHandler | None = None
@@ -196,24 +199,26 @@ class SvcUsageCallbackHandler(BaseCallbackHandler):
     @property
     def models(self) -> dict[str, ModelUsage]:
         """The counts of each model, over all endpoints."""
-        return self._totals("model")
+        return _totals(self._snapshot(), "model")
 
     @property
     def tools(self) -> dict[str, ModelUsage]:
         """The counts of each of this package's tools, over all endpoints."""
-        return self._totals("tool")
+        return _totals(self._snapshot(), "tool")
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
         """A consistent copy of all counts, by model id or tool name, of plain dicts and numbers.
 
         Each has its `kind` ("model" or "tool") and, under `endpoints`, the same counts by endpoint.
         """
-        made: dict[str, dict[str, Any]] = {}
-        totals: dict[str, ModelUsage] = {}
-        for (kind, name, endpoint), usage in self._snapshot().items():
-            totals[name] = totals.get(name, ModelUsage()) + usage
-            inside = made.get(name, {}).get("endpoints", {}) | {endpoint: usage.to_dict()}
-            made[name] = {"kind": kind, **totals[name].to_dict(), "endpoints": inside}
+        counts = self._snapshot()
+        made = {
+            name: {"kind": kind, **usage.to_dict(), "endpoints": {}}
+            for kind in ("model", "tool")
+            for name, usage in _totals(counts, kind).items()
+        }
+        for (_, name, endpoint), usage in counts.items():
+            made[name]["endpoints"][endpoint] = usage.to_dict()
         return made
 
     def table(self) -> UsageTable:
@@ -233,17 +238,10 @@ class SvcUsageCallbackHandler(BaseCallbackHandler):
     def _repr_html_(self) -> str:
         return self.table()._repr_html_()
 
-    def _snapshot(self) -> dict[tuple[str, str, str], ModelUsage]:
+    def _snapshot(self) -> _Counts:
         """A copy of all counts of one moment, models before tools."""
         with self._lock:
             return {key: self._counts[key] + ModelUsage() for key in sorted(self._counts)}
-
-    def _totals(self, kind: str) -> dict[str, ModelUsage]:
-        made: dict[str, ModelUsage] = {}
-        for (of, name, _), usage in self._snapshot().items():
-            if of == kind:
-                made[name] = made.get(name, ModelUsage()) + usage
-        return made
 
     def _of(self, run: _Run, *, name: str = "", endpoint: str = "") -> ModelUsage:
         """Where a run is counted."""
@@ -323,6 +321,14 @@ class SvcUsageCallbackHandler(BaseCallbackHandler):
 
     def _price(self, *models: str) -> Price | None:
         return next((p for p in map((self._prices or {}).get, models) if p is not None), None)
+
+
+def _totals(counts: _Counts, wanted: str) -> dict[str, ModelUsage]:
+    made: dict[str, ModelUsage] = {}
+    for (kind, name, _), usage in counts.items():
+        if kind == wanted:
+            made[name] = made.get(name, ModelUsage()) + usage
+    return made
 
 
 def _count_end(
