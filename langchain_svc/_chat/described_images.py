@@ -11,7 +11,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import BaseMessage, HumanMessage
@@ -107,10 +106,8 @@ async def adescribe_images(
 ) -> list[BaseMessage]:
     """The async version of `describe_images`; several images are described at once."""
     # In a thread: to read a large image and to write it into a request takes tens of milliseconds.
-    within, until = copy_context(), limits.until(time.monotonic())
-    images, calls = await off_loop(
-        until, lambda: within.run(_prepared, model, messages, store, limits)
-    )
+    until = limits.until(time.monotonic())
+    images, calls = await off_loop(until, _prepared, model, messages, store, limits)
 
     async def describe(image: StoredImage, place: str, exchange: Exchange[Any]) -> None:
         with _named(place):
