@@ -93,8 +93,10 @@ class Redactor:
 
     def body(self, body: bytes) -> bytes:
         """A whole body, whatever it holds and however its JSON writes a secret."""
-        shown = body.replace(b"\\/", b"/") if self._secrets else body
-        shown = _ESCAPE.sub(lambda found: chr(int(found[1], 16)).encode(), shown)
+        if not self._secrets:
+            return body
+        plain = body.replace(b"\\/", b"/")
+        shown = _ESCAPE.sub(lambda found: chr(int(found[1], 16)).encode(), plain)
         found = any(secret.encode() in shown for secret in self._secrets)
         return self._in_json.sub(MARK.encode(), body) if found else body
 
