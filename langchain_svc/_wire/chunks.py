@@ -34,10 +34,10 @@ class About:
 
     def said(self) -> dict[str, Any]:
         """What it says of these."""
-        return {one.name: getattr(self, one.name) for one in _ABOUT if getattr(self, one.name)}
+        return {name: value for name in _ABOUT if (value := getattr(self, name))}
 
 
-_ABOUT = fields(About)
+_ABOUT = tuple(one.name for one in fields(About))
 
 
 @dataclass(kw_only=True)
