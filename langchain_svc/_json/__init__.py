@@ -20,7 +20,7 @@ from .reasoning import (
 if TYPE_CHECKING:
     from .answer import read_answer
     from .lenient import attempt_json, read_json
-    from .markers import LONGEST_HALF, Markers
+    from .markers import Markers
     from .partial import PartialObject
     from .reader import JsonValue
     from .schema import CompiledSchema, SchemaMismatch, fit_schema
@@ -32,7 +32,7 @@ __getattr__ = lazy(
         "answer": "read_answer",
         "signs": "has_surrogates whole_characters",
         "lenient": "attempt_json read_json",
-        "markers": "LONGEST_HALF Markers",
+        "markers": "Markers",
         "partial": "PartialObject",
         "reader": "JsonValue",
         "schema": "CompiledSchema SchemaMismatch fit_schema",

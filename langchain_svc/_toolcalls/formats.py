@@ -3,7 +3,7 @@
 A mark is `<|...|>`, `<｜...｜>`, `<seed:tool_call>`, `[TOOL_REQUEST]` or `✿ARGS✿` whose name has a
 word of calls in it; its name also shows whether it opens, closes or begins a result. `READERS` has
 the families that differ. A reader begins right after the mark and returns the calls it reads; an
-empty list if the text is only noise around calls, None if it is no markup at all here.
+empty list if the text is only noise around calls, None if this is not markup at all.
 """
 
 from __future__ import annotations

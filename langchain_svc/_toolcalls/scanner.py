@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from .._json import LONGEST_HALF, Markers, closer_of
+from .._json import Markers, closer_of
 from . import formats
 from .calls import BadCall, Call, Tool
 from .cursor import CUT_OFF, MISSING, Cursor, More, Pending
@@ -73,7 +73,7 @@ class Scanner:
     def __init__(self, tools: Sequence[Tool], *, fences: bool = False) -> None:
         self.ended = False
         self._asked = formats.fenced if fences else formats.own
-        self._judge = self.judge = Judge(tools)
+        self.judge = Judge(tools)
         self._mode: Callable[[], Iterator[Piece]] = self._beginning
         self._text, self._at, self._done = "", 0, 0  # the buffer, the place in it, and before it
         self._pieces: list[str] = []
@@ -195,7 +195,7 @@ class Scanner:
 
     def _beginning(self) -> Iterator[Piece]:
         """The answer may begin with a call in a family's own format that has lost its marks."""
-        c = Cursor(self._text, self._at, self._judge, final=self._final)
+        c = Cursor(self._text, self._at, self.judge, final=self._final)
         self._reacts = c.char() == "T" and c.sees("Thought:")
         raws = formats.unmarked(c)
         self._mode = self._prose
@@ -228,8 +228,7 @@ class Scanner:
     def _opener(self, found: re.Match[str]) -> Iterator[Piece]:
         begin, end = found.span()
         if found["json"]:
-            near = not self._final and len(self._text) - begin <= LONGEST_HALF
-            if near and formats.openers().beginning(self._text, begin) == begin:
+            if not self._final and formats.openers().may_begin(self._text, begin):
                 raise More  # `[TO`
             yield from self._try(formats.bare, begin, begin + 1)
         elif found["marker"]:
@@ -242,7 +241,7 @@ class Scanner:
             yield from self._skip(end)
             self._gap = []
             yield ThoughtEnd()
-        elif (name := found["element"] or (found["mark"] or "")[1:-1]) in self._judge.names:
+        elif (name := found["element"] or (found["mark"] or "")[1:-1]) in self.judge.names:
             prefix = found["prefix"] or ""
             yield from self._try(lambda c: formats.own_element(c, name, prefix), end, end)
         elif found["named"]:
@@ -272,7 +271,7 @@ class Scanner:
                 yield from self._say(otherwise)
             yield from self._skip(otherwise)
             return
-        c = Cursor(self._text, begin, self._judge, final=self._final)
+        c = Cursor(self._text, begin, self.judge, final=self._final)
         raws = reader(c)
         self._wasted += max(0, c.cost - (c.at - begin))
         if raws is None:
@@ -317,7 +316,7 @@ class Scanner:
         inside = _CLOSING.sub("", _OPENING.sub("", text).rstrip()).strip()
         texts = [text, *("" for _ in raws[1:])]
         return [
-            self._judge.judge(raw, source=inside, text=text, asked=asked, loose=loose)
+            self.judge.judge(raw, source=inside, text=text, asked=asked, loose=loose)
             for raw, text in zip(raws, texts, strict=True)
         ]
 
@@ -372,7 +371,7 @@ class Scanner:
             self._fence = ""
             return
         if not self._weary():
-            c = Cursor(self._text, self._at, self._judge, final=self._final)
+            c = Cursor(self._text, self._at, self.judge, final=self._final)
             raws = formats.fenced(c, after_prose=self._gap is None and not self._reacts)
             if raws:
                 self._fence = ticks
