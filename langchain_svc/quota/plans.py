@@ -105,7 +105,7 @@ def plans_of(plan: str | Plan) -> dict[str, Plan]:
     if found:
         return found
     if isinstance(plan, str) and "://" in plan:  # which may hold a password
-        raise ValueError("An address is no plan: give it as storage=..., beside a plan")
+        raise ValueError("An address is not a plan: give it as storage=..., beside a plan")
     short = dict.fromkeys(full.partition(":")[2] for full in DOCUMENTED)
     raise ValueError(
         f"There is no plan {safe_repr(plan)}. Give one of {', '.join(map(repr, short))} (on each "

@@ -367,7 +367,7 @@ class _Filler:
         return said[: _bound(schema, "maxLength", _LONGEST)].ljust(least, ".")
 
     def _explicit(self, words: str) -> str | None:
-        """The value of `name=value` or `name: value`, which is no value of another field then."""
+        """The value of `name=value` or `name: value`, which no other field gets then."""
         name = re.escape(words).replace(r"\ ", "[ _]")
         value = r"(\"[^\"\n]*\"|'[^'\n]*'|[^\s,;().?!][^,;()\n]*)"
         found = words and re.search(rf"(?i)\b{name}\s?[=:]\s?{value}", self._text)
