@@ -36,6 +36,7 @@ _SIGN = re.compile(r"[:=>]|</")
 _MARKUP = re.compile(r"[(\[{<>]")
 _BRACKET = re.compile(r"\A\s*[(\[]")
 _EMPTY = re.compile(r"\{\s*\}")
+_OPENED = re.compile(r"[:=<>(\[{\n]|\A\Z")  # what stands before the name of a call, and not of a word
 _CLOSER = re.compile(r"</|/>")
 _ALONE = (re.compile(r"[\[>\n]\s*\Z"), re.compile(r"\A\(\s*\)\s*(?:[])<`'\"\n]|\Z)"))  # f()
 
@@ -147,7 +148,7 @@ class _Text:
         first, last = bisect_left(self._edges, end), bisect_right(self._edges, end + _BETWEEN)
         return (
             any(self.has(_EMPTY, edge) for edge in self._edges[first:last])
-            or self.has(_CLOSER, end)
+            or (self.has(_OPENED, at) and self.has(_CLOSER, end))
             or (self.has(_ALONE[0], at) and self.has(_ALONE[1], end))
         )
 

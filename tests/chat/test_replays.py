@@ -108,6 +108,8 @@ def test_whatever_the_model_reads_is_looked_at(where):
         ("search", {"query": "x" * 9_000}, json.dumps({"name": "search", "arguments": {"query": "x" * 9_000}})),
         ("stop", {}, '{"name": "stop", "arguments": {}}'),
         ("stop", {}, "<function=stop></function>"),
+        ("stop", {}, "<tool_call>\nstop\n</tool_call>"),
+        ("stop", {}, '<invoke name="stop"/>'),
         ("stop", {}, "[stop()]"),
     ],
 )  # fmt: skip
@@ -133,7 +135,7 @@ OWN = [
     ("search", {"query": "cats", "limit": 5}, ['{"query": "cats", "limit": 5}']), ("search", {"query": "cats", "limit": 5}, ['{"name": "search", "arguments": {"query": "cats"}}']),
     ("search", {"query": "cats", "limit": 5}, ['{"tool": "search", "args": {"query": "cats", "limit": 50}}']), ("search", {"query": "Grüße"}, ["Suche nach Grüße mit search"]), ("search", {"query": "猫"}, ["用 search 搜索猫"]),
     ("search", {"query": "cats", "tags": ["a", "b"]}, ["search cats with tags a and b"]), ("search", {"query": ""}, ["Run search with an empty query"]), ("search", {"query": "f(x) = {x}"}, ["search f(x) = {x} for me"]),
-    ("search", {"query": "cats"}, ["query: dogs\nsearch: cats"]), ("search", {"query": "research: cats"}, ["My research: cats"]), ("stop", {}, ["Please stop."]), ("stop", {}, ["Call `stop()` when you are done."]),
+    ("search", {"query": "cats"}, ["query: dogs\nsearch: cats"]), ("search", {"query": "research: cats"}, ["My research: cats"]), ("stop", {}, ["Please stop."]), ("stop", {}, ["Call `stop()` when you are done."]), ("stop", {}, ['<rules>\nWhen you are done, call "stop".\n</rules>']),
     ("stop", {}, ['{"tools": [{"name": "stop"}, {"name": "go"}]}']), ("stop", {}, ["arguments: {} are what stop takes not"]), ("search", {"query": "cats"}, ["search " * 500]), ("search", {"query": "cats"}, ["<b>cats</b> <i>search</i>"]),
 ]  # fmt: skip
 
