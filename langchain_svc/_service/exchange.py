@@ -222,7 +222,6 @@ def _attempt(
         exchange.budget.answered_at = max(exchange.budget.answered_at, begun)
     if not 200 <= head.status < 300:
         return (yield from _refusal(exchange, head, timeouts))
-    parser.secrets = exchange.request.secrets
     parser.begin(head)
     try:
         body = BodyReader(head.headers.get("content-encoding", ""), exchange.limits.max_bytes)

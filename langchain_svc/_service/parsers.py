@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TypeVar
 
 from .. import errors
-from .._wire import Redactor, Seen, StreamDecoder, UnreadableError
+from .._wire import Seen, StreamDecoder, UnreadableError
 from .steps import AnswerParser, Head, Lost
 
 T = TypeVar("T")
@@ -30,29 +29,25 @@ class TextParser(AnswerParser[str]):
         self._strict_end = strict_end
         self._texts: list[str] = []
         self.length = 0
-        self._redactor = Redactor()
         self.decoder = StreamDecoder()
 
     def begin(self, head: Head) -> None:
         label = head.headers.get("content-type", "")
-        self._redactor = Redactor(self.secrets)
         self.decoder = StreamDecoder(label, strict_end=self._strict_end)
 
     def feed(self, data: bytes) -> list[str]:
         return self._yielded(self.decoder.feed(data))
 
     def finish(self) -> list[str]:
-        texts = self._yielded(self.decoder.finish(), last=True)
+        texts = self._yielded(self.decoder.finish())
         reason = self.decoder.seen.finish_reason
         if self.fault is None and not self._texts and reason not in _EMPTY_REASONS:
             self.fault = "the stream ended without any text"
         return texts
 
-    def _yielded(self, texts: list[str], *, last: bool = False) -> list[str]:
+    def _yielded(self, texts: list[str]) -> list[str]:
         if len(texts) > 1 and self._merge:
             texts = ["".join(texts)]
-        clean = [*map(self._redactor.feed, texts), *([self._redactor.finish()] if last else ())]
-        texts = [text for text in clean if text]
         self._texts += texts
         self.length = sum(map(len, texts), self.length or 0)
         seen = self.decoder.seen
@@ -63,10 +58,7 @@ class TextParser(AnswerParser[str]):
     @property
     def seen(self) -> Seen:
         """What the stream said beside its text."""
-        seen = self.decoder.seen
-        named = (seen.model, seen.id, seen.finish_reason)
-        model, id_, reason = (name and self._redactor.text(name) for name in named)
-        return replace(seen, model=model, id=id_, finish_reason=reason)
+        return self.decoder.seen
 
     @property
     def text(self) -> str:
@@ -98,7 +90,7 @@ class WholeParser(AnswerParser[T]):
 
     def finish(self) -> list[T]:
         try:
-            answer = self._parse(Redactor(self.secrets).body(b"".join(self._parts)))
+            answer = self._parse(b"".join(self._parts))
         except UnreadableError as error:
             self.fault, self.error = str(error), error.said
             return []

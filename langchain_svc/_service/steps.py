@@ -192,7 +192,6 @@ class AnswerParser(Generic[T]):
     whole = False  # there is one piece, at the end, so that every byte counts as content
 
     def __init__(self) -> None:
-        self.secrets: tuple[str, ...] = ()  # keys, which a service may repeat and nobody may see
         self.fault: str | None = None  # why the answer cannot be taken
         self.error: Any = None  # an error object that stood in the answer
         self.delivered = False  # a piece has been yielded
