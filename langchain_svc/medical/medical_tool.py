@@ -26,12 +26,12 @@ from .._service import (
     utc_now,
 )
 from .._wire import UnreadableError, dump_json
-from .._wire.medical import MedicalAnswer, read_answer
 from ..config import MEDICAL
 from ..errors import SvcRequestError
 from .patient import PatientContext, Record, on_wire
 from .result import AnswerTo, ClinicalResult
 from .sent import in_words, names_sent, of_record, values_sent
+from .wire import MedicalAnswer, read_answer
 
 PATIENT_KEY = "svc_patient"
 """The key of `config["configurable"]` that holds a run's `PatientContext`."""

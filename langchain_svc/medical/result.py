@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal, TypeAlias
 from uuid import uuid4
 
-from .._wire import medical as wire
 from ..errors import SvcRequestError
+from . import wire
 
 NOTICE = "This supports and does not replace the judgement of a clinician."
 AnswerTo = Literal["model", "program"]

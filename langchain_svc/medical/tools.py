@@ -15,8 +15,8 @@ from pydantic import Field
 from typing_extensions import Self
 
 from .._service import ServiceToolkit, tool_selection
-from .._wire import medical as wire
 from ..config import MEDICAL, require_key, require_url
+from . import wire
 from .images import Images
 from .medical_tool import MedicalEndpoint, MedicalSettings, MedicalTool
 from .patient import (

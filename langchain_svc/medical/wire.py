@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .v1 import UnreadableError, load_body, without_surrogates
+from .._wire.v1 import UnreadableError, load_body, without_surrogates
 
 CHAT_PATH = "/api/medical/chat"
 PROTOCOLS_PATH = "/api/medical/clinic-protocols"
