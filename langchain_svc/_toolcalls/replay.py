@@ -36,7 +36,7 @@ _SIGN = re.compile(r"[:=>]|</")
 _MARKUP = re.compile(r"[(\[{<>]")
 _BRACKET = re.compile(r"\A\s*[(\[]")
 _EMPTY = re.compile(r"\{\s*\}")
-_OPENED = re.compile(r"[:=<>(\[{\n]|\A\Z")  # what stands before the name of a call, and not of a word
+_OPENED = re.compile(r"[:=<>(\[{\n]|\A\Z")  # before the name of a call, not of a word
 _CLOSER = re.compile(r"</|/>")
 _ALONE = (re.compile(r"[\[>\n]\s*\Z"), re.compile(r"\A\(\s*\)\s*(?:[])<`'\"\n]|\Z)"))  # f()
 
