@@ -36,8 +36,7 @@ STORY = (
 )
 CHAT = [  # when this is shown, type that
     ("> ", "Tell me a story.\r"),
-    ("left", "/system Answer in numbers.\r"),
-    ("from now on", "What is 17 * 23?\r"),
+    ("left", "What is 17 * 23?\r"),
     ("left", "Once more, please.\r"),
     ("counted the", "\x03"),
     ("stopped", "/save talk.json\r"),

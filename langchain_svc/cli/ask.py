@@ -12,8 +12,8 @@ from langchain_core.messages import AIMessage
 from .terminal import (
     ASKED,
     MisuseError,
-    WordWriter,
     add_options,
+    emit,
     emit_json,
     is_terminal,
     model_settings,
@@ -63,12 +63,10 @@ def run(args: argparse.Namespace) -> int:
             emit_json(_record(answer))
         elif args.no_stream:
             answer = model.invoke(asked)
-            writer = WordWriter()
-            writer.write(answer.text)
-            writer.end()
+            emit(answer.text)
         else:
             chunks: list[Any] = []
-            write_stream(model.stream(asked), chunks.append)
+            write_stream(model.stream(asked), chunks)
             answer = chunks[0] + chunks[1:]
         took = time.monotonic() - begun
     if args.usage or is_terminal(sys.stderr):
@@ -83,14 +81,10 @@ def _question(words: list[str]) -> str:
         MisuseError: There is none.
     """
     said = " ".join(word for word in words if word != "-")
-    stdin = sys.stdin
-    piped = stdin is not None and ("-" in words or not is_terminal(stdin))
-    try:
-        read = stdin.read().strip() if piped else ""
-    except UnicodeDecodeError as error:
-        raise MisuseError(f"what is piped in is not text in {error.encoding}") from None
-    question = "\n\n".join(part for part in (said, read) if part)
-    if not question.strip():
+    piped = sys.stdin is not None and ("-" in words or not is_terminal(sys.stdin))
+    read = sys.stdin.read().strip() if piped else ""
+    question = "\n\n".join(filter(str.strip, (said, read)))
+    if not question:
         raise MisuseError(
             "there is no question: write it behind `langchain-svc ask`, or pipe one in; "
             "`langchain-svc chat` is for many"

@@ -10,7 +10,6 @@ import argparse
 import difflib
 import os
 import platform
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
@@ -35,7 +34,7 @@ from ..errors import (
     SvcRateLimitError,
     SvcTimeoutError,
 )
-from .terminal import add_options, columns, emit, emit_json, error_line, is_terminal, wrapped
+from .terminal import add_options, emit, emit_json, error_line, wrapped
 
 _LIBRARIES = (
     "langchain-svc", "langchain-core", "httpx", "httptools", "pydantic", "tiktoken", "langchain",
@@ -93,11 +92,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _print(finding: _Finding) -> None:
-    width = columns() if is_terminal(sys.stdout) else 80
     begin = f"{finding.status:<4}  {finding.part:<12} "
-    emit(wrapped(begin + finding.found, width, " " * len(begin)))
+    emit(wrapped(begin + finding.found, " " * len(begin)))
     if finding.fix:
-        emit(wrapped(f"{' ' * len(begin)}fix: {finding.fix}", width, " " * 24))
+        emit(wrapped(f"{' ' * len(begin)}fix: {finding.fix}", " " * 24))
 
 
 def _findings(*, chat: bool) -> Iterator[_Finding]:
@@ -105,12 +103,11 @@ def _findings(*, chat: bool) -> Iterator[_Finding]:
     yield _Finding("python", "ok", machine)
     yield _Finding("packages", "ok", ", ".join(filter(None, map(_version, _LIBRARIES))))
     yield from _environment()
-    checks: dict[Interface, Callable[[], Iterator[_Finding]]] = {
-        V1: partial(_v1, chat=chat),
-        GENERAL: _general,
-        MEDICAL: _medical,
-    }
-    for interface, check in checks.items():
+    for interface, check in (
+        (V1, partial(_v1, chat=chat)),
+        (GENERAL, _general),
+        (MEDICAL, _medical),
+    ):
         if (unset := _unset(interface)) is not None:
             yield unset
             continue
@@ -173,11 +170,16 @@ def _general() -> Iterator[_Finding]:
 
 
 def _medical() -> Iterator[_Finding]:
-    begun = time.monotonic()
     with svc.SvcMedicalStatus(**_TIMEOUTS) as tool:
-        list(tool._pieces(tool._use({}).exchange))  # noqa: SLF001  # our own class
-    took = (time.monotonic() - begun) * 1000
-    yield _Finding("medical", "ok", f"GET status answered in {took:.0f} ms")
+        _, took = _timed(lambda: list(tool._pieces(tool._use({}).exchange)))  # noqa: SLF001  # our own class
+    yield _Finding("medical", "ok", f"GET status answered in {took}")
+
+
+def _timed(call: Callable[[], Any]) -> tuple[Any, str]:
+    """What a call returns, and how long it took."""
+    begun = time.monotonic()
+    found = call()
+    return found, f"{(time.monotonic() - begun) * 1000:.0f} ms"
 
 
 def _unset(interface: Interface) -> _Finding | None:
@@ -195,11 +197,10 @@ def _unset(interface: Interface) -> _Finding | None:
 
 def _listed(interface: Interface, model: Any, wanted: str | None) -> Iterator[_Finding]:
     """The listing of models, which costs nothing."""
-    begun = time.monotonic()
-    ids = [one.id for one in model.list_models()]
-    took = (time.monotonic() - begun) * 1000
+    models, took = _timed(model.list_models)
+    ids = [one.id for one in models]
     some = ", ".join(ids[:_NAMED]) + (f" and {len(ids) - _NAMED} more" if len(ids) > _NAMED else "")
-    said = f"GET models answered in {took:.0f} ms: {some or 'none'}"
+    said = f"GET models answered in {took}: {some or 'none'}"
     yield _Finding(interface.name, "ok", said)
     if wanted is not None and wanted not in ids:
         fix = f"name one of them: ChatSvc(model={ids[0]!r})" if ids else "ask your provider"
@@ -210,14 +211,12 @@ def _chatted(model: Any) -> _Finding:
     """A chat of a few tokens, whose stream shows its format."""
     options = model._options(None, {"max_tokens": 5})  # noqa: SLF001  # our own class
     exchange = model._turn([HumanMessage("Say OK.")], options, stream=True).exchange  # noqa: SLF001  # our own
-    begun = time.monotonic()
-    pieces = list(model._pieces(exchange))  # noqa: SLF001  # our own class
-    took = (time.monotonic() - begun) * 1000
+    pieces, took = _timed(lambda: list(model._pieces(exchange)))  # noqa: SLF001  # our own class
     label = exchange.head.headers.get("content-type", "no Content-Type").partition(";")[0]
     seen = exchange.parser.decoder.seen
     ended = "its own end mark" if seen.ended else seen.finish_reason or "nothing"
     usage = "sent" if seen.usage else "not sent (it is estimated)"
-    said = f"a stream of {len(pieces)} pieces in {took:.0f} ms: {label[:60]}, ended by {ended}"
+    said = f"a stream of {len(pieces)} pieces in {took}: {label[:60]}, ended by {ended}"
     return _Finding("v1", "ok", f"{said}, usage {usage}")
 
 

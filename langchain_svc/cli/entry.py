@@ -68,17 +68,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(error_line(error))
     except MisuseError as error:
         return _fail(str(error), _MISUSED)
+    except UnicodeDecodeError as error:
+        return _fail(f"what is piped in is not text in {error.encoding}", _MISUSED)
     return code
 
 
 def _run(words: list[str]) -> int:
-    completes = "_ARGCOMPLETE" in os.environ  # a shell asks what could come next
-    parser = build_parser(None if completes else next(iter(words), ""))
-    if completes:
-        import argcomplete  # noqa: PLC0415  # an extra, which the shell's script came from
-
-        argcomplete.autocomplete(parser)
-    args = _parsed(parser, words)
+    args = _parsed(build_parser(next(iter(words), "")), words)
     args.words = words
     return args.run(args) or 0
 
@@ -112,7 +108,7 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         typed = message.partition("invalid choice: ")[2].partition(" ")[0].strip("'")
-        near = difflib.get_close_matches(typed, [*_COMMANDS, "completion"], 1)
+        near = difflib.get_close_matches(typed, _COMMANDS, 1)
         if near and "COMMAND" in message:
             message = f"there is no command {typed!r}; did you mean {near[0]!r}?"
         raise MisuseError(f"{message} (`{self.prog} --help` says more)")
@@ -142,22 +138,4 @@ def build_parser(command: str | None = None) -> argparse.ArgumentParser:
             module = import_module(f".{name}", __package__)
             module.add(one)
             one.set_defaults(run=module.run)
-    shell = commands.add_parser("completion", help="print a completion script for your shell")
-    shell.description = (
-        'A script for your shell. bash: eval "$(langchain-svc completion bash)" in ~/.bashrc; '
-        "zsh: the same with zsh in ~/.zshrc; fish: langchain-svc completion fish | source."
-    )
-    shell.add_argument("shell", choices=("bash", "zsh", "fish"))
-    shell.set_defaults(run=_completion)
     return parser
-
-
-def _completion(args: argparse.Namespace) -> None:
-    try:
-        from argcomplete.shell_integration import shellcode  # noqa: PLC0415  # an extra
-    except ImportError:
-        raise ImportError(
-            "Completion needs argcomplete, which is not installed. "
-            'Run: pip install "langchain-svc[cli]"'
-        ) from None
-    emit(shellcode(["langchain-svc"], shell=args.shell))

@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 import errno
 import json
-import re
 import shutil
 import sys
 import textwrap
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -118,34 +117,30 @@ def _write(stream: TextIO, text: str, end: str) -> None:
 
 def harmless(text: str) -> str:
     """The text with a visible sign for each control character but newline and tab."""
-    return "".join("\N{REPLACEMENT CHARACTER}" if _is_control(c) else c for c in text)
+    kept = "\n\t\u200d\u200c"  # the last two join letters in emoji and some scripts
+    hidden = {c for c in text if unicodedata.category(c) in {"Cc", "Cf"} and c not in kept}
+    return text.translate(dict.fromkeys(map(ord, hidden), "\N{REPLACEMENT CHARACTER}"))
 
 
-def _is_control(letter: str) -> bool:
-    joiners = "\u200d\u200c"  # which emoji and some scripts need
-    return unicodedata.category(letter) in {"Cc", "Cf"} and letter not in "\n\t" + joiners
-
-
-def wrapped(text: str, width: int | None = None, indent: str = "") -> str:
+def wrapped(text: str, indent: str = "") -> str:
     """The text in lines that break between words alone; all but the first are indented."""
     return textwrap.fill(
         text,
-        (width or columns()) - 1,
+        text_width() - 1,
         subsequent_indent=indent,
         break_long_words=False,
         break_on_hyphens=False,
-        replace_whitespace=False,
     )
+
+
+def text_width() -> int:
+    """The columns that a text may take: those of the terminal, but at most 100."""
+    return max(20, min(shutil.get_terminal_size().columns, 100))
 
 
 def is_terminal(stream: TextIO | None) -> bool:
     """Whether a person looks at the stream."""
     return stream is not None and stream.isatty()
-
-
-def columns() -> int:
-    """The width of the terminal."""
-    return max(20, shutil.get_terminal_size().columns)
 
 
 def error_line(error: Exception) -> str:
@@ -188,56 +183,12 @@ def read_schema(name: str) -> dict[str, Any]:
 # -- answers --------------------------------------------------------------------------------------
 
 
-class WordWriter:
-    """Writes a growing text to stdout; on a terminal, no word breaks at the edge."""
-
-    # A word begins with its blanks. Scripts without blanks may break anywhere.
-    _WORDS = re.compile(r"(?<=\S)(?=\s)|(?<=[\u2e80-\ufaff\uff00-\uffef])")
-
-    def __init__(self) -> None:
-        # Some terminals wrap when the last column is filled.
-        self._width = columns() - 1 if is_terminal(sys.stdout) else 0
-        self._column, self._word, self.wrote = 0, "", False
-
-    def write(self, text: str) -> None:
-        """Write the next part of the text, up to its last whole word."""
-        self.wrote = self.wrote or bool(text)
-        if self._width:
-            text = self._word + harmless(text).replace("\t", "    ")
-            *words, self._word = self._WORDS.split(text)
-            if _cells(self._word) >= self._width:
-                words.append(self._word)
-                self._word = ""
-            text = "".join(map(self._placed, words))
-        if text:
-            emit(text, end="")
-
-    def end(self) -> None:
-        """Write what is left, and end the line."""
-        if self.wrote:
-            emit(self._placed(self._word))
-
-    def _placed(self, word: str) -> str:
-        word = re.sub(r" +\n", "\n", word)
-        if "\n" not in word and self._column + _cells(word) > self._width >= _cells(word.strip()):
-            word = "\n" + word.strip()
-        *lines, last = word.split("\n")
-        self._column = (_cells(last) + (0 if lines else self._column)) % (self._width + 1)
-        return word
-
-
-def _cells(text: str) -> int:
-    """How many columns a text takes."""
-    wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)
-    return wide + sum(not unicodedata.combining(letter) for letter in text)
-
-
-def write_stream(chunks: Iterable[AIMessageChunk], keep: Callable[[AIMessageChunk], None]) -> None:
+def write_stream(chunks: Iterable[AIMessageChunk], kept: list[AIMessageChunk]) -> None:
     """Write an answer while it comes; an error leaves what had arrived, on lines of its own."""
-    writer = WordWriter()
     try:
         for chunk in chunks:
-            keep(chunk)
-            writer.write(chunk.text)
+            kept.append(chunk)
+            emit(chunk.text, end="")
     finally:
-        writer.end()
+        if any(chunk.text for chunk in kept):
+            emit("")

@@ -8,14 +8,14 @@ from .._lazy import lazy
 
 if TYPE_CHECKING:
     from .limiter import BudgetUse, SvcBudget, bulk_priority
-    from .plans import DOCUMENTED, PERIODS, Plan
+    from .plans import Plan
     from .quota import QuotaLimit, QuotaSnapshot, SvcQuota
 
 __getattr__ = lazy(
     __name__,
     {
         "limiter": "BudgetUse SvcBudget bulk_priority",
-        "plans": "DOCUMENTED PERIODS Plan",
+        "plans": "Plan",
         "quota": "QuotaLimit QuotaSnapshot SvcQuota",
     },
 )

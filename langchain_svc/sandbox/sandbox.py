@@ -108,6 +108,8 @@ class Sandbox:
             _require_option("stream_format", stream_format, FORMATS)
         if not 0 <= pace < float("inf"):
             raise ValueError("pace: expected seconds, 0 or more.")
+        if not 0 <= port <= 65_535:
+            raise ValueError("port: expected 0 to 65535.")
         if not allow_remote and not is_loopback(host):
             raise ValueError(
                 f"host {host!r} can be reached from other machines. The sandbox listens on "

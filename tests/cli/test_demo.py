@@ -34,7 +34,7 @@ def test_the_picture_shows_this_output(piped):
     (shown,) = re.findall(r"<desc>(.*?)</desc>", picture, re.DOTALL)
     # Ports, times and where lines break differ from run to run.
     told, real = (
-        " ".join(re.sub(r"[\d.,:]+", "0", text.partition("\nUsage")[0]).split())
+        "".join(re.sub(r"[\d.,:]+", "0", text.partition("\nUsage")[0]).split())
         for text in (html.unescape(shown), f"$ langchain-svc demo\n{piped.stdout}")
     )
     assert told == real

@@ -122,7 +122,8 @@ def test_tracing_is_pointed_out_and_gets_nothing(service, monkeypatch, capsys):
     assert not [r for r in service.requests if "runs" in r.path]
 
 
-def test_people_get_lines_that_fit(service, capsys):
+def test_people_get_lines_that_fit(service, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
     assert cli.main(["doctor"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert all(len(line) <= 80 for line in lines)

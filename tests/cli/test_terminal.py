@@ -1,4 +1,3 @@
-import json
 import os
 import subprocess
 import unicodedata
@@ -18,20 +17,17 @@ HOSTILE = "svc\x1b[2J\x07\x1b]0;mine\x9b31m\x7f\u202e"
 
 @pytest.mark.parametrize(
     "words",
-    [["models", "--json"], ["ask", "Hello"], ["doctor"], ["explain", "Hello", "--history", "FILE"]],
-    ids=" ".join,
+    [["models", "--json"], ["ask", "Hello"], ["doctor"], ["explain", HOSTILE]],
+    ids=lambda words: words[0],
 )
-def test_no_control_character_reaches_a_terminal(words, sandbox, tmp_path):
-    history = tmp_path / "talk.json"
-    history.write_text(json.dumps([{"role": "user", "content": HOSTILE}]), "utf-8")
-    words = [str(history) if word == "FILE" else word for word in words]
+def test_no_control_character_reaches_a_terminal(words, sandbox):
     listed = Fault(path="/v1/models", body={"data": [{"id": HOSTILE}, {"id": "svc-turbo"}]})
     choice = {"message": {"content": HOSTILE}, "finish_reason": "stop"}
     answer = {"choices": [choice], "model": HOSTILE}
     sandbox.faults = [listed, Fault(path="/v1/chat/completions", body=answer)]
     with terminal(*words, TERM="dumb", **sandbox.env) as seen:
         text = seen.rest()
-    assert "explain" in words or "\N{REPLACEMENT CHARACTER}" in text
+    assert "\N{REPLACEMENT CHARACTER}" in text
     assert not [c for c in text if unicodedata.category(c) in ("Cc", "Cf") and c not in "\r\n\t"]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 import time
 from datetime import date
 from http import HTTPStatus
@@ -18,13 +17,12 @@ from rich.console import Console
 from langchain_svc import ChatSvc, SvcUsageCallbackHandler, __version__
 from langchain_svc.sandbox import Fault, Sandbox
 
-from ..terminal import columns, emit, write_stream
+from ..terminal import emit, text_width, wrapped, write_stream
 from .retriever import Bm25Retriever, shipped_passages
 
 PACE = 0.02  # seconds between the tokens of a stream
 DELAY = 0.3  # seconds that each answer of the batch takes
 _AT_ONCE = 8
-_WIDEST = 100
 
 
 def tour() -> None:
@@ -46,7 +44,7 @@ def tour() -> None:
         _agent(model)
         _batch(model, sandbox)
         _step("7. Usage", "SvcUsageCallbackHandler().table()")
-        console = Console(force_terminal=False, width=min(columns(), _WIDEST))
+        console = Console(force_terminal=False, width=text_width())
         console.print(usage.table())
     emit("")
     _say(
@@ -58,7 +56,7 @@ def tour() -> None:
 
 def _say(text: str) -> None:
     for line in text.split("\n"):
-        emit(textwrap.fill(line, min(columns(), _WIDEST)))
+        emit(wrapped(line))
 
 
 def _step(title: str, feature: str, question: str = "") -> None:
@@ -80,7 +78,7 @@ def _one_answer(model: ChatSvc) -> None:
 def _stream(model: ChatSvc) -> None:
     question = "Tell me a short story about Ada."
     _step("2. Streaming", "model.stream(question)", question)
-    write_stream(model.stream(question), lambda _: None)
+    write_stream(model.stream(question), [])
 
 
 class Meeting(BaseModel):
