@@ -140,6 +140,10 @@ class RawServer:
         self._socket.close()
 
     @property
+    def port(self):
+        return urlsplit(self.url).port
+
+    @property
     def v1(self):
         return {"api_key": "test-key", "base_url_v1": self.url + "/v1"}
 
@@ -173,10 +177,6 @@ class SecureServer(RawServer):
         if name:
             authority.issue_cert(name).configure_cert(self.context)
 
-    @property
-    def port(self):
-        return urlsplit(self.url).port
-
     def _serve(self, connection):
         if self.context is None:
             return super()._serve(connection)
@@ -202,8 +202,8 @@ def read_request(connection, with_body=True):
     for line in head.lower().split(b"\r\n"):
         if line.startswith(b"content-length:"):
             length = int(line.split(b":")[1])
-    while with_body and len(body) < length:
-        body += connection.recv(65536)
+    while with_body and len(body) < length and (piece := connection.recv(65536)):
+        body += piece
     return head + b"\r\n\r\n" + body
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
@@ -20,6 +19,7 @@ from fault_columns import COLUMNS, TEXT
 from fault_peer import Cell, Peer, response
 from fault_words import Answer
 from langchain_core import exceptions as core
+from peers import settled
 
 import langchain_svc as svc
 
@@ -28,35 +28,15 @@ WAYS = ("sync", "async")
 # Peers hold a connection for 20 s, so what ends earlier was ended by us.
 LONGEST_CELL = 15.0
 NEW_KEYS = itertools.count(1)  # a key for each cell: those of one key spare a service together
-_AT_ONCE = 14
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What became of a cell; `problems` is empty when all is as declared."""
-
-    row: str
-    column: str
-    way: str
-    problems: tuple[str, ...]
-
-
 class Places:
     """Where things are: the peer, a second one that nothing may reach, and a closed port."""
 
-    def __init__(self):
-        self.peer, self.elsewhere = Peer(), Peer()
-        with Peer() as closed:
-            self.closed_port = closed.port
-
-    def __enter__(self):
-        self.peer.__enter__()
-        self.elsewhere.__enter__()
-        return self
-
-    def __exit__(self, *exc):
-        self.peer.__exit__(*exc)
-        self.elsewhere.__exit__(*exc)
+    peer: Peer
+    elsewhere: Peer
+    closed_port: int
 
     def fill(self, steps):
         """A script in which the port of the second server is set."""
@@ -124,6 +104,9 @@ class _Trial:
         exact = wait == want.wait
         self.check(near if want.wait == 40 else exact, f"retry_after is {wait!r}")
         if type(error) is svc.SvcStreamError:
+            self.check(
+                not error.partial or error.partial not in str(error), "partial is in its text"
+            )
             any_start = want.partial == "*" and TEXT.startswith(error.partial)
             self.check(
                 any_start or error.partial == want.partial,
@@ -137,7 +120,7 @@ class _Trial:
     def settle(self):
         """The service is well again, and the next call has time but no second try."""
         # A request that was given up may still lie unread at the peer.
-        wait_until(lambda: len(self.cell.requests) >= self.expected.requests)
+        settled(lambda: len(self.cell.requests) >= self.expected.requests, True, 5)
         self.seen = len(self.cell.requests)
         self.cell.healthy = True
         settings = getattr(self.made, "service", self.made)
@@ -152,19 +135,13 @@ class _Trial:
         self.check(self.seen == want, f"{self.seen} requests and not {want}")
         if self.row.limit is not None:
             self.check(self.cell.sent < self.row.limit, f"{self.cell.sent:,} bytes were sent")
-        wait_until(lambda: not self.cell.connections)
-        self.check(not self.cell.connections, "a connection stayed open")
+        self.check(
+            not settled(lambda: len(self.cell.connections), 0, 5), "a connection stayed open"
+        )
 
     def await_peer(self):
         """Until it has done what it does; a call in that very moment is lost by nobody's fault."""
-        wait_until(lambda: not self.cell.busy)
-
-
-def wait_until(is_so):
-    """Waits for what the peer notices a moment later; five seconds at most."""
-    until = time.monotonic() + 5
-    while not is_so() and time.monotonic() < until:
-        time.sleep(0.005)
+        settled(lambda: len(self.cell.busy), 0, 5)
 
 
 async def _run(trial, way, pool):
@@ -197,7 +174,7 @@ def cells_of(row):
 
 
 def run_row(places, row, pool):
-    """The outcomes of all cells of a row, which run at the same time."""
+    """Runs all cells of a row at the same time; gives each problem with the cells that have it."""
     before = places.elsewhere.accepted
     trials = [(_Trial(places, row, column), way) for way in WAYS for column in cells_of(row)]
 
@@ -205,26 +182,10 @@ def run_row(places, row, pool):
         await asyncio.gather(*(_run(trial, way, pool) for trial, way in trials))
 
     asyncio.run(all_of_them())
-    outcomes = []
+    wrong = {}
     for trial, way in trials:
         trial.finish()
         trial.check(places.elsewhere.accepted == before, "the other host was reached")
-        outcomes.append(Outcome(row.name, trial.column.name, way, tuple(trial.problems)))
-    return outcomes
-
-
-def told(outcomes):
-    """What is wrong with them, each problem once and with its cells; "" when all is right."""
-    cells = {}
-    for outcome in outcomes:
-        for problem in outcome.problems:
-            cells.setdefault(problem, []).append(f"{outcome.column} {outcome.way}")
-    return "\n".join(
-        f"{outcomes[0].row}: {problem} ({len(where)}: {', '.join(where)})"
-        for problem, where in cells.items()
-    )
-
-
-def new_pool():
-    """Threads for the blocking cells of one row."""
-    return ThreadPoolExecutor(_AT_ONCE)
+        for problem in trial.problems:
+            wrong.setdefault(problem, []).append(f"{trial.column.name} {way}")
+    return wrong

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from fault_columns import FIRST, LARGE, SECOND
-from fault_peer import CHUNKED, CLOSE, HOLD, LAST_CHUNK, RESET, Flood, chunk, head, response
+from fault_peer import CHUNKED, CLOSE, HOLD, RESET, Flood, head, response
 from fault_words import (
     BROKEN,
     LOST,
@@ -26,6 +26,7 @@ from fault_words import (
     says,
     typed,
 )
+from peers import LAST_CHUNK, http_chunk
 
 import langchain_svc as svc
 
@@ -69,7 +70,7 @@ TOO_LARGE = Fails(svc.SvcResponseError, status=200, says=LIMIT)
 TOO_LARGE_STREAM = Fails(svc.SvcStreamError, later=False, says=LIMIT)
 
 
-EMPTY_LINES = chunk(b"\n" * 9_999)
+EMPTY_LINES = http_chunk(b"\n" * 9_999)
 
 
 @lru_cache(maxsize=1)
@@ -82,10 +83,10 @@ row(GROUP, "one event of 5 MB, below the limit", body("large"), whole=None, stre
 row(GROUP, "1 MB, below the limit", body("large"), whole=Answer(), stream=NOT, settings={"max_response_bytes": 2 * MB})
 row(GROUP, "100 MB of a declared length", lambda c: [head("200 OK", typed(c), f"Content-Length: {100 * MB}"), Flood(100 * MB)],
     whole=TOO_LARGE, stream=TOO_LARGE_STREAM, settings=SMALL, limit=20 * MB)
-row(GROUP, "100 MB in chunks", lambda c: [head("200 OK", typed(c), CHUNKED), Flood(100 * MB, chunk(b" " * 60_000))],
+row(GROUP, "100 MB in chunks", lambda c: [head("200 OK", typed(c), CHUNKED), Flood(100 * MB, http_chunk(b" " * 60_000))],
     whole=TOO_LARGE, stream=TOO_LARGE_STREAM, settings=SMALL, limit=20 * MB)
 row(GROUP, "one event of 5 MB", body("large"), whole=None, stream=TOO_LARGE_STREAM, settings=SMALL)
-row(GROUP, "a stream of 100 MB in small events", lambda c: [head("200 OK", typed(c), CHUNKED), chunk(first_event(c)), Flood(100 * MB, EMPTY_LINES)],
+row(GROUP, "a stream of 100 MB in small events", lambda c: [head("200 OK", typed(c), CHUNKED), http_chunk(first_event(c)), Flood(100 * MB, EMPTY_LINES)],
     whole=None, stream=replace(TOO_LARGE_STREAM, partial=FIRST), settings=SMALL, limit=20 * MB)
 row(GROUP, "a bomb: 30 MB in 30 kB of gzip", raw(bomb, None, "Content-Encoding: gzip"), whole=TOO_LARGE, stream=TOO_LARGE_STREAM, settings=SMALL)
 row(GROUP, "headers of 40 kB", lambda c: [response(c.good, "200 OK", typed(c), *(f"X-{i}: {'x' * 990}" for i in range(40)))], whole=Answer())
@@ -144,13 +145,13 @@ def framed(*headers, wrap=bytes, line="200 OK", version="1.1", before=b"", then=
 
 
 def in_chunks(data, size=7):
-    return b"".join(chunk(data[i : i + size]) for i in range(0, len(data), size))
+    return b"".join(http_chunk(data[i : i + size]) for i in range(0, len(data), size))
 
 
 LENGTH = "Content-Length: {size}"
 BROKEN_FRAME = {"whole": LOST, "stream": Fails(svc.SvcStreamError, partial="*"), "settings": NO_RETRY}
 row(GROUP, "chunked", framed(CHUNKED, wrap=lambda d: in_chunks(d) + LAST_CHUNK), whole=Answer())
-row(GROUP, "chunked, with extensions and trailers", framed(CHUNKED, wrap=lambda d: chunk(d).replace(b"\r\n", b";a=b\r\n", 1) + b"0\r\nX-T: 1\r\n\r\n"), whole=Answer())
+row(GROUP, "chunked, with extensions and trailers", framed(CHUNKED, wrap=lambda d: http_chunk(d).replace(b"\r\n", b";a=b\r\n", 1) + b"0\r\nX-T: 1\r\n\r\n"), whole=Answer())
 row(GROUP, "HTTP/1.0, until the connection ends", framed(version="1.0", then=(CLOSE,)), whole=Answer())
 row(GROUP, "HTTP/1.1, until the connection ends", framed(then=(CLOSE,)), whole=Answer())
 row(GROUP, "100 Continue first", framed(LENGTH, before=head("100 Continue")), whole=Answer())
@@ -178,11 +179,11 @@ GROUP = "Streams"
 row(GROUP, "no end mark", body("no end"), whole=None, stream=replace(BROKEN, partial="*"))
 row(GROUP, "cut inside the first event, where only the connection's end shows it", lambda c: [head("200 OK", typed(c)) + c.good[:20], CLOSE], whole=None, stream=NO_TEXT)
 row(GROUP, "an error object", body("error"), whole=None, stream=BROKEN)
-row(GROUP, "a broken chunk after the first event", lambda c: [head("200 OK", typed(c), CHUNKED) + chunk(first_event(c)) + b"zz\r\n"], whole=None, stream=BROKEN)
-row(GROUP, "a reset inside the second event", lambda c: [head("200 OK", typed(c), CHUNKED) + chunk(first_event(c)) + chunk(c.good[len(first_event(c)) :])[:20], 0.05, RESET], whole=None, stream=BROKEN)
-row(GROUP, "an end mark, and the connection stays open", framed(CHUNKED, wrap=chunk, then=(HOLD,)), whole=None, stream=Answer())
-row(GROUP, "a reset after the end mark", framed(CHUNKED, wrap=chunk, then=(0.05, RESET)), whole=None, stream=Answer())
-row(GROUP, "text after the end mark", framed(CHUNKED, wrap=lambda d: chunk(d) + chunk(b"and more\n\n") + LAST_CHUNK), whole=None, stream=Answer())
+row(GROUP, "a broken chunk after the first event", lambda c: [head("200 OK", typed(c), CHUNKED) + http_chunk(first_event(c)) + b"zz\r\n"], whole=None, stream=BROKEN)
+row(GROUP, "a reset inside the second event", lambda c: [head("200 OK", typed(c), CHUNKED) + http_chunk(first_event(c)) + http_chunk(c.good[len(first_event(c)) :])[:20], 0.05, RESET], whole=None, stream=BROKEN)
+row(GROUP, "an end mark, and the connection stays open", framed(CHUNKED, wrap=http_chunk, then=(HOLD,)), whole=None, stream=Answer())
+row(GROUP, "a reset after the end mark", framed(CHUNKED, wrap=http_chunk, then=(0.05, RESET)), whole=None, stream=Answer())
+row(GROUP, "text after the end mark", framed(CHUNKED, wrap=lambda d: http_chunk(d) + http_chunk(b"and more\n\n") + LAST_CHUNK), whole=None, stream=Answer())
 row(GROUP, "one byte at a time", framed(CHUNKED, wrap=lambda d: in_chunks(d, 1) + LAST_CHUNK), whole=None, stream=Answer())
-row(GROUP, "lines that end with CR LF", framed(CHUNKED, wrap=lambda d: chunk(d.replace(b"\n", b"\r\n")) + LAST_CHUNK), whole=None, stream=Answer())
+row(GROUP, "lines that end with CR LF", framed(CHUNKED, wrap=lambda d: http_chunk(d.replace(b"\n", b"\r\n")) + LAST_CHUNK), whole=None, stream=Answer())
 # fmt: on

@@ -7,7 +7,7 @@ from dataclasses import replace
 from email.utils import formatdate
 
 from fault_columns import FIRST
-from fault_peer import CHUNKED, CLOSE, HOLD, RESET, Drip, Flood, chunk, head, response
+from fault_peer import CHUNKED, CLOSE, HOLD, RESET, Drip, Flood, head, response
 from fault_words import (
     AGAIN,
     BROKEN,
@@ -28,6 +28,7 @@ from fault_words import (
     status,
     typed,
 )
+from peers import http_chunk
 
 import langchain_svc as svc
 
@@ -181,9 +182,9 @@ row(GROUP, "a head that trickles", says(Drip(head("200 OK", "X-Slow: " + "x" * 5
 row(GROUP, "a head that never ends", says(b"HTTP/1.1 200 OK\r\n", Drip(b"X-Slow: x\r\n", 0.01, step=11)), whole=LATE, settings=HURRIED)
 row(GROUP, "a body that trickles", before_body(Drip(b"  ")), whole=LATE, stream=LATE_STREAM, settings=HURRIED)
 row(GROUP, "early hints without end", says(Drip(head("103 Early Hints", "Link: </a>"), 0.02, step=99)), whole=LATE, settings=HURRIED)
-row(GROUP, "heartbeats before any text", lambda c: [head("200 OK", typed(c), CHUNKED), Drip(chunk(b": ping\n\n"), 0.05, step=99)],
+row(GROUP, "heartbeats before any text", lambda c: [head("200 OK", typed(c), CHUNKED), Drip(http_chunk(b": ping\n\n"), 0.05, step=99)],
     whole=LATE, stream=LATE_STREAM, settings=HURRIED)
-row(GROUP, "heartbeats after the first text", lambda c: [head("200 OK", typed(c), CHUNKED), chunk(first_event(c)), Drip(chunk(b": ping\n\n" if c.label.endswith("stream") else b"\n"), 0.05, step=99)],
+row(GROUP, "heartbeats after the first text", lambda c: [head("200 OK", typed(c), CHUNKED), http_chunk(first_event(c)), Drip(http_chunk(b": ping\n\n" if c.label.endswith("stream") else b"\n"), 0.05, step=99)],
     whole=None, stream=replace(BROKEN, says="sent no content"), settings=SHORT)
 row(GROUP, "the deadline of an answer that comes", lambda c: [0.1, *good(c)], whole=Answer(), settings={"deadline": 15.0})
 # fmt: on

@@ -1,25 +1,16 @@
-"""Runs the whole fault matrix and writes what was found as faults.md.
+"""Writes the fault matrix as faults.md: PYTHONPATH=tests python tests/faults/fault_table.py
 
-    python tests/faults/fault_table.py               # run every cell; write the table if all are right
-    python tests/faults/fault_table.py --damage 100  # cut at every byte, and 100 random damages
-    python tests/faults/fault_table.py --write       # only write the table
-
-The table shows the declarations; it is written only when every cell was as declared.
+The table shows the declarations. The tests run every cell, and compare the table with them.
 """
 
 from __future__ import annotations
 
-import argparse
-import random
 import re
-import sys
-import time
 from itertools import groupby
 from pathlib import Path
 
 from fault_columns import COLUMNS
-from fault_damage import all_wrong, cuts, damages
-from fault_matrix import ROWS, WAYS, Places, cells_of, new_pool, run_row, told
+from fault_matrix import ROWS, WAYS, cells_of
 from fault_words import Answer
 
 DOCUMENT = Path(__file__).with_name("faults.md")
@@ -65,9 +56,8 @@ blocking and on an event loop: {rows} faults, {columns} classes, {cells} cells. 
 - the error contains no key, is short, and `is_retryable` is as in [reliability.md](../../docs/reliability.md);
 - the next call of the same object succeeds without a retry, and leaves no connection open.
 
-`python tests/faults/fault_table.py` runs all cells and writes this file; the tests run them too.
-With `--damage 100` it cuts every
-good answer at every byte, in four framings, and damages it 100 times at random: the beginning of an answer
+`pytest tests/faults` runs all cells, and `PYTHONPATH=tests python tests/faults/fault_table.py` writes this file. Further
+tests cut every good answer, in four framings, and damage it at random: the beginning of an answer
 must not count as an answer, and every error must be one of this package.
 
 Whole answers are those of
@@ -101,48 +91,5 @@ def _shown(owed):
     return f"`{owed.error.__name__}`{many}{wait}{later}{partial}"
 
 
-def run():
-    """Runs every cell; gives the number of rows with a wrong one."""
-    started, wrong, done = time.monotonic(), 0, 0
-    with Places() as places, new_pool() as pool:
-        for row in ROWS:
-            outcomes = run_row(places, row, pool)
-            done += len(outcomes)
-            problem = told(outcomes)
-            wrong += bool(problem)
-            if problem:
-                print(problem)
-    took = time.monotonic() - started
-    print(f"{done:,} cells in {len(ROWS)} rows, {wrong} rows wrong, {took:.0f} s")
-    return wrong
-
-
-def damage(times):
-    """Cuts and damages every good answer; gives the exit code."""
-    seed = random.randrange(2**32)
-    cases = {"cuts": cuts(), f"damages, seed {seed}": damages(random.Random(seed), times)}
-    wrong = 0
-    with Places() as places, new_pool() as pool:
-        for name, some in cases.items():
-            problems, count = all_wrong(places, pool, some, cut=name == "cuts")
-            print(f"{count:,} {name}: {len(problems)} wrong", *problems[:20], sep="\n")
-            wrong += len(problems)
-    return 1 if wrong else 0
-
-
-def main():
-    """Runs the command; gives its exit code."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--damage", type=int, help="cut answers everywhere, and damage them")
-    parser.add_argument("--write", action="store_true", help="only write the table")
-    options = parser.parse_args()
-    if options.damage is not None:
-        return damage(options.damage)
-    if not options.write and run():
-        return 1
-    DOCUMENT.write_text(render(), encoding="utf-8")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    DOCUMENT.write_text(render(), encoding="utf-8")

@@ -395,6 +395,15 @@ async def test_the_last_one_of_a_loop_closes_what_all_share(box):
     assert await asyncio.to_thread(settled, lambda: box.open_connections, 0) == 0
 
 
+async def test_connections_are_used_again_after_a_stream(box):
+    async with svc.ChatSvc(**box.v1) as model:
+        for _ in range(3):
+            _ = list(model.stream("hi"))
+        for _ in range(3):
+            _ = [chunk async for chunk in model.astream("hi")]
+    assert len({request.client_port for request in box.requests}) == 2
+
+
 def test_no_connection_is_shared_between_keys(box):
     models = [svc.ChatSvc(**{**box.v1, "api_key": key}) for key in ("one-key", "another-key")]
     for one in models:

@@ -238,6 +238,21 @@ def test_an_answer_before_the_question_is_heard_or_refused_at_once(authority, tr
     assert time.monotonic() - begun < 4
 
 
+def test_an_answer_that_comes_before_the_request_was_taken():
+    """A gateway refuses a large request by its head alone, and reads no further."""
+
+    def refuse(connection):
+        connection.sendall(response(b"{}", status="413 Content Too Large"))
+        while connection.recv(65_536):
+            pass
+
+    with RawServer(refuse, reads_bodies=False) as server:
+        model = svc.SvcLLM(api_key="k", base_url=server.url, timeout=10, max_retries=1)
+        with model, pytest.raises(svc.SvcBadRequestError, match="413"):
+            model.invoke("word " * 2_000_000)
+        assert server.accepted == 1
+
+
 # -- certificates --------------------------------------------------------------------------------
 
 
