@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import functools
 import json
@@ -87,6 +88,19 @@ def png(size=(2, 2), colour="red"):
 
 async def listed(pieces):
     return [piece async for piece in pieces]
+
+
+def asked(model, way):
+    """The text of an answer, blocking or on an event loop of its own, on which nothing is left."""
+
+    async def answered():
+        try:
+            return (await model.ainvoke("hi")).text
+        finally:
+            assert len(asyncio.all_tasks()) == 1
+            await model.aclose()
+
+    return model.invoke("hi").text if way == "invoke" else asyncio.run(answered())
 
 
 def tool_call(tool, arguments):

@@ -1,4 +1,4 @@
-"""One sandbox for the tests that change nothing about it; the others start their own."""
+"""Ways to speak to a sandbox as plain HTTP."""
 
 import contextlib
 import socket
@@ -6,14 +6,6 @@ import socket
 import httpx
 import pytest
 from sandbox_peer import BEARER, MEDICAL
-
-from langchain_svc.sandbox import Sandbox
-
-
-@pytest.fixture(scope="session")
-def shared():
-    with Sandbox() as s:
-        yield s
 
 
 @pytest.fixture(scope="session")
@@ -23,14 +15,14 @@ def plain_http():
 
 
 @pytest.fixture
-def call(shared, plain_http):
-    """call(path, json) posts to the shared sandbox with the right key for the path."""
+def call(sandbox, plain_http):
+    """call(path, json) posts to the sandbox with the right key for the path."""
 
-    def post(path, json=None, *, headers=None, method="POST", sandbox=None, **kwargs):
+    def post(path, json=None, *, headers=None, method="POST", sandbox=sandbox, **kwargs):
         key = MEDICAL if path.startswith("/api/medical") else BEARER
         return plain_http.request(
             method,
-            (sandbox or shared).url + path,
+            sandbox.url + path,
             json=json,
             headers={**key, **(headers or {})},
             **kwargs,

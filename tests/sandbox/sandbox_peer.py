@@ -4,6 +4,8 @@ import socket
 import struct
 import time
 
+import httpx
+
 BEARER = {"Authorization": "Bearer sandbox-key"}
 MEDICAL = {"X-API-Key": "sandbox-medical-key"}
 SAY = [{"role": "user", "content": "Say hello to the whole world, please."}]
@@ -16,6 +18,18 @@ def until(condition, seconds=5):
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.005)
+
+
+def inspect(sandbox, what, content=None):
+    """What the inspector's page asks for: it posts what it has to say."""
+    headers = {"X-Inspector-Token": sandbox.inspector_url.partition("token=")[2]}
+    method = "GET" if content is None else "POST"
+    url = f"{sandbox.url}/_inspector/{what}"
+    return httpx.request(method, url, content=content, headers=headers, timeout=20)
+
+
+def detail(sandbox, number=1, piece=0):
+    return inspect(sandbox, f"exchange/{number}/{piece}").json()
 
 
 def read_all(client):

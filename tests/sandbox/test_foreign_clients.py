@@ -5,20 +5,15 @@ import pytest
 from langchain_openai import ChatOpenAI
 from sandbox_peer import SAY
 
-from langchain_svc.sandbox import Fault, Sandbox
+from langchain_svc.sandbox import Fault
 
 TEXT = "Hello, whole world."
 ASK = {"model": "svc-pro", "messages": SAY}
 
 
-@pytest.fixture(scope="module")
-def sandbox():
-    with Sandbox(answers=lambda _: TEXT) as s:
-        yield s
-
-
 @pytest.fixture
 def account(sandbox):
+    sandbox.answers = lambda _: TEXT
     return {"base_url": sandbox.url + "/v1", "api_key": "sandbox-key", "max_retries": 0}
 
 
@@ -33,7 +28,10 @@ def test_the_sdk_reads_answers_streams_and_models(sdk):
     assert (whole.choices[0].message.content, whole.choices[0].finish_reason) == (TEXT, "stop")
     chunks = list(sdk.chat.completions.create(**ASK, stream=True))
     assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == TEXT
-    assert chunks[-1].choices[0].finish_reason == "stop"
+    assert {(each.object, each.id) for each in chunks} == {("chat.completion.chunk", chunks[0].id)}
+    choices = [each.choices[0] for each in chunks]
+    assert [each.delta.role for each in choices] == ["assistant"] + [None] * (len(chunks) - 1)
+    assert [each.finish_reason for each in choices] == [None] * (len(chunks) - 1) + ["stop"]
     assert chunks[-1].usage == whole.usage
     assert whole.usage.total_tokens > 0
     assert "svc-pro" in [each.id for each in sdk.models.list()]
@@ -50,7 +48,6 @@ def test_the_sdk_raises_its_own_errors(sdk, sandbox):
     sandbox.faults = [Fault(status=429, headers={"Retry-After": "1"})]
     with pytest.raises(openai.RateLimitError):
         sdk.models.list()
-    sandbox.faults = []
 
 
 async def test_langchain_openai(account):

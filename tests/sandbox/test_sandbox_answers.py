@@ -11,6 +11,7 @@ from langchain_core.tools import tool
 from langchain_svc import ChatSvc, SvcLLM, SvcServerError
 from langchain_svc.sandbox import Fault, Sandbox, ToolCall
 from langchain_svc.sandbox.answers import composed, cut
+from langchain_svc.sandbox.prompts import cut_messages
 
 # -- scripted ------------------------------------------------------------------------------------------
 
@@ -374,6 +375,7 @@ HUGE = {
 @pytest.mark.timeout(200)  # a quadratic rule would take far longer, a linear one a second
 @pytest.mark.parametrize("text", HUGE.values(), ids=list(HUGE))
 def test_huge_prompts_take_linear_time(text):
+    assert cut_messages([user(text)])
     assert said(offered(text, WEATHER, MULTIPLY))
     assert said(user(f"Context:\n{text}\n\nQuestion: what is it?"))
     assert said(user(f"Answer with JSON: {json.dumps(PERSON)}\n\n{text}"))

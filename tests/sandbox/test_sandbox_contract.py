@@ -338,8 +338,8 @@ BEARER_KEYS = [
         (MEDICAL, {"Authorization": "Bearer sandbox-medical-key"}),
     ],
 )
-def test_each_interface_wants_its_own_key(shared, path, headers):
-    answer = httpx.get(shared.url + path, headers=headers)
+def test_each_interface_wants_its_own_key(sandbox, path, headers):
+    answer = httpx.get(sandbox.url + path, headers=headers)
     assert answer.status_code == 401
     assert "wrong-key" not in message(answer)
     if path == V1:

@@ -15,12 +15,6 @@ PLAIN = {"model": "svc-pro", "messages": SAY}
 CLOSE = ("Connection: close",)
 
 
-@pytest.fixture(scope="module")
-def sandbox():
-    with Sandbox() as s:
-        yield s
-
-
 @pytest.fixture
 def ask(sandbox, call):
     """ask(fault, ...) posts a chat completion to a sandbox with that fault."""
@@ -60,24 +54,9 @@ def data_events(received):
 @pytest.mark.parametrize(
     ("field", "values"),
     [
-        ("status", [100, 600, True, "500"]),
-        ("statu", [500]),
-        ("body", [object()]),
-        (
-            "headers",
-            [{"Bad Name": "x"}, {"X": "a\r\nb"}, {"X": "\u20ac"}, {"X": None}, ["X"]],
-        ),
-        ("content_type", ["a\nb"]),
-        ("delay", [-1, float("inf"), True]),
-        ("hang", [1]),
-        ("reset", ["after"]),
-        ("mangle", ["xml"]),
-        ("after", [-1, 1.5]),
-        ("rate", [1.5]),
-        ("times", [0]),
-        ("path", [3]),
-        ("raw", ["text"]),
-        ("heartbeats", [1.0]),
+        *(("status", [100, "500"]), ("statu", [500]), ("body", [object()]), ("reset", ["after"])),
+        *(("delay", [-1, float("inf")]), ("hang", [1]), ("heartbeats", [1.0])),
+        ("headers", [{"Bad Name": "x"}, {"X": "a\r\nb"}, {"X": None}]),
     ],
 )
 def test_refusals_name_the_field(field, values):
@@ -124,14 +103,14 @@ def test_faults_may_be_replaced_and_count_anew(call):
             s.faults = s.faults
 
 
-def test_a_fault_by_header_comes_first(call, shared, dial):
+def test_a_fault_by_header_comes_first(call, sandbox, dial):
     with Sandbox(faults=[Fault(status=500)]) as s:
         wanted = json.dumps({"status": 429, "headers": {"Retry-After": "7"}})
         answer = call(V1, PLAIN, headers={"X-Sandbox-Fault": wanted}, sandbox=s)
         assert (answer.status_code, answer.headers["retry-after"]) == (429, "7")
         assert call(V1, PLAIN, sandbox=s).status_code == 500
     header = 'X-Sandbox-Fault: {"raw": "bm9wZQ=="}'
-    assert read_all(dial(shared, V1, b"{}", (header,)))[0] == b"nope"
+    assert read_all(dial(sandbox, V1, b"{}", (header,)))[0] == b"nope"
 
 
 @pytest.mark.parametrize(
@@ -146,7 +125,7 @@ def test_a_wrong_header_is_refused(call, wanted):
 # -- heads and whole bodies ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("status", [400, 401, 404, 408, 418, 429, 500, 502, 503, 504, 529])
+@pytest.mark.parametrize("status", [401, 429, 503, 529])
 def test_a_status_in_the_words_of_the_interface(ask, status):
     answer = ask(Fault(status=status, headers={"Retry-After": 2, "X-RateLimit-Reset": "soon"}))
     assert answer.status_code == status

@@ -10,11 +10,11 @@ from langchain_svc.sandbox import Sandbox
 
 
 @pytest.fixture
-def talk(shared):
+def talk(sandbox):
     """talk(text) sends it on one connection and returns all that comes before the end."""
 
     def say(text, *more):
-        port = int(shared.url.rpartition(":")[2])
+        port = int(sandbox.url.rpartition(":")[2])
         with socket.create_connection(("127.0.0.1", port), timeout=5) as client:
             client.sendall(text.encode())
             answer = b""

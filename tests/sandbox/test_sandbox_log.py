@@ -145,15 +145,3 @@ def test_the_command_prints_them_unless_it_is_to_be_quiet(words, count):
     _, err = process.communicate(timeout=10)
     assert err.count("POST /v1/chat/completions") == count
     assert not re.search("\x1b|Jane|sandbox-key", err)
-
-
-# -- it stands alone --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("missing", ["h11", "PIL"])
-def test_a_missing_extra_is_named(missing):
-    code = f"import sys; sys.modules[{missing!r}] = None; import langchain_svc.sandbox"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    last = done.stderr.strip().splitlines()[-1]
-    assert last.startswith("ImportError: The sandbox needs h11 and pillow, not installed")
-    assert 'pip install "langchain-svc[sandbox]"' in last

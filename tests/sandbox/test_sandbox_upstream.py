@@ -1,34 +1,28 @@
-"""A real model behind the sandbox, played by a small OpenAI-compatible server in another process."""
+"""A real model behind the sandbox, played by another sandbox, which speaks OpenAI's protocol."""
 
 import gc
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import httpx
 import pytest
-from sandbox_peer import BEARER, MEDICAL
+from sandbox_peer import BEARER, ENDLESS, MEDICAL, detail, until
 
-from langchain_svc import ChatSvc, SvcTranslate, cli
-from langchain_svc.sandbox import Sandbox, ToolCall, Upstream
+from langchain_svc import ChatSvc, SvcLLM, SvcTranslate, cli
+from langchain_svc.sandbox import Fault, Sandbox, ToolCall, Upstream
 
 KEY = "sk-upstream-271828"
-
-
-@pytest.fixture(scope="module")
-def server():
-    script = Path(__file__).with_name("upstream_server.py")
-    words = [sys.executable, str(script)]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
-        process.url = f"http://127.0.0.1:{process.stdout.readline().strip()}/v1"
-        yield process
-        process.kill()
+USAGE = {"prompt_tokens": 11, "completion_tokens": 5, "total_tokens": 16}
 
 
 @pytest.fixture
-def sandbox(server):
-    with Sandbox(upstream=Upstream(server.url, "llama-3", api_key=KEY), plan="pro") as s:
+def far():
+    with Sandbox(answers=lambda _: "One two", api_key=KEY) as s:
+        yield s
+
+
+@pytest.fixture
+def sandbox(far):
+    with Sandbox(upstream=Upstream(far.url + "/v1", "svc-code", api_key=KEY), plan="pro") as s:
         yield s
 
 
@@ -37,53 +31,56 @@ def ask(sandbox, text, path="/v1/chat/completions", **extra):
     return httpx.post(sandbox.url + path, json={**body, **extra}, headers=BEARER, timeout=10)
 
 
-def detail(sandbox, number=1):
-    headers = {"X-Inspector-Token": sandbox.inspector_url.partition("token=")[2]}
-    return httpx.get(f"{sandbox.url}/_inspector/exchange/{number}/0", headers=headers).json()
+def whole(**message):
+    """The far server answers with this message, whatever it is asked."""
+    choice = {"index": 0, "message": message, "finish_reason": "length"}
+    return Fault(status=200, body={"choices": [choice], "usage": USAGE})
 
 
-def test_a_chat_in_the_services_own_contract_and_marked(sandbox):
+def streamed(*deltas, **end):
+    """It answers with these deltas, and an end."""
+    values = [{"choices": [{"index": 0, "delta": delta}]} for delta in deltas]
+    text = "".join(f"data: {json.dumps(value)}\n\n" for value in [*values, end])
+    return Fault(status=200, body=text + "data: [DONE]\n\n", content_type="text/event-stream")
+
+
+def test_a_chat_in_the_services_own_contract_and_marked(sandbox, far):
+    far.faults = [whole(content="Hi.")]
     answer = ask(sandbox, "Hello", max_tokens=7)
     value = answer.json()
-    assert value["model"] == "upstream:llama-3"
-    assert answer.headers["x-sandbox-upstream"] == "llama-3"
+    assert value["model"] == "upstream:svc-code"
+    assert answer.headers["x-sandbox-upstream"] == "svc-code"
+    assert value["choices"][0]["message"]["content"] == "Hi."
     assert value["choices"][0]["finish_reason"] == "length"
-    assert value["usage"] == {"prompt_tokens": 11, "completion_tokens": 5, "total_tokens": 16}
+    assert value["usage"] == USAGE
     assert answer.headers["x-ratelimit-remaining"] == "59"
-    asked = json.loads(value["choices"][0]["message"]["content"])
-    assert asked.pop("messages") == [{"role": "user", "content": "Hello"}]
-    told = {"model": "llama-3", "max_tokens": 7, "temperature": 0.7, "stream": False}
-    assert asked == {"path": "/v1/chat/completions", "key": f"Bearer {KEY}", **told}
-    assert detail(sandbox)["upstream"] == "llama-3"
+    told = {"model": "svc-code", "max_tokens": 7, "temperature": 0.7, "stream": False}
+    assert far.requests[0].json == {"messages": [{"role": "user", "content": "Hello"}], **told}
+    assert detail(sandbox)["upstream"] == "svc-code"
     assert detail(sandbox)["tokens"] == [11, 5]
 
 
-@pytest.mark.parametrize("stream_format", ["sse", "sse-text", "ndjson", "text"])
-@pytest.mark.parametrize("path", ["/v1/chat/completions", "/api/chat"])
-def test_a_stream_in_every_format(server, path, stream_format):
-    with Sandbox(upstream=Upstream(server.url, "m"), stream_format=stream_format) as s:
-        assert ask(s, "Hello", path, stream=True).status_code == 200
-        shown = detail(s)
-    assert shown["answer"] == "One two"
-    assert shown["tokens"] == [11, 5]
-    assert len(shown["raw"]) >= 2
-
-
-def test_our_own_client_on_it(sandbox):
+def test_our_own_client_on_it(sandbox, far):
     with ChatSvc(model="svc-pro", **sandbox.v1) as model:
         chunks = list(model.stream("Hello"))
         total = sum(chunks[1:], chunks[0])
-        assert total.text == "One two"
-        assert total.usage_metadata["total_tokens"] == 16
-        assert "Hello" in model.invoke("Hello").text
+        assert total.text == model.invoke("Hello").text == "One two"
+        assert total.usage_metadata["total_tokens"] == sum(detail(sandbox)["tokens"]) > 0
+    with SvcLLM(**sandbox.general) as llm:
+        assert "".join(llm.stream("Hello")) == "One two"
     with SvcTranslate(**sandbox.general) as tool:
-        assert "Good morning" in tool.invoke({"text": "Good morning", "target": "fr"})
+        assert tool.invoke({"text": "Good morning", "target": "fr"}) == "One two"
+    assert "Good morning" in far.requests[-1].json["messages"][-1]["content"]
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_thoughts_stand_in_the_text(sandbox, stream):
+def test_thoughts_stand_in_the_text(sandbox, far, stream):
+    pieces = [{"reasoning": "Hm"}, {"reasoning": "m."}, {"content": "Yes."}]
+    thought = whole(content="Yes.", reasoning_content="Hmm.")
+    far.faults = [streamed(*pieces, usage=USAGE) if stream else thought]
     ask(sandbox, "think", stream=stream)
     assert detail(sandbox)["answer"] == "<think>Hmm.</think>Yes."
+    assert detail(sandbox)["tokens"] == [11, 5]
 
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUg=="
@@ -96,21 +93,24 @@ CONSULT = {"message": "I cough.", "patientContext": {"age": 40}, "language": "de
     [
         ("/api/translate", {"text": "Good day", "to": "fr"}, "into the language fr"),
         ("/api/vision", {"image": PIXEL, "task": "describe"}, f"data:image/png;base64,{PIXEL}"),
-        ("/api/medical/chat", CONSULT, '\\\\\\"age\\\\\\": 40'),
+        ("/api/medical/chat", CONSULT, '\\"age\\": 40'),
     ],
 )
-def test_the_endpoints_that_are_answered_by_prompting(sandbox, path, body, asked):
+def test_the_endpoints_that_are_answered_by_prompting(sandbox, far, path, body, asked):
+    far.faults = [whole(content="Well.")]
     answer = httpx.post(sandbox.url + path, json=body, headers={**BEARER, **MEDICAL})
-    assert asked in answer.text
-    assert answer.headers["x-sandbox-upstream"] == "llama-3"
-    assert "upstream:llama-3" in answer.text
+    assert asked in json.dumps(far.requests[0].json)
+    assert "Well." in answer.text
+    assert answer.headers["x-sandbox-upstream"] == "svc-code"
+    assert "upstream:svc-code" in answer.text
     assert "medical" not in path or answer.json()["synthetic"] is True
 
 
-def test_an_address_of_an_image_is_not_passed_on(sandbox):
+def test_an_address_of_an_image_is_not_passed_on(sandbox, far):
     answer = httpx.post(sandbox.url + "/api/vision", json=ADDRESS, headers=BEARER)
     assert answer.json()["result"]["seen"] is False
     assert "x-sandbox-upstream" not in answer.headers
+    assert far.requests == []
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -121,8 +121,12 @@ def test_an_address_of_an_image_is_not_passed_on(sandbox):
         *((status, 500) for status in (302, 401, 403, 404, 500)),
     ],
 )
-def test_its_failures_become_documented_ones_that_give_nothing_away(sandbox, theirs, ours, stream):
-    answer = ask(sandbox, f"fail {theirs}", stream=stream)
+def test_its_failures_become_documented_ones_that_give_nothing_away(
+    sandbox, far, theirs, ours, stream
+):
+    said = f"no such thing as Bearer {KEY} on http://gpu.internal"
+    far.faults = [Fault(status=theirs, body=said, headers={"Retry-After": 7})]
+    answer = ask(sandbox, "Hello", stream=stream)
     assert answer.status_code == ours
     assert set(answer.json()["error"]) == {"message", "type", "code"}
     assert answer.headers.get("retry-after") == ("7" if ours == 429 else None)
@@ -133,35 +137,38 @@ def test_its_failures_become_documented_ones_that_give_nothing_away(sandbox, the
     assert KEY not in json.dumps(shown)
 
 
-def test_an_answer_that_is_none_and_a_server_that_is_not_there(sandbox):
-    assert ask(sandbox, "broken").status_code == 500
+def test_an_answer_that_is_none_and_a_server_that_is_not_there(sandbox, far):
+    far.faults = [Fault(body="{")]
+    assert ask(sandbox, "Hello").status_code == 500
     with Sandbox(upstream=Upstream("http://127.0.0.1:9/v1", "m")) as s:
         assert ask(s, "Hello").status_code == 503
         assert detail(s)["note"] == "upstream: ConnectError"
 
 
-def test_a_failure_inside_a_stream_is_an_error_in_it(sandbox):
-    answer = ask(sandbox, "cut", stream=True)
+def test_a_failure_inside_a_stream_is_an_error_in_it(sandbox, far):
+    far.faults = [streamed({"content": "One "}, error={"message": "no memory at gpu.internal"})]
+    answer = ask(sandbox, "Hello", stream=True)
     assert answer.status_code == 200
     last = answer.text.strip().splitlines()[-1]
     assert json.loads(last.removeprefix("data: "))["error"]["type"] == "server_error"
     assert "gpu.internal" not in answer.text
 
 
-@pytest.mark.parametrize("text", ["hang", *["flood"] * 5])
+@pytest.mark.parametrize("silent", [True, *[False] * 5])
 @pytest.mark.parametrize("leaves", ["client", "sandbox"])
-def test_it_stops_when_the_client_or_the_sandbox_does(server, caplog, text, leaves):
-    with Sandbox(upstream=Upstream(server.url, "m")) as s:
-        body = {"model": "svc-pro", "messages": [{"role": "user", "content": text}], "stream": True}
-        url = s.url + "/v1/chat/completions"
-        with httpx.stream("POST", url, json=body, headers=BEARER) as answer:
-            pieces = answer.iter_raw()
-            assert b"One " in next(pieces)
-            if leaves == "sandbox":
-                s.stop()
-                with pytest.raises(httpx.RemoteProtocolError):
-                    list(pieces)
-        assert server.stdout.readline() == "the client left\n"
+def test_it_stops_when_the_client_or_the_sandbox_does(sandbox, far, caplog, silent, leaves):
+    far.answers = [ENDLESS]
+    far.faults = [Fault(stall=True, after=2)] if silent else []
+    body = {"model": "svc-pro", "messages": [{"role": "user", "content": "Go"}], "stream": True}
+    url = sandbox.url + "/v1/chat/completions"
+    with httpx.stream("POST", url, json=body, headers=BEARER) as answer:
+        pieces = answer.iter_raw()
+        assert b"word" in next(pieces)
+        if leaves == "sandbox":
+            sandbox.stop()
+            with pytest.raises(httpx.RemoteProtocolError):
+                list(pieces)
+    until(lambda: far.requests[0].disconnected)
     gc.collect()  # a task that was not ended is reported when it is collected
     assert [record.message for record in caplog.records if record.levelname == "ERROR"] == []
 
@@ -212,21 +219,25 @@ def test_the_command_says_what_is_missing(words, said, capsys):
     assert said in capsys.readouterr().err
 
 
+LISTED = Fault(body={"data": [{"id": "llama-3"}, {"id": "llama3.2:latest"}]})
+
+
 @pytest.mark.parametrize(
-    ("model", "key", "path", "said"),
+    ("model", "answer", "said"),
     [
-        ("llama-3", KEY, "", ""),
-        ("llama3.2", KEY, "", ""),
-        ("lama", KEY, "", "lists no 'lama'; --upstream-model takes one of: llama-3, llama3.2:l"),
-        ("llama-3", "wrong", "", "answers 401: --upstream-key-env names"),
-        ("llama-3", KEY, "/chat", "/v1/chat answers 404 to GET /models: is that its base address?"),
+        ("llama-3", LISTED, ""),
+        ("llama3.2", LISTED, ""),
+        ("lama", LISTED, "lists no 'lama'; --upstream-model takes one of: llama-3, llama3.2:l"),
+        ("llama-3", Fault(status=401), "answers 401: --upstream-key-env names"),
+        ("llama-3", Fault(status=404), "/v1 answers 404 to GET /models: is that its base address?"),
     ],
 )
-def test_it_is_asked_at_the_start_whether_it_will_answer(server, model, key, path, said):
-    trouble = Upstream(server.url + path, model, api_key=key).trouble()
+def test_it_is_asked_at_the_start_whether_it_will_answer(far, model, answer, said):
+    far.faults = [answer]
+    trouble = Upstream(far.url + "/v1", model, api_key=KEY).trouble()
     assert said in trouble
     assert bool(said) == bool(trouble)
-    assert key not in trouble
+    assert KEY not in trouble
 
 
 def test_the_command_starts_without_it_and_says_so(monkeypatch, capsys):

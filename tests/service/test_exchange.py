@@ -155,12 +155,6 @@ def test_the_services_own_word_goes_before_backoff(headers, pause):
     assert pauses(one(Head(429, headers), OK, max_retry_wait=100)) == [pause]
 
 
-def test_the_deadline_holds_for_all_tries_together():
-    world = one(*[Lost("timeout")] * 9, deadline=10, max_retries=9, takes=4)
-    assert isinstance(world.ended[0], svc.SvcTimeoutError)
-    assert world.now <= 14
-
-
 def test_nothing_is_sent_after_the_deadline():
     world = one(OK, deadline=1, begun=-2.0)
     assert "deadline of 1 s" in str(world.ended[0])

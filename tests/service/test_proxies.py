@@ -10,11 +10,9 @@ import ssl
 from contextlib import suppress
 
 import pytest
-import trustme
-from peers import RawServer, SecureServer, response
+from peers import RawServer, SecureServer, asked, response
 
 import langchain_svc as svc
-from langchain_svc._http import connections
 
 ANSWER = json.dumps(
     {"choices": [{"message": {"content": "through"}, "finish_reason": "stop"}]}
@@ -22,16 +20,8 @@ ANSWER = json.dumps(
 HOST = "service.example"  # which only the proxy knows
 
 
-@pytest.fixture(scope="module")
-def authority():
-    return trustme.CA()
-
-
-@pytest.fixture(autouse=True)
-def trusted(authority, monkeypatch):
-    context = ssl.create_default_context()
-    authority.configure_trust(context)
-    monkeypatch.setattr(connections, "_verifying", lambda: context)
+pytestmark = pytest.mark.usefixtures("trusted")
+WAYS = pytest.mark.parametrize("way", ["invoke", "ainvoke"])
 
 
 class Proxy(SecureServer):
@@ -67,34 +57,33 @@ def relay(one, other):
                 (other if source is one else one).sendall(data)
 
 
-async def asked(model, way):
-    if way == "invoke":
-        return model.invoke("Hello").text
-    return (await model.ainvoke("Hello")).text
-
-
 def good(connection):
     connection.sendall(response(ANSWER))
 
 
-@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+def through(proxy, url=f"https://{HOST}/v1", *, user="", scheme="http"):
+    """A model of a service that only the proxy reaches."""
+    return svc.ChatSvc(
+        api_key="k",
+        base_url_v1=url,
+        insecure_hosts=[HOST],
+        max_retries=0,
+        proxy=f"{scheme}://{user}127.0.0.1:{proxy.port}",
+    )
+
+
+@WAYS
 @pytest.mark.parametrize("scheme", ["http", "https"])
 @pytest.mark.parametrize("secure", [False, True])
 @pytest.mark.parametrize("password", [None, "ann:s@crét"])
-async def test_a_request_goes_through(authority, secure, scheme, way, password):
+def test_a_request_goes_through(authority, secure, scheme, way, password):
     user = "ann:s%40cr%C3%A9t@" if password else ""
     with (
         SecureServer(good, authority, HOST if secure else None) as server,
         Proxy(authority, server.port, secure=scheme == "https", password=password) as proxy,
-        svc.ChatSvc(
-            api_key="k",
-            base_url_v1=f"http{'s' * secure}://{HOST}/v1",
-            insecure_hosts=[HOST],
-            max_retries=0,
-            proxy=f"{scheme}://{user}127.0.0.1:{proxy.port}",
-        ) as model,
+        through(proxy, f"http{'s' * secure}://{HOST}/v1", user=user, scheme=scheme) as model,
     ):
-        assert [await asked(model, way), await asked(model, way)] == ["through"] * 2
+        assert [asked(model, way), asked(model, way)] == ["through"] * 2
     line = proxy.requests[0].partition(b"\r\n")[0]
     if secure:
         assert line == f"CONNECT {HOST}:443 HTTP/1.1".encode()
@@ -105,41 +94,19 @@ async def test_a_request_goes_through(authority, secure, scheme, way, password):
     assert all(b"Basic " not in head for head in server.requests) or not secure
 
 
-@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
-async def test_a_proxy_that_refuses_is_named_by_its_status_alone(authority, way):
-    with (
-        Proxy(authority, 9, secure=False, password="ann:right") as proxy,
-        svc.ChatSvc(
-            api_key="k",
-            base_url_v1=f"https://{HOST}/v1",
-            max_retries=0,
-            proxy=f"http://ann:wrong@127.0.0.1:{proxy.port}",
-        ) as model,
-        pytest.raises(svc.SvcConnectionError, match="the proxy answered 407") as caught,
-    ):
-        await asked(model, way)
-    assert "secret" not in str(caught.value)
-    assert "wrong" not in str(caught.value)
-
-
-@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
-async def test_a_certificate_for_another_name_is_refused(authority, way):
+@WAYS
+def test_a_certificate_for_another_name_is_refused(authority, way):
     with (
         SecureServer(good, authority, "other.example") as server,
         Proxy(authority, server.port, secure=False) as proxy,
-        svc.ChatSvc(
-            api_key="k",
-            base_url_v1=f"https://{HOST}/v1",
-            max_retries=0,
-            proxy=f"http://127.0.0.1:{proxy.port}",
-        ) as model,
+        through(proxy) as model,
         pytest.raises(svc.SvcConnectionError, match="certificate"),
     ):
-        await asked(model, way)
+        asked(model, way)
     assert server.requests in ([], [b""])
 
 
-@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+@WAYS
 @pytest.mark.parametrize(
     ("says", "reason"),
     [
@@ -148,34 +115,25 @@ async def test_a_certificate_for_another_name_is_refused(authority, way):
         (b"SSH-2.0-secret\r\n", "the proxy did not let it through"),
         (b"HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", "the proxy did not let it through"),
         (b"HTTP/1.1 502 secret\r\nContent-Length: 6\r\n\r\nsecret", "the proxy answered 502"),
+        (b"HTTP/1.1 407 Authentication Required secret\r\n\r\n", "the proxy answered 407"),
     ],
 )
-async def test_a_proxy_that_does_not_connect(says, reason, way):
+def test_a_proxy_that_does_not_connect(says, reason, way):
     with (
         RawServer(lambda connection: connection.sendall(says)) as proxy,
-        svc.ChatSvc(
-            api_key="k",
-            base_url_v1=f"https://{HOST}/v1",
-            max_retries=0,
-            proxy=proxy.url.replace("//", "//ann:secret@"),
-        ) as model,
+        through(proxy, user="ann:secret@") as model,
         pytest.raises(svc.SvcConnectionError, match=reason) as caught,
     ):
-        await asked(model, way)
+        asked(model, way)
     assert "secret" not in f"{caught.value!r} {vars(caught.value)}"
 
 
-@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
-async def test_a_host_that_is_an_address_of_ipv6(authority, way):
+@WAYS
+def test_a_host_that_is_an_address_of_ipv6(authority, way):
     with (
         SecureServer(good, authority, "2001:db8::1") as server,
         Proxy(authority, server.port, secure=False) as proxy,
-        svc.ChatSvc(
-            api_key="k",
-            base_url_v1="https://[2001:db8::1]:8443/v1",
-            max_retries=0,
-            proxy=f"http://127.0.0.1:{proxy.port}",
-        ) as model,
+        through(proxy, "https://[2001:db8::1]:8443/v1") as model,
     ):
-        assert await asked(model, way) == "through"
+        assert asked(model, way) == "through"
     assert proxy.requests[0].startswith(b"CONNECT [2001:db8::1]:8443 HTTP/1.1\r\n")

@@ -19,6 +19,7 @@ from peers import (
     MARKED_KEY,
     RawServer,
     SecureServer,
+    asked,
     http_chunk,
     read_request,
     response,
@@ -35,43 +36,10 @@ FORGED = SOUND.replace(b"sound", b"forged")
 UNSIZED = response(SOUND, content_length=None)
 
 
-@pytest.fixture(scope="module")
-def authority():
-    return trustme.CA()
-
-
-@pytest.fixture
-def trusted(monkeypatch, tmp_path):
-    """Makes a certificate of an authority trusted, in the way that users do."""
-
-    def trust(authority):
-        path = tmp_path / "authority.pem"
-        authority.cert_pem.write_to_path(path)
-        monkeypatch.setenv("SSL_CERT_FILE", str(path))
-        connections._verifying.cache_clear()
-
-    yield trust
-    connections._verifying.cache_clear()
-
-
 def chat(server, scheme="http", **given):
     settings = {"api_key": MARKED_KEY, "max_retries": 0, "timeout": 5, **given}
     address = server.url.removeprefix("http://")
     return svc.ChatSvc(base_url_v1=f"{scheme}://{address}/v1", **settings)
-
-
-def asked(model, way):
-    if way == "invoke":
-        return model.invoke("hi").text
-    return asyncio.run(answered(model))
-
-
-async def answered(model):
-    try:
-        return (await model.ainvoke("hi")).text
-    finally:
-        assert len(asyncio.all_tasks()) == 1
-        await model.aclose()
 
 
 def in_memory(context, connection):
@@ -114,7 +82,6 @@ def test_an_end_of_tls_that_was_not_announced_may_be_anyones(
                 bare.settimeout(8)
                 bare.recv(99)  # the announcement is the end, and not that of the connection
 
-    trusted(authority)
     with SecureServer(answer, authority, "127.0.0.1") as server, chat(server, "https") as model:
         if announced or sized:
             assert asked(model, way) == "sound"
@@ -132,7 +99,6 @@ def test_nonsense_inside_tls_ends_the_answer(authority, trusted, sent, way):
             bare.sendall(b"\x17\x03\x03\x00\x20" + b"?" * 32)  # a record that nobody encrypted
             bare.recv(1)
 
-    trusted(authority)
     with (
         SecureServer(answer, authority, "127.0.0.1") as server,
         chat(server, "https") as model,
@@ -175,7 +141,6 @@ async def test_what_follows_an_answer_is_never_the_next_one(
             if not read_request(connection):
                 return
 
-    trusted(authority)
     name = "127.0.0.1" if secure else None
     with (
         SecureServer(answer, authority, name) as server,
@@ -227,7 +192,6 @@ def test_an_answer_before_the_question_is_heard_or_refused_at_once(authority, tr
                 connection.recv(65536)
                 connection.recv(65536)
 
-    trusted(authority)
     begun = time.monotonic()
     with (
         Hasty(None, authority, "127.0.0.1" if secure else None) as server,
@@ -299,7 +263,6 @@ def without_the_middle(authority, context):
     ],
 )
 def test_a_server_that_cannot_prove_who_it_is(authority, trusted, prove, reason, advice, way):
-    trusted(authority)
     with (
         SecureServer(lambda c: c.sendall(response(SOUND)), authority, "unused.example") as server,
         chat(server, "https") as model,
@@ -321,12 +284,11 @@ def test_a_server_that_cannot_prove_who_it_is(authority, trusted, prove, reason,
 def test_a_chain_to_an_authority_that_the_environment_names(
     authority, trusted, setting, way, monkeypatch, tmp_path
 ):
-    trusted(authority)
     if setting == "SSL_CERT_DIR":
         openssl = shutil.which("openssl") or pytest.skip("there is no openssl to name the file")
-        command = [openssl, "x509", "-noout", "-hash", "-in", tmp_path / "authority.pem"]
+        command = [openssl, "x509", "-noout", "-hash", "-in", trusted]
         name = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-        (tmp_path / "authority.pem").rename(tmp_path / f"{name}.0")
+        trusted.rename(tmp_path / f"{name}.0")
         monkeypatch.delenv("SSL_CERT_FILE")
         monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path))
         connections._verifying.cache_clear()
@@ -355,7 +317,7 @@ def test_an_address_that_is_refused_or_of_an_unknown_family_leaves_the_next(
             super().__init__(family, *how, **given)
 
     with RawServer(lambda c: c.sendall(response(SOUND))) as server:
-        port = int(server.url.rpartition(":")[2])
+        port = server.port
         first = (socket.AF_INET6, socket.SOCK_STREAM, 6, "", ("::1", port, 0, 0))
         if refused:
             first = (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.2", port))
@@ -381,7 +343,7 @@ async def test_a_socket_is_closed_after_the_event_loop_let_go_of_it(monkeypatch)
 
     monkeypatch.setattr(loop, "sock_connect", connect_late)
     with RawServer(lambda c: c.sendall(response(SOUND))) as server:
-        port = int(server.url.rpartition(":")[2])
+        port = server.port
         both = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", p)) for p in (9, port)]
         monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: both)
         async with svc.ChatSvc(api_key="k", base_url_v1=f"http://localhost:{port}/v1") as model:
@@ -464,8 +426,6 @@ def test_half_a_record_behind_an_answer_is_no_part_of_the_next(authority, truste
                     time.sleep(0.3)
                     connection.sendall(forged[40:])
 
-    trusted(authority)
-
     async def twice(model):
         return [(await model.ainvoke("hi")).text for _ in range(2)]
 
@@ -478,7 +438,6 @@ def test_half_a_record_behind_an_answer_is_no_part_of_the_next(authority, truste
 
 @WAYS
 def test_a_name_that_is_the_common_name_only_proves_nothing(authority, trusted, way):
-    trusted(authority)
     with SecureServer(lambda c: c.sendall(response(SOUND)), authority, "localhost") as server:
         server.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         authority.issue_cert(common_name="localhost").configure_cert(server.context)
