@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from inspect import signature
 from operator import attrgetter
@@ -61,7 +61,7 @@ from ._service import (
 from ._threads import LONG, off_loop
 from ._toolcalls import ToolFormat
 from ._wire import v1
-from .config import GENERAL, V1, require_key, require_url
+from .config import GENERAL, V1, Interface
 from .images import ImageStore
 from .registration import make_loadable
 
@@ -191,27 +191,8 @@ class ChatSvc(TextModel, BaseChatModel):
             super()._check_profile_keys()  # type: ignore[operator]  # Pydantic unwraps it
         return self
 
-    @classmethod
-    def from_env(cls, **settings: Any) -> Self:
-        """A model by the environment, where the key and the address must be set.
-
-        An application that makes its model so fails when it starts, and not at its first request.
-
-        Args:
-            **settings: Those of the constructor.
-
-        Raises:
-            SvcRequestError: A variable is not set. (Without `from_env` the first call says so.)
-        """
-        try:
-            model = cls(**settings)
-        finally:
-            settings.clear()  # a traceback may show variables, and these hold the key
-        require_key(V1, None if model.api_key is None else "set")
-        require_url(V1, model.base_url_v1)
-        if model.image_inputs == "describe":
-            require_url(GENERAL, model.base_url)
-        return model
+    def _needed(self) -> Collection[Interface]:
+        return self.interfaces if self.image_inputs == "describe" else (V1,)
 
     def check(self) -> ListedModel:
         """Ask the service for its models (GET /models), the cheapest call there is.

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from collections.abc import Collection, Sequence
+from typing import Annotated, Literal
 
 from langchain_core.tools import BaseTool
 from pydantic import Field
-from typing_extensions import Self
 
 from ._service import ServiceTool, ServiceToolkit, tool_selection, url_of
-from .config import GENERAL, V1, require_key, require_url
+from .config import GENERAL, V1, Interface
 from .images import ImageStore
 from .tools import SvcAnalyzeImage, SvcGenerateImage, SvcTranslate
 
@@ -54,24 +53,10 @@ class SvcToolkit(ServiceToolkit):
     retry_lost: bool = False
     """Whether a generation of images is sent again that the service may have got."""
 
-    @classmethod
-    def from_env(cls, **settings: Any) -> Self:
-        """A toolkit by the environment, where all that its tools need must be set.
-
-        Raises:
-            SvcRequestError: A variable is not set. (Without from_env the first use says so.)
-        """
-        try:
-            toolkit = cls(**settings)
-        finally:
-            settings.clear()  # a traceback may show variables, and these hold the key
-        key = None if toolkit.api_key is None else "set"
-        for tool in toolkit.get_tools():
-            on_v1 = isinstance(tool, SvcGenerateImage) and tool.api == "v1"
-            interface = V1 if on_v1 else GENERAL
-            require_key(interface, key)
-            require_url(interface, getattr(toolkit, interface.url_word))
-        return toolkit
+    def _needed(self) -> Collection[Interface]:
+        kinds = [_TOOLS[name] for name in self.selected or _TOOLS]
+        on_v1 = SvcGenerateImage in kinds and self.image_api == "v1"
+        return [V1] * on_v1 + [GENERAL] * (len(kinds) > on_v1)
 
     def get_tools(self) -> list[BaseTool]:
         """The selected tools, in a fixed order."""

@@ -286,6 +286,31 @@ class ServiceSettings(BaseModel):
     _budget: Budget = PrivateAttr(default_factory=Budget)
 
     @classmethod
+    def from_env(cls, **settings: Any) -> Self:
+        """An object by the environment, where the key and each address must be set.
+
+        An application that makes its objects so fails when it starts, and not at its first request.
+
+        Args:
+            **settings: Those of the constructor.
+
+        Raises:
+            SvcRequestError: A variable is not set. (Without `from_env` the first call says so.)
+        """
+        try:
+            made = cls(**settings)
+        finally:
+            settings.clear()  # a traceback may show variables, and these hold the key
+        for interface in made._needed():
+            require_key(interface, None if made.api_key is None else "set")
+            require_url(interface, getattr(made, interface.url_word))
+        return made
+
+    def _needed(self) -> Collection[Interface]:
+        """The interfaces that calls of this object ask."""
+        return self.interfaces
+
+    @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
         super().__pydantic_init_subclass__(**kwargs)
         if cls.__doc__:

@@ -12,10 +12,8 @@ from typing import Annotated, Any, ClassVar
 
 from langchain_core.tools import BaseTool
 from pydantic import Field
-from typing_extensions import Self
 
 from .._service import ServiceToolkit, tool_selection
-from ..config import MEDICAL, require_key, require_url
 from . import wire
 from .images import Images
 from .medical_tool import MedicalEndpoint, MedicalSettings, MedicalTool
@@ -217,25 +215,6 @@ class SvcMedicalToolkit(MedicalSettings, ServiceToolkit):
 
     selected: Annotated[Sequence[str] | None, tool_selection(tuple(_TOOLS))] = None
     """Names of the tools to offer; all of them where it is None."""
-
-    @classmethod
-    def from_env(cls, **settings: Any) -> Self:
-        """A toolkit whose key and URL are in the environment, checked now.
-
-        Args:
-            **settings: Further settings.
-
-        Raises:
-            SvcRequestError: SVC_MEDICAL_API_KEY or SVC_MEDICAL_BASE_URL is missing.
-        """
-        try:
-            toolkit = cls(**settings)
-        finally:
-            settings.clear()  # a traceback may show variables, and these hold the key
-        require_url(MEDICAL, toolkit.medical_base_url)
-        key = toolkit.api_key
-        require_key(MEDICAL, key if key is None or isinstance(key, str) else key.get_secret_value())
-        return toolkit
 
     def get_tools(self) -> list[BaseTool]:
         """The tools, on this toolkit's connections and with its patient."""

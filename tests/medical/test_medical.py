@@ -495,12 +495,14 @@ def test_a_toolkit_shares_its_connections(box):
 
 def test_a_toolkit_from_the_environment(box, monkeypatch):
     monkeypatch.setenv("SVC_API_KEY", "general-key")
-    with pytest.raises(svc.SvcRequestError, match="SVC_MEDICAL_BASE_URL"):
-        svc.SvcMedicalToolkit.from_env()
     monkeypatch.setenv("SVC_MEDICAL_BASE_URL", box.url)
     with pytest.raises(svc.SvcRequestError, match="SVC_MEDICAL_API_KEY"):
         svc.SvcMedicalToolkit.from_env()
     monkeypatch.setenv("SVC_MEDICAL_API_KEY", box.medical["api_key"])
+    monkeypatch.delenv("SVC_MEDICAL_BASE_URL")
+    with pytest.raises(svc.SvcRequestError, match="SVC_MEDICAL_BASE_URL"):
+        svc.SvcMedicalToolkit.from_env()
+    monkeypatch.setenv("SVC_MEDICAL_BASE_URL", box.url)
     toolkit = svc.SvcMedicalToolkit.from_env(patient=CONTEXT, timeout=5)
     assert toolkit.get_tools()[0].invoke({"message": "hi"}).endswith(NOTICE)
     toolkit.close()
