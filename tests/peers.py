@@ -243,6 +243,15 @@ def http_chunk(data):
 LAST_CHUNK = b"0\r\n\r\n"
 
 
+def answering(answer):
+    """Both clients for a model or tool whose requests this function answers."""
+    transport = httpx.MockTransport(answer)
+    return {
+        "http_client": httpx.Client(transport=transport),
+        "http_async_client": httpx.AsyncClient(transport=transport),
+    }
+
+
 class Scripted:
     """A service that gives these answers, one after the other, and remembers what it was asked.
 
@@ -283,10 +292,5 @@ class Scripted:
 
     def model(self, **settings):
         """A ChatSvc that asks this service, blocking and asynchronously."""
-        transport = httpx.MockTransport(self)
         words = {"api_key": "k", "base_url_v1": "https://svc.example/v1", "merge_events": False}
-        clients = {
-            "http_client": httpx.Client(transport=transport),
-            "http_async_client": httpx.AsyncClient(transport=transport),
-        }
-        return ChatSvc(**{**words, **clients, **settings})
+        return ChatSvc(**{**words, **answering(self), **settings})

@@ -11,8 +11,7 @@ from io import BytesIO
 import httpx
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
-from langchain_core.tracers.base import BaseTracer
-from peers import thawed
+from peers import RunKeeper, png, thawed
 from PIL import Image
 
 from langchain_svc import (
@@ -20,7 +19,6 @@ from langchain_svc import (
     ImageStore,
     SvcAnalyzeImage,
     SvcBadRequestError,
-    SvcOutputError,
     SvcRequestError,
     SvcResponseError,
     SvcServerError,
@@ -29,13 +27,11 @@ from langchain_svc import (
 from langchain_svc.sandbox import Fault, Sandbox
 
 
-def png(colour="red", size=(4, 4)):
-    file = BytesIO()
-    Image.new("RGB", size, colour).save(file, "PNG")
-    return base64.b64encode(file.getvalue()).decode()
+def picture(width=4, colour="red"):
+    return base64.b64encode(png((width, width), colour)).decode()
 
 
-RED, BLUE = png(), png("blue")
+RED, BLUE = picture(), picture(colour="blue")
 URL = "https://example.com/cat.png"
 
 
@@ -159,16 +155,10 @@ def test_the_same_image_is_one_image_wherever_it_stands(sandbox, seeing):
     ]
 
 
-@pytest.mark.parametrize("way", WAYS)
-async def test_images_of_tool_results(sandbox, seeing, way):
-    call = {"type": "tool_call", "id": "1", "name": "photo", "args": {}}
-    messages = [
-        HumanMessage("Take a photo"),
-        AIMessage("", tool_calls=[call]),
-        ToolMessage([text("Taken."), image(RED)], tool_call_id="1"),
-    ]
-    await ask(seeing, messages, way)
-    assert looked(sandbox) == [RED]
+def test_images_of_tool_results(sandbox, seeing):
+    called = AIMessage("", tool_calls=[{"id": "1", "name": "photo", "args": {}}])
+    result = ToolMessage([text("Taken."), image(RED)], tool_call_id="1")
+    seeing.invoke([HumanMessage("Take a photo"), called, result])
     said = in_tags("img_1", seeing.images.get("img_1").description)
     assert f"Taken.\n{said}" in prompts(sandbox)[0][-1]["content"]
 
@@ -208,14 +198,9 @@ def test_a_profile_says_what_is_on(seeing):
     assert told == dict.fromkeys(told, True) | {"pdf_inputs": False}
 
 
-def test_settings_are_checked():
-    with pytest.raises(ValueError, match="refuse"):
-        ChatSvc(image_inputs="yes")
-    assert ChatSvc(base_url="https://svc.example/v1").base_url_v1 == "https://svc.example/v1"
+def test_a_base_url_of_the_chat_is_given_once():
     with pytest.raises(ValueError, match="base_url_v1 is set already"):
         ChatSvc(base_url="https://svc.example", base_url_v1="https://svc.example/v1")
-    with pytest.raises(ValueError, match="use https"):
-        ChatSvc(image_inputs="describe", base_url="http://svc.example")
 
 
 def test_the_address_of_the_general_interface_is_asked_for(sandbox):
@@ -237,17 +222,12 @@ def test_the_key_goes_to_no_other_host_while_images_are_refused(sandbox, monkeyp
 SECRET = "a secret of mine"
 REFUSED = {
     "a path": ({"type": "image", "url": "/etc/passwd"}, "must look like https"),
-    "a file": ({"type": "image_url", "image_url": {"url": "file:///etc/passwd"}}, "must look like https"),
     "loopback": ({"type": "image", "url": "http://127.0.0.1/a.png"}, "public host"),
-    "link-local": ({"type": "image", "url": "http://169.254.169.254/a"}, "public host"),
     "a user in it": ({"type": "image", "url": "https://a:b@example.com/a.png"}, "user name"),
     "no image": (image(base64.b64encode(SECRET.encode()).decode()), "not an image in a known format"),
     "no base64": (image(SECRET), "not valid base64"),
-    "a path as base64": (image("/etc/passwd"), "not an image in a known format"),
     "a data uri of text": ({"type": "image", "url": "data:text/plain," + SECRET}, "without ;base64"),
     "the id of a file": ({"type": "image", "file_id": SECRET}, "holds no image that can be passed on"),
-    "an anthropic file": ({"type": "image", "source": {"type": "file", "file_id": SECRET}}, "holds no image"),
-    "nothing": ({"type": "image"}, "holds no image"),
     "odd": ({"type": "image_url", "image_url": {"url": None}}, "holds no image"),
     "a bomb": (image(base64.b64encode(base64.b64decode(RED)[:16] + b"\0\1\0\0" * 2).decode()), "pixels"),
 }  # fmt: skip
@@ -265,21 +245,12 @@ async def test_what_is_no_image_is_refused_by_its_place(sandbox, seeing, block, 
     assert sandbox.requests == []
 
 
-OTHERS = [
-    *({"type": kind, "base64": "aGk="} for kind in ("audio", "video", "file", "input_audio")),
-    {"type": "audio", "source_type": "url"},
-    {"type": "file", "source_type": "base64"},
-    {"type": "document", "source": {"type": "base64", "data": "AAAA"}},
-]
-
-
-@pytest.mark.parametrize("block", OTHERS, ids=str)
-def test_other_media_are_refused_before_an_image_is_sent(sandbox, chat, seeing, block):
+@pytest.mark.parametrize("kind", ["audio", "file", "input_audio"])
+def test_other_media_are_refused_before_an_image_is_sent(sandbox, chat, seeing, kind):
+    block = {"type": kind, "base64": "aGk="}
     for model, blocks in ((seeing, [image(RED), block]), (chat, [block])):
         for ask in (model.invoke, model.get_num_tokens_from_messages):
-            if ask == model.invoke and "source_type" in block:
-                continue  # LangChain's tracing fails of it before we are asked
-            with pytest.raises(SvcRequestError, match=f"content block of type '{block['type']}'"):
+            with pytest.raises(SvcRequestError, match=f"content block of type '{kind}'"):
                 ask([HumanMessage(blocks)])
     assert sandbox.requests == []
 
@@ -341,19 +312,6 @@ async def test_one_deadline_for_everything(sandbox, seeing, way):
     assert looked(sandbox) == [RED]
 
 
-def test_a_reask_does_not_begin_the_deadline_again(sandbox, chat):
-    refusal = {"choices": [{"message": {"content": "I will not."}, "finish_reason": "stop"}]}
-    asking = chat.with_structured_output({"title": "T", "type": "object"})
-    sandbox.faults = [Fault(body=refusal)]
-    with pytest.raises(SvcOutputError):
-        asking.invoke("Hello")  # which imports all that the next call needs
-    sandbox.clear()
-    sandbox.faults = [Fault(delay=0.8, body=refusal)]
-    with pytest.raises(SvcTimeoutError, match=r"deadline of 1\.2 s"):
-        asking.invoke("Hello", deadline=1.2, max_retries=0)
-    assert len(sandbox.requests) == 2
-
-
 async def test_several_images_are_described_at_once_but_not_all(words):
     running, most, asked = 0, 0, []
 
@@ -368,7 +326,7 @@ async def test_several_images_are_described_at_once_but_not_all(words):
         return httpx.Response(200, json={"description": "One.", "choices": choices})
 
     client = httpx.AsyncClient(transport=httpx.MockTransport(answer))
-    images = [png(size=(n, n)) for n in range(1, 10)]
+    images = [picture(n) for n in range(1, 10)]
     async with ChatSvc(**words, http_async_client=client) as seeing:
         await seeing.ainvoke([HumanMessage([image(one) for one in images])])
         assert [i.base64 for i in seeing.images] == images == sorted(asked, key=images.index)
@@ -380,7 +338,7 @@ async def test_the_first_failure_ends_the_other_calls():
     with Sandbox(faults=faults) as box:  # of its own: what is cancelled may reach it late
         async with ChatSvc(**{**box.v1, **box.general}, image_inputs="describe") as seeing:
             with pytest.raises(Exception, match="answered 400"):
-                await seeing.ainvoke([HumanMessage([image(png(size=(n, 1))) for n in range(1, 9)])])
+                await seeing.ainvoke([HumanMessage([image(picture(n)) for n in range(1, 9)])])
             assert len(box.requests) <= 4
             assert len(asyncio.all_tasks()) == 1
 
@@ -390,13 +348,13 @@ def test_the_store_is_bounded(sandbox, words):
     own = store.add(base64.b64decode(BLUE))
     with ChatSvc(**words, images=store) as model:
         for n in (1, 2, 3):
-            model.invoke([HumanMessage([image(png(size=(n, n)))])])
+            model.invoke([HumanMessage([image(picture(n))])])
         assert [i.handle for i in store] == [own, "img_4"]
-        model.invoke([HumanMessage([image(png(size=(1, 1)))])])  # dropped, so it is seen anew
+        model.invoke([HumanMessage([image(picture(1))])])  # dropped, so it is seen anew
         assert len(looked(sandbox)) == 4
         store.add(base64.b64decode(RED), label="mine")
         with pytest.raises(SvcRequestError, match=r"Image 1 of message 1 .* store is full"):
-            model.invoke([HumanMessage([image(png(size=(9, 9)))])])
+            model.invoke([HumanMessage([image(picture(9))])])
 
 
 def test_a_message_with_more_images_than_the_store_holds(sandbox, words):
@@ -428,33 +386,10 @@ def test_tokens_are_counted_without_asking(sandbox, seeing):
     assert seeing.get_num_tokens_from_messages(messages) > unseen > 5
 
 
-def test_usage_is_that_of_the_chat(sandbox, seeing):
-    answer = seeing.invoke([HumanMessage([image(RED)])])
-    sent = sandbox.requests[-1]
-    headers = {
-        "Authorization": f"Bearer {sandbox.v1['api_key']}",
-        "Content-Type": "application/json",
-    }
-    again = httpx.post(sandbox.url + sent.path, content=sent.body, headers=headers).json()["usage"]
-    assert answer.usage_metadata["input_tokens"] == again["prompt_tokens"]
-    assert answer.usage_metadata["output_tokens"] == again["completion_tokens"]
-
-
 def test_no_view_of_the_model_shows_an_image(seeing):
     seeing.invoke([HumanMessage([image(RED)])])
     assert RED not in repr(seeing) + str(seeing.to_json()) + str(seeing.model_dump())
     assert "vision model" not in repr(seeing.images.get("img_1"))
-
-
-class Recorded(BaseTracer):
-    """All that a tracer is told, as text."""
-
-    def __init__(self):
-        super().__init__()
-        self.told = []
-
-    def _persist_run(self, run):
-        self.told.append(run.model_dump_json() + repr(vars(run)))
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -462,7 +397,7 @@ async def test_a_private_model_keeps_images_and_their_descriptions_out_of_traces
     sandbox, words, way
 ):
     written = "Zebulon Quux, ward 3"
-    recorded = Recorded()
+    recorded = RunKeeper()
     model = ChatSvc(**words, privacy="phi", max_retries=0, callbacks=[recorded])
     messages = [HumanMessage([text("Who is this?"), image(RED)])]
     with model:

@@ -22,16 +22,8 @@ from pydantic import BaseModel
 
 import langchain_svc as svc
 
-
-class Meeting(BaseModel):
-    """A meeting."""
-
-    city: str
-
-
 F = StructuredTool.from_function(lambda a: a, name="f", description="F.")
 HELLO = [HumanMessage("Hello")]
-ROME = '{"city": "Rome"}'
 WAYS = pytest.mark.parametrize("way", ["sync", "async"])
 
 
@@ -79,16 +71,6 @@ def test_values_that_ask_for_nothing_are_not_sent(box, name, value):
         llm.invoke("x", **given)
         svc.SvcTranslate(**box.general, **given).invoke({"text": "x", "target": "es"})
     assert not any(name in request.json for request in box.requests)
-
-
-@pytest.mark.parametrize("tools", [[], [F]])
-@pytest.mark.parametrize("bind", ["bind", "bind_tools"])
-def test_a_class_as_response_format(bind, tools):
-    model = Scripted(ROME, ROME).model()
-    words = {"response_format": Meeting}
-    bound = model.bind(**words) if bind == "bind" else model.bind_tools(tools, **words)
-    assert bound.invoke("?").additional_kwargs["parsed"] == Meeting(city="Rome")
-    assert summed(bound.stream("?")).additional_kwargs["parsed"] == Meeting(city="Rome")
 
 
 class Unsayable(BaseModel):

@@ -126,17 +126,16 @@ def test_what_was_written_is_found_where_it_was_read_as_other_values():
 
 # What is asked for in plain words, or only made of data that was read, is the model's own call.
 OWN = [
-    ("delete_all", {"path": "/mail"}, ["Call delete_all with path /mail, please."]), ("delete_all", {"path": "/mail"}, ["Use delete_all on /mail (path)."]), ("delete_all", {"path": "/mail"}, ["delete_all: remove everything under /mail"]),
-    ("delete_all", {"path": "/mail"}, ["Please delete /mail."]), ("delete_all", {"path": "/mail"}, ['{"path": "/mail", "size": 3}']), ("delete_all", {"path": "/mail"}, ["/mail\n/home\n/tmp"]),
+    ("delete_all", {"path": "/mail"}, ["Call delete_all with path /mail, please."]), ("delete_all", {"path": "/mail"}, ["delete_all: remove everything under /mail"]),
+    ("delete_all", {"path": "/mail"}, ['{"path": "/mail", "size": 3}']), ("delete_all", {"path": "/mail"}, ["/mail\n/home\n/tmp"]), ("delete_all", {"path": "/mail"}, ["path: /mail"]),
     ("delete_all", {"path": "/mail"}, ['{"name": "delete_all", "arguments": {"path": "/home"}}']), ("delete_all", {"path": "/mail"}, ["Tools: delete_all, search. Folders: /mail, /home."]),
-    ("delete_all", {"path": "/mail"}, ["Can delete_all take a path? Then empty /mail."]), ("delete_all", {"path": "/mail"}, ["path: /mail"]), ("delete_all", {"path": "/mail"}, ["| path | size |\n| /mail | 3 |"]),
-    ("delete_all", {"path": "C:\\new\\temp"}, ["delete C:\\new\\temp with delete_all"]), ("delete_all", {"path": "/mail/old"}, ["Do not run delete_all on /mail, only on /mail/old"]),
-    ("search", {"query": "cats"}, ["Search for cats."]), ("search", {"query": "cats"}, ["The search found cats: 3, dogs: 4"]), ("search", {"query": "cats", "limit": 5}, ["Search the query cats with a limit of 5"]),
-    ("search", {"query": "cats", "limit": 5}, ['{"query": "cats", "limit": 5}']), ("search", {"query": "cats", "limit": 5}, ['{"name": "search", "arguments": {"query": "cats"}}']),
-    ("search", {"query": "cats", "limit": 5}, ['{"tool": "search", "args": {"query": "cats", "limit": 50}}']), ("search", {"query": "Grüße"}, ["Suche nach Grüße mit search"]), ("search", {"query": "猫"}, ["用 search 搜索猫"]),
-    ("search", {"query": "cats", "tags": ["a", "b"]}, ["search cats with tags a and b"]), ("search", {"query": ""}, ["Run search with an empty query"]), ("search", {"query": "f(x) = {x}"}, ["search f(x) = {x} for me"]),
-    ("search", {"query": "cats"}, ["query: dogs\nsearch: cats"]), ("search", {"query": "research: cats"}, ["My research: cats"]), ("stop", {}, ["Please stop."]), ("stop", {}, ["Call `stop()` when you are done."]), ("stop", {}, ['<rules>\nWhen you are done, call "stop".\n</rules>']),
-    ("stop", {}, ['{"tools": [{"name": "stop"}, {"name": "go"}]}']), ("stop", {}, ["arguments: {} are what stop takes not"]), ("search", {"query": "cats"}, ["search " * 500]), ("search", {"query": "cats"}, ["<b>cats</b> <i>search</i>"]),
+    ("delete_all", {"path": "/mail"}, ["| path | size |\n| /mail | 3 |"]), ("delete_all", {"path": "C:\\new\\temp"}, ["delete C:\\new\\temp with delete_all"]),
+    ("search", {"query": "cats"}, ["The search found cats: 3, dogs: 4"]), ("search", {"query": "cats", "limit": 5}, ['{"query": "cats", "limit": 5}']),
+    ("search", {"query": "cats", "limit": 5}, ['{"name": "search", "arguments": {"query": "cats"}}']), ("search", {"query": "cats", "limit": 5}, ['{"tool": "search", "args": {"query": "cats", "limit": 50}}']),
+    ("search", {"query": "猫"}, ["用 search 搜索猫"]), ("search", {"query": "cats", "tags": ["a", "b"]}, ["search cats with tags a and b"]), ("search", {"query": ""}, ["Run search with an empty query"]),
+    ("search", {"query": "f(x) = {x}"}, ["search f(x) = {x} for me"]), ("search", {"query": "cats"}, ["query: dogs\nsearch: cats"]), ("search", {"query": "research: cats"}, ["My research: cats"]),
+    ("stop", {}, ["Please stop."]), ("stop", {}, ["Call `stop()` when you are done."]), ("stop", {}, ['<rules>\nWhen you are done, call "stop".\n</rules>']), ("stop", {}, ['{"tools": [{"name": "stop"}, {"name": "go"}]}']), ("stop", {}, ["arguments: {} are what stop takes not"]),
+    ("search", {"query": "cats"}, ["search " * 500]), ("search", {"query": "cats"}, ["<b>cats</b> <i>search</i>"]),
 ]  # fmt: skip
 
 

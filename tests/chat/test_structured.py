@@ -10,9 +10,8 @@ from typing import Any, Literal, Optional
 
 import pydantic.v1
 import pytest
-from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.exceptions import OutputParserException
-from peers import Scripted, summed
+from peers import Scripted, hearing, summed
 from pydantic import BaseModel, Field, RootModel, field_validator
 from typing_extensions import TypedDict
 
@@ -285,21 +284,23 @@ def test_a_stream_is_repaired_or_raises():
         list(asking.stream("?"))
 
 
-@pytest.mark.parametrize(
-    "form",
-    [
-        {"type": "json_schema", "json_schema": {"name": "p", "schema": SCHEMA, "strict": True}},
-        {"type": "json_object"},
-    ],
-)
+FORMS = {
+    "schema": {"type": "json_schema", "json_schema": {"name": "p", "schema": SCHEMA, "strict": True}},
+    "object": {"type": "json_object"},
+    "class": Person,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 @pytest.mark.parametrize("tools", [[], None])
 def test_the_response_format_that_agents_bind(form, tools):
     model = Scripted(f"Here: ```json\n{GOOD}\n```", f"Here: {GOOD}").model()
     bound = model.bind(response_format=form)
     if tools is not None:
         bound = model.bind_tools(tools, response_format=form)
-    assert json.loads(bound.invoke("?").content) == ANN
-    assert json.loads("".join(chunk.content for chunk in bound.stream("?"))) == ANN
+    for message in (bound.invoke("?"), summed(bound.stream("?"))):
+        assert json.loads(message.content) == ANN
+        assert form is not Person or message.additional_kwargs["parsed"] == Person(**ANN)
 
 
 def look_up(name: str) -> str:
@@ -347,25 +348,12 @@ def test_what_is_no_schema_or_method_is_refused(schema: Any, method: Any):
         Scripted().model().with_structured_output(schema, method=method)
 
 
-class Listener(BaseCallbackHandler):
-    def __init__(self):
-        self.starts, self.events = [], []
-
-    def on_chat_model_start(self, serialized, messages, **kwargs):
-        self.starts.append(kwargs)
-
-    def on_custom_event(self, name, data, **kwargs):
-        self.events.append((name, data))
-
-
 def test_a_repair_is_one_run_and_is_told():
-    listener = Listener()
+    seen = hearing()
     service = Scripted('{"name": "Ann"}', GOOD)
-    service.model().with_structured_output(Person).invoke("?", {"callbacks": [listener]})
-    assert len(listener.starts) == 1
-    assert (
-        listener.starts[0]["options"]["ls_structured_output_format"]["schema"]["title"] == "Person"
-    )
-    ((name, data),) = listener.events
-    assert name == "svc_reask"
-    assert "age" in data["reason"]
+    service.model().with_structured_output(Person).invoke("?", {"callbacks": [seen]})
+    assert seen.names.count("on_chat_model_start") == 1
+    (started,) = [told for told in seen.told if told.startswith("on_chat_model_start")]
+    assert "'ls_structured_output_format'" in started and "'title': 'Person'" in started
+    (event,) = [told for told in seen.told if told.startswith("on_custom_event")]
+    assert "svc_reask" in event and "age" in event

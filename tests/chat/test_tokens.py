@@ -8,8 +8,6 @@ import warnings
 
 import pytest
 import tiktoken
-from hypothesis import given
-from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
 
 import langchain_svc as svc
@@ -96,11 +94,3 @@ def test_the_name_of_the_cached_file_is_tiktokens(monkeypatch, offline):
     with pytest.raises(Exception, match=r".*"):
         tiktoken.get_encoding("o200k_base")
     assert hashlib.sha1(seen[0].encode()).hexdigest() == _tokens._ENCODING_FILE
-
-
-@given(st.text(max_size=300), st.text(max_size=300))
-def test_the_estimate_grows_with_the_text(a, b):
-    assert _tokens.estimate_tokens(a + b) >= max(
-        _tokens.estimate_tokens(a), _tokens.estimate_tokens(b)
-    )
-    assert _tokens.estimate_tokens(a + b) <= _tokens.estimate_tokens(a) + _tokens.estimate_tokens(b)

@@ -8,10 +8,9 @@ import re
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import StructuredTool
-from peers import Scripted, summed
+from peers import Scripted, hearing, summed
 
 from langchain_svc import ChatSvc
 from langchain_svc._chat.messages import to_wire
@@ -258,19 +257,10 @@ def test_counts_of_cached_and_thought_tokens_reach_the_usage(way):
     assert message.usage_metadata["output_token_details"] == {"reasoning": 3}
 
 
-class Ends(BaseCallbackHandler):
-    def __init__(self):
-        self.results = []
-
-    def on_llm_end(self, response, **_):
-        self.results.append(response)
-
-
 @pytest.mark.parametrize("way", ["invoke", "stream"])
 def test_older_handlers_find_the_reason_of_the_end(way):
-    seen = Ends()
+    seen = hearing(lambda given: given[0] and given[0][0])
     asked = getattr(Scripted("Hi").model(), way)("?", {"callbacks": [seen]})
-    assert asked.content == "Hi" if way == "invoke" else len(list(asked)) > 1
-    (result,) = seen.results
-    assert result.generations[0][0].generation_info["finish_reason"] == "stop"
-    assert result.generations[0][0].message.response_metadata["finish_reason"] == "stop"
+    assert way == "invoke" or len(list(asked)) > 1
+    (ended,) = [told for told in seen.told if told.startswith("on_llm_end")]
+    assert ended.count("'finish_reason': 'stop'") == 2  # as LangChain had it, and has it

@@ -14,16 +14,9 @@ from peers import png
 from langchain_svc import ChatSvc, ImageStore, SvcLLM, SvcRequestError, SvcTranslate
 from langchain_svc._service.field_docs import field_docs
 from langchain_svc.errors import SvcAuthenticationError
-from langchain_svc.sandbox import Sandbox
 
 KEY = "key-0123456789abcdef"
 SET = {"api_key": KEY, "base_url_v1": "http://127.0.0.1:1/v1"}
-
-
-@pytest.fixture(scope="module")
-def box():
-    with Sandbox() as box:
-        yield box
 
 
 def test_the_signature_says_what_may_be_given_and_not_how_it_is_checked():
@@ -101,11 +94,11 @@ def test_from_env_fails_at_once_where_a_variable_is_missing(monkeypatch):
         ChatSvc.from_env(image_inputs="describe")
 
 
-async def test_check_tells_a_good_set_up_from_a_bad_one(box):
-    with ChatSvc(**box.v1, model="svc-pro") as model:
+async def test_check_tells_a_good_set_up_from_a_bad_one(sandbox):
+    with ChatSvc(**sandbox.v1, model="svc-pro") as model:
         assert model.check().id == (await model.acheck()).id == "svc-pro"
         assert model.check().profile["max_input_tokens"] == 200_000
     with pytest.raises(SvcRequestError, match=r"no model 'svc-por'; did you mean 'svc-pro'"):
-        ChatSvc(**box.v1, model="svc-por").check()
+        ChatSvc(**sandbox.v1, model="svc-por").check()
     with pytest.raises(SvcAuthenticationError):
-        ChatSvc(**{**box.v1, "api_key": "wrong-key-0123456789"}).check()
+        ChatSvc(**{**sandbox.v1, "api_key": "wrong-key-0123456789"}).check()
