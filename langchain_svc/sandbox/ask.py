@@ -77,7 +77,10 @@ class Ask:
         answer = await asyncio.to_thread(self._own, *given) if large else self._own(*given)
         if answer is None:
             limit = {} if max_tokens is None else {"max_tokens": max_tokens}
-            live = await self.upstream(messages, {**options, **limit}, streams=streams)
+            assert self.settings.upstream is not None  # noqa: S101 - else the rules have answered
+            live = await self.settings.upstream.answer(
+                messages, {**options, **limit}, self.exchange, self._charge, streams=streams
+            )
             self.exchange.answer = live
             return live
         window = MODELS[model].max_tokens
@@ -94,24 +97,6 @@ class Ask:
             return None
         text = answers.composed(messages, model) if text is None else text
         return answers.cut(text, messages, model, max_tokens)
-
-    async def upstream(
-        self,
-        messages: Sequence[Mapping[str, object]],
-        options: Mapping[str, object],
-        *,
-        streams: bool = False,
-    ) -> ChatAnswer:
-        """The upstream's answer; one that streams has begun, and goes on while it is read."""
-        assert self.settings.upstream is not None  # noqa: S101 - who asks has looked
-        ask = self.settings.upstream.answer
-        return await ask(messages, options, self.exchange, self._charge, streams=streams)
-
-    async def prompted(self, told: str, text: str) -> str:
-        """What the upstream says to a text when it is told what to do with it."""
-        messages = [{"role": "system", "content": told}, {"role": "user", "content": text}]
-        answer = await self.upstream(messages, {"temperature": 0})
-        return answer.text.rpartition("</think>")[2].strip()
 
     def _charge(self, answer: ChatAnswer) -> None:
         self.meter.charge(answer.total_tokens)

@@ -1,8 +1,8 @@
 """A real model behind the sandbox: any OpenAI-compatible server, in the service's own contract.
 
-It answers the chats of both interfaces, and by prompting translations, descriptions of images and
-consultations; all else stays with the rules. Its failures become the documented statuses, in words
-that hold neither its key nor its address; what it said itself shows in terminal and inspector.
+It answers the chats of both interfaces; all else stays with the rules. Its failures become the
+documented statuses, in words that hold neither its key nor its address; what it said itself shows
+in terminal and inspector.
 """
 
 from __future__ import annotations
@@ -68,11 +68,6 @@ class Upstream:
             if value is not None and (not value or not value.isascii() or not value.isprintable()):
                 raise ValueError(f"upstream {name}: expected printable ASCII that is not empty.")
 
-    @property
-    def name(self) -> str:
-        """What answers say of the model: it is no model of the service."""
-        return f"upstream:{self.model}"
-
     def trouble(self) -> str:
         """Why it will not answer, in one line; empty where it lists its model. It is asked once."""
         try:
@@ -94,7 +89,7 @@ class Upstream:
 
     async def answer(
         self,
-        messages: Sequence[Mapping[str, object]],
+        messages: Sequence[Mapping[str, str]],
         options: Mapping[str, object],
         exchange: ServedExchange,
         charge: Callable[[ChatAnswer], None],
@@ -106,8 +101,8 @@ class Upstream:
         `charge` is called once, when the answer's tokens are known.
         """
         body = {"model": self.model, "messages": messages, **options, "stream": streams}
-        told = [said for m in messages if isinstance(said := m["content"], str)]
-        answer = _GrowingAnswer(model=self.name, prompt_tokens=sum(map(count_tokens, told)))
+        asked = sum(count_tokens(message["content"]) for message in messages)
+        answer = _GrowingAnswer(model=f"upstream:{self.model}", prompt_tokens=asked)
         if streams:
             body["stream_options"] = {"include_usage": True}
             pieces = self._pieces(exchange, body, answer, charge)

@@ -7,7 +7,7 @@ import httpx
 import pytest
 from sandbox_peer import BEARER, ENDLESS, MEDICAL, detail, until
 
-from langchain_svc import ChatSvc, SvcLLM, SvcTranslate, cli
+from langchain_svc import ChatSvc, SvcLLM, cli
 from langchain_svc.sandbox import Fault, Sandbox, ToolCall, Upstream
 
 KEY = "sk-upstream-271828"
@@ -68,9 +68,7 @@ def test_our_own_client_on_it(sandbox, far):
         assert total.usage_metadata["total_tokens"] == sum(detail(sandbox)["tokens"]) > 0
     with SvcLLM(**sandbox.general) as llm:
         assert "".join(llm.stream("Hello")) == "One two"
-    with SvcTranslate(**sandbox.general) as tool:
-        assert tool.invoke({"text": "Good morning", "target": "fr"}) == "One two"
-    assert "Good morning" in far.requests[-1].json["messages"][-1]["content"]
+    assert far.requests[-1].json["messages"][-1]["content"] == "Hello"
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -83,34 +81,19 @@ def test_thoughts_stand_in_the_text(sandbox, far, stream):
     assert detail(sandbox)["tokens"] == [11, 5]
 
 
-PIXEL = "iVBORw0KGgoAAAANSUhEUg=="
-ADDRESS = {"image": "http://169.254.169.254/", "task": "describe"}
-CONSULT = {"message": "I cough.", "patientContext": {"age": 40}, "language": "de"}
-
-
 @pytest.mark.parametrize(
-    ("path", "body", "asked"),
+    ("path", "body"),
     [
-        ("/api/translate", {"text": "Good day", "to": "fr"}, "into the language fr"),
-        ("/api/vision", {"image": PIXEL, "task": "describe"}, f"data:image/png;base64,{PIXEL}"),
-        ("/api/medical/chat", CONSULT, '\\"age\\": 40'),
+        ("/api/translate", {"text": "Good day", "to": "fr"}),
+        ("/api/vision", {"image": "http://169.254.169.254/", "task": "describe"}),
+        ("/api/medical/chat", {"message": "I cough."}),
     ],
 )
-def test_the_endpoints_that_are_answered_by_prompting(sandbox, far, path, body, asked):
-    far.faults = [whole(content="Well.")]
+def test_what_is_no_chat_stays_with_the_rules(sandbox, far, path, body):
     answer = httpx.post(sandbox.url + path, json=body, headers={**BEARER, **MEDICAL})
-    assert asked in json.dumps(far.requests[0].json)
-    assert "Well." in answer.text
-    assert answer.headers["x-sandbox-upstream"] == "svc-code"
-    assert "upstream:svc-code" in answer.text
-    assert "medical" not in path or answer.json()["synthetic"] is True
-
-
-def test_an_address_of_an_image_is_not_passed_on(sandbox, far):
-    answer = httpx.post(sandbox.url + "/api/vision", json=ADDRESS, headers=BEARER)
-    assert answer.json()["result"]["seen"] is False
+    assert answer.status_code == 200
     assert "x-sandbox-upstream" not in answer.headers
-    assert far.requests == []
+    assert not far.requests
 
 
 @pytest.mark.parametrize("stream", [False, True])
