@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from langchain_core.tools import tool
 
-from langchain_svc import ChatSvc, SvcLLM, SvcServerError
+from langchain_svc import ChatSvc, SvcServerError
 from langchain_svc.sandbox import Fault, Sandbox, ToolCall
 from langchain_svc.sandbox.answers import composed, cut
 from langchain_svc.sandbox.prompts import cut_messages
@@ -68,15 +68,6 @@ def test_a_function_sees_the_request_and_alone_answers_every_chat():
         assert model.bind_tools([stock]).invoke("Hello").tool_calls[0]["args"] == {}
         s.answers = echo
         assert [model.invoke(text).text for text in "abc"] == ["A", "B", "C"]
-
-
-def test_the_other_chat_and_max_tokens():
-    with Sandbox(answers=["A text.", "one two three"]) as s:
-        with SvcLLM(**s.general) as llm:
-            assert llm.invoke("Hello") == "A text."
-        with ChatSvc(max_tokens=2, **s.v1) as model:
-            cut = model.invoke("Hello")
-        assert (cut.text, cut.response_metadata["finish_reason"]) == ("one two", "length")
 
 
 @pytest.mark.parametrize("wrong", [3, None, {"a": 1}, [3], b"bytes"])

@@ -61,12 +61,6 @@ def test_what_is_no_http_is_refused_and_head_gets_no_body(talk):
     assert answer.endswith("\r\n\r\n")
 
 
-def test_a_body_in_chunks_is_read_as_one(talk):
-    chunks = "".join(f"{len(part):x}\r\n{part}\r\n" for part in (BODY[:9], BODY[9:])) + "0\r\n\r\n"
-    typed = {"Content-Type": "application/json", "Transfer-Encoding": "chunked"}
-    assert "2 + 2 = 4" in talk(request("POST", "/api/chat", chunks, **typed, **CLOSE))
-
-
 def test_a_client_that_leaves_before_its_end_is_noted():
     with Sandbox() as s:
         port = int(s.url.rpartition(":")[2])

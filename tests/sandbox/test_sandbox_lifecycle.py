@@ -15,7 +15,7 @@ import httpx
 import pytest
 from sandbox_peer import BEARER, ENDLESS, SAY, until
 
-from langchain_svc.sandbox import Fault, Sandbox, serve
+from langchain_svc.sandbox import Fault, Sandbox
 
 STREAM = json.dumps({"model": "svc-pro", "messages": SAY, "stream": True}).encode()
 
@@ -171,19 +171,6 @@ def test_other_hosts(call):
         with Sandbox(host="::1") as s:
             assert s.url.startswith("http://[::1]:")
             assert call("/v1/models", method="GET", sandbox=s).status_code == 200
-
-
-def test_serve_ends_when_interrupted(monkeypatch):
-    def interrupt(_seconds):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("langchain_svc.sandbox.sandbox.time.sleep", interrupt)
-    s = Sandbox()
-    serve(s)
-    assert not s.running
-    with s:
-        serve(s)
-        assert s.running
 
 
 STRICT = """

@@ -306,12 +306,6 @@ def test_the_interpreter_ends_quietly(box, ending):
     assert (done.returncode, done.stderr.decode()) == (0, "")
 
 
-async def test_two_hundred_calls_at_once(box):
-    async with svc.ChatSvc(**box.v1) as model:
-        answers = await model.abatch([f"Say exactly: n{n}" for n in range(200)])
-    assert [f"n{n}" in answer.content for n, answer in enumerate(answers)] == [True] * 200
-
-
 @pytest.mark.parametrize("fault", [None, Fault(status=500), Fault(cut=True), Fault(reset="before")])
 @pytest.mark.parametrize("call", ["invoke", "stream", "astream"])  # LangChain's ainvoke makes one
 def test_a_call_leaves_no_cycle_that_holds_its_model(box, call, fault):

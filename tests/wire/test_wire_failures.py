@@ -79,12 +79,6 @@ def test_bodies_that_say_nothing(body):
     assert str(failure(502, body)) == "The service answered 502"
 
 
-def test_a_prompt_that_does_not_fit_is_a_context_overflow():
-    error = failure(400, b'{"error": {"message": "m", "code": "context_length_exceeded"}}')
-    assert isinstance(error, core.ContextOverflowError)
-    assert isinstance(error, errors.SvcBadRequestError)
-
-
 def test_a_message_is_kept_short():
     error = failure(400, b'{"error": {"message": "' + b"word " * 100_000 + b'"}}')
     assert len(str(error)) < 1_500

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_svc._wire.limits import read_rate_limit, read_wait, retry_after
+from langchain_svc._wire.limits import read_rate_limit, read_wait
 
 NOW = 1_790_000_000.0  # 2026-09-21T14:13:20Z
 
@@ -43,18 +43,6 @@ def test_nonsense_and_the_past_are_no_wait(value):
 def test_no_header_text_raises(value):
     wait = read_wait(value, NOW)
     assert wait is None or wait >= 0
-
-
-def test_retry_after_goes_before_reset():
-    headers = {"retry-after": "3", "x-ratelimit-reset": "50"}
-    assert retry_after(429, headers, NOW) == 3.0
-    assert retry_after(429, {"x-ratelimit-reset": "50"}, NOW) == 50.0
-    assert retry_after(429, {"retry-after": "soon", "x-ratelimit-reset": "50"}, NOW) == 50.0
-
-
-def test_reset_counts_only_for_a_reached_limit():
-    assert retry_after(503, {"x-ratelimit-reset": "50"}, NOW) is None
-    assert retry_after(503, {"retry-after": "1"}, NOW) == 1.0
 
 
 def test_rate_limit_is_parsed_and_kept_raw():

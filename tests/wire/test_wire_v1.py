@@ -47,31 +47,6 @@ def test_what_an_answer_says_besides_its_text():
 
 
 @pytest.mark.parametrize(
-    "usage", [None, 5, [], {}, *({"prompt_tokens": odd} for odd in ("3", True, -1, 1.5))]
-)
-def test_odd_usage_does_not_break_a_good_answer(usage):
-    assert v1.read_completion(answer(usage=usage)).usage is None
-
-
-@pytest.mark.parametrize(
-    ("body", "why"),
-    [
-        (b"", "empty"), (b"  ", "empty"), (b"hello", "not valid JSON"), (b'{"choices": [', "not valid JSON"),
-        (b"[]", "not a JSON object"), (b"null", "not a JSON object"), (b"{}", "none of the fields"),
-        (b'{"choices": []}', "no text"), (b'{"choices": [{}]}', "no text"),
-        (b'{"choices": [{"message": {"content": null}}]}', "no text"),
-        (b'{"choices": [{"message": {"content": 5}}]}', "no text"),
-        (b'{"choices": [{"message": null}]}', "no text"), (b'{"choices": "x"}', "none of the fields"),
-        (b'{"error": {"message": "boom"}}', "an error"), (b"[" * 100_000, "not valid JSON"),
-        (b"\n<!doctype html>", "a page of HTML"),
-    ],
-)  # fmt: skip
-def test_bodies_that_are_no_answer(body, why):
-    with pytest.raises(v1.UnreadableError, match=why):
-        v1.read_completion(body)
-
-
-@pytest.mark.parametrize(
     ("record", "window"),
     [
         ({"id": "m", "context_window": 128000}, 128000), ({"id": "m", "context_window": "128K"}, 128000),
@@ -98,9 +73,3 @@ def test_listings_in_every_form(listing):
 def test_capabilities_as_list_or_switches():
     body = b'{"data": [{"id": "a", "capabilities": ["chat"]}, {"id": "b", "capabilities": {"chat": true, "x": false}}]}'
     assert [m.capabilities for m in v1.read_models(body)] == [("chat",), ("chat",)]
-
-
-@pytest.mark.parametrize("body", [b"", b"{}", b'{"data": 5}', b"x"])
-def test_no_listing(body):
-    with pytest.raises(v1.UnreadableError):
-        v1.read_models(body)
