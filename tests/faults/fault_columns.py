@@ -161,24 +161,24 @@ def _llm(url, **settings):
     return svc.SvcLLM(base_url=url, **settings)
 
 
-def _invoke(model):
-    answer = model.invoke("Say hello")
+def _text(answer):
     return answer if isinstance(answer, str) else answer.content
+
+
+def _invoke(model):
+    return _text(model.invoke("Say hello"))
 
 
 async def _ainvoke(model):
-    answer = await model.ainvoke("Say hello")
-    return answer if isinstance(answer, str) else answer.content
+    return _text(await model.ainvoke("Say hello"))
 
 
 def _stream(model):
-    pieces = list(model.stream("Say hello"))
-    return "".join(piece if isinstance(piece, str) else piece.content for piece in pieces)
+    return "".join(map(_text, model.stream("Say hello")))
 
 
 async def _astream(model):
-    pieces = [piece async for piece in model.astream("Say hello")]
-    return "".join(piece if isinstance(piece, str) else piece.content for piece in pieces)
+    return "".join([_text(piece) async for piece in model.astream("Say hello")])
 
 
 def _models(model):

@@ -1,7 +1,5 @@
 """What the tests of the sandbox say to it, and how they read a raw socket."""
 
-import socket
-import struct
 import time
 
 import httpx
@@ -43,9 +41,3 @@ def read_all(client):
         if not data:
             return received, False
         received += data
-
-
-def slam(client):
-    """Close a socket with a reset, as a killed process would."""
-    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    client.close()

@@ -5,7 +5,7 @@ import json
 import time
 
 import pytest
-from sandbox_peer import ENDLESS, SAY, slam, until
+from sandbox_peer import SAY
 
 from langchain_svc import ChatSvc, SvcLLM
 from langchain_svc.sandbox import Sandbox
@@ -78,18 +78,3 @@ def test_the_pace_of_the_sandbox_and_of_a_request(call):
             call(GENERAL, BODIES[GENERAL], headers=headers, sandbox=s)
             taken.append(time.monotonic() - began)
     assert taken[0] > 0.2 > taken[1]
-
-
-@pytest.mark.parametrize("leave", [lambda client: client.close(), slam])
-@pytest.mark.parametrize(
-    ("pace", "text"), [(0.05, "word " * 500), (0, ENDLESS)], ids=["slow", "fast"]
-)
-def test_generating_stops_when_the_client_leaves(dial, leave, pace, text):
-    with Sandbox(pace=pace, answers=[text]) as s:
-        client = dial(s, GENERAL, json.dumps(BODIES[GENERAL]).encode())
-        assert client.recv(100)
-        assert not s.requests[0].disconnected
-        leave(client)
-        until(lambda: s.requests[0].disconnected)
-        until(lambda: s.open_connections == 0)
-        assert s.requests[0].status == 200

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 import heapq
 import itertools
 import json
-import math
-import pickle
 import random
 
 import pytest
@@ -283,16 +280,6 @@ def test_a_callers_own_deadline_takes_nothing_either():
     late = World(lambda *_: Lost("timeout"), takes=2.0, deadline=1.0).run(60)
     assert all(isinstance(end, svc.SvcTimeoutError) for end in late.ended.values())
     assert len(late.sent) == 60
-
-
-def test_a_copy_begins_with_a_full_store():
-    spent = Budget()
-    while spent.take(0.0):
-        pass
-    spent.answered_at = 5.0
-    for made in (copy.deepcopy(spent), pickle.loads(pickle.dumps(spent))):
-        assert made.take(0.0)
-        assert made.answered_at == -math.inf
 
 
 # -- through the public door ---------------------------------------------------------------------

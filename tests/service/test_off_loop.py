@@ -17,26 +17,24 @@ import httpx
 import pytest
 from langchain_core.messages import HumanMessage
 from peers import RawServer, response, settled
+from pydantic import BaseModel
 
 import langchain_svc as svc
 from langchain_svc import _threads
 
 ROWS = [{"a": 1, "b": f"row {at}"} for at in range(400)]
-FORM = {
-    "title": "Rows",
-    "type": "object",
-    "properties": {
-        "rows": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {"a": {"type": "integer"}, "b": {"type": "string"}},
-                "required": ["a", "b"],
-            },
-        }
-    },
-    "required": ["rows"],
-}
+
+
+class Row(BaseModel):
+    a: int
+    b: str
+
+
+class Rows(BaseModel):
+    rows: list[Row]
+
+
+FORM = Rows.model_json_schema()
 
 
 def save(rows: list[dict]) -> str:
@@ -195,7 +193,7 @@ async def test_reading_is_under_the_deadline(monkeypatch):
 @pytest.fixture
 def silence(monkeypatch):
     """A resolver that answers for nothing but localhost."""
-    over, look_up, asked = threading.Event(), socket.getaddrinfo, Asked()
+    over, look_up, asked = threading.Event(), socket.getaddrinfo, []
 
     def resolve(host, *rest, **words):
         if host == "localhost":
@@ -207,13 +205,8 @@ def silence(monkeypatch):
     own = _threads.Workers(f"look-up-{time.monotonic()}", _threads.LOOK_UPS.most)
     monkeypatch.setattr("langchain_svc._http.sockets.LOOK_UPS", own)
     monkeypatch.setattr(socket, "getaddrinfo", resolve)
-    asked.threads = lambda: threads(own.name)
-    yield asked
+    yield asked, own.name
     over.set()
-
-
-class Asked(list):
-    threads = None
 
 
 def threads(name):
@@ -223,15 +216,15 @@ def threads(name):
 @pytest.mark.parametrize("way", ["invoke", "ainvoke"])
 def test_callers_of_one_host_wait_for_one_look_up(way, silence):
     words = {"api_key": "k", "base_url_v1": "https://svc.invalid/v1", "deadline": 0.2}
-    with svc.ChatSvc(**words, max_retries=0) as asked:
+    with svc.ChatSvc(**words, max_retries=0) as chat:
 
         def wait(_):
             with pytest.raises(svc.SvcTimeoutError):
-                asked.invoke("hi")
+                chat.invoke("hi")
 
         async def wait_all():
             results = await asyncio.gather(
-                *(asked.ainvoke("hi") for _ in range(100)), return_exceptions=True
+                *(chat.ainvoke("hi") for _ in range(100)), return_exceptions=True
             )
             assert {type(one) for one in results} == {svc.SvcTimeoutError}
 
@@ -240,8 +233,9 @@ def test_callers_of_one_host_wait_for_one_look_up(way, silence):
                 list(pool.map(wait, range(100)))
         else:
             asyncio.run(wait_all())
-    assert silence == ["svc.invalid"]
-    assert len(silence.threads()) == 1
+    asked, name = silence
+    assert asked == ["svc.invalid"]
+    assert len(threads(name)) == 1
 
 
 async def test_hosts_without_an_answer_hold_a_handful_of_threads(silence):
@@ -254,7 +248,7 @@ async def test_hosts_without_an_answer_hold_a_handful_of_threads(silence):
 
         results = await asyncio.gather(*(lost(at) for at in range(40)), return_exceptions=True)
         assert {type(one) for one in results} == {svc.SvcTimeoutError}
-        assert len(silence.threads()) == 8
+        assert len(threads(silence[1])) == 8
         begun = time.monotonic()
         assert (await model([completion("word " * 20_000)]).ainvoke("hi")).text
         assert time.monotonic() - begun < 10

@@ -99,12 +99,14 @@ def test_base_urls_that_are_refused(url, said):
 
 
 @EVERY_CLASS
-def test_every_class_checks_its_base_url(name):
+def test_every_class_checks_its_base_url_and_headers(name):
     for url in ("https://user:pw1@svc.example", "http://svc.example", "svc.example", "https://svc.example:0"):  # fmt: skip
         with pytest.raises(ValidationError, match=r"base URL|plain http") as raised:
             make(name, url)
         assert "pw1" not in str(raised.value)
     assert make(name, "http://svc.example", insecure_hosts=["svc.example"])
+    with pytest.raises(ValidationError, match="api_key"):
+        make(name, default_headers={"Authorization": "Bearer x1"})
 
 
 @pytest.mark.parametrize(
@@ -180,12 +182,6 @@ def test_headers_that_are_refused(headers, said):
     with pytest.raises(ValidationError, match=said) as raised:
         make(default_headers=headers)
     assert "x1" not in str(raised.value)
-
-
-@EVERY_CLASS
-def test_every_class_checks_its_headers(name):
-    with pytest.raises(ValidationError, match="api_key"):
-        make(name, default_headers={"Authorization": "Bearer x1"})
 
 
 def test_headers_of_yours_are_sent_and_stay_private():
