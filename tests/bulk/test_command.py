@@ -4,16 +4,14 @@ import json
 import re
 import shlex
 import signal
-import subprocess
-import sys
 import time
+from subprocess import PIPE
 
 import pytest
+from cli.conftest import started
 
 from langchain_svc import cli
 from langchain_svc.sandbox import Fault
-
-COMMAND = [sys.executable, "-c", "import sys; from langchain_svc.cli import main; sys.exit(main())"]
 
 
 @pytest.fixture
@@ -33,16 +31,6 @@ def batch(service, capsys):
         return code, captured.out, captured.err
 
     return run
-
-
-def started(*words):
-    return subprocess.Popen(
-        [*COMMAND, "batch", *words],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
 
 
 def until(condition):
@@ -67,7 +55,7 @@ def test_rows_in_results_out(batch, prompts, written):
 
 
 def test_stdin_and_stdout(service, folder):
-    with started("-", "-", "--journal", "j", "--ordered") as process:
+    with started("batch", "-", "-", "--journal", "j", "--ordered", stdin=PIPE) as process:
         for number in range(3):
             process.stdin.write(json.dumps({"prompt": f"What is {number} * 2?"}) + "\n")
             process.stdin.flush()
@@ -193,7 +181,7 @@ def test_a_key_that_is_withdrawn_on_the_way_says_how_to_go_on(batch, prompts, se
 
 def test_ctrl_c_waits_for_what_is_being_asked_and_says_how_to_go_on(service, prompts, written):
     service.faults = [Fault(delay=0.3, path="/chat/completions")]
-    with started(prompts(200), "out.jsonl", "--concurrency", "4") as process:
+    with started("batch", prompts(200), "out.jsonl", "--concurrency", "4") as process:
         until(lambda: len(asked(service)) >= 6)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=20)
@@ -207,7 +195,7 @@ def test_ctrl_c_waits_for_what_is_being_asked_and_says_how_to_go_on(service, pro
 
 def test_a_second_ctrl_c_ends_at_once_also_while_nothing_comes_on_stdin(service, folder):
     service.faults = [Fault(hang=True, path="/chat/completions")]
-    with started("-", "out.jsonl") as process:
+    with started("batch", "-", "out.jsonl", stdin=PIPE) as process:
         process.stdin.write('{"prompt": "Hello"}\n')
         process.stdin.flush()
         until(lambda: asked(service))

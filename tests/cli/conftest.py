@@ -11,8 +11,6 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from langchain_svc.sandbox import Fault
-
 _MAIN = "import sys; from langchain_svc.cli import main; sys.exit(main())"
 PLAIN = [sys.executable, "-c", _MAIN]
 # The terminal is made the process's own, so that Ctrl-C reaches it.
@@ -36,8 +34,24 @@ def typed(monkeypatch):
     return type_
 
 
-def says(text):
-    return Fault(body={"choices": [{"message": {"content": text}, "finish_reason": "stop"}]})
+@contextmanager
+def started(*words, stdin=subprocess.DEVNULL, **options):
+    """The command, as a program of its own."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [*PLAIN, *words], stdin=stdin, stdout=pipe, stderr=pipe, text=True, **options
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def done(command, *, timeout=120, check=True, **options):
+    """What became of a program."""
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=timeout, check=check, **options
+    )
 
 
 class Terminal:

@@ -4,7 +4,7 @@ import re
 import sys
 
 import pytest
-from cli.conftest import says, terminal
+from cli.conftest import terminal
 
 from langchain_svc import cli
 
@@ -36,22 +36,20 @@ def test_the_question_is_what_was_written_and_piped(words, piped, question, serv
     assert asked(service) == question
 
 
-def test_no_question_is_told_and_nothing_sent(service, capsys):
-    assert cli.main(["ask"]) == 2
-    assert "there is no question: write it behind" in capsys.readouterr().err
-    assert not service.requests
-
-
-def test_what_is_piped_in_must_be_text(service, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xff\xfe"), "utf-8"))
-    assert cli.main(["ask", "what is this?"]) == 2
-    assert "not text in utf-8" in capsys.readouterr().err
-    assert not service.requests
-
-
-def test_an_unknown_option_is_not_a_word_of_the_question(service, capsys):
-    assert cli.main(["ask", "what", "--modle", "x"]) == 2
-    assert "--modle" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("words", "piped", "said"),
+    [
+        ([], b"", "there is no question: write it behind"),
+        (["what is this?"], b"\xff\xfe", "not text in utf-8"),
+        (["what", "--modle", "x"], b"", "--modle"),
+    ],
+)
+def test_what_is_no_question_is_told_and_nothing_sent(
+    words, piped, said, service, monkeypatch, capsys
+):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(piped), "utf-8"))
+    assert cli.main(["ask", *words]) == 2
+    assert said in capsys.readouterr().err
     assert not service.requests
 
 
@@ -71,24 +69,28 @@ def test_json_is_the_whole_answer(service, capsys):
     assert answer["metadata"]["finish_reason"] == "stop"
 
 
-def test_a_schema_gives_an_object(service, capsys, tmp_path):
+@pytest.fixture
+def trip(tmp_path):
+    """The name of a file with a schema."""
     file = tmp_path / "trip.json"
     file.write_text(json.dumps(SCHEMA))
-    service.faults = [says('Here: {"city": "Rome", "days": 3}')]
-    assert cli.main(["ask", "Rome for 3 days", "--schema", str(file)]) == 0
+    return str(file)
+
+
+def test_a_schema_gives_an_object(service, capsys, trip):
+    service.answers = ['Here: {"city": "Rome", "days": 3}'] * 2
+    assert cli.main(["ask", "Rome for 3 days", "--schema", trip]) == 0
     assert json.loads(capsys.readouterr().out) == {"city": "Rome", "days": 3}
-    assert cli.main(["ask", "Rome for 3 days", "--schema", str(file), "--json"]) == 0
+    assert cli.main(["ask", "Rome for 3 days", "--schema", trip, "--json"]) == 0
     whole = json.loads(capsys.readouterr().out)
     assert whole["object"] == {"city": "Rome", "days": 3}
     assert json.loads(whole["content"]) == whole["object"]
     assert whole["usage"]["total_tokens"] > 0
 
 
-def test_an_answer_that_never_fits_the_schema_is_an_error(service, capsys, tmp_path):
-    file = tmp_path / "trip.json"
-    file.write_text(json.dumps(SCHEMA))
-    service.faults = [says("I would rather not.")]
-    assert cli.main(["ask", "Rome", "--schema", str(file)]) == 1
+def test_an_answer_that_never_fits_the_schema_is_an_error(service, capsys, trip):
+    service.answers = lambda _: "I would rather not."
+    assert cli.main(["ask", "Rome", "--schema", trip]) == 1
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.startswith("langchain-svc: ")
@@ -108,7 +110,7 @@ TEXT = "A keeper lit the lamp each evening. 灯台守は毎晩ランプを灯し
 
 @pytest.mark.parametrize("stream", [True, False])
 def test_a_terminal_gets_the_text_without_escapes(stream, service):
-    service.faults = [says(TEXT + "\x1b[31mend\x07")]
+    service.answers = [TEXT + "\x1b[31mend\x07"]
     with terminal("ask", "Hi", *([] if stream else ["--no-stream"])) as screen:
         shown = screen.expect("end").replace("\r\n", "\n")
         assert screen.process.wait(10) == 0
@@ -116,6 +118,6 @@ def test_a_terminal_gets_the_text_without_escapes(stream, service):
 
 
 def test_a_pipe_gets_the_exact_text(service, capsys):
-    service.faults = [says(TEXT + "\x1b[31m\tend")]
+    service.answers = [TEXT + "\x1b[31m\tend"]
     assert cli.main(["ask", "Hi"]) == 0
     assert capsys.readouterr().out == TEXT + "\x1b[31m\tend\n"

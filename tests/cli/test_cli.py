@@ -1,26 +1,15 @@
 import os
+import shlex
 import signal
 import socket
-import subprocess
 import sys
 
 import pytest
-from cli.conftest import PLAIN, says
+from cli.conftest import PLAIN, done, started
 
 import langchain_svc
 from langchain_svc import cli
 from langchain_svc.sandbox import Fault, Sandbox
-
-
-def started(*words, **options):
-    return subprocess.Popen(
-        [*PLAIN, *words],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        **options,
-    )
 
 
 def only_line(captured):
@@ -41,7 +30,6 @@ def test_ask_streams_piece_by_piece(monkeypatch):
             first = process.stdout.read(1)
             assert first
             assert process.poll() is None, "the whole answer came at once"
-            process.kill()
 
 
 def test_ask_without_stream_prints_the_same(service, capsys):
@@ -130,15 +118,12 @@ def test_no_command_shows_how_to_use_it(capsys):
     assert "\n  langchain-svc ask why is the sky blue\n" in out
 
 
-def test_the_package_is_the_command_too():
-    done = subprocess.run(
-        [sys.executable, "-m", "langchain_svc", "--version"],
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=True,
-    )
-    assert done.stdout == f"langchain-svc {langchain_svc.__version__}\n"
+def test_the_package_is_the_command_too_and_its_version_imports_nothing_heavy():
+    found = done([sys.executable, "-X", "importtime", "-m", "langchain_svc", "--version"])
+    assert found.stdout == f"langchain-svc {langchain_svc.__version__}\n"
+    imported = {line.split("|")[-1].strip() for line in found.stderr.splitlines()}
+    assert "langchain_svc.cli" in imported
+    assert not imported & {"rich", "httpx", "h11", "bm25s", "tiktoken"}
 
 
 @pytest.mark.parametrize(
@@ -162,20 +147,8 @@ def test_a_missing_extra_is_named(hidden, words, extra, tmp_path):
     assert f'pip install "langchain-svc{extra}"' in line
 
 
-def test_version_and_help_import_nothing_heavy():
-    code = (
-        "import sys; from langchain_svc import cli\n"
-        "cli.main(['--version'])\n"
-        "print(sorted({'rich', 'httpx', 'h11', 'bm25s', 'tiktoken'} & set(sys.modules)))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=20, check=True
-    )
-    assert done.stdout.splitlines() == [f"langchain-svc {langchain_svc.__version__}", "[]"]
-
-
 def test_letters_that_the_output_cannot_show_are_replaced(service):
-    service.faults = [says("a \u2192 b")]
+    service.answers = ["a \u2192 b"]
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     with started("ask", "Hello", "--no-stream", env=environment) as process:
         out, err = process.communicate(timeout=20)
@@ -185,40 +158,19 @@ def test_letters_that_the_output_cannot_show_are_replaced(service):
 # -- sandbox ----------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def served():
-    process = started("sandbox", "--port", "0", "--plan", "free", "--api-key", "it's-mine")
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def exports(process):
-    return [process.stdout.readline() for _ in range(5)]
-
-
-def test_the_sandbox_prints_lines_to_paste_and_stops_cleanly(served, tmp_path):
-    lines = exports(served)
-    assert all(line.startswith("export SVC_") for line in lines)
-    pasted = "".join(lines) + " ".join([*map(_quoted, PLAIN), "models"])
-    done = subprocess.run(
-        ["sh", "-c", pasted], capture_output=True, text=True, timeout=30, check=False
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "svc-pro" in done.stdout
-
-    served.send_signal(signal.SIGINT)
-    out, err = served.communicate(timeout=10)
-    assert served.returncode == 0
-    assert out == ""
+def test_the_sandbox_prints_lines_to_paste_and_stops_cleanly():
+    with started("sandbox", "--port", "0", "--plan", "free", "--api-key", "it's-mine") as served:
+        lines = [served.stdout.readline() for _ in range(5)]
+        assert all(line.startswith("export SVC_") for line in lines)
+        pasted = "".join(lines) + shlex.join([*PLAIN, "models"])
+        found = done(["sh", "-c", pasted], check=False)
+        served.send_signal(signal.SIGINT)
+        out, err = served.communicate(timeout=20)
+    assert "svc-pro" in found.stdout
+    assert found.stderr == ""
+    assert (served.returncode, out) == (0, "")
     assert "Traceback" not in err
     assert err.splitlines()[-1] == "Stopped."
-
-
-def _quoted(word):
-    return "'" + word.replace("'", "'\\''") + "'"
 
 
 def test_a_taken_port_is_one_clear_line(capsys):

@@ -2,12 +2,11 @@ import html
 import os
 import re
 import signal
-import subprocess
 import time
 from pathlib import Path
 
 import pytest
-from cli.conftest import PLAIN, terminal
+from cli.conftest import PLAIN, done, started, terminal
 
 import langchain_svc
 
@@ -18,14 +17,8 @@ ELSEWHERE = {"SVC_API_KEY": "key", "SVC_BASE_URL_V1": "https://svc.invalid/v1"}
 
 @pytest.fixture(scope="module")
 def piped():
-    return subprocess.run(
-        [*PLAIN, "demo"],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        env={**os.environ, **ELSEWHERE, "COLUMNS": "100"},
-    )
+    environment = {**os.environ, **ELSEWHERE, "COLUMNS": "100"}
+    return done([*PLAIN, "demo"], check=False, env=environment)
 
 
 def test_the_picture_shows_this_output(piped):
@@ -71,8 +64,7 @@ def test_a_terminal_gets_live_tokens_and_no_escapes():
 
 @pytest.mark.parametrize("step", ["2. ", "6. "])
 def test_ctrl_c_ends_it_cleanly(step):
-    command = [*PLAIN, "demo"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as it:
+    with started("demo") as it:
         assert any(line.startswith(step) for line in it.stdout)
         time.sleep(0.4)  # into the stream or the batch
         it.send_signal(signal.SIGINT)

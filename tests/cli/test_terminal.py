@@ -1,10 +1,9 @@
 import os
-import subprocess
 import unicodedata
 from pathlib import Path
 
 import pytest
-from cli.conftest import PLAIN, terminal
+from cli.conftest import PLAIN, done, terminal
 
 from langchain_svc import cli
 from langchain_svc.sandbox import Fault
@@ -38,15 +37,10 @@ def test_no_control_character_reaches_a_terminal(words, sandbox):
 def test_an_output_that_cannot_be_written_is_one_line(words, stdout, sandbox):
     if "full" in stdout and not Path("/dev/full").exists():
         pytest.skip("only Linux has a device that is always full")
-    done = subprocess.run(
-        ["sh", "-c", f'"$@" {stdout}', "sh", *PLAIN, *words],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, **sandbox.env},
-    )
-    assert done.returncode == 1
-    (line,) = done.stderr.splitlines()
+    command = ["sh", "-c", f'"$@" {stdout}', "sh", *PLAIN, *words]
+    found = done(command, check=False, env={**os.environ, **sandbox.env})
+    assert found.returncode == 1
+    (line,) = found.stderr.splitlines()
     assert line.startswith("langchain-svc: the output cannot be written: ")
 
 

@@ -16,31 +16,16 @@ import threading
 import time
 
 import pytest
-from test_quota import Quick, at_once
+from test_quota import at_once, redis_client
 
 import langchain_svc as svc
 from benchmarks.redis_server import COMMAND, RedisServer
 from langchain_svc.quota import redis_store
 from langchain_svc.quota.ledger import Outcome, Ticket
-from langchain_svc.quota.plans import Limit
-from langchain_svc.sandbox import Fault, Sandbox
+from langchain_svc.sandbox import Sandbox
 
-redis = pytest.importorskip("redis")
+pytest.importorskip("redis")
 pytestmark = pytest.mark.skipif(COMMAND is None, reason="redis-server is not on PATH")
-
-
-@pytest.fixture(scope="module")
-def server():
-    with RedisServer() as running:
-        yield running
-
-
-@pytest.fixture
-def store(server):
-    """The address of a Redis that is empty."""
-    with redis.Redis.from_url(server.url) as client:
-        client.flushall()
-    return server.url
 
 
 @pytest.fixture
@@ -48,12 +33,6 @@ def own():
     """A Redis that this test may hurt."""
     with RedisServer() as running:
         yield running
-
-
-def quota_in(url, *limits, **words):
-    quota = svc.SvcQuota(svc.Plan(), storage=url, **words)
-    quota._plans = {"": Quick(*limits)}
-    return quota
 
 
 def test_processes_share_the_plan(store):
@@ -81,58 +60,12 @@ def test_processes_share_the_plan(store):
 def test_a_call_is_one_round_trip(store, sandbox):
     model = svc.ChatSvc(quota=svc.SvcQuota("v1:pro", storage=store), **sandbox.v1)
     model.invoke("Hi")
-    with redis.Redis.from_url(store) as client:
+    with redis_client(store) as client:
         client.config_resetstat()
         for _ in range(10):
             model.invoke("Hi")
         stats = client.info("commandstats")
     assert stats["cmdstat_evalsha"]["calls"] == 10
-
-
-def test_what_calls_took_is_told_to_others(store, sandbox):
-    mine, theirs = (svc.SvcQuota("v1:pro", storage=store) for _ in range(2))
-    model = svc.ChatSvc(quota=mine, **sandbox.v1)
-    total = sum(model.invoke("Hi " * n).usage_metadata["total_tokens"] for n in range(1, 5))
-    mine.snapshot()  # tells what is not yet told
-    theirs.account("v1", sandbox.v1["api_key"])
-    snapshot = theirs.snapshot()
-    assert [n.used for n in snapshot.limits if n.unit == "tokens"] == [total]
-    assert [n.used for n in snapshot.limits if n.unit == "requests"] == [4, 4]
-    assert theirs.eta(requests=56) == 0
-    assert theirs.eta(requests=57) > 50
-
-
-def test_a_refusal_holds_other_processes_back_at_once(store, sandbox):
-    sandbox.faults = [Fault(status=429, headers={"retry-after": "30"}, times=1)]
-    mine, theirs = (svc.SvcQuota(storage=store) for _ in range(2))
-    with pytest.raises(svc.SvcRateLimitError):
-        svc.ChatSvc(quota=mine, max_retries=0, **sandbox.v1).invoke("Hi")
-    with pytest.raises(svc.SvcRateLimitError, match=r"Nothing was sent") as told:
-        svc.ChatSvc(quota=theirs, deadline=5, **sandbox.v1).invoke("Hi")
-    assert 25 < told.value.retry_after <= 30
-
-
-def test_no_word_of_the_key_is_in_redis(store, box):
-    quota = svc.SvcQuota("pro", storage=store)
-    svc.ChatSvc(quota=quota, **box.v1).invoke("A prompt about diabetes")
-    with redis.Redis.from_url(store) as client:
-        kept = b"".join(key + (client.dump(key) or b"") for key in client.scan_iter())
-    assert box.v1["api_key"].encode() not in kept
-    assert b"diabetes" not in kept
-
-
-async def test_a_cancelled_call_leaves_the_queue_of_others(store, sandbox):
-    quota = quota_in(store, Limit("requests", 1, 0.5))
-    async with svc.ChatSvc(quota=quota, **sandbox.v1) as model:
-        await model.ainvoke("Hi")
-        waiting = asyncio.create_task(model.ainvoke("Hi"))
-        await asyncio.sleep(0.15)
-        waiting.cancel()
-        await asyncio.wait([waiting])
-        began = time.monotonic()
-        await model.ainvoke("Hi")
-        assert time.monotonic() - began < 2.5
-    assert len(sandbox.requests) == 2
 
 
 # -- Redis fails ---------------------------------------------------------------------------------------
@@ -307,20 +240,9 @@ def test_no_answer_makes_a_call_wait_past_its_deadline(wait, sandbox):
 # -- many ------------------------------------------------------------------------------------------
 
 
-def test_many_threads_and_objects_share_a_connection(store, sandbox):
-    models = [
-        svc.ChatSvc(quota=svc.SvcQuota("v1:enterprise", storage=store), **sandbox.v1)
-        for _ in range(2)
-    ]
-    found = at_once(lambda: [model.invoke("Hi") for model in models], 64)
-    assert all(isinstance(each, list) for each in found)
-    with redis.Redis.from_url(store) as client:
-        assert len(client.client_list()) <= 3  # with the test's own
-
-
 def test_a_question_costs_the_same_whatever_the_number_of_processes(store, monkeypatch):
     account = svc.SvcQuota("v1:pro", storage=store).account("v1", "any-key-0123")
-    with redis.Redis.from_url(store) as client:
+    with redis_client(store) as client:
         client.flushall()
         sizes = []
         for process in range(2_000):

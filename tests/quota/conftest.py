@@ -1,0 +1,40 @@
+import pytest
+
+import langchain_svc as svc
+from benchmarks.redis_server import COMMAND, RedisServer
+
+
+@pytest.fixture(scope="session")
+def redis_server():
+    pytest.importorskip("redis")
+    if COMMAND is None:
+        pytest.skip("redis-server is not on PATH")
+    with RedisServer() as running:
+        yield running
+
+
+@pytest.fixture
+def store(redis_server):
+    """The address of a Redis that is empty."""
+    import redis
+
+    with redis.Redis.from_url(redis_server.url) as client:
+        client.flushall()
+    return redis_server.url
+
+
+@pytest.fixture(params=["memory", "redis"])
+def storage(request):
+    """Where a quota keeps its use."""
+    return "memory" if request.param == "memory" else request.getfixturevalue("store")
+
+
+@pytest.fixture
+def pair(storage):
+    """Makes two quotas that share their use: one twice in memory, two as of two processes in Redis."""
+
+    def make(plan):
+        quota = svc.SvcQuota(plan, storage=storage)
+        return quota, quota if storage == "memory" else svc.SvcQuota(plan, storage=storage)
+
+    return make
