@@ -18,12 +18,13 @@ import httpx
 from langchain_svc._images import endpoints
 from langchain_svc._images.addresses import AddressError, check_address
 from langchain_svc._images.headers import ImageError, decode_base64, read_image_header
-from langchain_svc._wire import general, medical, v1
+from langchain_svc._wire import general, v1
 from langchain_svc._wire.body import BodyError, BodyReader
 from langchain_svc._wire.failures import read_failure
 from langchain_svc._wire.limits import read_rate_limit, retry_after
 from langchain_svc._wire.stream import StreamDecoder
 from langchain_svc.errors import SvcError
+from langchain_svc.medical import wire as medical
 
 from .draw import Draw, cut_bytes
 

@@ -50,7 +50,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # Whole programs, searches and loads: a quarter of the time of all tests.
 SLOW = {
     "test_benchmarks.py", "test_demo.py", "test_examples.py",
-    "test_json_oracle.py", "test_load.py", "test_toolcalls_cuts.py",
+    "test_json_oracle.py", "test_load.py",
 }  # fmt: skip
 
 

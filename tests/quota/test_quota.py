@@ -92,6 +92,9 @@ WRONG = [
     (svc.SvcQuota, {"on_storage_failure": "open"}, "'closed'.*'local'.*'open'"),
     *((svc.Plan, {"requests_per_minute": value}, "a whole number of 1 or more") for value in (0, 1.5, True)),
     (svc.ChatSvc, {"quota": "pro"}, r"such as SvcQuota\('pro'\), not 'pro'"),
+    (svc.SvcBudget, {}, "at least one of max_requests=, max_tokens= and max_cost="),
+    (svc.SvcBudget, {"max_requests": -1}, "max_requests must be a whole number of 0 or more, not -1"),
+    *((svc.SvcBudget, {"max_cost": value}, "max_cost must be a number") for value in (float("nan"), "5")),
     (svc.ChatSvc, {"budget": 5}, r"such as SvcBudget\(max_tokens=100_000\), not 5"),
 ]  # fmt: skip
 

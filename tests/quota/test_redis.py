@@ -181,14 +181,7 @@ def no_redis(reply):
             server.shutdown()
 
 
-GOOD = {
-    "now": 1.0,
-    "born": "1",
-    "processes": 1,
-    "used": [0],
-    "turn": 1,
-    "wait": False,
-}
+GOOD = {"now": 1.0, "born": "1", "processes": 1, "used": [0], "turn": 1, "wait": False}
 TEXTS = [
     "", "{}", "[]", "null", "1", "no JSON", "[" * 100_000, "\ud800", '{"turn": 0, "again": 1e9}',
     *(json.dumps({name: value for name, value in GOOD.items() if name != left}) for left in GOOD),
@@ -207,21 +200,20 @@ RAW += [
 
 
 def test_what_answers_in_the_place_of_redis_is_a_connection_error(sandbox):
+    plan = svc.Plan(requests_per_day=1)
     for reply in RAW:
         with no_redis(reply) as url:
-            words = {"storage": url, "on_storage_failure": "closed"}
-            model = svc.ChatSvc(
-                quota=svc.SvcQuota(svc.Plan(requests_per_day=1), **words), **sandbox.v1
+            closed, local = (
+                svc.ChatSvc(
+                    quota=svc.SvcQuota(plan, storage=url, on_storage_failure=how), **sandbox.v1
+                )
+                for how in ("closed", "local")
             )
             with pytest.raises(svc.SvcConnectionError, match="did not answer"):
-                model.invoke("Hi", max_retries=0)
-            words["on_storage_failure"] = "local"
-            model = svc.ChatSvc(
-                quota=svc.SvcQuota(svc.Plan(requests_per_day=1), **words), **sandbox.v1
-            )
-            model.invoke("Hi", max_retries=0)
+                closed.invoke("Hi", max_retries=0)
+            local.invoke("Hi", max_retries=0)
             with pytest.raises(svc.SvcRateLimitError):
-                model.invoke("Hi", max_retries=0)
+                local.invoke("Hi", max_retries=0)
     assert len(sandbox.requests) == len(RAW)
 
 
@@ -274,11 +266,8 @@ def test_a_password_is_told_nowhere_however_it_is_written(url):
         seen, clear = [str(error), repr(error.__cause__)], "%23" in str(error)
     else:
         seen, clear = [repr(quota), repr(vars(quota)), str(pickle.dumps(quota))], True
-        assert quota._account_in_redis.args[0]._connection.password in {
-            "s3cret",
-            "p@s3cret",
-            "p/#s3cret",
-        }
+        password = quota._account_in_redis.args[0]._connection.password
+        assert password in {"s3cret", "p@s3cret", "p/#s3cret"}
     assert clear
     with pytest.raises(ValueError, match="storage=") as raised:
         svc.SvcQuota(url)

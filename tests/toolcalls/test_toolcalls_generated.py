@@ -9,7 +9,7 @@ import json
 import pytest
 from call_forms import FORMS, called, events, said
 
-from langchain_svc._toolcalls import Replays
+from langchain_svc._toolcalls import Prose, Replays
 
 EVERY_FORM = pytest.mark.parametrize("name", FORMS)
 NUMBERS = {name: number for number, name in enumerate(FORMS)}  # what is combined with what
@@ -106,12 +106,17 @@ AMID_PROSE = (
 )  # fmt: skip
 
 
+def in_a_line(text):
+    """The text of a call, where it has one line, as a line quotes it."""
+    if "\n" not in text and "`" not in text:
+        yield from (span.replace("{}", text) for span in (*SPANS, *MARKS))
+
+
 def quotations(text):
     """The text of a call in all ways of only speaking of it."""
     for opens, closes in THOUGHTS.items():
         yield f"{opens}\nI could write {text} but will not.\n{closes}\nNo."
-    if "\n" not in text and "`" not in text:
-        yield from (span.replace("{}", text) for span in (*SPANS, *MARKS))
+    yield from in_a_line(text)
     if "```" not in text:
         yield from (fence.replace("{}", text) for fence in FENCES)
     yield f"For example:\n{text}\nNever run this."
@@ -130,6 +135,21 @@ def test_nothing_that_is_quoted_or_thought_runs(name):
     for number, text in enumerate(texts):
         for step in (None, STEPS[(number + NUMBERS[name]) % 4]):
             assert read(text, step)[1] == [], text
+
+
+UNCHANGED = [
+    name for name in FORMS if "<|plugin|>" not in name
+]  # which is noise wherever it stands
+
+
+@pytest.mark.parametrize("name", UNCHANGED)
+def test_what_is_quoted_in_a_line_stays_as_it_was_written(name):
+    written = FORMS[name].write("write_file", {"text": "Rome", "count": 3})
+    for number, text in enumerate(in_a_line(written)):
+        for step in (None, STEPS[(number + NUMBERS[name]) % 4]):
+            found = events(text, step)
+            assert said(found) == text.strip()
+            assert {type(event) for event in found} == {Prose}
 
 
 # -- replays --------------------------------------------------------------------------------------

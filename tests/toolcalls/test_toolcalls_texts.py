@@ -1,71 +1,79 @@
-"""However an answer is cut: the same prose and the same calls, no markup, no exception, no waste."""
+"""Texts beside the generated ones: what is a call in them, and what stays as it was written."""
 
 from __future__ import annotations
 
 import pytest
 from call_forms import called, events, said
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from langchain_svc._toolcalls import BadCall, Prose, StreamParser, Tool
-from langchain_svc._toolcalls.render import FENCED, TAGS, PastCall, calls_text
+from langchain_svc._toolcalls import BadCall, Doubt, Prose, StreamParser, Tool, parse_calls
 
 TOOLS = [
     Tool("weather", {"type": "object", "properties": {"city": {"type": "string"}, "days": {"type": "integer"}}, "required": ["city"]}),
     Tool("now", {"type": "object", "properties": {}}),
     Tool("write_file", {"type": "object", "properties": {"path": {"type": "string"}, "text": {"type": "string"}}, "required": ["path", "text"]}),
 ]  # fmt: skip
-FRAGMENTS = [
-    "<tool_call>", "</tool_call>", '{"name": "weather", "arguments": {"city": "Rome"}}', '{"name": "now", "arguments": {}}',
-    '{"name": "weather", "arguments": {"city": "Pa', "```json\n", "```", "\n", "Hello there. ", "<think>", "</think>", "<tool_response>",
-    "Observation: x", "[", "{", "}", "]", '"', "weather", '[weather(city="Oslo")]', "<function=weather>", "<parameter=city>Rome</parameter></function>",
-    "[TOOL_CALLS]", "<|python_tag|>", 'Action: weather\nAction Input: {"city": "X"}\n', "\\", "é🇧", "<", "tool_c", " and ", "`", "'", "null",
-]  # fmt: skip
-MARKUP = ("<tool_call", "</tool_call", '"arguments"')
 
 
-def whole(text):
-    return streamed([text])
+JSON = '{"name": "weather", "arguments": {"city": "Krone"}}'
 
 
-def streamed(parts):
-    parser = StreamParser(TOOLS)
-    found = [event for part in parts for event in parser.feed(part)] + [*parser.finish()]
-    return said(found), called(found), [event for event in found if isinstance(event, BadCall)]
+def check(text, content, calls):
+    for step in (None, 1, 2, 5, 17):
+        found = events(text, step, TOOLS)
+        assert (said(found), called(found)) == (content, calls)
+        assert not any(isinstance(event, (BadCall, Doubt)) for event in found)
 
 
-def cut(text, places):
-    edges = sorted({0, len(text), *(place % (len(text) + 1) for place in places)})
-    return [text[a:b] for a, b in zip(edges, edges[1:], strict=False)]
-
-
-@settings(max_examples=500, deadline=None)
-@given(
-    st.lists(st.sampled_from(FRAGMENTS), max_size=9).map("".join) | st.text(max_size=200),
-    st.lists(st.integers(0, 500), max_size=5),
-)
-def test_any_text_cut_anyhow(text, places):
-    wanted = whole(text)
-    assert streamed(list(text)) == wanted
-    assert streamed(["", *cut(text, places), ""]) == wanted
-
-
-CALLS = st.lists(
-    st.one_of(
-        st.fixed_dictionaries({"city": st.text(max_size=30)}, optional={"days": st.integers(-5, 9)}).map(lambda a: ("weather", a)),
-        st.fixed_dictionaries({"path": st.text(max_size=10), "text": st.text(max_size=80)}).map(lambda a: ("write_file", a)),
-        st.just(("now", {})),
-    ),
-    min_size=1, max_size=4,
+@pytest.mark.parametrize(
+    "text",
+    ["The tags <tool_call> and </tool_call> surround a call.", "Put it between <tool_call> und </tool_call>, bitte.",
+     '{"help": "between <tool_call> and </tool_call>", "n": 1}', '["<tool_call>", "</tool_call>"]', '{"a": "<think>", "b": "</think>"}',
+     '{"a": "first <tool_response> then", "b": 2}'],
 )  # fmt: skip
+def test_tags_that_are_only_spoken_of_stay_in_the_text(text):
+    check(text, text, [])
 
 
-@settings(max_examples=200, deadline=None)
-@given(CALLS, st.sampled_from([TAGS, FENCED]), st.lists(st.integers(0, 400), max_size=4))
-def test_what_we_render_is_what_we_read(calls, form, places):
-    text = calls_text("Let me do that.", [PastCall(name, args) for name, args in calls], form)
-    content, good, bad = streamed(cut(text, places))
-    assert (content, good, bad) == ("Let me do that.", calls, [])
+@pytest.mark.parametrize(
+    ("text", "content"),
+    [
+        ("{}", ""),
+        ('"{}"', '""'),
+        ("I call `weather`: {}", "I call `weather`:"),
+        ("It's time: {}", "It's time:"),
+        ('The "Krone" it is. {}', 'The "Krone" it is.'),
+        ("A `tick and {}", "A `tick and"),
+        ("> You asked for a room.\n{}", "> You asked for a room."),
+        ("5 > 3, so {}", "5 > 3, so"),
+        ('{"thought": "a room"}\n{}', '{"thought": "a room"}'),
+        ('[12" wide] {}', '[12" wide]'),
+        ("```json\n{}\n```", ""),
+        ("```\n{}\n```", ""),
+    ],
+)
+@pytest.mark.parametrize("form", [f"<tool_call>{JSON}</tool_call>", f"<tool_use>{JSON}</tool_use>"])
+def test_what_is_not_quoted_is_a_call(text, content, form):
+    check(text.replace("{}", form), content, [("weather", {"city": "Krone"})])
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("<tool_call>weather please</tool_call>", "not a JSON object"),
+        ("<tool_call>fly(to=Mars)</tool_call>", "not a JSON object"),
+        ("<tool_call>\n</tool_call>", "the block is empty"),
+        ("<tool_call>", "cut off"),
+    ],
+)
+def test_what_is_wrong_in_our_own_tags_is_said(text, reason):
+    (call,) = parse_calls(text, TOOLS).calls
+    assert reason in call.reason
+
+
+def test_an_element_of_thoughts_that_a_prompt_asked_for_stays_in_the_text_and_calls_nothing():
+    for name in ("reasoning", "analysis", "scratchpad", "thoughts", "reflection"):
+        text = f"<{name}>\nI could run {JSON}\n</{name}>\nNo."
+        check(text, text, [])
 
 
 @pytest.mark.parametrize(
@@ -87,9 +95,8 @@ def test_what_we_render_is_what_we_read(calls, form, places):
     ],
 )  # fmt: skip
 def test_what_is_no_call(text):
-    assert whole(text)[1] == []
     for step in (1, 3, 1000):
-        assert streamed([text[i : i + step] for i in range(0, len(text), step)])[1] == []
+        assert called(events(text, step, TOOLS)) == []
 
 
 @pytest.mark.parametrize(
@@ -113,7 +120,7 @@ def test_prose_is_never_held_back(text, most):
 
 def test_an_argument_that_a_tool_does_not_have_is_its_own_to_refuse():
     text = "<weather><city>Rome</city><wind>yes</wind></weather>"
-    assert streamed(list(text)) == ("", [("weather", {"city": "Rome", "wind": "yes"})], [])
+    check(text, "", [("weather", {"city": "Rome", "wind": "yes"})])
 
 
 @pytest.mark.parametrize(
@@ -131,7 +138,7 @@ def test_an_argument_that_a_tool_does_not_have_is_its_own_to_refuse():
     ],
 )
 def test_a_name_that_is_not_on_offer_is_called_only_in_marks_and_one_that_is_without(text, names):
-    assert [name for name, _ in whole(text)[1]] == names
+    assert [name for name, _ in called(events(text, tools=TOOLS))] == names
 
 
 SEARCH = Tool("search", {"type": "object", "properties": {"function": {"type": "string"}}})
