@@ -18,12 +18,10 @@ from langchain_core.language_models import (
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable
-from langchain_core.runnables.config import get_executor_for_config
 from pydantic import ConfigDict, Field, model_validator
 from typing_extensions import Self
 
 from ._chat import (
-    CHAT_OPTIONS,
     DEFAULT_MODEL,
     IMAGES_DESCRIBED,
     CallOptions,
@@ -37,24 +35,20 @@ from ._chat import (
     TextModel,
     ToolLike,
     WireMessages,
+    call_options,
     count_prompt,
     documented_profile,
     find_listed,
-    joined_results,
     listed_models,
     new_turn,
     prompt_size,
-    read_answer_options,
-    read_options,
     summed_outputs,
     traced_options,
 )
 from ._service import (
     Exchange,
-    Limits,
     Retries,
     WholeParser,
-    bounded_gather,
     keeps_runs,
     url_of,
 )
@@ -346,8 +340,9 @@ class ChatSvc(TextModel, BaseChatModel):
                 "json_mode" it may be None: any JSON object will do.
             include_raw: Give `{"raw": message, "parsed": object, "parsing_error": error}` and
                 raise nothing for an answer that does not fit.
-            method: "json_schema" puts the schema into the prompt; "function_calling" has the
-                model call a function with it; "json_mode" leaves the wording to your prompt.
+            method: "json_schema" puts the schema into the prompt; "function_calling" does too, and
+                gives the message the answer as a tool call of the schema's name; "json_mode"
+                leaves the wording to your prompt.
             strict: Accepted for the sake of code written for other models; answers are always
                 checked.
             **kwargs: Settings for every call.
@@ -371,18 +366,9 @@ class ChatSvc(TextModel, BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        options = self._options(stop, kwargs)
-        messages = self._in_words(messages, options.limits)
-
-        def ask(_: int) -> ChatResult:
-            turn = self._turn(messages, options, stream=False)
-            answer: ChatResult = self._answer(turn, run_manager)
-            return answer
-
-        if options.n == 1:
-            return ask(0)
-        with get_executor_for_config(None) as executor:
-            return joined_results(list(executor.map(ask, range(options.n))), options.model)
+        turn = self._begin(messages, stop, kwargs, stream=False)
+        result: ChatResult = self._answer(turn, run_manager)
+        return result
 
     async def _agenerate(
         self,
@@ -391,18 +377,9 @@ class ChatSvc(TextModel, BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        options = self._options(stop, kwargs)
-        messages = await self._ain_words(messages, options.limits)
-
-        async def ask() -> ChatResult:
-            turn = await self._aturn(messages, options, stream=False)
-            answer: ChatResult = await self._aanswer(turn, run_manager)
-            return answer
-
-        if options.n == 1:
-            return await ask()
-        answers = await bounded_gather(ask() for _ in range(options.n))
-        return joined_results(answers, options.model)
+        turn = await self._abegin(messages, stop, kwargs, stream=False)
+        result: ChatResult = await self._aanswer(turn, run_manager)
+        return result
 
     def _stream(
         self,
@@ -411,11 +388,7 @@ class ChatSvc(TextModel, BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
-        def begin() -> ChatTurn:
-            options = self._options(stop, kwargs)
-            return self._turn(self._in_words(messages, options.limits), options, stream=True)
-
-        return self._chunks(begin, run_manager)
+        return self._chunks(partial(self._begin, messages, stop, kwargs, stream=True), run_manager)
 
     def _astream(
         self,
@@ -424,11 +397,7 @@ class ChatSvc(TextModel, BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
-        async def begin() -> ChatTurn:
-            options = self._options(stop, kwargs)
-            said = await self._ain_words(messages, options.limits)
-            return await self._aturn(said, options, stream=True)
-
+        begin = partial(self._abegin, messages, stop, kwargs, stream=True)
         return self._achunks(begin, run_manager)
 
     def list_models(self) -> list[ListedModel]:
@@ -445,71 +414,68 @@ class ChatSvc(TextModel, BaseChatModel):
         (models,) = [models async for models in self._apieces(self._listing())]
         return list(models)
 
-    def _in_words(self, messages: list[BaseMessage], limits: Limits) -> list[BaseMessage]:
-        if self.image_inputs != "describe":
-            return messages
-        from ._chat import describe_images  # noqa: PLC0415  # most models see no picture
-
-        return describe_images(self, messages, self.images, limits)
-
-    async def _ain_words(self, messages: list[BaseMessage], limits: Limits) -> list[BaseMessage]:
-        if self.image_inputs != "describe":
-            return messages
-        from ._chat import adescribe_images  # noqa: PLC0415  # the same
-
-        return await adescribe_images(self, messages, self.images, limits)
-
-    def _turn(
-        self, messages: Sequence[BaseMessage], options: CallOptions, *, stream: bool
+    def _begin(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None,
+        given: Mapping[str, Any],
+        *,
+        stream: bool,
     ) -> ChatTurn:
         """Prepares one turn: everything that can go wrong before sending goes wrong here."""
-        return new_turn(self, partial(self._ask, options, stream), messages, options, stream=stream)
+        options = call_options(self, stop, given)
+        if self.image_inputs == "describe":
+            from ._chat import describe_images  # noqa: PLC0415  # most models see no picture
 
-    async def _aturn(
-        self, messages: Sequence[BaseMessage], options: CallOptions, *, stream: bool
+            messages = describe_images(self, messages, self.images, options.limits)
+        return self._turn(messages, options, stream=stream)
+
+    async def _abegin(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None,
+        given: Mapping[str, Any],
+        *,
+        stream: bool,
     ) -> ChatTurn:
         """The same, off the event loop where the conversation is long."""
+        options = call_options(self, stop, given)
+        if self.image_inputs == "describe":
+            from ._chat import adescribe_images  # noqa: PLC0415  # the same
+
+            messages = await adescribe_images(self, messages, self.images, options.limits)
         if prompt_size(messages) <= LONG:
             return self._turn(messages, options, stream=stream)
         make = partial(self._turn, messages, options, stream=stream)
         return await off_loop(options.limits.until(time.monotonic()), make)
 
-    def _ask(self, options: CallOptions, stream: bool, turns: WireMessages) -> Exchange[Any]:  # noqa: FBT001
-        """The call that asks a conversation."""
-        body = v1.chat_body(turns, options.request, stream=stream, extra=options.extra_body)
-        reader = self._new_text_reader if stream else _new_completion_reader
-        return self._new_exchange(
-            V1,
-            "POST",
-            v1.CHAT_PATH,
-            reader,
-            options.limits,
-            body=body,
-            private=tuple(turn["content"] for turn in turns),
-            headers=options.extra_headers,
-            chat=(options.model, options.request["max_tokens"]),
-        )
+    def _turn(
+        self, messages: Sequence[BaseMessage], options: CallOptions, *, stream: bool
+    ) -> ChatTurn:
+        settings: Self = options.settings
 
-    def _options(self, stop: list[str] | None, overrides: Mapping[str, Any]) -> CallOptions:
-        """The settings of one call: the constructor's, changed by what the call gives."""
-        given = read_options(self, stop, overrides, CHAT_OPTIONS)
-        offered, response_format = read_answer_options(given)
-        request = {name: given.get(name, getattr(self, name)) for name in v1.CHAT_SETTINGS}
-        return CallOptions(
-            model=request["model"],
-            request=request,
-            stop=given.get("stop", self.stop),
-            max_repairs=given.get("max_repairs", self.max_repairs),
-            n=given.get("n") or 1,
-            limits=self._limits(given),
-            offer=offered,
-            response_format=response_format,
-            extra_body=self.extra_body | given.get("extra_body", {}),
-            extra_headers=given.get("extra_headers"),
-        )
+        def ask(turns: WireMessages) -> Exchange[Any]:
+            return self._new_exchange(
+                V1,
+                "POST",
+                v1.CHAT_PATH,
+                self._new_text_reader if stream else _new_completion_reader,
+                options.limits,
+                body=v1.chat_body(
+                    turns,
+                    {name: getattr(settings, name) for name in v1.CHAT_SETTINGS},
+                    stream=stream,
+                    extra=settings.extra_body,
+                ),
+                private=tuple(turn["content"] for turn in turns),
+                headers=options.extra_headers,
+                chat=(settings.model, settings.max_tokens),
+            )
+
+        return new_turn(ask, messages, options, stream=stream)
 
     def _listing(self) -> Exchange[Any]:
-        return self._new_exchange(V1, "GET", v1.MODELS_PATH, _new_listing_parser, self._limits({}))
+        return self._new_exchange(V1, "GET", v1.MODELS_PATH, _new_listing_parser, self._limits())
 
 
 # LangChain asks for these signatures at every call, which costs a twentieth of it to work out.

@@ -12,6 +12,7 @@ from langchain_core.language_models.llms import BaseLLM
 from langchain_core.outputs import Generation, GenerationChunk, LLMResult
 from langchain_core.runnables import Runnable
 from pydantic import ConfigDict
+from typing_extensions import Self
 
 from ._chat import (
     COUNTS,
@@ -19,7 +20,7 @@ from ._chat import (
     ModelId,
     TextModel,
     TextReader,
-    read_options,
+    call_settings,
     summed_outputs,
     token_usage,
 )
@@ -144,7 +145,7 @@ class SvcLLM(TextModel, BaseLLM):
         def ask(prompt: str) -> Any:
             if self.streaming:
                 return _sum([*self._stream(prompt, stop, run_manager, **kwargs)])
-            return self._answer(self._turn(prompt, stop, kwargs, stream=False), run_manager)
+            return self._answer(self._begin(prompt, stop, kwargs, stream=False), run_manager)
 
         return self._result([ask(prompt) for prompt in prompts])
 
@@ -158,7 +159,7 @@ class SvcLLM(TextModel, BaseLLM):
         async def ask(prompt: str) -> Any:
             if self.streaming:
                 return _sum([c async for c in self._astream(prompt, stop, run_manager, **kwargs)])
-            return await self._aanswer(self._turn(prompt, stop, kwargs, stream=False), run_manager)
+            return await self._aanswer(self._begin(prompt, stop, kwargs, stream=False), run_manager)
 
         return self._result(await bounded_gather(map(ask, prompts)))
 
@@ -169,7 +170,7 @@ class SvcLLM(TextModel, BaseLLM):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> Iterator[GenerationChunk]:
-        begin = partial(self._turn, prompt, stop, kwargs, stream=True)
+        begin = partial(self._begin, prompt, stop, kwargs, stream=True)
         with closing(self._chunks(begin, run_manager)) as chunks:
             for chunk in chunks:
                 if run_manager is not None:
@@ -184,7 +185,7 @@ class SvcLLM(TextModel, BaseLLM):
         **kwargs: Any,
     ) -> AsyncIterator[GenerationChunk]:
         async def begin() -> ChatTurn:
-            return self._turn(prompt, stop, kwargs, stream=True)
+            return self._begin(prompt, stop, kwargs, stream=True)
 
         async with aclosing(self._achunks(begin, run_manager)) as chunks:
             async for chunk in chunks:
@@ -206,25 +207,25 @@ class SvcLLM(TextModel, BaseLLM):
         (models,) = [models async for models in self._apieces(self._listing())]
         return list(models)
 
-    def _turn(
+    def _begin(
         self, prompt: str, stop: list[str] | None, given: Mapping[str, Any], *, stream: bool
     ) -> ChatTurn:
         """Prepares one prompt: everything that can go wrong before sending goes wrong here."""
-        given = read_options(self, stop, given)
-        model = given.get("model", self.model)
-        temperature = given.get("temperature", self.temperature)
-        body = general.chat_body(prompt, model=model, temperature=temperature, stream=stream)
+        call: Self
+        call, _ = call_settings(self, stop, given)
         exchange = self._new_exchange(
             GENERAL,
             "POST",
             general.CHAT_PATH,
             self._new_text_reader if stream else _new_answer_reader,
-            self._limits(given),
-            body=body,
+            call._limits(),  # noqa: SLF001  # our own class
+            body=general.chat_body(
+                prompt, model=call.model, temperature=call.temperature, stream=stream
+            ),
             private=(prompt,),
-            chat=(model, None),
+            chat=(call.model, None),
         )
-        return _Prompt(exchange, prompt, model, given.get("stop", self.stop) or ())
+        return _Prompt(exchange, prompt, call.model, call.stop or ())
 
     def _result(self, answers: Sequence[Generation]) -> LLMResult:
         outputs = []
@@ -237,7 +238,7 @@ class SvcLLM(TextModel, BaseLLM):
         )
 
     def _listing(self) -> Exchange[Any]:
-        limits = self._limits({})
+        limits = self._limits()
         return self._new_exchange(GENERAL, "GET", general.MODELS_PATH, _new_listing_parser, limits)
 
 

@@ -158,7 +158,7 @@ class SvcTranslate(ServiceTool):
             "POST",
             general.TRANSLATE_PATH,
             partial(WholeParser, general.read_translation),
-            self._limits({}),
+            self._limits(),
             body=general.translate_body(text, target=target, source=source),
             private=(text,),
         )
@@ -200,7 +200,7 @@ class SvcAnalyzeImage(ServiceTool):
     """The largest image that may stand in the arguments as base64. Larger ones need a handle."""
 
     def _use(self, _: RunnableConfig, image: str, task: endpoints.Task) -> ToolUse:
-        exchange = vision_exchange(self, self._sendable(image), task, self._limits({}))
+        exchange = vision_exchange(self, self._sendable(image), task, self._limits())
         handle = image.strip() if image.strip() in self.images else None
 
         def process(found: endpoints.ImageAnalysis) -> ToolOutput:
@@ -280,7 +280,7 @@ class SvcGenerateImage(ServiceTool):
             "POST",
             endpoints.GENERATE_PATH if on_v1 else endpoints.GENERAL_GENERATE_PATH,
             partial(WholeParser, endpoints.read_generated),
-            replace(self._limits({}), resend=self.retry_lost),
+            replace(self._limits(), resend=self.retry_lost),
             body=endpoints.generate_body(prompt, size=size, quality=quality, n=n),
             private=(prompt,),
         )

@@ -8,14 +8,13 @@ from .._lazy import lazy
 from .messages import SystemRole, WireMessages, prompt_size
 from .model import TextModel
 from .options import (
-    CHAT_OPTIONS,
     CallOptions,
     ExtraBody,
     MaxTokens,
     ModelId,
     Temperature,
-    read_answer_options,
-    read_options,
+    call_options,
+    call_settings,
     traced_options,
 )
 from .parts import TextReader, ToolLike
@@ -29,7 +28,7 @@ from .profiles import (
     listed_models,
 )
 from .tokens import TOKENS_A_TURN, count_tokens, encoding
-from .turn import COUNTS, PROVIDER, ChatTurn, joined_results, summed_outputs, token_usage
+from .turn import COUNTS, PROVIDER, ChatTurn, summed_outputs, token_usage
 
 if TYPE_CHECKING:
     from .described_images import ConversationImages, adescribe_images, describe_images

@@ -64,32 +64,23 @@ MaxTokens = Annotated[int, bounded_number(1, whole=True, text=True)]
 Stop = Annotated[list[str], BeforeValidator(_check_stop)]
 ExtraBody = Annotated[dict[str, Any], BeforeValidator(_check_extra_body)]
 
-# What only a call has, and no model.
-_OF_CALLS: dict[str, Any] = {
-    "n": Annotated[int, bounded_number(1, whole=True, text=True)] | None,
-    "extra_headers": Annotated[dict[str, str], AfterValidator(check_headers)],
-}
+_Headers = Annotated[dict[str, str], AfterValidator(check_headers)]
+
 # What an answer is to be.
 _ANSWER_OPTIONS = frozenset({"tools", "tool_choice", "parallel_tool_calls", "response_format"})
 # Those and LangChain's own, which have done their work before, are not checked here.
 _PASSED = _ANSWER_OPTIONS | {"stream", "strict"}
-CHAT_OPTIONS = _PASSED | _OF_CALLS.keys()
-"""What a call of a chat model may have beside the settings of the model."""
+_CHAT_OPTIONS = _PASSED | {"extra_headers"}
 
 
 @dataclass(frozen=True)
 class CallOptions:
-    """The settings of one call."""
+    """What one call of a chat model is to do."""
 
-    model: str
-    request: Mapping[str, Any]  # the documented fields of the request, by their names
-    stop: list[str] | None
-    max_repairs: int
-    n: int
+    settings: Any  # the model, with the settings of this call
     limits: Limits
     offer: ToolRequest | None
     response_format: ResponseFormat | None
-    extra_body: Mapping[str, Any]
     extra_headers: Mapping[str, str] | None
 
     @property
@@ -98,16 +89,36 @@ class CallOptions:
         return None if self.offer is not None and self.offer.required else self.response_format
 
 
-def read_options(
+def call_options(model: Any, stop: list[str] | None, given: Mapping[str, Any]) -> CallOptions:
+    """The options of one call of a chat model.
+
+    Raises:
+        SvcRequestError: As `call_settings`; or a tool or a schema cannot be read.
+    """
+    settings, others = call_settings(model, stop, given, _CHAT_OPTIONS)
+    offer = response_format = None
+    if others.keys() & _ANSWER_OPTIONS:
+        from .structured import read_response_format  # noqa: PLC0415  # most calls want a text
+        from .tools import tool_request  # noqa: PLC0415  # the same
+
+        offer = tool_request(others)
+        response_format = read_response_format(others.get("response_format"))
+    limits = settings._limits()  # noqa: SLF001  # our own class
+    return CallOptions(settings, limits, offer, response_format, others.get("extra_headers"))
+
+
+def call_settings(
     model: Any, stop: list[str] | None, given: Mapping[str, Any], more: frozenset[str] = frozenset()
-) -> dict[str, Any]:
-    """What a call sets differently, by our names and checked as the model's constructor would.
+) -> tuple[Any, dict[str, Any]]:
+    """The model with what a call sets differently, and what else the call has, both checked.
 
     Raises:
         SvcRequestError: A name is unknown or a value out of its bounds.
     """
     if stop is not None:
         given = {**given, "stop": stop}
+    if not given:
+        return model, {}
     kind = type(model)
     known = kind.overrides | more
     if not given.keys() <= known:
@@ -118,16 +129,20 @@ def read_options(
             raise SvcRequestError(str(error)) from None
         for name in given.keys() - known:
             raise SvcRequestError(f"{who} does not take {name!r}; {suggest_name(name, known)}")
-    return {
+    others = {
         name: value if name in _PASSED else _checked(kind, name, value)
         for name, value in given.items()
     }
+    own = {name: others.pop(name) for name in given.keys() & kind.overrides}
+    if "extra_body" in own:
+        own["extra_body"] = model.extra_body | own["extra_body"]
+    return model.model_copy(update=own) if own else model, others
 
 
 @cache
 def _check_of(kind: Any, name: str) -> TypeAdapter[Any]:
-    if name in _OF_CALLS:
-        return TypeAdapter(_OF_CALLS[name])
+    if name == "extra_headers":
+        return TypeAdapter(_Headers)
     field = kind.model_fields[name]
     return TypeAdapter(Annotated[field.annotation, field])  # type: ignore[arg-type]  # it is a type
 
@@ -145,17 +160,5 @@ def traced_options(kind: Any, given: Mapping[str, Any]) -> dict[str, Any]:
 
     No header is among them, and no unknown name, which may be `api_key`.
     """
-    known = (kind.overrides | CHAT_OPTIONS | ALIASES.keys()) - {"extra_headers"}
+    known = (kind.overrides | _CHAT_OPTIONS | ALIASES.keys()) - {"extra_headers"}
     return {name: value for name, value in given.items() if name in known}
-
-
-def read_answer_options(
-    given: Mapping[str, Any],
-) -> tuple[ToolRequest | None, ResponseFormat | None]:
-    """The tools that a call offers and the JSON that it asks for."""
-    if not given.keys() & _ANSWER_OPTIONS:
-        return None, None
-    from .structured import read_response_format  # noqa: PLC0415  # most calls want a text
-    from .tools import tool_request  # noqa: PLC0415  # the same
-
-    return tool_request(given), read_response_format(given.get("response_format"))

@@ -13,7 +13,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from .._service import Exchange, Secret, reveal_secret
 from .._toolcalls import FORMATS, ToolFormat, no_tools_block
-from ..errors import SvcContextOverflowError, SvcRequestError
+from ..errors import SvcContextOverflowError
 from .messages import (
     SystemRole,
     WireMessages,
@@ -34,6 +34,9 @@ class ChatSettings(Protocol):
     """What a turn needs to know of its model."""
 
     api_key: Secret
+    model: str
+    stop: list[str] | None
+    max_repairs: int
     system_role: SystemRole
     tool_format: ToolFormat
     reasoning: Any
@@ -43,7 +46,6 @@ class ChatSettings(Protocol):
 
 
 def new_turn(
-    settings: ChatSettings,
     ask: Callable[[WireMessages], Exchange[Any]],
     messages: Sequence[BaseMessage],
     options: CallOptions,
@@ -56,8 +58,7 @@ def new_turn(
         SvcRequestError: The conversation cannot be sent.
         SvcContextOverflowError: It cannot fit into the model's window.
     """
-    if stream and options.n > 1:
-        raise SvcRequestError("n is for invoke, generate and batch: a stream has one answer")
+    settings: ChatSettings = options.settings
     calls_before = options.offer is None and has_calls(messages)
     nonce = ""
     if options.offer is not None or calls_before:
@@ -70,33 +71,31 @@ def new_turn(
         nonce=nonce,
         omit_images=settings.image_inputs == "omit",
     )
-    _refuse_too_long(settings.profile or {}, options.model, [turn["content"] for turn in turns])
+    _refuse_too_long(settings.profile or {}, settings.model, [turn["content"] for turn in turns])
     if options.offer or options.response_format or calls_before:
-        reader = _reader_of(settings, messages, options, stream=stream)
+        reader = _reader_of(messages, options, stream=stream)
     else:
         reader = TextReader(split=settings.reasoning == "split")
     return ChatTurn(
         ask,
         turns,
-        model=options.model,
-        stops=options.stop or (),
+        model=settings.model,
+        stops=settings.stop or (),
         reader=reader,
-        reasks=options.max_repairs,
+        reasks=settings.max_repairs,
     )
 
 
 def _reader_of(
-    settings: ChatSettings, messages: Sequence[BaseMessage], options: CallOptions, *, stream: bool
+    messages: Sequence[BaseMessage], options: CallOptions, *, stream: bool
 ) -> TextReader:
     """A reader of calls of tools, or of JSON that fits a schema."""
     # Here and not above: these modules are two thirds of what importing ChatSvc takes.
-    from .answers import CallsReader, JsonReader, OneCallReader  # noqa: PLC0415
+    from .answers import CallsReader, JsonReader  # noqa: PLC0415
     from .tools import ToolRequest  # noqa: PLC0415  # the same
 
-    offer, form = options.offer, options.response_format
-    if offer is not None and form is not None and form.tool:
-        return OneCallReader(offer, form)
-    form = options.answer_format
+    settings: ChatSettings = options.settings
+    offer, form = options.offer, options.answer_format
     answer = None if form is None else JsonReader(form, streaming=stream)
     if offer is None and answer is not None:
         return answer
@@ -104,7 +103,7 @@ def _reader_of(
         offer or ToolRequest([]),
         answer,
         fences=settings.tool_format == "fenced",
-        thinks=not answers_at_once(messages, options.model),
+        thinks=not answers_at_once(messages, settings.model),
         follows=stream and settings.stream_tool_args,
         split=settings.reasoning == "split",
         read=partial(texts_read, messages),

@@ -12,7 +12,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import reduce
 from typing import Any
 
 from langchain_core.callbacks import (
@@ -355,17 +354,6 @@ def summed_outputs(
         counts.update(output["token_usage"])
         model = output["model_name"]
     return {"token_usage": dict(counts), "model_name": model}
-
-
-def joined_results(results: Sequence[ChatResult], model: str) -> ChatResult:
-    """Several answers to one question; each tells the usage of all: handlers read only one."""
-    generations = [generation for result in results for generation in result.generations]
-    messages: list[Any] = [generation.message for generation in generations]
-    usage = reduce(add_usage, (message.usage_metadata for message in messages))
-    for message in messages:
-        message.usage_metadata = usage
-    output = summed_outputs([result.llm_output for result in results], model)
-    return ChatResult(generations=generations, llm_output=output)
 
 
 COUNTS = {

@@ -172,7 +172,7 @@ _INSTEAD = {
     "give a client of yours that has it: http_client=httpx.Client(...)": """
         default_query http_socket_options client async_client
     """,
-    "the service answers once: model.batch([messages] * n), or generate(..., n=n)": "n",
+    "the service answers once: model.batch([messages] * n)": "n",
 }
 # What users of other integrations write, and what to write here instead.
 _HINTS = {
@@ -410,12 +410,12 @@ class ServiceSettings(BaseModel):
             raise ValueError(f"must be an object such as {example}, not {safe_repr(given)}")
         return given
 
-    def _limits(self, given: Mapping[str, Any]) -> Limits:
+    def _limits(self) -> Limits:
         """How long one use may take from now on, with all its calls, and how often each may try."""
         return Limits(
-            timeout=given.get("timeout", self.timeout),
-            deadline=given.get("deadline", self.deadline),
-            max_retries=given.get("max_retries", self.max_retries),
+            timeout=self.timeout,
+            deadline=self.deadline,
+            max_retries=self.max_retries,
             max_retry_wait=self.max_retry_wait,
             outage_wait=self.outage_wait,
             max_bytes=self.max_response_bytes,

@@ -144,7 +144,7 @@ class MedicalTool(MedicalSettings, ServiceTool):
             "GET" if end.build is None else "POST",
             end.path,
             partial(WholeParser, read_answer if self.answer_to == "model" else _read_unquoted),
-            self._limits({}),
+            self._limits(),
             body=None if end.build is None else dump_json(body),
             private=(*values_sent(body), *values_sent(record)),
         )

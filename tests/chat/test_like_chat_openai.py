@@ -43,16 +43,11 @@ def test_several_conversations_tell_the_usage_of_all(way):
     assert result.llm_output == {"token_usage": counts(2), "model_name": "m"}
 
 
-@WAYS
-def test_n_asks_several_times(way):
-    service = Scripted("a", "b", "c")
-    result = called(way, service.model(), "generate", [HELLO], n=3)
-    (answers,) = result.generations
-    assert sorted(answer.text for answer in answers) == ["a", "b", "c"]
-    assert result.llm_output["token_usage"] == counts(3)
-    assert {answer.message.usage_metadata["total_tokens"] for answer in answers} == {45}
-    with pytest.raises(svc.SvcRequestError, match="a stream has one answer"):
-        list(service.model().stream("?", n=2))
+def test_several_answers_to_one_request_are_refused_with_what_to_write_instead():
+    with pytest.raises(
+        svc.SvcRequestError, match=r"answers once: model\.batch\(\[messages\] \* n\)"
+    ):
+        Scripted("a").model().invoke("?", n=2)
 
 
 NEUTRAL = {

@@ -160,7 +160,7 @@ def test_a_key_goes_only_to_the_interfaces_it_was_given_for(kind, monkeypatch):
         assert {made.api_key.get_secret_value()} == keys
         for other in {V1, GENERAL, MEDICAL} - set(kind.interfaces):
             with pytest.raises(svc.SvcRequestError, match=f"no key for the {other.name} interface"):
-                made._new_exchange(other, "GET", "/models", list, made._limits({}))
+                made._new_exchange(other, "GET", "/models", list, made._limits())
 
 
 def test_listed_models_bring_their_profiles():

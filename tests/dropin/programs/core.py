@@ -235,21 +235,20 @@ def histories():
 
 @program("the older interface", "langchain-core")
 def older_interface():
-    """`generate().llm_output`, `n`, a class as `response_format`, values that ask for nothing, results that are dicts."""
+    """`generate().llm_output`, a class as `response_format`, values that ask for nothing, results that are dicts."""
 
     def run(model):
         asked = [HumanMessage("x")]
         several = model.generate([asked, asked]).llm_output["token_usage"]["total_tokens"]
-        choices = len(model.generate([asked], n=3).generations[0])
         parsed = model.bind(response_format=Meeting).invoke("x").additional_kwargs["parsed"]
         call = {"name": "add", "args": {"a": 1, "b": 2}, "id": "1"}
         hits = ToolMessage([{"url": "u1", "content": "hit"}], tool_call_id="1")
         model.bind(n=1, top_p=None, seed=None, logprobs=None, user=None).invoke(
             [*asked, AIMessage("", tool_calls=[call]), hits]
         )
-        return several, choices, parsed, model.model_name[:0]
+        return several, parsed, model.model_name[:0]
 
-    _, play = on_both(lambda _: json.dumps(GOOD), run, as_many=False)
+    _, play = on_both(lambda _: json.dumps(GOOD), run)
     assert "hit" in play.asked[-1]
 
 

@@ -89,7 +89,7 @@ def chatbot():
 
 @program("tutorial: tree search", "langgraph")
 def tree_search():
-    """LATS: several candidates by `generate(n=...)` with the tools of a binding, reflection, a graph that branches."""
+    """LATS: several candidates by `generate` with the tools of a binding, reflection, a graph that branches."""
     from langchain_core.output_parsers import JsonOutputToolsParser
 
     class State(TypedDict):
@@ -106,9 +106,9 @@ def tree_search():
 
         def expand(state):
             asked = [HumanMessage(f"Depth {state['depth']}")]
-            result = model.generate([asked], n=3, **bound)
+            result = model.generate([asked] * 3, **bound)
             same(result.llm_output["token_usage"]["total_tokens"], 45)
-            messages = [one.message for one in result.generations[0]]
+            messages = [one.message for (one,) in result.generations]
             (call,) = JsonOutputToolsParser(return_id=True).invoke(messages[0])
             found = ToolMessage(content=search.invoke(call["args"]), tool_call_id=call["id"])
             judged = model.invoke([*asked, messages[0], found])
@@ -124,7 +124,7 @@ def tree_search():
     def answer(text):
         return "Good." if "about sea" in text else calls(("search", {"query": "sea"}))
 
-    on_both(answer, run, as_many=False)
+    on_both(answer, run)
 
 
 @program("tutorial: plan, execute, reflect", "langgraph")
