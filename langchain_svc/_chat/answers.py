@@ -26,7 +26,6 @@ from .._toolcalls import (
     ThoughtEnd,
     Written,
     arguments_json,
-    parse_calls,
 )
 from .messages import PERSON, guarded
 from .parts import ContentPart, TextReader, split_parts
@@ -102,9 +101,23 @@ class JsonReader(TextReader):
                 yield ContentPart(self.held)
             return
         answer = _dump(value)
-        yield ContentPart(checked=answer) if self._shown else ContentPart(answer)
+        if self._form.as_call:
+            self.called = True
+            yield from _call_parts(self._form.name, value)
+        else:
+            yield ContentPart(checked=answer) if self._shown else ContentPart(answer)
         if self._form.kept:
             yield ContentPart(parsed=self._form.make(value))
+
+
+def _call_parts(name: str, arguments: Any) -> list[ContentPart]:
+    """A whole call that stands alone."""
+    arguments = arguments if isinstance(arguments, dict) else {"answer": arguments}
+    begun = tool_call_chunk(name=name, args="", id=new_id(), index=0)
+    return [
+        ContentPart(call=begun),
+        ContentPart(call=tool_call_chunk(args=_dump(arguments), index=0)),
+    ]
 
 
 def _json_repair_prompt(problems: list[str]) -> str:
@@ -442,47 +455,3 @@ def _missing_failure(offer: ToolRequest, *, cut: bool) -> str:
     what = f"the function {offer.wanted}" if offer.wanted else "a function"
     when = "before max_tokens cut its answer off" if cut else "also when it was asked again"
     return f"The model did not call {what}, as it had to, {when} (.raw has its answer)"
-
-
-class OneCallReader(JsonReader):
-    """One call of one function, whose arguments fit a schema: a structured answer by that way."""
-
-    def __init__(self, offer: ToolRequest, form: ResponseFormat) -> None:
-        super().__init__(form, streaming=False)
-        self._offer = offer
-
-    def feed(self, text: str) -> Iterator[ContentPart]:
-        self._text.append(text)
-        yield from ()
-
-    def finish(self, *, cut: bool, last: bool) -> Iterator[ContentPart]:
-        text = "".join(self._text)
-        found = parse_calls(text, self._offer.tools.parsed, cut=cut)
-        name = self._form.tool
-        call = next((call for call in found.calls if call.name == name), None)
-        written = call.source if call else None
-        written = _dump(call.arguments) if isinstance(call, Call) else written
-        if found.reasoning:
-            yield ContentPart(reasoning=found.reasoning)
-        try:
-            # A model may also write the bare arguments: the answer counts, not its wrapper.
-            answer = self._form.check(written or text, cut=cut)
-        except SchemaMismatch as error:
-            if not cut:
-                others = [call.name for call in found.calls if call.name]
-                missing = _missing_repair_prompt(self._offer, others)
-                self.repair_prompt = _json_repair_prompt(error.problems) if written else missing
-            if last or cut:
-                yield self._refused(written, found.content or text, error.problems)
-            return
-        self.called = True
-        arguments = answer if isinstance(answer, dict) else {"answer": answer}
-        yield ContentPart(call=tool_call_chunk(name=name, args="", id=new_id(), index=0))
-        yield ContentPart(call=tool_call_chunk(args=_dump(arguments), index=0))
-
-    def _refused(self, written: str | None, text: str, problems: list[str]) -> ContentPart:
-        """The call, which must not run; or the answer, where it has none."""
-        if not written:
-            return ContentPart(text)
-        self.malformed = True
-        return _invalid_part(self._form.tool, written, "; ".join(problems))

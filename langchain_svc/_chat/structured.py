@@ -6,7 +6,6 @@ An answer is checked inside the run, where it can still be asked for again (`ans
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import AsyncIterator, Iterator, Mapping
 from functools import cached_property
@@ -29,12 +28,11 @@ from .. import _json
 from .._json import SchemaMismatch
 from .._safe_errors import safe_repr
 from .._threads import LONG_TO_CHECK, off_loop
-from .._toolcalls import render_json
+from .._toolcalls import BadCall, Call, Tool, parse_calls, render_json
 from .._wire import is_cut
 from ..errors import SvcOutputError, SvcRequestError
-from .messages import unguarded
 from .parts import CHECKED
-from .tools import ToolList, refuse_unwritable
+from .tools import refuse_unwritable
 
 _ANY_OBJECT: dict[str, Any] = {"type": "object"}
 
@@ -51,13 +49,14 @@ class ResponseFormat(dict[str, Any]):
         partial: bool = False,  # a stream hands the answer on before it is checked
         wrapped: bool = False,  # the answer is the only field of an object, as lists and unions are
         kept: bool = False,  # the message carries what is made of it, as "parsed"
+        as_call: bool = False,  # the message carries the answer as a call of the schema's name
     ) -> None:
         self.schema = dict(schema)
         self.model = model
         self.partial = partial
         self.name = name
         self.wrapped = wrapped
-        self.tool: str | None = None  # the function whose arguments the answer is
+        self.as_call = as_call
         self.kept = kept
         super().__init__(type="json_schema", json_schema={"name": name, "schema": self.schema})
 
@@ -74,9 +73,19 @@ class ResponseFormat(dict[str, Any]):
 
     def check(self, text: str, *, cut: bool = False) -> Any:
         """The answer in the text as plain JSON that fits the schema, or SchemaMismatch."""
+        if self.as_call:
+            text = self._called(text, cut=cut)
         value = _json.read_answer(text, self._compiled, cut=cut, only=True)
         self.make(value)
         return value
+
+    def _called(self, text: str, *, cut: bool) -> str:
+        """The arguments, where a model writes the call: else its name could pass for an answer."""
+        calls = parse_calls(text, [Tool(self.name, self.schema)], cut=cut).calls
+        call = next((call for call in calls if call.name == self.name), None)
+        if isinstance(call, BadCall) and not self.wrapped:
+            raise SchemaMismatch([call.reason])
+        return render_json(call.arguments) if isinstance(call, Call) else text
 
     @cached_property
     def _compiled(self) -> _json.CompiledSchema:
@@ -137,7 +146,9 @@ def _schema_of(kind: Any) -> dict[str, Any]:
         ) from error
 
 
-def format_for(schema: Any, *, json_mode: bool = False, kept: bool = False) -> ResponseFormat:
+def format_for(
+    schema: Any, *, json_mode: bool = False, kept: bool = False, as_call: bool = False
+) -> ResponseFormat:
     """The response format of `with_structured_output(schema)`.
 
     In JSON mode the prompt already says what is wanted.
@@ -157,9 +168,10 @@ def format_for(schema: Any, *, json_mode: bool = False, kept: bool = False) -> R
         found,
         name=name,
         model=model,
-        partial=model is None and not wrapped,
+        partial=model is None and not wrapped and not as_call,
         wrapped=wrapped,
         kept=kept,
+        as_call=as_call,
     )
 
 
@@ -186,16 +198,12 @@ def structured_output(
         )
     if schema is None and method != "json_mode":
         raise SvcRequestError(f"The method {method} needs a schema")
-    form = format_for(schema, json_mode=method == "json_mode")
+    form = format_for(schema, json_mode=method == "json_mode", as_call=method == "function_calling")
     if schema is not None:
         parameters["ls_structured_output_format"] = {
             "kwargs": {"method": method, "strict": strict},
             "schema": schema if isinstance(schema, (type, Mapping)) else form.schema,
         }
-    if method == "function_calling":
-        tools = ToolList([{"title": form.name, **form.schema}])
-        form.tool = tools.names[0]
-        parameters |= {"tools": tools, "tool_choice": form.tool}
     bound: Runnable[LanguageModelInput, AIMessage] = model.bind(response_format=form, **parameters)
     parser = StructuredParser(response_format=form)
     if not include_raw:
@@ -285,18 +293,12 @@ class StructuredParser(BaseTransformOutputParser[Any]):
     def _text(self, generation: Generation) -> str:
         if not isinstance(generation, ChatGeneration):
             return generation.text
-        checked = generation.message.additional_kwargs.get(CHECKED)
-        return checked or self._answer(generation.message)
-
-    def _answer(self, message: BaseMessage) -> str:
-        tool = self.response_format.tool
-        if tool is None or not isinstance(message, AIMessage):
-            return message.text
-        for call in message.tool_calls:
-            if call["name"] == tool:
-                return json.dumps(call["args"], ensure_ascii=False)
-        bad = [unguarded(bad.get("args") or "") for bad in message.invalid_tool_calls]
-        return "".join(bad) or message.text
+        message, form = generation.message, self.response_format
+        if form.as_call and isinstance(message, AIMessage):
+            for call in message.tool_calls:
+                if call["name"] == form.name:
+                    return render_json(call["args"])
+        return message.additional_kwargs.get(CHECKED) or message.text
 
     def _transform(self, input: Iterator[str | BaseMessage]) -> Iterator[Any]:  # noqa: A002
         growing = _Growing(self)
@@ -328,16 +330,10 @@ class _Growing:
         message = AIMessage(piece) if isinstance(piece, str) else piece
         self._message = message if self._message is None else self._message + message
         if self._parser.response_format.partial:
-            value = self._reader.feed(self._text(message))
+            value = self._reader.feed(message.text)
             if value and value != self._last:
                 self._last = value
                 yield value
-
-    def _text(self, message: BaseMessage) -> str:
-        if self._parser.response_format.tool is None:
-            return message.text
-        chunks = getattr(message, "tool_call_chunks", [])
-        return "".join(chunk["args"] or "" for chunk in chunks if not chunk["index"])
 
     @property
     def whole(self) -> list[Generation]:

@@ -82,6 +82,12 @@ class Colour(enum.Enum):
     BLUE = "blue"
 
 
+class Named(BaseModel):
+    """Someone."""
+
+    name: str
+
+
 class Leaf(BaseModel):
     """A node of a tree."""
 
@@ -103,6 +109,7 @@ ROME, LISTED = '{"city": "Rome"}', '{"answer": [{"city": "Rome"}]}'
 ANN = {"name": "Ann", "age": 34}
 SCHEMAS: dict[str, tuple[Any, str, Any]] = {
     "class": (Person, GOOD, Person(**ANN)),
+    "a name alone": (Named, '{"name": "Ann"}', Named(name="Ann")),  # as a call has one, too
     "older class": (OldPerson, GOOD, OldPerson(**ANN)),
     "TypedDict": (PersonDict, GOOD, ANN),
     "JSON schema": (SCHEMA, GOOD, ANN),
