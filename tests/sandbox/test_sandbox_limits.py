@@ -1,7 +1,5 @@
 """Plan limits with an injected clock, and the headers that tell of them."""
 
-from concurrent.futures import ThreadPoolExecutor
-
 import pytest
 
 from langchain_svc.sandbox import Fault, Sandbox
@@ -127,9 +125,3 @@ def test_reset_formats(get, wording, value):
 @pytest.mark.parametrize(("seconds", "said"), [(59.5, "1m0s"), (1_560, "26m0s"), (3_605, "1h0m5s")])
 def test_a_duration_in_words(seconds, said):
     assert RESET_FORMATS["duration"](seconds, 0.0) == said
-
-
-def test_many_threads_are_admitted_exactly_up_to_the_limit(get):
-    with Sandbox(plan="pro", clock=Clock()) as s, ThreadPoolExecutor(5) as pool:
-        answers = pool.map(lambda _: get(s, count=15), range(5))
-        assert sum(statuses(each).count(200) for each in answers) == 60

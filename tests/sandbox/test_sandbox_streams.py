@@ -68,13 +68,3 @@ def test_each_piece_is_flushed_on_its_own(dial, wanted):
     assert received.partition(b"\r\n\r\n")[2].count(b"\r\n") // 2 >= 10
     assert received.endswith(b"0\r\n\r\n")
     assert not s.requests[0].disconnected
-
-
-def test_the_pace_of_the_sandbox_and_of_a_request(call):
-    with Sandbox(answers=lambda _: "word " * 12, pace=0.02) as s:
-        taken = []
-        for headers in ({}, {"X-Sandbox-Pace": "0"}):
-            began = time.monotonic()
-            call(GENERAL, BODIES[GENERAL], headers=headers, sandbox=s)
-            taken.append(time.monotonic() - began)
-    assert taken[0] > 0.2 > taken[1]

@@ -211,25 +211,21 @@ def test_close_while_another_thread_is_in_a_call(call):
         assert settled(lambda: slow.open_connections, 0) == 0
 
 
-def test_a_model_with_a_client_of_yours(box):
-    with httpx.Client(headers={"X-Mine": "1"}) as client:
-        model = svc.ChatSvc(**box.v1, http_client=client)
-        assert "hi" in model.invoke("Say exactly: hi").content
-        assert "".join(c.content for c in model.stream("Say exactly: hi"))
-        assert copy.deepcopy(model).http_client is client
-        with pytest.raises(svc.SvcRequestError, match="cannot be pickled"):
-            pickle.dumps(model)
-        model.close()
-        assert not client.is_closed
-    assert box.requests[-1].headers["x-mine"] == "1"
-
-
-async def test_a_model_with_an_async_client_of_yours(box):
-    async with httpx.AsyncClient(headers={"X-Mine": "1"}) as client:
-        model = svc.ChatSvc(**box.v1, http_async_client=client)
-        assert "hi" in (await model.ainvoke("Say exactly: hi")).content
-        assert [chunk async for chunk in model.astream("hi")]
-    assert box.requests[-1].headers["x-mine"] == "1"
+async def test_a_model_with_clients_of_yours(box):
+    mine = {"X-Mine": "1"}
+    async with httpx.AsyncClient(headers=mine) as later:
+        with httpx.Client(headers=mine) as client:
+            model = svc.ChatSvc(**box.v1, http_client=client, http_async_client=later)
+            assert "hi" in model.invoke("Say exactly: hi").content
+            assert "".join(c.content for c in model.stream("Say exactly: hi"))
+            assert "hi" in (await model.ainvoke("Say exactly: hi")).content
+            assert [chunk async for chunk in model.astream("hi")]
+            assert copy.deepcopy(model).http_client is client
+            with pytest.raises(svc.SvcRequestError, match="cannot be pickled"):
+                pickle.dumps(model)
+            model.close()
+            assert not client.is_closed
+    assert [request.headers["x-mine"] for request in box.requests] == ["1"] * 4
 
 
 def test_a_client_of_yours_follows_no_redirect_for_us(box):

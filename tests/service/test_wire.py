@@ -155,6 +155,26 @@ async def test_what_follows_an_answer_is_never_the_next_one(
         await model.aclose()
 
 
+@pytest.mark.parametrize(
+    "start",
+    [
+        b"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 68\r\n\r\n" + SOUND,
+        b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n"
+        + http_chunk(SOUND)
+        + LAST_CHUNK,
+    ],
+    ids=["HTTP/1.0", "a length beside chunks"],
+)
+def test_a_connection_is_not_used_again_after(start):
+    def answer(connection):
+        connection.sendall(start)
+        connection.recv(1)
+
+    with RawServer(answer) as server, chat(server) as model:
+        assert [asked(model, "invoke") for _ in range(2)] == ["sound"] * 2
+        assert server.accepted == 2
+
+
 @WAYS
 @pytest.mark.parametrize("secure", [False, True])
 def test_an_answer_before_the_question_is_heard_or_refused_at_once(authority, trusted, secure, way):
