@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import copy
 import dataclasses
 import functools
 import json
 import logging
 import pickle
+import re
 
 import pytest
-from clinical_answers import FILE, SHAPES, TEXTS, body_of, runs_of_three
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from langchain.agents import create_agent
@@ -28,6 +29,63 @@ from test_patient import MARKED, MARKS, clean
 import langchain_svc as svc
 from langchain_svc.medical.result import NOTICE
 from langchain_svc.sandbox import Fault, Sandbox, ToolCall
+
+# Answers in five languages, each an advice and what rules it out for this patient, in odd JSON.
+TEXTS = [
+    ("Start nitrofurantoin 100 mg twice daily for five days.", "Her eGFR of 27 mL/min rules nitrofurantoin out: give fosfomycin 3 g once."),
+    ("Offer ibuprofen 400 mg with meals.\nReview after one week.", "He is on lithium, and ibuprofen raises its level:\n- stop ibuprofen\n- measure lithium in 5 days"),
+    ("Bei Schmerzen Metamizol 1 g bis viermal am Tag.", "Nach der Agranulozytose von 2019 ist Metamizol für ihn „absolut“ kontraindiziert."),
+    ("Réhydrater avec 500 ml de sérum salé.", "La fraction d'éjection à 20 % impose un débit réduit, et un arrêt dès l'apparition de crépitants."),
+    ("Indique alendronato 70 mg cada semana.", "Por su acalasia no debe tragar alendronato; valore zoledronato tras corregir el calcio."),
+    ("Iniziare allopurinolo 100 mg al giorno.", "Assume azatioprina 150 mg: senza ridurla a un quarto l'allopurinolo causa una grave aplasia."),
+]  # fmt: skip
+FILE = base64.b64encode(bytes(range(256)) * 4).decode()
+
+
+def _twice(advice, against):
+    """One name for two fields, which JSON allows and a dict forgets."""
+    return f'{{"advice": {json.dumps(advice)}, "advice": {json.dumps(against, ensure_ascii=False)}}}'.encode()
+
+
+def _nested(advice, against):
+    body = {"finding": against}
+    for level in range(60):
+        body = {f"level{level}": [body]}
+    return {"summary": advice, "detail": body}
+
+
+SHAPES = {
+    "text": lambda a, c: f"{a} {c}",
+    "fields": lambda a, c: {"recommendation": a, "contraindication": c},
+    "names of the protocol": lambda a, c: {"status": a, "time": c, "success": True, "code": 3, "id": "x"},
+    "envelopes": lambda a, c: {"data": {"response": a}, "result": {"response": c}},
+    "list": lambda a, c: [a, [[], {}, {"date": c}]],
+    "completion": lambda a, c: {"choices": [{"index": 0, "message": {"role": "assistant", "content": f"{a} {c}"}}], "usage": {"tokens": 5}},
+    "names that say it": lambda a, c: {a: True, "but": {c: False}},
+    "a file between": lambda a, c: {"text": a, "report": f"data:application/pdf;base64,{FILE}", "then": c},
+    "empty errors": lambda a, c: {"errors": [], "error": None, "message": a, "notes": ["", c]},
+    "one name twice": _twice,
+    "nested": _nested,
+    "control characters": lambda a, c: {"a\u0007": f"{a}\t\r\n", "\u200bb": f" {c} \ud83d"},
+}  # fmt: skip
+
+
+def body_of(shape, pair):
+    """The bytes of an answer; half of the shapes have escapes for letters beyond ASCII."""
+    made = SHAPES[shape](*pair)
+    if isinstance(made, bytes):
+        return made
+    escaped = len(shape) % 2 == 0 or "control" in shape
+    return json.dumps(made, ensure_ascii=escaped).encode()
+
+
+def runs_of_three(text):
+    """All three words in a row, whatever stands between them or how it is escaped."""
+    text = re.sub(r"\\u([0-9a-f]{4})", lambda found: chr(int(found[1], 16)), text)
+    text = re.sub(r"\\x([0-9a-f]{2})", lambda found: chr(int(found[1], 16)), text)
+    words = re.findall(r"\w+", re.sub(r"\\+[nrt]", " ", text).casefold())
+    return set(zip(words, words[1:], words[2:], strict=False))
+
 
 PATIENT = svc.PatientContext(**MARKED)
 ASKED = {
@@ -92,21 +150,6 @@ def is_whole(content, body):
         if end < len(shown):
             return False
     return True
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_a_model_reads_every_answer_whole_and_in_its_order(box, shape):
-    with svc.SvcMedicalConsult(**box.medical, patient=PATIENT) as tool:
-        for pair in TEXTS:
-            body = body_of(shape, pair)
-            answering(box, body)
-            said = tool.invoke(call_of(tool))
-            assert said.status == "success"
-            assert is_whole(said.content, body)
-            assert said.content.endswith(f"\n\n{said.artifact.of_record}\n{NOTICE}")
-            assert said.content.startswith(said.artifact.text)
-            if shape != "control characters":
-                assert said.artifact.raw == json.loads(body)
 
 
 def leaves(value):
@@ -195,7 +238,7 @@ def test_of_an_answer_to_the_program_nothing_is_written_down(box, caplog, shape)
             keeper.runs.clear()
             if shape != "control characters":
                 assert got[-1].raw == json.loads(body)
-            assert runs_of_three(pair[1]) <= runs_of_three(got[-1].text)
+            assert is_whole(got[-1].text, body)
     assert len(contents) == 1
     assert len(got) == len(TEXTS)
 
@@ -253,19 +296,18 @@ def test_an_error_that_a_good_answer_carries_is_quoted_to_models_only(box):
 
 
 class Receiver:
-    """A callable object, as a program may have."""
+    """An async callable object, as a program may have."""
 
     def __init__(self):
         self.got = []
 
-    def __call__(self, result):
-        self.got.append(result)
-
-
-class AsyncReceiver(Receiver):
     async def __call__(self, result):
         await asyncio.sleep(0)
         self.got.append(result)
+
+    def hidden(self, result):
+        """Nobody can see that it is async."""
+        return self(result)
 
 
 def invoked(tool, how):
@@ -278,44 +320,33 @@ def invoked(tool, how):
     return tool.invoke(call) if how == "plainly" else asyncio.run(inside())
 
 
-@pytest.mark.parametrize("answer_to", ["model", "program"])
-@pytest.mark.parametrize("how", ["plainly", "inside a loop", "awaited"])
-def test_a_function_gets_the_result_before_the_tool_returns(box, how, answer_to):
-    receiver = Receiver()
-    answering(box, body_of("fields", ADVICE))
-    with svc.SvcMedicalConsult(**box.medical, answer_to=answer_to, deliver=receiver) as tool:
-        said = invoked(tool, how)
-    (result,) = receiver.got
-    assert isinstance(result, svc.ClinicalResult)
-    assert result.text == f"recommendation: {ADVICE[0]}\ncontraindication: {ADVICE[1]}"
-    assert (said.artifact is result) is (answer_to == "model")
+FORMS = {
+    "plain": lambda receiver: receiver.got.append,
+    "object": lambda receiver: receiver,
+    "method": lambda receiver: receiver.__call__,
+    "partial": lambda receiver: functools.partial(receiver.__call__),
+    "hidden": lambda receiver: receiver.hidden,
+}
 
 
-def several(receiver):
-    """An async function as programs write it, and last what no one can see to be one."""
-
-    def hidden(result):
-        return receiver(result)
-
-    return [receiver, receiver.__call__, functools.partial(receiver.__call__), hidden]
-
-
-@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("how", ["plainly", "inside a loop", "awaited"])
 @pytest.mark.filterwarnings("error")
-def test_an_async_function_is_awaited_or_refused_and_never_lost(box, how, number):
-    receiver = AsyncReceiver()
-    deliver = several(receiver)[number]
+def test_a_result_is_delivered_or_refused_and_never_lost(box, how, form):
+    receiver = Receiver()
+    answering(box, body_of("fields", ADVICE))
+    deliver = FORMS[form](receiver)
     with svc.SvcMedicalConsult(**box.medical, answer_to="program", deliver=deliver) as tool:
         said = invoked(tool, how)
-    if how == "awaited":
+    if how == "awaited" or form == "plain":
         assert said.status == "success"
-        assert len(receiver.got) == 1
+        (result,) = receiver.got
+        assert result.text == f"recommendation: {ADVICE[0]}\ncontraindication: {ADVICE[1]}"
         return
     assert said.status == "error"
     assert "Call the tool or the agent by ainvoke" in said.content
     assert receiver.got == []
-    hidden = number == 3
+    hidden = form == "hidden"
     assert len(box.requests) == hidden
     assert ("was not delivered" if hidden else "Nothing was sent") in said.content
 
@@ -372,14 +403,13 @@ def test_a_copy_that_would_lose_answers_sends_nothing(box):
 
 def test_copies_deliver_to_the_same_place_and_pickles_say_what_is_missing(box, monkeypatch):
     monkeypatch.setenv("SVC_MEDICAL_API_KEY", box.medical["api_key"])
-    receiver = Receiver()
-    words = {"answer_to": "program", "deliver": receiver}
-    with svc.SvcMedicalToolkit(**box.medical, **words) as kit:
+    got = []
+    with svc.SvcMedicalToolkit(**box.medical, answer_to="program", deliver=got.append) as kit:
         consult = kit.get_tools()[0]
         copies = (copy.copy(consult), copy.deepcopy(consult), copy.deepcopy(kit).get_tools()[0])
         for tool in (consult, *copies):
             assert tool.invoke(call_of(tool)).status == "success"
-        assert len(receiver.got) == 4
+        assert len(got) == 4
         with pytest.raises(svc.SvcRequestError, match="carries no deliver"):
             pickle.loads(pickle.dumps(kit)).get_tools()
         lost = pickle.loads(pickle.dumps(consult)).invoke(call_of(consult))
@@ -387,8 +417,8 @@ def test_copies_deliver_to_the_same_place_and_pickles_say_what_is_missing(box, m
         assert "deliver" in lost.content
         with thawed(consult, "deliver") as again:
             assert again.invoke(call_of(again)).status == "success"
-    assert len(receiver.got) == 5
-    assert "Receiver" not in repr(kit)
+    assert len(got) == 5
+    assert "append" not in repr(kit)
 
 
 # -- agents ---------------------------------------------------------------------------------------
@@ -407,9 +437,9 @@ def run_agent(agent, run, asynchronous):
 
 @pytest.mark.parametrize("asynchronous", [False, True])
 @pytest.mark.parametrize("answer_to", ["model", "program"])
-@pytest.mark.parametrize("bound", [PATIENT, None])
+@pytest.mark.parametrize("bound", [PATIENT, "per_run", None], ids=["tool", "run", "run alone"])
 def test_what_an_agent_keeps(box, caplog, answer_to, asynchronous, bound):
-    caplog.set_level(logging.WARNING)
+    caplog.set_level(logging.DEBUG)
     saver, keeper, got = InMemorySaver(), RunKeeper(), []
 
     def deliver(result):
@@ -428,11 +458,15 @@ def test_what_an_agent_keeps(box, caplog, answer_to, asynchronous, bound):
         svc.SvcMedicalToolkit(**box.medical, patient=bound, **words) as kit,
     ):
         agent = create_agent(model, kit.get_tools(), checkpointer=saver)
-        run = {"configurable": {"thread_id": "t"}, "callbacks": [keeper]}
+        patient = {} if bound is PATIENT else {"svc_patient": PATIENT}
+        run = {"configurable": {"thread_id": "t", **patient}, "callbacks": [keeper]}
         messages, streamed = run_agent(agent, run, asynchronous)
         prompts = readable([request.body for request in chat.requests])
+        keys = (chat.v1["api_key"], box.medical["api_key"])
     (told,) = [one for one in messages if isinstance(one, ToolMessage)]
     (result,) = got
+    assert "quuxitis major" in box.requests[0].body.decode()
+    assert "patient_context" not in prompts
     assert result.raw == {"recommendation": ADVICE[0], "contraindication": ADVICE[1]}
     stored = "".join(readable(dict(kept)) for kept in (saver.storage, saver.blobs, saver.writes))
     assert "svc_medical_consult" in stored
@@ -441,7 +475,8 @@ def test_what_an_agent_keeps(box, caplog, answer_to, asynchronous, bound):
     secret = runs_of_three(ADVICE[0]) | runs_of_three(ADVICE[1])
     for place in everywhere:
         assert secret & runs_of_three(place) == (secret if answer_to == "model" else set())
-    clean(prompts + stored)
+    clean(prompts + stored + caplog.text)
+    assert not any(key in stored for key in keys)
     if answer_to == "model":
         again = svc.ClinicalResult(**told.artifact)
         assert (again.raw, again.text, again.sent) == (result.raw, result.text, result.sent)

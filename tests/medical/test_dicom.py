@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import copy
 import json
+import re
 import struct
 import sys
 import zlib
@@ -130,8 +131,6 @@ WHOLE = [[0, 26, 51], [76, 102, 255]]  # from the least to the greatest
 DRAWN = [
     ({}, {}, WHOLE),
     ({"kind": "MONOCHROME1"}, {}, [[255, 229, 204], [179, 153, 0]]),
-    (HU, {}, WHOLE),
-    ({"WindowCenter": 200.5, "WindowWidth": 201}, {}, [[0, 0, 128], [255, 255, 255]]),
     ({"WindowCenter": [200.5, 40], "WindowWidth": [401, 80]}, {}, HALF),
     ({"WindowCenter": 200.5, "WindowWidth": 401, "kind": "MONOCHROME1"}, {}, [[255, 191, 127], [64, 0, 0]]),
     ({**HU, "WindowCenter": -599.5, "WindowWidth": 801}, {}, HALF),
@@ -140,9 +139,6 @@ DRAWN = [
     ({"WindowCenter": 200, "WindowWidth": 0}, {}, WHOLE),
     ({"WindowCenter": 200, "WindowWidth": 0.5, "VOILUTFunction": "SIGMOID"}, {"window": (200.5, 401)}, HALF),
     ({**SUV, "WindowCenter": 0.2, "WindowWidth": 0.4}, {}, HALF),
-    ({**SUV, "WindowCenter": 0.2, "WindowWidth": 0.4, "VOILUTFunction": "SIGMOID"}, {}, [[30, 69, 128], [186, 225, 255]]),
-    ({**SUV, "WindowCenter": 99, "WindowWidth": 1}, {"window": (0.2, 0.4)}, HALF),
-    (HU, {"window": (-599.5, 801)}, HALF),
     ({"RescaleSlope": -1, "RescaleIntercept": 0}, {"window": (-199.5, 401)}, [[255, 191, 128], [64, 0, 0]]),
     ({"VOILUTSequence": [table([4, 100, 8], [9, 50, 200, 255])]}, {}, [[9, 9, 255], [255, 255, 255]]),
     ({"VOILUTSequence": [table([4, 100, 16], [9, 50, 200, 65535])]}, {}, [[0, 0, 255], [255, 255, 255]]),
@@ -156,14 +152,13 @@ DRAWN = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("form", ["bytes", "dataset", "path"])
 @pytest.mark.parametrize(("elements", "options", "expected"), DRAWN)
-def test_grey_values(elements, options, expected, form, tmp_path):
+def test_grey_values(elements, options, expected, tmp_path):
     ds, path = dataset(RAMP, **elements), tmp_path / "x"
-    data = saved(ds)
-    path.write_bytes(data)
-    assert drawn({"bytes": data, "dataset": ds, "path": path}[form], **options).tolist() == expected
-    assert saved(ds) == data
+    path.write_bytes(saved(ds))
+    for source in (ds, path, path.read_bytes()):
+        assert drawn(source, **options).tolist() == expected
+    assert saved(ds) == path.read_bytes()
 
 
 def test_stored_numbers_may_be_signed_packed_or_fill_a_part_of_their_bits():
@@ -183,9 +178,7 @@ ONE_SHADE = [
     (dataset(np.full((2, 2), 77)), {}),
     (dataset(RAMP, WindowCenter=-900, WindowWidth=2), {}),
     (dataset(RAMP, RescaleSlope=0, RescaleIntercept=5), {"window": (40, 400)}),
-    (dataset(RAMP), {"window": (5000, 10)}),
     (dataset(RAMP), {"blank": [(0, 0, 3, 2)]}),
-    (dataset(np.full((2, 2, 3), 7), bits=8, kind="RGB"), {}),
 ]
 
 
@@ -354,12 +347,6 @@ def bomb(syntax):
     return holding(ds, frame, syntax)
 
 
-@pytest.mark.parametrize("syntax", [uid.RLELossless, uid.JPEG2000Lossless, uid.JPEGBaseline8Bit])
-def test_compressed_pixels_of_another_size_are_refused(syntax):
-    refused(bomb(syntax), "not of the size its header gives")
-    refused(saved(bomb(syntax)), "not of the size its header gives")
-
-
 def test_a_deflated_file_inflates_to_a_bound():
     data = saved(dataset(WIDE, uid.DeflatedExplicitVRLittleEndian))
     refused(data[:-500], "damaged|no pixels")
@@ -406,6 +393,7 @@ REFUSED = [
     (dataset(RAMP, NumberOfFrames=7), "damaged"), (dataset(RAMP, BitsStored=99), "damaged"), (dataset(RAMP, PixelData=b"\0\0"), "damaged"), (dataset(RAMP, WindowCenter=5, WindowWidth=9, VOILUTFunction="X"), "damaged"),
     (stored_as(dataset(RAMP), None), "how its pixels are stored"), (stored_as(dataset(RAMP), uid.MPEG2MPML), "cannot be decoded here"), (stored_as(dataset(RAMP), uid.UID("1.2.3.4.5.6")), "cannot be decoded here"), (stored_as(dataset(RAMP), uid.UID("1.2.840.113619.5.2")), "cannot be decoded here"),
     (stored_as(compressed(dataset(WIDE), uid.JPEG2000Lossless), uid.JPEGLSLossless), "damaged|cannot be decoded"),
+    *((form(bomb(syntax)), "not of the size its header gives") for syntax in (uid.RLELossless, uid.JPEG2000Lossless, uid.JPEGBaseline8Bit) for form in (copy.copy, saved)),
     (Path("no/such/file"), "cannot be read: No such file"), (Path(__file__), "not a DICOM file"),
 ]  # fmt: skip
 
@@ -478,16 +466,8 @@ def all_bodies(box):
     found = []
     for request in box.requests:
         found += [request.body, request.query.encode(), str(request.headers).encode()]
-        held = [request.json]
-        while held:
-            one = held.pop()
-            if isinstance(one, dict):
-                held += [*one, *one.values()]
-            elif isinstance(one, list):
-                held += one
-            elif isinstance(one, str) and len(one) > 40:
-                text = one.partition("base64,")[2] or one
-                found.append(base64.b64decode(text + "=" * (-len(text) % 4)))
+        texts = re.findall(rb"[A-Za-z0-9+/]{40,}", request.body)
+        found += [base64.b64decode(text + b"==") for text in texts]
     return found
 
 

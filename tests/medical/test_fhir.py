@@ -1,13 +1,18 @@
-"""PatientContext.from_fhir: what it takes from a bundle, what it leaves out, what it never reads."""
+"""PatientContext.from_fhir: the forms of a record, what it takes, leaves out and never reads."""
 
 from __future__ import annotations
 
 import copy
+import functools
+import json
 import pickle
 import re
 import sys
-from datetime import date, datetime, timedelta
+import traceback
+import warnings
+from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 from fhir_records import (
@@ -18,6 +23,7 @@ from fhir_records import (
     RXNORM,
     TODAY,
     WHOLE,
+    as_json,
     bundle,
     concept,
     condition,
@@ -26,6 +32,7 @@ from fhir_records import (
     patient,
     pressure,
     quantity,
+    reasons,
     refused,
     sent,
     taken,
@@ -36,17 +43,20 @@ from hypothesis import strategies as st
 import langchain_svc as svc
 from langchain_svc.medical.patient import on_wire
 
-pytest.importorskip("fhir.resources", reason="the extra fhir is not installed")
+Bundle = pytest.importorskip("fhir.resources.R4B.bundle", reason="the extra fhir is not installed").Bundle  # fmt: skip
+
+from fhir.resources.R4B.condition import Condition  # noqa: E402  # as pydicom in test_dicom
+from fhir.resources.R4B.patient import Patient  # noqa: E402
+
+SECRET = NAMES["family"]
 
 
-def test_a_whole_bundle_becomes_a_record():
-    record = svc.PatientContext.from_fhir(WHOLE, today=TODAY)
-    assert on_wire(record) == EXPECTED
-    assert record == svc.PatientContext(**EXPECTED)
+def read(source, **options):
+    return svc.PatientContext.from_fhir(source, today=TODAY, **options)
 
 
 def test_the_report_says_what_was_done_and_no_value():
-    report = svc.PatientContext.from_fhir(WHOLE, today=TODAY).fhir_report
+    report = read(WHOLE).fhir_report
     assert isinstance(report, svc.FhirReport)
     by_field = {one.field: one for one in report.taken}
     temperature = by_field["vital_signs.temperature"]
@@ -74,8 +84,10 @@ def test_another_version_of_fhir_is_refused():
         svc.PatientContext.from_fhir(Bundle(type="collection"))
 
 
-def test_nothing_that_identifies_is_in_the_record():
-    record = svc.PatientContext.from_fhir(WHOLE, today=TODAY)
+def test_a_whole_bundle_becomes_a_record_in_which_nothing_identifies():
+    record = read(WHOLE)
+    assert on_wire(record) == EXPECTED
+    assert record == svc.PatientContext(**EXPECTED)
     pickled = pickle.dumps(record)
     again = pickle.loads(pickled)
     assert (again, again.fhir_report) == (record, record.fhir_report)
@@ -92,6 +104,7 @@ def test_nothing_that_identifies_is_in_the_record():
     [
         ("1963-06-15", TODAY, 62), ("1963-06-16", TODAY, 61), ("1970", TODAY, 55), ("1970-07", TODAY, 54), ("2025-06-15", TODAY, 0), ("2025-01-10", TODAY, 0.43),
         ("2023-06-16", TODAY, 2.0), ("2023-06-15", TODAY, 2), ("2000-02-29", date(2001, 2, 28), 1.0), ("2025-06-14", TODAY, 0.0), ("2025-05-19", TODAY, 0.07),
+        ("1963-06-16", datetime(2025, 6, 15, 21, tzinfo=timezone.utc), 61),
     ],
 )  # fmt: skip
 def test_ages(born, today, age):
@@ -108,7 +121,8 @@ def test_the_age_of_today_is_the_default():
 def test_a_bundle_without_a_patient():
     made = bundle(condition(), pressure(120, 80))
     del made["entry"][0]
-    assert on_wire(svc.PatientContext.from_fhir(made, today=TODAY)) == {
+    assert on_wire(read(patient())) == {"age": 61, "sex": "female"}
+    assert on_wire(read(made)) == {
         "medicalHistory": ("Essential hypertension (disorder)",),
         "vitalSigns": {"systolic": 120, "diastolic": 80},
     }
@@ -124,12 +138,6 @@ STRANGERS = [
 ]
 
 
-def test_several_patients_are_an_error():
-    with pytest.raises(svc.SvcRequestError, match=r"2 patients \(entries 0, 2\)") as raised:
-        taken(condition(), patient(id="x"))
-    assert ID not in str(raised.value)
-
-
 @pytest.mark.parametrize("stranger", STRANGERS)
 @pytest.mark.parametrize(
     "make", [condition, medication, lambda **c: observation("8867-4", quantity(88, "/min"), **c), lambda subject=OWN: {"resourceType": "AllergyIntolerance", "code": {"text": "x"}, "patient": subject}]
@@ -141,7 +149,7 @@ def test_what_is_another_patients_is_an_error(make, stranger):
     with pytest.raises(
         svc.SvcRequestError, match=r"entry\[1\].*(subject|patient) is another patient"
     ) as raised:
-        svc.PatientContext.from_fhir(made)
+        svc.PatientContext.from_fhir(made, partial=True)
     assert stranger not in str(raised.value)
     if stranger.endswith(ID):
         return  # without a Patient nothing tells on which server the first one is
@@ -158,9 +166,9 @@ SERVER = "https://a.example/fhir"
 def test_forms_of_a_reference_to_the_patient(before, after):
     reference = before + ID + (after if "Patient" in before else "")
     made = bundle(condition(subject={"reference": reference}))
-    assert len(svc.PatientContext.from_fhir(made, today=TODAY).medical_history) == 1
+    assert len(read(made).medical_history) == 1
     made["entry"][0]["fullUrl"] = f"{SERVER}/Patient/{ID}"
-    assert len(svc.PatientContext.from_fhir(made, today=TODAY).medical_history) == 1
+    assert len(read(made).medical_history) == 1
 
 
 GROUP = {"resourceType": "Group", "type": "person", "actual": True}
@@ -235,27 +243,12 @@ def test_words_of_a_terminology_go_first(code, text, typed):
     assert without.medical_history == (() if typed else (text,))
 
 
-def test_the_same_condition_is_taken_once():
-    record = taken(condition(), condition(display="essential hypertension (DISORDER)"))
-    assert len(record.medical_history) == 1
-    assert record.fhir_report.left_out[0].reason == "the same is there already"
-
-
 # -- observations ----------------------------------------------------------------------------------
 
 
 def readings(*resources, **options):
     found = sent(*resources, **options)
     return {**found.get("vitalSigns", {}), **found.get("labResults", {})}
-
-
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [({"unit": "F"}, 37.0), ({"unit": "°F"}, 37.0), ({"unit": "degF"}, 37.0), ({"code": "[degF]"}, 37.0), ({"unit": "anything", "code": "[degF]", "system": "http://unitsofmeasure.org"}, 37.0)],
-)  # fmt: skip
-def test_units_as_people_write_them(words, expected):
-    assert readings(observation("8310-5", {"value": 98.6, **words})) == {"temperature": expected}
-    assert readings(observation("8480-6", {"value": 120, "unit": "mmHg"})) == {"systolic": 120}
 
 
 @given(st.text() | st.text("mgdLU[]{}10*^/.-+%k"))
@@ -293,6 +286,7 @@ def test_the_unit_of_a_laboratory_result_can_be_chosen():
         ({"lab_codes": {"glucose": "glucose"}}, "LOINC codes such as"), ({"lab_codes": {"2345-7": "sugar"}}, "units must have a UCUM unit"),
         ({"units": {"temperature": "[degF]"}}, "names of laboratory results: troponin, .*bnp"), ({"units": {"glucose": "mg/dL"}}, "names of laboratory results"),
         ({"lab_codes": {"99999-9": "<b>"}, "units": {"<b>": "1"}}, "at most 60 letters"), ({"windows": {"troponim": None}}, "windows has 'troponim'; it takes .*troponin"),
+        ({"risk_factors": [5]}, "risk_factors"), ({"images": ["/etc/passwd"]}, r"images\.0: "),
         *(({option: "x"}, f"{option} is 'x'; it takes") for option in ("problems", "typed_texts")),
         *(({"windows": {"vital_signs": width}}, "a timedelta of 0 or more") for width in (24, timedelta(-1), "1 day")),
     ],
@@ -300,25 +294,6 @@ def test_the_unit_of_a_laboratory_result_can_be_chosen():
 def test_options_are_checked(options, said):
     with pytest.raises(svc.SvcRequestError, match=said):
         taken(**options)
-
-
-# -- what is no bundle -----------------------------------------------------------------------------
-
-SECRET = NAMES["family"]
-NO_RECORD = [
-    ("/etc/passwd", "not valid JSON. Texts are not read as paths"), (b"\xff\xfe", "not valid JSON"), ("[" * 100_000, "not valid JSON"), ("", "not valid JSON"), ("{", "not valid JSON"), (None, "given as a Bundle, a resource or a list"), ([], "it has no resources"), (5, "given as a Bundle"), ({}, "given as a Bundle"), ([{"resourceType": "Patient"}, 5], r"resources\[1\] must be an object"),
-    ({"resourceType": "Patient", "name": SECRET}, "neither birthDate nor gender"), ({"resourceType": "Bundle", "type": "history"}, "old versions"), ({"resourceType": SECRET + "-1"}, "resourceType must be the name"), ({"resourceType": "Bundle", "entry": {"a": SECRET}}, r"Bundle\.entry must be a list"),
-    ({"resourceType": "Bundle", "entry": [SECRET]}, r"entry\[0\] must be an object"), ({"resourceType": "Bundle", "entry": [{"resource": SECRET}]}, r"entry\[0\]\.resource must be an object"),
-    ({"resourceType": "Bundle", "entry": [{}, {"resource": {"resourceType": SECRET}}]}, r"entry\[1\]\.resource\.resourceType must be the name"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("given", "said"), NO_RECORD)
-def test_what_is_no_bundle_is_said_without_its_values(given, said):
-    with pytest.raises(svc.SvcRequestError, match=said) as raised:
-        svc.PatientContext.from_fhir(given, today=TODAY, problems="raise")
-    assert SECRET not in str(raised.value)
-    assert "1963-13" not in str(raised.value)
 
 
 # -- hostile bundles -------------------------------------------------------------------------------
@@ -353,7 +328,7 @@ PLACES = [path for path in places(RICH) if path and path[:1] == ("entry",)]
 
 
 def test_what_is_changed_below_is_read_whole():
-    record = svc.PatientContext.from_fhir(RICH, today=TODAY)
+    record = read(RICH)
     assert record.current_medications[-3:] == ("Metformin 500 mg / 1 g; daily", "X", "Y; daily")
     assert not record.fhir_report.missing()
     assert len(record.medical_history) == 10
@@ -372,7 +347,7 @@ def test_a_bundle_changed_anywhere_is_read_or_refused_without_its_values(data):
         except (LookupError, TypeError):  # the first change took the place of the second
             continue
     try:
-        record = svc.PatientContext.from_fhir(changed, today=TODAY)
+        record = read(changed)
     except svc.SvcRequestError as error:
         said = str(error)
     else:
@@ -427,3 +402,232 @@ def test_depth_is_bounded(depth):
     else:
         with pytest.raises(svc.SvcRequestError, match=r"entry\[1\].*\(Condition\): .*nested"):
             refused(made, made)
+
+
+# -- forms ------------------------------------------------------------------------------------------
+
+RESOURCES = [entry["resource"] for entry in WHOLE["entry"]]
+
+
+def searchset(*resources, **changes):
+    entries = [{"resource": one, "search": {"mode": "match"}} for one in resources]
+    return {"resourceType": "Bundle", "type": "searchset", "entry": entries, **changes}
+
+
+def batch(*bundles):
+    entries = [{"resource": one, "response": {"status": "200"}} for one in bundles]
+    return {"resourceType": "Bundle", "type": "batch-response", "entry": entries}
+
+
+def test_the_answers_to_a_batch_are_read():
+    record = read(batch(searchset(*RESOURCES[:5]), searchset(*RESOURCES[5:])))
+    assert on_wire(record) == EXPECTED
+    rates = [one for one in record.fhir_report.taken if one.code == "8867-4"]
+    assert rates[0].entry == "1.6"
+    bad = {**condition(), "code": {"text": 5}}
+    with pytest.raises(
+        svc.SvcRequestError,
+        match=r"^Bundle\.entry\[1\]\.resource\.entry\[0\]\.resource \(Condition\): code\.text",
+    ):
+        read(batch(searchset(patient()), searchset(bad)), problems="raise")
+
+
+PAGES = [
+    searchset(*RESOURCES[:9], link=[{"relation": "next", "url": "x"}]),
+    searchset(*RESOURCES[9:]),
+]
+LINES = "\n".join(map(as_json, RESOURCES))
+KNOWN = [one for one in WHOLE["entry"] if one["resource"]["resourceType"] not in {"Claim", "Encounter"}]  # fmt: skip
+FORMS = {
+    "dict": lambda _: WHOLE, "text": lambda _: as_json(WHOLE), "bytes": lambda _: as_json(WHOLE).encode(), "bytes with a mark": lambda _: b"\xef\xbb\xbf" + as_json(WHOLE).encode(),
+    "object": lambda _: Bundle.model_validate_json(as_json({**WHOLE, "entry": KNOWN})),
+    "objects and dicts": lambda _: [Patient.model_validate(RESOURCES[0]), Condition.model_validate_json(as_json(RESOURCES[2])), RESOURCES[1], *RESOURCES[3:]],
+    "object of fhirclient": lambda _: fhirclient().Bundle(json.loads(as_json({**WHOLE, "entry": KNOWN}))),
+    "list": lambda _: RESOURCES, "pages": lambda _: PAGES, "list of texts": lambda _: [as_json(one) for one in RESOURCES], "lines": lambda _: LINES, "lines in bytes": lambda _: b"\xef\xbb\xbf" + LINES.encode(),
+    "path": lambda at: written(at, as_json(WHOLE)), "path to lines": lambda at: written(at, LINES + "\n\n"), "paths": lambda at: [written(at, text) for text in ("\n".join(LINES.split("\n")[:9]), "", as_json(PAGES[1]))],
+}  # fmt: skip
+
+
+def fhirclient():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return pytest.importorskip("fhirclient.models.bundle")
+
+
+def written(folder, text):
+    path = folder / f"{len([*folder.iterdir()])}.ndjson"
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+def test_forms_of_a_record(form, tmp_path):
+    assert on_wire(read(form(tmp_path))) == EXPECTED
+
+
+# -- what is no bundle -----------------------------------------------------------------------------
+
+NO_RECORD = [
+    ("/etc/passwd", "not valid JSON. Texts are not read as paths"), (b"\xff\xfe", "not valid JSON"), ("[" * 100_000, "not valid JSON"), ("", "not valid JSON"), ("{", "not valid JSON"), (None, "given as a Bundle, a resource or a list"), ([], "it has no resources"), (5, "given as a Bundle"), ({}, "given as a Bundle"), ([{"resourceType": "Patient"}, 5], r"resources\[1\] must be an object"),
+    ({"resourceType": "Patient", "name": SECRET}, "neither birthDate nor gender"), ({"resourceType": "Bundle", "type": "history"}, "old versions"), ({"resourceType": SECRET + "-1"}, "resourceType must be the name"), ({"resourceType": "Bundle", "entry": {"a": SECRET}}, r"Bundle\.entry must be a list"),
+    ({"resourceType": "Bundle", "entry": [SECRET]}, r"entry\[0\] must be an object"), ({"resourceType": "Bundle", "entry": [{"resource": SECRET}]}, r"entry\[0\]\.resource must be an object"),
+    ({"resourceType": "Bundle", "entry": [{}, {"resource": {"resourceType": SECRET}}]}, r"entry\[1\]\.resource\.resourceType must be the name"),
+    (Path(f"no/such/{SECRET}.json"), "cannot be read: No such file"), (as_json(patient()) + "\n{" + SECRET, "Line 2 of the record is not valid JSON"), (functools.reduce(lambda made, _: batch(made), range(9), searchset(*RESOURCES)), "nested more than"),
+    (bundle(condition(), patient(id=SECRET)), r"2 patients \(entries 0, 2\)"), (bundle(first=patient(link=[{"other": {"reference": "Patient/2"}, "type": "replaced-by"}])), "has replaced it"),
+    *((bundle(first=patient(**died)), r"entry\[0\].*has died.*today=") for died in ({"deceasedDateTime": "2024-03-01T10:00:00Z"}, {"deceasedBoolean": True}, {"deceasedDateTime": "2024"}, {"deceasedDateTime": "soon"})),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("given", "said"), NO_RECORD)
+def test_what_is_no_bundle_is_said_without_its_values(given, said):
+    with pytest.raises(svc.SvcRequestError, match=said) as raised:
+        svc.PatientContext.from_fhir(given, today=TODAY, problems="raise")
+    assert SECRET not in str(raised.value)
+    assert "1963-13" not in str(raised.value)
+
+
+OTHER = "11111111-0000-4000-8000-000000000000"
+
+
+@pytest.mark.parametrize("wanted", [ID, f"Patient/{ID}", f"https://a.example/fhir/Patient/{ID}"])
+def test_one_patient_of_a_bulk_export(wanted):
+    others = {"reference": f"Patient/{OTHER}"}
+    made = [
+        patient(id=OTHER, gender="male", birthDate="1990-01-01"), condition(display="X", subject=others), observation("8867-4", quantity(61, "/min"), subject=others),
+        patient(), condition(subject={"reference": f"Patient/{ID}"}), observation("8867-4", quantity(88, "/min"), subject={"reference": f"Patient/{ID}"}),
+    ]  # fmt: skip
+    made.append(patient(id="11111111-0000-4000-8000-000000000001"))
+    lines = "\n".join(map(as_json, made))
+    record = read(lines, patient=wanted)
+    assert on_wire(record) == {
+        "age": 61, "sex": "female", "medicalHistory": ("Essential hypertension (disorder)",), "vitalSigns": {"heartRate": 88},
+    }  # fmt: skip
+    assert record.fhir_report.not_read == {"of other patients": 4}
+    with pytest.raises(
+        svc.SvcRequestError, match=r"3 patients \(entries 0, 3, 6\).*name one with patient="
+    ):
+        read(lines)
+    with pytest.raises(
+        svc.SvcRequestError, match=r"nothing that is taken \(not read: 7 of other patients"
+    ):
+        read(lines, patient="nobody")
+
+
+def test_pages_may_repeat_the_patient():
+    pages = [
+        searchset(observation("8867-4", quantity(88, "/min")), patient()),
+        searchset(condition(), patient()),
+    ]
+    record = read(pages)
+    assert (record.age, record.vital_signs.heart_rate) == (61, 88)
+    assert reasons(record) == ["the same is there already"]
+    for page, host in zip(pages, "ab", strict=True):
+        page["entry"][1]["fullUrl"] = f"https://{host}.example/fhir/Patient/{ID}"
+    with pytest.raises(svc.SvcRequestError, match="2 patients"):
+        read(pages)
+    with pytest.raises(svc.SvcRequestError, match="2 patients"):
+        read([patient(id=None), patient(id=None)])
+
+
+# -- what is missing --------------------------------------------------------------------------------
+
+
+FAILED = {"resourceType": "OperationOutcome", "issue": [{"severity": "error", "code": "timeout"}]}
+WARNED = {"resourceType": "OperationOutcome", "issue": [{"severity": "warning", "code": "informational"}]}  # fmt: skip
+NEXT = [{"relation": "self", "url": "http://x"}, {"relation": "next", "url": "http://y"}]
+PAGE, EMPTY = "one page of several", r"nothing that is taken \("
+INCOMPLETE = [
+    (searchset(), f"{EMPTY}it has no resources"), (searchset({"resourceType": "Claim"}, {"resourceType": "Claim"}), f"{EMPTY}not read: 2 Claim"), (batch(searchset(), searchset({"resourceType": "OperationOutcome"})), f"{EMPTY}not read: 1 OperationOutcome"),
+    (searchset(condition(display="X", verified="refuted")), f"{EMPTY}left out: it is refuted"), (searchset(condition("160245001", "No current problems or disability")), f"{EMPTY}left out: it says that nothing is known"),
+    (bundle(condition(), link=NEXT), PAGE), (batch(bundle(condition(), link=NEXT)), PAGE), ([searchset(patient()), bundle(condition(), first=observation("1-8"), link=NEXT)], PAGE),
+    (searchset(patient(), condition(), FAILED), "OperationOutcome with an error"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("made", "said"), INCOMPLETE)
+def test_what_is_not_a_whole_record_is_taken_only_as_a_part(made, said):
+    with pytest.raises(svc.SvcRequestError, match=rf"{said}.*partial=True"):
+        read(made)
+    record = read(made, partial=True)
+    assert (on_wire(record) == {}) is said.startswith(EMPTY)
+    assert record.fhir_report.further_pages is (said == PAGE)
+    assert (PAGE in str(record.fhir_report)) is (said == PAGE)
+
+
+def test_a_warning_of_the_server_is_no_failure():
+    record = read(searchset(patient(), condition(), WARNED))
+    assert record.medical_history and not record.fhir_report.further_pages
+
+
+FOREIGN = "an element of FHIR STU3 or R5"
+
+
+@pytest.mark.parametrize(
+    ("made", "reason"),
+    [
+        ({**condition(), "clinicalStatus": "active"}, "clinicalStatus is not what FHIR R4 allows"), ({**condition(), "assertedDate": "2020"}, FOREIGN), ({"resourceType": "Condition", "patient": {}, "code": {}}, "subject is missing"), ({"resourceType": "MedicationOrder"}, "no resource of this type"),
+        (observation("8867-4", quantity(88, "/min"), context={"reference": "Encounter/1"}), FOREIGN), ({**medication("MedicationStatement"), "taken": "n"}, FOREIGN), ({"resourceType": "MedicationStatement", "status": "active", "patient": {}, "wasNotTaken": True, "medicationCodeableConcept": {"text": "x"}}, "subject is missing"),
+        ({**medication("MedicationStatement", medicationCodeableConcept=None), "medication": {"concept": {}}}, FOREIGN), ({"resourceType": "Procedure", "status": "completed", "notDone": True}, FOREIGN), ({"resourceType": "AllergyIntolerance", "patient": {"reference": f"Patient/{ID}"}, "type": {"text": "allergy"}}, "type must be a text"),
+    ],
+)  # fmt: skip
+def test_what_is_of_another_version_is_left_out(made, reason):
+    record = read([pressure(120, 80), made])
+    assert on_wire(record) == {"vitalSigns": {"systolic": 120, "diastolic": 80}}
+    assert [reason in one for one in reasons(record)] == [True]
+
+
+def test_r4_is_not_taken_for_another_version():
+    whole = copy.deepcopy(WHOLE)
+    for entry in whole["entry"]:
+        entry["resource"]["meta"] = {
+            "profile": ["http://hl7.org/fhir/us/core/StructureDefinition/x"]
+        }
+        entry["resource"]["vendorsOwn"] = {"reference": "Encounter/1"}
+    assert on_wire(read(whole)) == EXPECTED
+
+
+# -- one bad element --------------------------------------------------------------------------------
+
+BAD = [
+    (observation("8310-5", {"value": 98.6137}), r"entry\[2\].*8310-5, for vital_signs\.temperature: it has no unit; it is sent in Cel"), (observation("9279-1", quantity(986.6137, "/min")), "is not between 0 and 150"),
+    (observation("8310-5", quantity(98.6137, "Cel")), r"temperature: it is not between 20 and 45 Cel"), (observation("9279-1", quantity(18, "/min"), at="2025-06-15 10:00"), "effectiveDateTime is not what FHIR R4 allows"),
+    (pressure(93.6137, 98.6137), "diastolic must be below systolic.*exchanged"), (condition(display="a <b>98.6137</b>"), r"entry\[2\].* \(Condition\): .*markup"), (condition(display="x" * 2100), "at most 2,000 characters"), ({**condition(), "code": {"text": 5}}, "must be a text"),
+    (observation("2160-0", quantity(98.6137, "furlong")), "unit cannot be converted to mg/dL"), (observation("10839-9", quantity(98.6137, "mol/L")), "cannot be converted to ng/mL"), (observation("2160-0", quantity(-98.6137, "mg/dL")), "creatinine: it is not between"),
+    (patient(birthDate="2999-01-01"), "birthDate is after"), (patient(birthDate=SECRET), r"entry\[0\]\.resource \(Patient\): birthDate is not what"), (patient(birthDate="1963-13-41"), "birthDate is not what"),
+    (observation("9279-1", {"value": SECRET}), r"entry\[2\].*valueQuantity\.value is not what"), (observation("9279-1", {SECRET: 1}), "valueQuantity holds an element that FHIR R4 does not have"), ({**condition(), "assertedDate": SECRET}, "holds an element of FHIR STU3 or R5"),
+    ({"resourceType": "Observation", "status": "final"}, "code is missing"), (observation("9279-1", quantity(18, "/min"), valueCodeableConcept={}), "the resource is not what"), (observation("9279-1", quantity(float("nan"), "/min")), "value is not what"),
+    (medication(medicationCodeableConcept={"text": [SECRET]}), r"medicationCodeableConcept\.text must be a text"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("bad", "said"), BAD)
+def test_one_bad_element_loses_itself_and_not_the_record(bad, said):
+    good = [condition("1", "good"), observation("8867-4", quantity(88, "/min"))]
+    first = bad if bad["resourceType"] == "Patient" else patient()
+    made = bundle(good[0], *([] if first is bad else [bad]), good[1], first=first)
+    with pytest.raises(svc.SvcRequestError, match=said) as raised:
+        read(made, problems="raise")
+    text = "".join(traceback.format_exception(raised.value)).split("SvcRequestError: ")[-1]
+    assert "direct cause" not in text and "During handling" not in text
+    record = read(made)
+    for told in (text, str(record.fhir_report)):
+        assert not [mark for mark in (".6137", SECRET, "1963-13") if mark in told]
+    assert record.medical_history == ("good",)
+    assert record.vital_signs.heart_rate == 88
+    assert record.vital_signs.systolic is None
+    assert {one.entry for one in record.fhir_report.left_out} == {0 if first is bad else 2}
+    said = said.rpartition(": ")[2].rpartition(".*")[2]
+    assert any(re.search(said, reason) for reason in reasons(record))
+
+
+def test_what_is_too_many_is_left_out():
+    made = [condition(display=f"c{n}") for n in range(230)]
+    with pytest.raises(svc.SvcRequestError, match="it takes at most 200 entries"):
+        refused(*made)
+    record = taken(*made, medication())
+    assert record.medical_history == tuple(f"c{n}" for n in range(200))
+    assert [one.entry for one in record.fhir_report.left_out] == list(range(201, 231))
+    assert (
+        "30 Condition, entries 201, 202, 203, 204, 205 and 25 more: it takes at most 200 entries"
+        in str(record.fhir_report)
+    )

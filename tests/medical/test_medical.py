@@ -9,7 +9,6 @@ import json
 import logging
 import pickle
 import re
-import traceback
 from datetime import datetime, timedelta, timezone
 
 import fhir_records as fhir
@@ -17,7 +16,6 @@ import pytest
 from fhir.resources.R4B import get_fhir_model_class
 from langchain.agents import create_agent
 from langchain.agents.middleware import HumanInTheLoopMiddleware
-from langchain_core.tools import ToolException
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
@@ -71,41 +69,24 @@ def arrived(box):
     return request.method, request.path, request.json
 
 
-@pytest.mark.parametrize("how", ["sync", "async"])
+@pytest.mark.parametrize("how", ["sync", "async", "copied", "pickled"])
 @pytest.mark.parametrize("bound", ["tool", "run"])
 @pytest.mark.parametrize("kind", TOOLS)
 def test_a_bound_patient_is_sent_in_the_documented_fields(box, kind, bound, how):
     tool = kind(**box.medical, patient=CONTEXT if bound == "tool" else None)
     arguments = ASKED[kind]
     config = {"configurable": {"svc_patient": CONTEXT}} if bound == "run" else None
-
-    async def asynchronously():
-        async with tool:
-            return await tool.ainvoke(arguments, config)
-
+    if how == "copied":
+        tool = copy.deepcopy(tool)
+    if how == "pickled":
+        tool = thawed(tool, *({"patient"} & kind.model_fields.keys()))
     with tool:
-        content = tool.invoke(arguments, config) if how == "sync" else asyncio.run(asynchronously())
+        if how == "async":
+            content = asyncio.run(tool.ainvoke(arguments, config))
+        else:
+            content = tool.invoke(arguments, config)
     assert arrived(box) == SENT[kind]
     assert content.endswith(NOTICE)
-
-
-def test_the_general_key_is_not_taken(monkeypatch, box):
-    monkeypatch.setenv("SVC_API_KEY", "general-key")
-    monkeypatch.setenv("SVC_BASE_URL", box.url)
-    said = called(svc.SvcMedicalStatus(), {})
-    assert said.status == "error"
-    assert "SVC_MEDICAL_API_KEY" in said.content
-    said = called(svc.SvcMedicalStatus(api_key="k"), {})
-    assert "SVC_MEDICAL_BASE_URL" in said.content
-    assert box.requests == []
-
-
-def test_documented_names_are_taken_as_arguments_too(box):
-    tool = svc.SvcDecisionSupport(**box.medical)
-    tool.invoke({**ASKED[type(tool)], "vitalSigns": {"heartRate": 80}, "medicalHistory": ["x"]})
-    _, _, body = arrived(box)
-    assert body["vitalSigns"] == {"heartRate": 80}
-    assert body["medicalHistory"] == ["x"]
 
 
 # -- what the model sees --------------------------------------------------------------------------
@@ -133,13 +114,6 @@ def test_without_a_patient_they_are_arguments_with_bounds():
     shown = json.dumps(parameters["properties"]["vital_signs"])
     for word in ("systolic", "heart_rate", '"maximum": 45', '"additionalProperties"', "Celsius"):
         assert word in shown
-
-
-def test_labels_and_limits_are_in_the_descriptions():
-    labels = ("(PRO)", "(New)", "(PRO)")
-    for kind, label in zip(TOOLS[:3], labels, strict=True):
-        assert label in kind().description
-        assert "not replace a clinician" in kind().description
 
 
 def test_a_model_cannot_give_what_a_record_holds(box):
@@ -195,16 +169,6 @@ def test_the_artifact_says_where_it_comes_from(box, kind):
     assert "raw" not in repr(made)
 
 
-def test_the_artifact_names_what_was_sent(box):
-    made = called(
-        svc.SvcDecisionSupport(**box.medical, patient=CONTEXT), ASKED[svc.SvcDecisionSupport]
-    ).artifact
-    assert made.sent == (
-        "symptoms", "specialty", "vitalSigns.systolic", "vitalSigns.diastolic", "vitalSigns.heartRate",
-        "vitalSigns.*", "labResults.troponin", "labResults.bnp", "labResults.creatinine", "labResults.*", "medicalHistory",
-    )  # fmt: skip
-
-
 def answered(box, body, kind=svc.SvcMedicalConsult, **words):
     data = json.dumps(body).encode()
     box.faults = [Fault(status=200, body=data, content_type="application/json")]
@@ -227,19 +191,6 @@ def test_what_nothing_can_be_read_from_is_a_tool_error(box, body):
     assert said.status == "error"
     assert "svc_medical_consult gave no answer" in said.content
     clean(said.content)
-
-
-READABLE = [
-    ({"status": "error", "uptime": "1%"}, "status: error\nuptime: 1%"), ({"data": {"latency": "3ms"}}, "data:\n  latency: 3ms"),
-    ({"capabilities": {"clinicCDSS": True, "multiLanguage": False}}, "capabilities:\n  clinicCDSS: true\n  multiLanguage: false"),
-    ({"sepsis": False}, "sepsis: false"), ([0], "- 0"), ({"errors": [], "n": 0.0}, "errors: []\nn: 0.0"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("body", "text"), READABLE)
-@pytest.mark.parametrize("kind", [svc.SvcMedicalStatus, svc.SvcMedicalConsult])
-def test_whatever_holds_something_is_told(box, kind, body, text):
-    assert answered(box, body, kind).artifact.text == text
 
 
 LONG = "Give 1.5 mg of adrenaline every 5 minutes, " * 8
@@ -330,15 +281,13 @@ def test_a_result_is_a_valid_fhir_resource_that_software_made(box, kind, resourc
         assert (texts or form["conclusion"].split("\n\n")) == [made.text, NOTICE]
         assert form["identifier"] == [{"value": made.request_id}]
         assert "priority" not in json.dumps(form)
+        assert "probabilityDecimal" not in json.dumps(form)
+    if resource == "RiskAssessment" and answer is ANSWER:
+        (prediction,) = form["prediction"]
+        assert prediction["qualitativeRisk"] == {"text": "high"}
+        assert prediction["rationale"] == "Risk score of the service: 61"
     with pytest.raises(svc.SvcRequestError, match="Patient/123"):
         made.to_fhir("the patient")
-
-
-def test_a_risk_is_told_as_the_service_told_it(box):
-    (prediction,) = answered(box, ANSWER, svc.SvcCancerRisk).artifact.to_fhir()["prediction"]
-    assert prediction["qualitativeRisk"] == {"text": "high"}
-    assert prediction["rationale"] == "Risk score of the service: 61"
-    assert "probabilityDecimal" not in prediction
 
 
 def test_the_status_has_no_clinical_form(box):
@@ -372,10 +321,7 @@ def test_a_result_is_whole_wherever_it_is_kept_and_shows_nothing(box):
 ECHO = " ".join(MARKS) + " Zebulonic. 133.71mmHg 88231mg 73bpm 134 <quuxitis> QUUXITIS MAJOR"
 LEAKS = re.compile(r"88231mg|73bpm")
 ROUNDED = re.compile(r"\b(133|134|9418)\b")
-FAULTS = [
-    Fault(status=400, body={"error": ECHO}), Fault(status=400, body={"error": {"message": ECHO, "type": "zebulonic", "code": "quuxitis"}}), Fault(status=422, body=ECHO),
-    Fault(status=500, body={"error": ECHO}), Fault(stall=True), Fault(mangle="utf8"), Fault(status=200, body=ECHO, content_type="text/plain"), Fault(status=200, body={"error": ECHO}),
-]  # fmt: skip
+FAULTS = [Fault(status=400, body={"error": ECHO}), Fault(status=200, body={"error": ECHO})]
 
 
 def no_mark(text):
@@ -391,18 +337,11 @@ def test_no_error_tells_of_the_patient_in_another_spelling_either(box, caplog, f
     for kind in TOOLS:
         recorder = RunKeeper()
         config = {"callbacks": [recorder], "configurable": {"svc_patient": PATIENT}}
-        words = {**box.medical, "timeout": 0.2, "max_retries": 0, "patient": PATIENT}
-        with kind(**words) as tool:
+        with kind(**box.medical, max_retries=0, patient=PATIENT) as tool:
             said = called(tool, ASKED[kind], config)
         assert said.status == "error"
-        no_mark(repr(said))
         assert not ROUNDED.search(said.content)
-        raising = kind(**words, handle_tool_error=False)
-        with raising as tool, pytest.raises(ToolException) as raised:
-            tool.invoke(ASKED[kind], config)
-        error = raised.value
-        no_mark(repr(vars(error)) + "".join(traceback.format_exception(error)))
-        no_mark("".join(recorder.told))
+        no_mark(repr(said) + "".join(recorder.told))
     no_mark(caplog.text)
 
 
@@ -420,14 +359,11 @@ def test_nor_does_one_about_a_tools_own_arguments(box, caplog, kind):
     with kind(**box.medical, max_retries=0) as tool:
         called(tool, arguments)
         sent = box.requests[0].body.decode()
-        marks = [mark for mark in MARKS if mark in sent]
-        assert marks
-        for echo in ({"error": sent}, sent, {"error": {"message": " ".join(marks)}}):
-            box.faults = [Fault(status=400, body=echo)]
-            said = called(tool, arguments)
-            assert said.status == "error"
-            clean(said.content)
-    clean(caplog.text)
+        assert any(mark in sent for mark in MARKS)
+        box.faults = [Fault(status=400, body={"error": sent})]
+        said = called(tool, arguments)
+    assert said.status == "error"
+    clean(said.content + caplog.text)
 
 
 # -- what the model is told of the record ---------------------------------------------------------
@@ -446,6 +382,11 @@ def test_the_model_is_told_what_was_sent_by_names_only(box, kind):
     patient = CONTEXT.model_copy(update={"medical_history": tuple(HISTORY)})
     said = called(kind(**box.medical, patient=patient), ASKED[kind])
     assert said.artifact.of_record == TOLD[kind]
+    if kind is svc.SvcDecisionSupport:
+        assert said.artifact.sent == (
+            "symptoms", "specialty", "vitalSigns.systolic", "vitalSigns.diastolic", "vitalSigns.heartRate",
+            "vitalSigns.*", "labResults.troponin", "labResults.bnp", "labResults.creatinine", "labResults.*", "medicalHistory",
+        )  # fmt: skip
     assert said.content.endswith(f"{TOLD[kind]}\n{NOTICE}" if TOLD[kind] else f"\n\n{NOTICE}")
     assert "Sent of" not in called(kind(**box.medical), ASKED[kind]).content
 
@@ -463,7 +404,8 @@ def test_what_an_import_left_out_is_counted_and_not_denied(box):
         fhir.patient(),
         fhir.observation("2160-0", fhir.quantity(3.9, "mg/dL"), at="2024-01-15T09:00:00Z"),
         *(fhir.observation("8867-4", fhir.quantity(80, "/min"), at=f"2025-06-15T0{hour}:00:00Z") for hour in (1, 2, 3)),
-        *(fhir.medication(**changed), fhir.condition(), fhir.condition(), fhir.condition(verified="refuted")),
+        *(fhir.condition(), fhir.condition(display="Essential hypertension (DISORDER)"), fhir.condition(verified="refuted"), fhir.condition(display="X", clinical="resolved")),
+        *(fhir.medication(**changed), fhir.medication(status="stopped"), fhir.medication(intent="plan"), fhir.smoking("266919005")),
     ]  # fmt: skip
     record = svc.PatientContext.from_fhir(resources, today=fhir.TODAY)
     with svc.SvcDecisionSupport(**box.medical, patient=record) as tool:
@@ -495,11 +437,10 @@ def test_a_toolkit_shares_its_connections(box):
 
 def test_a_toolkit_from_the_environment(box, monkeypatch):
     monkeypatch.setenv("SVC_API_KEY", "general-key")
-    monkeypatch.setenv("SVC_MEDICAL_BASE_URL", box.url)
+    monkeypatch.setenv("SVC_BASE_URL", box.url)
     with pytest.raises(svc.SvcRequestError, match="SVC_MEDICAL_API_KEY"):
         svc.SvcMedicalToolkit.from_env()
     monkeypatch.setenv("SVC_MEDICAL_API_KEY", box.medical["api_key"])
-    monkeypatch.delenv("SVC_MEDICAL_BASE_URL")
     with pytest.raises(svc.SvcRequestError, match="SVC_MEDICAL_BASE_URL"):
         svc.SvcMedicalToolkit.from_env()
     monkeypatch.setenv("SVC_MEDICAL_BASE_URL", box.url)
@@ -508,43 +449,9 @@ def test_a_toolkit_from_the_environment(box, monkeypatch):
     toolkit.close()
 
 
-@pytest.mark.parametrize("kind", TOOLS)
-def test_tools_survive_copies(box, kind):
-    tool = kind(**box.medical, patient=CONTEXT)
-    tool.invoke(ASKED[kind])
-    for again in (thawed(tool, *({"patient"} & kind.model_fields.keys())), copy.deepcopy(tool)):
-        box.clear()
-        assert again.invoke(ASKED[kind]).endswith(NOTICE)
-        assert arrived(box) == SENT[kind]
-        again.close()
-    tool.close()
-
-
 # -- agents ---------------------------------------------------------------------------------------
 
 QUESTION = "Run decision support for chest pain, specialty cardiovascular."
-
-
-@pytest.mark.parametrize("patient", [PATIENT, "per_run", None], ids=["bound", "run", "run alone"])
-def test_an_agent_runs_decision_support_and_sees_no_patient(patient, caplog):
-    caplog.set_level(logging.DEBUG)
-    config = {} if patient is PATIENT else {"configurable": {"svc_patient": PATIENT}}
-    with (
-        Sandbox() as box,
-        svc.ChatSvc(**box.v1, model="svc-pro") as model,
-        svc.SvcDecisionSupport(**box.medical, patient=patient, **TO_PROGRAM) as tool,
-    ):
-        agent = create_agent(model, [tool])
-        state = agent.invoke({"messages": [("user", QUESTION)]}, config)
-        asked = [r for r in box.requests if r.path == "/v1/chat/completions"]
-        (medical,) = [r for r in box.requests if r.path == "/api/medical/clinic-protocols"]
-    assert medical.json["vitalSigns"]["systolic"] == 133.71
-    assert len(asked) == 2
-    for request in asked:
-        no_mark(request.body.decode())
-        assert "vital_signs" not in request.body.decode()
-    no_mark(repr(state["messages"]) + caplog.text)
-    assert ("vital_signs" in tool.args) is (patient is None)
 
 
 def test_a_person_approves(box):

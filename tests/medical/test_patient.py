@@ -61,12 +61,9 @@ def test_whole_numbers_stay_whole_and_absent_fields_absent():
 
 def test_it_cannot_be_changed():
     patient = PatientContext(**MARKED)
-    for change in (
-        lambda: setattr(patient, "age", 12),
-        lambda: setattr(patient.vital_signs, "systolic", 12),
-    ):
+    for record, name in ((patient, "age"), (patient.vital_signs, "systolic")):
         with pytest.raises(ValidationError) as raised:
-            change()
+            setattr(record, name, 12)
         clean(str(raised.value))
     assert isinstance(patient.medical_history, tuple)
 
@@ -92,8 +89,8 @@ def test_views_show_names_and_counts_only():
     )
 
 
-NOT_NUMBERS = ["61", True, math.nan, math.inf, -math.inf, [61], {"value": 61}, 10**400, 1e300]
 DOUBTED = [
+    ({"age": "47.93417"}, "age", "finite number"), ({"vital_signs": {"temperature": True}}, "vital_signs.temperature", "finite number"), ({"lab_results": {"troponin": math.nan}}, "lab_results.troponin", "finite number"), ({"age": 10**400}, "age", "finite number"),
     ({"age": 300.93417}, "age", "years"), ({"age": -1}, "age", "0 or more"), ({"age": 1964}, "age", "year of birth"),
     ({"vital_signs": {"temperature": 98.6}}, "vital_signs.temperature", "Fahrenheit"), ({"vital_signs": {"temperature": 3}}, "vital_signs.temperature", "20 or more"),
     ({"vital_signs": {"systolic": 16.2}}, "vital_signs.systolic", "kPa"), ({"vital_signs": {"diastolic": 10.6}}, "vital_signs.diastolic", "kPa"),
@@ -103,25 +100,8 @@ DOUBTED = [
     ({"vital_signs": {"flurbidity": "9418.27"}}, "vital_signs", "further reading must be a finite number"), ({"lab_results": {"grobulin": True}}, "lab_results", "finite"),
     ({"lab_results": {"grobulin": None}}, "lab_results", "finite"), ({"lab_results": {"x" * 61: 1}}, "lab_results", "at most 60"), ({"lab_results": {"<b>": 1}}, "lab_results", "letters"),
     ({"lab_results": {f"k{i}": i for i in range(201)}}, "lab_results", "at most 200"), ({"sex": "zebulonic" * 9}, "sex", "at most 40"), ({"sex": 1}, "sex", "text"),
-    ({"medical_history": "quuxitis"}, "medical_history", "tuple"), ({"medical_history": ["quuxitis", 5]}, "medical_history.1", "text"), ({"medical_history": [""]}, "medical_history.0", "empty"),
-    ({"medical_history": ["wumpus\x00"]}, "medical_history.0", "control"), ({"risk_factors": ["wumpus\ud800"]}, "risk_factors.0", "control"),
-    ({"current_medications": ["<b>frobnicatol</b>"]}, "current_medications.0", "markup"), ({"risk_factors": ["wumpus"] * 201}, "risk_factors", "at most 200"),
-    ({"risk_factors": ["wumpus" * 400]}, "risk_factors.0", "at most 2,000"),
+    ({"medical_history": "quuxitis"}, "medical_history", "tuple"), ({"medical_history": ["quuxitis", 5]}, "medical_history.1", "text"), ({"risk_factors": ["wumpus\x00"]}, "risk_factors.0", "control"), ({"current_medications": ["<b>frobnicatol</b>"]}, "current_medications.0", "markup"),
 ]  # fmt: skip
-
-
-@pytest.mark.parametrize("value", NOT_NUMBERS, ids=lambda v: f"{type(v).__name__}-{str(v)[:8]}")
-@pytest.mark.parametrize("field", ["age", "temperature", "troponin", "flurbidity"])
-def test_only_finite_numbers_are_numbers(field, value):
-    words = {
-        "age": {"age": value},
-        "temperature": {"vital_signs": {"temperature": value}},
-        "troponin": {"lab_results": {"troponin": value}},
-        "flurbidity": {"vital_signs": {"flurbidity": value}},
-    }
-    with pytest.raises(ValidationError, match="finite number") as raised:
-        PatientContext(**words[field])
-    assert str(raised.value).splitlines()[2].strip().endswith("NaN [type=value_error]")
 
 
 @pytest.mark.parametrize(("words", "place", "said"), DOUBTED)
@@ -157,16 +137,8 @@ def test_images_come_as_bytes_base64_or_data_uris():
     assert PatientContext(images=[JPEG + b"\0\0"])
 
 
-@pytest.mark.parametrize("form", ["bytes", "base64"])
-def test_large_images_and_many_are_refused(form):
-    large = PNG[:33] + b"\0" * 8 * 1024 * 1024 + PNG[33:]
-    image = large if form == "bytes" else base64.b64encode(large).decode()
+def test_large_images_and_many_are_refused():
     with pytest.raises(ValidationError, match="at most 8 MB"):
-        PatientContext(images=[image])
+        PatientContext(images=[PNG[:33] + b"\0" * 8 * 1024 * 1024 + PNG[33:]])
     with pytest.raises(ValidationError, match="at most 8 items"):
         PatientContext(images=[PNG] * 9)
-
-
-def test_unknown_fields_are_refused():
-    with pytest.raises(ValidationError, match="temperatur"):
-        PatientContext(temperatur=38)

@@ -15,8 +15,6 @@ import pytest
 from langchain_core.language_models import BaseChatModel
 from langchain_core.language_models.llms import BaseLLM
 from langchain_core.load import dumps, loads
-from langchain_core.messages import HumanMessage
-from langchain_core.prompt_values import StringPromptValue
 from langchain_core.runnables import RunnableBinding
 from langchain_core.tools import BaseTool, ToolException
 from peers import RawServer, Scripted, hearing, response
@@ -153,26 +151,6 @@ def test_an_error_has_no_frame_with_the_prompt(refusing, kind, use):
         tells_nothing(error)
 
 
-TURNS = [HumanMessage(ASKED)]
-METHODS = {
-    "generate": lambda m: m.generate([TURNS]),
-    "agenerate": lambda m: asyncio.run(m.agenerate([TURNS])),
-    "generate_prompt": lambda m: m.generate_prompt([StringPromptValue(text=ASKED)]),
-    "agenerate_prompt": lambda m: asyncio.run(m.agenerate_prompt([StringPromptValue(text=ASKED)])),
-    "get_num_tokens_from_messages": lambda m: m.get_num_tokens_from_messages(
-        [HumanMessage([{"type": "text", "text": ASKED}, {"type": "image", "url": "https://a/b.png"}])]
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("use", METHODS.values(), ids=METHODS)
-def test_an_error_of_a_further_method_has_none(refusing, use):
-    model = svc.ChatSvc(**refusing.v1, privacy="phi")
-    with model, pytest.raises(svc.SvcError) as caught:
-        use(model)
-    tells_nothing(caught.value)
-
-
 AS_TOOLS = {
     "chat": lambda at: svc.ChatSvc(**at.v1, privacy="phi").bind(temperature=0).with_types(input_type=str).as_tool(description="ask"),
     "text": lambda at: svc.SvcLLM(api_key="k", base_url=at.url, privacy="phi").with_types(input_type=str).as_tool(description="ask"),
@@ -201,8 +179,7 @@ def test_an_answer_that_does_not_fit_stands_in_no_frame(name):
 
 
 def test_the_error_beside_a_raw_answer_has_no_frames_either():
-    model = Scripted(*[ANSWERED] * 3).model(privacy="phi")
-    found = CHAT["include_raw"](model).invoke(ASKED)
+    found = CHAT["include_raw"](Scripted(*[ANSWERED] * 3).model(privacy="phi")).invoke(ASKED)
     assert found["raw"].text == ANSWERED and found["parsed"] is None
     tells_nothing(found["parsing_error"])
 
