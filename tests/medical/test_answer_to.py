@@ -376,10 +376,8 @@ def test_if_it_raises_the_error_is_without_the_answer(box, caplog, answer_to, as
 
 # -- settings -------------------------------------------------------------------------------------
 
-BOTH = [svc.SvcMedicalConsult, svc.SvcMedicalToolkit]
 
-
-@pytest.mark.parametrize("kind", BOTH)
+@pytest.mark.parametrize("kind", [svc.SvcMedicalConsult, svc.SvcMedicalToolkit])
 def test_what_would_lose_an_answer_is_refused(kind):
     with pytest.raises(ValidationError, match="answer_to='program' needs deliver="):
         kind(answer_to="program")

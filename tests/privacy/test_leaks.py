@@ -363,7 +363,7 @@ def test_a_setting_that_is_missed_at_the_call_leaks_nothing(door, asynchronous):
     thing = make(settings("", base_url_v1=None, base_url=None, medical_base_url=None))
     if isinstance(thing, BaseTool):
         thing.handle_tool_error = False
-    error, _ = attempt(use, thing)
+    error, _ = attempt(use, thing, RunKeeper())
     assert "No base URL" in str(error)
     clean(RECORDS, with_locals(error))
     clean(ALL, told(error))
