@@ -13,20 +13,8 @@ from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableLambda
 
-from langchain_svc import (
-    Plan,
-    SvcAuthenticationError,
-    SvcBudget,
-    SvcBudgetError,
-    SvcConnectionError,
-    SvcNotFoundError,
-    SvcPermissionDeniedError,
-    SvcQuota,
-    SvcRateLimitError,
-    SvcRequestError,
-    SvcServerError,
-    bulk,
-)
+import langchain_svc as svc
+from langchain_svc import bulk
 from langchain_svc.bulk.journal import Journal
 from langchain_svc.quota.limiter import BULK_JOB
 from langchain_svc.sandbox import Fault
@@ -139,13 +127,17 @@ def test_each_row_has_one_result_whatever_becomes_of_the_runs(seed, folder):
         asked[text] += 1
         fate = text.partition(" ")[0]
         if fate == "never" or (fate in {"once", "later"} and asked[text] == 1):
-            raise ValueError(fate) if fate != "later" else SvcAuthenticationError("a withdrawn key")
+            raise (
+                ValueError(fate)
+                if fate != "later"
+                else svc.SvcAuthenticationError("a withdrawn key")
+            )
         return text
 
     done = False
     while not done:
         some = rows if chance.random() < 0.5 else rows[: max(40, chance.randrange(60))]
-        with suppress(SvcAuthenticationError, SvcRequestError):
+        with suppress(svc.SvcAuthenticationError, svc.SvcRequestError):
             report = bulk.run(
                 RunnableLambda(ask),
                 iter(some),
@@ -180,10 +172,10 @@ def test_an_answer_that_json_cannot_hold_is_an_error(folder):
 @pytest.mark.parametrize(
     ("status", "error"),
     [
-        (401, SvcAuthenticationError),
-        (403, SvcPermissionDeniedError),
-        (404, SvcNotFoundError),
-        (503, SvcServerError),
+        (401, svc.SvcAuthenticationError),
+        (403, svc.SvcPermissionDeniedError),
+        (404, svc.SvcNotFoundError),
+        (503, svc.SvcServerError),
     ],
 )
 def test_what_meets_every_row_ends_the_run_and_is_no_rows_error(
@@ -226,7 +218,7 @@ def test_a_row_that_always_fails_is_an_error_where_others_are_answered(folder, m
     def fragile(text):
         asked[text] += 1
         if text == "3":
-            raise SvcConnectionError("lost")
+            raise svc.SvcConnectionError("lost")
         return text
 
     report = bulk.run(RunnableLambda(fragile), map(str, range(30)), journal="j", concurrency=2)
@@ -235,7 +227,7 @@ def test_a_row_that_always_fails_is_an_error_where_others_are_answered(folder, m
 
 
 def test_a_budget_that_is_used_up_ends_the_run(chat, prompts):
-    with SvcBudget(max_requests=5), pytest.raises(SvcBudgetError):
+    with svc.SvcBudget(max_requests=5), pytest.raises(svc.SvcBudgetError):
         bulk.run(chat, prompts(30), journal="j", concurrency=2)
     assert len(list(bulk.results("j"))) == 5, "and makes no row an error"
     assert bulk.run(chat, "in.jsonl", journal="j").done == 30
@@ -245,9 +237,9 @@ def test_a_budget_that_is_used_up_ends_the_run(chat, prompts):
 
 
 def test_a_quota_keeps_a_run_within_its_plan(chat, prompts, sandbox):
-    quota = SvcQuota(Plan(requests_per_minute=4))
+    quota = svc.SvcQuota(svc.Plan(requests_per_minute=4))
     model = chat.model_copy(update={"deadline": 0.5})
-    with pytest.raises(SvcRateLimitError):
+    with pytest.raises(svc.SvcRateLimitError):
         bulk.run(model, prompts(30), journal="j", quota=quota, outage_wait=1.0)
     assert 1 <= len(sandbox.requests) == len(list(bulk.results("j"))) <= 4
 
@@ -266,9 +258,11 @@ def test_a_run_waits_behind_interactive_calls(folder):
 def test_a_journal_belongs_to_its_settings(chat, prompts):
     bulk.run(chat, prompts(2), journal="j")
     other = chat.model_copy(update={"temperature": 0.3})
-    with pytest.raises(SvcRequestError, match=r"temperature \((not set|null) there, 0.3 here\)"):
+    with pytest.raises(
+        svc.SvcRequestError, match=r"temperature \((not set|null) there, 0.3 here\)"
+    ):
         bulk.run(other, "in.jsonl", journal="j")
-    with pytest.raises(SvcRequestError, match="version"):
+    with pytest.raises(svc.SvcRequestError, match="version"):
         bulk.run(chat, "in.jsonl", journal="j", settings={"version": 2})
     patient = chat.model_copy(update={"timeout": 5.0, "max_retries": 7})
     assert bulk.run(patient, "in.jsonl", journal="j").asked == 0, "how to wait changes no answer"
@@ -278,9 +272,9 @@ def test_a_journal_belongs_to_its_rows(chat, prompts, folder):
     bulk.run(chat, prompts(3), journal="j")
     text = (folder / "in.jsonl").read_text()
     (folder / "in.jsonl").write_text(text.replace("1 * 2", "1 * 3"))
-    with pytest.raises(SvcRequestError, match="Row 2 of the input is not the one"):
+    with pytest.raises(svc.SvcRequestError, match="Row 2 of the input is not the one"):
         bulk.run(chat, "in.jsonl", journal="j")
-    with pytest.raises(SvcRequestError, match=r"up to row 3, and the input ends at row 2"):
+    with pytest.raises(svc.SvcRequestError, match=r"up to row 3, and the input ends at row 2"):
         bulk.run(chat, prompts(2), journal="j")
 
 
@@ -301,12 +295,12 @@ def test_a_journal_belongs_to_its_rows(chat, prompts, folder):
     ],
 )
 def test_what_is_wrong_is_said_before_anything_is_asked(given, said, prompts):
-    with pytest.raises(SvcRequestError, match=said):
+    with pytest.raises(svc.SvcRequestError, match=said):
         bulk.run(RunnableLambda(echo), prompts(1), **{"journal": "j", **given})
 
 
 def test_an_output_that_cannot_be_written_leaves_the_journal(folder):
-    with pytest.raises(SvcRequestError, match=r"nowhere/out.jsonl cannot be written.*in j"):
+    with pytest.raises(svc.SvcRequestError, match=r"nowhere/out.jsonl cannot be written.*in j"):
         bulk.run(RunnableLambda(echo), ["1", "2"], journal="j", output="nowhere/out.jsonl")
     assert len(list(bulk.results("j"))) == 2
 

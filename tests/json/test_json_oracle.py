@@ -1,7 +1,7 @@
 """Validation against the reference implementation, on schemas and values made up at random."""
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from langchain_svc._json.schema import fit_schema, problems
@@ -81,29 +81,15 @@ def with_definitions(schema, one, two):
     return {**schema, "$defs": {"one": one, "two": two}}
 
 
-def is_valid(value, schema):
-    validator = jsonschema.Draft202012Validator(schema)
-    return validator.is_valid(value)
-
-
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=600, deadline=None)
 @given(VALUES, schemas(), schemas(), schemas())
-def test_what_is_valid_is_what_the_reference_says(value, schema, one, two):
+def test_what_is_valid_is_what_the_reference_says_and_stays_as_it_is(value, schema, one, two):
     schema = with_definitions(schema, one, two)
     try:
-        valid = is_valid(value, schema)
+        valid = jsonschema.Draft202012Validator(schema).is_valid(value)
     except RecursionError:  # a reference that leads back to itself
         return
     assert bool(problems(value, schema)) != valid
-
-
-@settings(max_examples=400, deadline=None)
-@given(VALUES, schemas(), schemas())
-def test_a_valid_value_stays_as_it_is(value, schema, one):
-    schema = with_definitions(schema, one, True)
-    try:
-        assume(is_valid(value, schema))
-    except RecursionError:
-        return
-    assume(not (isinstance(value, dict) and "properties" in value))  # may be an echo
-    assert fit_schema(value, schema) == (value, 0)
+    may_be_an_echo = isinstance(value, dict) and "properties" in value
+    if valid and not may_be_an_echo:
+        assert fit_schema(value, schema) == (value, 0)

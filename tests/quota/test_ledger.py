@@ -207,16 +207,8 @@ def test_a_clock_that_is_set_back_lets_nobody_through_twice(store, back):
 
 
 SETTLED = {  # the limits, what became of one call of 900 tokens, and how many calls fit then
-    "tokens that were not used": (
-        [Limit("tokens", 1000, 60.0)],
-        Outcome(tokens=100, status=200),
-        {1.0: 9},
-    ),
-    "a call that was not sent": (
-        [Limit("requests", 1, 60.0)],
-        Outcome(sent=False, tokens=0),
-        {1.0: 1},
-    ),
+    "tokens that were not used": ([Limit("tokens", 1000, 60.0)], Outcome(tokens=100, status=200), {1.0: 9}),
+    "a call that was not sent": ([Limit("requests", 1, 60.0)], Outcome(sent=False, tokens=0), {1.0: 1}),
     "a refusal": (V1_PRO, Outcome(status=429, retry_after=20.0, tokens=0), {20.9: 0, 21.1: 60}),
     "a refusal that names no time": (V1_PRO, Outcome(status=429, tokens=0), {5.9: 0, 6.1: 60}),
     "a header, without a plan": ([], Outcome(status=200, limits=(10, 9, 60.0)), {2.0: 9}),
@@ -295,10 +287,17 @@ def test_eta_is_when_the_work_has_been_let_through():
         assert took == pytest.approx(foretold, rel=0.05, abs=2.0), requests
 
 
+BECAME = {
+    "settle": Outcome(status=200, tokens=0, limits=(4, 1, 20.0)),
+    "refused": Outcome(status=429, tokens=0, retry_after=3.0),
+    "unsent": Outcome(sent=False, tokens=0),
+}
+
+
 @given(
     st.lists(
         st.tuples(
-            st.sampled_from(["ask", "ask", "ask", "again", "settle", "refused", "unsent", "leave"]),
+            st.sampled_from(["ask", "ask", "ask", "again", "leave", *BECAME]),
             st.floats(0.01, 9.0),
             st.sampled_from([INTERACTIVE, BULK]),
         ),
@@ -325,13 +324,8 @@ def test_the_script_and_the_ledger_say_the_same(redis_server, steps):
         elif what == "leave" and waiting:
             for ledger, ticket in zip(both, waiting.pop(), strict=True):
                 ledger.leave(ticket)
-        elif what in {"settle", "refused", "unsent"} and sent:
-            outcome = {
-                "settle": Outcome(status=200, tokens=0, limits=(4, 1, 20.0)),
-                "refused": Outcome(status=429, tokens=0, retry_after=3.0),
-                "unsent": Outcome(sent=False, tokens=0),
-            }[what]
+        elif what in BECAME and sent:
             for ledger, ticket in zip(both, sent.pop(), strict=True):
-                ledger.settle(ticket, outcome, now)
+                ledger.settle(ticket, BECAME[what], now)
     etas = [ledger.eta(7, 0, now) for ledger in both]
     assert etas[0] == pytest.approx(etas[1], abs=0.01)

@@ -80,11 +80,8 @@ def test_an_element_of_thoughts_that_a_prompt_asked_for_stays_in_the_text_and_ca
     "text",
     [
         'const x = {"name": "weather", "version": "1.0"};',
-        "The tag <tool_call> opens a call, and </tool_call> closes it.",
-        '{"name": "teleport", "arguments": {"to": "Mars"}}',
         "Use `weather(city)` for that, or [1, 2, 3].",
         '```python\nweather = {"city": "Rome"}\nprint(weather)\n```',
-        '<think>I could use <tool_call>{"name": "now", "arguments": {}}</tool_call></think>No need.',
         "a < b and b > c; f(x) = {x}",
         '```xml\n<tool_call>{"name": "teleport", "arguments": {}}</tool_call>\n```',
         "<function=now>{]</function>",
