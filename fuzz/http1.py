@@ -13,10 +13,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 import h11
-import httpx
 import trustme
 
-from langchain_svc._http.base import BaseConnection, ProxyRoute
+from langchain_svc._http.base import BaseConnection, Origin
 from langchain_svc._http.http1 import AnswerReader, BadAnswerError
 
 from .draw import Draw, cut_bytes
@@ -145,16 +144,12 @@ def _secured() -> tuple[BaseConnection, ssl.SSLObject, ssl.MemoryBIO]:
     for_server, for_client = _contexts()
     came, going = ssl.MemoryBIO(), ssl.MemoryBIO()
     server = for_server.wrap_bio(came, going, server_side=True)
-    line = BaseConnection()
-    steps = line.opening(ProxyRoute(httpx.URL("https://h"), None, for_client))
-    came.write(next(steps))
-    while True:
+    line = BaseConnection(Origin("h", 443, for_client))
+    while not line.ready:
+        came.write(line.outgoing(b""))
         with suppress(ssl.SSLWantReadError):
             server.do_handshake()
-        try:
-            came.write(steps.send(going.read()))
-        except StopIteration:
-            break
+        line.shake(going.read())
     came.write(line.outgoing(b""))
     server.do_handshake()
     return line, server, going

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .._lazy import lazy
-from .deadline import FOREVER, Timeouts
+from .deadline import FOREVER, TIMEOUTS, Timeouts
 
 if TYPE_CHECKING:
     from .connections import Connections, PoolKey

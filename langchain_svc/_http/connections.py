@@ -32,7 +32,7 @@ from pydantic import SecretStr
 from .._forks import new_lock
 from ..config import check_proxy, is_loopback
 from ..errors import SvcRequestError
-from .base import ProxyRoute
+from .base import Origin
 from .pools import AsyncPool, Pool
 
 # What a forked child inherited. Collecting it would close sockets that the parent still uses.
@@ -40,25 +40,23 @@ _INHERITED: list[Any] = []
 
 
 class Transport(httpx.HTTPTransport):
-    """httpx's transport on our connections."""
+    """httpx's transport on our connections, or through a proxy on httpx's own."""
 
     def __init__(self, key: PoolKey) -> None:
-        route = _route(key)
-        if route is None:
-            super().__init__(**_settings(key))
+        if key.proxy is not None:
+            super().__init__(**_proxied(key, key.proxy))
         else:
-            self._pool = Pool(route, _most(key))  # type: ignore[assignment]  # all that httpx asks of one
+            self._pool = Pool(_origin(key.url), _most(key))  # type: ignore[assignment]  # all that httpx asks of one
 
 
 class AsyncTransport(httpx.AsyncHTTPTransport):
     """The async version of `Transport`, for one event loop."""
 
     def __init__(self, key: PoolKey) -> None:
-        route = _route(key)
-        if route is None:
-            super().__init__(**_settings(key))
+        if key.proxy is not None:
+            super().__init__(**_proxied(key, key.proxy))
         else:
-            self._pool = AsyncPool(route, _most(key))  # type: ignore[assignment]  # all that httpx asks of one
+            self._pool = AsyncPool(_origin(key.url), _most(key))  # type: ignore[assignment]  # all that httpx asks of one
 
     def close_sockets(self) -> None:
         """Where the event loop is gone, and can run nothing any more."""
@@ -67,9 +65,22 @@ class AsyncTransport(httpx.AsyncHTTPTransport):
             pool.close_sockets()
 
 
-def _settings(key: PoolKey) -> dict[str, Any]:
+def _proxied(key: PoolKey, proxy: str) -> dict[str, Any]:
+    """What httpx's transports are given.
+
+    Raises:
+        SvcRequestError: The host is an address of IPv6, whose brackets httpx leaves out in CONNECT.
+    """
+    if "[" in key.url and proxy.startswith("http"):
+        raise SvcRequestError(
+            f"No proxy over HTTP can lead to {key.url}, an address of IPv6: give the host's name, "
+            "or go without the proxy (NO_PROXY)"
+        )
+    # Without a context httpx checks a proxy against certificates of its own choice.
+    context = _verifying() if proxy.startswith("https:") else None
     limits = httpx.Limits(max_connections=_most(key))
-    return {"verify": _verifying(), "proxy": key.proxy, "limits": limits}
+    way = httpx.Proxy(proxy, ssl_context=context)
+    return {"verify": _verifying(), "proxy": way, "limits": limits}
 
 
 def _most(key: PoolKey) -> int:
@@ -82,14 +93,11 @@ def _most(key: PoolKey) -> int:
     return max(1, min(key.most, files // 2)) if files > 0 else key.most
 
 
-def _route(key: PoolKey) -> ProxyRoute | None:
-    """How a host is reached; None by SOCKS, which is left to httpx."""
-    proxy = key.proxy
-    if proxy is not None and not proxy.startswith("http"):
-        return None
-    host, via = httpx.URL(key.url), httpx.URL(proxy) if proxy is not None else None
-    secure = "https" in {host.scheme, via.scheme if via is not None else ""}
-    return ProxyRoute(host, via, _verifying() if secure else None)
+def _origin(url: str) -> Origin:
+    parts = httpx.URL(url)
+    secure = parts.scheme == "https"
+    port = parts.port or (443 if secure else 80)
+    return Origin(parts.raw_host.decode("ascii"), port, _verifying() if secure else None)
 
 
 @lru_cache(maxsize=1)
@@ -137,6 +145,7 @@ class Connections:
 
     def __init__(self, key: PoolKey) -> None:
         self.key = key
+        self.by_proxy = False  # known from the first call on
         self._lock = new_lock()
         self._pools: _Pools | None = None
         self._finalizer: weakref.finalize[Any, Any] | None = None
@@ -150,6 +159,7 @@ class Connections:
                 if pools is None:
                     pools = self._pools = _joined(self.key)
                     self._finalizer = weakref.finalize(self, _Pools.leave, pools)
+                    self.by_proxy = pools.key.proxy is not None
         return pools
 
     def forget(self) -> None:
@@ -219,7 +229,7 @@ class _Pools:
 
     def __init__(self, key: PoolKey) -> None:
         self.users = 0
-        self._key = key
+        self.key = key
         self._lock = new_lock()
         self._transport: Transport | None = None
         self.loops: dict[asyncio.AbstractEventLoop, Held] = {}
@@ -229,8 +239,8 @@ class _Pools:
         with _joining:
             self.users -= 1
             last = self.users <= 0
-            if last and _SHARED.get(self._key) is self:
-                del _SHARED[self._key]
+            if last and _SHARED.get(self.key) is self:
+                del _SHARED[self.key]
         if last:
             self._close()
 
@@ -239,7 +249,7 @@ class _Pools:
         if self._transport is None:
             with self._lock:
                 if self._transport is None:
-                    self._transport = Transport(self._key)
+                    self._transport = Transport(self.key)
         return self._transport
 
     async def on_loop(self) -> AsyncTransport:
@@ -247,7 +257,7 @@ class _Pools:
         loop = asyncio.get_running_loop()
         held = self.loops.get(loop)
         if held is None:
-            transport = AsyncTransport(self._key)
+            transport = AsyncTransport(self.key)
             keeper = _keep(transport, weakref.ref(loop), weakref.ref(self))
             held = self.loops[loop] = (transport, keeper)
             await keeper.__anext__()  # from here on the loop knows the generator

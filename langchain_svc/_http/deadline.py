@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import math
 import time
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
+from dataclasses import dataclass
 
 FOREVER = math.inf
+TIMEOUTS = "svc_timeouts"
+"""The extension of httpx's requests in which they travel."""
 
 
-class Timeouts(float):
+@dataclass
+class Timeouts:
     """Seconds to wait for the next byte, and never past `until` (`time.monotonic`).
 
-    httpx passes it on as the number that it is, which alone a peer could stretch for ever with one
-    byte a second.
+    The first alone a peer could stretch for ever with one byte a second.
     """
 
+    idle: float
     until: float = FOREVER
-
-    def __new__(cls, idle: float | None, until: float = FOREVER) -> Self:
-        self = super().__new__(cls, FOREVER if idle is None else idle)
-        self.until = until
-        return self
 
     def left(self) -> float | None:
         """Seconds that the next wait may take; None for no bound.
@@ -32,10 +27,7 @@ class Timeouts(float):
         Raises:
             TimeoutError: Time is up.
         """
-        wait = min(float(self), self.until - time.monotonic())
+        wait = min(self.idle, self.until - time.monotonic())
         if wait <= 0:
             raise TimeoutError
         return None if wait == FOREVER else wait
-
-    def __reduce__(self) -> tuple[type[Timeouts], tuple[float, float]]:
-        return Timeouts, (float(self), self.until)

@@ -17,36 +17,35 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import anyio
 import httpcore
 
-from .base import ProxyRoute
-from .deadline import Timeouts
+from .base import Origin
+from .deadline import FOREVER, TIMEOUTS, Timeouts
 from .http1 import BadAnswerError
 from .sockets import AsyncConnection, Connection
 
 _IDLE, _IDLE_SECONDS = 256, 15.0
-# What went wrong as httpcore calls it, so that httpx knows it: in an exchange, and before it.
-_FAILURES: tuple[tuple[type[Exception], type[Exception], type[Exception]], ...] = (
-    (TimeoutError, httpcore.ReadTimeout, httpcore.ConnectTimeout),
-    (BadAnswerError, httpcore.RemoteProtocolError, httpcore.ProxyError),
-    (OSError, httpcore.ReadError, httpcore.ConnectError),
-)
 
 _C = TypeVar("_C", Connection, AsyncConnection)
 
 
 @contextmanager
 def _translated(*, connecting: bool = False) -> Generator[None, None, None]:
+    """What went wrong, as httpcore calls it, so that httpx knows it."""
     try:
         yield
-    except (BadAnswerError, OSError) as error:
-        _, later, first = next(kinds for kinds in _FAILURES if isinstance(error, kinds[0]))
-        raise (first if connecting else later)(str(error)) from None
+    except BadAnswerError as error:
+        raise httpcore.RemoteProtocolError(str(error)) from None
+    except TimeoutError as error:
+        kind = httpcore.ConnectTimeout if connecting else httpcore.ReadTimeout
+        raise kind(str(error)) from None
+    except OSError as error:
+        raise (httpcore.ConnectError if connecting else httpcore.ReadError)(str(error)) from None
 
 
 class _Idle(Generic[_C]):
     """The connections that wait for a request, the latest first."""
 
-    def __init__(self, route: ProxyRoute, places: Any) -> None:
-        self.route = route
+    def __init__(self, origin: Origin, places: Any) -> None:
+        self.origin = origin
         self.closed = False
         self._places = places  # how many requests there may be at one time
         self._idle: deque[_C] = deque()
@@ -85,26 +84,21 @@ class _Idle(Generic[_C]):
             while True:
                 self._idle.pop().close()
 
-    def _head(self, request: httpcore.Request) -> bytes:
-        target, headers = request.url.target, list(request.headers)
-        if self.route.forwards:
-            host = self.route.host
-            target = b"%b://%b%b" % (host.raw_scheme, host.netloc, target)
-            headers += self.route.credentials
-        lines: list[bytes] = [b"%b %b HTTP/1.1" % (request.method, target)]
-        lines += [b"%b: %b" % (name, value) for name, value in headers]
-        head = b"\r\n".join((*lines, b"", b""))
-        # One line each: whatever a header was made of, it may not become a second header.
-        if not head.count(b"\r") == head.count(b"\n") == len(lines) + 1 or b"\0" in head:
-            raise httpcore.LocalProtocolError("a header of the request has a line break or NUL")
-        return head
+
+def _head(request: httpcore.Request) -> bytes:
+    lines: list[bytes] = [b"%b %b HTTP/1.1" % (request.method, request.url.target)]
+    lines += [b"%b: %b" % (name, value) for name, value in request.headers]
+    head = b"\r\n".join((*lines, b"", b""))
+    # One line each: whatever a header was made of, it may not become a second header.
+    if not head.count(b"\r") == head.count(b"\n") == len(lines) + 1 or b"\0" in head:
+        raise httpcore.LocalProtocolError("a header of the request has a line break or NUL")
+    return head
 
 
 def _timeouts_of(request: httpcore.Request) -> tuple[Timeouts, float | None]:
     """Those of the exchange, and the seconds to wait for a place."""
-    given = request.extensions.get("timeout", {})
-    read = given.get("read")
-    return read if isinstance(read, Timeouts) else Timeouts(read), given.get("pool")
+    pool = request.extensions.get("timeout", {}).get("pool")
+    return request.extensions.get(TIMEOUTS, Timeouts(FOREVER)), pool
 
 
 class _Response(NamedTuple):
@@ -127,8 +121,8 @@ class _Response(NamedTuple):
 class Pool(_Idle[Connection]):
     """For threads."""
 
-    def __init__(self, route: ProxyRoute, most: int) -> None:
-        super().__init__(route, threading.BoundedSemaphore(most))
+    def __init__(self, origin: Origin, most: int) -> None:
+        super().__init__(origin, threading.BoundedSemaphore(most))
 
     def handle_request(self, request: httpcore.Request) -> _Response:
         """What httpx asks of a pool."""
@@ -140,9 +134,9 @@ class Pool(_Idle[Connection]):
             connection = self._taken()
             if connection is None:
                 with _translated(connecting=True):
-                    connection = Connection.open(self.route, timeouts)
+                    connection = Connection.open(self.origin, timeouts)
             assert not isinstance(request.stream, AsyncIterator)  # noqa: S101
-            data = self._head(request) + b"".join(request.stream)  # type: ignore[arg-type]
+            data = _head(request) + b"".join(request.stream)  # type: ignore[arg-type]
             with _translated():
                 connection.ask(data, timeouts)
         except BaseException:
@@ -186,8 +180,8 @@ class _Body:
 class AsyncPool(_Idle[AsyncConnection]):
     """For one event loop."""
 
-    def __init__(self, route: ProxyRoute, most: int) -> None:
-        super().__init__(route, asyncio.Semaphore(most))
+    def __init__(self, origin: Origin, most: int) -> None:
+        super().__init__(origin, asyncio.Semaphore(most))
         self._used: set[AsyncConnection] = set()
 
     async def handle_async_request(self, request: httpcore.Request) -> _Response:
@@ -199,9 +193,9 @@ class AsyncPool(_Idle[AsyncConnection]):
             connection = self._taken()
             if connection is None:
                 with _translated(connecting=True):
-                    connection = await AsyncConnection.open(self.route, timeouts)
+                    connection = await AsyncConnection.open(self.origin, timeouts)
             self._used.add(connection)
-            data = self._head(request) + b"".join([part async for part in request.stream])  # type: ignore[union-attr]
+            data = _head(request) + b"".join([part async for part in request.stream])  # type: ignore[union-attr]
             with _translated():
                 await connection.ask(data, timeouts)
         except BaseException:

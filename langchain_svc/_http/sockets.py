@@ -8,7 +8,6 @@ import select
 import selectors
 import socket
 import time
-from collections.abc import Generator
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import suppress
@@ -20,7 +19,7 @@ from typing import Any
 import anyio
 
 from .._threads import LOOK_UPS
-from .base import BaseConnection, ProxyRoute
+from .base import BaseConnection, Origin
 from .deadline import FOREVER, Timeouts
 
 _READ_BYTES = 64 * 1024
@@ -31,24 +30,22 @@ _HEAD_START = 0.25  # seconds that an address gets before the next one is tried 
 class Connection(BaseConnection):
     """A connection for threads, of which one uses it at a time."""
 
-    def __init__(self, sock: socket.socket) -> None:
-        super().__init__()
+    def __init__(self, origin: Origin, sock: socket.socket) -> None:
+        super().__init__(origin)
         self._socket = sock
         self._wait: float | None = -1.0
         self._first = b""
 
     @classmethod
-    def open(cls, route: ProxyRoute, timeouts: Timeouts) -> Connection:
+    def open(cls, origin: Origin, timeouts: Timeouts) -> Connection:
         """A connection that is ready for requests."""
-        sock = _connected(*route.first, timeouts)
-        self = cls(sock)
+        sock = _connected(origin.host, origin.port, timeouts)
         try:
+            self = cls(origin, sock)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            steps = self.opening(route)
-            going = next(steps, None)
-            while going is not None:
-                self._send(going, timeouts)
-                going = _next(steps, self._receive(timeouts))
+            while not self.ready:
+                self._send(self.outgoing(b""), timeouts)
+                self.shake(self._receive(timeouts))
         except BaseException:
             sock.close()
             raise
@@ -59,7 +56,7 @@ class Connection(BaseConnection):
         self.answer.begin()
         with suppress(ConnectionError):  # the answer may say why
             self._send(self.outgoing(request), timeouts)
-        if self._layers:  # something may have come behind the handshake
+        if self._tls is not None:  # something may have come behind the handshake
             self._first = self.feed(b"")
         while not self.answer.has_head:
             self.answer.check()
@@ -79,7 +76,7 @@ class Connection(BaseConnection):
             self._ended()
             return b""
         body = self.feed(data)
-        if self._layers and not self.answer.done:  # else it goes out with the next request
+        if self._tls is not None and not self.answer.done:  # else it goes out with the next request
             self._send(self._encrypted(b""), timeouts)
         return body
 
@@ -107,13 +104,6 @@ class Connection(BaseConnection):
     def close(self) -> None:
         """Close it, whatever it is doing."""
         self._socket.close()
-
-
-def _next(steps: Generator[bytes, bytes, None], data: bytes) -> bytes | None:
-    try:
-        return steps.send(data)
-    except StopIteration:
-        return None
 
 
 def _readable(sock: socket.socket) -> bool:
@@ -144,7 +134,7 @@ def _connected(host: str, port: int, timeouts: Timeouts) -> socket.socket:
                         continue
                 elif not trying.get_map():
                     raise lost
-                wait = Timeouts(_HEAD_START if found is not None else None, until).left()
+                wait = Timeouts(FOREVER if found is None else _HEAD_START, until).left()
                 for key, _ in trying.select(wait):
                     sock: Any = key.fileobj
                     trying.unregister(sock)
@@ -236,10 +226,11 @@ def _discard(task: asyncio.Task[socket.socket]) -> None:
 class AsyncConnection(BaseConnection, asyncio.Protocol):
     """A connection on an event loop."""
 
-    def __init__(self, sock: socket.socket) -> None:
-        super().__init__()
+    _socket: socket.socket
+
+    def __init__(self, origin: Origin) -> None:
+        super().__init__(origin)
         self._loop = asyncio.get_running_loop()
-        self._socket = sock
         self._raw: list[bytes] | None = []  # what came before the first request
         self._body: list[bytes] = []
         self._unread = 0
@@ -251,10 +242,11 @@ class AsyncConnection(BaseConnection, asyncio.Protocol):
         self._transport: Any = None  # an asyncio.Transport, from `connection_made` on
 
     @classmethod
-    async def open(cls, route: ProxyRoute, timeouts: Timeouts) -> AsyncConnection:
+    async def open(cls, origin: Origin, timeouts: Timeouts) -> AsyncConnection:
         """A connection that is ready for requests."""
+        self = cls(origin)
         with anyio.fail_after(timeouts.left()):
-            self = cls(await _connected_on_loop(*route.first))
+            self._socket = await _connected_on_loop(origin.host, origin.port)
             try:
                 await self._loop.create_connection(lambda: self, sock=self._socket)
             except BaseException:  # it may have been made in this moment
@@ -262,15 +254,13 @@ class AsyncConnection(BaseConnection, asyncio.Protocol):
                 self._socket.close()
                 raise
         try:
-            steps = self.opening(route)
-            going = next(steps, None)
-            while going is not None:
-                self._write(going)
+            while not self.ready:
+                self._write(self.outgoing(b""))
                 while not (self._raw or self._lost):
                     self._complain()
                     await self._event(timeouts)
                 data, self._raw = b"".join(self._raw or ()), []
-                going = _next(steps, data)
+                self.shake(data)
         except BaseException:
             self.close()
             raise
@@ -364,7 +354,7 @@ class AsyncConnection(BaseConnection, asyncio.Protocol):
             self._error = self._error or (ConnectionError, type(error).__name__)
             self.close()
             return
-        if self._layers:
+        if self._tls is not None:
             self._write(self._encrypted(b""))
         if body:
             self._body.append(body)

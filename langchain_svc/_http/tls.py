@@ -1,4 +1,4 @@
-"""TLS of one connection, without I/O, so that it may run inside another's, as behind a proxy."""
+"""TLS of one connection, without I/O: a blocking one and one on an event loop use the same."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import httpx
 
-from .._http import Connections
+from .._http import FOREVER, TIMEOUTS, Connections
 from .._threads import LONG, off_loop
 from .exchange import converse
 from .log_redaction import suppress_logs
@@ -39,8 +39,9 @@ _TIMEOUTS = (httpx.ConnectTimeout, httpx.ReadTimeout, httpx.WriteTimeout, httpx.
 _BEFORE_SENDING = (httpx.ConnectTimeout, httpx.PoolTimeout)
 
 
-def _lost(error: Exception) -> Lost:
+def _lost(error: Exception, *, by_proxy: bool = False) -> Lost:
     """What a failure of the network means, without what a URL or header could bring in."""
+    who = "the proxy or the server behind it" if by_proxy else "the server"
     part: BaseException | None = error
     while part is not None:  # their frames are a cycle that holds the model and its connections
         part.__traceback__ = None
@@ -53,9 +54,10 @@ def _lost(error: Exception) -> Lost:
         said = f"answered {status[0]}" if status else "did not let it through"
         return Lost("connect", f"the proxy {said}", sent=False)
     if isinstance(error, httpx.ConnectError):
-        return Lost("connect", str(error)[:200], sent=False)
+        said = str(error)[:200] or "it broke off"
+        return Lost("connect", f"{who}: {said}" if by_proxy else said, sent=False)
     if isinstance(error, httpx.RemoteProtocolError):
-        return Lost("read", "the server broke off or spoke no valid HTTP")
+        return Lost("read", f"{who} broke off or spoke no valid HTTP")
     return Lost("read", type(error).__name__)
 
 
@@ -63,9 +65,12 @@ def _prepared(step: Open, client: httpx.Client | httpx.AsyncClient | None) -> ht
     """The request, or as the caller's own client builds it, with that client's headers."""
     request, read = step.request, step.timeouts
     # Waiting for a place in the pool is not the service's fault: only the deadline bounds it.
-    until = read.until - time.monotonic()
-    pool = None if until == float("inf") else max(0.0, until)
-    extensions = {"timeout": {"connect": read, "read": read, "write": read, "pool": pool}}
+    until = max(0.0, read.until - time.monotonic())
+    pool = None if until == FOREVER else until
+    # Connections of httpx's own know no deadline: it bounds each of their waits as it stands now.
+    wait = None if read.idle == FOREVER == until else min(read.idle, until)
+    bounds = {"connect": wait, "read": wait, "write": wait, "pool": pool}
+    extensions = {"timeout": bounds, TIMEOUTS: read}
     if client is not None:
         return client.build_request(
             request.method,
@@ -111,7 +116,7 @@ class Link(_Link):
             else:
                 response = self._client.send(request, stream=True, follow_redirects=False)
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
-            return _lost(error)
+            return _lost(error, by_proxy=self._connections.by_proxy)
         self._response = response
         assert isinstance(response.stream, httpx.SyncByteStream)  # noqa: S101
         self._body = iter(response.stream)
@@ -155,7 +160,7 @@ def run(
                 step = steps.send(reply)
             except StopIteration:
                 return
-            if step is READ and own:
+            if step is READ and own and not connections.by_proxy:
                 reply = link.read(step)
                 continue
             verb = _VERBS.get(type(step))
@@ -183,7 +188,7 @@ class AsyncLink(_Link):
             else:
                 response = await self._client.send(request, stream=True, follow_redirects=False)
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
-            return _lost(error)
+            return _lost(error, by_proxy=self._connections.by_proxy)
         self._response = response
         assert isinstance(response.stream, httpx.AsyncByteStream)  # noqa: S101
         self._body = response.stream.__aiter__()
@@ -254,7 +259,7 @@ async def arun(
     reply: Reply = None
     try:
         while (step := await link.advance(exchange, steps, reply)) is not _OVER:
-            if step is READ and own:
+            if step is READ and own and not connections.by_proxy:
                 reply = await link.read(step)
                 continue
             verb = _VERBS.get(type(step))

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import errors
-from .._http import Timeouts
+from .._http import FOREVER, Timeouts
 from .._wire import TRANSIENT, TROUBLE, BodyError, BodyReader, TooLargeError
 from .steps import (
     CLOSE,
@@ -203,7 +203,8 @@ def _admitted(
 def _attempt(
     exchange: Exchange[Any], parser: AnswerParser[Any]
 ) -> Generator[Any, Reply, _Failure | None]:
-    timeouts = Timeouts(exchange.limits.timeout, exchange.until)
+    idle = exchange.limits.timeout
+    timeouts = Timeouts(FOREVER if idle is None else idle, exchange.until)
     begun = exchange.clock()
     if begun >= exchange.until:
         return _Failure(late(exchange), again=False, sent=False)
@@ -247,7 +248,7 @@ def _receive(
 ) -> Generator[Any, Reply, Lost | None]:
     """Yields pieces until the body ends; returns how it was lost, if it was."""
     exchange.received = 0
-    content_due = exchange.clock() + _TIMEOUTS_WITHOUT_CONTENT * timeouts
+    content_due = exchange.clock() + _TIMEOUTS_WITHOUT_CONTENT * timeouts.idle
     while parser.fault is None:
         data = yield READ
         if isinstance(data, Lost):
@@ -262,7 +263,7 @@ def _receive(
             parser.delivered = True
             yield piece
         if pieces or parser.whole:
-            content_due = exchange.clock() + _TIMEOUTS_WITHOUT_CONTENT * timeouts
+            content_due = exchange.clock() + _TIMEOUTS_WITHOUT_CONTENT * timeouts.idle
         if now > content_due or now > timeouts.until:
             return None if parser.complete else Lost("silence")
         if parser.complete:

@@ -38,11 +38,11 @@ _CERTIFICATES = {
 
 
 def _advice(detail: str, setting: str) -> str:
+    if "certificate verify failed" in detail:
+        return "; " + next(advice for sign, advice in _CERTIFICATES.items() if sign in detail)
     if detail.startswith("the proxy"):
         return "; check the proxy"
-    if "certificate verify failed" not in detail:
-        return f"; check {setting}, and that the server is running"
-    return "; " + next(advice for sign, advice in _CERTIFICATES.items() if sign in detail)
+    return f"; check {setting}, and that the server is running"
 
 
 def unreached(exchange: Exchange[Any], lost: Lost) -> errors.SvcError:

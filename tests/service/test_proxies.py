@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import select
 import socket
 import ssl
+import time
 from contextlib import suppress
 
 import pytest
-from peers import RawServer, SecureServer, asked, response
+from peers import RawServer, SecureServer, asked, read_request, response, settled
 
 import langchain_svc as svc
 
@@ -27,8 +29,8 @@ WAYS = pytest.mark.parametrize("way", ["invoke", "ainvoke"])
 class Proxy(SecureServer):
     """Takes CONNECT and absolute requests, and leads every one to the same port."""
 
-    def __init__(self, authority, target, *, secure, password=None):
-        super().__init__(self._lead, authority, "127.0.0.1" if secure else None)
+    def __init__(self, authority, target, name=None, *, password=None):
+        super().__init__(self._lead, authority, name)
         self._target, self._password = target, password
 
     def _lead(self, connection):
@@ -61,7 +63,7 @@ def good(connection):
     connection.sendall(response(ANSWER))
 
 
-def through(proxy, url=f"https://{HOST}/v1", *, user="", scheme="http"):
+def through(proxy, url=f"https://{HOST}/v1", *, user="", scheme="http", **given):
     """A model of a service that only the proxy reaches."""
     return svc.ChatSvc(
         api_key="k",
@@ -69,6 +71,7 @@ def through(proxy, url=f"https://{HOST}/v1", *, user="", scheme="http"):
         insecure_hosts=[HOST],
         max_retries=0,
         proxy=f"{scheme}://{user}127.0.0.1:{proxy.port}",
+        **given,
     )
 
 
@@ -78,9 +81,10 @@ def through(proxy, url=f"https://{HOST}/v1", *, user="", scheme="http"):
 @pytest.mark.parametrize("password", [None, "ann:s@crét"])
 def test_a_request_goes_through(authority, secure, scheme, way, password):
     user = "ann:s%40cr%C3%A9t@" if password else ""
+    name = "127.0.0.1" if scheme == "https" else None
     with (
         SecureServer(good, authority, HOST if secure else None) as server,
-        Proxy(authority, server.port, secure=scheme == "https", password=password) as proxy,
+        Proxy(authority, server.port, name, password=password) as proxy,
         through(proxy, f"http{'s' * secure}://{HOST}/v1", user=user, scheme=scheme) as model,
     ):
         assert [asked(model, way), asked(model, way)] == ["through"] * 2
@@ -95,25 +99,70 @@ def test_a_request_goes_through(authority, secure, scheme, way, password):
 
 
 @WAYS
-def test_a_certificate_for_another_name_is_refused(authority, way):
+@pytest.mark.parametrize("whose", ["server", "proxy"])
+def test_a_certificate_for_another_name_is_refused(authority, whose, way):
+    other, proxied = "other.example", whose == "proxy"
     with (
-        SecureServer(good, authority, "other.example") as server,
-        Proxy(authority, server.port, secure=False) as proxy,
-        through(proxy) as model,
-        pytest.raises(svc.SvcConnectionError, match="certificate"),
+        SecureServer(good, authority, HOST if proxied else other) as server,
+        Proxy(authority, server.port, other if proxied else None) as proxy,
+        through(proxy, scheme="https" if proxied else "http") as model,
+        pytest.raises(svc.SvcConnectionError, match=r"certificate.*; check the host"),
     ):
         asked(model, way)
     assert server.requests in ([], [b""])
+    assert not proxied or proxy.requests in ([], [b""])
+
+
+@WAYS
+def test_a_connection_is_used_again_and_closed_with_its_model(authority, way):
+    def answer(connection):
+        connection.sendall(response(ANSWER, connection=None))
+        read_request(connection)
+        connection.sendall(response(ANSWER, connection=None))
+        ends.append(connection.recv(1))
+
+    async def twice():
+        try:
+            return [(await model.ainvoke("hi")).text for _ in range(2)]
+        finally:
+            await model.aclose()
+
+    ends = []
+    with (
+        SecureServer(answer, authority, HOST) as server,
+        Proxy(authority, server.port) as proxy,
+        through(proxy) as model,
+    ):
+        by_thread = way == "invoke"
+        texts = [asked(model, way) for _ in range(2)] if by_thread else asyncio.run(twice())
+        assert texts == ["through"] * 2
+        assert proxy.accepted == 1
+        assert ends == [] or not by_thread
+        model.close()
+        assert settled(lambda: ends, [b""]) == [b""]
+
+
+@WAYS
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_the_deadline_holds_for_a_proxy_that_says_nothing(scheme, way):
+    begun = time.monotonic()
+    with (
+        RawServer(lambda connection: connection.recv(1)) as proxy,
+        through(proxy, f"{scheme}://{HOST}/v1", deadline=0.5) as model,
+        pytest.raises(svc.SvcTimeoutError, match=r"deadline of 0\.5 s"),
+    ):
+        asked(model, way)
+    assert time.monotonic() - begun < 10
 
 
 @WAYS
 @pytest.mark.parametrize(
     ("says", "reason"),
     [
-        (b"", "closed the connection"),
-        (b"HTTP/1.1 200 Co", "closed the connection"),
-        (b"SSH-2.0-secret\r\n", "the proxy did not let it through"),
-        (b"HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", "the proxy did not let it through"),
+        (b"", "the proxy or the server behind it broke off"),
+        (b"HTTP/1.1 200 Co", "the proxy or the server behind it broke off"),
+        (b"SSH-2.0-secret\r\n", "the proxy or the server behind it broke off or spoke no valid"),
+        (b"HTTP/1.1 200 OK\r\n\r\n", "the proxy or the server behind it: .*; check the proxy"),
         (b"HTTP/1.1 502 secret\r\nContent-Length: 6\r\n\r\nsecret", "the proxy answered 502"),
         (b"HTTP/1.1 407 Authentication Required secret\r\n\r\n", "the proxy answered 407"),
     ],
@@ -129,11 +178,25 @@ def test_a_proxy_that_does_not_connect(says, reason, way):
 
 
 @WAYS
-def test_a_host_that_is_an_address_of_ipv6(authority, way):
+def test_an_address_of_ipv6_is_not_asked_of_a_proxy(way):
     with (
-        SecureServer(good, authority, "2001:db8::1") as server,
-        Proxy(authority, server.port, secure=False) as proxy,
+        RawServer(good) as proxy,
         through(proxy, "https://[2001:db8::1]:8443/v1") as model,
+        pytest.raises(svc.SvcRequestError, match="IPv6: give the host's name, or go without"),
     ):
-        assert asked(model, way) == "through"
-    assert proxy.requests[0].startswith(b"CONNECT [2001:db8::1]:8443 HTTP/1.1\r\n")
+        asked(model, way)
+    assert not proxy.accepted
+
+
+@WAYS
+def test_a_proxy_that_is_not_there_is_told_of(way):
+    gone = RawServer(good)
+    gone._socket.close()
+    with (
+        through(gone, user="ann:secret@") as model,
+        pytest.raises(
+            svc.SvcConnectionError, match=r"the proxy or the .*; check the proxy"
+        ) as told,
+    ):
+        asked(model, way)
+    assert "secret" not in f"{told.value!r} {vars(told.value)}"
