@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import copy
-import itertools
 import json
 from io import BytesIO
 
@@ -14,7 +13,7 @@ from langchain.agents import create_agent
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import ToolException
 from peers import MARKED_KEY as KEY
-from peers import png, thawed, tool_call
+from peers import answering, png, thawed, tool_call
 from PIL import Image
 from pydantic import ValidationError
 
@@ -36,18 +35,14 @@ def call(tool, **args):
     return tool.invoke(tool_call(tool, args))
 
 
-def answering(cls, body, content_type="application/json", **settings):
+def giving(cls, body, content_type="application/json", **settings):
     """A tool whose service gives this body."""
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
-
-    def answer(request):
-        return httpx.Response(200, content=content, headers={"content-type": content_type})
-
-    client = httpx.Client(transport=httpx.MockTransport(answer))
-    words = {"base_url": "https://svc.example"}
+    headers = {"content-type": content_type}
+    words = answering(lambda _: httpx.Response(200, content=content, headers=headers))
     if cls is svc.SvcGenerateImage:
         words["base_url_v1"] = "https://svc.example/v1"
-    return cls(api_key="k", http_client=client, **words, **settings)
+    return cls(api_key="k", base_url="https://svc.example", **words, **settings)
 
 
 # -- what is sent ----------------------------------------------------------------------------------
@@ -138,7 +133,7 @@ PICTURES = [
 @pytest.mark.parametrize("body", PICTURES)
 def test_one_image_in_many_shapes(body):
     kind = "image/png" if body == PNG else "application/json"
-    tool = answering(svc.SvcGenerateImage, body, kind)
+    tool = giving(svc.SvcGenerateImage, body, kind)
     message = call(tool, prompt="a cat")
     assert message.artifact["images"] == ["img_1"], message.content
     assert body == PNG or message.artifact["raw"] == body
@@ -148,22 +143,20 @@ def test_one_image_in_many_shapes(body):
 
 def test_what_cannot_be_kept_is_told():
     came = [{"b64_json": B64}, {"b64_json": "iVBORw0KGgo"}, {"url": "http://10.0.0.1/a.png"}]
-    message = call(answering(svc.SvcGenerateImage, {"data": came}), prompt="a cat")
+    message = call(giving(svc.SvcGenerateImage, {"data": came}), prompt="a cat")
     assert message.status == "success"
     assert message.artifact["images"] == ["img_1"]
     assert len(message.artifact["unread"]) == 2
     assert "2 of 3 came unusable" in message.content
 
 
-UNREADABLE = [b"", b"{", b"<html>", {}, [], {"success": True}, {"success": False, "message": "no plan"}, {"error": {"message": "no plan"}}, {"data": []}, 7, None]  # fmt: skip
+UNREADABLE = [b"<html>", {"success": False, "message": "no plan"}, {"error": {"message": "no plan"}}, 7]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("cls", "body"),
-    [*itertools.product(NEEDED, UNREADABLE), (svc.SvcGenerateImage, {"data": [{"b64_json": "AAAA"}]})],
-)  # fmt: skip
+@pytest.mark.parametrize("body", UNREADABLE, ids=str)
+@pytest.mark.parametrize("cls", NEEDED)
 def test_a_body_without_a_result_is_a_tool_error(cls, body):
-    message = call(answering(cls, body), **NEEDED[cls])
+    message = call(giving(cls, body), **NEEDED[cls])
     assert message.status == "error"
     assert message.content
     assert message.artifact is None
@@ -189,7 +182,7 @@ TEXTS += [(svc.SvcAnalyzeImage, {"task": task}, body, text) for task, body, text
 
 @pytest.mark.parametrize(("cls", "words", "body", "text"), TEXTS)
 def test_one_text_in_many_shapes(cls, words, body, text):
-    message = call(answering(cls, body), **{**NEEDED[cls], **words})
+    message = call(giving(cls, body), **{**NEEDED[cls], **words})
     assert message.content == message.artifact["text"] == text
     assert message.artifact["raw"] == body
 
@@ -198,12 +191,12 @@ def test_bodies_are_read_to_a_depth_and_told_to_a_length():
     found = {"url": "https://example.com"}
     for _ in range(8):
         found = {"data": found}
-    message = call(answering(svc.SvcGenerateImage, found), prompt="x")
+    message = call(giving(svc.SvcGenerateImage, found), prompt="x")
     assert message.status == "error"
     assert message.artifact is None
-    shallow = answering(svc.SvcGenerateImage, found["data"]["data"])
+    shallow = giving(svc.SvcGenerateImage, found["data"]["data"])
     assert call(shallow, prompt="x").status == "success"
-    long = call(answering(svc.SvcAnalyzeImage, {"a": "x" * 9_000}), image=B64, task="detect")
+    long = call(giving(svc.SvcAnalyzeImage, {"a": "x" * 9_000}), image=B64, task="detect")
     assert len(long.content) == 4_000
 
 
@@ -359,7 +352,7 @@ def test_a_result_for_the_model_is_bounded_and_the_artifact_is_whole():
     text = "\n".join(f"line {n}" for n in range(30_000))
     for words, most in (({}, 100_100), ({"max_result_chars": 1000}, 1100)):
         message = call(
-            answering(svc.SvcTranslate, {"translation": text}, **words), text="x", target="de"
+            giving(svc.SvcTranslate, {"translation": text}, **words), text="x", target="de"
         )
         assert len(message.content) < most
         assert "more characters of this result are left out" in message.content[-80:]
@@ -367,5 +360,5 @@ def test_a_result_for_the_model_is_bounded_and_the_artifact_is_whole():
 
 
 def test_adapters_to_other_libraries_run_a_tool_by_its_arguments_alone():
-    text, _ = answering(svc.SvcTranslate, {"translation": "Hallo"})._run(text="Hello", target="de")
+    text, _ = giving(svc.SvcTranslate, {"translation": "Hallo"})._run(text="Hello", target="de")
     assert "Hallo" in text

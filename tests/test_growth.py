@@ -20,6 +20,7 @@ from itertools import chain, product
 import httpx
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from peers import Scripted, answering
 
 import langchain_svc as svc
 
@@ -187,39 +188,20 @@ def save(text: str = "") -> str:
     return text
 
 
-def answered(reply, **words):
-    """A model whose service answers so, on our decoding and on nobody's network."""
-    client = httpx.Client(transport=httpx.MockTransport(lambda _: reply()))
-    return svc.ChatSvc(
-        api_key="sk-key-0123456789", base_url_v1="http://127.0.0.1:9/v1", http_client=client,
-        max_repairs=0, max_retries=0, **words,
-    )  # fmt: skip
+def asking(text):
+    """A model whose service answers so, streamed in pieces or at once."""
+    return Scripted(text, step=1000).model(max_repairs=0, max_retries=0)
 
 
-def completion(text, status=200):
-    choice = {
-        "index": 0,
-        "message": {"role": "assistant", "content": text},
-        "finish_reason": "stop",
-    }
-    return lambda: httpx.Response(status, json={"id": "1", "choices": [choice]})
-
-
-def streamed(text):
-    pieces = [text[at : at + 1000] for at in range(0, len(text), 1000)]
-    events = [{"choices": [{"index": 0, "delta": {"content": piece}}]} for piece in pieces]
-    lines = [*(f"data: {json.dumps(event)}\n\n" for event in events), "data: [DONE]\n\n"]
-    return lambda: httpx.Response(
-        200,
-        stream=httpx.ByteStream("".join(lines).encode()),
-        headers={"content-type": "text/event-stream"},
-    )
+def given(**answer):
+    """A model whose service gives this response."""
+    clients = answering(lambda _: httpx.Response(**answer))
+    words = {"api_key": "sk-key-0123456789", "base_url_v1": "http://127.0.0.1:9/v1"}
+    return svc.ChatSvc(**words, **clients, max_retries=0)
 
 
 def said_by_user(text):
-    answered(completion("ok")).invoke(
-        [("system", text), ("user", text), ("ai", text), ("user", "?")]
-    )
+    asking("ok").invoke([("system", text), ("user", text), ("ai", text), ("user", "?")])
 
 
 def said_by_tool(text):
@@ -229,41 +211,41 @@ def said_by_tool(text):
         AIMessage("", tool_calls=[call]),
         ToolMessage(text, tool_call_id="1"),
     ]
-    answered(completion("ok")).bind_tools([save]).invoke(turns)
+    asking("ok").bind_tools([save]).invoke(turns)
 
 
 def said_of_a_tool(text):
     function = {"name": "save", "description": text, "parameters": FORM | {"description": text}}
-    answered(completion("ok")).bind_tools([{"type": "function", "function": function}]).invoke("?")
+    asking("ok").bind_tools([{"type": "function", "function": function}]).invoke("?")
 
 
 def answer_with_tools(text):
-    answered(completion(text)).bind_tools([save]).invoke("?")
+    asking(text).bind_tools([save]).invoke("?")
 
 
 def answer_with_form(text):
-    answered(completion(text)).with_structured_output(FORM, include_raw=True).invoke("?")
+    asking(text).with_structured_output(FORM, include_raw=True).invoke("?")
 
 
 def stream_with_tools(text):
-    assert list(answered(streamed(text)).bind_tools([save]).stream("?"))
+    assert list(asking(text).bind_tools([save]).stream("?"))
 
 
 def stream_with_form(text):
-    chain = answered(streamed(text)).with_structured_output(FORM)
+    chain = asking(text).with_structured_output(FORM)
     with contextlib.suppress(svc.SvcError):
         list(chain.stream("?"))
 
 
 def stream_of_bytes(text):
     with contextlib.suppress(svc.SvcError):
-        list(answered(lambda: httpx.Response(200, content=text.encode())).stream("?"))
+        list(given(status_code=200, content=text.encode()).stream("?"))
 
 
 def error_body(text):
     for body in (text, json.dumps({"error": {"message": text}})):
         with contextlib.suppress(svc.SvcError):
-            answered(lambda body=body: httpx.Response(400, content=body.encode())).invoke(text)
+            given(status_code=400, content=body.encode()).invoke(text)
 
 
 KINDS = [
@@ -297,15 +279,11 @@ def test_64_kb_of_anything_cost_half_a_second_at_most(kind):
 
 
 def test_a_letter_of_five_thousand_digits_is_no_letter():
-    for body in ("&#" + "9" * 5000 + ";", "&#x" + "f" * 5000, "&#" + "0" * 5000 + "65;"):
+    for text in ("&#" + "9" * 5000 + ";", "&#x" + "f" * 5000, "&#" + "0" * 5000 + "65;"):
         with pytest.raises(svc.SvcBadRequestError):
-            answered(
-                lambda body=body: httpx.Response(400, json={"error": {"message": body}})
-            ).invoke("hi")
-    assert not list(re.finditer("sk-key-0123456789", _said("&#0000115;k-key-0123456789")))
-
-
-def _said(message):
+            given(status_code=400, json={"error": {"message": text}}).invoke("hi")
     with pytest.raises(svc.SvcBadRequestError) as raised:
-        answered(lambda: httpx.Response(400, json={"error": {"message": message}})).invoke("hi")
-    return str(raised.value)
+        given(status_code=400, json={"error": {"message": "&#0000115;k-key-0123456789"}}).invoke(
+            "x"
+        )
+    assert "sk-key-0123456789" not in str(raised.value)

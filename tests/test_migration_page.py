@@ -1,7 +1,6 @@
 """docs/migration.md against the installed langchain-openai and openai: nothing of theirs is missing."""
 
 import re
-import warnings
 
 import openai
 import pytest
@@ -58,21 +57,7 @@ def test_each_parameter_is_here_what_the_page_says(name, ours):
             svc.ChatSvc(**GIVEN, **{name: 1})
 
 
-@pytest.mark.parametrize("name", [name for name, ours in PARAMETERS if ours.startswith("none")])
-@pytest.mark.parametrize("value", [None, False])
-def test_what_asks_for_nothing_is_accepted(name, value):
-    assert repr(svc.ChatSvc(**GIVEN, **{name: value})) == repr(svc.ChatSvc(**GIVEN))
-
-
 def test_the_errors_exist_on_both_sides():
     for theirs, ours in table("Errors"):
         assert all(issubclass(getattr(openai, name), Exception) for name in names(theirs))
         assert issubclass(getattr(svc, names(ours)[0]), svc.SvcError)
-
-
-def test_a_slip_is_a_warning_there():
-    with warnings.catch_warnings(record=True) as warned:
-        warnings.simplefilter("always")
-        model = ChatOpenAI(api_key="k", temprature=0)
-    assert warned
-    assert model.model_kwargs == {"temprature": 0}

