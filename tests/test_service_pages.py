@@ -5,7 +5,8 @@ import re
 import pytest
 from test_readme import ROOT, rows
 
-from langchain_svc._wire import failures, general, medical, v1
+from langchain_svc._wire import failures, general, v1
+from langchain_svc.medical import wire as medical
 from langchain_svc.quota import DOCUMENTED
 from langchain_svc.sandbox.endpoints import ROUTES
 

@@ -245,12 +245,18 @@ async def test_what_is_no_image_is_refused_by_its_place(sandbox, seeing, block, 
     assert sandbox.requests == []
 
 
-@pytest.mark.parametrize("kind", ["audio", "file", "input_audio"])
-def test_other_media_are_refused_before_an_image_is_sent(sandbox, chat, seeing, kind):
-    block = {"type": kind, "base64": "aGk="}
+OTHERS = [
+    {"type": "audio", "base64": "aGk="},
+    {"type": "input_audio", "base64": "aGk="},
+    {"type": "document", "source": {"type": "base64", "data": "AAAA"}},
+]
+
+
+@pytest.mark.parametrize("block", OTHERS, ids=str)
+def test_other_media_are_refused_before_an_image_is_sent(sandbox, chat, seeing, block):
     for model, blocks in ((seeing, [image(RED), block]), (chat, [block])):
         for ask in (model.invoke, model.get_num_tokens_from_messages):
-            with pytest.raises(SvcRequestError, match=f"content block of type '{kind}'"):
+            with pytest.raises(SvcRequestError, match=f"content block of type '{block['type']}'"):
                 ask([HumanMessage(blocks)])
     assert sandbox.requests == []
 
