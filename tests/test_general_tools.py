@@ -150,7 +150,7 @@ def test_what_cannot_be_kept_is_told():
     assert "2 of 3 came unusable" in message.content
 
 
-UNREADABLE = [b"<html>", {"success": False, "message": "no plan"}, {"error": {"message": "no plan"}}, {"data": [{"b64_json": "AAAA"}]}]  # fmt: skip
+UNREADABLE = [b"<html>", {"success": False, "message": "no plan"}, {"error": {"message": "no plan"}}, 7]  # fmt: skip
 
 
 @pytest.mark.parametrize("body", UNREADABLE, ids=str)
