@@ -1,6 +1,5 @@
-"""A made-up patient in FHIR: an agent asks for guidance, and a risk becomes FHIR again."""
+"""A made-up patient in FHIR: an agent asks for guidance, and a clinician reads it."""
 
-import json
 from datetime import datetime, timezone
 from typing import Any
 
@@ -42,4 +41,4 @@ with service() as where, clinic() as there, ChatSvc(model="svc-pro", **where) as
         print("The model reads:", state["messages"][-2].content, sep="\n")
         risk.invoke({"symptoms": "a cough"})
 print("\nThe clinician reads:", *(result.text for result in screen), sep="\n\n")
-print(json.dumps(screen[1].to_fhir("Patient/nobody"), indent=1))
+print("\nIts risk:", screen[1].risk_level, screen[1].risk_score)

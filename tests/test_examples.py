@@ -1,5 +1,4 @@
 import importlib.util
-import json
 import os
 import re
 import shutil
@@ -98,9 +97,7 @@ def test_medical():
     assert "Sent of the patient's record: vital signs (systolic, diastolic, temperature)" in out
     assert "chest pain: considered under cardiology" in out
     told = out[out.index("The model reads:") : out.index("The clinician reads:")]
-    risk = json.loads(out[out.index("\n{") :])
-    assert risk["resourceType"] == "RiskAssessment"
-    assert risk["prediction"][0]["qualitativeRisk"]["text"] == "low"
+    assert "Its risk: low 0" in out
     assert "does not replace" in out
     for value in ("152", "99.5", "37.5", "0.021", "hypertension", "Body"):
         assert value not in told
