@@ -13,28 +13,28 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, suppress
 from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from langchain_core.runnables import Runnable
 from langchain_core.runnables.config import merge_configs
 
 from .._chat import TOKENS_A_TURN, count_tokens
-from .._service import ON_WAIT, ServiceSettings
+from .._service import ON_WAIT
 from .._threads import Workers
 from .._usage import read_prices
 from ..callbacks import SvcUsageCallbackHandler
 from ..errors import SvcRequestError
-from ..quota import SvcQuota, bulk_priority
+from ..quota import bulk_priority
 from .answers import RowResult, to_json
 from .journal import Journal, Totals, results
 from .options import BulkOptions
-from .outage import Outage, RowTries, RunEnd
-from .progress import Eta, RunState, shown
+from .outage import Outage, RowTries
+from .progress import RunState, shown
 from .rows import BadRow, Row, Rows, Source
 
 P = ParamSpec("P")
@@ -147,23 +147,11 @@ class Estimate:
 
 
 class Job:
-    """A run with everything around it.
+    """A run with everything around it."""
 
-    `eta` has the seconds that the plan takes for so many `requests` and `tokens`, if the quota of
-    the options or of the runnable does not tell.
-    """
-
-    def __init__(
-        self,
-        runnable: Runnable[Any, Any],
-        rows: Rows,
-        options: BulkOptions,
-        eta: Eta | None = None,
-    ) -> None:
+    def __init__(self, runnable: Runnable[Any, Any], rows: Rows, options: BulkOptions) -> None:
         options.check_places(rows)
-        self._runnable = _with_quota(runnable, options.quota)
-        quota = getattr(self._runnable, "quota", None)
-        self.eta = quota.eta if isinstance(quota, SvcQuota) else eta
+        self._runnable = runnable
         self.prices = None if options.prices is None else read_prices(options.prices)
         self._options = options
         self._path = os.fspath(options.journal)
@@ -195,8 +183,7 @@ class Job:
         thread.shutdown(wait=False)
         for end in (self._interrupt, self._stop):
             try:
-                while not done.done():
-                    wait([done], 0.5)  # on Windows Ctrl-C does not end a wait without an end
+                done.result()
                 break
             except KeyboardInterrupt:
                 end()
@@ -258,7 +245,7 @@ class Job:
     async def go(self) -> None:
         """Do it on the running event loop."""
         try:
-            async with shown(self._state, wanted=self._options.progress, eta=self.eta):
+            async with shown(self._state, wanted=self._options.progress):
                 await self._go()
         finally:
             self._source.close()
@@ -314,8 +301,6 @@ class Job:
         try:
             while not self._ended.is_set() and (row := await self._next()) is not None:
                 await self._answer(row)
-        except RunEnd as end:
-            self._end(end.__cause__ or end)
         except Exception as error:  # noqa: BLE001  # raised by go()
             self._end(error)
 
@@ -410,14 +395,3 @@ class Job:
 async def _on(thread: Workers, call: Callable[..., T], *given: Any) -> T:
     """The result of a call on another thread. Cancelling does not end a call that has begun."""
     return await asyncio.wrap_future(thread.submit(call, *given))
-
-
-def _with_quota(runnable: Runnable[Any, Any], quota: SvcQuota | None) -> Runnable[Any, Any]:
-    if quota is None:
-        return runnable
-    if not isinstance(runnable, ServiceSettings):
-        raise SvcRequestError(
-            "quota= is for a model or a tool of this package. In a chain or an agent the model "
-            "has it: ChatSvc(quota=...)"
-        )
-    return cast("Runnable[Any, Any]", runnable.model_copy(update={"quota": quota}))

@@ -32,7 +32,7 @@ from .options import Place
 from .rows import Row
 
 _APPLICATION = 0x53564342  # "SVCB", by which a journal is told from other SQLite files
-_FORMAT = 2  # a journal of another format is refused, not misread
+_FORMAT = 3  # a journal of another format is refused, not misread
 _COUNT = "CHECK (typeof({0}) IN ('integer', 'null'))"
 _SCHEMA = f"""
     PRAGMA application_id = {_APPLICATION};
@@ -62,7 +62,7 @@ _SAVE = (
 )
 # The ids of this run's rows, on disk where they are many: a second row with one is an error.
 _IDS = "CREATE TEMP TABLE ids (key TEXT PRIMARY KEY, number INTEGER) WITHOUT ROWID"
-_TOLD, _LONGEST = 8, 100  # names of settings in an error, and characters of each
+_LONGEST_NAMES = 400  # characters of the names of settings in an error
 _RESULTS = "SELECT key, content, error, tokens_in, tokens_out, tokens FROM rows ORDER BY "
 _PRAGMAS = (
     "locking_mode = EXCLUSIVE",
@@ -245,10 +245,8 @@ class Journal:
             raise SvcRequestError(
                 f"The journal {self.path} cannot be read: {error.strerror}"
             ) from None
-        if not head.startswith(b"SQLite format 3\0"):
-            raise self._damaged("it does not begin as one")
-        if head[68:72] != _APPLICATION.to_bytes(4, "big"):
-            raise SvcRequestError(f"{self.path} is a database, but no journal: give another file")
+        if (head[:16], head[68:72]) != (b"SQLite format 3\0", _APPLICATION.to_bytes(4, "big")):
+            raise SvcRequestError(f"{self.path} is no journal, or is cut off: give another file")
         if head[60:64] != _FORMAT.to_bytes(4, "big"):
             raise SvcRequestError(
                 f"The journal {self.path} was written by another version of langchain-svc. Finish "
@@ -290,11 +288,10 @@ class Journal:
             name for name in found.keys() | settings.keys() if found.get(name) != settings.get(name)
         )
         if other:
-            told = ", ".join(_difference(name, found, settings) for name in other[:_TOLD])
-            plain = "".join(letter if letter.isprintable() else "?" for letter in told)
+            names = "".join(c if c.isprintable() else "?" for c in ", ".join(other))
             raise SvcRequestError(
-                f"The journal {self.path} was written with other settings: {plain}. Use the same "
-                "ones, or another journal"
+                f"The journal {self.path} was written with other settings: "
+                f"{names[:_LONGEST_NAMES]}. Use the same ones, or another journal"
             )
 
 
@@ -318,13 +315,6 @@ def _replaced(path: Path, advice: str) -> Iterator[Path]:
             raise
     except OSError as error:
         raise SvcRequestError(f"{path} cannot be written: {error.strerror}. {advice}") from None
-
-
-def _difference(name: str, there: Mapping[str, str], here: Mapping[str, str]) -> str:
-    old, new = (values.get(name, "not set")[:_LONGEST] for values in (there, here))
-    if "digest " in (old[:7], new[:7]):
-        return name[:_LONGEST]
-    return f"{name[:_LONGEST]} ({old} there, {new} here)"
 
 
 def results(journal: Place, *, ordered: bool = True) -> Iterator[dict[str, Any]]:

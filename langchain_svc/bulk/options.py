@@ -6,7 +6,6 @@ import hashlib
 import json
 import math
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,6 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from .._safe_errors import safe_repr
 from .._service import ServiceSettings
 from ..errors import SvcRequestError
-from ..quota import SvcQuota
 
 Place: TypeAlias = str | os.PathLike[str]
 Format: TypeAlias = str | Callable[[Any], Any] | None
@@ -29,9 +27,6 @@ _NO_MATTER = ServiceSettings.model_fields.keys() - {"privacy"} | {
     *("base_url", "base_url_v1", "medical_base_url", "callbacks", "metadata", "tags", "name"),
     *("streaming", "stream_tool_args", "merge_events", "require_stream_end", "repr", "lc"),
 }
-# All else may be a key in a header or somebody's text, and is kept as a digest.
-_SHOWN = re.compile(r"(?!.*\bextra_)(.*\.)?(model|temperature|max_tokens)")
-_PLAIN = re.compile(r"null|-?[\d.e-]{1,24}|\"[\w.:/-]{1,40}\"")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -53,7 +48,6 @@ class BulkOptions:
             that was written with other settings is refused.
         outage_wait: Seconds that the run waits, counted from the last answer, for a service that is
             down or whose limit is used up.
-        quota: An `SvcQuota` for a model of this package; the models of a chain have their own.
         prices: Token prices as for `SvcUsageCallbackHandler`, for example `model.list_models()`,
             all in one currency.
         config: Passed to every call. Its `max_concurrency` is ignored.
@@ -72,7 +66,6 @@ class BulkOptions:
     retry_errors: bool = False
     settings: Mapping[str, Any] | None = None
     outage_wait: float = 3600.0
-    quota: SvcQuota | None = None
     prices: Mapping[str, Any] | Iterable[Any] | None = None
     config: RunnableConfig | None = None
     progress: bool | None = None
@@ -104,16 +97,16 @@ class BulkOptions:
             )
 
     def fingerprint(self, runnable: Runnable[Any, Any]) -> dict[str, str]:
-        """What the answers depend on besides the rows, by name.
+        """A digest of each thing that the answers depend on besides the rows, by name.
 
         LangChain's own serialization says what a runnable is made of, with names in the place of
-        keys. Numbers and the model's name are kept as they are, anything else as a digest.
+        keys. A value may be a key in a header or somebody's text.
         """
         found = dict(_leaves("", dumpd(runnable)))
         found.update(_leaves("settings", dict(self.settings or {})))
         if isinstance(self.format, str):
             found["format"] = self.format
-        return {name: _told(name, value) for name, value in found.items()}
+        return {name: _digest(name, value) for name, value in found.items()}
 
 
 def _leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
@@ -131,8 +124,6 @@ def _leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
         yield name, value
 
 
-def _told(name: str, value: Any) -> str:
+def _digest(name: str, value: Any) -> str:
     text = json.dumps(value, sort_keys=True, default=lambda one: type(one).__name__)
-    if _SHOWN.fullmatch(name) and _PLAIN.fullmatch(text):
-        return text
-    return "digest " + hashlib.blake2b(f"{name}\0{text}".encode(), digest_size=16).hexdigest()
+    return hashlib.blake2b(f"{name}\0{text}".encode(), digest_size=16).hexdigest()

@@ -44,10 +44,6 @@ class RowTries:
     failures: int = 0
 
 
-class RunEnd(Exception):  # noqa: N818  # it carries the error
-    """The run is to end, for the reason that is its cause."""
-
-
 class Outage:
     """Judges failures by what became of the other rows."""
 
@@ -68,10 +64,10 @@ class Outage:
         """Seconds until a failed row is tried again; None where it is an error.
 
         Raises:
-            RunEnd: The run is to end.
+            Exception: The failure itself, where the run is to end.
         """
         if isinstance(error, _MEETS_ALL):
-            raise RunEnd from error
+            raise error
         limited = isinstance(error, ModelRateLimitError)
         if not limited and not (isinstance(error, ModelError) and error.is_retryable):
             self._failing_since = None  # the service is there
@@ -79,7 +75,7 @@ class Outage:
             self._first = self._first or kind
             self._alike += kind == self._first
             if self._alike >= _ALIKE and not self._answers:
-                raise RunEnd from error
+                raise error
             return None
         tries.failures += 1
         if not limited and tries.failures >= _TRIES and self._answers > tries.answers_before:
@@ -88,7 +84,7 @@ class Outage:
         self._failing_since = self._failing_since or now
         asked = getattr(error, "retry_after", None)
         if now + (asked or 0.0) - self._failing_since > self._outage_wait:
-            raise RunEnd from error
+            raise error
         jitter = random.random()  # noqa: S311  # no secret
         if asked is not None:
             return float(asked) * (1 + jitter / 10)

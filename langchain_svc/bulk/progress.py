@@ -6,22 +6,20 @@ import asyncio
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from datetime import timedelta
 from importlib.util import find_spec
 from typing import TypeAlias
 
 from langchain_core.exceptions import ModelRateLimitError
 
-from ..errors import SvcError
 from .journal import Totals
 
 _MOMENT = 1.5  # seconds; a shorter wait is not worth a word
 _LIVE_EVERY, _LOG_EVERY = 0.5, 60.0  # seconds
 _SETTLED = 5.0  # seconds after which a rate tells how long the rest takes
-_PLAN_EVERY = 10.0  # seconds
 
-Eta: TypeAlias = Callable[..., float]
 Show: TypeAlias = Callable[[str], None]
 
 
@@ -65,8 +63,8 @@ class RunState:
         return (until - now, limit) if until - now > _MOMENT else (0.0, False)
 
 
-def told(state: RunState, by_plan: float = 0.0) -> str:
-    """One line on where a run stands; the rest takes at least the seconds `by_plan`."""
+def told(state: RunState) -> str:
+    """One line on where a run stands."""
     now = time.monotonic()
     totals, left, (wait, limit) = state.totals, state.left, state.waiting(now)
     # What a limit lets through comes in bursts: so the wait that has begun counts as over.
@@ -82,9 +80,8 @@ def told(state: RunState, by_plan: float = 0.0) -> str:
         parts.append(f"{rate:,.1f} a second")
     if totals.failed:
         parts.append(f"{totals.failed:,} with an error")
-    seconds = max(left / rate if rate else 0.0, by_plan) if left else 0.0
-    if seconds:
-        parts.append(f"{duration(seconds)} left")
+    if left and rate:
+        parts.append(f"{duration(left / rate)} left")
     if totals.total_tokens:
         parts.append(f"{totals.total_tokens:,} tokens")
     if totals.cost is not None:
@@ -93,15 +90,8 @@ def told(state: RunState, by_plan: float = 0.0) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as people say them."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    days, hours = divmod(hours, 24)
-    if days:
-        return f"{days} d {hours} h"
-    if hours:
-        return f"{hours} h {minutes:02} min"
-    return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
+    """Seconds as h:mm:ss."""
+    return str(timedelta(seconds=round(seconds)))
 
 
 def money(amount: float) -> str:
@@ -110,9 +100,7 @@ def money(amount: float) -> str:
 
 
 @asynccontextmanager
-async def shown(
-    state: RunState, *, wanted: bool | None, eta: Eta | None = None
-) -> AsyncIterator[None]:
+async def shown(state: RunState, *, wanted: bool | None) -> AsyncIterator[None]:
     """A block during which progress is shown; None shows it where somebody looks."""
     terminal = sys.stderr.isatty()
     live = terminal and find_spec("rich") is not None
@@ -121,16 +109,9 @@ async def shown(
         return
 
     async def tick() -> None:
-        plan_due = by_plan = 0.0
         while True:
             await asyncio.sleep(_LIVE_EVERY if live else _LOG_EVERY)
-            now = time.monotonic()
-            if eta is not None and state.left and now >= plan_due:
-                plan_due = now + _PLAN_EVERY
-                tokens = state.totals.total_tokens // max(1, state.finished) * state.left
-                with suppress(SvcError):  # Redis may be away, and its answer takes time
-                    by_plan = await asyncio.to_thread(eta, requests=state.left, tokens=tokens)
-            show(told(state, by_plan))
+            show(told(state))
 
     state.shown = True
     with _bar(state) if live else nullcontext(_log) as show:

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sized
 from dataclasses import dataclass
 from pathlib import Path
 from string import Formatter
+from textwrap import shorten
 from typing import IO, Any, TypeAlias
 
 from pydantic_core import to_jsonable_python
@@ -63,7 +64,7 @@ class Source:
     def __init__(self, rows: Rows, template: Format = None) -> None:
         self._format = template
         self._columns = _columns(template) if isinstance(template, str) else frozenset[str]()
-        self._file: IO[bytes] | None = None
+        self._file: IO[bytes] | None = None  # one that has an end
         self._size = self._read = 0
         self._total: int | None = None
         self._chunk_rows = 1  # the next one may be long in coming
@@ -93,23 +94,22 @@ class Source:
 
     def expected(self) -> tuple[int | None, bool]:
         """The number of all rows, None if nothing tells, and whether that is exact."""
-        if self._total is not None or not self._size:
+        if self._total is not None or self._file is None:
             return self._total, self._total is not None
         return round(self._read * self._size / max(1, self._position())), False
 
     def close(self) -> None:
         """Close the file, but not stdin, in which a thread may wait."""
-        if self._file is not None and self._size:
+        if self._file is not None:
             self._file.close()
 
     def _position(self) -> int:
-        return self._file.tell() if self._file is not None and self._size else 0
+        return 0 if self._file is None else self._file.tell()
 
     def _opened(self, path: str) -> Iterator[Any]:
         if path == "-":
             # Not sys.stdin.buffer: the program could not end while a thread waits in that.
-            self._file = open(sys.stdin.fileno(), "rb", closefd=False)  # noqa: SIM115  # see close()
-            return _jsonl(self._file)
+            return _jsonl(open(sys.stdin.fileno(), "rb", closefd=False))
         read = _READERS.get(Path(path).suffix.lower())
         if read is None:
             raise SvcRequestError(
@@ -118,7 +118,7 @@ class Source:
             )
         try:
             self._file = Path(path).open("rb")  # noqa: SIM115  # closed by close()
-            self._size = max(1, os.fstat(self._file.fileno()).st_size)
+            self._size = os.fstat(self._file.fileno()).st_size
         except OSError as error:
             raise SvcRequestError(f"{path} cannot be read: {error.strerror}") from None
         self._chunk_rows = _CHUNK_ROWS
@@ -179,8 +179,7 @@ def _asked(row: Mapping[Any, Any]) -> Any:
 
 
 def _names(row: Mapping[Any, Any]) -> str:
-    names = ", ".join(map(str, row))
-    return names if len(names) < _LONGEST_NAMES else names[:_LONGEST_NAMES] + "..."
+    return shorten(", ".join(map(str, row)), _LONGEST_NAMES, placeholder="...")
 
 
 def _columns(template: str) -> frozenset[str]:

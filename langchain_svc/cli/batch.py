@@ -30,12 +30,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     add("--journal", metavar="FILE", help="where answers are kept (OUTPUT.journal)")
     add("--concurrency", type=int, default=16, metavar="N", help="rows at a time (%(default)s)")
     add("--plan", metavar="NAME", help="stay within this plan's limits")
-    add(
-        "--storage",
-        metavar="URL",
-        help="redis://host:port/0: share the plan with other processes and machines; put a URL "
-        "with a password in SVC_QUOTA_STORAGE",
-    )
     add("--dry-run", action="store_true", help="show what the run would take; send nothing")
     add("--retry-errors", action="store_true", help="retry the rows that had an error")
     add("--ordered", action="store_true", help="results in the input's order")
@@ -66,26 +60,22 @@ def run(args: argparse.Namespace) -> int:
         options = bulk.BulkOptions(prices=listed, progress=not args.quiet, **same)
         schema = None if args.schema is None else read_schema(args.schema)
         runnable: Any = model if schema is None else model.with_structured_output(schema)
-        job = bulk.Job(runnable, args.input, options, getattr(model.quota, "eta", None))
+        job = bulk.Job(runnable, args.input, options)
         if args.dry_run:
-            _tell_estimate(job, args, model.model, unlisted)
+            _tell_estimate(job, args, model, unlisted)
             return 0
         return _run(job, args)
 
 
 def _quota(args: argparse.Namespace) -> svc.SvcQuota | None:
-    if args.storage is not None and ("@" in args.storage or "password=" in args.storage):
-        raise SvcRequestError(
-            "--storage: a password here can be read in the list of processes and in logs; set "
-            "SVC_QUOTA_STORAGE to the URL and leave --storage out"
-        )
-    storage = args.storage or os.environ.get("SVC_QUOTA_STORAGE") or "memory"
+    # Not an option: the list of processes would show a password in it.
+    storage = os.environ.get("SVC_QUOTA_STORAGE") or "memory"
     if args.plan is None and storage == "memory":
         return None
     try:
         return svc.SvcQuota(args.plan or "learn", storage=storage)
     except ValueError as error:
-        raise SvcRequestError(f"--plan, --storage or SVC_QUOTA_STORAGE: {error}") from None
+        raise SvcRequestError(f"--plan or SVC_QUOTA_STORAGE: {error}") from None
 
 
 def _listed(model: svc.ChatSvc, *, dry_run: bool) -> tuple[list[Any], str]:
@@ -135,8 +125,10 @@ def _again(args: argparse.Namespace, *more: str) -> str:
     return shlex.join(["langchain-svc", *words, *more])
 
 
-def _tell_estimate(job: bulk.Job, args: argparse.Namespace, model: str, unlisted: str) -> None:
-    found, price = job.estimate(), (job.prices or {}).get(model)
+def _tell_estimate(
+    job: bulk.Job, args: argparse.Namespace, model: svc.ChatSvc, unlisted: str
+) -> None:
+    found, price = job.estimate(), (job.prices or {}).get(model.model)
     if found.tokens_out is None:
         most = args.max_tokens or v1.MAX_TOKENS_BY_DEFAULT
         tokens_out, how, unit = most * found.requests, "at most", f" ({most:,} per answer)"
@@ -144,11 +136,11 @@ def _tell_estimate(job: bulk.Job, args: argparse.Namespace, model: str, unlisted
         tokens_out, how = round(found.tokens_out * found.requests), "about"
         unit = " (as in the journal's answers)"
     time = "unknown: --plan says how fast the service may be asked"
-    if job.eta is not None:
-        seconds = job.eta(requests=found.requests, tokens=found.tokens_in + tokens_out)
+    if isinstance(model.quota, svc.SvcQuota):
+        seconds = model.quota.eta(requests=found.requests, tokens=found.tokens_in + tokens_out)
         time = f"{how} {bulk.duration(seconds)} with the plan {args.plan}"
     if price is None:
-        cost = f"unknown: {unlisted or f'no price of {model} is listed'}"
+        cost = f"unknown: {unlisted or f'no price of {model.model} is listed'}"
     else:
         amount = found.tokens_in * price.input + tokens_out * price.output
         cost = f"{how} {bulk.money(amount)} {price.currency}".rstrip()

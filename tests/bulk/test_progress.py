@@ -10,7 +10,7 @@ from langchain_core.runnables import RunnableLambda
 from langchain_svc import bulk
 from langchain_svc.sandbox import Fault
 
-WAITING = r"(\d+) of 8 rows, waiting (\d+) s for the service's limit"
+WAITING = r"(\d+) of 8 rows, waiting 0:00:(\d+) for the service's limit"
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def test_a_wait_for_the_services_limit_is_said(lines, chat, sandbox, prompts):
 def test_a_burst_promises_no_early_end(lines, chat, sandbox, prompts):
     sandbox.faults = limited(4, 6)
     found, _ = lines(chat, prompts(8), concurrency=3)
-    told = [int(match[1]) for line in found if (match := re.search(r", (\d+) s left", line))]
+    told = [int(match[1]) for line in found if (match := re.search(r", 0:00:(\d+) left", line))]
     assert told, found
     assert min(told[:3]) >= 5, found  # 4 rows in 6 s
 

@@ -238,9 +238,9 @@ def test_a_budget_that_is_used_up_ends_the_run(chat, prompts):
 
 def test_a_quota_keeps_a_run_within_its_plan(chat, prompts, sandbox):
     quota = svc.SvcQuota(svc.Plan(requests_per_minute=4))
-    model = chat.model_copy(update={"deadline": 0.5})
+    model = chat.model_copy(update={"deadline": 0.5, "quota": quota})
     with pytest.raises(svc.SvcRateLimitError):
-        bulk.run(model, prompts(30), journal="j", quota=quota, outage_wait=1.0)
+        bulk.run(model, prompts(30), journal="j", outage_wait=1.0)
     assert 1 <= len(sandbox.requests) == len(list(bulk.results("j"))) <= 4
 
 
@@ -258,9 +258,7 @@ def test_a_run_waits_behind_interactive_calls(folder):
 def test_a_journal_belongs_to_its_settings(chat, prompts):
     bulk.run(chat, prompts(2), journal="j")
     other = chat.model_copy(update={"temperature": 0.3})
-    with pytest.raises(
-        svc.SvcRequestError, match=r"temperature \((not set|null) there, 0.3 here\)"
-    ):
+    with pytest.raises(svc.SvcRequestError, match="other settings: temperature"):
         bulk.run(other, "in.jsonl", journal="j")
     with pytest.raises(svc.SvcRequestError, match="version"):
         bulk.run(chat, "in.jsonl", journal="j", settings={"version": 2})
@@ -290,7 +288,6 @@ def test_a_journal_belongs_to_its_rows(chat, prompts, folder):
         ({"format": "no column"}, "must name columns"),
         ({"format": "{a.b}"}, "must name columns"),
         ({"format": "{"}, "must name columns"),
-        ({"quota": object()}, r"ChatSvc\(quota=...\)"),
         ({"journal": "nowhere/j"}, "nowhere/j cannot be written"),
     ],
 )
