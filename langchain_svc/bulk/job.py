@@ -244,11 +244,9 @@ class Job:
 
     async def go(self) -> None:
         """Do it on the running event loop."""
-        try:
+        with closing(self._source):
             async with shown(self._state, wanted=self._options.progress):
                 await self._go()
-        finally:
-            self._source.close()
 
     async def _go(self) -> None:
         self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()

@@ -228,12 +228,8 @@ def _jsonl(file: IO[bytes]) -> Iterator[Any]:
 def _parsed(line: bytes) -> Any:
     try:
         row = json.loads(line)
-    except UnicodeDecodeError:
-        return BadRow("the line is not UTF-8")
-    except json.JSONDecodeError as error:
-        return BadRow(f"the line is not JSON: {error.msg} at character {error.pos + 1}")
-    except (ValueError, RecursionError):
-        return BadRow("the line is JSON with a number too long or nested too deeply to be read")
+    except (ValueError, RecursionError) as error:  # none of which repeats the line
+        return BadRow(f"the line is not JSON that can be read: {error}")
     if not isinstance(row, dict):
         return BadRow(f"the line is JSON, but a {type(row).__name__} and no object")
     return row

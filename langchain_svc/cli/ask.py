@@ -13,7 +13,6 @@ from .terminal import (
     ASKED,
     MisuseError,
     add_options,
-    emit,
     emit_json,
     is_terminal,
     model_settings,
@@ -34,14 +33,6 @@ def add(parser: argparse.ArgumentParser) -> None:
         "question", nargs="*", help="the question; - (or nothing, in a pipe) reads it from stdin"
     )
     add_options(parser, *ASKED, "--json", "--schema")
-    parser.add_argument(
-        "--no-stream", action="store_true", help="print the answer when it is complete"
-    )
-    parser.add_argument(
-        "--usage",
-        action="store_true",
-        help="print a usage line on stderr, as terminals always get",
-    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -61,15 +52,12 @@ def run(args: argparse.Namespace) -> int:
         elif args.json:
             answer = model.invoke(asked)
             emit_json(_record(answer))
-        elif args.no_stream:
-            answer = model.invoke(asked)
-            emit(answer.text)
         else:
             chunks: list[Any] = []
             write_stream(model.stream(asked), chunks)
             answer = chunks[0] + chunks[1:]
         took = time.monotonic() - begun
-    if args.usage or is_terminal(sys.stderr):
+    if is_terminal(sys.stderr):
         tell(usage_line(answer, took))
     return 0
 

@@ -13,7 +13,6 @@ import platform
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -103,16 +102,12 @@ def _findings(*, chat: bool) -> Iterator[_Finding]:
     yield _Finding("python", "ok", machine)
     yield _Finding("packages", "ok", ", ".join(filter(None, map(_version, _LIBRARIES))))
     yield from _environment()
-    for interface, check in (
-        (V1, partial(_v1, chat=chat)),
-        (GENERAL, _general),
-        (MEDICAL, _medical),
-    ):
+    for interface in (V1, GENERAL, MEDICAL):
         if (unset := _unset(interface)) is not None:
             yield unset
             continue
         try:
-            yield from check()
+            yield from _checked(interface, chat=chat)
         except (SvcError, ValidationError) as error:
             yield _failed(interface, error)
 
@@ -157,22 +152,25 @@ def _set(name: str) -> bool:
 # -- the interfaces -------------------------------------------------------------------------------
 
 
-def _v1(*, chat: bool) -> Iterator[_Finding]:
-    with svc.ChatSvc(**_TIMEOUTS) as model:
-        yield from _listed(V1, model, model.model)
-        if chat:
+def _checked(interface: Interface, *, chat: bool) -> Iterator[_Finding]:
+    """The status of the medical interface, the models of the others, and a chat."""
+    if interface is MEDICAL:
+        with svc.SvcMedicalStatus(**_TIMEOUTS) as tool:
+            _, took = _timed(lambda: list(tool._pieces(tool._use({}).exchange)))  # noqa: SLF001  # our own class
+        yield _Finding("medical", "ok", f"GET status answered in {took}")
+        return
+    kind: Any = svc.ChatSvc if interface is V1 else svc.SvcLLM
+    with kind(**_TIMEOUTS) as model:
+        models, took = _timed(model.list_models)
+        ids = [one.id for one in models]
+        more = f" and {len(ids) - _NAMED} more" if len(ids) > _NAMED else ""
+        said = f"GET models answered in {took}: {', '.join(ids[:_NAMED]) or 'none'}{more}"
+        yield _Finding(interface.name, "ok", said)
+        if interface is V1 and model.model not in ids:
+            fix = f"name one of them: ChatSvc(model={ids[0]!r})" if ids else "ask your provider"
+            yield _Finding("v1", "warn", f"the default model {model.model!r} is not listed", fix)
+        if interface is V1 and chat:
             yield _chatted(model)
-
-
-def _general() -> Iterator[_Finding]:
-    with svc.SvcLLM(**_TIMEOUTS) as model:
-        yield from _listed(GENERAL, model, None)
-
-
-def _medical() -> Iterator[_Finding]:
-    with svc.SvcMedicalStatus(**_TIMEOUTS) as tool:
-        _, took = _timed(lambda: list(tool._pieces(tool._use({}).exchange)))  # noqa: SLF001  # our own class
-    yield _Finding("medical", "ok", f"GET status answered in {took}")
 
 
 def _timed(call: Callable[[], Any]) -> tuple[Any, str]:
@@ -195,18 +193,6 @@ def _unset(interface: Interface) -> _Finding | None:
     return _Finding(interface.name, "FAIL", f"{missing} is not set", fix)
 
 
-def _listed(interface: Interface, model: Any, wanted: str | None) -> Iterator[_Finding]:
-    """The listing of models, which costs nothing."""
-    models, took = _timed(model.list_models)
-    ids = [one.id for one in models]
-    some = ", ".join(ids[:_NAMED]) + (f" and {len(ids) - _NAMED} more" if len(ids) > _NAMED else "")
-    said = f"GET models answered in {took}: {some or 'none'}"
-    yield _Finding(interface.name, "ok", said)
-    if wanted is not None and wanted not in ids:
-        fix = f"name one of them: ChatSvc(model={ids[0]!r})" if ids else "ask your provider"
-        yield _Finding(interface.name, "warn", f"the default model {wanted!r} is not listed", fix)
-
-
 def _chatted(model: Any) -> _Finding:
     """A chat of a few tokens, whose stream shows its format."""
     options = model._options(None, {"max_tokens": 5})  # noqa: SLF001  # our own class
@@ -223,9 +209,8 @@ def _chatted(model: Any) -> _Finding:
 def _failed(interface: Interface, error: Exception) -> _Finding:
     said = " ".join(str(error).split())
     if isinstance(error, ValidationError):
-        said = error_line(error).partition(": ")[2]
-        setting = str(error.errors(include_url=False, include_input=False)[0]["loc"][:1])
-        name = interface.key_env if "api_key" in setting else interface.url_env
+        setting, _, said = error_line(error).partition(": ")
+        name = interface.url_env if setting == interface.url_env else interface.key_env
         return _Finding(interface.name, "FAIL", said, f"correct {name}")
     fixes: dict[type[SvcError], str] = {
         SvcAuthenticationError: f"correct {interface.key_env}: it is not a key of this interface",

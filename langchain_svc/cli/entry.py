@@ -74,19 +74,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(words: list[str]) -> int:
-    args = _parsed(build_parser(next(iter(words), "")), words)
+    args = build_parser(next(iter(words), "")).parse_args(words)
     args.words = words
     return args.run(args) or 0
-
-
-def _parsed(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Namespace:
-    """The arguments; a question's words may stand on both sides of its options."""
-    args, rest = parser.parse_known_args(words)
-    said: list[str] = getattr(args, "question", None) or getattr(args, "prompt", None) or []
-    if rest and (not said or any(word.startswith("-") for word in rest)):
-        parser.error(f"unrecognized arguments: {' '.join(rest)}")
-    said += rest
-    return args
 
 
 def _fail(line: str, code: int = _FAILED) -> int:

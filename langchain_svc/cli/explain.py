@@ -12,7 +12,7 @@ from langchain_core.messages import convert_to_messages
 from .._chat import TOKENS_A_TURN, count_tokens, encoding
 from ..chat_models import ChatSvc
 from ..config import V1
-from .terminal import ASKED, add_options, emit, emit_json, model_settings, read_json, read_schema
+from .terminal import ASKED, add_options, emit_json, model_settings, read_json, read_schema
 
 _ANYWHERE = "https://your-host/v1"
 
@@ -20,11 +20,11 @@ _ANYWHERE = "https://your-host/v1"
 def add(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     parser.description = (
-        "Show the request that a prompt would send, with its tokens by part. "
+        "Show the request that a prompt would send, and its tokens by part, as JSON. "
         "Nothing is sent, and no key is needed."
     )
     parser.add_argument("prompt", nargs="+", help="the prompt; words need no quotes")
-    add_options(parser, *ASKED, "--schema", "--json")
+    add_options(parser, *ASKED, "--schema")
     parser.add_argument("--tools", metavar="FILE", help="a JSON list of tools in OpenAI's format")
 
 
@@ -44,15 +44,13 @@ def run(args: argparse.Namespace) -> int:
         turns = request["body"]["messages"]
         size = sum(count_tokens(turn["content"]) + TOKENS_A_TURN for turn in turns)
         sizes[name], before = size - before, size
-    found = {
-        "request": request,
-        "tokens": {**sizes, "total": before},
-        "counted_by": "tiktoken" if encoding() else "a rule on characters (an estimate)",
-    }
-    if args.json:
-        emit_json(found)
-    else:
-        _print(found)
+    emit_json(
+        {
+            "request": request,
+            "tokens": {**sizes, "total": before},
+            "counted_by": "tiktoken" if encoding() else "a rule on characters (an estimate)",
+        }
+    )
     return 0
 
 
@@ -88,16 +86,3 @@ def _request(bound: Any, messages: list[dict[str, str]]) -> dict[str, Any]:
         "headers": headers,
         "body": json.loads(request.body),
     }
-
-
-def _print(found: dict[str, Any]) -> None:
-    request = found["request"]
-    emit(f"{request['method']} {request['url']}")
-    for name, value in request["headers"].items():
-        emit(f"{name}: {value}")
-    emit("")
-    emit_json(request["body"])
-    emit(f"\nTokens by {found['counted_by']}:")
-    for name, count in found["tokens"].items():
-        emit(f"  {name:<17}{count:>9,}")
-    emit("Nothing was sent.")

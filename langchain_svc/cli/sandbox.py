@@ -6,7 +6,7 @@ import argparse
 import os
 import shlex
 import sys
-from typing import Any, get_args
+from typing import get_args
 
 import langchain_svc as svc
 
@@ -40,8 +40,8 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="between the pieces of a stream (%(default)s)",
     )
-    option("--api-key", metavar="KEY", help="key to accept on v1 and general")
-    option("--medical-api-key", metavar="KEY", help="key to accept on medical")
+    option("--api-key", default="sandbox-key", metavar="KEY", help="of v1, general (%(default)s)")
+    option("--medical-api-key", default="sandbox-medical-key", metavar="KEY", help="(%(default)s)")
     option("--upstream", metavar="URL", help="an OpenAI-compatible server that answers instead")
     option("--upstream-model", metavar="NAME", help="model to request from it")
     option("--upstream-key-env", metavar="VAR", help="environment variable with its key")
@@ -93,8 +93,6 @@ def _upstream(args: argparse.Namespace) -> Upstream | None:
 
 
 def _started(args: argparse.Namespace, upstream: Upstream | None) -> Sandbox:
-    keys = {"api_key": args.api_key, "medical_api_key": args.medical_api_key}
-    given: dict[str, Any] = {name: key for name, key in keys.items() if key is not None}
     try:
         return Sandbox(
             host=args.host,
@@ -105,7 +103,8 @@ def _started(args: argparse.Namespace, upstream: Upstream | None) -> Sandbox:
             keep=0,
             inspector=not args.no_inspector,
             upstream=upstream,
-            **given,
+            api_key=args.api_key,
+            medical_api_key=args.medical_api_key,
         ).start()
     except ValueError as error:
         raise MisuseError(str(error).replace(", unless allow_remote=True", "")) from None

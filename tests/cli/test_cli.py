@@ -32,15 +32,6 @@ def test_ask_streams_piece_by_piece(monkeypatch):
             assert process.poll() is None, "the whole answer came at once"
 
 
-def test_ask_without_stream_prints_the_same(service, capsys):
-    assert cli.main(["ask", "What is 17 * 23?"]) == 0
-    streamed = capsys.readouterr().out
-    assert service.requests[0].json["stream"] is True
-    assert cli.main(["ask", "What is 17 * 23?", "--no-stream"]) == 0
-    assert capsys.readouterr().out == streamed
-    assert "stream" not in service.requests[-1].json
-
-
 def test_a_broken_stream_leaves_its_text_and_one_line(service, capsys):
     service.faults = [Fault(cut=True, after=2)]
     assert cli.main(["ask", "What is 17 * 23?"]) == 1
@@ -149,7 +140,7 @@ def test_a_missing_extra_is_named(hidden, words, extra, tmp_path):
 def test_letters_that_the_output_cannot_show_are_replaced(service):
     service.answers = ["a \u2192 b"]
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
-    found = done([*PLAIN, "ask", "Hello", "--no-stream"], env=environment)
+    found = done([*PLAIN, "ask", "Hello"], env=environment)
     assert (found.stdout, found.stderr) == ("a ? b\n", "")
 
 

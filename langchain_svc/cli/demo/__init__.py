@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import signal
-from importlib.util import find_spec
 
 from ..terminal import tell
 
@@ -22,15 +21,13 @@ def run(_: argparse.Namespace) -> int:
     Raises:
         ImportError: A library of the extras is missing; the text says which extras to install.
     """
-    needed = {"bm25s": "bm25s", "rich": "rich", "PIL": "pillow"}
-    missing = [library for module, library in needed.items() if find_spec(module) is None]
-    if missing:
+    try:
+        from .tour import tour  # noqa: PLC0415  # extras
+    except ModuleNotFoundError as missing:
         raise ImportError(
-            f"The demo needs {', '.join(missing)}, which is not installed here. "
+            f"The demo needs {missing.name}, which is not installed here. "
             'Run: pip install "langchain-svc[cli,sandbox]"'
-        )
-    from .tour import tour  # noqa: PLC0415  # after the check
-
+        ) from missing
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _leave)
     tour()

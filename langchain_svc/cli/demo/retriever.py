@@ -58,8 +58,7 @@ class Bm25Retriever(BaseRetriever):
 
 
 def _words(texts: list[str]) -> Any:
-    return bm25s.tokenize(texts, stemmer=_stems, show_progress=False)
+    def stems(words: list[str]) -> list[str]:
+        return [word.removesuffix("s") for word in words]  # so that `redirects` finds `redirect`
 
-
-def _stems(words: list[str]) -> list[str]:
-    return [word.removesuffix("s") for word in words]  # so that `redirects` finds `redirect`
+    return bm25s.tokenize(texts, stemmer=stems, show_progress=False)
