@@ -195,8 +195,8 @@ def _unset(interface: Interface) -> _Finding | None:
 
 def _chatted(model: Any) -> _Finding:
     """A chat of a few tokens, whose stream shows its format."""
-    options = model._options(None, {"max_tokens": 5})  # noqa: SLF001  # our own class
-    exchange = model._turn([HumanMessage("Say OK.")], options, stream=True).exchange  # noqa: SLF001  # our own
+    asked = [HumanMessage("Say OK.")]
+    exchange = model._begin(asked, None, {"max_tokens": 5}, stream=True).exchange  # noqa: SLF001  # our own class
     pieces, took = _timed(lambda: list(model._pieces(exchange)))  # noqa: SLF001  # our own class
     label = exchange.head.headers.get("content-type", "no Content-Type").partition(";")[0]
     seen = exchange.parser.decoder.seen

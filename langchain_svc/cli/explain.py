@@ -72,9 +72,8 @@ def _models(args: argparse.Namespace) -> tuple[Any, Any]:
 
 def _request(bound: Any, messages: list[dict[str, str]]) -> dict[str, Any]:
     """The request as it would go out, without the key."""
-    model = bound.bound
     made = convert_to_messages(messages)
-    turn = model._turn(made, model._options(None, bound.kwargs), stream=True)  # noqa: SLF001  # our own class
+    turn = bound.bound._begin(made, None, bound.kwargs, stream=True)  # noqa: SLF001  # our own class
     request = turn.exchange.request
     headers = {
         name: "Bearer (your key)" if name == "Authorization" else value
