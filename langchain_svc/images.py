@@ -24,6 +24,7 @@ from ._images import (
     ImageHeader,
     check_address,
     decode_base64,
+    is_address,
     is_dicom,
     read_image_header,
     without_metadata,
@@ -147,33 +148,33 @@ class ImageStore:
             SvcRequestError: It is not an image that is taken, or there is no room for it.
         """
         try:
-            return self._put(self._seen(self._read(image), bare=not keep_metadata, label=label))
+            seen = self._seen(self._read(image), bare=not keep_metadata, label=label)
+            return self._put(seen).handle
         except SvcRequestError:  # a DicomImage says for itself why it cannot be drawn
             raise
         except ValueError as error:
             raise SvcRequestError(f"This image cannot be added: {error}") from None
 
-    def add_generated(
-        self, *, url: str | None = None, data: bytes = b"", label: str = ""
-    ) -> StoredImage:
-        """Put in what the service made.
+    def add_generated(self, given: str | bytes, *, label: str = "") -> StoredImage:
+        """Put in what the service made: an address, base64, or bytes.
 
         Raises:
             ValueError: It is not an image that is taken, or there is no room for it.
         """
-        given = data if url is None else url
-        return self.get(self._put(self._seen(given, bare=False, label=label, generated=True)))
+        if isinstance(given, str) and not is_address(given):
+            given = decode_base64(given, self.max_image_bytes)
+        return self._put(self._seen(given, bare=False, label=label, generated=True))
 
-    def add_quoted(self, *, url: str | None = None, data: bytes = b"") -> StoredImage:
-        """Put in what came in a message, or find it, if the same image is here already.
+    def add_quoted(self, given: str | bytes) -> StoredImage:
+        """Put in the address or bytes of a message, or find it, if the same image is here already.
 
         Raises:
             ValueError: It is not an image that is taken, or there is no room for it.
         """
-        image = self._seen(data if url is None else url, bare=True, quoted=True)
+        image = self._seen(given, bare=True, quoted=True)
         with self._lock:
             for known in self._images.values():
-                if known.url == image.url and known.data in (image.data, data or None):
+                if known.url == image.url and known.data in (image.data, given):
                     return known
             return self._placed(image)
 
@@ -294,10 +295,10 @@ class ImageStore:
         )
 
     def _read_text(self, text: str) -> str | bytes:
-        start = text[:8].lower()
-        if start.startswith(("http://", "https://")):
+        if is_address(text):
             return text
-        if not start.startswith("data:") and _is_file(text):
+        as_uri = text[:5].lower() == "data:"
+        if not as_uri and _is_file(text):
             return self._read_file(Path(text))
         try:
             data = decode_base64(text, self.max_image_bytes)
@@ -305,7 +306,7 @@ class ImageStore:
                 self.look(data)
             return data  # noqa: TRY300  # an image, or what `add` refuses
         except ImageError as error:
-            if start.startswith("data:"):
+            if as_uri:
                 raise
             # No image is so short, and base64 has no full stop: none of an image is repeated here.
             short = len(text) < _SHORTEST_IMAGE or ("." in text and len(text) <= _LONGEST_PATH)
@@ -320,9 +321,9 @@ class ImageStore:
         except OSError as error:
             raise ImageError(f"{path.absolute()} cannot be read: {error.strerror}") from None
 
-    def _put(self, image: StoredImage) -> str:
+    def _put(self, image: StoredImage) -> StoredImage:
         with self._lock:
-            return self._placed(image).handle
+            return self._placed(image)
 
     def _placed(self, image: StoredImage) -> StoredImage:
         self._make_room(image.size)

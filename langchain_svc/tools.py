@@ -21,6 +21,7 @@ from ._images import (
     check_address,
     decode_base64,
     endpoints,
+    is_address,
     without_metadata,
 )
 from ._service import (
@@ -215,7 +216,7 @@ class SvcAnalyzeImage(ServiceTool):
         if HANDLE.fullmatch(text):
             return self.images.get(text).sendable
         try:
-            if text[:8].lower().startswith(("http://", "https://")):
+            if is_address(text):
                 return check_address(text)
             data = decode_base64(text, self.max_inline_bytes)
             self.images.look(data)
@@ -292,7 +293,11 @@ class SvcGenerateImage(ServiceTool):
         """Puts what came into the store, and says what it is called."""
         tries = [(picture, self._keep(picture, label)) for picture in found.found]
         kept = [image for _, image in tries if isinstance(image, StoredImage)]
-        unread = [{"url": p.url, "reason": why} for p, why in tries if isinstance(why, str)]
+        unread = [
+            {"url": made if isinstance(made, str) and is_address(made) else None, "reason": why}
+            for made, why in tries
+            if isinstance(why, str)
+        ]
         lines = [f"{image.handle}: {_said_of(image)}" for image in kept]
         if unread:
             reasons = "; ".join(sorted({part["reason"] or "" for part in unread}))
@@ -303,13 +308,10 @@ class SvcGenerateImage(ServiceTool):
         artifact = {"images": handles, "unread": unread, "prompt": label}
         return "Made:\n" + "\n".join(lines), _provenance(exchange, found.raw) | artifact
 
-    def _keep(self, picture: endpoints.GeneratedImage, label: str) -> StoredImage | str:
+    def _keep(self, picture: str | bytes, label: str) -> StoredImage | str:
         """What the store made of it, or why it cannot be kept."""
         try:
-            if picture.url is not None:
-                return self.images.add_generated(url=picture.url, label=label)
-            data = picture.data or decode_base64(picture.base64 or "", self.images.max_image_bytes)
-            return self.images.add_generated(data=data, label=label)
+            return self.images.add_generated(picture, label=label)
         except ValueError as error:
             return str(error)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import BaseMessage, HumanMessage
 
-from .._images import check_address, decode_base64
+from .._images import decode_base64
 from .._safe_errors import safe_repr
 from .._service import ServiceSettings, bounded_gather, vision_exchange
 from .._threads import off_loop
@@ -159,11 +159,11 @@ def _kept(block: Mapping[str, Any], store: ImageStore, place: str) -> StoredImag
     url, base64 = block.get("url"), block.get("base64")
     try:
         if isinstance(base64, str):
-            return store.add_quoted(data=decode_base64(base64, store.max_image_bytes))
+            return store.add_quoted(decode_base64(base64, store.max_image_bytes))
         if isinstance(url, str) and url[:5].lower() == "data:":
-            return store.add_quoted(data=decode_base64(url, store.max_image_bytes))
+            return store.add_quoted(decode_base64(url, store.max_image_bytes))
         if isinstance(url, str):
-            return store.add_quoted(url=check_address(url.strip()))
+            return store.add_quoted(url.strip())
     except ValueError as error:
         raise SvcRequestError(f"{place} is not sent: {error}") from None
     raise SvcRequestError(

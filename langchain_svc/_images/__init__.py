@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .addresses import AddressError, check_address
+from .addresses import AddressError, check_address, is_address
 from .headers import (
     JPEG_FRAMES,
     MIME_TYPES,

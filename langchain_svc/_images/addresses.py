@@ -35,13 +35,18 @@ class AddressError(ValueError):
     """An address that is not passed on; its text says why."""
 
 
+def is_address(text: str) -> bool:
+    """Whether a text begins as a web address does."""
+    return text[:8].lower().startswith(("http://", "https://"))
+
+
 def check_address(url: str) -> str:
     """The address, unchanged.
 
     Raises:
         AddressError: It is none, or not one of a public host over http or https.
     """
-    if not url[:8].lower().startswith(("http://", "https://")):
+    if not is_address(url):
         raise AddressError(
             "the address must look like https://host/path. A path is not read from here: add the "
             "file to an ImageStore by images.add(path), or give its base64"

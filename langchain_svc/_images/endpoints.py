@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args
 
 from .._wire import UnreadableError, dump_json, given
 from .._wire.general import read_success
+from .addresses import is_address
 from .headers import ImageError, read_image_header
 
 GENERATE_PATH = "/images/generate"  # on the v1 interface
@@ -39,19 +40,13 @@ _DEEPEST = 8
 
 
 @dataclass(frozen=True)
-class GeneratedImage:
-    """One image of an answer: an address, base64 (plain or as a data URI), or its bytes."""
-
-    url: str | None = None
-    base64: str | None = None
-    data: bytes | None = None
-
-
-@dataclass(frozen=True)
 class GeneratedImages:
-    """The images of an answer, and the raw body (None where the body is the image itself)."""
+    """The images of an answer: addresses and base64, plain or as a data URI, and the raw body.
 
-    found: tuple[GeneratedImage, ...]
+    Where the body is the image itself, its bytes are found, and the raw body is None.
+    """
+
+    found: tuple[str | bytes, ...]
     raw: Any
 
 
@@ -85,7 +80,7 @@ def read_generated(body: bytes) -> GeneratedImages:
     except ImageError:
         raw = read_success(body)
     else:
-        return GeneratedImages((GeneratedImage(data=body),), None)
+        return GeneratedImages((body,), None)
     found = tuple(_pictures(raw, _DEEPEST))
     if not found:
         raise UnreadableError("it holds no image: neither an address nor base64 where one may be")
@@ -95,7 +90,7 @@ def read_generated(body: bytes) -> GeneratedImages:
 _ANY_SIZE = 2**62  # the store has the limit
 
 
-def _pictures(value: Any, depth: int) -> Iterator[GeneratedImage]:
+def _pictures(value: Any, depth: int) -> Iterator[str]:
     if not depth:
         return
     if isinstance(value, list):
@@ -103,21 +98,18 @@ def _pictures(value: Any, depth: int) -> Iterator[GeneratedImage]:
             yield from _pictures(item, depth - 1)
     elif isinstance(value, str):
         text = value.strip()
-        start = text[:8].lower()
-        if start.startswith(("http://", "https://")):
-            yield GeneratedImage(url=text)
-        elif start.startswith("data:") or text.startswith(_BASE64_STARTS):
-            yield GeneratedImage(base64=text)
+        if is_address(text) or text.startswith(_BASE64_STARTS) or text[:5].lower() == "data:":
+            yield text
     elif isinstance(value, dict):
         tries = (_under(value, key, depth) for key in _ALL_KEYS)
         yield from next((found for found in tries if found), ())
 
 
-def _under(value: Mapping[str, Any], key: str, depth: int) -> list[GeneratedImage]:
+def _under(value: Mapping[str, Any], key: str, depth: int) -> list[str]:
     inner = value.get(key)
     found = list(_pictures(inner, depth - 1))
     if not found and key in _BYTES_KEYS and isinstance(inner, str) and inner.strip():
-        return [GeneratedImage(base64=inner)]  # the store says what is wrong with it
+        return [inner]  # the store says what is wrong with it
     return found
 
 

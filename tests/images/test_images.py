@@ -193,21 +193,21 @@ def test_handles_cannot_be_guessed():
 def test_the_oldest_generated_images_make_room():
     store = svc.ImageStore(max_images=3)
     store.add(made())
-    assert [store.add_generated(data=made()).handle[-1] for _ in range(4)] == list("2345")
+    assert [store.add_generated(made()).handle[-1] for _ in range(4)] == list("2345")
     assert [image.handle for image in store] == ["img_1", "img_4", "img_5"]
     store.add(made())
     store.add(made())
     with pytest.raises(svc.SvcRequestError, match="the store is full"):
         store.add(made())
     with pytest.raises(ValueError, match="the store is full"):
-        store.add_generated(data=made())
+        store.add_generated(made())
     assert [image.handle for image in store] == ["img_1", "img_6", "img_7"]
 
 
 def test_bytes_are_bounded():
     size = len(made())
     store = svc.ImageStore(max_bytes=2 * size)
-    store.add_generated(data=made())
+    store.add_generated(made())
     store.add(made())
     store.add(made())
     assert [image.handle for image in store] == ["img_2", "img_3"]

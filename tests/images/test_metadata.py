@@ -227,4 +227,4 @@ def test_a_store_leaves_metadata_out_unless_told_otherwise(kind, tmp_path):
 
 def test_what_the_service_made_stays_as_it_came():
     data = saved("PNG")
-    assert svc.ImageStore().add_generated(data=data).data == data
+    assert svc.ImageStore().add_generated(data).data == data
