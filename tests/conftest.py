@@ -6,12 +6,15 @@ URL that no machine has, and may not even connect to loopback. To record again:
     pytest -m vcr --record-mode=rewrite
 
 That asks a sandbox; with SVC_RECORD=service, SVC_API_KEY and SVC_BASE_URL_V1 it asks the service,
-and SVC_BASE_URL says where its general interface is. The medical interface is asked of a sandbox
-even then, so that no cassette can hold a patient's data.
+and for the general and medical interfaces SVC_BASE_URL, SVC_MEDICAL_API_KEY and
+SVC_MEDICAL_BASE_URL say where. What a sandbox answered is synthetic and stays readable. Of what is
+sent to the service's medical interface, and of what that answers, a cassette keeps the form and no
+value.
 """
 
 import contextlib
 import ipaddress
+import json
 import os
 import re
 import signal
@@ -172,7 +175,7 @@ class Service:
     def __init__(self, environment):
         wanted = environment.get("SVC_RECORD", "sandbox")
         given = {name: environment.get(name, "").rstrip("/") for name in REPLAYED}
-        self.env = {name: value for name, value in given.items() if value and "MEDICAL" not in name}
+        self.env = {name: value for name, value in given.items() if value}
         self.recorded = wanted == "service"
         missing = {"SVC_API_KEY", "SVC_BASE_URL_V1"} - set(self.env)
         if wanted not in {"sandbox", "service"} or (self.recorded and missing):
@@ -221,11 +224,12 @@ def recorded_service(request, replaying, clean_environment, monkeypatch):
         if not replaying:
             # One request after the other, so that recording again gives the same order.
             stack.enter_context(set_config_context({"max_concurrency": 1}))
-            env = stack.enter_context(Sandbox(clock=lambda: SANDBOX_CLOCK, **settings)).env
-            ReadableYaml.recorded_from = SANDBOX
             if SERVICE.recorded and not settings:
-                env = {**env, **SERVICE.env}
+                env = SERVICE.env
                 ReadableYaml.recorded_from = f"service on {datetime.now(timezone.utc):%Y-%m-%d}"
+            else:
+                env = stack.enter_context(Sandbox(clock=lambda: SANDBOX_CLOCK, **settings)).env
+                ReadableYaml.recorded_from = f"sandbox {__version__}"
         for name, value in env.items():
             monkeypatch.setenv(name, value)
         yield {"api_key": env["SVC_API_KEY"], "base_url_v1": env["SVC_BASE_URL_V1"]}
@@ -238,7 +242,9 @@ def _shown_request(request):
         for name, value in sorted(request.headers.items())
         if name.lower() in _KEPT_REQUEST_HEADERS
     }
-    if request.body:  # the mark of a conversation follows from the key, which differs
+    if ReadableYaml.from_service() and is_clinical(request.method, request.uri):
+        request.body = without_values(request.body)
+    elif request.body:  # the mark of a conversation follows from the key, which differs
         request.body = _MARK.sub(rb"\g<1>0000000000", request.body)
     return request
 
@@ -253,6 +259,33 @@ def _shown_response(response):
         if _KEPT_RESPONSE_HEADER.fullmatch(name)
     }
     return {**response, "headers": headers, "body": {"string": body}}
+
+
+def is_clinical(method, uri):
+    """Whether a request sends something of a patient, which its answer may repeat."""
+    return method == "POST" and "/api/medical/" in uri
+
+
+def without_values(body):
+    """A JSON body with its form and no value; of any other body nothing."""
+    try:
+        return json.dumps(_formed(json.loads(body)))
+    except ValueError:
+        return json.dumps(MASK)
+
+
+MASK = "[...]"
+_FIELD = re.compile(r"[A-Za-z_]{1,40}")  # as opposed to a text that stands where a name does
+
+
+def _formed(value):
+    if isinstance(value, dict):
+        return {k if _FIELD.fullmatch(k) else MASK: _formed(held) for k, held in value.items()}
+    if isinstance(value, list):
+        return [_formed(held) for held in value]
+    if isinstance(value, str):
+        return MASK
+    return value if value is None or isinstance(value, bool) else 0
 
 
 @pytest.fixture(scope="session")
@@ -285,31 +318,36 @@ def pytest_recording_configure(config, vcr):
 
 
 def same_body(played, asked):
-    """Whether two bodies differ in nothing but indentation.
+    """Whether two bodies differ in nothing but indentation, and values that were not recorded.
 
     Functions that become tools pass their docstrings on, which Python 3.13 unindents.
     """
     bodies = [re.sub(rb"(\\n) +", rb"\1", request.body or b"") for request in (played, asked)]
+    if is_clinical(asked.method, asked.uri) and MASK.encode() in bodies[0]:
+        bodies[1] = without_values(asked.body).encode()
     assert bodies[0] == bodies[1]
-
-
-SANDBOX = f"sandbox {__version__}"
 
 
 class ReadableYaml:
     """Cassettes for people: long texts as blocks, and first of all where they come from."""
 
-    recorded_from = SANDBOX
+    recorded_from = f"sandbox {__version__}"
 
     class _Dumper(yaml.SafeDumper):
         pass
 
     @classmethod
+    def from_service(cls):
+        return cls.recorded_from.startswith("service")
+
+    @classmethod
     def serialize(cls, cassette):
-        uris = [interaction["request"]["uri"] for interaction in cassette["interactions"]]
-        medical = any("/api/medical/" in uri for uri in uris)
+        for interaction in cassette["interactions"]:
+            request, body = interaction["request"], interaction["response"]["body"]
+            if cls.from_service() and is_clinical(request["method"], request["uri"]):
+                body["string"] = without_values(body["string"])
         return yaml.dump(
-            {"recorded_from": SANDBOX if medical else cls.recorded_from, **cassette},
+            {"recorded_from": cls.recorded_from, **cassette},
             Dumper=cls._Dumper,
             sort_keys=False,
             width=float("inf"),
@@ -324,6 +362,12 @@ def _as_block(dumper, text):
     return dumper.represent_scalar(
         "tag:yaml.org,2002:str", text, style="|" if "\n" in text else None
     )
+
+
+@pytest.fixture
+def from_service(monkeypatch):
+    """Whatever is recorded counts as the service's."""
+    monkeypatch.setattr(ReadableYaml, "recorded_from", "service on 2026-01-31")
 
 
 ReadableYaml._Dumper.add_representer(str, _as_block)

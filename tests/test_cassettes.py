@@ -97,8 +97,10 @@ def _out_of_form(request, response, *, real):
     if not request["uri"].startswith(("https://svc.invalid/v1/", "https://svc.invalid/api/")):
         yield "an address"
     # What a sandbox answers is synthetic, and so are the patients of the tests.
-    if real and "/api/medical/" in request["uri"]:
-        yield "something that the service's medical interface was asked"
+    if real and request["method"] == "POST" and "/api/medical/" in request["uri"]:
+        for body in (request["body"], response["body"]["string"]):
+            if any(_values_in(_loaded(body))):
+                yield "a value of a patient's record"
 
 
 def _loaded(body):
@@ -106,6 +108,18 @@ def _loaded(body):
         return json.loads(body)
     except ValueError:
         return str(body)
+
+
+def _values_in(value):
+    """Every number and text of a JSON value that is not masked, and the texts used as names."""
+    if isinstance(value, dict):
+        yield from (name for name in value if not re.fullmatch(r"[A-Za-z_]+|\[\.\.\.\]", name))
+        value = list(value.values())
+    if isinstance(value, list):
+        for held in value:
+            yield from _values_in(held)
+    elif value is not None and not isinstance(value, bool) and value not in ("[...]", 0):
+        yield str(value)
 
 
 def test_no_cassette_holds_what_it_must_not():
@@ -158,22 +172,33 @@ def test_a_recording_with_our_settings_is_clean(tmp_path, ours):
     assert findings(tmp_path / "clean.yaml", {"SOME_KEY": key}) == []
 
 
-def test_the_medical_interface_is_asked_of_a_sandbox_only(
-    tmp_path, ours, real_service, monkeypatch
-):
-    own = {"SVC_RECORD": "service", "SVC_API_KEY": "a", "SVC_BASE_URL_V1": "https://a.example/v1"}
-    own |= {"SVC_MEDICAL_API_KEY": "b", "SVC_MEDICAL_BASE_URL": "https://b.example"}
-    assert type(real_service)(own).env.keys() == {"SVC_API_KEY", "SVC_BASE_URL_V1"}
-    monkeypatch.setattr("conftest.ReadableYaml.recorded_from", "service on 2026-01-31")
-    patient = PatientContext(age=61)
+ECHOES = {
+    "as documented": {},
+    "echo": {"body": {"risk": {"of zebulonic": ["quuxitis", 61.25, True]}}},
+    "text": {"body": "quuxitis at 61.25"},
+    "refusal": {"body": {"error": {"message": "quuxitis at 61.25"}}, "status": 400},
+}
+
+
+@pytest.mark.parametrize("echo", ECHOES)
+def test_a_recording_of_the_service_keeps_no_value_of_a_patient(tmp_path, ours, from_service, echo):
+    patient = PatientContext(age=61.25, sex="zebulonic", risk_factors=["quuxitis"])
     with Sandbox() as s, SvcCancerRisk(**s.medical, patient=patient) as tool:
-        record(tmp_path / "risk.yaml", partial(tool.invoke, {"symptoms": "a cough"}), **ours)
-    text = (tmp_path / "risk.yaml").read_text(encoding="utf-8")
-    assert text.startswith("recorded_from: sandbox")
-    assert findings(tmp_path / "risk.yaml") == []
-    text = re.sub("^recorded_from: .*", "recorded_from: service on 2026-01-31", text)
-    (tmp_path / "risk.yaml").write_text(text, encoding="utf-8")
-    assert "medical interface was asked" in " ".join(findings(tmp_path / "risk.yaml"))
+        s.faults = [Fault(content_type="application/json", **ECHOES[echo])] if ECHOES[echo] else []
+        ask = partial(tool.invoke, {"symptoms": "a cough"})
+        record(tmp_path / "bare.yaml", ask)
+        record(tmp_path / "masked.yaml", ask, **ours)
+        assert len(s.requests) == 2
+        assert s.requests[0].json["patientAge"] == 61.25
+    bare = (tmp_path / "bare.yaml").read_text(encoding="utf-8")
+    labelled = tmp_path / "labelled.yaml"
+    labelled.write_text(f"recorded_from: service on 2026-01-31\n{bare}", encoding="utf-8")
+    assert "labelled.yaml: a value of a patient's record" in findings(labelled)
+    assert findings(tmp_path / "masked.yaml") == []
+    kept = (tmp_path / "masked.yaml").read_text(encoding="utf-8")
+    assert '"patientAge": 0' in kept
+    for word in ("61.25", "zebulonic", "quuxitis", "cough"):
+        assert word not in kept
 
 
 def test_every_row_of_the_documents_has_a_cassette():
