@@ -150,7 +150,6 @@ def test_the_page_of_programs_has_a_row_for_each_that_is_tried(monkeypatch):
     assert list(told) == list(known)
     for name, row in told.items():
         program = known[name]
-        third_party = f" *Third party*: {program.third_party}."
-        assert row[1] == program.does + third_party * bool(program.third_party)
+        assert row[1] == program.does
         usual = program.of in ("langchain-core", "langchain", "langgraph")
         assert usual or re.fullmatch(rf"{re.escape(program.of)} \d[\w.]*", row[2])

@@ -130,33 +130,25 @@ class Play:
         reason = "tool_calls" if tools else "stop"
         head = {"id": f"chatcmpl-{next(self._ids)}", "created": 0, "model": body["model"]}
         if not body.get("stream"):
-            message = {
-                "role": "assistant",
-                "content": text,
-                **({"tool_calls": tools} if tools else {}),
-            }
+            message = {"role": "assistant", "content": text}
+            message |= {"tool_calls": tools} if tools else {}
             choice = {"message": message, "finish_reason": reason}
             choices = [{"index": index, **choice} for index in range(body.get("n") or 1)]
             usage = {name: count * len(choices) for name, count in USAGE.items()}
             whole = {**head, "object": "chat.completion", "choices": choices, "usage": usage}
             return 200, "application/json", json.dumps(whole).encode()
-        deltas = [{"role": "assistant", "content": ""}]
-        deltas += [{"content": piece} for piece in _pieces(text)]
+        deltas = [{"role": "assistant", "content": piece} for piece in _pieces(text)]
         for index, tool in enumerate(tools):
             function = tool["function"]
-            begun = {**tool, "function": {**function, "arguments": ""}}
-            deltas.append({"tool_calls": [{"index": index, **begun}]})
-            deltas += [
-                {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
-                for piece in _pieces(function["arguments"])
-            ]
+            begun = {**tool, "index": index, "function": {**function, "arguments": ""}}
+            written = [{"arguments": piece} for piece in _pieces(function["arguments"])]
+            later = [{"index": index, "function": piece} for piece in written]
+            deltas += [{"tool_calls": [piece]} for piece in (begun, *later)]
         choices = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
         choices.append({"index": 0, "delta": {}, "finish_reason": reason})
-        events = [{**head, "object": "chat.completion.chunk", "choices": [c]} for c in choices]
-        if native:
-            events.append({**events[0], "choices": [], "usage": USAGE})
-        else:
-            events[-1]["usage"] = USAGE
+        chunk = {**head, "object": "chat.completion.chunk"}
+        events = [{**chunk, "choices": [choice]} for choice in choices]
+        events.append({**chunk, "choices": [], "usage": USAGE})
         lines = "".join(f"data: {json.dumps(event)}\n\n" for event in events) + "data: [DONE]\n\n"
         return 200, "text/event-stream", lines.encode()
 

@@ -20,8 +20,6 @@ class Program:
     """The distribution whose version the table names."""
     needs: tuple[str, ...]
     """What to install beyond the extra `dropin`; such a program gets an environment of its own."""
-    third_party: str
-    """Why the program does not take the model, where that is the program's own doing."""
     python: tuple[int, int]
     """The oldest Python on which it runs, or on which LangGraph streams what is awaited."""
     check: Callable[[], None]
@@ -35,18 +33,18 @@ PROGRAMS: dict[str, Program] = {}
 
 
 def program(
-    name: str,
-    of: str,
-    *needs: str,
-    third_party: str = "",
-    python: tuple[int, int] = (3, 10),
+    name: str, of: str, *needs: str, python: tuple[int, int] = (3, 10)
 ) -> Callable[[Callable[[], None]], Callable[[], None]]:
-    """Enter a script, which raises where something is not as it should be."""
+    """Enter a script, which raises where something is not as it should be.
+
+    Its docstring is its row in docs/dropin.md. What fails by the program's own doing stands there
+    after *Third party*, and the script checks that it is still so.
+    """
 
     def enter(check: Callable[[], None]) -> Callable[[], None]:
         if name in PROGRAMS:
             raise ValueError(f"two programs are named {name}")
-        PROGRAMS[name] = Program(name, of, needs, third_party, python, check)
+        PROGRAMS[name] = Program(name, of, needs, python, check)
         return check
 
     return enter

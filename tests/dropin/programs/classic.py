@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 
-from common import ONE_TWO, add
+import pytest
+from common import BROKEN, ONE_TWO, THREE_FOUR, add, store
 from langchain_core.documents import Document
-from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.prompts import ChatPromptTemplate, PromptTemplate
 from langchain_core.tools import tool
-from langchain_core.vectorstores import InMemoryVectorStore
 from player import Play, calls, on_both, same
+from pydantic import ValidationError
 from registry import program
 
 from langchain_svc import SvcRequestError
@@ -18,8 +18,7 @@ from langchain_svc import SvcRequestError
 PROMPT = ChatPromptTemplate.from_messages(
     [("human", "{input}"), ("placeholder", "{agent_scratchpad}")]
 )
-DOCS = [Document("The sea is blue.", metadata={"n": 1}), Document("Grass is green.")]
-BROKEN = "<tool_call>\nadd one and two\n</tool_call>"
+TEXTS = ["The sea is blue.", "Grass is green."]
 
 
 @tool
@@ -28,121 +27,69 @@ def length(word: str) -> int:
     return len(word)
 
 
-def store():
-    """A store with two documents."""
-    return InMemoryVectorStore.from_documents(DOCS, DeterministicFakeEmbedding(size=8))
-
-
 def executor(make, tools=(add,), **words):
     from langchain_classic.agents import AgentExecutor
 
     def run(model):
         agent = make(model, list(tools), **words)
-        return AgentExecutor(agent=agent, tools=list(tools)).invoke({"input": "x"})["output"]
+        made = AgentExecutor(agent=agent, tools=list(tools), handle_parsing_errors=False)
+        return made.invoke({"input": "x"})["output"]
 
     return run
 
 
-@program("AgentExecutor: tool-calling and openai-tools agents", "langchain-classic")
+@program("AgentExecutor: tool-calling agents", "langchain-classic")
 def tool_agents():
-    """A good call; a wrong name and an unreadable call, from which the run recovers."""
-    from langchain_classic.agents import create_openai_tools_agent, create_tool_calling_agent
+    """create_tool_calling_agent, create_openai_tools_agent: a good call; a wrong name and an unreadable call, from which the run recovers. A missing argument raises the tool's ValidationError, as with ChatOpenAI; `handle_validation_error=True` goes on. The legacy `functions` of create_openai_functions_agent are rejected, and the error names the agent to use."""
+    from langchain_classic import agents
 
-    for make in (create_tool_calling_agent, create_openai_tools_agent):
+    for make in (agents.create_tool_calling_agent, agents.create_openai_tools_agent):
         run = executor(make, prompt=PROMPT)
-        same(on_both([calls(ONE_TWO, ("add", {"a": 3, "b": 4})), "3 and 7"], run)[0], "3 and 7")
+        same(on_both([calls(ONE_TWO, THREE_FOUR), "3 and 7"], run)[0], "3 and 7")
         same(on_both([calls(("ad", {"a": 1, "b": 2})), "recovered"], run)[0], "recovered")
         with Play([BROKEN, calls(ONE_TWO), "3"]) as play:
             same(run(play.svc()), "3")
-
-
-@program("AgentExecutor: wrong arguments", "langchain-classic")
-def wrong_arguments():
-    """A missing argument: the executor raises the tool's ValidationError, as with ChatOpenAI; `handle_validation_error=True` goes on."""
-    from langchain_classic.agents import create_tool_calling_agent
-    from pydantic import ValidationError
-
-    script = [calls(("add", {"a": 1})), "recovered"]
-    for make in (Play.svc, Play.openai):
-        with Play(script) as play:
-            try:
-                executor(create_tool_calling_agent, prompt=PROMPT)(make(play))
-            except ValidationError:
-                pass
-            else:
-                raise AssertionError("the tool ran")
-    told = add.model_copy(update={"handle_validation_error": True})
-    came, play = on_both(script, executor(create_tool_calling_agent, (told,), prompt=PROMPT))
-    same((came, len(play.requests)), ("recovered", 2))
+        missing = [calls(("add", {"a": 1})), "recovered"]
+        for model in (Play.svc, Play.openai):
+            with Play(missing) as play, pytest.raises(ValidationError):
+                run(model(play))
+        told = add.model_copy(update={"handle_validation_error": True})
+        same(on_both(missing, executor(make, (told,), prompt=PROMPT))[0], "recovered")
+    with Play([]) as play, pytest.raises((SvcRequestError, TypeError), match="bind_tools"):
+        executor(agents.create_openai_functions_agent, prompt=PROMPT)(play.svc())
+    assert not play.requests
 
 
 @program("AgentExecutor: ReAct, structured chat, JSON and XML agents", "langchain-classic")
 def text_agents():
     """Agents of plain text, which rely on `stop`. (The XML agent's own stop sequence cuts the tag that its parser wants.)"""
     from langchain_classic.agents import (
-        AgentExecutor,
         create_json_chat_agent,
         create_react_agent,
         create_structured_chat_agent,
         create_xml_agent,
     )
 
+    system = ("system", "{tools} {tool_names}")
     react = PromptTemplate.from_template("{tools} {tool_names} {input}\n{agent_scratchpad}")
-    act = '{{"action": "{}", "action_input": {}}}'
-    blob = [act.format("length", '{"word": "abc"}'), act.format("Final Answer", '"three"')]
-    chat = ChatPromptTemplate.from_messages(
-        [("system", "{tools} {tool_names}"), ("human", "{input}\n{agent_scratchpad}")]
-    )
-    json_chat = ChatPromptTemplate.from_messages(
-        [
-            ("system", "{tools} {tool_names}"),
-            ("human", "{input}"),
-            ("placeholder", "{agent_scratchpad}"),
-        ]
-    )
+    chat = ChatPromptTemplate.from_messages([system, ("human", "{input}\n{agent_scratchpad}")])
+    json_chat = ChatPromptTemplate.from_messages([system, *PROMPT.messages])
     xml = PromptTemplate.from_template("{tools} {input} {agent_scratchpad}")
+    act = '```json\n{{"action": "{}", "action_input": {}}}\n```'
+    blobs = [act.format("length", '{"word": "abc"}'), act.format("Final Answer", '"three"')]
+    asked = "Thought: count\nAction: length\nAction Input: abc\nObservation: 99\nFinal Answer: no"
+    tags = "<tool>length</tool><tool_input>abc</tool_input><observation>99"
     for make, prompt, script in (
-        (
-            create_react_agent,
-            react,
-            [
-                "Thought: count\nAction: length\nAction Input: abc\nObservation: 99\nFinal Answer: no",
-                "Thought: done\nFinal Answer: three",
-            ],
-        ),
-        (create_structured_chat_agent, chat, [f"Action:\n```json\n{b}\n```" for b in blob]),
-        (create_json_chat_agent, json_chat, [f"```json\n{b}\n```" for b in blob]),
-        (
-            create_xml_agent,
-            xml,
-            [
-                "<tool>length</tool><tool_input>abc</tool_input><observation>99",
-                "<final_answer>three</final_answer>",
-            ],
-        ),
+        (create_react_agent, react, [asked, "Thought: done\nFinal Answer: three"]),
+        (create_structured_chat_agent, chat, [f"Action:\n{blob}" for blob in blobs]),
+        (create_json_chat_agent, json_chat, blobs),
+        (create_xml_agent, xml, [tags, "<final_answer>three</final_answer>"]),
     ):
         with Play(script) as play:
             stop = {"stop_sequence": ["<observation>"]} if make is create_xml_agent else {}
-            agent = make(play.svc(), [length], prompt, **stop)
-            run = AgentExecutor(agent=agent, tools=[length], handle_parsing_errors=False)
-            same(run.invoke({"input": "x"})["output"], "three")
+            same(executor(make, [length], prompt=prompt, **stop)(play.svc()), "three")
             assert "3" in play.asked[1], play.asked
             assert "99" not in play.asked[1], play.asked
-
-
-@program("create_openai_functions_agent", "langchain-classic")
-def functions_agent():
-    """The legacy `functions` are rejected, and the error names the agent to use."""
-    from langchain_classic.agents import create_openai_functions_agent
-
-    with Play([]) as play:
-        try:
-            executor(create_openai_functions_agent, prompt=PROMPT)(play.svc())
-        except (SvcRequestError, TypeError) as error:
-            assert "bind_tools" in str(error), error
-            assert not play.requests
-        else:
-            raise AssertionError("it was taken")
 
 
 @program("retrieval chains", "langchain-classic")
@@ -158,25 +105,17 @@ def retrieval():
     from langchain_classic.chains.combine_documents import create_stuff_documents_chain
     from langchain_classic.memory import ConversationSummaryMemory
 
-    on_both(
-        ["What is blue?", "The sea."],
-        lambda m: ConversationalRetrievalChain.from_llm(m, store().as_retriever()).invoke(
-            {"question": "x", "chat_history": [("hi", "hello")]}
-        )["answer"],
-    )
-    on_both(
-        ["The sea."],
-        lambda m: RetrievalQA.from_chain_type(m, retriever=store().as_retriever()).invoke("x")[
-            "result"
-        ],
-    )
+    found = store(*TEXTS).as_retriever()
+    talk = {"question": "x", "chat_history": [("hi", "hello")]}
+    talking = lambda m: ConversationalRetrievalChain.from_llm(m, found)
+    on_both(["What is blue?", "The sea."], lambda m: talking(m).invoke(talk)["answer"])
+    asking = lambda m: RetrievalQA.from_chain_type(m, retriever=found)
+    on_both(["The sea."], lambda m: asking(m).invoke("x")["result"])
 
     def chain(model):
-        ask = ChatPromptTemplate.from_messages(
-            [("placeholder", "{chat_history}"), ("human", "{input}")]
-        )
+        ask = ChatPromptTemplate.from_messages(["{chat_history} {input}"])
         answer = ChatPromptTemplate.from_template("{context}\n{input}")
-        retriever = create_history_aware_retriever(model, store().as_retriever(), ask)
+        retriever = create_history_aware_retriever(model, found, ask)
         made = create_retrieval_chain(retriever, create_stuff_documents_chain(model, answer))
         return made.invoke({"input": "x", "chat_history": [("human", "hi")]})["answer"]
 
@@ -202,34 +141,24 @@ def documents():
         LLMListwiseRerank,
     )
 
+    documents, found = [Document(text) for text in TEXTS], store(*TEXTS).as_retriever()
     for kind in ("stuff", "map_reduce", "refine"):
         with Play(lambda _: "short") as play:  # ChatOpenAI counts tokens with what it downloads
             chain = load_summarize_chain(play.svc(), kind)
-            same(chain.invoke({"input_documents": DOCS})["output_text"], "short")
-    on_both(
-        ["a\nb\nc"],
-        lambda m: len(MultiQueryRetriever.from_llm(store().as_retriever(), m).invoke("x")),
-    )
-    for compressor, script in (
-        (LLMChainExtractor, lambda _: "blue"),
-        (LLMChainFilter, lambda text: "YES" if "sea" in text else "NO"),
-        (LLMListwiseRerank, lambda _: RANKING),
-    ):
+            same(chain.invoke({"input_documents": documents})["output_text"], "short")
+    on_both(["a\nb\nc"], lambda m: len(MultiQueryRetriever.from_llm(found, m).invoke("x")))
 
-        def run(model, compressor=compressor):
-            made = ContextualCompressionRetriever(
-                base_compressor=compressor.from_llm(model), base_retriever=store().as_retriever()
-            )
-            return [d.page_content for d in made.invoke("sea?")]
+    def compressed(compressor, model):
+        made = ContextualCompressionRetriever(
+            base_compressor=compressor.from_llm(model), base_retriever=found
+        )
+        return [d.page_content for d in made.invoke("sea?")]
 
-        if compressor is LLMListwiseRerank:
-            with Play(script) as play:
-                same(len(run(play.svc())), 2)
-        else:
-            on_both(script, run)
-
-
-RANKING = json.dumps({"ranked_document_ids": [1, 0]})
+    on_both(lambda _: "blue", lambda m: compressed(LLMChainExtractor, m))
+    judge = lambda text: "YES" if "sea" in text else "NO"
+    on_both(judge, lambda m: compressed(LLMChainFilter, m))
+    with Play([json.dumps({"ranked_document_ids": [1, 0]})]) as play:
+        same(len(compressed(LLMListwiseRerank, play.svc())), 2)
 
 
 @program("OutputFixingParser and evaluators", "langchain-classic")
@@ -239,24 +168,12 @@ def evaluators():
     from langchain_classic.output_parsers import OutputFixingParser
     from langchain_core.output_parsers import JsonOutputParser
 
-    on_both(
-        ['{"a": 1}'],
-        lambda m: OutputFixingParser.from_llm(m, JsonOutputParser()).parse("no JSON here"),
-    )
-    criteria = lambda m: load_evaluator("criteria", llm=m, criteria="conciseness")  # noqa: E731
-    on_both(
-        ["It is short.\nY"],
-        lambda m: criteria(m).evaluate_strings(prediction="a", input="x")["score"],
-    )
-    on_both(
-        ["GRADE: CORRECT"],
-        lambda m: load_evaluator("qa", llm=m).evaluate_strings(
-            prediction="a", input="x", reference="a"
-        )["value"],
-    )
-    on_both(
-        ["A is better. [[A]]"],
-        lambda m: load_evaluator("pairwise_string", llm=m).evaluate_string_pairs(
-            prediction="a", prediction_b="b", input="x"
-        )["value"],
-    )
+    fixing = lambda m: OutputFixingParser.from_llm(m, JsonOutputParser())
+    on_both(['{"a": 1}'], lambda m: fixing(m).parse("no JSON here"))
+    given = {"prediction": "a", "input": "x"}
+    criteria = lambda m: load_evaluator("criteria", llm=m, criteria="conciseness")
+    on_both(["It is short.\nY"], lambda m: criteria(m).evaluate_strings(**given)["score"])
+    qa = lambda m: load_evaluator("qa", llm=m).evaluate_strings(**given, reference="a")
+    on_both(["GRADE: CORRECT"], lambda m: qa(m)["value"])
+    pairs = lambda m: load_evaluator("pairwise_string", llm=m).evaluate_string_pairs
+    on_both(["A is better. [[A]]"], lambda m: pairs(m)(**given, prediction_b="b")["value"])

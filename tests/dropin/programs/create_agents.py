@@ -1,19 +1,47 @@
-"""LangChain's create_agent: calls, wrong calls, streams, structured responses."""
+"""LangChain's create_agent: calls, wrong calls, streams, structured responses; with_structured_output."""
 
 from __future__ import annotations
 
 import asyncio
+import enum
+import json
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from typing import Annotated, Literal
+from uuid import UUID
 
-from common import ASK, GOOD, ONE_TWO, Meeting, add, shape
+from common import (
+    ASK,
+    BROKEN,
+    GOOD,
+    ONE_TWO,
+    SCHEMA,
+    THREE_FOUR,
+    Meeting,
+    add,
+    agent_run,
+    agent_state,
+    shape,
+)
 from langchain.agents import create_agent
+from langchain.agents.structured_output import ProviderStrategy, ToolStrategy
 from player import Play, calls, on_both, same
+from pydantic import BaseModel, Field, field_validator
 from registry import program
+from typing_extensions import TypedDict
+
+SCRIPT = [calls(ONE_TWO), "It is three."]
+WRONG = {
+    "a missing argument": ("add", {"a": 1}),
+    "an unknown name": ("ad", {"a": 1, "b": 2}),
+    "a wrong type": ("add", {"a": "one", "b": 2}),
+}
 
 
 @program("create_agent: parallel calls", "langchain")
 def parallel_calls():
     """Two calls in one answer; ids differ and results are paired."""
-    script = [calls(ONE_TWO, ("add", {"a": 3, "b": 4}), text="Both."), "3 and 7"]
 
     def run(model):
         state = create_agent(model, [add]).invoke(ASK)
@@ -22,155 +50,107 @@ def parallel_calls():
         same(len({c["id"] for c in asked}), 2)
         return shape(state)
 
-    on_both(script, run)
-
-
-WRONG = {
-    "a missing argument": ("add", {"a": 1}),
-    "an unknown name": ("ad", {"a": 1, "b": 2}),
-    "a wrong type": ("add", {"a": "one", "b": 2}),
-}
+    on_both([calls(ONE_TWO, THREE_FOUR, text="Both."), "3 and 7"], run)
 
 
 @program("create_agent: wrong calls", "langchain")
 def wrong_calls():
-    """A missing argument, an unknown name, a wrong type: the tool's error reaches the model, which goes on."""
+    """A missing argument, an unknown name, a wrong type: the tool's error reaches the model, which goes on. After a call that is not JSON, ChatSvc asks again in the run, where ChatOpenAI's run ends."""
     for wrong in WRONG.values():
-        for script in ([calls(wrong), "recovered"], [calls(wrong, text="I will."), "recovered"]):
-            _, play = on_both(script, lambda m: shape(create_agent(m, [add]).invoke(ASK)))
+        for text in ("", "I will."):
+            _, play = on_both([calls(wrong, text=text), "recovered"], agent_run)
             same(len(play.requests), 2)
             assert 'status="error"' in play.asked[-1]
-
-
-@program("create_agent: an unreadable call", "langchain")
-def unreadable_call():
-    """A call that is not JSON: ChatSvc asks again in the run, where ChatOpenAI's run ends."""
-    broken = "<tool_call>\nadd one and two\n</tool_call>"
-    with Play([broken, calls(ONE_TWO), "3"]) as play:
-        same(create_agent(play.svc(), [add]).invoke(ASK)["messages"][-1].text, "3")
-        same(len(play.requests), 3)
-        same(play.asked[1].count("add one and two"), 1)
+    with Play([BROKEN, *SCRIPT]) as play:
+        same(agent_run(play.svc())[-1][1], "It is three.")
+        same((len(play.requests), play.asked[1].count("add one and two")), (3, 1))
 
 
 @program("create_agent: stream modes", "langchain")
 def stream_modes():
     """values, updates, messages, debug, tasks; usage is on the messages, blocking and asynchronously."""
-    script = [calls(ONE_TWO), "It is three."]
+
+    def streamed(model, mode):
+        return create_agent(model, [add]).stream(ASK, stream_mode=mode)
+
     for mode in ("values", "updates", "debug", "tasks"):
-        on_both(
-            script,
-            lambda m, mode=mode: len(list(create_agent(m, [add]).stream(ASK, stream_mode=mode))),
-        )
+        on_both(SCRIPT, lambda m: len(list(streamed(m, mode))))
 
     def told(chunks):
         ai = [c for c, _ in chunks if c.type == "AIMessageChunk"]
         used = sum(c.usage_metadata["total_tokens"] for c in ai if c.usage_metadata)
         return "".join(c.text for c in ai), used
 
-    async def alist(agent):
+    async def listed(agent):
         return [chunk async for chunk in agent.astream(ASK, stream_mode="messages")]
 
-    on_both(script, lambda m: told(create_agent(m, [add]).stream(ASK, stream_mode="messages")))
-    on_both(script, lambda m: told(asyncio.run(alist(create_agent(m, [add])))))
+    on_both(SCRIPT, lambda m: told(streamed(m, "messages")))
+    on_both(SCRIPT, lambda m: told(asyncio.run(listed(create_agent(m, [add])))))
 
 
-@program("create_agent: astream_events v2", "langchain", python=(3, 11))
-def events_v2():
-    """Every event's name; the end of each model run carries its usage."""
+@program("create_agent: events", "langchain", python=(3, 11))
+def events():
+    """astream_events v2: every event's name, and the usage at the end of each model run. stream_events v3: the typed events of the run, and the kinds of blocks of its model in order."""
 
-    async def run(agent):
+    async def older(agent):
         events = [e async for e in agent.astream_events(ASK, version="v2")]
         ends = [e["data"]["output"] for e in events if e["event"] == "on_chat_model_end"]
         same([e.usage_metadata["total_tokens"] for e in ends], [15, 15])
         return sorted({e["event"] for e in events})
 
-    script = [calls(ONE_TWO), "3"]
-    on_both(script, lambda m: asyncio.run(run(create_agent(m, [add]))))
-
-
-@program("stream_events v3", "langchain-core")
-def events_v3():
-    """The typed event stream of a model: the same kinds of blocks in the same order."""
-    script = [calls(ONE_TWO, text="I add.")]
-
-    def kinds(model):
-        events = list(model.bind_tools([add]).stream_events("x", version="v3"))
-        return [
-            e["event"]
-            for i, e in enumerate(events)
-            if not i or e["event"] != events[i - 1]["event"]
-        ]
-
-    ours, _ = on_both(script, kinds)
-    same((ours[0], ours[-1]), ("message-start", "message-finish"))
-
-
-@program("create_agent: ToolStrategy", "langchain")
-def tool_strategy():
-    """A good answer, one that does not fit, and two and three of them in a row."""
-    from langchain.agents.structured_output import ToolStrategy
-
-    bad = calls(("Meeting", {"city": "Rome", "people": "many"}))
-
-    def run(model):
-        agent = create_agent(model, [], response_format=ToolStrategy(Meeting))
-        return agent.invoke(ASK)["structured_response"]
-
-    for times in range(4):
-        came, play = on_both([bad] * times + [calls(("Meeting", GOOD))], run)
-        same((came, len(play.requests)), (Meeting(**GOOD), times + 1))
-
-
-@program("create_agent: ProviderStrategy", "langchain")
-def provider_strategy():
-    """A class, a dict schema, a dataclass and a TypedDict, with and without tools."""
-    import json
-    from dataclasses import dataclass
-
-    from langchain.agents.structured_output import ProviderStrategy
-    from typing_extensions import TypedDict
-
-    @dataclass
-    class Data:
-        city: str
-        people: int
-
-    class Typed(TypedDict):
-        city: str
-        people: int
-
-    schema = {**Meeting.model_json_schema(), "additionalProperties": False}
-    for form in (Meeting, schema, Data, Typed):
-        for tools, script in (
-            ([], [json.dumps(GOOD)]),
-            ([add], [calls(ONE_TWO), json.dumps(GOOD)]),
-        ):
-            made = lambda m: create_agent(m, tools, response_format=ProviderStrategy(form))  # noqa: B023, E731
-            came, _ = on_both(script, lambda m: made(m).invoke(ASK)["structured_response"])  # noqa: B023
-            same(
-                came if isinstance(came, dict) else {"city": came.city, "people": came.people}, GOOD
-            )
-
-
-@program("create_agent: stream_events v3", "langchain")
-def agent_events_v3():
-    """The typed events of a whole run: messages and tools."""
+    on_both(SCRIPT, lambda m: asyncio.run(older(create_agent(m, [add]))))
 
     def methods(model):
         events = create_agent(model, [add]).stream_events(ASK, version="v3")
         return sorted({event["method"] for event in events})
 
-    came, _ = on_both([calls(ONE_TWO), "3"], methods)
+    came, _ = on_both(SCRIPT, methods)
     assert "messages" in came, came
 
+    def kinds(model):
+        events = list(model.bind_tools([add]).stream_events("x", version="v3"))
+        names = [event["event"] for event in events]
+        return [name for i, name in enumerate(names) if not i or name != names[i - 1]]
 
-@program(
-    "output_version v1, streamed",
-    "langchain-core",
-    third_party="LangChain merges a call into the text block before it, for every model; `tool_calls` is right",
-)
+    came, _ = on_both([calls(ONE_TWO, text="I add.")], kinds)
+    same((came[0], came[-1]), ("message-start", "message-finish"))
+
+
+@dataclass
+class Data:
+    city: str
+    people: int
+
+
+class Typed(TypedDict):
+    """A meeting."""
+
+    city: str
+    people: int
+
+
+@program("create_agent: structured responses", "langchain")
+def structured_responses():
+    """ToolStrategy: a good answer, after none, one, two and three that do not fit. ProviderStrategy: a class, a dict schema, a dataclass and a TypedDict, with and without tools."""
+
+    def answered(script, strategy, tools=()):
+        words = {"response_format": strategy}
+        return on_both(script, lambda m: agent_state(m, tools, **words)["structured_response"])
+
+    bad = calls(("Meeting", {"city": "Rome", "people": "many"}))
+    for times in range(4):
+        came, play = answered([bad] * times + [calls(("Meeting", GOOD))], ToolStrategy(Meeting))
+        same((came, len(play.requests)), (Meeting(**GOOD), times + 1))
+    answer = json.dumps(GOOD)
+    for form in (Meeting, SCHEMA, Data, Typed):
+        for tools, script in (([], [answer]), ([add], [calls(ONE_TWO), answer])):
+            came, _ = answered(script, ProviderStrategy(form), tools)
+            same(came if isinstance(came, dict) else vars(came), GOOD)
+
+
+@program("output_version v1, streamed", "langchain-core")
 def output_version():
-    """Text, then a call, as v1 content blocks."""
+    """Text, then a call, as v1 content blocks. *Third party*: LangChain merges a call into the text block before it, for every model; `tool_calls` is right."""
 
     def run(model):
         chunks = list(model.bind_tools([add]).stream("x"))
@@ -178,6 +158,80 @@ def output_version():
         same([block["type"] for block in whole.content_blocks], ["text"])  # if not: change the note
         return [(c["name"], c["args"]) for c in whole.tool_calls]
 
-    for make in (Play.svc, Play.openai):
-        with Play([calls(ONE_TWO, text="I add.")]) as play:
-            same(run(make(play, output_version="v1")), [ONE_TWO])
+    v1 = {"output_version": "v1"}
+    script = [calls(ONE_TWO, text="I add.")]
+    same(on_both(script, lambda m: run(m.model_copy(update=v1)))[0], [ONE_TWO])
+
+
+class Colour(enum.Enum):
+    RED = "red"
+
+
+class Cat(BaseModel):
+    kind: Literal["cat"]
+    lives: int
+
+
+class Dog(BaseModel):
+    kind: Literal["dog"]
+    barks: bool
+
+
+class Many(BaseModel):
+    """Many types, an alias, a validator, and more of its kind."""
+
+    day: date
+    price: Decimal
+    id: UUID
+    colour: Colour
+    pair: tuple[int, str]
+    names: set[str]
+    either: int | str
+    table: dict[str, int]
+    raw: bytes
+    pet: Annotated[Cat | Dog, Field(discriminator="kind")]
+    children: list[Many]
+    people: int = Field(alias="howMany", gt=0)
+
+    @field_validator("people")
+    @classmethod
+    def even(cls, value: int) -> int:
+        if value % 2:
+            raise ValueError("odd")
+        return value
+
+
+MANY = {
+    "day": "2024-02-29",
+    "price": "1.50",
+    "id": "12345678-1234-5678-1234-567812345678",
+    "colour": "red",
+    "pair": [1, "a"],
+    "names": ["a", "b"],
+    "either": "x",
+    "table": {"a": 1},
+    "raw": "abc",
+    "pet": {"kind": "dog", "barks": True},
+    "howMany": 4,
+}
+
+
+@program("with_structured_output", "langchain-core")
+def schemas():
+    """Recursive, discriminated, dates, enums, sets, aliases, validators, $defs, TypedDict, dict: each with three methods; include_raw; streams of partial objects."""
+    tree = {**MANY, "children": [{**MANY, "children": []}]}
+    for method in ("json_schema", "function_calling", "json_mode"):
+        called = method == "function_calling"
+        for schema, data in ((Meeting, GOOD), (Many, tree)):
+            answer = calls((schema.__name__, data)) if called else json.dumps(data)
+            with Play([answer, answer]) as play:
+                model = play.svc()
+                structured = model.with_structured_output(schema, method=method)
+                same(structured.invoke("x"), schema(**data))
+                both = model.with_structured_output(schema, method=method, include_raw=True)
+                same(both.invoke("x")["parsed"], schema(**data))
+        for name, form in (("Typed", Typed), ("Meeting", SCHEMA)):
+            made = lambda m: m.with_structured_output(form, method=method)
+            script = [calls((name, GOOD)) if called else json.dumps(GOOD)]
+            same(on_both(script, lambda m: made(m).invoke("x"))[0], GOOD)
+            same(on_both(script, lambda m: list(made(m).stream("x"))[-1])[0], GOOD)

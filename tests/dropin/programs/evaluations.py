@@ -36,7 +36,7 @@ def ragas():
         ).scores[0]
         return scores["short"], round(scores["answer_relevancy"], 3)
 
-    script = lambda text: relevant if "noncommittal" in text else verdict  # noqa: E731
+    script = lambda text: relevant if "noncommittal" in text else verdict
     # ChatOpenAI asks once with n=3.
     same(on_both(script, run, as_many=False)[0], (1, 1.0))
 
@@ -86,43 +86,37 @@ def deepeval():
 
 @program("openevals", "openevals", *EVALS)
 def openevals():
-    """A judge with a verdict, and with a number."""
+    """A judge with a verdict, and with a number; agentevals' judge of an agent's trajectory."""
+    from agentevals.trajectory.llm import TRAJECTORY_ACCURACY_PROMPT, create_trajectory_llm_as_judge
     from openevals.llm import create_llm_as_judge
     from openevals.prompts import CORRECTNESS_PROMPT
 
-    def run(model, *, continuous):
-        judge = create_llm_as_judge(prompt=CORRECTNESS_PROMPT, judge=model, continuous=continuous)
-        return judge(inputs="x", outputs="y", reference_outputs="y")["score"]
+    def judge(model, *, continuous):
+        made = create_llm_as_judge(prompt=CORRECTNESS_PROMPT, judge=model, continuous=continuous)
+        return made(inputs="x", outputs="y", reference_outputs="y")["score"]
+
+    def trajectory(model):
+        made = create_trajectory_llm_as_judge(prompt=TRAJECTORY_ACCURACY_PROMPT, judge=model)
+        said = [{"role": "user", "content": "x"}, {"role": "assistant", "content": "y"}]
+        return made(outputs=said)["score"]
 
     for score in (True, 0.5):
         script = [json.dumps({"reasoning": "the same", "score": score})]
-        same(on_both(script, lambda m: run(m, continuous=score == 0.5))[0], score)  # noqa: B023
-
-
-@program("agentevals", "agentevals", *EVALS)
-def agentevals():
-    """A judge of an agent's trajectory."""
-    from agentevals.trajectory.llm import TRAJECTORY_ACCURACY_PROMPT, create_trajectory_llm_as_judge
-
-    talk = [{"role": "user", "content": "x"}, {"role": "assistant", "content": "y"}]
-
-    def run(model):
-        judge = create_trajectory_llm_as_judge(prompt=TRAJECTORY_ACCURACY_PROMPT, judge=model)
-        return judge(outputs=talk)["score"]
-
-    same(on_both([json.dumps({"reasoning": "good", "score": True})], run)[0], True)
+        same(on_both(script, lambda m: judge(m, continuous=score == 0.5))[0], score)
+    same(on_both([json.dumps({"reasoning": "good", "score": True})], trajectory)[0], True)
 
 
 @program("trulens", "trulens-apps-langchain", "trulens-apps-langchain==2.16.0")
 def trulens():
-    """A chain is recorded with its answer and its tokens."""
+    """A chain answers under the recorder."""
     from trulens.apps.langchain import TruChain
     from trulens.core import TruSession
 
     TruSession(database_url="sqlite:///:memory:")
-    with Play(["hi"]) as play:
-        chain = play.svc() | StrOutputParser()
-        recorder = TruChain(chain, app_name="a")
-        with recorder as recording:
-            same(chain.invoke("x"), "hi")
-        assert recording is not None
+
+    def run(model):
+        chain = model | StrOutputParser()
+        with TruChain(chain, app_name="a"):
+            return chain.invoke("x")
+
+    on_both(["hi"], run)

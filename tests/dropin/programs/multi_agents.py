@@ -4,29 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
+import sys
+from pathlib import Path
 
-from common import ASK, GOOD, ONE_TWO, Meeting, add, shape
+from common import ASK, GOOD, ONE_TWO, THREE_FOUR, Meeting, add, shape
 from langchain.agents import create_agent
+from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from player import Play, calls, on_both, same
 from registry import program
 
-from langchain_svc import register
-
 
 @program("langgraph prebuilt create_react_agent", "langgraph-prebuilt")
 def create_react_agent():
-    """Calls, a wrong call, and a structured response."""
+    """A wrong call, from which the run recovers, and a structured response."""
     from langgraph.prebuilt import create_react_agent as make
 
-    for script in ([calls(ONE_TWO), "3"], [calls(("add", {"a": 1})), "recovered"]):
-        _, play = on_both(script, lambda m: shape(make(m, [add]).invoke(ASK)))
-        same(len(play.requests), 2)
-    script = [calls(ONE_TWO), "3", json.dumps(GOOD)]
-    made = lambda m: make(m, [add], response_format=Meeting)  # noqa: E731
-    came, _ = on_both(script, lambda m: made(m).invoke(ASK)["structured_response"])
-    same(came, Meeting(**GOOD))
+    def run(model):
+        state = make(model, [add], response_format=Meeting).invoke(ASK)
+        return shape(state), state["structured_response"]
+
+    script = [calls(("add", {"a": 1})), "recovered", json.dumps(GOOD)]
+    same(on_both(script, run)[0][1], Meeting(**GOOD))
 
 
 @program("langgraph-supervisor", "langgraph-supervisor")
@@ -63,7 +62,7 @@ def swarm():
 
 @program("deepagents", "deepagents", python=(3, 11))
 def deepagents():
-    """Files, a subagent, a missing tool (`write_todo`), by instance and by "svc:..."."""
+    """Files, a subagent, a missing tool (`write_todo`)."""
     from deepagents import create_deep_agent
 
     script = [
@@ -78,11 +77,6 @@ def deepagents():
     came, play = on_both(script, lambda m: shape(create_deep_agent(m, [add]).invoke(ASK)))
     same((came[-1][1], len(play.requests)), ("The subagent says 3.", len(script)))
 
-    register()
-    with Play(script) as play:
-        os.environ.update(SVC_API_KEY="k", SVC_BASE_URL_V1=f"{play.url}/v1")
-        same(create_deep_agent("svc:svc-pro", [add]).invoke(ASK)["messages"][-1].text, came[-1][1])
-
 
 @program("trustcall", "trustcall")
 def trustcall():
@@ -91,76 +85,48 @@ def trustcall():
 
     def extract(model, **given):
         extractor = create_extractor(model, tools=[Meeting], tool_choice="Meeting")
-        return extractor.invoke({"messages": [("user", "x")], **given})["responses"]
+        return extractor.invoke({**ASK, **given})["responses"]
 
-    came, _ = on_both([calls(("Meeting", GOOD))], extract)
-    same(came, [Meeting(**GOOD)])
     fix = [{"op": "replace", "path": "/people", "value": 3}]
-
-    def answer(text):
-        if "many" not in text:
-            return calls(("Meeting", {"city": "Rome", "people": "many"}))
-        return calls(
-            ("PatchFunctionErrors", {"json_doc_id": "", "planned_edits": "", "patches": fix})
-        )
-
-    came, play = on_both(answer, extract)
-    same((came, len(play.requests)), ([Meeting(**GOOD)], 2))
-
-    def update(model):
-        extractor = create_extractor(model, tools=[Meeting], tool_choice="Meeting")
-        existing = {"Meeting": {"city": "Rome", "people": 2}}
-        return extractor.invoke({"messages": [("user", "one more")], "existing": existing})[
-            "responses"
-        ]
-
-    patch_doc = {
-        "json_doc_id": "Meeting",
-        "planned_edits": "one more",
-        "patches": fix,
-    }
-    came, _ = on_both([calls(("PatchDoc", patch_doc))], update)
-    same(came, [Meeting(**GOOD)])
+    patch = {"json_doc_id": "Meeting", "planned_edits": "", "patches": fix}
+    old = {"Meeting": {"city": "Rome", "people": 2}}
+    wrong = calls(("Meeting", {"city": "Rome", "people": "many"}))
+    repair = lambda text: calls(("PatchFunctionErrors", patch)) if "many" in text else wrong
+    for script, given, requests in (
+        ([calls(("Meeting", GOOD))], {}, 1),
+        (repair, {}, 2),
+        ([calls(("PatchDoc", patch))], {"existing": old}, 1),
+    ):
+        came, play = on_both(script, lambda m: extract(m, **given))
+        same((came, len(play.requests)), ([Meeting(**GOOD)], requests))
 
 
 @program("langmem", "langmem", python=(3, 11))
 def langmem():
     """Memories from a conversation, and a running summary of a long one."""
-    from langchain_core.messages import AIMessage, HumanMessage
     from langmem import create_memory_manager
     from langmem.short_term import summarize_messages
 
-    talk = [{"role": "user", "content": "I live in Rome."}]
-
     def remember(model):
         manager = create_memory_manager(model, enable_inserts=True)
-        return [
-            m.content.content for m in manager.invoke({"messages": talk}, {"recursion_limit": 9})
-        ]
+        return [memory.content.content for memory in manager.invoke(ASK, {"recursion_limit": 9})]
 
     came, _ = on_both([calls(("Memory", {"content": "Lives in Rome."})), "Done."], remember)
     same(came, ["Lives in Rome."])
-    history = [
-        HumanMessage("word " * 300, id="1"),
-        AIMessage("yes", id="2"),
-        HumanMessage("and now?", id="3"),
-    ]
+    history = [HumanMessage("word " * 300, id="1"), AIMessage("yes", id="2")]
+    history.append(HumanMessage("and now?", id="3"))
 
     def summarize(model):
-        came = summarize_messages(
-            history, running_summary=None, model=model, max_tokens=120, max_summary_tokens=50
-        )
-        return came.running_summary and came.running_summary.summary
+        limits = {"max_tokens": 120, "max_summary_tokens": 50}
+        came = summarize_messages(history, running_summary=None, model=model, **limits)
+        return came.running_summary.summary
 
-    on_both(["They said word."], summarize)
+    same(on_both(["They said word."], summarize)[0], "They said word.")
 
 
 @program("langchain-mcp-adapters", "langchain-mcp-adapters")
 def mcp():
     """A server of FastMCP over stdio: a list of numbers stays three numbers, an image does not end the run."""
-    import sys
-    from pathlib import Path
-
     from langchain_mcp_adapters.client import MultiServerMCPClient
 
     async def run(model):
@@ -169,7 +135,7 @@ def mcp():
         tools = await MultiServerMCPClient({"numbers": where}).get_tools()
         return shape(await create_agent(model, tools).ainvoke(ASK))[-1]
 
-    for name, wanted in (("numbers", "12\n3\n45"), ("names", "Ann\nBob"), ("drawing", "a red dot")):
+    for name, wanted in (("numbers", "12\n3\n45"), ("drawing", "a red dot")):
         with Play([calls((name, {})), "done"]) as play:
             same(asyncio.run(run(play.svc()))[1], "done")
             assert wanted in play.asked[-1], play.asked[-1]
@@ -183,15 +149,9 @@ def ag_ui():
 
     async def run(model):
         graph = create_agent(model, [add], checkpointer=InMemorySaver())
-        ask = RunAgentInput(
-            thread_id="t",
-            run_id="r",
-            state={},
-            messages=[UserMessage(id="1", role="user", content="x")],
-            tools=[],
-            context=[],
-            forwarded_props={},
-        )
+        talk = [UserMessage(id="1", role="user", content="x")]
+        given = {"state": {}, "messages": talk, "tools": [], "context": [], "forwarded_props": {}}
+        ask = RunAgentInput(thread_id="t", run_id="r", **given)
         told, arguments = [], {}
         async for event in LangGraphAgent(name="a", graph=graph).run(ask):
             kind = str(event.type.value)
@@ -201,7 +161,7 @@ def ag_ui():
                 told.append(kind)
         return told, [json.loads(text) for text in arguments.values()]
 
-    script = [calls(ONE_TWO, ("add", {"a": 3, "b": 4})), "3 and 7"]
+    script = [calls(ONE_TWO, THREE_FOUR), "3 and 7"]
     for settings in ({}, {"stream_tool_args": True}):
         with Play(script) as play:
             told, arguments = asyncio.run(run(play.svc(**settings)))

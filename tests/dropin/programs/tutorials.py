@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import json
 import operator
-from typing import Annotated, TypedDict
+import tempfile
+from typing import Annotated, Literal, TypedDict
 
-from common import GOOD, Meeting, shape
+from common import ASK, GOOD, THREAD, Meeting, agent_run, decide, nodes, shape, store
 from langchain.agents import create_agent
 from langchain_core.documents import Document
-from langchain_core.embeddings import DeterministicFakeEmbedding
-from langchain_core.messages import HumanMessage, RemoveMessage, ToolMessage
-from langchain_core.output_parsers import StrOutputParser
+from langchain_core.messages import HumanMessage, RemoveMessage, SystemMessage, ToolMessage
+from langchain_core.output_parsers import JsonOutputToolsParser, StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.tools import tool
-from langchain_core.vectorstores import InMemoryVectorStore
+from langchain_core.utils.function_calling import tool_example_to_messages
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, START, MessagesState
 from player import Play, calls, on_both, same
+from pydantic import BaseModel
 from registry import program
 
 SQL = ("langchain-community==0.4.2", "langchain-experimental==0.4.2", "lark==1.3.1")
@@ -29,59 +30,50 @@ def rag():
     from langchain_text_splitters import RecursiveCharacterTextSplitter
 
     splitter = RecursiveCharacterTextSplitter(chunk_size=40, chunk_overlap=5)
-    parts = splitter.split_documents([Document("The sea is blue and deep. " * 4)])
-    store = InMemoryVectorStore.from_documents(parts, DeterministicFakeEmbedding(size=8))
+    parts = splitter.split_text("The sea is blue and deep. " * 4)
+    found = store(*parts)
 
     @tool(response_format="content_and_artifact")
     def retrieve(query: str):
         """Find documents."""
-        found = store.similarity_search(query, k=2)
-        return "\n".join(d.page_content for d in found), found
+        documents = found.similarity_search(query, k=2)
+        return "\n".join(d.page_content for d in documents), documents
 
     def agent(model):
-        state = create_agent(model, [retrieve]).invoke({"messages": [("user", "Blue?")]})
+        state = create_agent(model, [retrieve]).invoke(ASK)
         same(len(state["messages"][2].artifact), 2)
         return shape(state)
 
     _, play = on_both([calls(("retrieve", {"query": "blue"})), "The sea."], agent)
     assert "sea is blue" in play.asked[1]
     prompt = ChatPromptTemplate.from_template("{context}\n{question}")
-    given = {"context": parts[0].page_content, "question": "Blue?"}
+    given = {"context": parts[0], "question": "Blue?"}
     on_both(["The sea."], lambda m: (prompt | m | StrOutputParser()).invoke(given))
 
 
 @program("tutorial: chatbot with a summary", "langgraph")
 def chatbot():
     """A graph that summarizes and removes old messages."""
-    from langgraph.graph import END, START, MessagesState, StateGraph
 
     class State(MessagesState):
         summary: str
 
     def run(model):
         def talk(state):
-            return {
-                "messages": [
-                    model.invoke([("system", state.get("summary", "")), *state["messages"]])
-                ]
-            }
+            asked = [SystemMessage(state.get("summary", "")), *state["messages"]]
+            return {"messages": [model.invoke(asked)]}
 
         def summarize(state):
             summary = model.invoke([*state["messages"], HumanMessage("Sum up.")]).text
             old = [RemoveMessage(id=m.id) for m in state["messages"][:-2]]
             return {"summary": summary, "messages": old}
 
-        graph = StateGraph(State)
-        graph.add_node(talk)
-        graph.add_node(summarize)
-        graph.add_edge(START, "talk")
-        graph.add_conditional_edges(
-            "talk", lambda s: "summarize" if len(s["messages"]) > 2 else END
-        )
+        graph = nodes(State, talk, summarize).add_edge(START, "talk")
+        long = lambda s: "summarize" if len(s["messages"]) > 2 else END
+        graph.add_conditional_edges("talk", long)
         app = graph.compile(checkpointer=InMemorySaver())
-        config = {"configurable": {"thread_id": "1"}}
-        app.invoke({"messages": [("user", "one")]}, config)
-        state = app.invoke({"messages": [("user", "two")]}, config)
+        app.invoke(ASK, THREAD)
+        state = app.invoke(ASK, THREAD)
         return state["summary"], shape(state)
 
     on_both(["first", "second", "They counted."], run)
@@ -90,7 +82,6 @@ def chatbot():
 @program("tutorial: tree search", "langgraph")
 def tree_search():
     """LATS: several candidates by `generate` with the tools of a binding, reflection, a graph that branches."""
-    from langchain_core.output_parsers import JsonOutputToolsParser
 
     class State(TypedDict):
         depth: int
@@ -115,9 +106,7 @@ def tree_search():
             texts = [str(one.tool_calls[0]["args"]) for one in messages]
             return {"depth": state["depth"] + 1, "candidates": [*texts, judged.text]}
 
-        graph = StateGraph(State)
-        graph.add_node(expand)
-        graph.add_edge(START, "expand")
+        graph = nodes(State, expand).add_edge(START, "expand")
         graph.add_conditional_edges("expand", lambda s: END if s["depth"] > 1 else "expand")
         return graph.compile().invoke({"depth": 0, "candidates": []})
 
@@ -130,7 +119,6 @@ def tree_search():
 @program("tutorial: plan, execute, reflect", "langgraph")
 def plan_and_execute():
     """A plan as an object, an agent for each step, a union of two answers, and a critic in a loop."""
-    from pydantic import BaseModel
 
     class Plan(BaseModel):
         """The steps that are left."""
@@ -157,24 +145,18 @@ def plan_and_execute():
         agent = create_agent(model, [look])
 
         def plan(_):
-            made = model.with_structured_output(Plan, method="function_calling").invoke("Plan.")
-            return {"steps": made.steps}
+            return {"steps": decide(model, Plan, "Plan.").steps}
 
         def execute(state):
             done = agent.invoke({"messages": [("user", state["steps"][0])]})
             return {"past": [done["messages"][-1].text]}
 
         def replan(state):
-            asked = f"Done: {state['past']}"
-            act = model.with_structured_output(Act, method="function_calling").invoke(asked)
+            act = decide(model, Act, f"Done: {state['past']}")
             return {"steps": act.plan.steps} if act.plan else {"answer": act.answer}
 
-        graph = StateGraph(State)
-        for node in (plan, execute, replan):
-            graph.add_node(node)
-        graph.add_edge(START, "plan")
-        graph.add_edge("plan", "execute")
-        graph.add_edge("execute", "replan")
+        graph = nodes(State, plan, execute, replan).add_edge(START, "plan")
+        graph.add_edge("plan", "execute").add_edge("execute", "replan")
         graph.add_conditional_edges("replan", lambda s: END if s.get("answer") else "execute")
         return graph.compile().invoke({"past": [], "answer": None})
 
@@ -192,10 +174,6 @@ def plan_and_execute():
 @program("tutorial: extraction and tagging", "langchain-core")
 def extraction():
     """Examples by tool_example_to_messages; several objects of a text; an enumeration."""
-    from typing import Literal
-
-    from langchain_core.utils.function_calling import tool_example_to_messages
-    from pydantic import BaseModel
 
     class Meetings(BaseModel):
         """All meetings."""
@@ -215,13 +193,8 @@ def extraction():
         ("function_calling", [calls(("Meetings", answer))]),
         ("json_schema", [json.dumps(answer)]),
     ):
-        came, _ = on_both(
-            script,
-            lambda m, method=method: (
-                m.with_structured_output(Meetings, method=method).invoke(ask).model_dump()
-            ),
-        )
-        same(came, answer)
+        made = lambda m: m.with_structured_output(Meetings, method=method)
+        same(on_both(script, lambda m: made(m).invoke(ask).model_dump())[0], answer)
     on_both(['{"mood": "sad"}'], lambda m: m.with_structured_output(Tag).invoke("x").mood)
 
 
@@ -231,9 +204,8 @@ def database():
     from sqlalchemy import create_engine, text
     from sqlalchemy.pool import StaticPool
 
-    engine = create_engine(
-        "sqlite://", poolclass=StaticPool, connect_args={"check_same_thread": False}
-    )
+    shared = {"check_same_thread": False}
+    engine = create_engine("sqlite://", poolclass=StaticPool, connect_args=shared)
     with engine.begin() as connection:
         connection.execute(text("create table people (name text)"))
         connection.execute(text("insert into people values ('Ann'), ('Bob')"))
@@ -245,30 +217,20 @@ def sql():
     """SQLDatabaseToolkit with create_agent; create_sql_agent in its tool-calling and ReAct forms."""
     from langchain_community.agent_toolkits import SQLDatabaseToolkit, create_sql_agent
 
+    def toolkit(model):
+        return agent_run(model, SQLDatabaseToolkit(db=database(), llm=model).get_tools())
+
+    def classic(model, kind):
+        agent = create_sql_agent(model, db=database(), agent_type=kind)
+        return agent.invoke("x")["output"]
+
     query = "select count(*) from people"
     script = [calls(("sql_db_query", {"query": query})), "Two."]
-
-    def run(model):
-        tools = SQLDatabaseToolkit(db=database(), llm=model).get_tools()
-        return shape(create_agent(model, tools).invoke({"messages": [("user", "How many?")]}))
-
-    came, _ = on_both(script, run)
-    same(came[2][1], "[(2,)]")
-    on_both(
-        script,
-        lambda m: create_sql_agent(m, db=database(), agent_type="tool-calling").invoke("x")[
-            "output"
-        ],
-    )
-    react = [
-        f"Thought: ask\nAction: sql_db_query\nAction Input: {query}\nObservation: 9",
-        "Final Answer: Two.",
-    ]
-    with Play(react) as play:
-        agent = create_sql_agent(
-            play.svc(), db=database(), agent_type="zero-shot-react-description"
-        )
-        same(agent.invoke("x")["output"], "Two.")
+    same(on_both(script, toolkit)[0][2][1], "[(2,)]")
+    on_both(script, lambda m: classic(m, "tool-calling"))
+    asked = f"Thought: ask\nAction: sql_db_query\nAction Input: {query}\nObservation: 9"
+    with Play([asked, "Final Answer: Two."]) as play:
+        same(classic(play.svc(), "zero-shot-react-description"), "Two.")
 
 
 @program("LLMGraphTransformer", "langchain-experimental", *SQL)
@@ -276,35 +238,21 @@ def graph_documents():
     """Nodes and relations from a text."""
     from langchain_experimental.graph_transformers import LLMGraphTransformer
 
-    node = {"id": "Ann", "type": "Person"}
-    found = {
-        "nodes": [node, {"id": "Rome", "type": "City"}],
-        "relationships": [
-            {
-                "source_node_id": "Ann",
-                "source_node_type": "Person",
-                "target_node_id": "Rome",
-                "target_node_type": "City",
-                "type": "LIVES_IN",
-            }
-        ],
-    }
-    for make in (Play.svc, Play.openai):
-        for answer in (calls(("DynamicGraph", found)), json.dumps(found)):
-            with Play([answer]) as play:
-                made = LLMGraphTransformer(llm=make(play)).convert_to_graph_documents(
-                    [Document("x")]
-                )
-                if made[0].nodes:
-                    break
-        same((len(made[0].nodes), len(made[0].relationships)), (2, 1))
+    ends = {"source_node_id": "Ann", "source_node_type": "Person"}
+    ends |= {"target_node_id": "Rome", "target_node_type": "City"}
+    people = [{"id": "Ann", "type": "Person"}, {"id": "Rome", "type": "City"}]
+    found = {"nodes": people, "relationships": [{**ends, "type": "LIVES_IN"}]}
+
+    def run(model):
+        (made,) = LLMGraphTransformer(llm=model).convert_to_graph_documents([Document("x")])
+        return len(made.nodes), len(made.relationships)
+
+    same(on_both([calls(("DynamicGraph", found))], run)[0], (2, 1))
 
 
 @program("query constructor and SQLiteCache", "langchain-community", *SQL)
 def community():
     """A structured query from a question; a cache in a file."""
-    import tempfile
-
     from langchain_classic.chains.query_constructor.base import (
         AttributeInfo,
         load_query_constructor_runnable,
@@ -312,26 +260,17 @@ def community():
     from langchain_community.cache import SQLiteCache
 
     attributes = [AttributeInfo(name="year", description="The year", type="integer")]
+    made = lambda m: load_query_constructor_runnable(m, "Films", attributes)
     answer = '```json\n{"query": "sea", "filter": "gt(\\"year\\", 1990)"}\n```'
-    on_both(
-        [answer],
-        lambda m: str(
-            load_query_constructor_runnable(m, "Films", attributes).invoke({"query": "x"})
-        ),
-    )
+    on_both([answer], lambda m: str(made(m).invoke({"query": "x"})))
     with tempfile.TemporaryDirectory() as folder, Play(["hi"]) as play:
         model = play.svc(cache=SQLiteCache(f"{folder}/cache.db"))
         same([model.invoke("x").text, model.invoke("x").text], ["hi", "hi"])
 
 
-@program(
-    "get_openai_callback, get_usage_metadata_callback",
-    "langchain-community",
-    *SQL,
-    third_party="right tokens; LangChain counts hits of its cache too, for every model",
-)
+@program("get_openai_callback, get_usage_metadata_callback", "langchain-community", *SQL)
 def usage_callbacks():
-    """Tokens in and out of invoke and stream."""
+    """Tokens in and out of invoke and stream. *Third party*: right tokens; LangChain counts hits of its cache too, for every model."""
     from langchain_community.callbacks import get_openai_callback
     from langchain_core.callbacks import get_usage_metadata_callback
 
