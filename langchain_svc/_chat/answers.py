@@ -84,11 +84,6 @@ class JsonReader(TextReader):
                 self._shown = True
                 yield ContentPart(text)
 
-    @property
-    def held(self) -> str:
-        """The content that was read and not yielded."""
-        return "" if self._shown else "".join(self._content)
-
     def finish(self, *, cut: bool, last: bool) -> Iterator[ContentPart]:
         for part in split_parts(self._splitter.finish()):
             yield from self._take(part)
@@ -98,7 +93,7 @@ class JsonReader(TextReader):
             if not cut:  # an answer that max_tokens cut would only be cut again
                 self.repair_prompt = _json_repair_prompt(error.problems)
             if last or cut:
-                yield ContentPart(self.held)
+                yield ContentPart("" if self._shown else "".join(self._content))
             return
         answer = _dump(value)
         if self._form.as_call:
@@ -169,7 +164,8 @@ class CallsReader(TextReader):
         # The answer that the model was asked about, from its first doubt on; None before.
         self._first: list[Prose | Doubt] | None = None
         self._earlier = ""  # prose that the first try has yielded
-        self._holds = offer.required  # prose waits for a call, as it does in later tries
+        # Prose waits for a call, or to be read as JSON; in later tries it always does.
+        self._holds = offer.required or answer is not None
         self.begin()
 
     def begin(self) -> None:
@@ -225,38 +221,39 @@ class CallsReader(TextReader):
         if self._first is None:
             yield from (_doubted(one) for one in self._doubts if not _is_loose(one))
         yield from map(_unreadable, self._bad)
-        if self._answer is not None and self._answer.held:
-            yield ContentPart(self._answer.held)
 
     def _for_good(self, *, cut: bool, last: bool) -> Iterator[ContentPart]:
         """The answer has no call, and the model is not asked again."""
-        if self._first is None:
-            yield from self._held_back(self._blanks)
-        self.malformed = bool(self._bad)
-        unasked = self._first is None and not cut and self._answer is None
-        for piece in self._rest if self._first is None else self._stands(self._first):
-            if unasked and isinstance(piece, Doubt):
-                self.malformed = True
-                yield _doubted(piece)
-            elif self._answer is not None:
-                yield from self._answer.feed(piece.text)
-            else:
-                yield ContentPart(piece.text)
-        yield from map(_unreadable, self._bad)
-        if self._offer.required:
-            if not self.malformed:
-                self.failure = _missing_failure(self._offer, cut=cut)
-        elif self._answer is not None and not self._bad:
+        if self._answer is not None and not self._bad:
+            yield from self._answer.feed(self._waiting())
             yield from self._answer.finish(cut=cut, last=last)
             self.repair_prompt = self._answer.repair_prompt
             if self.repair_prompt and self._doubts:
                 self.repair_prompt = _doubt_question(self._doubts, self._bad)
+            return
+        if self._first is None:
+            yield from self._held_back(self._blanks)
+        self.malformed = bool(self._bad)
+        unasked = self._first is None and not cut
+        for piece in self._rest if self._first is None else self._stands(self._first):
+            if unasked and isinstance(piece, Doubt):
+                self.malformed = True
+                yield _doubted(piece)
+            else:
+                yield ContentPart(piece.text)
+        yield from map(_unreadable, self._bad)
+        if self._offer.required and not self.malformed:
+            self.failure = _missing_failure(self._offer, cut=cut)
 
     def _stands(self, first: list[Prose | Doubt]) -> list[Prose | Doubt]:
         """The first answer, or the second one where the first was nothing but the doubtful."""
-        second = "".join([*self._held, self._blanks, *(piece.text for piece in self._rest)])
+        second = self._waiting()
         alone = not self._earlier and all(isinstance(p, Doubt) or not p.text.strip() for p in first)
         return [Prose(second)] if alone and second.strip() else first
+
+    def _waiting(self) -> str:
+        """All of this try that nothing was yielded for."""
+        return "".join([*self._held, self._blanks, *(piece.text for piece in self._rest)])
 
     def _held_back(self, blanks: str = "") -> Iterator[ContentPart]:
         """The prose that waited, without what the first try has said."""
@@ -328,8 +325,6 @@ class CallsReader(TextReader):
         self._said.append(text)
         if self._rest:
             self._rest.append(Prose(text))
-        elif self._answer is not None:
-            yield from self._answer.feed(text)
         else:
             text = self._blanks + text
             bare = text.rstrip()

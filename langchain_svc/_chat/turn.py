@@ -324,16 +324,10 @@ def _beside(parts: list[ContentPart]) -> dict[str, Any]:
 
 
 def _tool_calls(parts: list[ContentPart]) -> list[ToolCall]:
-    names: dict[int, tuple[str, str]] = {}
-    arguments: dict[int, list[str]] = {}
-    for call in (part.call for part in parts if part.call and not part.failed):
-        index = call["index"] or 0
-        if call["name"] is not None:
-            names[index] = (call["name"], call["id"] or "")
-        arguments.setdefault(index, []).append(call["args"] or "")
-    return [
-        tool_call(name=name, args=from_json("".join(arguments[index])), id=id_)
-        for index, (name, id_) in names.items()
+    pieces = [part.call for part in parts if part.call and not part.failed]
+    return [  # of each its name, and then all its arguments
+        tool_call(name=begun["name"] or "", args=from_json(rest["args"] or ""), id=begun["id"])
+        for begun, rest in zip(pieces[::2], pieces[1::2], strict=True)
     ]
 
 
