@@ -291,12 +291,16 @@ class ChatSvc(TextModel, BaseChatModel):
             SvcRequestError: A tool or the choice cannot be read.
             SvcOutputError: From a call, when a required call did not come.
         """
-        from ._chat import tool_parameters  # noqa: PLC0415  # most models have no tools
+        from ._chat import ToolList, tool_request  # noqa: PLC0415  # most models have no tools
 
-        bound = tool_parameters(
-            tools, tool_choice=tool_choice, parallel_tool_calls=parallel_tool_calls
-        )
-        return self.bind(**bound, **kwargs)
+        bound = {
+            "tools": ToolList(tools),
+            "tool_choice": tool_choice,
+            "parallel_tool_calls": parallel_tool_calls,
+        }
+        tool_request(bound)  # what cannot be read is refused now, and not at the call
+        given = {name: value for name, value in bound.items() if value is not None}
+        return self.bind(**given, **kwargs)
 
     @overload
     def with_structured_output(

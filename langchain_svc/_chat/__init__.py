@@ -33,13 +33,13 @@ from .turn import COUNTS, PROVIDER, ChatTurn, summed_outputs, token_usage
 if TYPE_CHECKING:
     from .described_images import ConversationImages, adescribe_images, describe_images
     from .structured import structured_output
-    from .tools import tool_parameters
+    from .tools import ToolList, tool_request
 
 __getattr__ = lazy(
     __name__,
     {
         "described_images": "ConversationImages adescribe_images describe_images",
         "structured": "structured_output",
-        "tools": "tool_parameters",
+        "tools": "ToolList tool_request",
     },
 )

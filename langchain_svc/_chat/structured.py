@@ -146,32 +146,27 @@ def _schema_of(kind: Any) -> dict[str, Any]:
         ) from error
 
 
-def format_for(
-    schema: Any, *, json_mode: bool = False, kept: bool = False, as_call: bool = False
-) -> ResponseFormat:
+def format_for(schema: Any, *, method: str = "json_schema", kept: bool = False) -> ResponseFormat:
     """The response format of `with_structured_output(schema)`.
 
     In JSON mode the prompt already says what is wanted.
     """
-    if schema is None or (json_mode and isinstance(schema, Mapping)):
-        name = str((schema or {}).get("title") or "answer")
-        return ResponseFormat(_ANY_OBJECT, name=name, partial=True, kept=kept)
-    found = _schema_of(schema)
-    name = str(found.get("title") or "answer")
     model = None if isinstance(schema, Mapping) or is_typeddict(schema) else schema
+    json_mode = method == "json_mode"
+    unread = schema is None or (json_mode and isinstance(schema, Mapping))
+    found = {**(schema or {}), **_ANY_OBJECT} if unread else _schema_of(schema)
+    name = str(found.get("title") or "answer")
     wrapped = found.get("type") != "object" and "properties" not in found
     if wrapped:
         found = _wrapping(found, name)
-    if json_mode and model is None:
-        found = _ANY_OBJECT
     return ResponseFormat(
-        found,
+        _ANY_OBJECT if json_mode and model is None else found,
         name=name,
         model=model,
-        partial=model is None and not wrapped and not as_call,
+        partial=model is None and not wrapped and method != "function_calling",
         wrapped=wrapped,
         kept=kept,
-        as_call=as_call,
+        as_call=method == "function_calling",
     )
 
 
@@ -198,7 +193,7 @@ def structured_output(
         )
     if schema is None and method != "json_mode":
         raise SvcRequestError(f"The method {method} needs a schema")
-    form = format_for(schema, json_mode=method == "json_mode", as_call=method == "function_calling")
+    form = format_for(schema, method=method)
     if schema is not None:
         parameters["ls_structured_output_format"] = {
             "kwargs": {"method": method, "strict": strict},

@@ -183,19 +183,6 @@ def _read_choice(choice: Any, names: Sequence[str]) -> str:
     )
 
 
-def tool_parameters(
-    tools: Sequence[ToolLike],
-    *,
-    tool_choice: str | bool | dict[str, Any] | None,
-    parallel_tool_calls: bool | None,
-) -> dict[str, Any]:
-    """The parameters of a call that offers tools; refused now, and not at the call."""
-    bound = {"tools": ToolList(tools), "tool_choice": tool_choice}
-    bound["parallel_tool_calls"] = parallel_tool_calls
-    tool_request(bound)
-    return {name: value for name, value in bound.items() if value is not None}
-
-
 def tool_request(given: Mapping[str, Any]) -> ToolRequest | None:
     """The offer of a call's `tools`, `tool_choice` and `parallel_tool_calls`, if it makes one."""
     if not given.get("tools"):
