@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import aclosing, closing
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,6 +17,7 @@ from typing_extensions import Self
 from ._chat import (
     COUNTS,
     ChatTurn,
+    ContentPart,
     ModelId,
     TextModel,
     TextReader,
@@ -32,7 +33,7 @@ from ._service import (
     keeps_runs,
     url_of,
 )
-from ._wire import general, v1
+from ._wire import Completion, Seen, general, v1
 from .config import GENERAL
 
 _Temperature = Annotated[
@@ -53,14 +54,12 @@ class _Prompt(ChatTurn):
         text = "".join(part.content for part in self._parts)
         return Generation(text=text, generation_info=self._info(self._answer))
 
-    def chunks(self, text: str) -> Iterable[GenerationChunk]:
-        return [GenerationChunk(text=part.content) for part in self._texts(text)]
+    def _chunks(self, parts: list[ContentPart]) -> list[GenerationChunk]:
+        return [GenerationChunk(text=part.content) for part in parts]
 
-    def end(self) -> Iterator[GenerationChunk]:
-        seen = self._seen
-        text = "".join(part.content for part in self._finish(seen))
+    def _last_chunk(self, seen: Completion | Seen) -> GenerationChunk:
         # Once only and at the end: LangChain joins texts and adds numbers when it adds chunks up.
-        yield GenerationChunk(text=text, generation_info=self._info(seen))
+        return GenerationChunk(text="", generation_info=self._info(seen))
 
     def _account(self, counts: Mapping[str, int]) -> None:
         found = {ours: counts[theirs] for ours, theirs in COUNTS.items() if theirs in counts}

@@ -80,13 +80,8 @@ class CallOptions:
     settings: Any  # the model, with the settings of this call
     limits: Limits
     offer: ToolRequest | None
-    response_format: ResponseFormat | None
+    response_format: ResponseFormat | None  # of an answer without calls
     extra_headers: Mapping[str, str] | None
-
-    @property
-    def answer_format(self) -> ResponseFormat | None:
-        """The format of an answer without calls, which there is none of where a call must come."""
-        return None if self.offer is not None and self.offer.required else self.response_format
 
 
 def call_options(model: Any, stop: list[str] | None, given: Mapping[str, Any]) -> CallOptions:
@@ -103,6 +98,8 @@ def call_options(model: Any, stop: list[str] | None, given: Mapping[str, Any]) -
 
         offer = tool_request(others)
         response_format = read_response_format(others.get("response_format"))
+        if offer is not None and offer.required:
+            response_format = None  # an answer without calls is none
     limits = settings._limits()  # noqa: SLF001  # our own class
     return CallOptions(settings, limits, offer, response_format, others.get("extra_headers"))
 

@@ -95,7 +95,7 @@ def _reader_of(
     from .tools import ToolRequest  # noqa: PLC0415  # the same
 
     settings: ChatSettings = options.settings
-    offer, form = options.offer, options.answer_format
+    offer, form = options.offer, options.response_format
     answer = None if form is None else JsonReader(form, streaming=stream)
     if offer is None and answer is not None:
         return answer
@@ -130,7 +130,7 @@ def _preamble(
     options: CallOptions, tool_format: ToolFormat, nonce: str, *, calls_before: bool
 ) -> str:
     """The instructions for tools and JSON, which stand before the conversation."""
-    offered, form = options.offer, options.answer_format
+    offered, form = options.offer, options.response_format
     parts = [offered.preamble(tool_format, nonce)] if offered is not None else []
     if calls_before:
         parts.append(no_tools_block(nonce))

@@ -6,6 +6,7 @@ on the machine, since tiktoken would download it, and else a rule on characters.
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 from functools import lru_cache
@@ -51,8 +52,7 @@ def estimate_tokens(text: str) -> int:
     """Tokens by the rule on characters; deterministic everywhere."""
     ascii_ = len(text) if text.isascii() else len(text.encode("ascii", "ignore"))
     others = len(text) - ascii_
-    count = ascii_ / _ASCII_A_TOKEN + others / _OTHERS_A_TOKEN
-    return int(count) + (count > int(count))
+    return math.ceil(ascii_ / _ASCII_A_TOKEN + others / _OTHERS_A_TOKEN)
 
 
 def count_tokens(text: str) -> int:

@@ -162,7 +162,7 @@ class ChatTurn:
         if self.exchange is None:
             yield self._last_chunk(seen)
 
-    def _chunks(self, parts: list[ContentPart]) -> Iterable[ChatGenerationChunk]:
+    def _chunks(self, parts: list[ContentPart]) -> Iterable[Any]:
         """What one read brought: the text as one chunk, and each piece of a call as its own.
 
         LangChain's cost grows with the number of chunks; but front ends take a chunk for one call,
@@ -191,7 +191,7 @@ class ChatTurn:
             return text_chunk(content, calls)
         return ChatGenerationChunk(message=AIMessageChunk(content=content, **fields))
 
-    def _last_chunk(self, seen: Completion | Seen) -> ChatGenerationChunk:
+    def _last_chunk(self, seen: Completion | Seen) -> Any:
         metadata = self._metadata(seen)
         info = {"finish_reason": metadata["finish_reason"]}
         message = AIMessageChunk(
