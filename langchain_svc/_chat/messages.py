@@ -154,7 +154,10 @@ def texts_read(messages: Iterable[BaseMessage]) -> Iterator[tuple[str, str]]:
 
 def has_calls(messages: Iterable[BaseMessage]) -> bool:
     """Whether calls or results of tools stand in the conversation."""
-    return any(isinstance(m, _RESULTS) or getattr(m, "tool_calls", None) for m in messages)
+    for message in messages:
+        if isinstance(message, _RESULTS) or getattr(message, "tool_calls", None):
+            return True
+    return False
 
 
 def answers_at_once(messages: Iterable[BaseMessage], model: str) -> bool:
