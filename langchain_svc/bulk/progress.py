@@ -75,7 +75,7 @@ def told(state: RunState) -> str:
     parts = [f"{state.finished:,}{of} rows"]
     if wait:
         reason = "the service's limit" if limit else "the service to come back"
-        parts.append(f"waiting {duration(wait)} for {reason}")
+        parts.append(f"waiting {wait:,.0f} s for {reason}")
     elif rate:
         parts.append(f"{rate:,.1f} a second")
     if totals.failed:

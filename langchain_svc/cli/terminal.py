@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import errno
 import json
+import re
 import shutil
 import sys
 import textwrap
@@ -183,12 +184,35 @@ def read_schema(name: str) -> dict[str, Any]:
 # -- answers --------------------------------------------------------------------------------------
 
 
+# A word ends with its blanks. Scripts without blanks may break anywhere.
+_WORD_END = re.compile(r"(?<=\s)(?=\S)|(?<=[\u2e80-\ufaff\uff00-\uffef])")
+
+
 def write_stream(chunks: Iterable[AIMessageChunk], kept: list[AIMessageChunk]) -> None:
-    """Write an answer while it comes; an error leaves what had arrived, on lines of its own."""
+    """Write an answer while it comes; an error leaves what had arrived, on lines of its own.
+
+    On a terminal no word breaks at the edge, so the last one waits until it is whole.
+    """
+    width = text_width() - 1 if is_terminal(sys.stdout) else 0
+    column, held = 0, ""
+
+    def write(words: list[str]) -> None:
+        nonlocal column
+        for word in words:
+            if width and column and column + len(word.rstrip()) > width:
+                emit("")
+                column = 0
+            emit(word, end="")
+            begun = word.rfind("\n") + 1
+            column = len(word) - begun + (0 if begun else column)
+
     try:
         for chunk in chunks:
             kept.append(chunk)
-            emit(chunk.text, end="")
+            text = held + str(chunk.text)
+            *words, held = _WORD_END.split(text) if width else [text, ""]
+            write(words)
     finally:
+        write([held] if held else [])
         if any(chunk.text for chunk in kept):
             emit("")

@@ -10,7 +10,7 @@ from langchain_core.runnables import RunnableLambda
 from langchain_svc import bulk
 from langchain_svc.sandbox import Fault
 
-WAITING = r"(\d+) of 8 rows, waiting 0:00:(\d+) for the service's limit"
+WAITING = r"(\d+) of 8 rows, waiting (\d+) s for the service's limit"
 
 
 @pytest.fixture

@@ -109,6 +109,15 @@ def test_a_terminal_gets_the_text_without_escapes_and_a_line_of_usage(service):
     assert re.search(r"svc-turbo  \d+ -> \d+ tokens( \(estimated\))?  \d+\.\d\d s", usage)
 
 
+def test_words_stay_whole_on_a_terminal(service):
+    text = "A keeper lit the lamp, whatever the sea said. " * 5 + "x" * 40 + " "
+    service.answers = [text + "end"]
+    with terminal("ask", "Hi", columns=25) as screen:
+        lines = screen.expect("end").replace("\r\n", "\n").split("\n")
+    assert " ".join(" ".join(lines).split()) == text.strip()
+    assert all(len(line.rstrip()) <= 24 or line.startswith("xxx") for line in lines)
+
+
 def test_a_pipe_gets_the_exact_text(service, capsys):
     service.answers = [TEXT + "\x1b[31m\tend"]
     assert cli.main(["ask", "Hi"]) == 0
