@@ -17,6 +17,7 @@ from itertools import zip_longest
 from typing import Any
 
 import anyio
+from aiohappyeyeballs import start_connection
 
 from .._threads import LOOK_UPS
 from .base import BaseConnection, Origin
@@ -182,45 +183,12 @@ def _looked_up(host: str, port: int) -> list[tuple[int, Any]]:
 
 async def _connected_on_loop(host: str, port: int) -> socket.socket:
     """The async version of `_connected`. asyncio's own loses sockets when it is cancelled."""
-    listed = await asyncio.wrap_future(_addresses(host, port))
-    addresses = iter(listed)
-    trying: set[asyncio.Task[socket.socket]] = set()
-    lost: OSError = OSError("the host has no address")
+    found = await asyncio.wrap_future(_addresses(host, port))
+    infos = [(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", at) for family, at in found]
     try:
-        while True:
-            found = next(addresses, None)
-            if found is not None:
-                trying.add(asyncio.create_task(_connected_to(*found)))
-            elif not trying:
-                raise lost
-            delay = _HEAD_START if found is not None else None
-            done, _ = await asyncio.wait(trying, timeout=delay, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                trying.remove(task)
-                failure = task.exception()
-                if failure is None:
-                    return task.result()
-                lost = failure if isinstance(failure, OSError) else OSError(type(failure).__name__)
-    finally:
-        for task in trying:
-            task.cancel()
-            task.add_done_callback(_discard)
-
-
-async def _connected_to(family: int, address: Any) -> socket.socket:
-    sock = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        sock.setblocking(False)  # noqa: FBT003
-        await asyncio.get_running_loop().sock_connect(sock, address)
-    except BaseException:  # the event loop has let go of its number, which may be another's soon
-        sock.close()
-        raise
-    return sock
-
-
-def _discard(task: asyncio.Task[socket.socket]) -> None:
-    if not task.cancelled() and task.exception() is None:
-        task.result().close()
+        return await start_connection(infos, happy_eyeballs_delay=_HEAD_START)
+    except RuntimeError as error:  # so uvloop calls some
+        raise OSError(str(error)) from None
 
 
 class AsyncConnection(BaseConnection, asyncio.Protocol):
