@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar, Token
 from dataclasses import dataclass
@@ -28,8 +28,20 @@ from ._forks import new_lock
 from ._usage import ModelUsage, Price, UsageTable, one_line, read_prices
 from .errors import SvcContextOverflowError, SvcRequestError
 
-_ACTIVE: ContextVar[SvcUsageCallbackHandler | None] = ContextVar("svc_usage", default=None)
-register_configure_hook(_ACTIVE, inheritable=True)
+_Active = ContextVar["SvcUsageCallbackHandler | None"]
+_ACTIVE: list[_Active] = []
+"""One for each depth of nested blocks: LangChain gives a run the handlers of all."""
+
+
+def _free_depth() -> _Active:
+    for depth in _ACTIVE:
+        held = depth.get()
+        if held is None or held._token is None:  # noqa: SLF001  # it has ended in another context
+            return depth
+    _ACTIVE.append(ContextVar("svc_usage", default=None))
+    register_configure_hook(_ACTIVE[-1], inheritable=True)
+    return _ACTIVE[-1]
+
 
 _MOST_RUNS = 10_000  # that are counted at one time
 # How a run ends when the caller stops reading, which is not an error.
@@ -50,7 +62,6 @@ class _Run:
     endpoint: str
     prompt: Sequence[str | BaseMessage]
     started: float
-    watchers: Sequence[SvcUsageCallbackHandler]
     first_token: float | None = None
 
 
@@ -88,22 +99,19 @@ class SvcUsageCallbackHandler(BaseCallbackHandler):
         self._counts: _Counts = {}
         self._lock = new_lock()
         self._runs: dict[UUID, _Run] = {}
-        self._outer: SvcUsageCallbackHandler | None = None
         self._token: Token[SvcUsageCallbackHandler | None] | None = None
 
     def __enter__(self) -> Self:
         if self._token is not None:
             raise RuntimeError("This handler is active already; make another for a nested block")
-        self._outer = _ACTIVE.get()
-        self._token = _ACTIVE.set(self)
+        self._token = _free_depth().set(self)
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._token is not None:
             with suppress(ValueError):  # the block ends in another context than it began in
-                _ACTIVE.reset(self._token)
+                self._token.var.reset(self._token)
         self._token = None
-        self._outer = None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self  # copies of a model are counted together
@@ -177,8 +185,11 @@ class SvcUsageCallbackHandler(BaseCallbackHandler):
         error: type[BaseException] | None,
     ) -> None:
         """One of this package's tools has called the service, or refused to."""
-        for run, handler in self._ended(run_id):
-            usage = handler._of(run, endpoint=endpoint)  # noqa: SLF001  # our own class
+        with self._lock:
+            run = self._runs.pop(run_id, None)
+            if run is None:
+                return
+            usage = self._of(run, endpoint=endpoint)
             refused = error is not None and issubclass(error, SvcRequestError)
             _count_end(run, usage, error, sent=bool(endpoint) and not refused)
             usage.retries += retries
@@ -187,8 +198,7 @@ class SvcUsageCallbackHandler(BaseCallbackHandler):
     def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """A tool's run has ended; one of this package has been counted by now."""
         del output, kwargs
-        for _ in self._ended(run_id):
-            pass
+        self._runs.pop(run_id, None)
 
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """A tool's run has failed; one of this package has been counted by now."""
@@ -265,17 +275,7 @@ class SvcUsageCallbackHandler(BaseCallbackHandler):
         endpoint: str,
         prompt: Sequence[str | BaseMessage],
     ) -> None:
-        watchers = self._chain()
-        run = _Run(kind, name, endpoint, prompt, time.perf_counter(), watchers)
-        for handler in watchers:
-            handler._note(run_id, run)  # noqa: SLF001  # our own class
-
-    def _chain(self) -> list[SvcUsageCallbackHandler]:
-        """This handler and those of the blocks around it, which LangChain does not call."""
-        return [self] if self._outer is None else [self, *self._outer._chain()]  # noqa: SLF001  # our own class
-
-    def _note(self, run_id: UUID, run: _Run) -> None:
-        self._runs.setdefault(run_id, run)
+        self._runs.setdefault(run_id, _Run(kind, name, endpoint, prompt, time.perf_counter()))
         while len(self._runs) > _MOST_RUNS:  # LangChain does not tell the end of a cancelled run
             with suppress(KeyError, RuntimeError):  # another thread was quicker
                 del self._runs[next(iter(self._runs))]
@@ -285,24 +285,16 @@ class SvcUsageCallbackHandler(BaseCallbackHandler):
         if run is not None and run.first_token is None:
             run.first_token = time.perf_counter()
 
-    def _ended(self, run_id: UUID) -> Iterator[tuple[_Run, SvcUsageCallbackHandler]]:
-        """A run that has ended, with each handler that is to count it, under that one's lock."""
-        run = self._runs.get(run_id)
-        if run is None:
-            return
-        for handler in run.watchers:
-            if handler._runs.pop(run_id, None) is not None:  # noqa: SLF001  # our own class
-                with handler._lock:  # noqa: SLF001  # our own class
-                    yield run, handler
-
     def _end(
         self, run_id: UUID, message: AIMessage | None, error: BaseException | None = None
     ) -> None:
-        for run, handler in self._ended(run_id):
-            handler._count(run, message, error)  # noqa: SLF001  # our own class
+        """Count a model's run that has ended, under the model that answered or was asked."""
+        with self._lock:
+            run = self._runs.pop(run_id, None)
+            if run is not None:
+                self._count(run, message, error)
 
     def _count(self, run: _Run, message: AIMessage | None, error: BaseException | None) -> None:
-        """Count a model's run that has ended, under the model that answered or was asked."""
         metadata = message.response_metadata if message is not None else {}
         model = metadata.get("model_name") or run.name
         usage = self._of(run, name=model)

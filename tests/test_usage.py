@@ -203,7 +203,7 @@ def overnight():
     return made
 
 
-NEWS = "12,345|120|12.3M + ~7,001|2.35M|~47.11 USD|1,234 (812.5 s)|30 SvcServerError|7 SvcNotFoundError|3 left early|268 ms|823 ms|73.2 s"
+NEWS = "12,345|120|12,345,678 + ~7,001|2,345,678|~47.11 USD|1,234 (812.5 s)|30 SvcServerError|7 SvcNotFoundError|3 left early|268 ms|823 ms|73.2 s"
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
-"""Counts as people read them: a table, the same in a notebook, and one line.
+"""Counts as people read them: a table, the same in a notebook, lines, and one line.
 
-A table never hides what happened. What finds no room as a column, from the least important on,
-stands below as words, and so do errors at any width.
+Each tells all that happened: a console without room for the whole table shows the lines.
 """
 
 from __future__ import annotations
@@ -15,31 +14,22 @@ from .counts import Durations, ModelUsage
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
-    from rich.table import Table
 
 
 @dataclass(frozen=True)
 class _Column:
     head: str
     words: str  # for one cell, where there is no column
-    weight: int  # the lightest find no room first
     cell: Callable[[ModelUsage], str]  # "" where there is nothing to tell
     empty: str = ""  # what stands there then; a column without it is shown where it is needed
 
 
-def _short(count: int) -> str:
-    """12,345, then 123k, 12.3M and 1.23G."""
-    if count < 100_000:  # longer ones do not fit
-        return f"{count:,}" if count else ""
-    for unit, size in (("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12)):
-        if count < 999.5 * size or unit == "T":
-            return f"{float(f'{count / size:.3g}'):g}{unit}"
-    raise AssertionError(count)
+def _count(count: int) -> str:
+    return f"{count:,}" if count else ""
 
 
 def _tokens(counted: int, estimated: int) -> str:
-    parts = (_short(counted), f"~{_short(estimated)}" if estimated else "")
-    return " + ".join(filter(None, parts))
+    return " + ".join(filter(None, (_count(counted), f"~{estimated:,}" if estimated else "")))
 
 
 def _tokens_in(usage: ModelUsage) -> str:
@@ -51,7 +41,7 @@ def _tokens_out(usage: ModelUsage) -> str:
 
 
 def _retries(usage: ModelUsage) -> str:
-    return f"{_short(usage.retries)} ({usage.waited:,.1f} s)" if usage.retries else ""
+    return f"{usage.retries:,} ({usage.waited:,.1f} s)" if usage.retries else ""
 
 
 def _cost(usage: ModelUsage) -> str:
@@ -68,34 +58,27 @@ def _time(durations: Durations, share: float) -> str:
 
 
 _COLUMNS = (
-    _Column("calls", "{} calls", 9, lambda u: _short(u.calls), "0"),
-    _Column("cached", "{} cached", 0, lambda u: _short(u.cache_hits)),
-    _Column("tokens\nin", "{} tokens in", 8, _tokens_in, "0"),
-    _Column("tokens\nout", "{} tokens out", 7, _tokens_out, "0"),
-    _Column("tokens\nin + out", "{} tokens in + out", 6, lambda u: _short(u.unsplit_tokens)),
-    _Column("cost", "{}", 5, _cost),
-    _Column("retries", "retried {}", 4, _retries, "0"),
-    _Column("first\ntoken", "first token {}", 1, lambda u: _time(u.first_token, 0.5)),
-    _Column("a call\np50", "a call {}", 3, lambda u: _time(u.duration, 0.5), "-"),
-    _Column("\np99", "slowest 1% {}", 2, lambda u: _time(u.duration, 0.99), "-"),
+    _Column("calls", "{} calls", lambda u: _count(u.calls), "0"),
+    _Column("cached", "{} cached", lambda u: _count(u.cache_hits)),
+    _Column("tokens\nin", "{} tokens in", _tokens_in, "0"),
+    _Column("tokens\nout", "{} tokens out", _tokens_out, "0"),
+    _Column("tokens\nin + out", "{} tokens in + out", lambda u: _count(u.unsplit_tokens)),
+    _Column("cost", "{}", _cost),
+    _Column("retries", "retried {}", _retries, "0"),
+    _Column("first\ntoken", "first token {}", lambda u: _time(u.first_token, 0.5)),
+    _Column("a call\np50", "a call {}", lambda u: _time(u.duration, 0.5), "-"),
+    _Column("\np99", "slowest 1% {}", lambda u: _time(u.duration, 0.99), "-"),
 )
 
 
 def _went_wrong(usage: ModelUsage) -> list[str]:
-    """What stands below a table at any width."""
+    """What has no column."""
     said = [f"{count:,} {name}" for name, count in sorted(usage.errors.items())]
     if usage.stopped:
         said.append(f"{usage.stopped:,} left early")
     if usage.unpriced_calls:
         said.append(_said("{:,} calls without a known price", usage.unpriced_calls))
     return said
-
-
-def _facts(usage: ModelUsage, columns: Iterable[_Column]) -> str:
-    """What columns would show of it, and what went wrong, in words."""
-    cells = [(each.words, each.cell(usage)) for each in columns]
-    told = [_said(words, cell) for words, cell in cells if cell]
-    return ", ".join(told + _went_wrong(usage))
 
 
 def _said(words: str, count: object) -> str:
@@ -114,69 +97,57 @@ class UsageTable:
             rows: The counts under their names, in order.
         """
         self._rows = rows
+        # Those that always stand there, and those with something to tell.
+        self._columns = [
+            each for each in _COLUMNS if each.empty or any(each.cell(usage) for _, usage in rows)
+        ]
 
     def __str__(self) -> str:
-        return "\n".join(self._below(_COLUMNS)) or "nothing counted"
+        return "\n".join(self._lines(self._columns)) or "nothing counted"
 
     def __rich_console__(
         self, console: Console, options: ConsoleOptions
     ) -> Iterator[RenderableType]:
-        from rich.text import Text  # noqa: PLC0415  # it is here when this is called
+        from rich import box  # noqa: PLC0415  # it is here when this is called
+        from rich.table import Table  # noqa: PLC0415  # the same
+        from rich.text import Text  # noqa: PLC0415  # the same
 
-        wide = options.update(width=10_000)
-        columns, table = self._columns(), None
-        while columns and table is None:
-            table = _table(self._rows, columns)
-            if console.measure(table, options=wide).maximum > options.max_width:
-                columns.remove(min(columns, key=lambda each: each.weight))
-                table = None
-        if table is not None:
+        table = Table(
+            title="Usage", title_justify="left", box=box.SIMPLE_HEAD, padding=0, pad_edge=False
+        )
+        table.add_column("model", no_wrap=True)
+        for each in self._columns:
+            table.add_column(each.head, justify="right", no_wrap=True)
+        for cells in self._cells():
+            table.add_row(*map(Text, cells))  # as text, in which brackets are no markup
+        width = console.measure(table, options=options.update(width=10_000)).maximum
+        fits = width <= options.max_width
+        if fits:
             yield table
-        for line in self._below(each for each in self._columns() if each not in columns):
+        for line in self._lines(() if fits else self._columns):
             yield Text(line, overflow="fold")
 
     def _repr_html_(self) -> str:
-        columns = self._columns()
-        heads = "".join(f"<th>{escape(each.head.strip())}</th>" for each in columns)
+        heads = "".join(f"<th>{escape(each.head.strip())}</th>" for each in self._columns)
         rows = "".join(
-            f"<tr><td>{escape(name)}</td>{_cells(usage, columns)}</tr>"
-            for name, usage in self._rows
+            f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
+            for cells in self._cells()
         )
-        below = "".join(f"<p>{escape(line)}</p>" for line in self._below(()))
+        below = "".join(f"<p>{escape(line)}</p>" for line in self._lines(()))
         head = f"<thead><tr><th>model</th>{heads}</tr></thead>"
         return f"<table>{head}<tbody>{rows}</tbody></table>{below}"
 
-    def _columns(self) -> list[_Column]:
-        """Those that always stand there, and those with something to tell."""
-        usages = [usage for _, usage in self._rows]
-        return [each for each in _COLUMNS if each.empty or any(map(each.cell, usages))]
+    def _cells(self) -> Iterator[list[str]]:
+        for name, usage in self._rows:
+            yield [name, *(each.cell(usage) or each.empty for each in self._columns)]
 
-    def _below(self, columns: Iterable[_Column]) -> list[str]:
-        """A line for each row of which these columns, or what went wrong, have news."""
-        columns = list(columns)
-        told = ((name, _facts(usage, columns)) for name, usage in self._rows)
-        return [f"{name}: {facts}" for name, facts in told if facts]
-
-
-def _cells(usage: ModelUsage, columns: Iterable[_Column]) -> str:
-    return "".join(f"<td>{escape(each.cell(usage) or each.empty)}</td>" for each in columns)
-
-
-def _table(rows: Sequence[tuple[str, ModelUsage]], columns: Iterable[_Column]) -> Table:
-    from rich import box  # noqa: PLC0415  # an extra
-    from rich.table import Table  # noqa: PLC0415  # the same
-    from rich.text import Text  # noqa: PLC0415  # the same
-
-    table = Table(
-        title="Usage", title_justify="left", box=box.SIMPLE_HEAD, padding=0, pad_edge=False
-    )
-    table.add_column("model", no_wrap=True)
-    for each in columns:
-        table.add_column(each.head, justify="right", no_wrap=True)
-    for name, usage in rows:
-        cells = (each.cell(usage) or each.empty for each in columns)
-        table.add_row(*map(Text, (name, *cells)))  # as text, in which brackets are no markup
-    return table
+    def _lines(self, columns: Iterable[_Column]) -> Iterator[str]:
+        """What these columns would show of each row, and what went wrong, in words."""
+        for name, usage in self._rows:
+            cells = ((each.words, each.cell(usage)) for each in columns)
+            told = [_said(words, cell) for words, cell in cells if cell] + _went_wrong(usage)
+            if told:
+                yield f"{name}: {', '.join(told)}"
 
 
 def one_line(usages: Iterable[ModelUsage]) -> str:

@@ -5,6 +5,7 @@ import contextlib
 import copy
 import json
 import re
+from contextvars import copy_context
 
 import pytest
 from langchain_core.caches import InMemoryCache
@@ -19,6 +20,7 @@ from langchain_svc import (
     SvcRequestError,
     SvcServerError,
     SvcUsageCallbackHandler,
+    callbacks,
 )
 from langchain_svc.sandbox import Fault, Sandbox
 
@@ -114,6 +116,19 @@ def test_a_stream_that_outlives_the_inner_block_counts_in_the_outer(chat):
         answer = summed([first, *stream])
     assert counted(inner) == {**spent(answer), "streams": 1}
     assert counted(outer) == counted(inner)
+
+
+def test_blocks_that_end_in_another_context_leave_no_depth_taken(chat):
+    def enter_here_and_leave_elsewhere():
+        for _ in range(20):
+            left = SvcUsageCallbackHandler().__enter__()
+            copy_context().run(left.__exit__)
+        with SvcUsageCallbackHandler() as usage:
+            chat.invoke("Hello")
+        return counted(usage)["calls"]
+
+    assert copy_context().run(enter_here_and_leave_elsewhere) == 1
+    assert len(callbacks._ACTIVE) < 10
 
 
 async def test_tasks_are_watched_apart(chat):
