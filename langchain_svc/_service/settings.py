@@ -21,6 +21,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
+from inspect import Parameter, Signature
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 from urllib.parse import urlsplit
 
@@ -52,7 +53,6 @@ from ..config import (
     require_url,
 )
 from ..errors import SvcRequestError
-from .field_docs import DocWithArgs, PlainSignature
 from .retry_budget import Budget
 from .runs import Privacy, refuse_trio
 from .steps import BLOCK_LIMITS, CallSize, Exchange, Limits, Request, UseLimit, origin
@@ -313,9 +313,20 @@ class ServiceSettings(BaseModel):
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
         super().__pydantic_init_subclass__(**kwargs)
-        if cls.__doc__:
-            cls.__doc__ = DocWithArgs(cls.__doc__)  # type: ignore[assignment]  # it gives a text
-        cls.__signature__ = PlainSignature(vars(cls)["__signature__"])  # type: ignore[assignment]  # and it a signature
+        # Our own settings first, and without what Pydantic checks about them.
+        package = __name__.partition(".")[0]
+        ours = [one for one in cls.__mro__ if one.__module__.partition(".")[0] == package]
+        names = dict.fromkeys(name for one in ours for name in vars(one).get("__annotations__", ()))
+        fields = {name: cls.model_fields[name] for name in names if name in cls.model_fields}
+        settings = [
+            Parameter(
+                name,
+                Parameter.KEYWORD_ONLY,
+                default=field.default if not field.default_factory else None,
+            )
+            for name, field in (fields | cls.model_fields).items()
+        ]
+        cls.__signature__ = Signature(settings)
 
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
         """What was set, the model first; LangChain's profile and metadata would hide it."""
