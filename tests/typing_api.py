@@ -60,7 +60,7 @@ with SvcUsageCallbackHandler() as usage:
 
 
 patient: PatientContext = PatientContext.from_fhir(b"{}", units={"troponin": "ng/L"})
-PatientContext.from_fhir([], lab_codes="common", problems="raise", leave_out={"sdoh"})
+PatientContext.from_fhir([], lab_codes="common", typed_texts="leave_out")
 report: FhirReport | None = patient.fhir_report
 png: bytes = DicomImage(b"", frame=1, window=(40, 400), blank=[(0, 0, 9, 9)]).png()
 PatientContext(age=61, medical_history=["asthma"], images=[DicomImage(b""), png])

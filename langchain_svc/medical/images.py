@@ -8,26 +8,21 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Sequence
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from .._images import ImageError, read_image_header, without_metadata
 from ..errors import SvcRequestError
-from .dicom import as_dicom, codes_of
-
-if TYPE_CHECKING:
-    from pydicom import Dataset
-
-    from .dicom import DicomImage
+from .dicom import DicomImage, codes_of
 
 MOST_IMAGES = 8
 MOST_IMAGE_BYTES = 8 * 1024 * 1024
 MOST_PIXELS = 50_000_000  # told by the header, before anything is decompressed
 
 _NO_IMAGE = (
-    "must be a PNG or JPEG in base64, plain or as a data URI; paths and addresses are not read"
+    "must be a PNG or JPEG in base64, plain or as a data URI; paths and addresses are not read, "
+    "and the application gives DICOM as DicomImage(...)"
 )
 _TOO_LARGE = f"must have at most {MOST_IMAGE_BYTES // 1024**2} MB"
 _LONGEST_BASE64 = MOST_IMAGE_BYTES * 3 // 2  # with room for line breaks
@@ -56,23 +51,13 @@ def _base64_image(value: Any) -> str:
 
 def _clinical_image(value: Any) -> str:
     """The same, where the application may give DICOM too: one picture of it, drawn as a PNG."""
-    if isinstance(value, PurePath):
-        raise ValueError(  # noqa: TRY004  # pydantic reports ValueErrors
-            "a path is not read here: give DicomImage(path) for DICOM, path.read_bytes() for PNG "
-            "or JPEG"
-        )
-    held = _as_dicom(value)
-    if held is None:
+    if not isinstance(value, DicomImage):
         return _base64_image(value)
     try:
-        png = held.png()
+        png = value.png()
     except SvcRequestError as error:
         raise ValueError(error.message) from None
     return _base64_image(png)
-
-
-def _as_dicom(value: Any) -> DicomImage | None:
-    return as_dicom(_decoded(value) if isinstance(value, str) else value)
 
 
 _MODALITIES = {
@@ -96,9 +81,8 @@ def imaging_type(images: Sequence[Any]) -> str | None:
     found: dict[str, None] = {}
     for value in images[:MOST_IMAGES]:
         try:
-            held = _as_dicom(value)
-            modality, part = ("", "") if held is None else codes_of(held)
-        except (ValueError, ImageError, ImportError):
+            modality, part = codes_of(value) if isinstance(value, DicomImage) else ("", "")
+        except (ImageError, ImportError):
             continue
         name = _MODALITIES.get(modality)
         if name:
@@ -128,7 +112,7 @@ def _each_once(images: tuple[str, ...]) -> tuple[str, ...]:
 # What a model may write, and what an application may give: decoders of DICOM are not for a model.
 if TYPE_CHECKING:
     Images: TypeAlias = Sequence[str | bytes]
-    ClinicalImages: TypeAlias = Sequence[str | bytes | DicomImage | Dataset]
+    ClinicalImages: TypeAlias = Sequence[str | bytes | DicomImage]
 else:
     _MOST, _ONCE = Field(max_length=MOST_IMAGES), AfterValidator(_each_once)
     _Given, _Own = BeforeValidator(_base64_image), BeforeValidator(_clinical_image)

@@ -31,7 +31,7 @@ from ..errors import SvcRequestError
 from .patient import PatientContext, Record, on_wire
 from .result import AnswerTo, ClinicalResult
 from .sent import in_words, names_sent, of_record, values_sent
-from .wire import MedicalAnswer, read_answer
+from .wire import MedicalAnswer, read_answer, request_body
 
 PATIENT_KEY = "svc_patient"
 """The key of `config["configurable"]` that holds a run's `PatientContext`."""
@@ -89,21 +89,24 @@ class MedicalEndpoint:
     """One row of the document's endpoint table, as a tool uses it.
 
     `arguments` are those where a patient is bound, and `unbound` have the patient's fields too.
-    `build` makes the body of what was asked and of the record's `record_fields`; None for a GET.
+    `record_fields` says where the record's fields go in the request; None for a GET.
     """
 
     path: str
     arguments: type[Record]
     unbound: type[Record]
-    build: Callable[[Mapping[str, Any], Mapping[str, Any]], dict[str, Any]] | None = None
-    record_fields: tuple[str, ...] = ()
+    record_fields: Mapping[str, str] | None = None
+
+    @property
+    def method(self) -> str:
+        return "GET" if self.record_fields is None else "POST"
 
     @property
     def patient_fields(self) -> list[str]:
         return [n for n in self.unbound.model_fields if n not in self.arguments.model_fields]
 
     def __str__(self) -> str:
-        return f"{'GET' if self.build is None else 'POST'} {self.path}"
+        return f"{self.method} {self.path}"
 
 
 class MedicalTool(MedicalSettings, ServiceTool):
@@ -138,14 +141,14 @@ class MedicalTool(MedicalSettings, ServiceTool):
             )
         asked = on_wire(end.unbound.model_construct(**given))
         record = {} if patient is None else on_wire(patient)
-        body = {} if end.build is None else end.build(asked, record)
+        body = request_body(asked, record, end.record_fields or {})
         exchange = self._new_exchange(
             MEDICAL,
-            "GET" if end.build is None else "POST",
+            end.method,
             end.path,
             partial(WholeParser, read_answer if self.answer_to == "model" else _read_unquoted),
             self._limits(),
-            body=None if end.build is None else dump_json(body),
+            body=dump_json(body) if end.record_fields else None,
             private=(*values_sent(body), *values_sent(record)),
         )
         told = ""

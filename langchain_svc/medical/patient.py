@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import cached_property
@@ -270,8 +270,8 @@ class PatientContext(Demographics):
     """Such as smoking or a family history."""
 
     images: ClinicalImages = Field(default=(), repr=False)
-    """PNG or JPEG as bytes, base64 or data URIs; DICOM as bytes, `DicomImage` or a pydicom dataset.
-    At most 8 of 8 MB. Only the pixels are kept."""
+    """PNG or JPEG as bytes, base64 or data URIs, and DICOM as `DicomImage`. At most 8 of 8 MB. Only
+    the pixels are kept."""
 
     imaging_type: Line | None = None
     """What kind of imaging the images are, such as "chest CT"; of DICOM images their modality and
@@ -318,10 +318,8 @@ class PatientContext(Demographics):
         units: Mapping[str, str] | None = None,
         past_conditions: bool = False,
         typed_texts: Literal["take", "leave_out"] = "take",
-        leave_out: Collection[str] | Callable[[Mapping[str, Any]], bool] = (),
         restricted: bool = False,
         partial: bool = False,
-        problems: Literal["leave_out", "raise"] = "leave_out",
         risk_factors: Iterable[str] = (),
         images: Iterable[Any] = (),
     ) -> Self:
@@ -330,14 +328,14 @@ class PatientContext(Demographics):
             patient = PatientContext.from_fhir(Path("bundle.json"))
             print(patient.fhir_report)
 
-        Names, addresses, identifiers and dates are not read into the record.
+        Names, addresses, identifiers and dates are not read into the record. What cannot be read,
+        has no usable unit, is beyond the possible or is too many is left out with its reason.
         docs/medical-records.md lists which elements become which field. It needs
         `pip install "langchain-svc[fhir]"`.
 
         Args:
             source: A Bundle (also one of Bundles), one resource, or a list of either: dicts, JSON
-                text or bytes, lines of JSON (a bulk export), a `pathlib.Path` to such a file, or
-                objects of fhir.resources.R4B or fhirclient.
+                text or bytes, lines of JSON (a bulk export), or a `pathlib.Path` to such a file.
             patient: The id or reference of the patient, where `source` holds several; what is
                 about others is passed over and counted.
             today: The day of the record, by default this one. The age is that of it, and nothing
@@ -352,29 +350,20 @@ class PatientContext(Demographics):
             past_conditions: Take conditions that are over as well, marked "(past)".
             typed_texts: Take texts that somebody typed and no terminology publishes, such as
                 dosages and conditions without a code, or leave them out. They may name anybody.
-            leave_out: Codes or category codes of resources to leave out, or a function that is
-                given each resource as a dict and says whether to leave it out.
             restricted: Take resources whose labels say that they are restricted, or of a kind that
                 laws protect, such as HIV. Left out otherwise.
             partial: Take what can be had of an empty record, of one page of several, or of a
                 search that failed in part. Refused otherwise.
-            problems: What cannot be read, has no usable unit, is beyond the possible or is too
-                many is left out with a reason in the report, or raises.
             risk_factors: Further risk factors, which stand after those that were read.
             images: The record's images, which are not taken from the source.
 
         Raises:
-            SvcRequestError: It is not the record of one living patient, is empty or not whole; or,
-                with `problems="raise"`, a part of it cannot be taken. The error names the entry
-                and the element, not the value.
+            SvcRequestError: It is not the record of one living patient, is empty or not whole. The
+                error names the entry and the element, not the value.
             ImportError: The extra `fhir` is not installed.
         """
-        for name, given, allowed in (
-            ("problems", problems, ("leave_out", "raise")),
-            ("typed_texts", typed_texts, ("take", "leave_out")),
-        ):
-            if given not in allowed:
-                raise SvcRequestError(f"{name} is {given!r}; it takes {' or '.join(allowed)}")
+        if typed_texts not in {"take", "leave_out"}:
+            raise SvcRequestError(f"typed_texts is {typed_texts!r}; it takes take or leave_out")
         if isinstance(today, datetime):
             today = today.date()
         options = ImportOptions(
@@ -383,10 +372,8 @@ class PatientContext(Demographics):
             codes=fields_by_code(lab_codes or {}, units or {}, windows or {}),
             past_conditions=past_conditions,
             typed_texts=typed_texts,
-            leave_out=leave_out,
             restricted=restricted,
             partial=partial,
-            lenient=problems == "leave_out",
             text_problem=text_problem,
             most=MOST_ENTRIES,
         )

@@ -121,11 +121,7 @@ class SvcMedicalConsult(MedicalTool):
     """
 
     endpoint: ClassVar[MedicalEndpoint] = MedicalEndpoint(
-        wire.CHAT_PATH,
-        ConsultArguments,
-        UnboundConsultArguments,
-        wire.consult_body,
-        wire.OF_CHAT,
+        wire.CHAT_PATH, ConsultArguments, UnboundConsultArguments, wire.OF_CHAT
     )
     name: str = "svc_medical_consult"
     description: str = (
@@ -143,11 +139,7 @@ class SvcDecisionSupport(MedicalTool):
     """
 
     endpoint: ClassVar[MedicalEndpoint] = MedicalEndpoint(
-        wire.PROTOCOLS_PATH,
-        DecisionArguments,
-        UnboundDecisionArguments,
-        wire.decision_body,
-        wire.OF_PROTOCOLS,
+        wire.PROTOCOLS_PATH, DecisionArguments, UnboundDecisionArguments, wire.OF_PROTOCOLS
     )
     name: str = "svc_decision_support"
     description: str = (
@@ -164,11 +156,7 @@ class SvcCancerRisk(MedicalTool):
     """
 
     endpoint: ClassVar[MedicalEndpoint] = MedicalEndpoint(
-        wire.CANCER_PATH,
-        CancerArguments,
-        UnboundCancerArguments,
-        wire.cancer_body,
-        wire.OF_CANCER,
+        wire.CANCER_PATH, CancerArguments, UnboundCancerArguments, wire.OF_CANCER
     )
     name: str = "svc_cancer_risk"
     description: str = (

@@ -18,32 +18,30 @@ CHAT_PATH = "/api/medical/chat"
 PROTOCOLS_PATH = "/api/medical/clinic-protocols"
 CANCER_PATH = "/api/medical/cancer-diagnosis"
 
-# What of a patient's record each takes. It knows the imaging type, and a model guesses.
-OF_CHAT = ("age", "sex", "medicalHistory", "currentMedications")
-OF_PROTOCOLS = ("vitalSigns", "labResults", "medicalHistory")
-OF_CANCER = ("age", "sex", "riskFactors", "images", "imagingType")
-
 Fields = Mapping[str, Any]
+# What of a patient's record each takes, by its name there and in the request. The record knows the
+# imaging type, and a model guesses.
+OF_CHAT = {
+    name: f"patientContext.{name}"
+    for name in ("age", "sex", "medicalHistory", "currentMedications")
+}
+OF_PROTOCOLS = {name: name for name in ("vitalSigns", "labResults", "medicalHistory")}
+OF_CANCER = {
+    "age": "patientAge", "sex": "patientSex", "riskFactors": "riskFactors", "images": "images",
+    "imagingType": "imagingType",
+}  # fmt: skip
 
 
 # -- requests (section 2) -------------------------------------------------------------------------
 
 
-def consult_body(given: Fields, record: Fields) -> dict[str, Any]:
-    """A chat request: what was asked, and of the patient's record what it has fields for."""
-    context = {name: record[name] for name in OF_CHAT if name in record}
-    return {**given, "patientContext": context} if context else dict(given)
-
-
-def decision_body(given: Fields, record: Fields) -> dict[str, Any]:
-    """A decision support request."""
-    return {**given, **{name: record[name] for name in OF_PROTOCOLS if name in record}}
-
-
-def cancer_body(given: Fields, record: Fields) -> dict[str, Any]:
-    """A cancer diagnosis request."""
-    names = {"age": "patientAge", "sex": "patientSex"}
-    return {**given, **{names.get(k, k): record[k] for k in OF_CANCER if k in record}}
+def request_body(given: Fields, record: Fields, names: Mapping[str, str]) -> dict[str, Any]:
+    """A request: what was asked, and of the patient's record what it has fields for."""
+    body, added = dict(given), {names[name]: record[name] for name in names if name in record}
+    for path, value in added.items():
+        outer, _, inner = path.partition(".")
+        body[outer] = {**body.get(outer, {}), inner: value} if inner else value
+    return body
 
 
 # -- answers --------------------------------------------------------------------------------------

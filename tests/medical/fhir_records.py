@@ -144,13 +144,16 @@ def taken(*resources, **options):
     return svc.PatientContext.from_fhir(bundle(*resources), today=TODAY, **options)
 
 
-def refused(*resources, **options):
-    """The same where what cannot be taken raises."""
-    return taken(*resources, problems="raise", **options)
-
-
 def reasons(record):
     return [one.reason for one in record.fhir_report.left_out]
+
+
+def refused(*resources, **options):
+    """Why the only thing that was given beside the patient is not taken."""
+    record = taken(*resources, **options)
+    assert on_wire(record) == on_wire(taken())
+    (reason,) = reasons(record)
+    return reason
 
 
 def sent(*resources, **options):

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import copy
 import functools
-import json
 import pickle
 import re
 import sys
-import traceback
-import warnings
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -45,8 +42,6 @@ from langchain_svc.medical.patient import on_wire
 
 Bundle = pytest.importorskip("fhir.resources.R4B.bundle", reason="the extra fhir is not installed").Bundle  # fmt: skip
 
-from fhir.resources.R4B.condition import Condition  # noqa: E402  # as pydicom in test_dicom
-from fhir.resources.R4B.patient import Patient  # noqa: E402
 
 SECRET = NAMES["family"]
 
@@ -72,15 +67,13 @@ def test_the_report_says_what_was_done_and_no_value():
     for view in (str(report), repr(report)):
         for value in ("hypertension", "lisinopril", "153", "100.4", "1963", "2025", ID, "61"):
             assert value not in view, value
-    line = "vital_signs.temperature: Observation entry[12], 8310-5, of that day, [degF] to Cel"
+    line = "vital_signs.temperature: Observation, 8310-5, [degF] to Cel [entry 12 (of that day)]"
     assert f"  {line}" in str(report).splitlines()
     assert svc.PatientContext(age=3).fhir_report is None
 
 
-def test_another_version_of_fhir_is_refused():
-    from fhir.resources.bundle import Bundle
-
-    with pytest.raises(svc.SvcRequestError, match=r"fhir\.resources\.R4B"):
+def test_objects_of_a_library_are_refused():
+    with pytest.raises(svc.SvcRequestError, match="model_dump_json"):
         svc.PatientContext.from_fhir(Bundle(type="collection"))
 
 
@@ -212,9 +205,8 @@ def test_medications_by_reference():
     )
     assert record.current_medications == ("warfarin 5 MG", "digoxin 0.125 MG", "aspirin 81 MG")
     assert [one.entry for one in record.fhir_report.left_out] == [3, 6]
-    said = r"entry\[1\]\.resource\.contained \(Medication\): code\.text must be a text"
-    with pytest.raises(svc.SvcRequestError, match=said):
-        refused({**refers("#m1"), "contained": [{**inside, "code": {"text": 5}}]})
+    bad = {**refers("#m1"), "contained": [{**inside, "code": {"text": 5}}]}
+    assert refused(bad) == "code.text must be a text"
 
 
 LOCAL = "http://hospital.example/codes"
@@ -249,10 +241,9 @@ def readings(*resources, **options):
 @given(st.text() | st.text("mgdLU[]{}10*^/.-+%k"))
 def test_any_text_as_a_unit_is_read_or_refused(text):
     for unit in (text, f"mg/{text}"):
-        try:
-            refused(observation("2160-0", quantity(1, unit)))
-        except svc.SvcRequestError as error:
-            assert re.search("no unit|cannot be converted|FHIR R4|is not between", str(error))
+        record = taken(observation("2160-0", quantity(1, unit)))
+        said = "no unit|cannot be converted|FHIR R4|is not between"
+        assert record.lab_results or re.search(said, *reasons(record))
 
 
 def test_numbers_in_the_right_unit_stay_as_they_are():
@@ -282,7 +273,7 @@ def test_the_unit_of_a_laboratory_result_can_be_chosen():
         ({"units": {"temperature": "[degF]"}}, "names of laboratory results: troponin, .*bnp"), ({"units": {"glucose": "mg/dL"}}, "names of laboratory results"),
         ({"lab_codes": {"99999-9": "<b>"}, "units": {"<b>": "1"}}, "at most 60 letters"), ({"windows": {"troponim": None}}, "windows has 'troponim'; it takes .*troponin"),
         ({"risk_factors": [5]}, "risk_factors"), ({"images": ["/etc/passwd"]}, r"images\.0: "),
-        *(({option: "x"}, f"{option} is 'x'; it takes") for option in ("problems", "typed_texts")),
+        ({"typed_texts": "x"}, "typed_texts is 'x'; it takes"),
         *(({"windows": {"vital_signs": width}}, "a timedelta of 0 or more") for width in (24, timedelta(-1), "1 day")),
     ],
 )  # fmt: skip
@@ -395,8 +386,7 @@ def test_depth_is_bounded(depth):
     if depth == 3:
         assert taken(made).medical_history == ("x",)
     else:
-        with pytest.raises(svc.SvcRequestError, match=r"entry\[1\].*\(Condition\): .*nested"):
-            refused(made, made)
+        assert "nested" in refused(made)
 
 
 # -- forms ------------------------------------------------------------------------------------------
@@ -420,11 +410,8 @@ def test_the_answers_to_a_batch_are_read():
     rates = [one for one in record.fhir_report.taken if one.code == "8867-4"]
     assert rates[0].entry == "1.6"
     bad = {**condition(), "code": {"text": 5}}
-    with pytest.raises(
-        svc.SvcRequestError,
-        match=r"^Bundle\.entry\[1\]\.resource\.entry\[0\]\.resource \(Condition\): code\.text",
-    ):
-        read(batch(searchset(patient()), searchset(bad)), problems="raise")
+    (lost,) = read(batch(searchset(patient()), searchset(bad))).fhir_report.left_out
+    assert (lost.entry, lost.reason) == ("1.0", "code.text must be a text")
 
 
 PAGES = [
@@ -435,18 +422,10 @@ LINES = "\n".join(map(as_json, RESOURCES))
 KNOWN = [one for one in WHOLE["entry"] if one["resource"]["resourceType"] not in {"Claim", "Encounter"}]  # fmt: skip
 FORMS = {
     "dict": lambda _: WHOLE, "text": lambda _: as_json(WHOLE), "bytes": lambda _: as_json(WHOLE).encode(), "bytes with a mark": lambda _: b"\xef\xbb\xbf" + as_json(WHOLE).encode(),
-    "object": lambda _: Bundle.model_validate_json(as_json({**WHOLE, "entry": KNOWN})),
-    "objects and dicts": lambda _: [Patient.model_validate(RESOURCES[0]), Condition.model_validate_json(as_json(RESOURCES[2])), RESOURCES[1], *RESOURCES[3:]],
-    "object of fhirclient": lambda _: fhirclient().Bundle(json.loads(as_json({**WHOLE, "entry": KNOWN}))),
+    "another library's JSON": lambda _: Bundle.model_validate_json(as_json({**WHOLE, "entry": KNOWN})).model_dump_json(),
     "list": lambda _: RESOURCES, "pages": lambda _: PAGES, "list of texts": lambda _: [as_json(one) for one in RESOURCES], "lines": lambda _: LINES, "lines in bytes": lambda _: b"\xef\xbb\xbf" + LINES.encode(),
     "path": lambda at: written(at, as_json(WHOLE)), "path to lines": lambda at: written(at, LINES + "\n\n"), "paths": lambda at: [written(at, text) for text in ("\n".join(LINES.split("\n")[:9]), "", as_json(PAGES[1]))],
 }  # fmt: skip
-
-
-def fhirclient():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return pytest.importorskip("fhirclient.models.bundle")
 
 
 def written(folder, text):
@@ -476,7 +455,7 @@ NO_RECORD = [
 @pytest.mark.parametrize(("given", "said"), NO_RECORD)
 def test_what_is_no_bundle_is_said_without_its_values(given, said):
     with pytest.raises(svc.SvcRequestError, match=said) as raised:
-        svc.PatientContext.from_fhir(given, today=TODAY, problems="raise")
+        svc.PatientContext.from_fhir(given, today=TODAY)
     assert SECRET not in str(raised.value)
     assert "1963-13" not in str(raised.value)
 
@@ -600,13 +579,9 @@ def test_one_bad_element_loses_itself_and_not_the_record(bad, said):
     good = [condition("1", "good"), observation("8867-4", quantity(88, "/min"))]
     first = bad if bad["resourceType"] == "Patient" else patient()
     made = bundle(good[0], *([] if first is bad else [bad]), good[1], first=first)
-    with pytest.raises(svc.SvcRequestError, match=said) as raised:
-        read(made, problems="raise")
-    text = "".join(traceback.format_exception(raised.value)).split("SvcRequestError: ")[-1]
-    assert "direct cause" not in text and "During handling" not in text
     record = read(made)
-    for told in (text, str(record.fhir_report)):
-        assert not [mark for mark in (".6137", SECRET, "1963-13") if mark in told]
+    told = str(record.fhir_report)
+    assert not [mark for mark in (".6137", SECRET, "1963-13") if mark in told]
     assert record.medical_history == ("good",)
     assert record.vital_signs.heart_rate == 88
     assert record.vital_signs.systolic is None
@@ -617,12 +592,9 @@ def test_one_bad_element_loses_itself_and_not_the_record(bad, said):
 
 def test_what_is_too_many_is_left_out():
     made = [condition(display=f"c{n}") for n in range(230)]
-    with pytest.raises(svc.SvcRequestError, match="it takes at most 200 entries"):
-        refused(*made)
     record = taken(*made, medication())
     assert record.medical_history == tuple(f"c{n}" for n in range(200))
     assert [one.entry for one in record.fhir_report.left_out] == list(range(201, 231))
-    assert (
-        "30 Condition, entries 201, 202, 203, 204, 205 and 25 more: it takes at most 200 entries"
-        in str(record.fhir_report)
-    )
+    entries = ", ".join(map(str, range(201, 231)))
+    line = f"Condition: it takes at most 200 entries [entries {entries}]"
+    assert line in str(record.fhir_report)

@@ -315,23 +315,6 @@ def test_sex_at_birth_goes_before_administrative_gender(extensions, gender, sex)
     assert ["US Core" in note for note in noted] == [bool(extensions) and sex == "male"] * bool(sex)
 
 
-@pytest.mark.parametrize(
-    "which",
-    [
-        ["73595000"],
-        {"health-concern"},
-        lambda one: one["resourceType"] == "Condition" and "Stress" in one["code"]["text"],
-    ],
-)
-def test_the_application_leaves_out_what_it_will(which):
-    concern = [concept("health-concern", "x", "http://x.example")]
-    stress = condition("73595000", "Stress (finding)", category=concern)
-    record = taken(stress, condition(), medication(), leave_out=which)
-    assert record.medical_history == ("Essential hypertension (disorder)",)
-    assert record.current_medications
-    assert reasons(record) == ["the application leaves it out (leave_out)"]
-
-
 # -- typed texts ------------------------------------------------------------------------------------
 
 

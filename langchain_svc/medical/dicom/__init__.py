@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from .image import DicomImage, as_dicom, codes_of
+from .image import DicomImage, codes_of
 
-__all__ = ["DicomImage", "as_dicom", "codes_of"]
+__all__ = ["DicomImage", "codes_of"]

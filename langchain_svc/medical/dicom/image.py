@@ -108,14 +108,6 @@ def codes_of(image: DicomImage) -> tuple[str, str]:
     return modality, part
 
 
-def as_dicom(value: Any) -> DicomImage | None:
-    """What is DICOM as a `DicomImage`, told by its content or its class; None for all else."""
-    if isinstance(value, DicomImage):
-        return value
-    held = is_dicom(value) if isinstance(value, (bytes, bytearray)) else _is_dataset(value)
-    return DicomImage(value) if held else None
-
-
 def _extra() -> ModuleType:
     try:
         from . import picture  # noqa: PLC0415  # pydicom and numpy take 0.3 s and are optional

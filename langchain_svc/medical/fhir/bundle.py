@@ -8,7 +8,7 @@ which for these types are those of R4. Errors name the entry and the element, ne
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import import_module
@@ -80,22 +80,8 @@ def text(held: Any) -> str:
     return held if isinstance(held, str) else ""
 
 
-def carries(raw: Mapping[str, Any], wanted: Collection[str]) -> bool:
-    """Whether an unchecked resource has one of these codes, as its code or its category."""
-    told = (raw.get("category"), raw.get("code"))
-    concepts = (
-        one for held in told for one in objects([held] if isinstance(held, Mapping) else held)
-    )
-    codings = (coding for concept in concepts for coding in objects(concept.get("coding")))
-    return any(str(coding.get("code")) in wanted for coding in codings)
-
-
 class ElementError(Exception):
-    """One resource cannot be read; its `reason` names the element and no value."""
-
-    def __init__(self, place: str, kind: str, reason: str) -> None:
-        super().__init__(f"{place} ({kind}): {reason}")
-        self.reason = reason
+    """One resource cannot be read; its text names the element and no value."""
 
 
 @dataclass(frozen=True)
@@ -139,22 +125,22 @@ class Resource:
             return None
 
     def read(self) -> Any:
-        return checked(self.kind, self.raw, self.place)
+        return checked(self.kind, self.raw)
 
 
-def checked(kind: str, raw: Mapping[str, Any], place: str) -> Any:
+def checked(kind: str, raw: Mapping[str, Any]) -> Any:
     """A resource's used elements as an object of fhir.resources, or an ElementError."""
     unknown = {name.removeprefix("_") for name in raw} - _elements("R4B.", kind)
     if unknown and unknown & (_elements("STU3.", kind) | _elements("", kind)):
-        raise ElementError(place, kind, "it holds an element of FHIR STU3 or R5, which R4 lacks")
+        raise ElementError("it holds an element of FHIR STU3 or R5, which R4 lacks")
     kept = {name: _pruned(name, raw[name]) for name in _USED[kind].split() if name in raw}
     try:
         return _model(kind).model_validate({"resourceType": kind, **kept})
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        raise ElementError(place, kind, _said(first)) from None
+        raise ElementError(_said(first)) from None
     except RecursionError:
-        raise ElementError(place, kind, "it is nested too deeply") from None
+        raise ElementError("it is nested too deeply") from None
 
 
 def _pruned(name: str, value: Any) -> Any:

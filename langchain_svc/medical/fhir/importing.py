@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any, TypeAlias
 
-from ...errors import SvcRequestError
-from .bundle import ElementError, Resource, carries, is_of_r4
+from .bundle import ElementError, Resource, is_of_r4
 from .concepts import LONGEST_TYPED, NOTHING, Words, says_nothing, words_of
 from .fields import HISTORY, MEDICATIONS, RISKS, Codes
 from .observations import Measurement, newest, unread
@@ -39,10 +38,8 @@ class ImportOptions:
     codes: Codes
     past_conditions: bool
     typed_texts: str
-    leave_out: Collection[str] | Callable[[Mapping[str, Any]], bool]
     restricted: bool
     partial: bool
-    lenient: bool
     text_problem: Callable[[str], str]
     most: int
 
@@ -107,9 +104,6 @@ class Import(ImportLog):
             return Settled("it is about somebody or something other than the patient (focus)")
         if resource.kind.startswith("Medication") and resource.raw.get("status") != "active":
             return Settled("it is not active")  # most are not, and checking them takes long
-        wanted = self.options.leave_out
-        if wanted(resource.raw) if callable(wanted) else carries(resource.raw, wanted):
-            return "the application leaves it out (leave_out)"
         return ""
 
     def _add_checked(self, reader: Reader, resource: Resource) -> None:
@@ -121,9 +115,7 @@ class Import(ImportLog):
                     self.leave(resource, untaken)
                 return
         except ElementError as error:
-            if not self.lenient:
-                raise SvcRequestError(str(error)) from None
-            reason = error.reason
+            reason = str(error)
         # An Observation that is not read may be the newest all the same.
         found = list(unread(resource, reason, self.options.codes))
         found = [one for one in found if not one.at or not is_later(one.at, self.today)]
@@ -181,7 +173,7 @@ class Import(ImportLog):
             note = "a detail that was typed is not sent"
         text = form.format("; ".join(one.text for one in told))
         if problem := self.options.text_problem(text):
-            raise ElementError(resource.place, resource.kind, problem)
+            raise ElementError(problem)
         typed = "typed" if any(one.typed for one in told) else ""
         line = replace(self.line(resource, name), note=", ".join(filter(None, (typed, note))))
         return None if self._put(_Entry(rank, text, line)) else SAME
@@ -225,8 +217,6 @@ class Import(ImportLog):
         """As many texts as a record takes, by their rank."""
         ranked, most = sorted(held, key=lambda one: one.rank), self.options.most
         reason = f"it takes at most {most} entries"
-        if len(ranked) > most and not self.lenient:
-            raise SvcRequestError(f"{ranked[0].line.field}: {reason}, and there are {len(ranked)}")
         self.left_out += [
             FhirLeftOut(entry=one.line.entry, resource=one.line.resource, reason=reason)
             for one in ranked[most:]

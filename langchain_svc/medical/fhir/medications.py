@@ -92,13 +92,12 @@ def _referred(
 ) -> Words | None:
     """The medication that a reference names: contained, in the record, or by its display only."""
     name = str(reference.reference or "")
-    place, raw = f"{resource.place}.contained", _contained(resource, name)
+    raw = _contained(resource, name)
     if raw is None and name in importing.medications:
-        found = importing.medications[name]
-        place, raw = found.place, found.raw
+        raw = importing.medications[name].raw
     words = None
     if raw is not None:
-        held = checked("Medication", raw, place)
+        held = checked("Medication", raw)
         if says_nothing(held.code):
             return None
         words = words_of(held.code, text_first=text_first)

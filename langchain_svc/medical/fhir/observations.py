@@ -134,7 +134,7 @@ def newest(
     if _are_exchanged(*(readings.get(path, (None,))[0] for path in _PRESSURES)):
         for path in _PRESSURES:
             one = chosen[path]
-            log.refuse(one.origin, _NOT_BELOW, one.code, one.at)
+            log.leave(one.origin, _NOT_BELOW, one.code, one.at)
             del readings[path]
     values: dict[str, dict[str, Number]] = {}
     for path, (value, line) in readings.items():
@@ -209,7 +209,7 @@ def _in_its_unit(one: Measurement, log: ImportLog) -> tuple[Number, FhirTaken] |
         value = known.accepted(one.quantity.value, unit)
     except UnitError as error:
         reason = f"LOINC {one.code}, for {known.path}: {error}; it is sent in {wanted}"
-        log.refuse(one.origin, reason, one.code, one.at)
+        log.leave(one.origin, reason, one.code, one.at)
         return None
     line = log.line(one.origin, known.path, one.code, one.at)
     return value, replace(line, unit=wanted, converted_from=unit if unit != wanted else "")

@@ -9,7 +9,7 @@ from datetime import date
 from typing import Any
 
 from ...errors import SvcRequestError
-from .bundle import ElementError, Resource, objects
+from .bundle import Resource, objects
 from .history import read_allergy, read_condition, read_family, read_procedure
 from .importing import Import, ImportOptions, Reader
 from .medications import read_medication
@@ -33,7 +33,7 @@ def read_patient(given: Any, options: ImportOptions) -> tuple[dict[str, Any], Fh
         for name in (one.url, one.id and f"Medication/{one.id}")
         if name
     }
-    importing = Import(options.today, options.lenient, subject, options, by_name)
+    importing = Import(options.today, subject, options, by_name)
     if subject.resource is not None:
         _check_alive(subject.resource, options.today)
     for one in source.resources:
@@ -106,9 +106,7 @@ def _patient(importing: Import, resource: Resource, patient: Any) -> str | None:
     if patient.birthDate:
         end, born = importing.today, day(patient.birthDate)
         if born > end:
-            raise ElementError(
-                resource.place, "Patient", "birthDate is after the day of the record"
-            )
+            return "birthDate is after the day of the record"
         importing.person["age"] = age(born, end)
         exact = isinstance(patient.birthDate, date)
         note = "" if exact else "from a date of birth without a day, so up to a year too high"

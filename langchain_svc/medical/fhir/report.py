@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any
 
-from ...errors import SvcRequestError
 from .bundle import Resource
 from .times import days_before
 
@@ -20,7 +19,6 @@ class Settled(str):
 
 
 NEWER, SAME = Settled("there is a newer one"), Settled("the same is there already")
-_MOST_NAMED = 5  # entries that a line of the report names; the others are counted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,18 +38,13 @@ class _ReportLine:
     code: str = ""
     days: int | None = None
 
-    def __str__(self) -> str:
-        return self.told(_listed(f"{self.resource} entry[{self.entry}]", self.code, self.age))
-
-    def told(self, origin: str) -> str:
-        """The line of one or of several, with where they are from."""
-        return origin
-
     @property
-    def age(self) -> str:
+    def place(self) -> str:
+        """Its entry, and how old it is."""
         if self.days is None:
-            return ""
-        return f"{self.days:,} day{'s'[: self.days > 1]} old" if self.days else "of that day"
+            return str(self.entry)
+        age = f"{self.days:,} day{'s'[: self.days > 1]} old" if self.days else "of that day"
+        return f"{self.entry} ({age})"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,9 +63,10 @@ class FhirTaken(_ReportLine):
     converted_from: str = ""
     note: str = ""
 
-    def told(self, origin: str) -> str:
+    def __str__(self) -> str:
         units = f"{self.converted_from} to {self.unit}" if self.converted_from else self.unit
-        return f"{self.field}: {_listed(origin, units, self.note)}"
+        parts = (self.resource, self.code, units, self.note)
+        return f"{self.field}: {', '.join(filter(None, parts))}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,27 +80,17 @@ class FhirLeftOut(_ReportLine):
         """Whether the record lacks it: not where it is over, refuted, or said by another one."""
         return not isinstance(self.reason, Settled)
 
-    def told(self, origin: str) -> str:
-        return f"{origin}: {self.reason}"
-
-
-def _listed(*parts: str) -> str:
-    return ", ".join(filter(None, parts))
+    def __str__(self) -> str:
+        return f"{', '.join(filter(None, (self.resource, self.code)))}: {self.reason}"
 
 
 def _lines(held: Iterable[_ReportLine]) -> Iterator[str]:
     """A line for each, or one for all that differ only in where they are from."""
-    groups: dict[str, list[_ReportLine]] = {}
+    groups: dict[str, list[str]] = {}
     for one in held:
-        groups.setdefault(one.told(one.resource), []).append(one)
-    for first, *others in groups.values():
-        # Each entry once: an Observation may have two parts.
-        ages = {one.entry: one.age and f" ({one.age})" for one in (first, *others)}
-        shown = [f"{entry}{age}" for entry, age in ages.items()]
-        more = f" and {len(shown) - _MOST_NAMED} more" if len(shown) > _MOST_NAMED else ""
-        entries = f"entries {', '.join(shown[:_MOST_NAMED])}{more}"
-        several = f"{len(others) + 1} {first.resource}, {entries}"
-        yield f"  {first.told(several) if others else first}"
+        groups.setdefault(str(one), []).append(one.place)
+    for text, places in groups.items():
+        yield f"  {text} [{'entry' if len(places) == 1 else 'entries'} {', '.join(places)}]"
 
 
 @dataclass(frozen=True)
@@ -134,10 +118,6 @@ class FhirReport:
         """
         return dict(Counter(one.resource for one in self.left_out if one.is_missing))
 
-    def to_dict(self) -> dict[str, Any]:
-        """The report as plain lists, dicts, texts and numbers, for JSON."""
-        return asdict(self)
-
     def __str__(self) -> str:
         counted = ", ".join(f"{count} {kind}" for kind, count in self.not_read.items())
         unread = sum(self.not_read.values())
@@ -159,7 +139,6 @@ class ImportLog:
     """What a report will tell, while a record is read."""
 
     today: date
-    lenient: bool
     taken: list[FhirTaken] = field(default_factory=list, init=False)
     left_out: list[FhirLeftOut] = field(default_factory=list, init=False)
 
@@ -168,12 +147,6 @@ class ImportLog:
 
     def leave(self, origin: Resource, reason: str, *part: Any) -> None:
         self.left_out.append(FhirLeftOut(reason=reason, **self._origin(origin, *part)))
-
-    def refuse(self, origin: Resource, reason: str, *part: Any) -> None:
-        """Leave out what cannot be taken, or raise."""
-        if not self.lenient:
-            raise SvcRequestError(f"{origin.place} ({origin.kind}): {reason}") from None
-        self.leave(origin, reason, *part)
 
     def _origin(
         self, origin: Resource, code: str = "", at: datetime | None = None

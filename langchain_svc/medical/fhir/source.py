@@ -18,8 +18,8 @@ from .bundle import KIND, Resource, objects, text
 
 _DEEPEST = 4  # a batch's answer is two deep
 _FORMS = (
-    "given as a Bundle, a resource or a list of them: dicts, JSON text or bytes, a Path, or "
-    "objects of fhir.resources.R4B or fhirclient"
+    "given as a Bundle, a resource or a list of them: dicts, JSON text or bytes, or a Path. For "
+    "objects of another library give their JSON, such as model_dump_json() of fhir.resources"
 )
 
 
@@ -105,21 +105,7 @@ def _loaded(given: Any) -> Any:
             inner = _loaded(one)
             held += inner if isinstance(inner, list) else [inner]
         return held
-    return _parsed(given) if isinstance(given, str) else _of_library(given)
-
-
-def _of_library(given: Any) -> Any:
-    """The JSON of another library's object; anything else unchanged."""
-    module = type(given).__module__
-    if module.startswith("fhirclient."):
-        return given.as_json()
-    if not module.startswith("fhir.resources"):
-        return given
-    if not module.startswith("fhir.resources.R4B."):
-        raise SvcRequestError(
-            "The record is of another FHIR version; give one of fhir.resources.R4B, or its JSON"
-        )
-    return _parsed(given.model_dump_json())
+    return _parsed(given) if isinstance(given, str) else given
 
 
 def _file(path: Path) -> bytes:
