@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from pydantic_core import from_json
@@ -169,14 +169,23 @@ def safe_label(
     if not isinstance(value, str) or not _LABEL.fullmatch(value):
         return None
     # Whole words only: a single digit of a prompt stands in nearly every id of letters and digits.
-    safe = _without_words(value, secrets, folded("\n".join(private))) == value
-    return value if safe else None
+    quoted = any(map(_quoting(private), _WORD.findall(value)))
+    return None if quoted or without_secrets(value, secrets) != value else value
 
 
 _LABEL = re.compile(r"[\w.:/-]{1,80}", re.ASCII)
 _MESSAGE_KEYS = ("message", "detail", "description", "msg", "title")
 _QUOTED = 4  # letters from which on a part of a word counts as quoted
-_WORD = re.compile(r"[^\W_]+(?:[-'_.@:/][^\W_]+)*")
+# What is looked for: a thousand as 1,000 and 1.000 and 1 000 and 1'000, words, and in 140bpm both.
+_WORD = re.compile(r"[^\W_]+")
+_FORMS = (
+    re.compile(r"(?<!\d)\d{1,3}(?:[,.'\u2019 \u00a0\u202f]\d{3})+(?!\d)"),
+    _WORD,
+    re.compile(r"\d+|[^\W\d_]+"),
+)
+_UMLAUTS = str.maketrans(
+    {"ä": "ae", "ö": "oe", "ü": "ue", "Ä": "Ae", "Ö": "Oe", "Ü": "Ue", "å": "aa", "ø": "oe"}
+)
 # The words of error messages themselves. They stay readable although a prompt may hold them too.
 _PLAIN_WORDS = frozenset(
     """
@@ -205,68 +214,41 @@ def safe_text(text: str, *, secrets: Iterable[str] = (), private: Iterable[str] 
     """A server's message without keys and without the words and numbers of what was sent.
 
     A service that rejects a prompt may quote it, and that may be a patient's record. So every
-    word of the message that also stands in a text of `private` becomes `[...]`, save the plain
-    words that error messages are made of; and so does a number of it that sticks to letters, as
-    in 140bpm.
+    word and number of the message that also stands in a text of `private` becomes `[...]`, save
+    the plain words that error messages are made of.
     """
-    sent = folded("\n".join(private))
-    text = _without_words(text, secrets, sent)
-    numbers = frozenset(re.findall(r"\d+", sent))
-    if numbers:
-        text = _STUCK.sub(lambda found: "[...]" if found[0] in numbers else found[0], text)
+    text = unicodedata.normalize("NFC", spelled_out(text[:_LONGEST_QUOTED]))
+    text = " ".join(without_secrets(text, secrets)[: 4 * _LONGEST_MESSAGE].split())
+    quoted = _quoting(private)
+    for form in _FORMS:
+        text = form.sub(lambda found: "[...]" if quoted(found[0]) else found[0], text)
+    text = re.sub(r"\[\.\.\.\](?:\W{0,3}\[\.\.\.\])+", "[...]", text)
     if len(text) > _LONGEST_MESSAGE:
         text = text[: _LONGEST_MESSAGE - 3] + "..."
     return text
 
 
-def _without_words(text: str, secrets: Iterable[str], sent: str) -> str:
-    text = unicodedata.normalize("NFC", spelled_out(text[:_LONGEST_QUOTED]))
-    text = without_secrets(text, secrets)
-    text = " ".join(text[: 4 * _LONGEST_MESSAGE].split())
-    if sent:
-        words = frozenset(re.split(r"[\W_]+", sent))
-        text = _GROUPED.sub(
-            lambda found: _ungrouped(found) if _ungrouped(found) in words else found[0], text
-        )
-        text = _WORD.sub(lambda word: _masked(word[0], sent, words), text)
-        text = re.sub(r"\[\.\.\.\](?:\W{0,3}\[\.\.\.\])+", "[...]", text)
-    return text
-
-
-def folded(text: str) -> str:
-    """A text as its words are compared: without case and accents, numbers without separators.
+def _quoting(private: Iterable[str]) -> Callable[[str], bool]:
+    """Tells whether a word or number stands in these texts too.
 
     A service may quote García as Garcia, Müller as Mueller and 1500 as 1,500.
     """
-    if not text.isascii():
-        text = f"{text}\n{text.translate(_UMLAUTS)}"
-    return _GROUPED.sub(lambda found: f"{found[0]} {_ungrouped(found)}", _unmarked(text))
+    sent = "\n".join(private)
+    if not sent.isascii():
+        composed = (unicodedata.normalize(form, sent) for form in ("NFC", "NFKC"))
+        sent = "\n".join((*composed, sent.translate(_UMLAUTS)))
+    sent = _folded("\n".join({word for form in _FORMS for word in form.findall(sent)}))
+    words = frozenset(sent.split("\n"))
+
+    def quoted(word: str) -> bool:
+        word = _folded(word)
+        # A longer part counts also inside a word: a server may cut its quotation anywhere.
+        inside = len(word) >= _QUOTED and word in sent
+        return (inside or word in words) and word not in _PLAIN_WORDS
+
+    return quoted
 
 
-def _unmarked(text: str) -> str:
-    if text.isascii():
-        return text.lower()
-    return _ACCENTS.sub("", unicodedata.normalize("NFKD", text)).casefold()
-
-
-def _ungrouped(found: re.Match[str]) -> str:
-    return re.sub(r"\D", "", found[0])
-
-
-# A thousand as 1,000 and 1.000 and 1 000 and 1'000.
-_GROUPED = re.compile(r"(?<!\d)\d{1,3}(?:[,.'\u2019 \u00a0\u202f]\d{3})+(?!\d)")
-_ACCENTS = re.compile(r"[\u0300-\u036f]")
-_UMLAUTS = str.maketrans(
-    {"ä": "ae", "ö": "oe", "ü": "ue", "Ä": "Ae", "Ö": "Oe", "Ü": "Ue", "å": "aa", "ø": "oe"}
-)
-_STUCK = re.compile(r"(?<=[^\W\d_])\d+|(?<!\d)\d+(?=[^\W\d_])")
-
-
-def _masked(word: str, sent: str, words: frozenset[str]) -> str:
-    lowered = _unmarked(word)
-    if lowered in _PLAIN_WORDS:
-        return word
-    parts = [part for part in re.split(r"[\W_]+", lowered) if part not in _PLAIN_WORDS]
-    # A longer part counts also inside a word: a server may cut its quotation anywhere.
-    quoted = any(part in words or (len(part) >= _QUOTED and part in sent) for part in parts)
-    return "[...]" if quoted else word
+def _folded(words: str) -> str:
+    """Words and numbers, one a line, as they are compared: without case, accents and separators."""
+    return re.sub(r"[^\w\n]", "", unicodedata.normalize("NFKD", words)).casefold()
