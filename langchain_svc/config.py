@@ -34,13 +34,6 @@ _OWN_HEADERS = frozenset(
 )
 _HEADER_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]*", re.ASCII | re.IGNORECASE)
 _NO_URL = frozenset('<>{}|\\^`"')
-# In small letters, with a port or a path: a key in the wrong place does not look so.
-_BARE_HOST = re.compile(
-    r"(?P<host>(?:[a-z0-9-]{1,30}\.){1,4}[a-z]{2,10}|localhost|127(?:\.\d{1,3}){3}|"
-    r"[a-z0-9-]{1,30}(?=(?::\d{1,5})?/v1/?\Z))"
-    r"(?::\d{1,5}(?=/|\Z)|(?=/))(?:/v1/?\Z)?",
-    re.ASCII,
-)
 _PART = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
 _HOST = re.compile(rf"(?=.{{1,254}}\Z)(?:{_PART}\.)*{_PART}\.?", re.ASCII)
 
@@ -149,7 +142,10 @@ def _checked_url(url: str, named: frozenset[str]) -> str:
     if parts.username is not None or parts.password is not None:
         raise ValueError("the base URL holds a user name or password: give the key as api_key")
     if parts.scheme not in {"http", "https"} or not place:
-        raise ValueError(f"the base URL must look like https://host/path{_without_scheme(url)}")
+        raise ValueError(  # without what was given, which may be a key in the wrong place
+            "the base URL must look like https://host/path, with http:// on this machine and "
+            "https:// to others"
+        )
     if parts.query or parts.fragment:
         raise ValueError("the base URL must have no query and no fragment")
     if parts.scheme == "http" and not is_loopback(host) and host not in named:
@@ -158,18 +154,6 @@ def _checked_url(url: str, named: frozenset[str]) -> str:
             "in insecure_hosts if its network is yours"
         )
     return urlunsplit((parts.scheme, place, parts.path.rstrip("/"), "", ""))
-
-
-def _without_scheme(url: str) -> str:
-    """What to write where only the scheme is missing; a key in the wrong place is not repeated."""
-    if "://" in url:
-        return ", with http:// on this machine and https:// to others"
-    found = _BARE_HOST.match(url)
-    if found is None:
-        return "; put https:// before what was given, if that is a host and not a key"
-    scheme = "http" if is_loopback(found["host"]) else "https"
-    rest = "" if found.end() == len(url) else "..."
-    return f"; {found[0]!r} has no scheme: write {scheme}://{found[0]}{rest}"
 
 
 def _place(parts: SplitResult) -> str:

@@ -83,7 +83,6 @@ def of_quota(s):
 PRODUCERS = {
     "No API key": lambda _: ChatSvc.from_env(),
     "No base URL": lambda _: ChatSvc(api_key="k").invoke("x"),
-    "no scheme": make(base_url_v1="your-host/v1"),
     "a key as URL": make(base_url_v1="sk-0123456789"),
     "plain http": make(base_url_v1="http://example.com/v1"),
     "password": make(base_url_v1="https://me:pw@example.com/v1"),

@@ -153,7 +153,7 @@ _OTHERS = """
 """
 _INSTEAD = {
     "did you mean 'base_url_v1'?": "api_base openai_api_base endpoint",
-    "did you mean 'api_key'?": "openai_api_key svc_api_key",
+    "did you mean 'api_key'?": "openai_api_key",
     "did you mean 'timeout'? It is seconds of silence, in streams too": "stream_chunk_timeout",
     "did you mean 'max_retries'?": "max_retry",
     "did you mean 'extra_body'?": "model_kwargs",

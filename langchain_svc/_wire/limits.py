@@ -18,14 +18,13 @@ from pydantic_core import SchemaValidator, core_schema
 
 from .redact import without_secrets
 
-# A plain number above these is a moment, not a delay: no plan has a window of 30 years.
-_EPOCH_MILLISECONDS = 1e12
+# A plain number above this is a moment, not a delay: no plan has a window of 30 years.
 _EPOCH_SECONDS = 1e9
 
 _NUMBER = re.compile(r"[+-]?\d+(\.\d*)?", re.ASCII)
 _PART = re.compile(r"((?<!\d)\d+(?:\.\d+)?)(ms|us|µs|s|m|h|d)", re.ASCII)
 _UNIT = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6}
-_ISO_8601 = SchemaValidator(core_schema.datetime_schema())
+_MOMENT = SchemaValidator(core_schema.datetime_schema())
 _LONGEST_VALUE = 64
 _COUNT = re.compile(r"\d{1,15}", re.ASCII)
 
@@ -43,15 +42,9 @@ def read_wait(value: str | None, now: float) -> float | None:
     return wait if wait >= 0 and math.isfinite(wait) else None
 
 
-def _from_number(text: str, now: float) -> float | None:
-    if not _NUMBER.fullmatch(text):
-        return None
-    number = float(text)
-    if number > _EPOCH_MILLISECONDS:
-        return number / 1000 - now
-    if number > _EPOCH_SECONDS:
-        return number - now
-    return number
+def _from_number(text: str, _: float) -> float | None:
+    number = float(text) if _NUMBER.fullmatch(text) else math.inf
+    return number if number <= _EPOCH_SECONDS else None
 
 
 def _from_duration(text: str, _: float) -> float | None:
@@ -62,7 +55,8 @@ def _from_duration(text: str, _: float) -> float | None:
 
 
 def _from_date(text: str, now: float) -> float | None:
-    for read in (parsedate_to_datetime, _ISO_8601.validate_python):
+    """An HTTP date, ISO 8601, or epoch seconds or milliseconds, which pydantic reads as well."""
+    for read in (parsedate_to_datetime, _MOMENT.validate_python):
         try:
             moment: datetime = read(text)
         except (ValueError, TypeError, IndexError, OverflowError):

