@@ -12,9 +12,9 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar, Token
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler
@@ -45,7 +45,21 @@ def _free_depth() -> _Active:
 
 _MOST_RUNS = 10_000  # that are counted at one time
 # How a run ends when the caller stops reading, which is not an error.
-_LEFT = (GeneratorExit, asyncio.CancelledError, KeyboardInterrupt)
+LEFT_EARLY = (GeneratorExit, asyncio.CancelledError, KeyboardInterrupt)
+
+
+Run = TypeVar("Run")
+
+
+class OpenRuns(dict[UUID, Run]):
+    """Runs that have begun. The oldest go: LangChain tells no end of a cancelled one."""
+
+    def begin(self, run_id: UUID, run: Run) -> None:
+        """Keep a run, unless it is told a second time."""
+        self.setdefault(run_id, run)
+        while len(self) > _MOST_RUNS:
+            with suppress(KeyError, RuntimeError):  # another thread was quicker
+                del self[next(iter(self))]
 
 
 # By the kind, the name and the endpoint of what was called.
@@ -59,9 +73,9 @@ _ENDPOINTS = {"svc-chat": "/v1/chat/completions", "svc-llm": "/api/chat"}
 class _Run:
     kind: Literal["model", "tool"]
     name: str
-    endpoint: str
-    prompt: Sequence[str | BaseMessage]
-    started: float
+    endpoint: str = ""
+    prompt: Sequence[str | BaseMessage] = ()
+    started: float = field(default_factory=time.perf_counter)
     first_token: float | None = None
 
 
@@ -98,7 +112,7 @@ class SvcUsageCallbackHandler(BaseCallbackHandler):
         self._prices = None if prices is None else read_prices(prices)
         self._counts: _Counts = {}
         self._lock = new_lock()
-        self._runs: dict[UUID, _Run] = {}
+        self._runs: OpenRuns[_Run] = OpenRuns()
         self._token: Token[SvcUsageCallbackHandler | None] | None = None
 
     def __enter__(self) -> Self:
@@ -173,7 +187,7 @@ class SvcUsageCallbackHandler(BaseCallbackHandler):
     ) -> None:
         """A tool's run begins."""
         del input_str, kwargs
-        self._watch(run_id, "tool", (serialized or {}).get("name") or "unknown", "", ())
+        self._runs.begin(run_id, _Run("tool", (serialized or {}).get("name") or "unknown"))
 
     def svc_tool_called(  # the tools of this package call it
         self,
@@ -265,20 +279,8 @@ class SvcUsageCallbackHandler(BaseCallbackHandler):
         metadata = kwargs.get("metadata") or {}
         model = params.get("model") or params.get("model_name") or metadata.get("ls_model_name")
         kind = str(params.get("_type") or "")
-        self._watch(run_id, "model", str(model or "unknown"), _ENDPOINTS.get(kind, kind), prompt)
-
-    def _watch(
-        self,
-        run_id: UUID,
-        kind: Literal["model", "tool"],
-        name: str,
-        endpoint: str,
-        prompt: Sequence[str | BaseMessage],
-    ) -> None:
-        self._runs.setdefault(run_id, _Run(kind, name, endpoint, prompt, time.perf_counter()))
-        while len(self._runs) > _MOST_RUNS:  # LangChain does not tell the end of a cancelled run
-            with suppress(KeyError, RuntimeError):  # another thread was quicker
-                del self._runs[next(iter(self._runs))]
+        endpoint = _ENDPOINTS.get(kind, kind)
+        self._runs.begin(run_id, _Run("model", str(model or "unknown"), endpoint, prompt))
 
     def _first_token(self, run_id: UUID) -> None:
         run = self._runs.get(run_id)
@@ -327,7 +329,7 @@ def _count_end(
     run: _Run, usage: ModelUsage, error: type[BaseException] | None, *, sent: bool
 ) -> None:
     """Count how a run ended, and how long it took."""
-    if error is not None and issubclass(error, _LEFT):
+    if error is not None and issubclass(error, LEFT_EARLY):
         usage.stopped += 1
     elif error is not None:
         usage.errors[error.__name__] += 1

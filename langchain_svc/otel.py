@@ -8,9 +8,7 @@ A parent is found by its run's id.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -22,6 +20,7 @@ from langchain_core.outputs import Generation, LLMResult
 from typing_extensions import Self
 
 from ._version import __version__
+from .callbacks import LEFT_EARLY, OpenRuns
 
 if TYPE_CHECKING:
     from opentelemetry._logs import LoggerProvider
@@ -31,9 +30,6 @@ if TYPE_CHECKING:
 else:
     LoggerProvider = Context = MeterProvider = TracerProvider = Any  # hints are read at run time
 
-_MOST_RUNS = 10_000  # that are open at one time
-# How a run ends when the caller stops reading.
-_LEFT = (GeneratorExit, asyncio.CancelledError, KeyboardInterrupt)
 _AGENT = "langchain_create_agent"  # what LangChain's agents say of themselves
 _ROLES = {"human": "user", "ai": "assistant"}
 _GRAPH = "LangGraph"  # the name of a graph that was given none
@@ -97,7 +93,7 @@ class SvcOpenTelemetryCallbackHandler(BaseCallbackHandler):
             instrumentation_scope_name="langchain_svc",
             instrumentation_scope_version=__version__,
         )
-        self._runs: dict[UUID, _Run] = {}
+        self._runs: OpenRuns[_Run] = OpenRuns()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self  # copies of a model record to the same place
@@ -311,7 +307,7 @@ class SvcOpenTelemetryCallbackHandler(BaseCallbackHandler):
         if span is not None:
             self._begin(run_id, span)
         else:
-            self._keep(run_id, _Run(None, parent))
+            self._runs.begin(run_id, _Run(None, parent))
 
     def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """A chain's run has ended."""
@@ -332,13 +328,7 @@ class SvcOpenTelemetryCallbackHandler(BaseCallbackHandler):
 
     def _begin(self, run_id: UUID, span: Any) -> None:
         span.suspend()  # it was current for a moment; see the top
-        self._keep(run_id, _Run(span, span.context))
-
-    def _keep(self, run_id: UUID, run: _Run) -> None:
-        self._runs[run_id] = run
-        while len(self._runs) > _MOST_RUNS:  # LangChain does not tell the end of a cancelled run
-            with suppress(KeyError, RuntimeError):  # another thread was quicker
-                del self._runs[next(iter(self._runs))]
+        self._runs.begin(run_id, _Run(span, span.context))
 
     def _end(self, run_id: UUID, error: BaseException | None = None) -> None:
         run = self._runs.pop(run_id, None)
@@ -355,7 +345,7 @@ class SvcOpenTelemetryCallbackHandler(BaseCallbackHandler):
 
 def _is_no_failure(error: BaseException) -> bool:
     """Whether a run was left early, or its graph pauses to ask a person."""
-    return isinstance(error, _LEFT) or any(
+    return isinstance(error, LEFT_EARLY) or any(
         kind.__name__ == "GraphBubbleUp" for kind in type(error).__mro__
     )
 

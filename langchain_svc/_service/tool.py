@@ -48,25 +48,6 @@ class ToolUse:
     process: Callable[[Any], ToolOutput] = field(repr=False)
 
 
-class _Report:
-    """The use that a run makes of a tool, once there is one."""
-
-    use: ToolUse | None = None
-
-    def tell(self, run: Any, error: type[BaseException] | None) -> None:
-        """What became of it, for handlers that have `svc_tool_called`.
-
-        LangChain tells handlers neither of retries nor of errors that the model is told as text.
-        """
-        done = None if self.use is None else self.use.exchange
-        endpoint = "" if done is None else urlsplit(done.request.url).path
-        retries, waited = (0, 0.0) if done is None else (done.retries, done.waited)
-        for handler in run.handlers if run is not None else ():
-            tell = getattr(handler, "svc_tool_called", None)
-            if tell is not None:
-                tell(run.run_id, endpoint=endpoint, retries=retries, waited=waited, error=error)
-
-
 @keeps_runs
 class ServiceTool(ServiceSettings, BaseTool):
     """A tool on the service, with the constructor parameters that every class of this package has.
@@ -126,8 +107,9 @@ class ServiceTool(ServiceSettings, BaseTool):
         run_manager: Any = None,
         **given: Any,
     ) -> ToolOutput:
-        with self._told(run_manager) as report:
-            use = report.use = self._use(config or {}, **self._named(texts, given))
+        with self._told(run_manager) as uses:
+            use = self._use(config or {}, **self._named(texts, given))
+            uses.append(use)
             (answer,) = self._pieces(use.exchange)
             return self._within_bound(use.process(answer))
 
@@ -138,8 +120,9 @@ class ServiceTool(ServiceSettings, BaseTool):
         run_manager: Any = None,
         **given: Any,
     ) -> ToolOutput:
-        with self._told(run_manager) as report:
-            use = report.use = self._use(config or {}, **self._named(texts, given))
+        with self._told(run_manager) as uses:
+            use = self._use(config or {}, **self._named(texts, given))
+            uses.append(use)
             (answer,) = [answer async for answer in self._apieces(use.exchange)]
             if use.exchange.received > LONG:
                 told = await off_loop(use.exchange.until, use.process, answer)
@@ -165,16 +148,17 @@ class ServiceTool(ServiceSettings, BaseTool):
         return dict(schema.model_validate({first: texts[0]}))
 
     @contextmanager
-    def _told(self, run: Any) -> Iterator[_Report]:
+    def _told(self, run: Any) -> Iterator[list[ToolUse]]:
         """Makes of an error of this package a text that a model can act on.
 
         The error leaves its frames behind, since they have the patient's record. Handlers that
-        count are told how the call went.
+        have `svc_tool_called` are told how the use went: LangChain tells them neither of retries
+        nor of errors that the model is told as text.
         """
-        report = _Report()
+        uses: list[ToolUse] = []
         raised: type[BaseException] | None = None
         try:
-            yield report
+            yield uses
         except SvcError as error:
             raised = type(error)
             if isinstance(error, SvcRequestError):
@@ -190,7 +174,16 @@ class ServiceTool(ServiceSettings, BaseTool):
             raised = type(error)
             raise
         finally:
-            report.tell(run, raised)
+            for handler in () if run is None else run.handlers:
+                if tell := getattr(handler, "svc_tool_called", None):
+                    done = uses[0].exchange if uses else None
+                    tell(
+                        run.run_id,
+                        endpoint="" if done is None else urlsplit(done.request.url).path,
+                        retries=0 if done is None else done.retries,
+                        waited=0.0 if done is None else done.waited,
+                        error=raised,
+                    )
 
     def share(self, toolkit: ServiceToolkit) -> None:
         """Use this toolkit's connections from now on; it closes them."""

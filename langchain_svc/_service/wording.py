@@ -27,19 +27,12 @@ def late(exchange: Exchange[Any]) -> errors.SvcTimeoutError:
     )
 
 
-# What is wrong with a certificate, in OpenSSL's words, and what to do. The last fits the others.
-_CERTIFICATES = {
-    "self-signed": "if you trust its authority, name that one's file in SSL_CERT_FILE",
-    "self signed": "if you trust its authority, name that one's file in SSL_CERT_FILE",
-    "issuer certificate": "if you trust its authority, name that one's file in SSL_CERT_FILE",
-    "is not valid for": "check the host in the base URL",
-    "": "check the clock of this machine, and ask who runs the server",
-}
-
-
 def _advice(detail: str, setting: str) -> str:
     if "certificate verify failed" in detail:
-        return "; " + next(advice for sign, advice in _CERTIFICATES.items() if sign in detail)
+        return (
+            "; check the host in the base URL and the clock of this machine, and if you trust the "
+            "server's authority, name that one's file in SSL_CERT_FILE"
+        )
     if detail.startswith("the proxy"):
         return "; check the proxy"
     return f"; check {setting}, and that the server is running"
