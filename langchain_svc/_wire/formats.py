@@ -18,6 +18,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from .chunks import About, Found, read_object
+from .v1 import without_surrogates
 
 _BROKEN_UTF8 = "a character of the stream was cut in half or is not UTF-8"
 _BROKEN_JSON = "a piece of the stream is malformed JSON"
@@ -352,5 +353,5 @@ def join_surrogates(texts: Iterable[str], held: str) -> tuple[list[str], str]:
     held = ""
     if text and "\ud800" <= text[-1] <= "\udbff":
         text, held = text[:-1], text[-1]
-    text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    text = without_surrogates(text)
     return ([text] if text else []), held

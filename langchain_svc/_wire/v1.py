@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pydantic_core import from_json, to_json
+from pydantic_core import from_json, to_json, to_jsonable_python
 
 from .chunks import About, read_object
 
@@ -109,18 +109,13 @@ def dump_json(value: Any) -> bytes:
     try:
         return to_json(value, inf_nan_mode="constants")
     except ValueError:
-        return to_json(without_surrogates(value))
+        text = json.dumps(value, ensure_ascii=False, default=to_jsonable_python)
+        return without_surrogates(text).encode()
 
 
-def without_surrogates(value: Any) -> Any:
-    """A JSON value with U+FFFD for halves of pairs."""
-    if isinstance(value, str):
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if isinstance(value, Mapping):
-        return {without_surrogates(k): without_surrogates(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [without_surrogates(item) for item in value]
-    return value
+def without_surrogates(text: str) -> str:
+    """A text with its halves of pairs joined, or U+FFFD where the other half is missing."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def read_completion(body: bytes) -> Completion:
@@ -213,7 +208,7 @@ def load_body(body: bytes) -> Any:
         pass
     try:
         # Half of a surrogate pair is an error there, but an ordinary cut for some servers.
-        return without_surrogates(json.loads(body.decode()))
+        return from_json(dump_json(json.loads(body.decode())))
     except (ValueError, RecursionError):
         if body.lstrip().startswith(b"<"):
             raise UnreadableError(
