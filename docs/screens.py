@@ -29,24 +29,9 @@ COLUMNS, LINES = 80, 60
 # The terminal is made the process's own, so that Ctrl-C reaches it.
 _OWN = "import fcntl, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0)"
 COMMAND = [sys.executable, "-c", f"{_OWN}; from langchain_svc.cli import main; sys.exit(main())"]
-STORY = (
-    "A lighthouse keeper counted the waves each night, and told the number to nobody. One night "
-    "the sea stopped to listen, and he had to begin again at one, aloud this time, until the "
-    "ships came near to hear how it would end."
-)
-CHAT = [  # when this is shown, type that
-    ("> ", "Tell me a story.\r"),
-    ("left", "What is 17 * 23?\r"),
-    ("left", "Once more, please.\r"),
-    ("counted the", "\x03"),
-    ("stopped", "/save talk.json\r"),
-    ("are in talk.json", "\x04"),
-]
 
 
-def screen(
-    words: list[str], typed: list[tuple[str, str]], env: dict[str, str], lines: int = LINES
-) -> Recording:
+def screen(words: list[str], env: dict[str, str], lines: int = LINES) -> Recording:
     """What a terminal is sent by a command."""
     master, end = pty.openpty()
     fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", lines, COLUMNS, 0, 0))
@@ -57,18 +42,11 @@ def screen(
         stdout=end,
         stderr=end,
         env=environment,
-        cwd=os.environ.get("TMPDIR", "/tmp"),  # noqa: S108  # where the chat is saved
         start_new_session=True,
     )
     os.close(end)
-    shown, read = "", 0
     recording: Recording = []
-    steps = list(typed)
     while True:
-        if steps and steps[0][0] in shown[read:]:
-            time.sleep(0.1)
-            read = len(shown)
-            os.write(master, steps.pop(0)[1].encode())
         if select.select([master], [], [], 0.05)[0]:
             try:
                 data = os.read(master, 65_536)
@@ -77,7 +55,6 @@ def screen(
             if not data:
                 break
             recording.append((time.monotonic(), data.decode()))
-            shown += data.decode()
     process.wait()
     os.close(master)
     return recording
@@ -100,7 +77,7 @@ def draw(name: str, title: str, recording: Recording, command: str) -> None:
 
 def draw_demo() -> None:
     """The demo from its first line on, with pauses to read."""
-    recording = screen(["demo"], [], {}, lines=300)
+    recording = screen(["demo"], {}, lines=300)
     started = recording[0][0] - 1  # after one second, however long the imports took
     moved = [(at - started, text) for at, text in recording]
     picture = svg([(0.0, "$ langchain-svc demo\r\n"), *moved], "langchain-svc demo")
@@ -112,15 +89,9 @@ def main() -> None:
     draw_demo()
     if sys.argv[1:] == ["demo"]:
         return
-    saved = Path(os.environ.get("TMPDIR", "/tmp")) / "talk.json"  # noqa: S108  # as above
-    saved.unlink(missing_ok=True)
-    answers = [STORY, "391", STORY]
-    with Sandbox(answers=answers, pace=0.1) as sandbox:
-        draw("chat", "langchain-svc chat", screen(["chat"], CHAT, sandbox.env), "chat")
-    saved.unlink(missing_ok=True)
     with Sandbox() as sandbox:
         env = sandbox.env | {"SVC_BASE_URL_V1": sandbox.url, "SSL_CERT_FILE": ""}
-        draw("doctor", "langchain-svc doctor", screen(["doctor"], [], env), "doctor")
+        draw("doctor", "langchain-svc doctor", screen(["doctor"], env), "doctor")
 
 
 if __name__ == "__main__":

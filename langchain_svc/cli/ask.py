@@ -74,8 +74,7 @@ def _question(words: list[str]) -> str:
     question = "\n\n".join(filter(str.strip, (said, read)))
     if not question:
         raise MisuseError(
-            "there is no question: write it behind `langchain-svc ask`, or pipe one in; "
-            "`langchain-svc chat` is for many"
+            "there is no question: write it behind `langchain-svc ask`, or pipe one in"
         )
     return question
 

@@ -31,13 +31,11 @@ _COMMANDS = {
     "batch": "send every row of a file to the service, with a journal",
     "sandbox": "run a local stand-in for the service",
     "ask": "ask one question and stream the answer",
-    "chat": "talk to a model",
     "models": "list the models of the service",
     "doctor": "check your configuration, and say how to fix it",
-    "explain": "show what a prompt would send; send nothing",
 }
 _EPILOG = """\
-ask, chat and models need SVC_API_KEY and SVC_BASE_URL_V1; the others do not.
+ask, batch and models need SVC_API_KEY and SVC_BASE_URL_V1; the others do not.
 
   langchain-svc demo
   langchain-svc ask why is the sky blue

@@ -158,26 +158,22 @@ def error_line(error: Exception) -> str:
 # -- files ----------------------------------------------------------------------------------------
 
 
-def read_json(name: str, option: str, wanted: type, form: str) -> Any:
-    """The JSON value in a file that an option names.
+def read_schema(name: str) -> dict[str, Any]:
+    """A JSON schema in a file; its title, which a model reads, is the file's name by default.
 
     Raises:
         MisuseError: There is no such file, or it holds something else.
     """
     try:
-        found = json.loads(Path(name).expanduser().read_text("utf-8"))
+        schema = json.loads(Path(name).expanduser().read_text("utf-8"))
     except OSError as error:
-        raise MisuseError(f"{option}: cannot read {name!r}: {error.strerror}") from None
+        raise MisuseError(f"--schema: cannot read {name!r}: {error.strerror}") from None
     except ValueError as error:
-        raise MisuseError(f"{option}: {name!r} is not JSON: {error}; give {form}") from None
-    if not isinstance(found, wanted):
-        raise MisuseError(f"{option}: {name!r} holds a {type(found).__name__}; give {form}")
-    return found
-
-
-def read_schema(name: str) -> dict[str, Any]:
-    """A JSON schema in a file; its title, which a model reads, is the file's name by default."""
-    schema = read_json(name, "--schema", dict, "a JSON schema (an object)")
+        raise MisuseError(f"--schema: {name!r} is not JSON: {error}") from None
+    if not isinstance(schema, dict):
+        raise MisuseError(
+            f"--schema: {name!r} holds a {type(schema).__name__}; give a JSON schema (an object)"
+        )
     return {"title": "".join(c if c.isalnum() else "_" for c in Path(name).stem), **schema}
 
 
