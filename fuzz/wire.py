@@ -191,7 +191,6 @@ ANSWER_PIECES = (
 _READERS: tuple[Callable[[bytes], Any], ...] = (
     v1.read_completion,
     v1.read_models,
-    general.read_models,
     general.read_translation,
     endpoints.read_generated,
     *(lambda body, task=task: endpoints.read_analysis(body, task) for task in endpoints.TASKS),

@@ -192,7 +192,7 @@ class SvcLLM(TextModel, BaseLLM):
                     await run_manager.on_llm_new_token(chunk.text, chunk=chunk)
                 yield chunk
 
-    def list_models(self) -> list[general.GeneralModel]:
+    def list_models(self) -> list[v1.ModelRecord]:
         """The models that the service lists (GET /api/models).
 
         Raises:
@@ -201,7 +201,7 @@ class SvcLLM(TextModel, BaseLLM):
         (models,) = self._pieces(self._listing())
         return list(models)
 
-    async def alist_models(self) -> list[general.GeneralModel]:
+    async def alist_models(self) -> list[v1.ModelRecord]:
         """The async version of `list_models`."""
         (models,) = [models async for models in self._apieces(self._listing())]
         return list(models)
@@ -247,4 +247,4 @@ def _sum(chunks: list[GenerationChunk]) -> Generation:
 
 
 _new_answer_reader = partial(WholeParser, v1.read_completion)
-_new_listing_parser = partial(WholeParser, general.read_models)
+_new_listing_parser = partial(WholeParser, v1.read_models)

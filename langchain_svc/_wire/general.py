@@ -6,12 +6,11 @@ Its images are in `images.py`, beside those of the versioned interface.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from . import v1
-from .chunks import read_object, whole_number, word
+from .chunks import read_object, word
 from .v1 import UnreadableError, dump_json, given, load_body
 
 CHAT_PATH = "/api/chat"
@@ -19,27 +18,6 @@ MODELS_PATH = "/api/models"
 TRANSLATE_PATH = "/api/translate"
 # general API, section 2: the bounds of a chat request.
 LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE = 0.0, 1.0
-
-
-@dataclass(frozen=True)
-class GeneralModel:
-    """One model of GET /api/models (general API, section 2).
-
-    Attributes:
-        id: The model id, for `SvcLLM(model=...)`.
-        name: Its name for people.
-        provider: Who makes it.
-        capabilities: What the service says it can do: chat, vision, code, analysis.
-        max_tokens: The most tokens that it takes.
-        raw: The whole record, unchanged.
-    """
-
-    id: str
-    name: str | None = None
-    provider: str | None = None
-    capabilities: tuple[str, ...] = ()
-    max_tokens: int | None = None
-    raw: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
 def chat_body(message: str, *, model: str | None, temperature: float | None, stream: bool) -> bytes:
@@ -61,25 +39,6 @@ def read_success(body: bytes) -> Any:
     if found is not None and found.error is not None:
         raise UnreadableError("it carries an error under a status of success", found.error)
     return raw
-
-
-def read_models(body: bytes) -> list[GeneralModel]:
-    """The models of a listing: under `models` or `data`, or a bare list.
-
-    Raises:
-        UnreadableError: The body holds no list of models.
-    """
-    return [
-        GeneralModel(
-            id=record.id,
-            name=word(record.raw.get("name")),
-            provider=word(record.raw.get("provider")),
-            capabilities=record.capabilities,
-            max_tokens=whole_number(record.raw.get("max_tokens")) or None,
-            raw=record.raw,
-        )
-        for record in v1.read_models(body)
-    ]
 
 
 # -- translation ------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ class Completion(About):
 
 @dataclass(frozen=True)
 class ModelRecord:
-    """One model of GET /models.
+    """One model of GET /models, or of the general interface's GET /api/models.
 
     The record's fields are "not shown" beyond capabilities, context window and pricing
     (v1 API, section 2), so each is None or empty where no known key holds it.

@@ -9,9 +9,7 @@ from functools import partial
 from typing import Any, ClassVar, Literal
 
 from langchain_core.runnables import RunnableConfig
-from langchain_core.runnables.config import ensure_config
 from langchain_core.tools import ToolException
-from langchain_core.tools.base import ArgsSchema
 from pydantic import Field, model_validator
 from typing_extensions import Self
 
@@ -101,10 +99,6 @@ class MedicalEndpoint:
     def method(self) -> str:
         return "GET" if self.record_fields is None else "POST"
 
-    @property
-    def patient_fields(self) -> list[str]:
-        return [n for n in self.unbound.model_fields if n not in self.arguments.model_fields]
-
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
 
@@ -120,25 +114,11 @@ class MedicalTool(MedicalSettings, ServiceTool):
     def _arguments(self) -> type[Record]:
         return self.endpoint.unbound if self.patient is None else self.endpoint.arguments
 
-    @property
-    def tool_call_schema(self) -> ArgsSchema:
-        """What a model sees; without the patient's fields inside a run that brings a patient."""
-        run = ensure_config().get("configurable") or {}
-        if self.patient is None and run.get(PATIENT_KEY) is not None:
-            return self.endpoint.arguments
-        return super().tool_call_schema
-
     def _use(self, config: RunnableConfig | None, **given: Any) -> ToolUse:
         if self._would_be_lost:  # after model_copy, which checks no setting
             raise SvcRequestError(_NOWHERE)
         end = self.endpoint
         patient = self._patient_of(config)
-        about = [name for name in end.patient_fields if given.get(name) not in (None, ())]
-        if patient is not None and about:
-            raise ToolException(
-                f"Nothing was sent: leave out {', '.join(about)}, since the patient's record is "
-                "added to every call"
-            )
         asked = on_wire(end.unbound.model_construct(**given))
         record = {} if patient is None else on_wire(patient)
         body = request_body(asked, record, end.record_fields or {})
@@ -177,6 +157,11 @@ class MedicalTool(MedicalSettings, ServiceTool):
             raise ToolException(
                 f"config['configurable']['{PATIENT_KEY}'] must be a PatientContext, "
                 f"not a {type(given).__name__}"
+            )
+        if given is not None and self.patient is None and self.endpoint.record_fields:
+            raise ToolException(
+                "Nothing was sent: this run brings a patient, and the tool was made without one. "
+                "The application must make the tool or toolkit with patient='per_run'"
             )
         patient = self.patient if given is None else given
         if not isinstance(patient, str):

@@ -435,7 +435,7 @@ def run_agent(agent, run, asynchronous):
 
 @pytest.mark.parametrize("asynchronous", [False, True])
 @pytest.mark.parametrize("answer_to", ["model", "program"])
-@pytest.mark.parametrize("bound", [PATIENT, "per_run", None], ids=["tool", "run", "run alone"])
+@pytest.mark.parametrize("bound", [PATIENT, "per_run"], ids=["tool", "run"])
 def test_what_an_agent_keeps(box, caplog, answer_to, asynchronous, bound):
     caplog.set_level(logging.DEBUG)
     saver, keeper, got = InMemorySaver(), RunKeeper(), []

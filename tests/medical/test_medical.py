@@ -72,7 +72,7 @@ def arrived(box):
 @pytest.mark.parametrize("bound", ["tool", "run"])
 @pytest.mark.parametrize("kind", TOOLS)
 def test_a_bound_patient_is_sent_in_the_documented_fields(box, kind, bound, how):
-    tool = kind(**box.medical, patient=CONTEXT if bound == "tool" else None)
+    tool = kind(**box.medical, patient=CONTEXT if bound == "tool" else "per_run")
     arguments = ASKED[kind]
     config = {"configurable": {"svc_patient": CONTEXT}} if bound == "run" else None
     if how == "copied":
@@ -124,7 +124,7 @@ def test_a_model_cannot_give_what_a_record_holds(box):
         run = {"configurable": {"svc_patient": CONTEXT}}
         said = called(tool, {**ASKED[type(tool)], "vital_signs": {"systolic": 120}}, run)
     assert said.status == "error"
-    assert "leave out vital_signs" in said.content
+    assert "patient='per_run'" in said.content
     assert box.requests == []
 
 
