@@ -5,15 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
-import sys
 from typing import get_args
 
 import langchain_svc as svc
 
 from ..sandbox import Sandbox, Upstream, serve
-from ..sandbox.log import Terminal
+from ..sandbox.log import in_a_line
 from ..sandbox.sandbox import Plan, StreamFormat
-from .terminal import MisuseError, emit, is_terminal, tell
+from .terminal import MisuseError, emit, tell
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -65,16 +64,11 @@ def run(args: argparse.Namespace) -> int:
         tell("Paste these lines into another terminal. Ctrl-C here stops the sandbox.")
         for name, value in sandbox.env.items():
             emit(f"export {name}={shlex.quote(value)}")
-        serve(sandbox, None if args.quiet else Terminal(colours=_coloured()))
+        serve(sandbox, None if args.quiet else lambda exchange: tell(in_a_line(exchange)))
     finally:
         sandbox.stop()
     tell("Stopped.")
     return 0
-
-
-def _coloured() -> bool:
-    plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") in {"dumb", "unknown"}
-    return is_terminal(sys.stderr) and not plain
 
 
 def _upstream(args: argparse.Namespace) -> Upstream | None:

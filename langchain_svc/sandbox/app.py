@@ -2,14 +2,13 @@
 
 import asyncio
 import logging
-import math
 import traceback
 from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 
-from langchain_svc.sandbox.faults import Fault, FaultBook, fault_from_json
+from langchain_svc.sandbox.faults import Fault, FaultBook
 from langchain_svc.sandbox.inspector import Inspector
 from langchain_svc.sandbox.log import Log, ServedExchange
 from langchain_svc.sandbox.response import NO_FAULT, Ending, Response, response
@@ -83,23 +82,18 @@ class App:
         self, request: HttpRequest, exchange: ServedExchange, connection: HttpConnection
     ) -> bool:
         """Answer; return whether the client left before it was over."""
-        fault, pace = NO_FAULT, 0.0
-        reply: HttpReply | None
-        try:
-            fault, pace = self._fault(request), self._pace_of(request)
-            exchange.fault = fault if fault is not NO_FAULT else None
-        except Problem as problem:
-            reply = self._service.refuse(request, problem)
-        else:
-            if fault.hang or fault.raw is not None or fault.reset == "before":
-                return await _misbehave(fault, connection)
-            reply = await self._answer(request, exchange, fault, connection)
+        path = request.path
+        exchange.fault = self._faults.pick(path) or self._script.fault(path)
+        fault = exchange.fault or NO_FAULT
+        if fault.hang or fault.raw is not None or fault.reset == "before":
+            return await _misbehave(fault, connection)
+        reply = await self._answer(request, exchange, fault, connection)
         if reply is None or await connection.wait(fault.delay):
             return True
         exchange.update(status=reply.status)
         sent = response(reply, fault)
         exchange.headers = sent.headers
-        return await _deliver(sent, connection, pace=pace, heartbeats=fault.heartbeats)
+        return await _deliver(sent, connection, pace=self._pace, heartbeats=fault.heartbeats)
 
     async def _answer(
         self,
@@ -114,27 +108,6 @@ class App:
             return self._service.refuse(request, Problem(413, "The body is larger than 32 MB."))
         scripted = partial(self._script.text, exchange.received)
         return await connection.until_gone(self._service.answer(request, exchange, scripted))
-
-    def _fault(self, request: HttpRequest) -> Fault:
-        wanted = request.headers.get("x-sandbox-fault")
-        if wanted is None:
-            return self._faults.pick(request.path) or self._script.fault(request.path) or NO_FAULT
-        try:
-            return fault_from_json(wanted)
-        except ValueError as wrong:
-            raise Problem(400, str(wrong)) from None
-
-    def _pace_of(self, request: HttpRequest) -> float:
-        wanted = request.headers.get("x-sandbox-pace")
-        if wanted is None:
-            return self._pace
-        try:
-            pace = float(wanted)
-        except ValueError:
-            pace = math.nan
-        if not 0 <= pace < math.inf:
-            raise Problem(400, "X-Sandbox-Pace: expected seconds, 0 or more.")
-        return pace
 
     async def _report(
         self,

@@ -31,7 +31,6 @@ class Settings:
     stream_format: str | None
     stream_usage: bool
     strict: bool
-    reset_format: str
     seed: int
     clock: Callable[[], float]
     upstream: Upstream | None

@@ -12,10 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
-
-from langchain_svc.sandbox.wire import explained
 
 Reset = Literal["before", "inside"]
 Mangle = Literal["json", "utf8", "content-type"]
@@ -28,7 +26,7 @@ _HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]
 _HeaderText = Annotated[str, Field(pattern=r"^[\x01-\x09\x0b\x0c\x0e-\xff]*$")]
 
 
-_CONFIG = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, val_json_bytes="base64")
+_CONFIG = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 
 
 @dataclass(frozen=True, config=_CONFIG)
@@ -95,14 +93,6 @@ class Fault:
     def interrupts(self) -> bool:
         """Whether the answer is not delivered to its end."""
         return self.cut or self.end or self.stall or self.error_event or self.reset == "inside"
-
-
-def fault_from_json(text: str) -> Fault:
-    """Read a fault from the JSON of its fields; `raw` is base64 there. Raises ValueError."""
-    try:
-        return TypeAdapter(Fault).validate_json(text)
-    except ValidationError as wrong:
-        raise ValueError(f"X-Sandbox-Fault: {explained(wrong)}") from None
 
 
 class FaultBook:

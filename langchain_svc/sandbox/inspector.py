@@ -20,13 +20,14 @@ from typing import Any
 from urllib.parse import quote
 
 from langchain_svc.sandbox.faults import Fault, FaultBook
-from langchain_svc.sandbox.log import Log, ServedExchange
+from langchain_svc.sandbox.log import Log, Received, ServedExchange
 from langchain_svc.sandbox.prompts import Part, count_tokens, cut_messages, is_call, values_in
 from langchain_svc.sandbox.wire import JSON_TYPE, HttpReply, HttpRequest, is_loopback
 
 _PREFIX = "/_inspector/"
 _MOST_SHOWN = 100_000  # characters of one part
 _MOST_PIECE = 4_000  # characters of one piece of a stream
+_MOST_READ = 2_000_000  # bytes of a body whose JSON is read
 _PAGE = Path(__file__).with_suffix(".html")
 
 # What the page's buttons make of the next request.
@@ -196,7 +197,7 @@ def _row(exchange: ServedExchange) -> dict[str, object]:
 
     The requests of an agent's run begin with the same question and grow.
     """
-    body = exchange.received.json
+    body = _json_of(exchange.received)
     if not isinstance(body, dict):
         return {"model": "", "words": "", "run": "", "turns": 0}
     asked = [
@@ -250,7 +251,8 @@ def _detail(exchange: ServedExchange, piece: int, host: str) -> dict[str, object
 def _copies(exchange: ServedExchange, host: str) -> dict[str, str]:
     """The request as a command and as a program; the key is read from the environment."""
     seen = exchange.received
-    if seen.json is None and seen.body:
+    sent = _json_of(seen)
+    if sent is None and seen.body:
         return {}
     medical = seen.path.startswith("/api/medical")
     variable = "SVC_MEDICAL_API_KEY" if medical else "SVC_API_KEY"
@@ -262,8 +264,8 @@ def _copies(exchange: ServedExchange, host: str) -> dict[str, str]:
     )
     python += f"    {seen.method!r},\n    {url!r},\n    headers={{{name!r}: {before!r} + key}},\n"
     if seen.body:
-        curl += f" -H 'Content-Type: application/json' -d {shlex.quote(json.dumps(seen.json))}"
-        python += f"    json={seen.json!r},\n"
+        curl += f" -H 'Content-Type: application/json' -d {shlex.quote(json.dumps(sent))}"
+        python += f"    json={sent!r},\n"
     return {
         "curl": curl,
         "python": f"{python}    timeout=60,\n)\nprint(answer.status_code, answer.text)\n",
@@ -272,8 +274,9 @@ def _copies(exchange: ServedExchange, host: str) -> dict[str, str]:
 
 def _request(exchange: ServedExchange) -> dict[str, object]:
     seen = exchange.received
-    messages = _read_prompt(seen.json)
-    body: dict[str, Any] = seen.json if isinstance(seen.json, dict) else {}
+    sent = _json_of(seen)
+    messages = _read_prompt(sent)
+    body: dict[str, Any] = sent if isinstance(sent, dict) else {}
     rest = {name: value for name, value in body.items() if name not in {"messages", "message"}}
     return {
         "headers": dict(seen.headers),
@@ -301,6 +304,10 @@ def _shown(text: str, most: int) -> str:
 
 
 # -- reading a chat's body and its answer ---------------------------------------------------------
+
+
+def _json_of(seen: Received) -> object:
+    return seen.json if len(seen.body) <= _MOST_READ else None
 
 
 def _read_prompt(body: object) -> list[tuple[str, list[Part]]]:

@@ -5,11 +5,9 @@ interface has no meter. Requests are counted when they are admitted, tokens when
 known; a window whose tokens are used up admits nobody until it ends.
 """
 
-import math
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timezone
 
 MINUTE = 60.0
 HOUR = 3_600.0
@@ -132,26 +130,3 @@ class Meter:
         for window in self._windows:
             window.roll(now)
         return now
-
-
-def _duration(seconds: int) -> str:
-    minutes, rest = divmod(seconds, 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours}h{minutes}m{rest}s"
-    return f"{minutes}m{rest}s" if minutes else f"{rest}s"
-
-
-def _iso(epoch: int) -> str:
-    return datetime.fromtimestamp(epoch, tz=timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-# The unit of X-RateLimit-Reset is not shown; (reset time, now) -> header value. All round up:
-# whoever waits for what the header says must find the window open.
-RESET_FORMATS: dict[str, Callable[[float, float], str]] = {
-    "epoch": lambda at, _now: str(math.ceil(at)),
-    "epoch_ms": lambda at, _now: str(math.ceil(at * 1000)),
-    "delta": lambda at, now: str(math.ceil(at - now)),
-    "iso": lambda at, _now: _iso(math.ceil(at)),
-    "duration": lambda at, now: _duration(math.ceil(at - now)),
-}

@@ -6,15 +6,13 @@ bounded memory: so many exchanges, so many bytes of each, so many of all.
 
 import itertools
 import json
-import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from http import HTTPStatus
-from typing import Any, TextIO
+from typing import Any
 
 from langchain_svc.sandbox.answers import ChatAnswer
 from langchain_svc.sandbox.faults import Fault
@@ -74,17 +72,9 @@ def _mask(value: str) -> str:
 
 
 _MOST_EXCHANGES = 200
-_MOST_BODY = 2_000_000  # bytes of a request
 _MOST_SENT = 1_000_000  # bytes of an answer
 _MOST_PIECES = 5_000
 _MOST_BYTES = 48_000_000  # of all exchanges
-
-
-@dataclass
-class Entry:
-    """One request of the log, as it stands now."""
-
-    received: Received
 
 
 @dataclass(eq=False)
@@ -93,7 +83,7 @@ class ServedExchange:
 
     Attributes:
         number: Counts from 1.
-        entry: The request, in the log.
+        received: The request, as it stands now.
         fault: What was made to go wrong, if anything.
         tokens: Of the prompt and of the completion, when they are known.
         upstream: The model behind the sandbox that answered, or was asked to.
@@ -106,7 +96,7 @@ class ServedExchange:
     """
 
     number: int
-    entry: Entry
+    received: Received
     fault: Fault | None = None
     tokens: tuple[int, int] | None = None
     upstream: str = ""
@@ -118,10 +108,6 @@ class ServedExchange:
     seconds: float | None = None
     answer: ChatAnswer | None = None
     _began: float = field(default_factory=time.monotonic)
-
-    @property
-    def received(self) -> Received:
-        return self.entry.received
 
     @property
     def said(self) -> str:
@@ -138,7 +124,7 @@ class ServedExchange:
         )
 
     def update(self, **changes: Any) -> None:
-        self.entry.received = replace(self.entry.received, **changes)
+        self.received = replace(self.received, **changes)
 
     @property
     def size_kept(self) -> int:
@@ -158,9 +144,10 @@ class ServedExchange:
         self.seconds = time.monotonic() - self._began
         if self.answer is not None:
             self.answer = ChatAnswer(self.answer.model, self.said[:_MOST_SENT])
-        received = self.received
-        # The log may keep the whole entry: it is the user's.
-        self.entry = Entry(replace(received, body=received.body[:_MOST_BODY]))
+
+    def forget(self) -> None:
+        """Keep the request alone: the log may have it longer, as it is the user's."""
+        self.pieces, self.headers, self.answer = [], {}, None
 
 
 class Log:
@@ -172,16 +159,16 @@ class Log:
     def __init__(self, keep: int | None) -> None:
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)
-        self._entries: deque[Entry] = deque(maxlen=keep)
-        self._latest: deque[ServedExchange] = deque(maxlen=_MOST_EXCHANGES)
+        self._wanted: deque[ServedExchange] = deque(maxlen=keep)
+        self._latest: deque[ServedExchange] = deque()
         self.listener: Callable[[ServedExchange], object] | None = None
 
     def begin(self, request: HttpRequest, *, at: float) -> ServedExchange:
         """Take note of a request whose body is yet to come."""
         known = {**vars(request), "headers": _masked(request.headers), "at": at}
-        exchange = ServedExchange(next(self._numbers), Entry(Received(**known)))
+        exchange = ServedExchange(next(self._numbers), Received(**known))
         with self._lock:
-            self._entries.append(exchange.entry)
+            self._wanted.append(exchange)
             self._latest.append(exchange)
         return exchange
 
@@ -192,17 +179,19 @@ class Log:
             self.listener(exchange)
         with self._lock:
             size = sum(each.size_kept for each in self._latest)
-            while size > _MOST_BYTES and self._latest:
-                size -= self._latest.popleft().size_kept
+            while self._latest and (size > _MOST_BYTES or len(self._latest) > _MOST_EXCHANGES):
+                oldest = self._latest.popleft()
+                size -= oldest.size_kept
+                oldest.forget()
 
     def clear(self) -> None:
         with self._lock:
-            self._entries.clear()
+            self._wanted.clear()
             self._latest.clear()
 
     def received(self) -> list[Received]:
         with self._lock:
-            return [entry.received for entry in self._entries]
+            return [exchange.received for exchange in self._wanted]
 
     def latest(self) -> list[ServedExchange]:
         with self._lock:
@@ -211,55 +200,16 @@ class Log:
 
 _LONGEST_PATH = 60
 _LONGEST_NOTE = 200
-_GREEN, _YELLOW, _RED, _DIM = 32, 33, 31, 2
 
 
-class Terminal:
-    """Prints exchanges; in colours where somebody looks and has not asked for none."""
-
-    def __init__(self, to: TextIO | None = None, *, colours: bool) -> None:
-        self._to = to or sys.stderr
-        self._colours = colours
-
-    def __call__(self, exchange: ServedExchange) -> None:
-        """Print one exchange that is over."""
-        seen = exchange.received
-        at = time.strftime("%H:%M:%S", time.localtime(seen.at))
-        status = "---" if seen.status is None else str(seen.status)
-        millis = f"{1000 * (exchange.seconds or 0):,.0f} ms"
-        words = [
-            self._in(_DIM, at),
-            f"{seen.method:<4} {_plain(seen.path, _LONGEST_PATH):<24}",
-            self._in(_colour(seen.status), status),
-            f"{millis:>9}",
-            *_remarks(exchange),
-        ]
-        self._to.write("  ".join(words).rstrip() + "\n")
-        self._to.flush()
-
-    def _in(self, colour: int, text: str) -> str:
-        return f"\x1b[{colour}m{text}\x1b[0m" if self._colours else text
-
-
-def _colour(status: int | None) -> int:
-    if status is None or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        return _RED
-    return _YELLOW if status >= HTTPStatus.BAD_REQUEST else _GREEN
-
-
-def _remarks(exchange: ServedExchange) -> list[str]:
-    said = []
-    if exchange.tokens is not None:
-        said.append("{:,} + {:,} tokens".format(*exchange.tokens))
-    if exchange.upstream:
-        said.append(f"by {exchange.upstream}")
-    if exchange.fault is not None:
-        said.append("a fault was asked for")
-    if exchange.received.disconnected:
-        said.append("the client left")
-    if exchange.note:
-        said.append(_plain(exchange.note, _LONGEST_NOTE))
-    return said
+def in_a_line(exchange: ServedExchange) -> str:
+    """An exchange that is over, as a terminal shows it."""
+    seen = exchange.received
+    at = time.strftime("%H:%M:%S", time.localtime(seen.at))
+    millis = f"{1000 * (exchange.seconds or 0):,.0f} ms"
+    path = f"{_plain(seen.path, _LONGEST_PATH):<24}"
+    note = _plain(exchange.note, _LONGEST_NOTE)
+    return f"{at}  {seen.method:<4} {path}  {seen.status or '---'}  {millis:>9}  {note}".rstrip()
 
 
 def _plain(text: str, longest: int) -> str:

@@ -14,7 +14,7 @@ from langchain_svc.sandbox.app import App
 from langchain_svc.sandbox.ask import Settings
 from langchain_svc.sandbox.faults import Fault, FaultBook
 from langchain_svc.sandbox.inspector import Inspector
-from langchain_svc.sandbox.limits import GENERAL_PLANS, RESET_FORMATS
+from langchain_svc.sandbox.limits import GENERAL_PLANS
 from langchain_svc.sandbox.log import Log, Received, ServedExchange
 from langchain_svc.sandbox.scripted import Answers, Script, Scripted
 from langchain_svc.sandbox.server import Server
@@ -24,7 +24,6 @@ from langchain_svc.sandbox.wire import FORMATS, is_loopback
 
 Plan = Literal["free", "starter", "pro", "enterprise"]
 StreamFormat = Literal["sse", "sse-text", "ndjson", "text", "json"]
-ResetFormat = Literal["epoch", "epoch_ms", "delta", "iso", "duration"]
 
 _MOST_UNTOLD = 10_000  # exchanges that a terminal has yet to show
 
@@ -68,7 +67,6 @@ class Sandbox:
         port: Port to listen on; 0 takes a free one.
         api_key: The key of the v1 and general interfaces.
         medical_api_key: The key of the medical interface.
-        reset_format: How X-RateLimit-Reset is written.
         clock: Seconds since the epoch; limits and timestamps follow it, delays do not.
         allow_remote: Permit a host that other machines can reach.
         keep: How many of the latest requests to remember; all by default.
@@ -95,7 +93,6 @@ class Sandbox:
         port: int = 0,
         api_key: str = "sandbox-key",
         medical_api_key: str = "sandbox-medical-key",
-        reset_format: ResetFormat = "epoch",
         clock: Callable[[], float] = time.time,
         allow_remote: bool = False,
         keep: int | None = None,
@@ -103,7 +100,6 @@ class Sandbox:
         upstream: Upstream | None = None,
     ) -> None:
         _require_option("plan", plan, GENERAL_PLANS)
-        _require_option("reset_format", reset_format, RESET_FORMATS)
         if stream_format is not None:
             _require_option("stream_format", stream_format, FORMATS)
         if not 0 <= pace < float("inf"):
@@ -126,7 +122,6 @@ class Sandbox:
             stream_format=stream_format,
             stream_usage=stream_usage,
             strict=strict,
-            reset_format=reset_format,
             seed=seed,
             clock=clock,
             upstream=upstream,

@@ -17,10 +17,9 @@ from http import HTTPStatus
 
 from langchain_svc.sandbox.ask import LARGE, Ask, Scripted, Settings
 from langchain_svc.sandbox.endpoints import ROUTES, Endpoint
-from langchain_svc.sandbox.limits import GENERAL_PLANS, RESET_FORMATS, V1_PLANS, Meter
+from langchain_svc.sandbox.limits import GENERAL_PLANS, V1_PLANS, Meter
 from langchain_svc.sandbox.log import ServedExchange
 from langchain_svc.sandbox.wire import (
-    FORMATS,
     Body,
     HttpReply,
     HttpRequest,
@@ -30,6 +29,8 @@ from langchain_svc.sandbox.wire import (
     v1_error,
 )
 
+# Not ignored: a test that asks for a fault so would pass without one.
+_REMOVED = ("x-sandbox-fault", "x-sandbox-pace", "x-sandbox-stream")
 _FORBIDDEN = b"forbidden"  # a key that begins so is valid, but authorized for nothing
 
 
@@ -124,15 +125,11 @@ class Service:
         scripted: Scripted,
         exchange: ServedExchange,
     ) -> Ask:
-        default = self._settings.stream_format or interface.stream_format
-        stream_format = request.headers.get("x-sandbox-stream", default)
-        if stream_format not in FORMATS:
-            raise Problem(400, f"X-Sandbox-Stream: expected one of {', '.join(FORMATS)}.")
         return Ask(
             id=f"{sha256(request.body).hexdigest()[:16]}{serial:06d}",
             now=self._settings.clock(),
             settings=self._settings,
-            stream_format=stream_format,
+            stream_format=self._settings.stream_format or interface.stream_format,
             meter=interface.meter,
             exchange=exchange,
             scripted=scripted,
@@ -151,8 +148,8 @@ class Service:
         if standing is not None:
             headers["x-ratelimit-limit"] = str(standing.limit)
             headers["x-ratelimit-remaining"] = str(standing.remaining)
-            written = RESET_FORMATS[self._settings.reset_format]
-            headers["x-ratelimit-reset"] = written(standing.reset_at, now)
+            # Rounded up: whoever waits for it must find the window open.
+            headers["x-ratelimit-reset"] = str(math.ceil(standing.reset_at))
         return replace(reply, headers={**headers, **reply.headers})
 
 
@@ -163,6 +160,8 @@ def _refusal(interface: ServedInterface, problem: Problem) -> HttpReply:
 
 
 def _endpoint(request: HttpRequest) -> Endpoint:
+    if request.headers.keys() & set(_REMOVED):
+        raise Problem(400, f"Sandbox(...) has arguments for {', '.join(_REMOVED)}; no header has.")
     methods = ROUTES.get(request.path)
     if methods is None:
         raise Problem(404)

@@ -155,10 +155,10 @@ def parsed(kind: type[AnyBody], request: HttpRequest) -> AnyBody:
     try:
         return kind.model_validate(value)
     except ValidationError as wrong:
-        raise Problem(400, explained(wrong)) from None
+        raise Problem(400, _explained(wrong)) from None
 
 
-def explained(wrong: ValidationError) -> str:
+def _explained(wrong: ValidationError) -> str:
     """Return the path of the first wrong field, and what was expected there."""
     first = wrong.errors(include_url=False, include_input=False)[0]
     path = "".join(f"[{at}]" if isinstance(at, int) else f".{at}" for at in first["loc"])

@@ -152,7 +152,7 @@ def test_a_port_may_be_chosen_and_may_be_taken():
     ("name", "values"),
     [
         ("host", ["0.0.0.0", "192.168.1.5", "example.invalid"]),
-        *(("plan", ["gold"]), ("stream_format", ["xml"]), ("reset_format", ["weeks"])),
+        *(("plan", ["gold"]), ("stream_format", ["xml"])),
         *(("pace", [-1, float("nan")]), ("api_key", [""]), ("medical_api_key", ["a\nb"])),
     ],
 )
