@@ -3,11 +3,11 @@
 import asyncio
 import logging
 import traceback
-from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 
+from langchain_svc.sandbox.ask import Settings
 from langchain_svc.sandbox.faults import Fault, FaultBook
 from langchain_svc.sandbox.inspector import Inspector
 from langchain_svc.sandbox.log import Log, ServedExchange
@@ -27,29 +27,27 @@ class App:
 
     def __init__(
         self,
+        settings: Settings,
         service: Service,
         faults: FaultBook,
         script: Script,
         log: Log,
         *,
         inspector: Inspector | None,
-        pace: float,
-        clock: Callable[[], float],
     ) -> None:
+        self._settings = settings
         self._service = service
         self._faults = faults
         self._script = script
         self._log = log
         self._inspector = inspector
-        self._pace = pace
-        self._clock = clock
 
     async def __call__(self, request: HttpRequest, connection: HttpConnection) -> None:
         """Answer one HTTP request, whose body is yet to come."""
         if self._inspector is not None and self._inspector.is_for_it(request):
             await self._inspect(self._inspector, request, connection)
             return
-        exchange = self._log.begin(request, at=self._clock())
+        exchange = self._log.begin(request, at=self._settings.clock())
         connection.tap = exchange.sent
         try:
             body = await connection.body()
@@ -93,7 +91,9 @@ class App:
         exchange.update(status=reply.status)
         sent = response(reply, fault)
         exchange.headers = sent.headers
-        return await _deliver(sent, connection, pace=self._pace, heartbeats=fault.heartbeats)
+        return await _deliver(
+            sent, connection, pace=self._settings.pace, heartbeats=fault.heartbeats
+        )
 
     async def _answer(
         self,
@@ -106,8 +106,7 @@ class App:
             return self._service.refuse(request, Problem(fault.status))
         if connection.too_large:
             return self._service.refuse(request, Problem(413, "The body is larger than 32 MB."))
-        scripted = partial(self._script.text, exchange.received)
-        return await connection.until_gone(self._service.answer(request, exchange, scripted))
+        return await connection.until_gone(self._service.answer(request, exchange))
 
     async def _report(
         self,

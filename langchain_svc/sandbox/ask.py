@@ -12,11 +12,11 @@ from langchain_svc.sandbox.answers import ChatAnswer
 from langchain_svc.sandbox.limits import Meter
 from langchain_svc.sandbox.log import ServedExchange
 from langchain_svc.sandbox.models import MODELS
+from langchain_svc.sandbox.scripted import Script
 from langchain_svc.sandbox.upstream import Upstream
 from langchain_svc.sandbox.wire import Problem
 
 Messages = Sequence[Mapping[str, str]]
-Scripted = Callable[[Messages], str | None]
 
 LARGE = 64_000  # characters that take the rules longer than a blink
 
@@ -30,8 +30,8 @@ class Settings:
     medical_api_key: str
     stream_format: str | None
     stream_usage: bool
+    pace: float
     strict: bool
-    seed: int
     clock: Callable[[], float]
     upstream: Upstream | None
 
@@ -41,7 +41,6 @@ class Ask:
     """What the sandbox knows around an admitted request.
 
     The `id` is the same for the same requests in the same order, and unique within a sandbox.
-    `scripted` gives the text that a test has written for a chat, or None.
     """
 
     id: str
@@ -50,7 +49,7 @@ class Ask:
     stream_format: str
     meter: Meter
     exchange: ServedExchange
-    scripted: Scripted
+    script: Script
 
     @property
     def timestamp(self) -> str:
@@ -91,7 +90,7 @@ class Ask:
         return answer
 
     def _own(self, messages: Messages, model: str, max_tokens: int | None) -> ChatAnswer | None:
-        text = self.scripted(messages)
+        text = self.script.text(self.exchange.received, messages)
         if text is None and self.settings.upstream is not None:
             return None
         text = answers.composed(messages, model) if text is None else text

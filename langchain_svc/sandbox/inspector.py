@@ -13,7 +13,8 @@ import json
 import re
 import secrets
 import shlex
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -278,6 +279,9 @@ def _request(exchange: ServedExchange) -> dict[str, object]:
     messages = _read_prompt(sent)
     body: dict[str, Any] = sent if isinstance(sent, dict) else {}
     rest = {name: value for name, value in body.items() if name not in {"messages", "message"}}
+    counts: Counter[str] = Counter()  # about how many tokens come from where, by our own rule
+    for kind, text in (part for _, parts in messages for part in parts):
+        counts[kind] += count_tokens(text)
     return {
         "headers": dict(seen.headers),
         "unknown": list(seen.unknown_fields),
@@ -285,7 +289,7 @@ def _request(exchange: ServedExchange) -> dict[str, object]:
             [role, [[kind, _shown(text, _MOST_SHOWN)] for kind, text in parts]]
             for role, parts in messages
         ],
-        "tokens_by": _tokens_by_kind(messages),
+        "tokens_by": counts,
         "parameters": {_shown(name, 100): _value(value) for name, value in rest.items()},
         "body": "" if body else _shown(seen.body.decode(errors="backslashreplace"), _MOST_SHOWN),
     }
@@ -319,12 +323,3 @@ def _read_prompt(body: object) -> list[tuple[str, list[Part]]]:
         message = body.get("message")
         messages = [{"role": "user", "content": message}] if isinstance(message, str) else []
     return cut_messages(message for message in messages if isinstance(message, dict))
-
-
-def _tokens_by_kind(messages: Iterable[tuple[str, list[Part]]]) -> dict[str, int]:
-    """About how many tokens come from where, by the sandbox's own rule."""
-    counts: dict[str, int] = {}
-    for _, parts in messages:
-        for kind, text in parts:
-            counts[kind] = counts.get(kind, 0) + count_tokens(text)
-    return counts

@@ -14,15 +14,6 @@ HOUR = 3_600.0
 DAY = 86_400.0
 
 
-@dataclass(frozen=True)
-class RequestsLeft:
-    """Where a key stands in the request window that binds it first."""
-
-    limit: int
-    remaining: int
-    reset_at: float
-
-
 Limits = tuple[tuple[str, int, float], ...]  # a unit, an amount of it, and the window's seconds
 
 
@@ -60,14 +51,14 @@ class _Window:
     amount: int
     seconds: float
     used: int = 0
-    _began: float | None = None
+    began: float | None = None
 
     def roll(self, now: float) -> None:
-        if self._began is not None and now >= self._began + self.seconds:
-            self._began, self.used = None, 0
+        if self.began is not None and now >= self.began + self.seconds:
+            self.began, self.used = None, 0
 
     def use(self, now: float, amount: int) -> None:
-        self._began = now if self._began is None else self._began
+        self.began = now if self.began is None else self.began
         self.used += amount
 
     @property
@@ -75,7 +66,7 @@ class _Window:
         return max(0, self.amount - self.used)
 
     def ends(self, now: float) -> float:
-        return (now if self._began is None else self._began) + self.seconds
+        return (now if self.began is None else self.began) + self.seconds
 
 
 class Meter:
@@ -103,24 +94,21 @@ class Meter:
             for window in self._of("tokens"):
                 window.use(now, tokens)
 
-    def standing(self) -> RequestsLeft | None:
-        """Return the request window with the least left, the later reset breaking a tie."""
+    def standing(self) -> tuple[int, int, float]:
+        """The limit, what is left and the end of the request window with the least left.
+
+        The later end breaks a tie.
+        """
         with self._lock:
             now = self._roll()
-            windows = self._of("requests")
-            if not windows:
-                return None
-            window = min(windows, key=lambda each: (each.left, -each.ends(now)))
-            return RequestsLeft(window.amount, window.left, window.ends(now))
+            window = min(self._of("requests"), key=lambda each: (each.left, -each.ends(now)))
+            return window.amount, window.left, window.ends(now)
 
     def windows(self) -> list[dict[str, object]]:
         """Every limit with its use, and the seconds until its window ends."""
         with self._lock:
             now = self._roll()
-            shown = ("unit", "amount", "seconds", "used")
-            rows = ({name: getattr(each, name) for name in shown} for each in self._windows)
-            ends = (each.ends(now) - now for each in self._windows)
-            return [{**row, "ends_in": end} for row, end in zip(rows, ends, strict=True)]
+            return [{**vars(each), "ends_in": each.ends(now) - now} for each in self._windows]
 
     def _of(self, unit: str) -> list[_Window]:
         return [window for window in self._windows if window.unit == unit]

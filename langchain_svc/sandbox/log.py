@@ -126,11 +126,6 @@ class ServedExchange:
     def update(self, **changes: Any) -> None:
         self.received = replace(self.received, **changes)
 
-    @property
-    def size_kept(self) -> int:
-        """Bytes of memory that its bodies take."""
-        return self.kept + len(self.received.body)
-
     def sent(self, data: bytes) -> None:
         """Take note of bytes that are being sent."""
         self.size += len(data)
@@ -178,10 +173,10 @@ class Log:
         if self.listener is not None:
             self.listener(exchange)
         with self._lock:
-            size = sum(each.size_kept for each in self._latest)
+            size = sum(each.kept + len(each.received.body) for each in self._latest)
             while self._latest and (size > _MOST_BYTES or len(self._latest) > _MOST_EXCHANGES):
                 oldest = self._latest.popleft()
-                size -= oldest.size_kept
+                size -= oldest.kept + len(oldest.received.body)
                 oldest.forget()
 
     def clear(self) -> None:

@@ -121,26 +121,19 @@ class Sandbox:
             medical_api_key=medical_api_key,
             stream_format=stream_format,
             stream_usage=stream_usage,
+            pace=pace,
             strict=strict,
-            seed=seed,
             clock=clock,
             upstream=upstream,
         )
         self._faults = FaultBook(faults, seed)
         self._log = Log(keep)
         self._script = Script(answers)
-        service = Service(settings)
+        service = Service(settings, self._script)
         about = {"plan": plan, "upstream": upstream.model if upstream else ""}
         self._inspector = Inspector(self._log, self._faults, service.meters, about)
-        self._app = App(
-            service,
-            self._faults,
-            self._script,
-            self._log,
-            inspector=self._inspector if inspector else None,
-            pace=pace,
-            clock=clock,
-        )
+        parts = (settings, service, self._faults, self._script, self._log)
+        self._app = App(*parts, inspector=self._inspector if inspector else None)
         self._server: Server | None = None
 
     def __repr__(self) -> str:
@@ -165,8 +158,7 @@ class Sandbox:
         """Drop every connection and return when the thread is gone; harmless when not running."""
         server, self._server = self._server, None
         if server is not None:
-            server.halt()
-            server.join()
+            server.stop()
 
     def __enter__(self) -> Self:
         return self.start()

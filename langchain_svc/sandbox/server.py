@@ -49,11 +49,9 @@ class Server:
         if not self._ready.wait(_GRACE):
             raise RuntimeError("The sandbox's server thread did not start.")
 
-    def halt(self) -> None:
+    def stop(self) -> None:
         with contextlib.suppress(RuntimeError):  # the loop has ended already
             self._loop.call_soon_threadsafe(self._halt.set)
-
-    def join(self) -> None:
         self._thread.join(_GRACE)
 
     @property
@@ -85,13 +83,12 @@ class Server:
             client, _ = self._socket.accept()
         except OSError:
             return  # it left before it was met
-        meeting = self._loop.connect_accepted_socket(self._protocol, client)
+        meeting = self._loop.connect_accepted_socket(
+            lambda: HttpConnection(self._app, self._connections), client
+        )
         task = self._loop.create_task(meeting)
         self._arriving.add(task)
         task.add_done_callback(self._arriving.discard)
-
-    def _protocol(self) -> HttpConnection:
-        return HttpConnection(self._app, self._connections)
 
     async def _drop_all(self) -> None:
         while self._arriving or self._connections:

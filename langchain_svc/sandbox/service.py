@@ -15,10 +15,11 @@ from functools import partial
 from hashlib import sha256
 from http import HTTPStatus
 
-from langchain_svc.sandbox.ask import LARGE, Ask, Scripted, Settings
+from langchain_svc.sandbox.ask import LARGE, Ask, Settings
 from langchain_svc.sandbox.endpoints import ROUTES, Endpoint
 from langchain_svc.sandbox.limits import GENERAL_PLANS, V1_PLANS, Meter
 from langchain_svc.sandbox.log import ServedExchange
+from langchain_svc.sandbox.scripted import Script
 from langchain_svc.sandbox.wire import (
     Body,
     HttpReply,
@@ -49,8 +50,8 @@ class ServedInterface:
 class Service:
     """Answers requests on an event loop."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+    def __init__(self, settings: Settings, script: Script) -> None:
+        self._settings, self._script = settings, script
         self._serial = itertools.count(1)
         limits = (V1_PLANS[settings.plan], GENERAL_PLANS[settings.plan], ())
         meters = [Meter(each, settings.clock) for each in limits]
@@ -63,13 +64,10 @@ class Service:
             lambda problem: {"error": problem.message}, "json", medical_key, meters[2], bearer=False
         )
 
-    async def answer(
-        self, request: HttpRequest, exchange: ServedExchange, scripted: Scripted
-    ) -> HttpReply:
+    async def answer(self, request: HttpRequest, exchange: ServedExchange) -> HttpReply:
         """Return the answer to a request; a refusal is an answer too.
 
-        `scripted` gives the text that a test has written for a chat, or None. What becomes known of
-        the request is written into the `exchange`.
+        What becomes known of the request is written into the `exchange`.
         """
         interface, serial = self._interface(request.path), next(self._serial)
         try:
@@ -79,7 +77,15 @@ class Service:
             large = len(request.body) > LARGE
             read = partial(self._body, endpoint, request, exchange)
             body = await asyncio.to_thread(read) if large else read()
-            ask = self._ask(interface, request, serial, scripted, exchange)
+            ask = Ask(
+                id=f"{sha256(request.body).hexdigest()[:16]}{serial:06d}",
+                now=self._settings.clock(),
+                settings=self._settings,
+                stream_format=self._settings.stream_format or interface.stream_format,
+                meter=interface.meter,
+                exchange=exchange,
+                script=self._script,
+            )
             run = partial(endpoint.run, ask, body)
             reply = await asyncio.to_thread(run) if endpoint.slow else run()
             reply = reply if isinstance(reply, HttpReply) else await reply
@@ -117,24 +123,6 @@ class Service:
             raise Problem(400, f"{unknown[0]}: this field is not documented.")
         return body
 
-    def _ask(
-        self,
-        interface: ServedInterface,
-        request: HttpRequest,
-        serial: int,
-        scripted: Scripted,
-        exchange: ServedExchange,
-    ) -> Ask:
-        return Ask(
-            id=f"{sha256(request.body).hexdigest()[:16]}{serial:06d}",
-            now=self._settings.clock(),
-            settings=self._settings,
-            stream_format=self._settings.stream_format or interface.stream_format,
-            meter=interface.meter,
-            exchange=exchange,
-            scripted=scripted,
-        )
-
     def _with_headers(
         self, interface: ServedInterface, request: HttpRequest, reply: HttpReply, serial: int
     ) -> HttpReply:
@@ -144,12 +132,12 @@ class Service:
             "date": formatdate(now, usegmt=True),
             "x-request-id": f"req_{digest[:12]}{serial:06d}",
         }
-        standing = interface.meter.standing() if interface.shows_limits else None
-        if standing is not None:
-            headers["x-ratelimit-limit"] = str(standing.limit)
-            headers["x-ratelimit-remaining"] = str(standing.remaining)
+        if interface.shows_limits:
+            limit, remaining, reset_at = interface.meter.standing()
+            headers["x-ratelimit-limit"] = str(limit)
+            headers["x-ratelimit-remaining"] = str(remaining)
             # Rounded up: whoever waits for it must find the window open.
-            headers["x-ratelimit-reset"] = str(math.ceil(standing.reset_at))
+            headers["x-ratelimit-reset"] = str(math.ceil(reset_at))
         return replace(reply, headers={**headers, **reply.headers})
 
 
