@@ -32,8 +32,8 @@ def test_every_file_that_the_map_names_is_there(page):
 
 PACKAGE = ROOT / "langchain_svc"
 WINGS = {"medical", "quota", "bulk", "privacy", "sandbox", "cli"}
-# What is wanted is lower (30,500, 16,500 and 28,500): these come down with what is deleted.
-MOST_OF_THE_PACKAGE, MOST_OF_THE_CORE, MOST_OF_THE_TESTS = 32_250, 17_750, 31_000
+# Of the core 16,500 are wanted: its ceiling comes down with what is deleted.
+MOST_OF_THE_PACKAGE, MOST_OF_THE_CORE, MOST_OF_THE_TESTS = 30_500, 17_100, 28_500
 MOST_OF_A_FILE = 650
 
 
