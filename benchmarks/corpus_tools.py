@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from langchain_svc._toolcalls import Call, Doubt, Prose, StreamParser, Tool, parse_calls
+from langchain_svc._toolcalls import Call, Doubt, Prose, StreamParser, Tool
 
 Found = tuple[str, list[dict[str, Any]]]
 
@@ -21,9 +21,7 @@ def tools_of(rows: Iterable[dict[str, Any]]) -> list[Tool]:
 
 def parse(text: str, tools: list[dict[str, Any]]) -> Found:
     """The content and the calls of a whole answer."""
-    parsed = parse_calls(text, tools_of(tools))
-    calls = [call for call in parsed.calls if isinstance(call, Call)]
-    return parsed.content, [{"name": call.name, "args": call.arguments} for call in calls]
+    return parse_chunks([text], tools)
 
 
 def parse_chunks(chunks: Iterable[str], tools: list[dict[str, Any]]) -> Found:

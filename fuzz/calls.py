@@ -8,7 +8,7 @@ from typing import Any
 
 from langchain_svc._json.schema import problems
 from langchain_svc._toolcalls.formats import ENDINGS, NOISE, READERS
-from langchain_svc._toolcalls.parse import BadCall, Call, Doubt, StreamParser, Tool, parse_calls
+from langchain_svc._toolcalls.parse import BadCall, Call, Doubt, StreamParser, Tool
 from langchain_svc._toolcalls.render import FENCED, TAGS, PastCall, calls_text
 from langchain_svc._toolcalls.scanner import Prose, Thought
 
@@ -38,8 +38,7 @@ Found = tuple[str, str, list[Call | BadCall]]
 
 def whole(text: str) -> Found:
     """What the parser makes of a whole answer."""
-    parsed = parse_calls(text, TOOLS)
-    return parsed.content.strip(), parsed.reasoning.strip(), list(parsed.calls)
+    return streamed([text])
 
 
 def streamed(parts: Iterable[str]) -> Found:

@@ -36,7 +36,7 @@ _ACTIVE: list[_Active] = []
 def _free_depth() -> _Active:
     for depth in _ACTIVE:
         held = depth.get()
-        if held is None or held._token is None:  # noqa: SLF001  # it has ended in another context
+        if held is None or held._token is None:  # noqa: SLF001  # our own class: it has ended elsewhere
             return depth
     _ACTIVE.append(ContextVar("svc_usage", default=None))
     register_configure_hook(_ACTIVE[-1], inheritable=True)

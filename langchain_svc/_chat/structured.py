@@ -81,7 +81,7 @@ class ResponseFormat(dict[str, Any]):
 
     def _called(self, text: str, *, cut: bool) -> str:
         """The arguments, where a model writes the call: else its name could pass for an answer."""
-        calls = parse_calls(text, [Tool(self.name, self.schema)], cut=cut).calls
+        calls = parse_calls(text, [Tool(self.name, self.schema)], cut=cut)
         call = next((call for call in calls if call.name == self.name), None)
         if isinstance(call, BadCall) and not self.wrapped:
             raise SchemaMismatch([call.reason])

@@ -66,7 +66,7 @@ def test_what_is_not_quoted_is_a_call(text, content, form):
     ],
 )
 def test_what_is_wrong_in_our_own_tags_is_said(text, reason):
-    (call,) = parse_calls(text, TOOLS).calls
+    (call,) = parse_calls(text, TOOLS)
     assert reason in call.reason
 
 
