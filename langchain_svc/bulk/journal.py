@@ -246,7 +246,7 @@ class Journal:
                 f"The journal {self.path} cannot be read: {error.strerror}"
             ) from None
         if (head[:16], head[68:72]) != (b"SQLite format 3\0", _APPLICATION.to_bytes(4, "big")):
-            raise SvcRequestError(f"{self.path} is no journal, or is cut off: give another file")
+            raise SvcRequestError(f"{self.path} is not a whole journal: give another file")
         if head[60:64] != _FORMAT.to_bytes(4, "big"):
             raise SvcRequestError(
                 f"The journal {self.path} was written by another version of langchain-svc. Finish "

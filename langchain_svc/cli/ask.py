@@ -73,9 +73,7 @@ def _question(words: list[str]) -> str:
     read = sys.stdin.read().strip() if piped else ""
     question = "\n\n".join(filter(str.strip, (said, read)))
     if not question:
-        raise MisuseError(
-            "there is no question: write it behind `langchain-svc ask`, or pipe one in"
-        )
+        raise MisuseError("no question given: write it after `langchain-svc ask`, or pipe one in")
     return question
 
 

@@ -30,8 +30,6 @@ from langchain_svc.sandbox.wire import (
     v1_error,
 )
 
-# Not ignored: a test that asks for a fault so would pass without one.
-_REMOVED = ("x-sandbox-fault", "x-sandbox-pace", "x-sandbox-stream")
 _FORBIDDEN = b"forbidden"  # a key that begins so is valid, but authorized for nothing
 
 
@@ -148,8 +146,6 @@ def _refusal(interface: ServedInterface, problem: Problem) -> HttpReply:
 
 
 def _endpoint(request: HttpRequest) -> Endpoint:
-    if request.headers.keys() & set(_REMOVED):
-        raise Problem(400, f"Sandbox(...) has arguments for {', '.join(_REMOVED)}; no header has.")
     methods = ROUTES.get(request.path)
     if methods is None:
         raise Problem(404)

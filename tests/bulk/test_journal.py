@@ -79,9 +79,9 @@ def test_a_journal_in_use_is_refused(folder):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"", "is no journal, or is cut off"),
-        (b"notes of mine", "is no journal, or is cut off"),
-        (SQLITE, "is no journal, or is cut off"),
+        (b"", "is not a whole journal"),
+        (b"notes of mine", "is not a whole journal"),
+        (SQLITE, "is not a whole journal"),
         (SQLITE[:60] + b"\0\0\0\3" + SQLITE[64:68] + b"SVCB" + SQLITE[72:], "damaged"),
         (SQLITE[:68] + b"SVCB" + SQLITE[72:], "written by another version of langchain-svc"),
     ],

@@ -39,7 +39,7 @@ def test_the_question_is_what_was_written_and_piped(words, piped, question, serv
 @pytest.mark.parametrize(
     ("words", "piped", "said"),
     [
-        ([], b"", "there is no question: write it behind"),
+        ([], b"", "no question given: write it after"),
         (["what is this?"], b"\xff\xfe", "not text in utf-8"),
         (["what", "--modle", "x"], b"", "--modle"),
     ],

@@ -43,13 +43,6 @@ def test_defaults(call):
         assert "usage" not in call(V1, BODIES[V1], sandbox=s).text
 
 
-@pytest.mark.parametrize("name", ["X-Sandbox-Stream", "X-Sandbox-Pace", "X-Sandbox-Fault"])
-def test_a_header_that_did_what_an_argument_does_is_refused(call, name):
-    answer = call(GENERAL, BODIES[GENERAL], headers={name: "text"})
-    assert answer.status_code == 400
-    assert name.lower() in answer.json()["error"]
-
-
 @pytest.mark.parametrize("wanted", ["sse", "sse-text", "ndjson", "text"])
 def test_each_piece_is_flushed_on_its_own(dial, wanted):
     """Read raw chunks of the chunked body: their number and their times are those of the pieces."""
