@@ -313,9 +313,9 @@ _BEGUN = re.compile(r"<(?=[\s/]{0,32}\Z)")
 def _block_texts(message: BaseMessage, *, omit_images: bool) -> Iterator[tuple[bool, str]]:
     """The text of each block, and whether it is in our own elements.
 
-    What is no medium is text, whatever its type. Of an assistant's message other blocks are another
-    provider's business; a tool's result says which media it left out; and what a person sent is
-    never left out unless that was asked for.
+    Everything but media is text, whatever its type. Of an assistant's message other blocks are
+    another provider's business; a tool's result says which media it left out; and what a person
+    sent is never left out unless that was asked for.
     """
     for block in message.content:
         kind = "text" if isinstance(block, str) else _kind(block)

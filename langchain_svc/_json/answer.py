@@ -49,7 +49,7 @@ def read_answer(
 ) -> Any:
     """The value in the text that follows the schema; raises SchemaMismatch.
 
-    `cut`: the text is known to be cut off, as by max_tokens. `only`: two objects that fit as well
+    `cut`: the text is known to be truncated, as by max_tokens. `only`: two objects that fit as well
     and differ are no answer; else the first is.
     """
     search = _Search(text, CompiledSchema.of(schema), cut=cut)

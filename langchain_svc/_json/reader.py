@@ -1,6 +1,6 @@
 """Reads broken JSON in one pass forward; every decision looks at a bounded stretch of text.
 
-- A key without a value is no field; a container that the text leaves open is closed as it is.
+- A key without a value is not a field; a container that the text leaves open is closed as it is.
 - A closing bracket closes what it can, unless what follows could not stand there: a slip.
 - A comma too many or too few changes nothing. What is neither key nor value is passed over.
 - Whether a quote ends its string can be seen from what follows: after the value of a field come a
@@ -492,7 +492,7 @@ class Reader:
         return kept
 
     def _triple(self, at: int) -> str | None:
-        """A string in triple quotes, as in Python; None if these are no triple quotes."""
+        """A string in triple quotes, as in Python; None if there are none."""
         text, mark, begin = self._text, self._text[at : at + 3], at + 3
         end = text.find(mark, begin)
         for _ in range(_MOST_TRIPLES):  # the first with structure after them

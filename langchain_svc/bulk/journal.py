@@ -237,7 +237,7 @@ class Journal:
         real = self.path.resolve()
         beside = [real.with_name(real.name + end) for end in ("-wal", "-journal", "-shm")]
         if not real.is_file() or any(one.is_symlink() for one in beside):
-            raise self._damaged("it is no plain file, or a link to another lies beside it")
+            raise self._damaged("it is not a regular file, or a link to another lies beside it")
         try:
             with self.path.open("rb") as file:
                 head = file.read(100)

@@ -85,8 +85,8 @@ class BulkOptions:
         output = None if self.output in {None, "-"} else Path(self.output or "")
         if output is not None and output.exists() and not output.is_file():
             raise SvcRequestError(
-                f"The output {output} is no plain file, which it would become: give another, or - "
-                "for stdout"
+                f"The output {output} is not a regular file and would be replaced by one: give "
+                "another path, or - for stdout"
             )
         places = [rows if isinstance(rows, str | os.PathLike) else None, self.journal, self.output]
         named = [os.path.realpath(place) for place in places if place not in {None, "-"}]

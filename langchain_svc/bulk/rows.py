@@ -206,7 +206,7 @@ def _digest(value: Any) -> bytes:
 
 
 def _jsonl(file: IO[bytes]) -> Iterator[Any]:
-    """One JSON object per line; blank lines are no rows."""
+    """One JSON object per line; blank lines are skipped."""
     first = True
     while line := file.readline(LONGEST_ROW):
         if len(line) == LONGEST_ROW and not line.endswith(b"\n"):

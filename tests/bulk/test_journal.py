@@ -151,7 +151,7 @@ def test_a_link_beside_a_journal_is_not_followed(folder):
 @pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
 def test_what_is_no_file_is_no_journal(make, folder):
     make("j")
-    with pytest.raises(SvcRequestError, match="no plain file"):
+    with pytest.raises(SvcRequestError, match="not a regular file"):
         bulk.run(ECHO, ["1"], journal="j")
 
 

@@ -284,7 +284,7 @@ def test_a_journal_belongs_to_its_rows(chat, prompts, folder):
         ({"outage_wait": -1}, "outage_wait must be seconds >= 0, not -1"),
         ({"output": "in.jsonl"}, "must be three files"),
         ({"output": "j"}, "must be three files"),
-        ({"output": os.devnull}, "is no plain file, which it would become"),
+        ({"output": os.devnull}, "is not a regular file and would be replaced by one"),
         ({"format": "no column"}, "must name columns"),
         ({"format": "{a.b}"}, "must name columns"),
         ({"format": "{"}, "must name columns"),

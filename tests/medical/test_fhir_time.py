@@ -60,7 +60,7 @@ HEMOLYSED = concept(
 @pytest.mark.parametrize(
     ("made", "reason"),
     [
-        (newer(valueString="<0.01"), "it is no number with a unit (valueString)"), (newer(valueCodeableConcept=concept("260415000", "Not detected")), "(valueCodeableConcept)"), (newer(dataAbsentReason=HEMOLYSED), "value is absent"),
+        (newer(valueString="<0.01"), "it is not a number with a unit (valueString)"), (newer(valueCodeableConcept=concept("260415000", "Not detected")), "(valueCodeableConcept)"), (newer(dataAbsentReason=HEMOLYSED), "value is absent"),
         (newer(SEVEN, dataAbsentReason=HEMOLYSED), "value is absent"), (newer(valueBoolean=True), "(valueBoolean)"), (newer(valueInteger=4), "(valueInteger)"), (newer(valueRange={"low": SEVEN}), "(valueRange)"), (newer(), "it has no value"),
         (newer(quantity(4, "mmol/L", comparator="<")), "it is a bound"), (newer(SEVEN, status="preliminary"), "status is not final"), (newer(SEVEN, status="cancelled"), "status is not final"), (newer(SEVEN, status="unknown"), "status is not final"),
         (newer({"value": 4}), "it has no unit"), (newer(quantity(4, "furlong")), "cannot be converted"), (newer(quantity(45, "mmol/L")), "it is not between 0.5 and 20 mmol/L, which no patient has"),

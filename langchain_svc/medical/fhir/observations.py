@@ -85,10 +85,10 @@ def _no_number(raw: Mapping[str, Any], part: Any) -> str:
         return "a component has a modifierExtension, which may change it"
     for name in part.elements_sequence():
         if name.startswith("value") and name != "valueQuantity" and name in raw:
-            return f"it is no number with a unit ({name})"
+            return f"it is not a number with a unit ({name})"
     if part.valueQuantity is None or part.valueQuantity.value is None:
         return "it has no value"
-    return "it is a bound (such as <) and no number" if part.valueQuantity.comparator else ""
+    return "it is a bound (such as <) and not a number" if part.valueQuantity.comparator else ""
 
 
 def unread(resource: Resource, reason: str, table: Codes) -> Iterator[Measurement]:
