@@ -370,8 +370,7 @@ class ChatSvc(TextModel, BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        turn = self._begin(messages, stop, kwargs, stream=False)
-        result: ChatResult = self._answer(turn, run_manager)
+        result: ChatResult = self._answer(self._begin(messages, stop, kwargs, stream=False))
         return result
 
     async def _agenerate(
@@ -382,7 +381,7 @@ class ChatSvc(TextModel, BaseChatModel):
         **kwargs: Any,
     ) -> ChatResult:
         turn = await self._abegin(messages, stop, kwargs, stream=False)
-        result: ChatResult = await self._aanswer(turn, run_manager)
+        result: ChatResult = await self._aanswer(turn)
         return result
 
     def _stream(
@@ -392,7 +391,7 @@ class ChatSvc(TextModel, BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
-        return self._chunks(partial(self._begin, messages, stop, kwargs, stream=True), run_manager)
+        return self._chunks(partial(self._begin, messages, stop, kwargs, stream=True))
 
     def _astream(
         self,
@@ -401,8 +400,7 @@ class ChatSvc(TextModel, BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
-        begin = partial(self._abegin, messages, stop, kwargs, stream=True)
-        return self._achunks(begin, run_manager)
+        return self._achunks(partial(self._abegin, messages, stop, kwargs, stream=True))
 
     def list_models(self) -> list[ListedModel]:
         """The models that the service lists (GET /models), each with its `.profile`.

@@ -144,7 +144,7 @@ class SvcLLM(TextModel, BaseLLM):
         def ask(prompt: str) -> Any:
             if self.streaming:
                 return _sum([*self._stream(prompt, stop, run_manager, **kwargs)])
-            return self._answer(self._begin(prompt, stop, kwargs, stream=False), run_manager)
+            return self._answer(self._begin(prompt, stop, kwargs, stream=False))
 
         return self._result([ask(prompt) for prompt in prompts])
 
@@ -158,7 +158,7 @@ class SvcLLM(TextModel, BaseLLM):
         async def ask(prompt: str) -> Any:
             if self.streaming:
                 return _sum([c async for c in self._astream(prompt, stop, run_manager, **kwargs)])
-            return await self._aanswer(self._begin(prompt, stop, kwargs, stream=False), run_manager)
+            return await self._aanswer(self._begin(prompt, stop, kwargs, stream=False))
 
         return self._result(await bounded_gather(map(ask, prompts)))
 
@@ -170,7 +170,7 @@ class SvcLLM(TextModel, BaseLLM):
         **kwargs: Any,
     ) -> Iterator[GenerationChunk]:
         begin = partial(self._begin, prompt, stop, kwargs, stream=True)
-        with closing(self._chunks(begin, run_manager)) as chunks:
+        with closing(self._chunks(begin)) as chunks:
             for chunk in chunks:
                 if run_manager is not None:
                     run_manager.on_llm_new_token(chunk.text, chunk=chunk)
@@ -186,7 +186,7 @@ class SvcLLM(TextModel, BaseLLM):
         async def begin() -> ChatTurn:
             return self._begin(prompt, stop, kwargs, stream=True)
 
-        async with aclosing(self._achunks(begin, run_manager)) as chunks:
+        async with aclosing(self._achunks(begin)) as chunks:
             async for chunk in chunks:
                 if run_manager is not None:
                     await run_manager.on_llm_new_token(chunk.text, chunk=chunk)

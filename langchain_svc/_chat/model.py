@@ -7,7 +7,6 @@ from contextlib import aclosing, closing
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models import LangSmithParams
 from pydantic import model_validator
 from typing_extensions import Self
@@ -18,7 +17,7 @@ from .._version import __version__
 from ..errors import SvcRequestError
 from .options import Stop
 from .tokens import count_tokens, encoding
-from .turn import PROVIDER, ChatTurn, adispatch_reask, dispatch_reask
+from .turn import PROVIDER, ChatTurn
 
 
 def _alias(name: str) -> property:
@@ -105,15 +104,13 @@ class TextModel(ServiceSettings):
 
     # -- running a turn -------------------------------------------------------------------------
 
-    def _answer(self, turn: ChatTurn, run: CallbackManagerForLLMRun | None) -> Any:
+    def _answer(self, turn: ChatTurn) -> Any:
         while turn.exchange is not None:
             (answer,) = self._pieces(turn.exchange)
             turn.take(answer)
-            if turn.exchange is not None:
-                dispatch_reask(run, turn.why)
         return turn.result()
 
-    async def _aanswer(self, turn: ChatTurn, run: AsyncCallbackManagerForLLMRun | None) -> Any:
+    async def _aanswer(self, turn: ChatTurn) -> Any:
         while turn.exchange is not None:
             exchange = turn.exchange
             (answer,) = [answer async for answer in self._apieces(exchange)]
@@ -121,13 +118,9 @@ class TextModel(ServiceSettings):
                 turn.take(answer)
             else:
                 await off_loop(exchange.until, turn.take, answer)
-            if turn.exchange is not None:
-                await adispatch_reask(run, turn.why)
         return turn.result()
 
-    def _chunks(
-        self, begin: Callable[[], ChatTurn], run: CallbackManagerForLLMRun | None
-    ) -> Generator[Any, None, None]:
+    def _chunks(self, begin: Callable[[], ChatTurn]) -> Generator[Any, None, None]:
         turn = begin()
         while turn.exchange is not None:
             with closing(self._pieces(turn.exchange)) as texts:
@@ -136,12 +129,8 @@ class TextModel(ServiceSettings):
                     if turn.stopped:
                         break
             yield from turn.end()
-            if turn.exchange is not None:
-                dispatch_reask(run, turn.why)
 
-    async def _achunks(
-        self, begin: Callable[[], Awaitable[ChatTurn]], run: AsyncCallbackManagerForLLMRun | None
-    ) -> AsyncGenerator[Any, None]:
+    async def _achunks(self, begin: Callable[[], Awaitable[ChatTurn]]) -> AsyncGenerator[Any, None]:
         turn = await begin()
         while turn.exchange is not None:
             exchange = turn.exchange
@@ -161,8 +150,6 @@ class TextModel(ServiceSettings):
                 chunks = await off_loop(exchange.until, lambda: list(turn.end()))
             for chunk in chunks:
                 yield chunk
-            if turn.exchange is not None:
-                await adispatch_reask(run, turn.why)
 
     def _new_text_reader(self) -> TextParser:
         return TextParser(merge=self.merge_events, strict_end=self.require_stream_end)

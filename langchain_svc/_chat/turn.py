@@ -11,17 +11,8 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
-from langchain_core.callbacks import (
-    AsyncCallbackManager,
-    AsyncCallbackManagerForLLMRun,
-    CallbackManager,
-    CallbackManagerForLLMRun,
-    adispatch_custom_event,
-    dispatch_custom_event,
-)
 from langchain_core.messages import AIMessage, AIMessageChunk, InvalidToolCall, ToolCall
 from langchain_core.messages.ai import (
     InputTokenDetails,
@@ -31,7 +22,6 @@ from langchain_core.messages.ai import (
 )
 from langchain_core.messages.tool import invalid_tool_call, tool_call
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
-from langchain_core.runnables import RunnableConfig
 from pydantic_core import from_json
 
 from .._service import Exchange
@@ -46,8 +36,6 @@ from .tokens import TOKENS_A_TURN, count_tokens
 PROVIDER = "svc"
 CALL_ERRORS = "invalid_tool_call_errors"
 """In `additional_kwargs`: why calls are invalid, by their ids."""
-REASK = "svc_reask"
-"""An event: the model is asked once more; its data is `reason`, what the model is told."""
 logger = logging.getLogger("langchain_svc")
 _CLOSERS = ">`"
 
@@ -81,7 +69,6 @@ class ChatTurn:
         self._named = False
         self._parts: list[ContentPart] = []
         self.long = reader.long
-        self.why: dict[str, str] = {}  # what the model is told, where it is asked once more
         self._begin()
 
     def _begin(self) -> None:
@@ -249,7 +236,6 @@ class ChatTurn:
             return
         self._reasks -= 1
         logger.info("the answer will not do: the model is asked once more")
-        self.why = {"reason": repair_prompt}
         said = "".join(self._read)
         if said:
             self._turns = [*self._turns, {"role": "assistant", "content": said}]
@@ -418,24 +404,3 @@ def _overlap(text: str, stop: str) -> int:
     """The length of the longest end of `text` with which `stop` begins."""
     sizes = range(min(len(stop) - 1, len(text)), 0, -1)
     return next((size for size in sizes if text.endswith(stop[:size])), 0)
-
-
-def _around(managers: Any, run: Any) -> RunnableConfig | None:
-    """The run's callbacks; None for those of the run around it."""
-    if run is None:
-        return None
-    return RunnableConfig(callbacks=managers(run.handlers, parent_run_id=run.run_id))
-
-
-def dispatch_reask(run: CallbackManagerForLLMRun | None, why: Mapping[str, str]) -> None:
-    """Tell callbacks that the model is asked again."""
-    with suppress(RuntimeError):  # no run could carry it
-        dispatch_custom_event(REASK, why, config=_around(CallbackManager, run))
-
-
-async def adispatch_reask(
-    run: AsyncCallbackManagerForLLMRun | None, why: Mapping[str, str]
-) -> None:
-    """The async version of `dispatch_reask`."""
-    with suppress(RuntimeError):  # no run could carry it
-        await adispatch_custom_event(REASK, why, config=_around(AsyncCallbackManager, run))
