@@ -1,4 +1,4 @@
-"""What calls cost: tokens, money, retries, errors and times, for each model."""
+"""What calls cost: tokens, money, retries and errors, for each model."""
 
 import json
 

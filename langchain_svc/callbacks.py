@@ -1,4 +1,4 @@
-"""Counts what calls cost: tokens, money, retries, waits, errors and time, by model and endpoint.
+"""Counts what calls cost: tokens, money, retries, waits and errors, by model and tool.
 
 One handler may watch many threads, event loops and graphs at once. Each run is known by its id
 from its start to its end, so a handler that is reached twice (given to the call and active as a
@@ -8,13 +8,12 @@ context manager) still counts once.
 from __future__ import annotations
 
 import asyncio
-import time
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar, Token
-from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, Literal, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler
@@ -25,7 +24,8 @@ from typing_extensions import Self
 
 from ._chat import TOKENS_A_TURN, count_tokens
 from ._forks import new_lock
-from ._usage import ModelUsage, Price, UsageTable, one_line, read_prices
+from ._usage import ModelUsage, UsageTable
+from ._wire import Price, read_prices
 from .errors import SvcContextOverflowError, SvcRequestError
 
 _Active = ContextVar["SvcUsageCallbackHandler | None"]
@@ -62,25 +62,14 @@ class OpenRuns(dict[UUID, Run]):
                 del self[next(iter(self))]
 
 
-# By the kind, the name and the endpoint of what was called.
-_Counts = dict[tuple[str, str, str], ModelUsage]
-
-# Where our models send their calls, by LangChain's name for the kind of a model.
-_ENDPOINTS = {"svc-chat": "/v1/chat/completions", "svc-llm": "/api/chat"}
-
-
 @dataclass
 class _Run:
-    kind: Literal["model", "tool"]
-    name: str
-    endpoint: str = ""
-    prompt: Sequence[str | BaseMessage] = ()
-    started: float = field(default_factory=time.perf_counter)
-    first_token: float | None = None
+    model: str
+    prompt: Sequence[str | BaseMessage]
 
 
 class SvcUsageCallbackHandler(BaseCallbackHandler):
-    """Counts calls, tokens, cost, cache hits, retries, waits, errors and times, by model.
+    """Counts calls, tokens, cost, cache hits, retries, waits and errors, by model.
 
     Give it to calls, or use it as a context manager that watches every call made inside:
 
@@ -110,7 +99,8 @@ class SvcUsageCallbackHandler(BaseCallbackHandler):
             ValueError: A price by model id cannot be read.
         """
         self._prices = None if prices is None else read_prices(prices)
-        self._counts: _Counts = {}
+        self._models: defaultdict[str, ModelUsage] = defaultdict(ModelUsage)
+        self._tools: defaultdict[str, ModelUsage] = defaultdict(ModelUsage)
         self._lock = new_lock()
         self._runs: OpenRuns[_Run] = OpenRuns()
         self._token: Token[SvcUsageCallbackHandler | None] | None = None
@@ -130,14 +120,8 @@ class SvcUsageCallbackHandler(BaseCallbackHandler):
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self  # copies of a model are counted together
 
-    def __reduce__(self) -> tuple[partial[Self], tuple[()]]:
-        return partial(type(self), self._prices), ()  # another process counts for itself
-
-    async def __aenter__(self) -> Self:
-        return self.__enter__()
-
-    async def __aexit__(self, *_: object) -> None:
-        self.__exit__()
+    def __reduce__(self) -> tuple[type[Self], tuple[Any]]:
+        return type(self), (self._prices,)  # another process counts for itself
 
     # -- what LangChain tells -------------------------------------------------------------------
 
@@ -160,18 +144,6 @@ class SvcUsageCallbackHandler(BaseCallbackHandler):
         del serialized
         self._start(run_id, prompts, kwargs)
 
-    def on_llm_new_token(self, token: Any, *, run_id: UUID, **kwargs: Any) -> None:
-        """A piece of a stream has come."""
-        del kwargs
-        if token:
-            self._first_token(run_id)
-
-    def on_stream_event(self, event: Any, *, run_id: UUID, **kwargs: Any) -> None:
-        """An event of LangChain's newer streaming protocol has come."""
-        del kwargs
-        if event.get("event") == "content-block-delta":
-            self._first_token(run_id)
-
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:
         """A run has its answer."""
         del kwargs
@@ -182,17 +154,11 @@ class SvcUsageCallbackHandler(BaseCallbackHandler):
         response = kwargs.get("response")
         self._end(run_id, _message(response) if isinstance(response, LLMResult) else None, error)
 
-    def on_tool_start(
-        self, serialized: dict[str, Any], input_str: str, *, run_id: UUID, **kwargs: Any
-    ) -> None:
-        """A tool's run begins."""
-        del input_str, kwargs
-        self._runs.begin(run_id, _Run("tool", (serialized or {}).get("name") or "unknown"))
-
     def svc_tool_called(  # the tools of this package call it
         self,
         run_id: UUID,
         *,
+        name: str,
         endpoint: str,
         retries: int,
         waited: float,
@@ -200,77 +166,49 @@ class SvcUsageCallbackHandler(BaseCallbackHandler):
     ) -> None:
         """One of this package's tools has called the service, or refused to."""
         with self._lock:
-            run = self._runs.pop(run_id, None)
-            if run is None:
-                return
-            usage = self._of(run, endpoint=endpoint)
+            usage = self._tools[name]
             refused = error is not None and issubclass(error, SvcRequestError)
-            _count_end(run, usage, error, sent=bool(endpoint) and not refused)
+            _count_end(usage, error, sent=bool(endpoint) and not refused)
             usage.retries += retries
             usage.waited += waited
-
-    def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
-        """A tool's run has ended; one of this package has been counted by now."""
-        del output, kwargs
-        self._runs.pop(run_id, None)
-
-    def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        """A tool's run has failed; one of this package has been counted by now."""
-        self.on_tool_end(error, run_id=run_id, **kwargs)
 
     # -- what comes of it -----------------------------------------------------------------------
 
     @property
     def models(self) -> dict[str, ModelUsage]:
-        """The counts of each model, over all endpoints."""
-        return _totals(self._snapshot(), "model")
+        """The counts of each model."""
+        return self._copies(self._models)
 
     @property
     def tools(self) -> dict[str, ModelUsage]:
-        """The counts of each of this package's tools, over all endpoints."""
-        return _totals(self._snapshot(), "tool")
+        """The counts of each of this package's tools."""
+        return self._copies(self._tools)
+
+    def _copies(self, counts: Mapping[str, ModelUsage]) -> dict[str, ModelUsage]:
+        with self._lock:
+            return {
+                name: replace(usage, errors=Counter(usage.errors), cost=dict(usage.cost))
+                for name, usage in sorted(counts.items())
+            }
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
-        """A consistent copy of all counts, by model id or tool name, of plain dicts and numbers.
+        """All counts by model id or tool name, of plain dicts and numbers.
 
-        Each has its `kind` ("model" or "tool") and, under `endpoints`, the same counts by endpoint.
+        Each has its `kind`, "model" or "tool".
         """
-        counts = self._snapshot()
-        made = {
-            name: {"kind": kind, **usage.to_dict(), "endpoints": {}}
-            for kind in ("model", "tool")
-            for name, usage in _totals(counts, kind).items()
+        found = {"model": self.models, "tool": self.tools}
+        return {
+            name: {"kind": kind, **usage.to_dict()}
+            for kind, usages in found.items()
+            for name, usage in usages.items()
         }
-        for (_, name, endpoint), usage in counts.items():
-            made[name]["endpoints"][endpoint] = usage.to_dict()
-        return made
 
     def table(self) -> UsageTable:
-        """The counts as a table: rich and notebooks show it as one, `print` as lines."""
-        counts = self._snapshot()
-        names = [name for _, name, _ in counts]
-        return UsageTable(
-            [
-                (f"{name} {endpoint}".strip() if names.count(name) > 1 else name, usage)
-                for (_, name, endpoint), usage in counts.items()
-            ]
-        )
+        """The counts as a table: rich shows it as one, `print` and notebooks as lines."""
+        return UsageTable([*self.models.items(), *self.tools.items()])
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {one_line(self._snapshot().values())}>"
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
-
-    def _snapshot(self) -> _Counts:
-        """A copy of all counts of one moment, models before tools."""
-        with self._lock:
-            return {key: self._counts[key] + ModelUsage() for key in sorted(self._counts)}
-
-    def _of(self, run: _Run, *, name: str = "", endpoint: str = "") -> ModelUsage:
-        """Where a run is counted."""
-        key = (run.kind, name or run.name, endpoint or run.endpoint)
-        return self._counts.setdefault(key, ModelUsage())
+        return f"<{type(self).__name__}: {'; '.join(str(self.table()).splitlines())}>"
 
     def _start(
         self, run_id: UUID, prompt: Sequence[str | BaseMessage], kwargs: dict[str, Any]
@@ -278,14 +216,7 @@ class SvcUsageCallbackHandler(BaseCallbackHandler):
         params = kwargs.get("invocation_params") or {}
         metadata = kwargs.get("metadata") or {}
         model = params.get("model") or params.get("model_name") or metadata.get("ls_model_name")
-        kind = str(params.get("_type") or "")
-        endpoint = _ENDPOINTS.get(kind, kind)
-        self._runs.begin(run_id, _Run("model", str(model or "unknown"), endpoint, prompt))
-
-    def _first_token(self, run_id: UUID) -> None:
-        run = self._runs.get(run_id)
-        if run is not None and run.first_token is None:
-            run.first_token = time.perf_counter()
+        self._runs.begin(run_id, _Run(str(model or "unknown"), prompt))
 
     def _end(
         self, run_id: UUID, message: AIMessage | None, error: BaseException | None = None
@@ -298,17 +229,17 @@ class SvcUsageCallbackHandler(BaseCallbackHandler):
 
     def _count(self, run: _Run, message: AIMessage | None, error: BaseException | None) -> None:
         metadata = message.response_metadata if message is not None else {}
-        model = metadata.get("model_name") or run.name
-        usage = self._of(run, name=model)
+        model = metadata.get("model_name") or run.model
+        usage = self._models[model]
         if error is None and _from_cache(message):
             usage.cache_hits += 1
             return
-        _count_end(run, usage, None if error is None else type(error), sent=_was_sent(error))
+        _count_end(usage, None if error is None else type(error), sent=_was_sent(error))
         usage.retries += metadata.get("retries", 0) + getattr(error, "retries", 0)
         usage.waited += metadata.get("waited", 0.0) + getattr(error, "waited", 0.0)
         if message is not None:
             before = usage.total_tokens
-            price = self._price(model, run.name)
+            price = self._price(model, run.model)
             priced = _count_tokens(run, usage, message, error, price)
             if self._prices is not None and usage.total_tokens > before and not priced:
                 usage.unpriced_calls += 1
@@ -317,27 +248,13 @@ class SvcUsageCallbackHandler(BaseCallbackHandler):
         return next((p for p in map((self._prices or {}).get, models) if p is not None), None)
 
 
-def _totals(counts: _Counts, wanted: str) -> dict[str, ModelUsage]:
-    made: dict[str, ModelUsage] = {}
-    for (kind, name, _), usage in counts.items():
-        if kind == wanted:
-            made[name] = made.get(name, ModelUsage()) + usage
-    return made
-
-
-def _count_end(
-    run: _Run, usage: ModelUsage, error: type[BaseException] | None, *, sent: bool
-) -> None:
-    """Count how a run ended, and how long it took."""
+def _count_end(usage: ModelUsage, error: type[BaseException] | None, *, sent: bool) -> None:
+    """Count how a run ended."""
+    usage.calls += sent
     if error is not None and issubclass(error, LEFT_EARLY):
         usage.stopped += 1
     elif error is not None:
         usage.errors[error.__name__] += 1
-    if sent:
-        usage.calls += 1
-        usage.duration.add(time.perf_counter() - run.started)
-    if run.first_token is not None:
-        usage.first_token.add(run.first_token - run.started)
 
 
 def _was_sent(error: BaseException | None) -> bool:

@@ -242,6 +242,7 @@ class SvcOpenTelemetryCallbackHandler(BaseCallbackHandler):
         self,
         run_id: UUID,
         *,
+        name: str,
         endpoint: str,
         retries: int,
         waited: float,

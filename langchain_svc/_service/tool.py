@@ -174,16 +174,18 @@ class ServiceTool(ServiceSettings, BaseTool):
             raised = type(error)
             raise
         finally:
-            for handler in () if run is None else run.handlers:
-                if tell := getattr(handler, "svc_tool_called", None):
-                    done = uses[0].exchange if uses else None
-                    tell(
-                        run.run_id,
-                        endpoint="" if done is None else urlsplit(done.request.url).path,
-                        retries=0 if done is None else done.retries,
-                        waited=0.0 if done is None else done.waited,
-                        error=raised,
-                    )
+            done = uses[0].exchange if uses else None
+            handlers = () if run is None else run.handlers
+            tells = {getattr(handler, "svc_tool_called", None) for handler in handlers}
+            for tell in filter(None, tells):  # once, however often a handler was given
+                tell(
+                    run.run_id,
+                    name=self.name,
+                    endpoint="" if done is None else urlsplit(done.request.url).path,
+                    retries=0 if done is None else done.retries,
+                    waited=0.0 if done is None else done.waited,
+                    error=raised,
+                )
 
     def share(self, toolkit: ServiceToolkit) -> None:
         """Use this toolkit's connections from now on; it closes them."""

@@ -26,7 +26,7 @@ from langchain_core.runnables.config import merge_configs
 from .._chat import TOKENS_A_TURN, count_tokens
 from .._service import ON_WAIT
 from .._threads import Workers
-from .._usage import read_prices
+from .._wire import read_prices
 from ..callbacks import SvcUsageCallbackHandler
 from ..errors import SvcRequestError
 from ..quota import bulk_priority

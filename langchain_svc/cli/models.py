@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from .._usage import read_prices
+from .._wire import read_prices
 from ..chat_models import ListedModel
 from .terminal import add_options, emit, emit_json, new_model
 

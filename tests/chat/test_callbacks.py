@@ -32,13 +32,9 @@ def watched(handler):
 
 
 def counted(handler, model="svc-turbo"):
-    """What differs from nothing, but for the times, of which only the number of streams."""
+    """What differs from nothing."""
     usage = handler.to_dict()[model]
-    apart = {"kind", "endpoints", "duration", "first_token"}
-    found = {name: value for name, value in usage.items() if value and name not in apart}
-    streams = usage["first_token"]["count"]
-    assert usage["duration"]["count"] == usage["calls"]
-    return found | ({"streams": streams} if streams else {})
+    return {name: value for name, value in usage.items() if value and name != "kind"}
 
 
 def spent(*answers):
@@ -71,10 +67,9 @@ async def test_context_manager(chat):
         answers = [chat.invoke("Hello")]
         answers.append(await chat.ainvoke("Hello"))
     chat.invoke("Outside")
-    with pytest.raises(ZeroDivisionError):
-        async with usage:
-            answers.append(await chat.ainvoke("Hello"))
-            raise ZeroDivisionError
+    with pytest.raises(ZeroDivisionError), usage:
+        answers.append(await chat.ainvoke("Hello"))
+        raise ZeroDivisionError
     await chat.ainvoke("Outside")
     assert counted(usage) == spent(*answers)
 
@@ -90,7 +85,7 @@ def test_each_of_two_handlers_counts_once_however_often_it_is_given(chat):
         answer = chat.invoke("Hello", config={"callbacks": [given, given, active]})
         (chat | RunnableLambda(lambda said: said)).invoke("Hello", config=watched(given))
         list(chat.stream("Hello", config=watched(given)))
-    assert counted(given) == counted(active) == {**spent(answer, answer, answer), "streams": 1}
+    assert counted(given) == counted(active) == spent(answer, answer, answer)
 
 
 async def test_nested_blocks(chat):
@@ -98,14 +93,13 @@ async def test_nested_blocks(chat):
         chat.invoke("Hello")
         with SvcUsageCallbackHandler() as middle:
             await chat.ainvoke("Hello")
-            async with SvcUsageCallbackHandler() as inner:
+            with SvcUsageCallbackHandler() as inner:
                 list(chat.stream("Hello"))
                 chat.invoke("Hello", config=watched(outer))
             chat.batch(["one", "two"])
         chat.invoke("Hello")
     calls = [counted(handler)["calls"] for handler in (outer, middle, inner)]
     assert calls == [7, 5, 2]
-    assert [counted(handler)["streams"] for handler in (outer, middle, inner)] == [1, 1, 1]
 
 
 def test_a_stream_that_outlives_the_inner_block_counts_in_the_outer(chat):
@@ -114,8 +108,7 @@ def test_a_stream_that_outlives_the_inner_block_counts_in_the_outer(chat):
             stream = chat.stream("Hello")
             first = next(stream)
         answer = summed([first, *stream])
-    assert counted(inner) == {**spent(answer), "streams": 1}
-    assert counted(outer) == counted(inner)
+    assert counted(outer) == counted(inner) == spent(answer)
 
 
 def test_blocks_that_end_in_another_context_leave_no_depth_taken(chat):
@@ -133,7 +126,7 @@ def test_blocks_that_end_in_another_context_leave_no_depth_taken(chat):
 
 async def test_tasks_are_watched_apart(chat):
     async def work(times):
-        async with SvcUsageCallbackHandler() as usage:
+        with SvcUsageCallbackHandler() as usage:
             for _ in range(times):
                 await chat.ainvoke("Hello")
         return counted(usage)["calls"]
@@ -180,9 +173,8 @@ async def test_streams(slow, usage):
     answers += [
         event["data"]["output"] async for event in events if event["event"] == "on_chat_model_end"
     ]
-    assert counted(usage) == {**spent(*answers), "streams": 6}
-    times = usage.models["svc-turbo"]
-    assert 0 < times.first_token.total < times.duration.total - 0.02
+    assert counted(usage) == spent(*answers)
+    assert len(answers) == 6
 
 
 async def read_until(slow, usage, way, text):
@@ -212,7 +204,7 @@ async def test_a_stream_left_early(slow, usage, way):
     found = counted(usage)
     assert found.pop("estimated_input_tokens") > 3
     assert 1 <= found.pop("estimated_output_tokens") <= len("".join(text))
-    assert found == {"calls": 1, "stopped": 1, "streams": 1}
+    assert found == {"calls": 1, "stopped": 1}
 
 
 async def test_stream_cut_off_by_the_service(sandbox, chat, usage):
@@ -223,7 +215,7 @@ async def test_stream_cut_off_by_the_service(sandbox, chat, usage):
         _ = [chunk async for chunk in chat.astream("Tell me of the sea", config=watched(usage))]
     found = counted(usage)
     assert found["errors"] == {"SvcStreamError": 2}
-    assert found["calls"] == found["streams"] == 2
+    assert found["calls"] == 2
     assert found["estimated_output_tokens"] > 0
     assert "stopped" not in found
 
@@ -236,7 +228,6 @@ def test_counts_of_the_service_and_estimates_are_kept_apart(usage):
     assert counted(usage) == {
         **spent(counts),
         "calls": 2,
-        "streams": 1,
         "estimated_input_tokens": guess.usage_metadata["input_tokens"],
         "estimated_output_tokens": guess.usage_metadata["output_tokens"],
     }
@@ -313,14 +304,13 @@ def test_table(sandbox, chat, usage):
     with pytest.raises(SvcError):
         chat.invoke("Hello", model="svc-pro", config=watched(usage))
     text = rendered(usage)
-    for word in ("model", "calls", "tokens", "retries", "token", "a call", "p99"):
+    for word in ("model", "calls", "tokens", "retries"):
         assert word in text.split("svc-pro")[0]
     assert "cached" not in text  # there was none
     tokens = spent(*answers)
-    cells = rf"10 {tokens['input_tokens']:,} {tokens['output_tokens']:,} 0 [\d.,]+ m?s [\d.,]+ m?s"
-    assert re.fullmatch(f"svc-turbo {cells}", row(text, "svc-turbo"))
-    cells = r"2 \d+ \d+ 1 \(0\.0 s\) [\d.,]+ m?s [\d.,]+ m?s [\d.,]+ m?s"
-    assert re.fullmatch(f"svc-pro {cells}", row(text, "svc-pro"))
+    cells = f"10 {tokens['input_tokens']:,} {tokens['output_tokens']:,} 0"
+    assert row(text, "svc-turbo") == f"svc-turbo {cells}"
+    assert re.fullmatch(r"svc-pro 2 \d+ \d+ 1 \(0\.0 s\)", row(text, "svc-pro"))
     assert "svc-pro: 1 SvcNotFoundError" in text.splitlines()
     assert text.index("svc-pro") < text.index("svc-turbo")
 
@@ -333,8 +323,8 @@ def test_table_shows_tokens_of_which_only_the_sum_is_known(sandbox, chat, usage)
     text = rendered(usage, width=80)
     assert "in + out" in text
     total = usage.to_dict()["svc-pro"]["unsplit_tokens"]
-    assert row(text, "svc-pro").startswith(f"svc-pro 1 0 0 {total} 0 ")
-    assert re.search(r"svc-turbo 1 \d+ \d+ 0 \d+ ms ", row(text, "svc-turbo"))
+    assert row(text, "svc-pro") == f"svc-pro 1 0 0 {total} 0"
+    assert re.fullmatch(r"svc-turbo 1 \d+ \d+ 0", row(text, "svc-turbo"))
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, thawed])

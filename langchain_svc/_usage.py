@@ -1,19 +1,72 @@
-"""Counts as people read them: a table, the same in a notebook, lines, and one line.
-
-Each tells all that happened: a console without room for the whole table shows the lines.
-"""
+"""Counts of calls: what they are, what they cost, and how people see them."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from html import escape
-from typing import TYPE_CHECKING
-
-from .counts import Durations, ModelUsage
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
+
+
+@dataclass
+class ModelUsage:
+    """What the calls of one model or tool came to.
+
+    Attributes:
+        calls: Calls that reached the service, however they ended.
+        cache_hits: Calls that LangChain's cache answered; they count neither as spend nor as calls.
+        stopped: Calls that the caller left early.
+        input_tokens: Tokens in, as the service counted them.
+        output_tokens: Tokens out, as the service counted them.
+        estimated_input_tokens: Tokens in of the calls for which the service sent no counts.
+        estimated_output_tokens: Tokens out of those calls.
+        unsplit_tokens: Tokens of which only the sum is known, as of `SvcLLM`.
+        retries: How often a request was sent again.
+        waited: Seconds spent waiting between tries.
+        errors: How many calls failed, by the error's name.
+        cost: What the tokens cost, by currency, where the handler has prices.
+        unpriced_calls: Calls with tokens whose price is not known, where the handler has prices.
+    """
+
+    calls: int = 0
+    cache_hits: int = 0
+    stopped: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    estimated_input_tokens: int = 0
+    estimated_output_tokens: int = 0
+    unsplit_tokens: int = 0
+    retries: int = 0
+    waited: float = 0.0
+    errors: Counter[str] = field(default_factory=Counter)
+    cost: dict[str, float] = field(default_factory=dict)
+    unpriced_calls: int = 0
+
+    @property
+    def total_tokens(self) -> int:
+        """All tokens, counted and estimated."""
+        estimated = self.estimated_input_tokens + self.estimated_output_tokens
+        return self.input_tokens + self.output_tokens + estimated + self.unsplit_tokens
+
+    def add_tokens(self, tokens_in: int, tokens_out: int, *, estimated: bool) -> None:
+        """Count the tokens of one call."""
+        if estimated:
+            self.estimated_input_tokens += tokens_in
+            self.estimated_output_tokens += tokens_out
+        else:
+            self.input_tokens += tokens_in
+            self.output_tokens += tokens_out
+
+    def add_cost(self, amount: float, currency: str) -> None:
+        """Count what a call cost."""
+        self.cost[currency] = self.cost.get(currency, 0.0) + amount
+
+    def to_dict(self) -> dict[str, Any]:
+        """A copy of plain dicts and numbers."""
+        return vars(self) | {"errors": dict(self.errors), "cost": dict(self.cost)}
 
 
 @dataclass(frozen=True)
@@ -50,13 +103,6 @@ def _cost(usage: ModelUsage) -> str:
     return " + ".join(costs)
 
 
-def _time(durations: Durations, share: float) -> str:
-    seconds = durations.quantile(share)
-    if seconds is None:
-        return ""
-    return f"{1000 * seconds:.0f} ms" if seconds < 0.9995 else f"{seconds:,.3g} s"
-
-
 _COLUMNS = (
     _Column("calls", "{} calls", lambda u: _count(u.calls), "0"),
     _Column("cached", "{} cached", lambda u: _count(u.cache_hits)),
@@ -65,9 +111,6 @@ _COLUMNS = (
     _Column("tokens\nin + out", "{} tokens in + out", lambda u: _count(u.unsplit_tokens)),
     _Column("cost", "{}", _cost),
     _Column("retries", "retried {}", _retries, "0"),
-    _Column("first\ntoken", "first token {}", lambda u: _time(u.first_token, 0.5)),
-    _Column("a call\np50", "a call {}", lambda u: _time(u.duration, 0.5), "-"),
-    _Column("\np99", "slowest 1% {}", lambda u: _time(u.duration, 0.99), "-"),
 )
 
 
@@ -77,18 +120,20 @@ def _went_wrong(usage: ModelUsage) -> list[str]:
     if usage.stopped:
         said.append(f"{usage.stopped:,} left early")
     if usage.unpriced_calls:
-        said.append(_said("{:,} calls without a known price", usage.unpriced_calls))
+        said.append(_said("{} calls without a known price", _count(usage.unpriced_calls)))
     return said
 
 
-def _said(words: str, count: object) -> str:
+def _said(words: str, count: str) -> str:
     """A count in words: 2 calls, 1 call."""
-    one = words.replace("s", "", 1) if count in {1, "1"} else words
-    return one.format(count)
+    return (words.replace("s", "", 1) if count == "1" else words).format(count)
 
 
 class UsageTable:
-    """A row for each model and tool. rich prints it as a table, notebooks too, print as lines."""
+    """A row for each model and tool. rich prints it as a table, all else shows it as lines.
+
+    Both tell all that happened: a console without room for the whole table shows the lines.
+    """
 
     def __init__(self, rows: Sequence[tuple[str, ModelUsage]]) -> None:
         """Keep the counts.
@@ -102,7 +147,7 @@ class UsageTable:
             each for each in _COLUMNS if each.empty or any(each.cell(usage) for _, usage in rows)
         ]
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return "\n".join(self._lines(self._columns)) or "nothing counted"
 
     def __rich_console__(
@@ -118,28 +163,15 @@ class UsageTable:
         table.add_column("model", no_wrap=True)
         for each in self._columns:
             table.add_column(each.head, justify="right", no_wrap=True)
-        for cells in self._cells():
-            table.add_row(*map(Text, cells))  # as text, in which brackets are no markup
+        for name, usage in self._rows:  # as text, in which brackets are no markup
+            cells = (each.cell(usage) or each.empty for each in self._columns)
+            table.add_row(Text(name), *map(Text, cells))
         width = console.measure(table, options=options.update(width=10_000)).maximum
         fits = width <= options.max_width
         if fits:
             yield table
         for line in self._lines(() if fits else self._columns):
             yield Text(line, overflow="fold")
-
-    def _repr_html_(self) -> str:
-        heads = "".join(f"<th>{escape(each.head.strip())}</th>" for each in self._columns)
-        rows = "".join(
-            f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
-            for cells in self._cells()
-        )
-        below = "".join(f"<p>{escape(line)}</p>" for line in self._lines(()))
-        head = f"<thead><tr><th>model</th>{heads}</tr></thead>"
-        return f"<table>{head}<tbody>{rows}</tbody></table>{below}"
-
-    def _cells(self) -> Iterator[list[str]]:
-        for name, usage in self._rows:
-            yield [name, *(each.cell(usage) or each.empty for each in self._columns)]
 
     def _lines(self, columns: Iterable[_Column]) -> Iterator[str]:
         """What these columns would show of each row, and what went wrong, in words."""
@@ -148,14 +180,3 @@ class UsageTable:
             told = [_said(words, cell) for words, cell in cells if cell] + _went_wrong(usage)
             if told:
                 yield f"{name}: {', '.join(told)}"
-
-
-def one_line(usages: Iterable[ModelUsage]) -> str:
-    """All of it in a line: calls, tokens, cost, and what went wrong."""
-    total = sum(usages, start=ModelUsage())
-    said = [_said("{:,} calls", total.calls), f"{total.total_tokens:,} tokens", _cost(total)]
-    if total.cache_hits:
-        said.append(f"{total.cache_hits:,} cached")
-    if total.retries:
-        said.append(f"retried {total.retries:,}")
-    return ", ".join(filter(None, [*said, *_went_wrong(total)]))
