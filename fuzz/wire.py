@@ -186,7 +186,7 @@ ANSWER_PIECES = (
     '"timestamp":', '"translation":', '"translations":', '"result":', '"output":', '"source":', '"images":', '"url":', '"b64_json":',
     '"https://x.example/a.png"', '"data:image/png;base64,"', '"description":', '"label":', '"score":', '"objects":', '"status":',
     '"riskLevel":', '"recommendations":', '"diagnosis":', '"uptime":', '"latency":', '"a"', "[" * 100, '{"data":' * 20, "\x89PNG\r\n\x1a\n",
-    "IHDR", "\xff\xd8\xff", "GIF89a", "RIFF", "WEBPVP8X", '{"data":[', '{"result":{', "]}", "}}",
+    "IHDR", "\xff\xd8\xff", "RIFF", "WEBPVP8X", '{"data":[', '{"result":{', "]}", "}}",
 )  # fmt: skip
 _READERS: tuple[Callable[[bytes], Any], ...] = (
     v1.read_completion,

@@ -19,7 +19,6 @@ from typing import Any, Protocol
 
 from ._forks import new_lock
 from ._images import (
-    MIME_TYPES,
     ImageError,
     ImageHeader,
     check_address,
@@ -51,7 +50,7 @@ class StoredImage:
         handle: What tools and models call it.
         data: Its bytes; None where there is only an address.
         url: Its address; None where there are bytes.
-        format: PNG, JPEG, GIF or WEBP, told by the bytes; None for an address.
+        format: PNG, JPEG or WEBP, told by the bytes; None for an address.
         width: Its width in pixels; 0 for an address.
         height: Its height in pixels; 0 for an address.
         label: A few words for people.
@@ -74,7 +73,7 @@ class StoredImage:
     @property
     def mime_type(self) -> str | None:
         """Its media type, such as image/png."""
-        return MIME_TYPES[self.format] if self.format else None
+        return f"image/{self.format.lower()}" if self.format else None
 
     @property
     def base64(self) -> str:

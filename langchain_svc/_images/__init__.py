@@ -5,7 +5,6 @@ from __future__ import annotations
 from .addresses import AddressError, check_address, is_address
 from .headers import (
     JPEG_FRAMES,
-    MIME_TYPES,
     ImageError,
     ImageHeader,
     decode_base64,

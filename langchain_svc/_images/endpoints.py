@@ -113,7 +113,7 @@ def _under(value: Mapping[str, Any], key: str, depth: int) -> list[str]:
     return found
 
 
-# base64 of the first bytes of PNG, JPEG, GIF and WebP.
+# base64 of the first bytes of PNG, JPEG, GIF (refused by its name) and WebP.
 _BASE64_STARTS = ("iVBORw0KGgo", "/9j/", "_9j_", "R0lGOD", "UklGR")
 
 

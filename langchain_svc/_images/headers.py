@@ -12,8 +12,7 @@ import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-MIME_TYPES = {kind: f"image/{kind.lower()}" for kind in ("PNG", "JPEG", "GIF", "WEBP")}
-_STARTS = {b"\x89PNG\r\n\x1a\n": "PNG", b"\xff\xd8\xff": "JPEG", b"GIF87a": "GIF", b"GIF89a": "GIF"}
+_STARTS = {b"\x89PNG\r\n\x1a\n": "PNG", b"\xff\xd8\xff": "JPEG"}
 DAMAGED = "it is damaged or cut short, so what it holds beside the picture cannot be removed"
 
 
@@ -51,7 +50,7 @@ def read_image_header(data: bytes, max_pixels: int) -> ImageHeader:
 
 
 def format_of(data: bytes) -> str:
-    """PNG, JPEG, GIF or WEBP.
+    """PNG, JPEG or WEBP.
 
     Raises:
         ImageError: It is none of these.
@@ -61,7 +60,9 @@ def format_of(data: bytes) -> str:
             return kind
     if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
         return "WEBP"
-    raise ImageError("it is not an image in a known format (PNG, JPEG, GIF or WebP)")
+    if data.startswith(b"GIF8"):
+        raise ImageError("it is a GIF, which is not taken: save it as PNG or JPEG")
+    raise ImageError("it is not an image in a known format (PNG, JPEG or WebP)")
 
 
 def is_dicom(data: bytes | bytearray) -> bool:
@@ -148,10 +149,9 @@ def _webp_size(data: bytes) -> tuple[int, int]:
     return (width & 0x3FFF, height & 0x3FFF) if fits else (0, 0)
 
 
-_SIZES: dict[str, Callable[[bytes], tuple[int, ...]]] = {
+_SIZES: dict[str, Callable[[bytes], tuple[int, int]]] = {
     "PNG": _png_size,
     "JPEG": jpeg_size,
-    "GIF": lambda data: struct.unpack_from("<HH", data, 6),
     "WEBP": _webp_size,
 }
 

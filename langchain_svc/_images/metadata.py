@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from .headers import DAMAGED, JPEG_FRAMES, ImageError, format_of, jpeg_segments
 
@@ -21,7 +21,7 @@ def without_metadata(data: bytes) -> bytes:
     """The same image with the same pixels, and nothing else that its file held.
 
     Args:
-        data: A PNG, JPEG, GIF or WebP.
+        data: A PNG, JPEG or WebP.
 
     Raises:
         ImageError: It is none of these, or damaged so that its parts cannot be told apart.
@@ -109,49 +109,23 @@ def _jpeg(data: bytes) -> bytes:
     return b"".join(kept) + b"\xff\xd9"
 
 
-_IMAGE, _EXTENSION, _TRAILER, _GRAPHIC = 0x2C, 0x21, 0x3B, 0xF9
-_LOOPS = b"\x21\xff\x0bNETSCAPE2.0\x03"  # how often to repeat, in one block of three bytes
-
-
-def _gif(data: bytes) -> bytes:
-    at = 13 + _palette(data[10])
-    kept = [_part(data, 0, at)]
-    while (kind := data[at]) != _TRAILER:
-        if kind not in {_IMAGE, _EXTENSION}:
-            raise ImageError(DAMAGED)
-        # A picture has a header, perhaps a palette, and the size of its codes.
-        end = at + 11 + _palette(data[at + 9]) if kind == _IMAGE else at + 2
-        while size := data[end]:
-            end += 1 + size
-        end += 1
-        loops = data.startswith(_LOOPS, at) and end == at + len(_LOOPS) + 4
-        if kind == _IMAGE or data[at + 1] == _GRAPHIC or loops:
-            kept.append(data[at:end])
-        at = end
-    return b"".join(kept) + bytes([_TRAILER])
-
-
-def _palette(flags: int) -> int:
-    """The bytes of the palette that flags announce."""
-    return 3 << (flags & 7) + 1 if flags & 0x80 else 0
-
-
-_WEBP_KEPT = frozenset({b"VP8 ", b"VP8L", b"VP8X", b"ALPH", b"ANIM"})
+_WEBP_KEPT = frozenset({b"VP8 ", b"VP8L", b"VP8X", b"ALPH"})
 _WEBP_PROFILE, _WEBP_EXIF, _WEBP_XMP = 0x20, 0x08, 0x04  # flags
 
 
 def _webp(data: bytes) -> bytes:
-    kept: list[bytes] = []
-    exif = b""
-    for name, body in _webp_chunks(data, 12, 8 + int.from_bytes(data[4:8], "little")):
+    kept, exif = [], b""
+    at, end = 12, 8 + int.from_bytes(data[4:8], "little")
+    while at < end:
+        name, size = struct.unpack_from("<4sI", data, at)
+        body = _part(data, at + 8, size)
+        at += 8 + size + (size & 1)
         if name in _WEBP_KEPT:
             kept.append(_riff(name, body))
-        elif name == b"ANMF":  # a frame: where it stands, and chunks of its own
-            inner = _webp_chunks(body, 16, len(body))
-            parts = [_riff(part, held) for part, held in inner if part in _WEBP_KEPT]
-            kept.append(_riff(name, body[:16] + b"".join(parts)))
         elif name == b"EXIF":
             exif = _orientation(body.removeprefix(b"Exif\0\0"))
+        elif name == b"ANMF":  # a frame, with chunks of its own
+            raise ImageError("it is animated, which is not taken: save one picture of it")
     if not kept:
         raise ImageError(DAMAGED)
     if kept[0].startswith(b"VP8X"):
@@ -161,20 +135,8 @@ def _webp(data: bytes) -> bytes:
     return _riff(b"RIFF", b"WEBP" + b"".join(kept))
 
 
-def _webp_chunks(data: bytes, at: int, end: int) -> Iterator[tuple[bytes, bytes]]:
-    while at < end:
-        name, size = struct.unpack_from("<4sI", data, at)
-        yield name, _part(data, at + 8, size)
-        at += 8 + size + (size & 1)
-
-
 def _riff(name: bytes, body: bytes) -> bytes:
     return name + struct.pack("<I", len(body)) + body + b"\0" * (len(body) & 1)
 
 
-_WALKS: dict[str, Callable[[bytes], bytes]] = {
-    "PNG": _png,
-    "JPEG": _jpeg,
-    "GIF": _gif,
-    "WEBP": _webp,
-}
+_WALKS: dict[str, Callable[[bytes], bytes]] = {"PNG": _png, "JPEG": _jpeg, "WEBP": _webp}

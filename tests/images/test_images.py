@@ -22,8 +22,6 @@ from langchain_svc._images import (
     check_address,
 )
 
-FORMATS = ["PNG", "JPEG", "GIF", "WEBP"]
-
 
 def made(kind="PNG", size=(5, 3), mode="RGB", **options):
     file = BytesIO()
@@ -81,7 +79,7 @@ def test_other_addresses(url):
 
 
 FILES = [
-    ("PNG", {}), ("GIF", {}), ("JPEG", {}), ("JPEG", {"progressive": True}), ("JPEG", {"exif": b"Exif\0\0" + bytes(300)}),
+    ("PNG", {}), ("JPEG", {}), ("JPEG", {"progressive": True}), ("JPEG", {"exif": b"Exif\0\0" + bytes(300)}),
     ("WEBP", {}), ("WEBP", {"lossless": True}), ("WEBP", {"mode": "RGBA", "exif": b"Exif\0\0" + bytes(40)}),
 ]  # fmt: skip
 

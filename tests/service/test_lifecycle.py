@@ -21,7 +21,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from peers import settled
+from peers import png, settled
 
 import langchain_svc as svc
 from langchain_svc.sandbox import Fault, Sandbox
@@ -404,7 +404,7 @@ def test_no_connection_is_shared_between_keys(box):
 
 # -- locks that another thread holds at a fork -----------------------------------------------------
 
-PIXEL = b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;"
+PIXEL = png((1, 1))
 
 
 def child_of(work):
