@@ -16,8 +16,8 @@ from urllib.parse import quote, unquote
 import httpx
 
 from langchain_svc._images import endpoints
-from langchain_svc._images.addresses import AddressError, check_address
-from langchain_svc._images.headers import ImageError, decode_base64, read_image_header
+from langchain_svc._images.addresses import check_address, decode_base64
+from langchain_svc._images.headers import ImageError, read_image_header
 from langchain_svc._wire import general, v1
 from langchain_svc._wire.body import BodyError, BodyReader
 from langchain_svc._wire.failures import read_failure
@@ -269,7 +269,7 @@ def addresses(data: bytes) -> None:
     url = draw.one_of(("http://", "https://", "")) + draw.text(ADDRESS_PIECES, 80)
     try:
         assert check_address(url) == url
-    except AddressError as error:
+    except ImageError as error:
         assert len(str(error)) < 200
         return
     for host in {*_hosts(url)}:

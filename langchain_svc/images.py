@@ -12,19 +12,19 @@ from __future__ import annotations
 import base64
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from ._forks import new_lock
 from ._images import (
     ImageError,
-    ImageHeader,
     check_address,
     decode_base64,
     is_address,
     is_dicom,
+    is_image_text,
     read_image_header,
     without_metadata,
 )
@@ -32,8 +32,7 @@ from .errors import SvcRequestError
 
 HANDLE = re.compile(r"img_[1-9][0-9]{0,8}[a-z]{0,8}", re.ASCII)
 _LETTERS = "bcdfghjkmnpqrstvwxz"  # which make no words, and none of which looks like a digit
-_LONGEST_PATH = 4096
-_SHORTEST_IMAGE = 40  # characters of base64
+_LONGEST_PATH = 255  # of a text; longer ones are base64, of which no error repeats anything
 
 
 class ShownAsPng(Protocol):
@@ -136,9 +135,9 @@ class ImageStore:
         """Put an image in and get its handle. For applications: it opens the path it is given.
 
         Args:
-            image: A path, bytes, a data URI, base64 or an http(s) address, which is kept as it is
-                and never fetched; or an object that a notebook shows as PNG, such as a PIL image
-                or a `DicomImage`.
+            image: A path (one of more than 255 characters as a `Path`), bytes, a data URI, base64
+                or an http(s) address, which is kept as it is and never fetched; or an object that
+                a notebook shows as PNG, such as a PIL image or a `DicomImage`.
             label: A few words for people.
             keep_metadata: Keep what the file holds beside the picture: names, places, times,
                 comments, colour profiles. Left out otherwise; the pixels are not changed.
@@ -147,8 +146,8 @@ class ImageStore:
             SvcRequestError: It is not an image that is taken, or there is no room for it.
         """
         try:
-            seen = self._seen(self._read(image), bare=not keep_metadata, label=label)
-            return self._put(seen).handle
+            given = self._read(image)
+            return self._put(self.checked(given, bare=not keep_metadata, label=label)).handle
         except SvcRequestError:  # a DicomImage says for itself why it cannot be drawn
             raise
         except ValueError as error:
@@ -160,22 +159,17 @@ class ImageStore:
         Raises:
             ValueError: It is not an image that is taken, or there is no room for it.
         """
-        if isinstance(given, str) and not is_address(given):
-            given = decode_base64(given, self.max_image_bytes)
-        return self._put(self._seen(given, bare=False, label=label, generated=True))
+        return self._put(self.checked(given, bare=False, label=label, generated=True))
 
-    def add_quoted(self, given: str | bytes) -> StoredImage:
-        """Put in the address or bytes of a message, or find it, if the same image is here already.
+    def add_quoted(self, given: str) -> StoredImage:
+        """Put in the address or base64 of a message, or find it, if the same image is here already.
 
         Raises:
             ValueError: It is not an image that is taken, or there is no room for it.
         """
-        image = self._seen(given, bare=True, quoted=True)
-        with self._lock:
-            for known in self._images.values():
-                if known.url == image.url and known.data in (image.data, given):
-                    return known
-            return self._placed(image)
+        whole = self.checked(given, bare=False)  # as the application may have put it in
+        image = self.checked(whole.data or given, quoted=True)
+        return self._put(image, (whole.data, image.data))
 
     def describe(self, handle: str, description: str) -> None:
         """Keep what a vision model said of an image, if the image is still here."""
@@ -255,32 +249,45 @@ class ImageStore:
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, _lock=new_lock())
 
-    def look(self, data: bytes) -> ImageHeader:
-        """What an image's bytes are, within this store's limits.
+    def checked(
+        self, given: str | bytes, *, bare: bool = True, most: int | None = None, **said: Any
+    ) -> StoredImage:
+        """An image that is not put in, and has no handle.
+
+        Args:
+            given: An address, base64, or bytes.
+            bare: Whether what its file holds beside the picture is left out.
+            most: How many bytes it may have; `max_image_bytes` if it is None.
+            **said: What else is known of it.
 
         Raises:
-            ImageError: They are not an image, or one that is too large.
+            ImageError: It is not an image that is taken, or one that is too large.
         """
+        if isinstance(given, str) and is_address(given):
+            return StoredImage("", url=check_address(given), **said)
+        most = most or self.max_image_bytes
+        data = decode_base64(given, most) if isinstance(given, str) else given
         if is_dicom(data):
             raise ImageError("it is DICOM, which DicomImage draws: images.add(DicomImage(path))")
-        if len(data) > self.max_image_bytes:
-            raise ImageError(f"it has more than {self.max_image_bytes:,} bytes (max_image_bytes)")
-        return read_image_header(data, self.max_pixels)
-
-    def _seen(self, given: str | bytes, *, bare: bool, **said: Any) -> StoredImage:
-        """An address or an image's bytes, checked, and without its metadata where `bare` is set."""
-        if isinstance(given, str):
-            return StoredImage("", url=check_address(given), **said)
-        seen = self.look(given)
-        data = without_metadata(given) if bare else given
-        return StoredImage("", data=data, **vars(seen), **said)
+        if len(data) > most:
+            raise ImageError(f"it has more than {most:,} bytes (max_image_bytes)")
+        header = read_image_header(data, self.max_pixels)
+        data = without_metadata(data) if bare else data
+        return StoredImage("", data=data, **vars(header), **said)
 
     def _read(self, image: Any) -> str | bytes:
-        """The address or the bytes of what the application gave."""
+        """What the application gave, as an address, base64 or bytes."""
         if isinstance(image, str):
-            return self._read_text(image.strip())
+            image = image.strip()
+            if is_image_text(image) or len(image) > _LONGEST_PATH:
+                return cast("str", image)
+            image = Path(image)
         if isinstance(image, Path):
-            return self._read_file(image)
+            try:
+                with image.open("rb") as file:
+                    return file.read(self.max_image_bytes + 1)
+            except OSError as error:
+                raise ImageError(f"{image.absolute()} cannot be read: {error.strerror}") from None
         if isinstance(image, (bytes, bytearray, memoryview)):
             return bytes(image)
         show = getattr(image, "_repr_png_", None)
@@ -293,68 +300,31 @@ class ImageStore:
             f"{type(image).__name__}"
         )
 
-    def _read_text(self, text: str) -> str | bytes:
-        if is_address(text):
-            return text
-        as_uri = text[:5].lower() == "data:"
-        if not as_uri and _is_file(text):
-            return self._read_file(Path(text))
-        try:
-            data = decode_base64(text, self.max_image_bytes)
-            if len(text) < _SHORTEST_IMAGE:
-                self.look(data)
-            return data  # noqa: TRY300  # an image, or what `add` refuses
-        except ImageError as error:
-            if as_uri:
-                raise
-            # No image is so short, and base64 has no full stop: none of an image is repeated here.
-            short = len(text) < _SHORTEST_IMAGE or ("." in text and len(text) <= _LONGEST_PATH)
-            named = short and text.isprintable()
-            missed = f"file {Path(text).absolute()}" if named else "such file"
-            raise ImageError(f"there is no {missed}, and as base64 {error}") from None
-
-    def _read_file(self, path: Path) -> bytes:
-        try:
-            with path.open("rb") as file:
-                return file.read(self.max_image_bytes + 1)
-        except OSError as error:
-            raise ImageError(f"{path.absolute()} cannot be read: {error.strerror}") from None
-
-    def _put(self, image: StoredImage) -> StoredImage:
+    def _put(self, image: StoredImage, same: Sequence[bytes | None] = ()) -> StoredImage:
+        """Gives an image a handle, or finds the one that has its address, or one of these bytes."""
         with self._lock:
-            return self._placed(image)
-
-    def _placed(self, image: StoredImage) -> StoredImage:
-        self._make_room(image.size)
-        self._count += 1
-        handle = f"img_{self._count}{_random_letters()}"
-        self._images[handle] = placed = replace(image, handle=handle)
+            for known in self._images.values():
+                if known.url == image.url and known.data in same:
+                    return known
+            self._make_room(image.size)
+            self._count += 1
+            handle = f"img_{self._count}{_random_letters()}"
+            self._images[handle] = placed = replace(image, handle=handle)
         return placed
 
     def _make_room(self, size: int) -> None:
         """Drop the oldest that may be dropped until there is room, or none if that cannot help."""
-        held = sum(image.size for image in self._images.values())
-        count = len(self._images)
-        dropped = []
-        passing = (image for image in self._images.values() if image.generated or image.quoted)
-        while count >= self.max_images or held + size > self.max_bytes:
-            oldest = next(passing, None)
-            if oldest is None:
-                raise ImageError(
-                    f"the store is full ({count} images, {held:,} bytes): remove() some"
-                )
-            dropped.append(oldest.handle)
-            count, held = count - 1, held - oldest.size
-        for handle in dropped:
-            del self._images[handle]
+        kept = dict(self._images)
+        passing = [image.handle for image in kept.values() if image.generated or image.quoted]
+        while (
+            len(kept) >= self.max_images
+            or sum(image.size for image in kept.values()) + size > self.max_bytes
+        ):
+            if not passing:
+                raise ImageError(f"the store is full ({len(self)} images): remove() some")
+            del kept[passing.pop(0)]
+        self._images = kept
 
 
 def _random_letters() -> str:
     return "".join(secrets.choice(_LETTERS) for _ in range(8))
-
-
-def _is_file(text: str) -> bool:
-    try:
-        return len(text) <= _LONGEST_PATH and Path(text).is_file()
-    except (OSError, ValueError):  # too long for a name, or a zero in it
-        return False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import re
 import unicodedata
 from collections.abc import Mapping
@@ -16,13 +15,9 @@ from langchain_core.tools import ToolException
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from ._images import (
-    AddressError,
     ImageError,
-    check_address,
-    decode_base64,
     endpoints,
     is_address,
-    without_metadata,
 )
 from ._service import (
     Exchange,
@@ -216,21 +211,12 @@ class SvcAnalyzeImage(ServiceTool):
         if HANDLE.fullmatch(text):
             return self.images.get(text).sendable
         try:
-            if is_address(text):
-                return check_address(text)
-            data = decode_base64(text, self.max_inline_bytes)
-            self.images.look(data)
-            bare = without_metadata(data)
-        except AddressError as error:
-            raise SvcRequestError(
-                f"The image's address is not passed on: {error}. {_TAKEN}"
-            ) from None
+            return self.images.checked(text, most=self.max_inline_bytes).sendable
         except ImageError as error:
             raise SvcRequestError(
-                f"{_TAKEN}; files are not read (a program adds one by images.add(path)). As "
-                f"base64, {error}"
+                f"{_TAKEN}; files are not read (a program adds one by images.add(path)). It is "
+                f"not sent: {error}"
             ) from None
-        return base64.b64encode(bare).decode()
 
 
 class SvcGenerateImage(ServiceTool):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import BaseMessage, HumanMessage
 
-from .._images import decode_base64
+from .._images import check_address, is_data_uri
 from .._safe_errors import safe_repr
 from .._service import ServiceSettings, bounded_gather, vision_exchange
 from .._threads import off_loop
@@ -156,14 +156,11 @@ def _standard(given: Any) -> Mapping[str, Any]:
 
 def _kept(block: Mapping[str, Any], store: ImageStore, place: str) -> StoredImage:
     """An image of a message in the store, with its handle."""
-    url, base64 = block.get("url"), block.get("base64")
+    given = block.get("base64") or block.get("url")
     try:
-        if isinstance(base64, str):
-            return store.add_quoted(decode_base64(base64, store.max_image_bytes))
-        if isinstance(url, str) and url[:5].lower() == "data:":
-            return store.add_quoted(decode_base64(url, store.max_image_bytes))
-        if isinstance(url, str):
-            return store.add_quoted(url.strip())
+        if isinstance(given, str):
+            by_address = not block.get("base64") and not is_data_uri(given)
+            return store.add_quoted(check_address(given.strip()) if by_address else given)
     except ValueError as error:
         raise SvcRequestError(f"{place} is not sent: {error}") from None
     raise SvcRequestError(

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from .addresses import AddressError, check_address, is_address
+from .addresses import check_address, decode_base64, is_address, is_data_uri, is_image_text
 from .headers import (
     JPEG_FRAMES,
     ImageError,
-    ImageHeader,
-    decode_base64,
     is_dicom,
     jpeg_size,
     read_image_header,

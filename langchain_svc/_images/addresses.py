@@ -1,38 +1,30 @@
-"""Which web addresses of images are passed on to the service.
+"""An image as a text: in base64, or its address in the web.
 
-We never fetch one. But an address inside somebody's network, passed on because a model wrote it,
-would make the service the model's hand there, so only public ones go. A public name that leads
-to a private address is not seen here, as names are not looked up.
+We never fetch an address. But one inside somebody's network, passed on because a model wrote it,
+would make the service the model's hand there, so only those of public names go: no IP address,
+public or not. A public name that leads to a private address is not seen here, as names are not
+looked up.
 """
 
 from __future__ import annotations
 
-import ipaddress
+import base64
 import re
 from urllib.parse import urlsplit
 
+from .headers import ImageError
+
+# base64 of the first bytes of PNG, JPEG, GIF (refused by its name) and WebP.
+_BASE64_STARTS = ("iVBORw0KGgo", "/9j/", "_9j_", "R0lGOD", "UklGR")
 _LONGEST = 2048
 _UNUSUAL = frozenset(' "<>\\')
 # The last part begins with a letter, or some resolvers would read the name as a number.
 _NAME = re.compile(r"(?!-)(?:[a-z0-9_-]{1,63}\.)+[a-z][a-z0-9-]{1,62}", re.ASCII)
-_PRIVATE_ENDS = frozenset(
-    """
-    arpa consul corp default home internal intra intranet invalid lan local localdomain localhost
-    onion private svc test
-    """.split()  # noqa: SIM905  # a list of so many quoted words reads worse
-)
-# Names inside somebody's private network, below a public end.
-_PRIVATE_PARTS = (".ts.net",)
-_NAT64 = ipaddress.ip_network("64:ff9b::/96")
-_GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")  # all that IPv6 has given away so far
-# What some releases of Python take for public: clouds' own services and documentation.
-_CLOUDS = ("168.63.129.16/32", "192.0.0.0/24", "192.88.99.0/24", "3fff::/20")
-_RESERVED = tuple(map(ipaddress.ip_network, _CLOUDS))
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-
-
-class AddressError(ValueError):
-    """An address that is not passed on; its text says why."""
+_PRIVATE_ENDS = (
+    ".arpa", ".consul", ".corp", ".default", ".home", ".internal", ".intra", ".intranet",
+    ".invalid", ".lan", ".local", ".localdomain", ".localhost", ".onion", ".private", ".svc",
+    ".test", ".ts.net",
+)  # fmt: skip
 
 
 def is_address(text: str) -> bool:
@@ -40,56 +32,67 @@ def is_address(text: str) -> bool:
     return text[:8].lower().startswith(("http://", "https://"))
 
 
+def is_data_uri(text: str) -> bool:
+    """Whether a text begins as a data URI does."""
+    return text[:5].lower() == "data:"
+
+
+def is_image_text(text: str) -> bool:
+    """Whether a text begins as an address, a data URI or an image in base64 does."""
+    return is_address(text) or is_data_uri(text) or text.startswith(_BASE64_STARTS)
+
+
 def check_address(url: str) -> str:
     """The address, unchanged.
 
     Raises:
-        AddressError: It is none, or not one of a public host over http or https.
+        ImageError: It is none, or not one of a public host over http or https.
     """
     if not is_address(url):
-        raise AddressError(
+        raise ImageError(
             "the address must look like https://host/path. A path is not read from here: add the "
             "file to an ImageStore by images.add(path), or give its base64"
         )
     if len(url) > _LONGEST or not url.isascii() or not url.isprintable() or set(url) & _UNUSUAL:
-        raise AddressError(
+        raise ImageError(
             f"the address must have at most {_LONGEST} printable ASCII characters, no spaces"
         )
     try:
         parts = urlsplit(url)
-        host, port = parts.hostname, parts.port
+        name, port = (parts.hostname or "").rstrip("."), parts.port
     except ValueError:
-        raise AddressError("the address has no valid host and port") from None
-    if not host or port == 0:
-        raise AddressError("the address must look like https://host/path")
-    if "@" in parts.netloc:
-        raise AddressError("the address must hold no user name and no password")
-    if not _is_public(host.rstrip(".")):
-        raise AddressError("the address must be of a public host, not of a private network")
+        raise ImageError("the address has no valid host and port") from None
+    if "@" in parts.netloc or port == 0:
+        raise ImageError("the address must hold no user name, no password and not the port 0")
+    # No IP address is a name, nor are its old forms `127.1`, `0x7f000001` and `010.0.0.1`, which
+    # parsers read in several ways: the last part of a name begins with a letter.
+    if name.endswith(_PRIVATE_ENDS) or not _NAME.fullmatch(name):
+        raise ImageError(
+            "the address must have the name of a public host, not an IP address or a private name"
+        )
     return url
 
 
-def _is_public(host: str) -> bool:
+def decode_base64(text: str, max_bytes: int) -> bytes:
+    """The bytes of base64, plain or as a data URI.
+
+    Both alphabets are taken, and padding may be missing.
+
+    Raises:
+        ImageError: It is not base64, or more than `max_bytes`.
+    """
+    if is_data_uri(text):
+        head, _, text = text.partition(",")
+        if not head.lower().endswith(";base64"):
+            raise ImageError("it is a data URI without ;base64")
+    # Measured before anything is copied. A third of the letters may be line breaks, no more.
+    if len(text) > max_bytes * 2 + 64:
+        raise ImageError(f"it has more than {max_bytes:,} bytes")
+    text = "".join(text.split()).rstrip("=").replace("-", "+").replace("_", "/")
     try:
-        # A zone after a "%" is one of the machine's own links.
-        return "%" not in host and _is_public_address(ipaddress.ip_address(host))
+        data = base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
     except ValueError:
-        # Nor any of the old forms `127.1`, `0x7f000001` and `010.0.0.1`, which are read in
-        # several ways: no name ends in a part that begins with a digit.
-        if not _NAME.fullmatch(host) or host.endswith(_PRIVATE_PARTS):
-            return False
-        return host.rpartition(".")[2] not in _PRIVATE_ENDS
-
-
-def _is_public_address(address: Address) -> bool:
-    if isinstance(address, ipaddress.IPv6Address):
-        inner = address.ipv4_mapped or address.sixtofour
-        if address in _NAT64:
-            inner = ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)
-        if inner is not None:
-            return _is_public_address(inner)
-        if address.teredo is not None or address not in _GLOBAL_UNICAST:
-            return False
-    if any(address in network for network in _RESERVED):
-        return False
-    return address.is_global and not address.is_multicast
+        raise ImageError("it is not valid base64") from None
+    if len(data) > max_bytes:
+        raise ImageError(f"it has more than {max_bytes:,} bytes")
+    return data

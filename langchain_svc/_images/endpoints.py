@@ -6,13 +6,13 @@ every plausible shape; docs/general.md has the table of what they take.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from .._wire import UnreadableError, dump_json, given
 from .._wire.general import read_success
-from .addresses import is_address
+from .addresses import is_image_text
 from .headers import ImageError, read_image_header
 
 GENERATE_PATH = "/images/generate"  # on the v1 interface
@@ -90,31 +90,20 @@ def read_generated(body: bytes) -> GeneratedImages:
 _ANY_SIZE = 2**62  # the store has the limit
 
 
-def _pictures(value: Any, depth: int) -> Iterator[str]:
-    if not depth:
-        return
-    if isinstance(value, list):
-        for item in value:
-            yield from _pictures(item, depth - 1)
-    elif isinstance(value, str):
+def _pictures(value: Any, depth: int, *, sure: bool = False) -> Iterator[str]:
+    """The images in a value; where one is `sure` to be, the store says what is wrong with it."""
+    if isinstance(value, str):
         text = value.strip()
-        if is_address(text) or text.startswith(_BASE64_STARTS) or text[:5].lower() == "data:":
+        if (text and sure) or is_image_text(text):
             yield text
-    elif isinstance(value, dict):
-        tries = (_under(value, key, depth) for key in _ALL_KEYS)
-        yield from next((found for found in tries if found), ())
-
-
-def _under(value: Mapping[str, Any], key: str, depth: int) -> list[str]:
-    inner = value.get(key)
-    found = list(_pictures(inner, depth - 1))
-    if not found and key in _BYTES_KEYS and isinstance(inner, str) and inner.strip():
-        return [inner]  # the store says what is wrong with it
-    return found
-
-
-# base64 of the first bytes of PNG, JPEG, GIF (refused by its name) and WebP.
-_BASE64_STARTS = ("iVBORw0KGgo", "/9j/", "_9j_", "R0lGOD", "UklGR")
+    elif isinstance(value, list) and depth:
+        for item in value:
+            yield from _pictures(item, depth - 1, sure=sure)
+    elif isinstance(value, dict) and depth:
+        tries = (
+            list(_pictures(value.get(key), depth - 1, sure=key in _BYTES_KEYS)) for key in _ALL_KEYS
+        )
+        yield from next(filter(None, tries), ())
 
 
 # -- analysis --------------------------------------------------------------------------------

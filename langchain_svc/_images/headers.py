@@ -6,8 +6,6 @@ anything is decompressed.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -17,7 +15,7 @@ DAMAGED = "it is damaged or cut short, so what it holds beside the picture canno
 
 
 class ImageError(ValueError):
-    """Bytes or a text that are not an image we take; its text says why, without any of them."""
+    """Bytes, a text or an address that are no image we take; it says why, without any of them."""
 
 
 @dataclass(frozen=True)
@@ -154,28 +152,3 @@ _SIZES: dict[str, Callable[[bytes], tuple[int, int]]] = {
     "JPEG": jpeg_size,
     "WEBP": _webp_size,
 }
-
-
-def decode_base64(text: str, max_bytes: int) -> bytes:
-    """The bytes of base64, plain or as a data URI.
-
-    Both alphabets are taken, and padding may be missing.
-
-    Raises:
-        ImageError: It is not base64, or more than `max_bytes`.
-    """
-    if text[:5].lower() == "data:":
-        head, _, text = text.partition(",")
-        if not head.lower().endswith(";base64"):
-            raise ImageError("it is a data URI without ;base64")
-    # Measured before anything is copied. A third of the letters may be line breaks, no more.
-    if len(text) > max_bytes * 2 + 64:
-        raise ImageError(f"it has more than {max_bytes:,} bytes")
-    text = "".join(text.split()).rstrip("=").replace("-", "+").replace("_", "/")
-    try:
-        data = base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
-    except (binascii.Error, ValueError):
-        raise ImageError("it is not valid base64") from None
-    if len(data) > max_bytes:
-        raise ImageError(f"it has more than {max_bytes:,} bytes")
-    return data

@@ -6,13 +6,12 @@ Rests on the medical API, section 2: "base64-encoded images".
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from .._images import ImageError, read_image_header, without_metadata
+from .._images import ImageError, decode_base64, read_image_header, without_metadata
 from ..errors import SvcRequestError
 from .dicom import DicomImage, codes_of
 
@@ -21,27 +20,20 @@ MOST_IMAGE_BYTES = 8 * 1024 * 1024
 MOST_PIXELS = 50_000_000  # told by the header, before anything is decompressed
 
 _NO_IMAGE = (
-    "must be a PNG or JPEG in base64, plain or as a data URI; paths and addresses are not read, "
-    "and the application gives DICOM as DicomImage(...)"
+    f"must be a PNG or JPEG in base64, of at most {MOST_IMAGE_BYTES // 1024**2} MB, plain or as a "
+    "data URI; paths and addresses are not read, and the application gives DICOM as DicomImage(...)"
 )
-_TOO_LARGE = f"must have at most {MOST_IMAGE_BYTES // 1024**2} MB"
-_LONGEST_BASE64 = MOST_IMAGE_BYTES * 3 // 2  # with room for line breaks
 _STARTS = (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", b"\xff\xd8\xff")
 
 
 def _base64_image(value: Any) -> str:
     """The base64 of a PNG or JPEG, known by its content and not by what it is called."""
-    if isinstance(value, (bytes, bytearray)):
-        data = bytes(value)
-    elif isinstance(value, str):
-        data = _decoded(value)
-    else:
+    if not isinstance(value, (str, bytes, bytearray)):
         raise ValueError(_NO_IMAGE)  # noqa: TRY004  # pydantic reports ValueErrors
-    if len(data) > MOST_IMAGE_BYTES:
-        raise ValueError(_TOO_LARGE)
-    if not data.startswith(_STARTS):
-        raise ValueError(_NO_IMAGE)
     try:
+        data = decode_base64(value, MOST_IMAGE_BYTES) if isinstance(value, str) else bytes(value)
+        if len(data) > MOST_IMAGE_BYTES or not data.startswith(_STARTS):
+            raise ValueError(_NO_IMAGE)
         read_image_header(data, MOST_PIXELS)
         bare = without_metadata(data)
     except ImageError as error:
@@ -89,19 +81,6 @@ def imaging_type(images: Sequence[Any]) -> str | None:
             part = part.lower()
             found[f"{part} {name}" if part in _BODY_PARTS else name] = None
     return ", ".join(found) or None
-
-
-def _decoded(text: str) -> bytes:
-    if len(text) > _LONGEST_BASE64:
-        raise ValueError(_TOO_LARGE)
-    if text[:5].lower() == "data:":
-        head, _, text = text.partition(",")
-        if not head.lower().endswith(";base64"):
-            raise ValueError(_NO_IMAGE)
-    try:
-        return base64.b64decode("".join(text.split()), validate=True)
-    except (binascii.Error, ValueError):
-        raise ValueError(_NO_IMAGE) from None
 
 
 def _each_once(images: tuple[str, ...]) -> tuple[str, ...]:
