@@ -26,7 +26,7 @@ API_KEY = {"x-api-key": KEY}
 TRANSPORT = {
     "host": r"127\.0\.0\.1:\d+",
     "accept": r"\*/\*",
-    "accept-encoding": "gzip, deflate",
+    "accept-encoding": "gzip",
     "user-agent": re.escape(f"langchain-svc/{svc.__version__}"),
 }
 

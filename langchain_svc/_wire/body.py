@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import zlib
 
-ACCEPT_ENCODING = "gzip, deflate"
+ACCEPT_ENCODING = "gzip"
+_TAKEN = 16 * 1024  # each of many small members copies what follows it
+_STEP = 1024 * 1024  # joining the output of larger ones would take the memory twice
+_GZIP = zlib.MAX_WBITS | 16
 
 
 class BodyError(Exception):
@@ -34,11 +37,9 @@ class BodyReader:
     def __init__(self, encoding: str, limit: int) -> None:
         self._left = limit
         self._limit = limit
-        self._start = b""
         self._inflate: zlib._Decompress | None = None
-        self._bits = 0
         coding = encoding.strip().lower()
-        if coding not in {"", "identity", "gzip", "x-gzip", "deflate"}:
+        if coding not in {"", "identity", "gzip", "x-gzip"}:
             raise BodyError("it is compressed in a way that was not asked for")
         self._plain = coding in {"", "identity"}
 
@@ -56,19 +57,15 @@ class BodyReader:
 
     def finish(self) -> None:
         """Checks that the compressed form has come to its end."""
-        if self._start or (self._inflate is not None and not self._inflate.eof):
+        if self._inflate is not None and not self._inflate.eof:
             raise BodyError("its compressed form was cut short")
 
     def _decompress(self, raw: bytes) -> bytes:
-        raw, self._start = self._start + raw, b""
         parts: list[bytes] = []
         room, at = self._left, 0
         while at < len(raw):
-            if self._inflate is None or self._inflate.eof:
-                if len(raw) - at < _MAGIC_BYTES:
-                    self._start = raw[at:]
-                    break
-                self._inflate = self._next_part(raw[at : at + _MAGIC_BYTES])
+            if self._inflate is None or self._inflate.eof:  # members follow each other (RFC 1952)
+                self._inflate = zlib.decompressobj(_GZIP)
             taken = raw[at : at + _TAKEN]
             try:
                 parts.append(self._inflate.decompress(taken, _STEP))
@@ -78,26 +75,3 @@ class BodyReader:
             self._check(room)
             at += len(taken) - len(self._inflate.unconsumed_tail or self._inflate.unused_data)
         return parts[0] if len(parts) == 1 else b"".join(parts)
-
-    def _next_part(self, start: bytes) -> zlib._Decompress:
-        """Decodes from here; after a first part only gzip goes on (RFC 1952, section 2.2)."""
-        bits = _window_bits(start)
-        if self._inflate is not None and (bits, self._bits) != (_GZIP, _GZIP):
-            raise BodyError("its compressed form is damaged")
-        self._bits = bits
-        return zlib.decompressobj(bits)
-
-
-_TAKEN = 16 * 1024  # each of many small members copies what follows it
-_STEP = 1024 * 1024  # joining the output of larger ones would take the memory twice
-_MAGIC_BYTES = 2
-_GZIP = zlib.MAX_WBITS | 16
-
-
-def _window_bits(start: bytes) -> int:
-    """How to read a compressed body: gzip, zlib, or the bare deflate some servers send."""
-    first, second = start[0], start[1]
-    if (first, second) == (0x1F, 0x8B):
-        return _GZIP
-    is_zlib = first & 0x0F == zlib.DEFLATED and (first << 8 | second) % 31 == 0
-    return zlib.MAX_WBITS if is_zlib else -zlib.MAX_WBITS

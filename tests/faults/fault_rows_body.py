@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import zlib
 from dataclasses import replace
 from functools import lru_cache
 
@@ -104,11 +103,6 @@ def packed(pack, coding):
     return script
 
 
-def bare(data):
-    packer = zlib.compressobj(wbits=-15)
-    return packer.compress(data) + packer.flush()
-
-
 def damaged(data):
     whole = bytearray(gzip.compress(data))
     whole[15] ^= 0xFF
@@ -119,8 +113,6 @@ def damaged(data):
 DAMAGED = {"whole": UNREADABLE, "stream": Fails(svc.SvcStreamError)}
 row(GROUP, "gzip", packed(gzip.compress, "gzip"), whole=Answer())
 row(GROUP, "gzip in two members", packed(lambda d: gzip.compress(d[:20]) + gzip.compress(d[20:]), "gzip"), whole=Answer())
-row(GROUP, "deflate", packed(zlib.compress, "deflate"), whole=Answer())
-row(GROUP, "deflate without its head", packed(bare, "deflate"), whole=Answer())
 row(GROUP, "identity", packed(bytes, "identity"), whole=Answer())
 row(GROUP, "gzip that is damaged", packed(damaged, "gzip"), **DAMAGED)
 row(GROUP, "gzip that is cut short", packed(lambda d: gzip.compress(d)[:-6], "gzip"), whole=UNREADABLE, stream=Fails(svc.SvcStreamError, partial="*"))

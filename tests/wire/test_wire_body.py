@@ -12,17 +12,10 @@ from langchain_svc._wire.body import BodyError, BodyReader
 TEXT = b"The quick brown fox. " * 500
 
 
-def bare_deflate(data):
-    packer = zlib.compressobj(wbits=-zlib.MAX_WBITS)
-    return packer.compress(data) + packer.flush()
-
-
 ENCODED = {
     "plain": ("", TEXT),
     "gzip": ("gzip", gzip.compress(TEXT)),
     "capitals": ("GZIP ", gzip.compress(TEXT)),
-    "deflate": ("deflate", zlib.compress(TEXT)),
-    "deflate without its header": ("deflate", bare_deflate(TEXT)),
 }
 
 
@@ -48,7 +41,7 @@ def test_gzip_in_several_members(step):
     with pytest.raises(BodyError, match="damaged"):
         read("gzip", raw + b"and more", step=step)
     with pytest.raises(BodyError, match="damaged"):
-        read("deflate", zlib.compress(TEXT) * 2, step=step)
+        read("gzip", raw + zlib.compress(TEXT), step=step)
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
