@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import codecs
 import json
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -25,10 +24,6 @@ _BROKEN_JSON = "a piece of the stream is malformed JSON"
 _UNKNOWN_SHAPE = "the answer is JSON of an unknown shape"
 _HALF_EVENT = "the stream ended inside an event"
 _SURE_KEYS = frozenset({"choices", "usage", "success", "done", "finish_reason", "error", "tokens"})
-_BEGINS_ANSWER = re.compile(
-    rb'\A\s*\{\s*"(?:choices|success|usage|object|done)"|'
-    rb'"object"\s*:\s*"chat\.completion|"choices"\s*:\s*\[\s*\{'
-)
 _BEHIND_NAME = len(b"data: ")
 _END_EVENTS = frozenset({b"done", b"end", b"complete", b"finish"})
 
@@ -278,46 +273,12 @@ class Objects:
         return True
 
 
-class Either:
-    """JSON without a label: an answer, or a text of the model. Its first line tells, or its end."""
-
-    def __init__(self, seen: Seen) -> None:
-        self._seen = seen
-        self._parts: list[bytes] = []
-        self._tried = False
-        self._chosen: Objects | Text | None = None
-
-    def feed(self, data: bytes) -> list[str]:
-        if self._chosen is not None:
-            return self._chosen.feed(data)
-        self._parts.append(data)
-        if self._tried or b"\n" not in data:
-            return []
-        line, newline, _ = b"".join(self._parts).lstrip().partition(b"\n")
-        self._tried = bool(newline)
-        try:
-            return self._choose(whole=_is_answer(load(line))) if newline else []
-        except ValueError:
-            return []  # an object over several lines, or text
-
-    def finish(self) -> list[str]:
-        if self._chosen is not None:
-            return self._chosen.finish()
-        body = b"".join(self._parts)
-        try:
-            whole = _is_answer(load(body))
-        except ValueError:
-            whole = bool(_BEGINS_ANSWER.search(body))
-        texts = self._choose(whole=whole)
-        return texts + self.finish()
-
-    def _choose(self, *, whole: bool) -> list[str]:
-        self._chosen = Objects(self._seen) if whole else Text(self._seen)
-        return self._chosen.feed(b"".join(self._parts))
-
-
-def _is_answer(value: Any) -> bool:
-    """Whether a JSON value is surely part of an answer, and not a text of the model."""
+def is_answer(data: bytes) -> bool | None:
+    """Whether JSON is surely part of an answer, and not a text of the model; None if it is none."""
+    try:
+        value = load(data)
+    except ValueError:
+        return None
     surely = isinstance(value, dict) and bool(_SURE_KEYS & value.keys())
     return surely and read_object(value) is not None
 

@@ -20,6 +20,10 @@ _LONGEST_HEAD = 1024  # bytes that decide
 # Lines before the first event, the fields that they have, and how that event begins.
 _PREAMBLE = re.compile(rb"(?:(?:(?:id|event|retry)?:[^\r\n]*)?(?:\r\n?|\n))*")
 _FIELDS = (b":", b"id:", b"event:", b"retry:")
+_BEGINS_ANSWER = re.compile(
+    rb'\A\{\s*"(?:choices|success|usage|object|done)"|'
+    rb'"object"\s*:\s*"chat\.completion|"choices"\s*:\s*\[\s*\{'
+)
 _JSON_EVENTS = (b"data: {", b"data:{", b"data: [DONE]", b"data:[DONE]")
 
 
@@ -46,6 +50,7 @@ class StreamDecoder:
         self._strict_end = strict_end
         self._decoder: _Decoder | None = None
         self._head: list[bytes] = []
+        self._need: bytes | None = b""  # what must come to tell more; None: the end
         self._half = ""
         self._halves = False
 
@@ -88,7 +93,8 @@ class StreamDecoder:
     def _begin(self, data: bytes, *, final: bool = False) -> list[str]:
         """Chooses the decoder and feeds it the head; nothing while the head leaves it open."""
         self._head.append(data)
-        if not final and not data.strip():
+        need = self._need
+        if not final and (need is None or need not in data or not (need or data.strip())):
             return []  # white space tells nothing, and keeps a connection alive
         head = b"".join(self._head)
         self._head = [head]
@@ -101,6 +107,8 @@ class StreamDecoder:
         if len(body) - len(start) > _LONGEST_HEAD:
             self._head = [body := start]
         kind = _recognise(start[:_LONGEST_HEAD], self._label, final=final)
+        if kind == "either":
+            kind = self._answer_or_text(start, final=final)
         if kind == "html":
             self.seen.fault = "the answer is a page of HTML"
         elif kind is not None:
@@ -109,12 +117,20 @@ class StreamDecoder:
             return self._decoder.feed(start if kind == "events" else body)
         return []
 
+    def _answer_or_text(self, start: bytes, *, final: bool) -> str | None:
+        """What JSON without a label is: its first line tells, or its end."""
+        line, newline, _ = start.partition(b"\n")
+        self._need = None if newline else b"\n"
+        is_answer = formats.is_answer(start if final else line) if newline or final else None
+        if is_answer is None:  # an object over several lines, or text
+            return ("objects" if _BEGINS_ANSWER.search(start) else "text") if final else None
+        return "objects" if is_answer else "text"
+
 
 _DECODERS: dict[str, Callable[[Seen], _Decoder]] = {
     "text": formats.Text,
     "events": formats.Events,
     "objects": formats.Objects,
-    "either": formats.Either,
 }
 
 
