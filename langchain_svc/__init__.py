@@ -8,130 +8,86 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ._lazy import lazy, name_wings
-from ._version import __version__
+from ._version import __version__ as __version__
 
-if TYPE_CHECKING:
-    from .callbacks import SvcUsageCallbackHandler
-    from .chat_models import ChatSvc
-    from .errors import (
-        SvcAPIError,
-        SvcAuthenticationError,
-        SvcBadRequestError,
-        SvcBudgetError,
-        SvcConnectionError,
-        SvcContextOverflowError,
-        SvcError,
-        SvcNotFoundError,
-        SvcOutputError,
-        SvcPermissionDeniedError,
-        SvcRateLimitError,
-        SvcRequestError,
-        SvcResponseError,
-        SvcServerError,
-        SvcStreamError,
-        SvcTimeoutError,
-    )
-    from .images import ImageStore
-    from .llms import SvcLLM
-    from .medical import (
-        ClinicalReceipt,
-        ClinicalResult,
-        DicomImage,
-        FhirReport,
-        PatientContext,
-        SvcCancerRisk,
-        SvcDecisionSupport,
-        SvcMedicalConsult,
-        SvcMedicalStatus,
-        SvcMedicalToolkit,
-    )
-    from .otel import SvcOpenTelemetryCallbackHandler
-    from .privacy import PrivateCallbacks
-    from .quota import (
-        BudgetUse,
-        Plan,
-        QuotaLimit,
-        QuotaSnapshot,
-        SvcBudget,
-        SvcQuota,
-        bulk_priority,
-    )
-    from .registration import register
-    from .toolkit import SvcToolkit
-    from .tools import SvcAnalyzeImage, SvcGenerateImage, SvcTranslate
+if TYPE_CHECKING:  # for type checkers, which know no names made at run time
+    from .callbacks import SvcUsageCallbackHandler as SvcUsageCallbackHandler
+    from .chat_models import ChatSvc as ChatSvc
+    from .errors import SvcAPIError as SvcAPIError
+    from .errors import SvcAuthenticationError as SvcAuthenticationError
+    from .errors import SvcBadRequestError as SvcBadRequestError
+    from .errors import SvcBudgetError as SvcBudgetError
+    from .errors import SvcConnectionError as SvcConnectionError
+    from .errors import SvcContextOverflowError as SvcContextOverflowError
+    from .errors import SvcError as SvcError
+    from .errors import SvcNotFoundError as SvcNotFoundError
+    from .errors import SvcOutputError as SvcOutputError
+    from .errors import SvcPermissionDeniedError as SvcPermissionDeniedError
+    from .errors import SvcRateLimitError as SvcRateLimitError
+    from .errors import SvcRequestError as SvcRequestError
+    from .errors import SvcResponseError as SvcResponseError
+    from .errors import SvcServerError as SvcServerError
+    from .errors import SvcStreamError as SvcStreamError
+    from .errors import SvcTimeoutError as SvcTimeoutError
+    from .images import ImageStore as ImageStore
+    from .llms import SvcLLM as SvcLLM
+    from .medical import ClinicalReceipt as ClinicalReceipt
+    from .medical import ClinicalResult as ClinicalResult
+    from .medical import DicomImage as DicomImage
+    from .medical import FhirReport as FhirReport
+    from .medical import PatientContext as PatientContext
+    from .medical import SvcCancerRisk as SvcCancerRisk
+    from .medical import SvcDecisionSupport as SvcDecisionSupport
+    from .medical import SvcMedicalConsult as SvcMedicalConsult
+    from .medical import SvcMedicalStatus as SvcMedicalStatus
+    from .medical import SvcMedicalToolkit as SvcMedicalToolkit
+    from .otel import SvcOpenTelemetryCallbackHandler as SvcOpenTelemetryCallbackHandler
+    from .privacy import PrivateCallbacks as PrivateCallbacks
+    from .quota import BudgetUse as BudgetUse
+    from .quota import Plan as Plan
+    from .quota import QuotaLimit as QuotaLimit
+    from .quota import QuotaSnapshot as QuotaSnapshot
+    from .quota import SvcBudget as SvcBudget
+    from .quota import SvcQuota as SvcQuota
+    from .quota import bulk_priority as bulk_priority
+    from .registration import register as register
+    from .toolkit import SvcToolkit as SvcToolkit
+    from .tools import SvcAnalyzeImage as SvcAnalyzeImage
+    from .tools import SvcGenerateImage as SvcGenerateImage
+    from .tools import SvcTranslate as SvcTranslate
 
-__all__ = [
-    "BudgetUse",
-    "ChatSvc",
-    "ClinicalReceipt",
-    "ClinicalResult",
-    "DicomImage",
-    "FhirReport",
-    "ImageStore",
-    "PatientContext",
-    "Plan",
-    "PrivateCallbacks",
-    "QuotaLimit",
-    "QuotaSnapshot",
-    "SvcAPIError",
-    "SvcAnalyzeImage",
-    "SvcAuthenticationError",
-    "SvcBadRequestError",
-    "SvcBudget",
-    "SvcBudgetError",
-    "SvcCancerRisk",
-    "SvcConnectionError",
-    "SvcContextOverflowError",
-    "SvcDecisionSupport",
-    "SvcError",
-    "SvcGenerateImage",
-    "SvcLLM",
-    "SvcMedicalConsult",
-    "SvcMedicalStatus",
-    "SvcMedicalToolkit",
-    "SvcNotFoundError",
-    "SvcOpenTelemetryCallbackHandler",
-    "SvcOutputError",
-    "SvcPermissionDeniedError",
-    "SvcQuota",
-    "SvcRateLimitError",
-    "SvcRequestError",
-    "SvcResponseError",
-    "SvcServerError",
-    "SvcStreamError",
-    "SvcTimeoutError",
-    "SvcToolkit",
-    "SvcTranslate",
-    "SvcUsageCallbackHandler",
-    "__version__",
-    "bulk_priority",
-    "register",
-]
+_HOMES = {
+    "privacy": "PrivateCallbacks",
+    "quota": "BudgetUse Plan QuotaLimit QuotaSnapshot SvcBudget SvcQuota bulk_priority",
+    "callbacks": "SvcUsageCallbackHandler",
+    "chat_models": "ChatSvc",
+    "errors": (
+        "SvcAPIError SvcAuthenticationError SvcBadRequestError SvcBudgetError "
+        "SvcConnectionError SvcContextOverflowError SvcError SvcNotFoundError SvcOutputError "
+        "SvcPermissionDeniedError SvcRateLimitError SvcRequestError SvcResponseError "
+        "SvcServerError SvcStreamError SvcTimeoutError"
+    ),
+    "images": "ImageStore",
+    "llms": "SvcLLM",
+    "medical": (
+        "ClinicalReceipt ClinicalResult DicomImage FhirReport PatientContext SvcCancerRisk "
+        "SvcDecisionSupport SvcMedicalConsult SvcMedicalStatus SvcMedicalToolkit"
+    ),
+    "otel": "SvcOpenTelemetryCallbackHandler",
+    "registration": "register",
+    "toolkit": "SvcToolkit",
+    "tools": "SvcAnalyzeImage SvcGenerateImage SvcTranslate",
+}
+"""Each public name, by the module that has it."""
+
+_NAMES = sorted(["__version__", *" ".join(_HOMES.values()).split()])
+
+if not TYPE_CHECKING:
+    __all__ = _NAMES  # noqa: PLE0605  # so that a name is written in two places and not in three
 
 __getattr__ = lazy(
     __name__,
-    {
-        "privacy": "PrivateCallbacks",
-        "quota": "BudgetUse Plan QuotaLimit QuotaSnapshot SvcBudget SvcQuota bulk_priority",
-        "callbacks": "SvcUsageCallbackHandler",
-        "chat_models": "ChatSvc",
-        "errors": (
-            "SvcAPIError SvcAuthenticationError SvcBadRequestError SvcBudgetError "
-            "SvcConnectionError SvcContextOverflowError SvcError SvcNotFoundError SvcOutputError "
-            "SvcPermissionDeniedError SvcRateLimitError SvcRequestError SvcResponseError "
-            "SvcServerError SvcStreamError SvcTimeoutError"
-        ),
-        "images": "ImageStore",
-        "llms": "SvcLLM",
-        "medical": (
-            "ClinicalReceipt ClinicalResult DicomImage FhirReport PatientContext SvcCancerRisk "
-            "SvcDecisionSupport SvcMedicalConsult SvcMedicalStatus SvcMedicalToolkit"
-        ),
-        "otel": "SvcOpenTelemetryCallbackHandler",
-        "registration": "register",
-        "toolkit": "SvcToolkit",
-        "tools": "SvcAnalyzeImage SvcGenerateImage SvcTranslate",
-    },
+    _HOMES,
     elsewhere={
         "SvcChat": "the chat model is ChatSvc",
         "SvcEmbeddings": "the platform has no embeddings; use those of any other package",
@@ -142,4 +98,4 @@ name_wings(privacy=f"{__name__}.privacy")
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return _NAMES

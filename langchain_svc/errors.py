@@ -26,6 +26,7 @@ would copy its headers and body into traces.
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Sequence
 from typing import Any
 
@@ -42,25 +43,6 @@ from langchain_core.exceptions import (
     ModelTimeoutError,
     OutputParserException,
 )
-
-__all__ = [
-    "SvcAPIError",
-    "SvcAuthenticationError",
-    "SvcBadRequestError",
-    "SvcBudgetError",
-    "SvcConnectionError",
-    "SvcContextOverflowError",
-    "SvcError",
-    "SvcNotFoundError",
-    "SvcOutputError",
-    "SvcPermissionDeniedError",
-    "SvcRateLimitError",
-    "SvcRequestError",
-    "SvcResponseError",
-    "SvcServerError",
-    "SvcStreamError",
-    "SvcTimeoutError",
-]
 
 
 class SvcError(ModelError):
@@ -80,13 +62,7 @@ class SvcError(ModelError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Subclasses take keyword arguments, which BaseException would not pass when unpickled.
-        return _rebuild, (type(self), self.args, self.__dict__)
-
-
-def _rebuild(kind: type[SvcError], args: tuple[Any, ...], state: dict[str, Any]) -> SvcError:
-    error = kind.__new__(kind, *args)
-    error.__dict__.update(state)
-    return error
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
 
 class SvcRequestError(SvcError, ModelInvalidRequestError, ValueError):

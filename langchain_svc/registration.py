@@ -11,10 +11,6 @@ from langchain_core.load import Serializable
 from ._chat import PROVIDER
 
 
-def _make(cls: type[Any], **kwargs: Any) -> Any:
-    return cls(**kwargs)
-
-
 def register() -> None:
     """Teach `langchain`'s `init_chat_model` and `create_agent` the provider "svc".
 
@@ -33,7 +29,7 @@ def register() -> None:
             "register() found no table of providers: it needs the package langchain, 1.4 or "
             "newer 1.x (pip install langchain). ChatSvc(...) works without it"
         ) from error
-    table[PROVIDER] = ("langchain_svc", "ChatSvc", _make)
+    table[PROVIDER] = ("langchain_svc", "ChatSvc", lambda cls, **settings: cls(**settings))
 
 
 def make_loadable(cls: type[Serializable]) -> None:
