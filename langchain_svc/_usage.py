@@ -51,19 +51,6 @@ class ModelUsage:
         estimated = self.estimated_input_tokens + self.estimated_output_tokens
         return self.input_tokens + self.output_tokens + estimated + self.unsplit_tokens
 
-    def add_tokens(self, tokens_in: int, tokens_out: int, *, estimated: bool) -> None:
-        """Count the tokens of one call."""
-        if estimated:
-            self.estimated_input_tokens += tokens_in
-            self.estimated_output_tokens += tokens_out
-        else:
-            self.input_tokens += tokens_in
-            self.output_tokens += tokens_out
-
-    def add_cost(self, amount: float, currency: str) -> None:
-        """Count what a call cost."""
-        self.cost[currency] = self.cost.get(currency, 0.0) + amount
-
     def to_dict(self) -> dict[str, Any]:
         """A copy of plain dicts and numbers."""
         return vars(self) | {"errors": dict(self.errors), "cost": dict(self.cost)}

@@ -8,16 +8,17 @@ context manager) still counts once.
 from __future__ import annotations
 
 import asyncio
+from abc import abstractmethod
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.outputs import LLMResult
 from langchain_core.tracers.context import register_configure_hook
 from typing_extensions import Self
@@ -25,7 +26,7 @@ from typing_extensions import Self
 from ._chat import TOKENS_A_TURN, count_tokens
 from ._forks import new_lock
 from ._usage import ModelUsage, UsageTable
-from ._wire import Price, read_prices
+from ._wire import read_prices
 from .errors import SvcContextOverflowError, SvcRequestError
 
 _Active = ContextVar["SvcUsageCallbackHandler | None"]
@@ -62,13 +63,72 @@ class OpenRuns(dict[UUID, Run]):
                 del self[next(iter(self))]
 
 
+class RunHandler(BaseCallbackHandler, Generic[Run]):
+    """Hears of runs; of those of chat models and of text models in the same words."""
+
+    run_inline = True  # the work is short, and a thread a token would cost more than it
+
+    def __init__(self) -> None:
+        self._runs: OpenRuns[Run] = OpenRuns()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self  # copies of a model are heard together
+
+    @abstractmethod
+    def _begin_model(
+        self, run_id: UUID, operation: str, asked: list[BaseMessage], told: dict[str, Any]
+    ) -> None: ...
+
+    @abstractmethod
+    def _end_model(
+        self, run_id: UUID, answer: AIMessage | None, error: BaseException | None = None
+    ) -> None: ...
+
+    def on_chat_model_start(
+        self,
+        serialized: dict[str, Any],
+        messages: list[list[BaseMessage]],
+        *,
+        run_id: UUID,
+        **kwargs: Any,
+    ) -> None:
+        """A chat model's run begins."""
+        asked = [message for turns in messages for message in turns]
+        self._begin_model(run_id, "chat", asked, {"serialized": serialized, **kwargs})
+
+    def on_llm_start(
+        self, serialized: dict[str, Any], prompts: list[str], *, run_id: UUID, **kwargs: Any
+    ) -> None:
+        """A text model's run begins."""
+        asked: list[BaseMessage] = [HumanMessage.model_construct(content=each) for each in prompts]
+        self._begin_model(run_id, "text_completion", asked, {"serialized": serialized, **kwargs})
+
+    def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:
+        """A run has its answer."""
+        del kwargs
+        self._end_model(run_id, _message(response))
+
+    def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
+        """A run has failed, or its stream was left early."""
+        response = kwargs.get("response")
+        answer = _message(response) if isinstance(response, LLMResult) else None
+        self._end_model(run_id, answer, error)
+
+
+def asked_model(told: Mapping[str, Any]) -> str | None:
+    """The model's id, as a run's start tells it."""
+    params = told.get("invocation_params") or {}
+    metadata = told.get("metadata") or {}
+    return params.get("model") or params.get("model_name") or metadata.get("ls_model_name")
+
+
 @dataclass
 class _Run:
     model: str
-    prompt: Sequence[str | BaseMessage]
+    prompt: list[BaseMessage]
 
 
-class SvcUsageCallbackHandler(BaseCallbackHandler):
+class SvcUsageCallbackHandler(RunHandler[_Run]):
     """Counts calls, tokens, cost, cache hits, retries, waits and errors, by model.
 
     Give it to calls, or use it as a context manager that watches every call made inside:
@@ -85,8 +145,6 @@ class SvcUsageCallbackHandler(BaseCallbackHandler):
         tools: The same for each of this package's tools.
     """
 
-    run_inline = True  # the work is short, and a thread a token would cost more than it
-
     def __init__(self, prices: Mapping[str, Any] | Iterable[Any] | None = None) -> None:
         """Count from zero.
 
@@ -98,11 +156,11 @@ class SvcUsageCallbackHandler(BaseCallbackHandler):
         Raises:
             ValueError: A price by model id cannot be read.
         """
+        super().__init__()
         self._prices = None if prices is None else read_prices(prices)
         self._models: defaultdict[str, ModelUsage] = defaultdict(ModelUsage)
         self._tools: defaultdict[str, ModelUsage] = defaultdict(ModelUsage)
         self._lock = new_lock()
-        self._runs: OpenRuns[_Run] = OpenRuns()
         self._token: Token[SvcUsageCallbackHandler | None] | None = None
 
     def __enter__(self) -> Self:
@@ -117,42 +175,23 @@ class SvcUsageCallbackHandler(BaseCallbackHandler):
                 self._token.var.reset(self._token)
         self._token = None
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self  # copies of a model are counted together
-
     def __reduce__(self) -> tuple[type[Self], tuple[Any]]:
         return type(self), (self._prices,)  # another process counts for itself
 
     # -- what LangChain tells -------------------------------------------------------------------
 
-    def on_chat_model_start(
-        self,
-        serialized: dict[str, Any],
-        messages: list[list[BaseMessage]],
-        *,
-        run_id: UUID,
-        **kwargs: Any,
+    def _begin_model(
+        self, run_id: UUID, operation: str, asked: list[BaseMessage], told: dict[str, Any]
     ) -> None:
-        """A chat model's run begins."""
-        del serialized
-        self._start(run_id, [message for turns in messages for message in turns], kwargs)
+        self._runs.begin(run_id, _Run(str(asked_model(told) or "unknown"), asked))
 
-    def on_llm_start(
-        self, serialized: dict[str, Any], prompts: list[str], *, run_id: UUID, **kwargs: Any
+    def _end_model(
+        self, run_id: UUID, answer: AIMessage | None, error: BaseException | None = None
     ) -> None:
-        """A text model's run begins."""
-        del serialized
-        self._start(run_id, prompts, kwargs)
-
-    def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:
-        """A run has its answer."""
-        del kwargs
-        self._end(run_id, _message(response))
-
-    def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        """A run has failed, or its stream was left early."""
-        response = kwargs.get("response")
-        self._end(run_id, _message(response) if isinstance(response, LLMResult) else None, error)
+        with self._lock:
+            run = self._runs.pop(run_id, None)
+            if run is not None:
+                self._count(run, answer, error)
 
     def svc_tool_called(  # the tools of this package call it
         self,
@@ -210,42 +249,28 @@ class SvcUsageCallbackHandler(BaseCallbackHandler):
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {'; '.join(str(self.table()).splitlines())}>"
 
-    def _start(
-        self, run_id: UUID, prompt: Sequence[str | BaseMessage], kwargs: dict[str, Any]
-    ) -> None:
-        params = kwargs.get("invocation_params") or {}
-        metadata = kwargs.get("metadata") or {}
-        model = params.get("model") or params.get("model_name") or metadata.get("ls_model_name")
-        self._runs.begin(run_id, _Run(str(model or "unknown"), prompt))
-
-    def _end(
-        self, run_id: UUID, message: AIMessage | None, error: BaseException | None = None
-    ) -> None:
-        """Count a model's run that has ended, under the model that answered or was asked."""
-        with self._lock:
-            run = self._runs.pop(run_id, None)
-            if run is not None:
-                self._count(run, message, error)
-
     def _count(self, run: _Run, message: AIMessage | None, error: BaseException | None) -> None:
-        metadata = message.response_metadata if message is not None else {}
+        """Count a run that has ended, under the model that answered or was asked."""
+        metadata = {} if message is None else message.response_metadata
+        counts: Any = message and message.usage_metadata
         model = metadata.get("model_name") or run.model
         usage = self._models[model]
-        if error is None and _from_cache(message):
-            usage.cache_hits += 1
+        if error is None and counts and counts.get("total_cost") == 0:
+            usage.cache_hits += 1  # so LangChain marks an answer of its cache
             return
         _count_end(usage, None if error is None else type(error), sent=_was_sent(error))
         usage.retries += metadata.get("retries", 0) + getattr(error, "retries", 0)
         usage.waited += metadata.get("waited", 0.0) + getattr(error, "waited", 0.0)
-        if message is not None:
-            before = usage.total_tokens
-            price = self._price(model, run.model)
-            priced = _count_tokens(run, usage, message, error, price)
-            if self._prices is not None and usage.total_tokens > before and not priced:
-                usage.unpriced_calls += 1
-
-    def _price(self, *models: str) -> Price | None:
-        return next((p for p in map((self._prices or {}).get, models) if p is not None), None)
+        spent = None if message is None else _count_tokens(run, usage, message, error)
+        if spent is None or self._prices is None:
+            return
+        price = self._prices.get(model) or self._prices.get(run.model)
+        tokens_in, tokens_out = spent
+        if price is not None and (tokens_out is not None or price.input == price.output):
+            cost = price.input * tokens_in + price.output * (tokens_out or 0)
+            usage.cost[price.currency] = usage.cost.get(price.currency, 0.0) + cost
+        else:
+            usage.unpriced_calls += any(spent)
 
 
 def _count_end(usage: ModelUsage, error: type[BaseException] | None, *, sent: bool) -> None:
@@ -265,49 +290,33 @@ def _was_sent(error: BaseException | None) -> bool:
 
 
 def _count_tokens(
-    run: _Run,
-    usage: ModelUsage,
-    message: AIMessage,
-    error: BaseException | None,
-    price: Price | None,
-) -> bool:
-    """Count the tokens of a call, and what they cost; says whether that is known."""
-    counts = message.usage_metadata
+    run: _Run, usage: ModelUsage, message: AIMessage, error: BaseException | None
+) -> tuple[int, int | None] | None:
+    """Count the tokens of a call: those in and those out, or their sum and None."""
+    counts, metadata = message.usage_metadata, message.response_metadata
+    estimated = metadata.get("usage_source") == "estimated"
     if counts is not None:
-        estimated = message.response_metadata.get("usage_source") == "estimated"
-        spent = counts["input_tokens"], counts["output_tokens"]
-        usage.add_tokens(*spent, estimated=estimated)
-    elif "total_tokens" in message.response_metadata:
-        spent = message.response_metadata["total_tokens"], 0
-        usage.unsplit_tokens += spent[0]
-        if price is not None and price.input != price.output:
-            return False
+        tokens_in, tokens_out = counts["input_tokens"], counts["output_tokens"]
+    elif "total_tokens" in metadata:
+        usage.unsplit_tokens += metadata["total_tokens"]
+        return metadata["total_tokens"], None
     elif error is not None and message.text:
-        turns = (turn if isinstance(turn, str) else turn.text for turn in run.prompt)
-        asked = sum(count_tokens(text) + TOKENS_A_TURN for text in turns)
-        spent = asked, count_tokens(message.text)
-        usage.add_tokens(*spent, estimated=True)
+        tokens_in = sum(count_tokens(turn.text) + TOKENS_A_TURN for turn in run.prompt)
+        tokens_out, estimated = count_tokens(message.text), True
     else:
-        return True
-    if price is None:
-        return False
-    usage.add_cost(price.input * spent[0] + price.output * spent[1], price.currency)
-    return True
+        return None
+    if estimated:
+        usage.estimated_input_tokens += tokens_in
+        usage.estimated_output_tokens += tokens_out
+    else:
+        usage.input_tokens += tokens_in
+        usage.output_tokens += tokens_out
+    return tokens_in, tokens_out
 
 
 def _message(response: LLMResult) -> AIMessage | None:
-    for generations in response.generations:
-        for generation in generations:
-            message = getattr(generation, "message", None)
-            if isinstance(message, AIMessage):
-                return message
-            if message is None and generation is not None:  # a text model's answer
-                info = generation.generation_info or {}
-                return AIMessage(generation.text, response_metadata=info)
-    return None
-
-
-def _from_cache(message: AIMessage | None) -> bool:
-    """LangChain marks an answer from its cache with a total cost of nothing."""
-    counts: Any = message.usage_metadata if message is not None else None
-    return bool(counts) and counts.get("total_cost") == 0 and "total_cost" in counts
+    answer = next((one for many in response.generations for one in many if one), None)
+    message = getattr(answer, "message", None)
+    if answer is None or message is not None:
+        return message if isinstance(message, AIMessage) else None
+    return AIMessage(answer.text, response_metadata=answer.generation_info or {})  # a text model's

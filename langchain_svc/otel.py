@@ -8,19 +8,17 @@ A parent is found by its run's id.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
-from langchain_core.outputs import Generation, LLMResult
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from typing_extensions import Self
 
 from ._version import __version__
-from .callbacks import LEFT_EARLY, OpenRuns
+from .callbacks import LEFT_EARLY, RunHandler, asked_model
 
 if TYPE_CHECKING:
     from opentelemetry._logs import LoggerProvider
@@ -41,10 +39,9 @@ class _Run:
 
     span: Any
     context: Context | None
-    error: str | None = None
 
 
-class SvcOpenTelemetryCallbackHandler(BaseCallbackHandler):
+class SvcOpenTelemetryCallbackHandler(RunHandler[_Run]):
     """Records models, tools, retrievers, agents and chains as GenAI spans and metrics.
 
         from langchain_svc import SvcOpenTelemetryCallbackHandler
@@ -55,8 +52,6 @@ class SvcOpenTelemetryCallbackHandler(BaseCallbackHandler):
     (`OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`), and never with `privacy="phi"`, where
     masks stand in their place. Errors are recorded by type. See docs/usage.md.
     """
-
-    run_inline = True  # the work is short, and a thread a token would cost more than it
 
     def __init__(
         self,
@@ -76,16 +71,15 @@ class SvcOpenTelemetryCallbackHandler(BaseCallbackHandler):
         Raises:
             ImportError: OpenTelemetry is not installed (`pip install "langchain-svc[otel]"`).
         """
+        super().__init__()
         try:
-            from opentelemetry.semconv.attributes import error_attributes  # noqa: PLC0415  # an extra
-            from opentelemetry.util.genai import types  # noqa: PLC0415  # the same
+            from opentelemetry.util.genai import types  # noqa: PLC0415  # an extra
             from opentelemetry.util.genai.handler import TelemetryHandler  # noqa: PLC0415  # the same
         except ImportError as error:
             raise ImportError(
                 'OpenTelemetry is not installed. Run: pip install "langchain-svc[otel]"'
             ) from error
         self._types = types
-        self._other_error = error_attributes.ErrorTypeValues.OTHER.value
         self._telemetry = TelemetryHandler(
             tracer_provider=tracer_provider,
             meter_provider=meter_provider,
@@ -93,57 +87,26 @@ class SvcOpenTelemetryCallbackHandler(BaseCallbackHandler):
             instrumentation_scope_name="langchain_svc",
             instrumentation_scope_version=__version__,
         )
-        self._runs: OpenRuns[_Run] = OpenRuns()
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self  # copies of a model record to the same place
 
     def __reduce__(self) -> tuple[type[Self], tuple[()]]:
         return type(self), ()  # another process has providers of its own
 
     # -- models ---------------------------------------------------------------------------------
 
-    def on_chat_model_start(
-        self,
-        serialized: dict[str, Any],
-        messages: list[list[BaseMessage]],
-        *,
-        run_id: UUID,
-        **kwargs: Any,
+    def _begin_model(
+        self, run_id: UUID, operation: str, asked: list[BaseMessage], told: dict[str, Any]
     ) -> None:
-        """A chat model's run begins."""
-        asked = [message for turns in messages for message in turns]
-        self._start_model("chat", serialized, asked, run_id, kwargs)
-
-    def on_llm_start(
-        self, serialized: dict[str, Any], prompts: list[str], *, run_id: UUID, **kwargs: Any
-    ) -> None:
-        """A text model's run begins."""
-        asked = [HumanMessage.model_construct(content=prompt) for prompt in prompts]
-        self._start_model("text_completion", serialized, asked, run_id, kwargs)
-
-    def _start_model(
-        self,
-        operation: str,
-        serialized: dict[str, Any] | None,
-        asked: Iterable[BaseMessage],
-        run_id: UUID,
-        kwargs: dict[str, Any],
-    ) -> None:
-        params = kwargs.get("invocation_params") or {}
-        metadata = kwargs.get("metadata") or {}
-        settings = (serialized or {}).get("kwargs") or {}
+        params = told.get("invocation_params") or {}
+        metadata = told.get("metadata") or {}
+        settings = (told.get("serialized") or {}).get("kwargs") or {}
         url = urlsplit(str(settings.get("base_url_v1") or settings.get("base_url") or ""))
-        context = self._parent(kwargs)
         span = self._telemetry.inference(
             str(metadata.get("ls_provider") or "unknown"),
-            request_model=(
-                params.get("model") or params.get("model_name") or metadata.get("ls_model_name")
-            ),
+            request_model=asked_model(told),
             server_address=url.hostname,
             server_port=url.port,
             operation_name=operation,
-            context=context,
+            context=self._parent(told),
             conversation_id=_conversation(metadata),
         )
         for name in ("temperature", "max_tokens", "top_p", "seed"):
@@ -169,28 +132,18 @@ class SvcOpenTelemetryCallbackHandler(BaseCallbackHandler):
         if event.get("event") == "content-block-delta":
             self.on_llm_new_token("...", run_id=run_id, **kwargs)
 
-    def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:
-        """A run has its answer."""
-        del kwargs
+    def _end_model(
+        self, run_id: UUID, answer: AIMessage | None, error: BaseException | None = None
+    ) -> None:
         run = self._runs.get(run_id)
-        answer = next((one for many in response.generations for one in many), None)
-        if run is not None and answer is not None:
+        if run is not None and error is not None:
+            _add_retries(run.span, vars(error))
+        elif run is not None and answer is not None:
             self._take(run.span, answer)
-        self._end(run_id)
+        self._end(run_id, None if error is None else _failure(type(error)))
 
-    def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        """A run has failed, or its stream was left early."""
-        del kwargs
-        run = self._runs.get(run_id)
-        if run is not None:
-            _add_retries(run.span, getattr(error, "__dict__", {}))
-        self._end(run_id, error)
-
-    def _take(self, span: Any, answer: Generation) -> None:
+    def _take(self, span: Any, message: AIMessage) -> None:
         """What an answer says of itself."""
-        message = getattr(answer, "message", None)
-        if not isinstance(message, AIMessage):  # a text model's
-            message = AIMessage(answer.text, response_metadata=answer.generation_info or {})
         about = message.response_metadata
         span.response_model_name = about.get("model_name")
         span.response_id = about.get("id")
@@ -253,7 +206,8 @@ class SvcOpenTelemetryCallbackHandler(BaseCallbackHandler):
         if run is not None:
             run.span.attributes["url.path"] = endpoint
             _add_retries(run.span, {"retries": retries, "waited": waited})
-            run.error = None if error is None else _type_name(error)
+            if error is not None:  # the model is told of it, so LangChain's end may not know
+                self._end(run_id, _failure(error))
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """A tool's run has ended; its error may have been told to the model."""
@@ -261,14 +215,8 @@ class SvcOpenTelemetryCallbackHandler(BaseCallbackHandler):
         run = self._runs.get(run_id)
         if run is not None and self._telemetry.should_capture_content():
             run.span.tool_result = output.text if isinstance(output, BaseMessage) else str(output)
-        if run is not None and isinstance(output, ToolMessage) and output.status == "error":
-            run.error = run.error or self._other_error
-        self._end(run_id)
-
-    def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        """A tool's run has failed."""
-        del kwargs
-        self._end(run_id, error)
+        failed = isinstance(output, ToolMessage) and output.status == "error"
+        self._end(run_id, "_OTHER" if failed else None)  # as OpenTelemetry names the unknown
 
     def on_retriever_start(
         self, serialized: dict[str, Any], query: str, *, run_id: UUID, **kwargs: Any
@@ -283,10 +231,6 @@ class SvcOpenTelemetryCallbackHandler(BaseCallbackHandler):
         """A search has its documents."""
         del kwargs
         self._end(run_id)
-
-    def on_retriever_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        """A search has failed."""
-        self.on_tool_error(error, run_id=run_id, **kwargs)
 
     # -- agents and chains ----------------------------------------------------------------------
 
@@ -316,8 +260,11 @@ class SvcOpenTelemetryCallbackHandler(BaseCallbackHandler):
         self._end(run_id)
 
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        """A chain's run has failed."""
-        self.on_tool_error(error, run_id=run_id, **kwargs)
+        """A run has failed."""
+        del kwargs
+        self._end(run_id, _failure(type(error)))
+
+    on_tool_error = on_retriever_error = on_chain_error
 
     # -- runs -----------------------------------------------------------------------------------
 
@@ -331,28 +278,24 @@ class SvcOpenTelemetryCallbackHandler(BaseCallbackHandler):
         span.suspend()  # it was current for a moment; see the top
         self._runs.begin(run_id, _Run(span, span.context))
 
-    def _end(self, run_id: UUID, error: BaseException | None = None) -> None:
+    def _end(self, run_id: UUID, failure: str | None = None) -> None:
         run = self._runs.pop(run_id, None)
         if run is None or run.span is None:
             return
-        kind = run.error
-        if kind is None and error is not None and not _is_no_failure(error):
-            kind = _type_name(type(error))
-        if kind is None:
+        if failure is None:
             run.span.stop()
         else:  # without the error's text, in which a prompt may stand
-            run.span.fail(self._types.Error(message=None, type=kind))
+            run.span.fail(self._types.Error(message=None, type=failure))
 
 
-def _is_no_failure(error: BaseException) -> bool:
-    """Whether a run was left early, or its graph pauses to ask a person."""
-    return isinstance(error, LEFT_EARLY) or any(
-        kind.__name__ == "GraphBubbleUp" for kind in type(error).__mro__
-    )
+def _failure(error: type[BaseException]) -> str | None:
+    """An error's type, as OpenTelemetry names them.
 
-
-def _type_name(error: type[BaseException]) -> str:
-    """An error's type, as OpenTelemetry names them."""
+    None where a run was left early, or its graph pauses to ask a person.
+    """
+    names = {kind.__name__ for kind in error.__mro__}
+    if issubclass(error, LEFT_EARLY) or "GraphBubbleUp" in names:
+        return None
     module = "" if error.__module__ == "builtins" else f"{error.__module__}."
     return module + error.__qualname__
 

@@ -163,10 +163,10 @@ def test_prices_that_cannot_be_read_are_refused_with_the_form(prices):
 def overnight():
     """The counts of a large job with trouble."""
     made = ModelUsage(calls=12_345, cache_hits=120, stopped=3, retries=1_234, waited=812.5)
-    made.add_tokens(12_345_678, 2_345_678, estimated=False)
-    made.add_tokens(7_001, 0, estimated=True)
+    made.input_tokens, made.output_tokens = 12_345_678, 2_345_678
+    made.estimated_input_tokens = 7_001
     made.errors.update({"SvcServerError": 30, "SvcNotFoundError": 7})
-    made.add_cost(47.11, "USD")
+    made.cost["USD"] = 47.11
     return made
 
 
