@@ -91,39 +91,30 @@ class JsonReader(TextReader):
             value = self._form.check("".join(self._text), cut=cut)
         except SchemaMismatch as error:
             if not cut:  # an answer that max_tokens cut would only be cut again
-                self.repair_prompt = _json_repair_prompt(error.problems)
+                self.repair_prompt = _repair_prompt(
+                    "That answer cannot be used:",
+                    error.problems,
+                    "Write the whole answer once more, with these problems fixed, as JSON and "
+                    "nothing else.",
+                )
             if last or cut:
                 yield ContentPart("" if self._shown else "".join(self._content))
             return
-        answer = _dump(value)
         if self._form.as_call:
             self.called = True
-            yield from _call_parts(self._form.name, value)
+            arguments = value if isinstance(value, dict) else {"answer": value}
+            begun = tool_call_chunk(name=self._form.name, args="", id=new_id(), index=0)
+            yield ContentPart(call=begun)
+            yield ContentPart(call=tool_call_chunk(args=_dump(arguments), index=0))
         else:
+            answer = _dump(value)
             yield ContentPart(checked=answer) if self._shown else ContentPart(answer)
         if self._form.kept:
             yield ContentPart(parsed=self._form.make(value))
 
 
-def _call_parts(name: str, arguments: Any) -> list[ContentPart]:
-    """A whole call that stands alone."""
-    arguments = arguments if isinstance(arguments, dict) else {"answer": arguments}
-    begun = tool_call_chunk(name=name, args="", id=new_id(), index=0)
-    return [
-        ContentPart(call=begun),
-        ContentPart(call=tool_call_chunk(args=_dump(arguments), index=0)),
-    ]
-
-
-def _json_repair_prompt(problems: list[str]) -> str:
-    return (
-        f"That answer cannot be used:\n{_listed(problems)}\nWrite the whole answer once more, with "
-        "these problems fixed, as JSON and nothing else."
-    )
-
-
-def _listed(problems: Iterable[str]) -> str:
-    return "\n".join(f"- {problem}" for problem in list(problems)[:20])
+def _repair_prompt(what: str, problems: Iterable[str], then: str) -> str:
+    return "\n".join([what, *(f"- {problem}" for problem in [*problems][:20]), then])
 
 
 class CallsReader(TextReader):
@@ -177,7 +168,6 @@ class CallsReader(TextReader):
         self._blanks = ""  # at the end of the prose, which vanish before a call
         self._rest: list[Prose | Doubt] = []  # all from the first doubt on
         self._bad: list[BadCall] = []
-        self._others: list[str] = []  # names of calls that were not asked for
         self._count = 0  # calls that were begun
         self._good = 0  # those of them that can run
         self._following = False
@@ -219,8 +209,8 @@ class CallsReader(TextReader):
         if text := "".join(one.text for one in kept).rstrip():
             yield ContentPart(text)
         if self._first is None:
-            yield from (_doubted(one) for one in self._doubts if not _is_loose(one))
-        yield from map(_unreadable, self._bad)
+            yield from (_invalid_part(one) for one in self._doubts if not _is_loose(one))
+        yield from map(_invalid_part, self._bad)
 
     def _for_good(self, *, cut: bool, last: bool) -> Iterator[ContentPart]:
         """The answer has no call, and the model is not asked again."""
@@ -229,7 +219,7 @@ class CallsReader(TextReader):
             yield from self._answer.finish(cut=cut, last=last)
             self.repair_prompt = self._answer.repair_prompt
             if self.repair_prompt and self._doubts:
-                self.repair_prompt = _doubt_question(self._doubts, self._bad)
+                self.repair_prompt = _call_question([*self._doubts, *self._bad])
             return
         if self._first is None:
             yield from self._held_back(self._blanks)
@@ -238,12 +228,20 @@ class CallsReader(TextReader):
         for piece in self._rest if self._first is None else self._stands(self._first):
             if unasked and isinstance(piece, Doubt):
                 self.malformed = True
-                yield _doubted(piece)
+                yield _invalid_part(piece)
             else:
                 yield ContentPart(piece.text)
-        yield from map(_unreadable, self._bad)
+        yield from map(_invalid_part, self._bad)
         if self._offer.required and not self.malformed:
-            self.failure = _missing_failure(self._offer, cut=cut)
+            when = "before max_tokens cut its answer off" if cut else "also when it was asked again"
+            self.failure = (
+                f"The model did not call {self._required}, as it had to, {when} (.raw has its "
+                "answer)"
+            )
+
+    @property
+    def _required(self) -> str:
+        return f"the function {self._offer.wanted}" if self._offer.wanted else "a function"
 
     def _stands(self, first: list[Prose | Doubt]) -> list[Prose | Doubt]:
         """The first answer, or the second one where the first was nothing but the doubtful."""
@@ -294,12 +292,9 @@ class CallsReader(TextReader):
             self._following = self._wants(event.name)
             if self._following:
                 yield from self._begin_call(event.name)
-        elif not self._following:
-            if isinstance(event, Ended) and event.call.name:
-                self._others.append(event.call.name)
-        elif isinstance(event, Written):
+        elif self._following and isinstance(event, Written):
             yield self._arguments(event.text)
-        else:
+        elif self._following and isinstance(event, Ended):
             yield from self._end_followed(event.call, event.rest)
 
     def _end_followed(self, call: Call | BadCall, rest: str) -> Iterator[ContentPart]:
@@ -337,12 +332,11 @@ class CallsReader(TextReader):
     def _take_call(self, call: Call) -> Iterator[ContentPart]:
         if not self._offer.tools.names:
             self._bad.append(BadCall(call.name, _NONE_OFFERED, source=call.source))
-        elif not self._wants(call.name):
-            self._others.append(call.name)
-        elif where := self._source(call):
-            self._rest.append(Doubt(call.text, f"its text stands in {where}", call))
-        else:
-            yield from self._yield_call(call)
+        elif self._wants(call.name):
+            if where := self._source(call):
+                self._rest.append(Doubt(call.text, f"its text stands in {where}", call))
+            else:
+                yield from self._yield_call(call)
 
     def _source(self, call: Call) -> str | None:
         """Where the text of the call was read, if it was."""
@@ -385,68 +379,49 @@ class CallsReader(TextReader):
             self._bad = []  # calls of the history that it imitates beside its answer
         if any(bad.cut for bad in self._bad):
             return None  # it would only be cut again
-        if self._doubts and self._first is None and self._answer is None:
-            return _doubt_question(self._doubts, self._bad)
-        if self._bad:
-            return _bad_repair_prompt(self._bad, offered=bool(self._offer.tools.names))
+        if self._bad and not self._offer.tools.names:
+            return f"That answer calls a function, but {_NONE_OFFERED}. Answer in plain text."
+        asked = self._first is not None or self._answer is not None
+        if self._bad or (self._doubts and not asked):
+            return _call_question([*([] if asked else self._doubts), *self._bad])
         if self._offer.required:
-            return _missing_repair_prompt(self._offer, self._others)
+            return (
+                f"That answer does not call {self._required}, which must be called now. Answer "
+                "with the call alone, written as the instructions show."
+            )
         return None
 
 
 _NONE_OFFERED = "no function can be called now"
 
 
-def _invalid_part(name: str | None, source: str, reason: str) -> ContentPart:
+def _name(one: Doubt | BadCall) -> str | None:
+    call = one.call if isinstance(one, Doubt) else one
+    return call.name if call else None
+
+
+def _invalid_part(one: Doubt | BadCall) -> ContentPart:
+    """What cannot be read, or what the model could not be asked about: as it was written."""
+    if isinstance(one, Doubt):
+        source = (one.call and one.call.source) or one.text
+        reason = f"{one.reason}, and the model was not asked whether it means it"
+    else:
+        source, reason = one.source, one.reason
     id_ = new_id()
-    call = tool_call_chunk(name=name, args=guarded(source), id=id_)
+    call = tool_call_chunk(name=_name(one), args=guarded(source), id=id_)
     return ContentPart(call=call, failed=(id_, reason))
-
-
-def _unreadable(bad: BadCall) -> ContentPart:
-    return _invalid_part(bad.name, bad.source, bad.reason)
-
-
-def _doubted(doubt: Doubt) -> ContentPart:
-    call = doubt.call
-    reason = f"{doubt.reason}, and the model was not asked whether it means it"
-    return _invalid_part(call.name if call else None, (call and call.source) or doubt.text, reason)
 
 
 def _is_loose(doubt: Doubt) -> bool:
     return doubt.call is None or doubt.call.loose
 
 
-def _doubt_question(doubts: list[Doubt], bad: list[BadCall]) -> str:
-    calls = [f"{(one.call and one.call.name) or 'a call'}: {one.reason}" for one in doubts]
-    calls += [f"{one.name or 'a call'}: {one.reason}" for one in bad]
-    return (
-        f"That answer may make a call or only show one, so nothing was run:\n{_listed(calls)}\n"
+def _call_question(calls: Iterable[Doubt | BadCall]) -> str:
+    """What the model is told where it may have meant a call, or only shown one."""
+    return _repair_prompt(
+        "That answer holds a call that cannot be read, or that may only be shown, so nothing was "
+        "run:",
+        (f"{_name(one) or 'a call'}: {one.reason}" for one in calls),
         "If you mean to make it, write it once more, alone, in the form that the instructions "
-        "show. If you only quoted or explained it, answer in plain text and without it."
+        "show. If you only quoted or explained it, answer in plain text and without it.",
     )
-
-
-def _bad_repair_prompt(bad: list[BadCall], *, offered: bool) -> str:
-    if not offered:
-        return f"That answer calls a function, but {_NONE_OFFERED}. Answer in plain text."
-    problems = [f"{one.name or 'a call'}: {one.reason}" for one in bad]
-    return (
-        f"That call cannot be read, so nothing was run:\n{_listed(problems)}\nWrite it once more, "
-        "with these problems fixed, in the form that the instructions show."
-    )
-
-
-def _missing_repair_prompt(offer: ToolRequest, others: list[str]) -> str:
-    what = f"the function {offer.wanted}" if offer.wanted else "a function"
-    done = f"calls {', '.join(others)}" if others else "calls no function"
-    return (
-        f"That answer {done}, but {what} must be called now. Answer with the call alone, written "
-        "as the instructions show."
-    )
-
-
-def _missing_failure(offer: ToolRequest, *, cut: bool) -> str:
-    what = f"the function {offer.wanted}" if offer.wanted else "a function"
-    when = "before max_tokens cut its answer off" if cut else "also when it was asked again"
-    return f"The model did not call {what}, as it had to, {when} (.raw has its answer)"

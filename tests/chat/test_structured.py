@@ -333,7 +333,7 @@ def test_a_required_call_comes_before_the_response_format(way):
     assert (messages[0].content, "parsed" in messages[0].additional_kwargs) == ("", False)
     assert messages[1].additional_kwargs["parsed"] == Person(**ANN)
     asked = [turns[-1]["content"] for turns in service.asked]
-    assert "<schema>" not in asked[0] and "calls no function" in asked[1]
+    assert "<schema>" not in asked[0] and "does not call" in asked[1]
     assert "<schema>" in asked[2] and "age" in asked[3]
 
 

@@ -211,7 +211,7 @@ def test_a_complaint_leads_back_to_the_question():
     turns = [
         offered("Hello!", WEATHER, MULTIPLY),
         assistant("Hello."),
-        user("That answer calls no function, but the function multiply must be called now."),
+        user("That answer does not call the function multiply, which must be called now."),
     ]
     assert [name for name, _ in calls(*turns)] == ["multiply"]
 
