@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
-from langchain_core.language_models import ModelProfile
 from langchain_core.messages import BaseMessage
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from .._service import Exchange, Secret, reveal_secret
+from .._service import Exchange, reveal_secret
 from .._toolcalls import FORMATS, ToolFormat, no_tools_block
 from ..errors import SvcContextOverflowError
 from .messages import (
-    SystemRole,
     WireMessages,
     answers_at_once,
     conversation_nonce,
@@ -28,21 +26,6 @@ from .parts import TextReader
 from .profiles import documented_profile
 from .tokens import TOKENS_A_TURN, surely_too_long
 from .turn import ChatTurn
-
-
-class ChatSettings(Protocol):
-    """What a turn needs to know of its model."""
-
-    api_key: Secret
-    model: str
-    stop: list[str] | None
-    max_repairs: int
-    system_role: SystemRole
-    tool_format: ToolFormat
-    reasoning: Any
-    image_inputs: Any
-    stream_tool_args: bool
-    profile: ModelProfile | None
 
 
 def new_turn(
@@ -58,7 +41,7 @@ def new_turn(
         SvcRequestError: The conversation cannot be sent.
         SvcContextOverflowError: It cannot fit into the model's window.
     """
-    settings: ChatSettings = options.settings
+    settings = options.settings
     calls_before = options.offer is None and has_calls(messages)
     nonce = ""
     if options.offer is not None or calls_before:
@@ -71,7 +54,7 @@ def new_turn(
         nonce=nonce,
         omit_images=settings.image_inputs == "omit",
     )
-    _refuse_too_long(settings.profile or {}, settings.model, [turn["content"] for turn in turns])
+    _refuse_too_long(settings, [turn["content"] for turn in turns])
     if options.offer or options.response_format or calls_before:
         reader = _reader_of(messages, options, stream=stream)
     else:
@@ -94,8 +77,7 @@ def _reader_of(
     from .answers import CallsReader, JsonReader  # noqa: PLC0415
     from .tools import ToolRequest  # noqa: PLC0415  # the same
 
-    settings: ChatSettings = options.settings
-    offer, form = options.offer, options.response_format
+    settings, offer, form = options.settings, options.offer, options.response_format
     answer = None if form is None else JsonReader(form, streaming=stream)
     if offer is None and answer is not None:
         return answer
@@ -111,7 +93,7 @@ def _reader_of(
 
 
 def count_prompt(
-    settings: ChatSettings,
+    settings: Any,  # the model
     messages: Sequence[BaseMessage],
     tools: Sequence[Any],
     count: Callable[[str], int],
@@ -139,7 +121,9 @@ def _preamble(
     return "\n\n".join(parts)
 
 
-def _refuse_too_long(profile: ModelProfile, model: str, prompt: list[str]) -> None:
+def _refuse_too_long(settings: Any, prompt: list[str]) -> None:
+    model: str = settings.model
+    profile: Any = settings.profile or {}
     if profile.get("name", model) != model:  # of the model that another one replaces
         profile = documented_profile(model) or {}
     window = profile.get("max_input_tokens")
