@@ -227,20 +227,11 @@ def _result(message: BaseMessage, names: Mapping[str | None, str]) -> Result:
 
 
 def _past_calls(message: AIMessage) -> list[PastCall]:
-    if message.tool_calls or message.invalid_tool_calls:
-        # The model sees what it wrote wrongly, so that the error which follows makes sense to it.
-        bad = [
-            PastCall(b["name"] or "", unguarded(b["args"] or ""))
-            for b in message.invalid_tool_calls
-        ]
-        return [PastCall(call["name"], call["args"]) for call in message.tool_calls] + bad
-    if isinstance(message.content, str):
-        return []
-    return [  # those in another provider's form
-        PastCall(str(block.get("name", "")), block.get("input", block.get("args")) or {})
-        for block in message.content
-        if isinstance(block, dict) and block.get("type") in {"tool_use", "tool_call"}
+    # The model sees what it wrote wrongly, so that the error which follows makes sense to it.
+    bad = [
+        PastCall(b["name"] or "", unguarded(b["args"] or "")) for b in message.invalid_tool_calls
     ]
+    return [PastCall(call["name"], call["args"]) for call in message.tool_calls] + bad
 
 
 def guarded(written: str) -> str:

@@ -372,18 +372,6 @@ def test_history_in_the_fenced_format():
     assert "<tool_call>" not in service.asked[0][0]["content"]
 
 
-def test_a_foreign_block_of_a_call_is_not_lost():
-    block = {"type": "tool_use", "id": "x", "name": "weather", "input": {"city": "Rome"}}
-    service = Scripted("done")
-    turns = [
-        HumanMessage("?"),
-        AIMessage([{"type": "text", "text": "Hm."}, block]),
-        ToolMessage("sunny", tool_call_id="x"),
-    ]
-    service.model().invoke(turns)
-    assert service.asked[0][1]["content"] == "Hm.\n" + call("weather", city="Rome")
-
-
 def test_ten_turns_keep_their_beginning():
     service = Scripted(*["done"] * 11)
     bound = service.model().bind_tools([weather, add])
