@@ -39,7 +39,6 @@ from ._chat import (
     count_prompt,
     documented_profile,
     find_listed,
-    listed_models,
     new_turn,
     prompt_size,
     summed_outputs,
@@ -93,6 +92,7 @@ class ChatSvc(TextModel, BaseChatModel):
     model_config = ConfigDict(extra="forbid")
 
     interfaces = (V1, GENERAL)
+    models_path = v1.MODELS_PATH
 
     if TYPE_CHECKING:  # what other integrations call them, which the constructor takes
         model_name: str = DEFAULT_MODEL
@@ -402,20 +402,6 @@ class ChatSvc(TextModel, BaseChatModel):
     ) -> AsyncIterator[ChatGenerationChunk]:
         return self._achunks(partial(self._abegin, messages, stop, kwargs, stream=True))
 
-    def list_models(self) -> list[ListedModel]:
-        """The models that the service lists (GET /models), each with its `.profile`.
-
-        Raises:
-            SvcError: As for any call; `SvcResponseError` when no list of models came.
-        """
-        (models,) = self._pieces(self._listing())
-        return list(models)
-
-    async def alist_models(self) -> list[ListedModel]:
-        """The async version of `list_models`."""
-        (models,) = [models async for models in self._apieces(self._listing())]
-        return list(models)
-
     def _begin(
         self,
         messages: list[BaseMessage],
@@ -476,15 +462,11 @@ class ChatSvc(TextModel, BaseChatModel):
 
         return new_turn(ask, messages, options, stream=stream)
 
-    def _listing(self) -> Exchange[Any]:
-        return self._new_exchange(V1, "GET", v1.MODELS_PATH, _new_listing_parser, self._limits())
-
 
 # LangChain asks for these signatures at every call, which costs a twentieth of it to work out.
 for _method in (vars(ChatSvc)[name] for name in ("_generate", "_agenerate")):
     _method.__signature__ = signature(_method)
 
 _new_completion_reader = partial(WholeParser, v1.read_completion)
-_new_listing_parser = partial(WholeParser, listed_models)
 
 make_loadable(ChatSvc)

@@ -103,6 +103,7 @@ class SvcLLM(TextModel, BaseLLM):
     model_config = ConfigDict(extra="forbid")  # as ChatSvc's
 
     interfaces = (GENERAL,)
+    models_path = general.MODELS_PATH
     overrides = frozenset({"model", "temperature", "stop", "timeout", "deadline", "max_retries"})
 
     if TYPE_CHECKING:  # as ChatSvc's
@@ -192,20 +193,6 @@ class SvcLLM(TextModel, BaseLLM):
                     await run_manager.on_llm_new_token(chunk.text, chunk=chunk)
                 yield chunk
 
-    def list_models(self) -> list[v1.ModelRecord]:
-        """The models that the service lists (GET /api/models).
-
-        Raises:
-            SvcError: As for any call; `SvcResponseError` when no list of models came.
-        """
-        (models,) = self._pieces(self._listing())
-        return list(models)
-
-    async def alist_models(self) -> list[v1.ModelRecord]:
-        """The async version of `list_models`."""
-        (models,) = [models async for models in self._apieces(self._listing())]
-        return list(models)
-
     def _begin(
         self, prompt: str, stop: list[str] | None, given: Mapping[str, Any], *, stream: bool
     ) -> ChatTurn:
@@ -236,10 +223,6 @@ class SvcLLM(TextModel, BaseLLM):
             llm_output=summed_outputs(outputs, self.model),
         )
 
-    def _listing(self) -> Exchange[Any]:
-        limits = self._limits()
-        return self._new_exchange(GENERAL, "GET", general.MODELS_PATH, _new_listing_parser, limits)
-
 
 def _sum(chunks: list[GenerationChunk]) -> Generation:
     text = "".join(chunk.text for chunk in chunks)
@@ -247,4 +230,3 @@ def _sum(chunks: list[GenerationChunk]) -> Generation:
 
 
 _new_answer_reader = partial(WholeParser, v1.read_completion)
-_new_listing_parser = partial(WholeParser, v1.read_models)

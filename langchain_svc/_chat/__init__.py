@@ -25,7 +25,6 @@ from .profiles import (
     ListedModel,
     documented_profile,
     find_listed,
-    listed_models,
 )
 from .tokens import TOKENS_A_TURN, count_tokens, encoding
 from .turn import COUNTS, PROVIDER, ChatTurn, summed_outputs, token_usage

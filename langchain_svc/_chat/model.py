@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import aclosing, closing
+from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -11,13 +12,16 @@ from langchain_core.language_models import LangSmithParams
 from pydantic import model_validator
 from typing_extensions import Self
 
-from .._service import ServiceSettings, TextParser, set_uncached
+from .._service import Exchange, ServiceSettings, TextParser, WholeParser, set_uncached
 from .._threads import off_loop
 from .._version import __version__
 from ..errors import SvcRequestError
 from .options import Stop
+from .profiles import ListedModel, listed_models
 from .tokens import count_tokens, encoding
 from .turn import PROVIDER, ChatTurn
+
+_new_listing_parser = partial(WholeParser, listed_models)
 
 
 def _alias(name: str) -> property:
@@ -38,6 +42,8 @@ class TextModel(ServiceSettings):
     else:
         model_name, request_timeout = _alias("model"), _alias("timeout")
         stop_sequences = _alias("stop")
+
+    models_path: ClassVar[str]
 
     overrides: ClassVar[frozenset[str]]
     """The settings that one call may have of its own."""
@@ -101,6 +107,28 @@ class TextModel(ServiceSettings):
         if self.custom_get_token_ids is not None:
             return len(self.custom_get_token_ids(text))
         return count_tokens(text)
+
+    # -- the models ----------------------------------------------------------------------------
+
+    def list_models(self) -> list[ListedModel]:
+        """The models that the service lists on this interface, each with its `.profile`.
+
+        Raises:
+            SvcError: As for any call; `SvcResponseError` when no list of models came.
+        """
+        (models,) = self._pieces(self._listing())
+        return list(models)
+
+    async def alist_models(self) -> list[ListedModel]:
+        """The async version of `list_models`."""
+        (models,) = [models async for models in self._apieces(self._listing())]
+        return list(models)
+
+    def _listing(self) -> Exchange[Any]:
+        limits = self._limits()
+        return self._new_exchange(
+            self.interfaces[0], "GET", self.models_path, _new_listing_parser, limits
+        )
 
     # -- running a turn -------------------------------------------------------------------------
 
