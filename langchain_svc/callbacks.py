@@ -52,27 +52,23 @@ LEFT_EARLY = (GeneratorExit, asyncio.CancelledError, KeyboardInterrupt)
 Run = TypeVar("Run")
 
 
-class OpenRuns(dict[UUID, Run]):
-    """Runs that have begun. The oldest go: LangChain tells no end of a cancelled one."""
-
-    def begin(self, run_id: UUID, run: Run) -> None:
-        """Keep a run, unless it is told a second time."""
-        self.setdefault(run_id, run)
-        while len(self) > _MOST_RUNS:
-            with suppress(KeyError, RuntimeError):  # another thread was quicker
-                del self[next(iter(self))]
-
-
 class RunHandler(BaseCallbackHandler, Generic[Run]):
-    """Hears of runs; of those of chat models and of text models in the same words."""
+    """Knows the runs that are open, and hears of chat models and text models in one form."""
 
     run_inline = True  # the work is short, and a thread a token would cost more than it
 
     def __init__(self) -> None:
-        self._runs: OpenRuns[Run] = OpenRuns()
+        self._runs: dict[UUID, Run] = {}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self  # copies of a model are heard together
+
+    def _begin(self, run_id: UUID, run: Run) -> None:
+        """Keep a run. The oldest go: LangChain tells no end of a cancelled one."""
+        self._runs.setdefault(run_id, run)  # it may be told twice
+        while len(self._runs) > _MOST_RUNS:
+            with suppress(KeyError, RuntimeError):  # another thread was quicker
+                del self._runs[next(iter(self._runs))]
 
     @abstractmethod
     def _begin_model(
@@ -183,7 +179,7 @@ class SvcUsageCallbackHandler(RunHandler[_Run]):
     def _begin_model(
         self, run_id: UUID, operation: str, asked: list[BaseMessage], told: dict[str, Any]
     ) -> None:
-        self._runs.begin(run_id, _Run(str(asked_model(told) or "unknown"), asked))
+        self._begin(run_id, _Run(str(asked_model(told) or "unknown"), asked))
 
     def _end_model(
         self, run_id: UUID, answer: AIMessage | None, error: BaseException | None = None

@@ -118,7 +118,7 @@ class SvcOpenTelemetryCallbackHandler(RunHandler[_Run]):
             span.input_messages = [
                 new(_ROLES.get(one.type, one.type), self._parts(one)) for one in asked
             ]
-        self._begin(run_id, span)
+        self._begin_span(run_id, span)
 
     def on_llm_new_token(self, token: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """A piece of a stream has come."""
@@ -189,7 +189,7 @@ class SvcOpenTelemetryCallbackHandler(RunHandler[_Run]):
         span.tool_call_id = kwargs.get("tool_call_id")
         if self._telemetry.should_capture_content():
             span.arguments = input_str
-        self._begin(run_id, span)
+        self._begin_span(run_id, span)
 
     def svc_tool_called(  # the tools of this package call it
         self,
@@ -225,7 +225,7 @@ class SvcOpenTelemetryCallbackHandler(RunHandler[_Run]):
         span = self._telemetry.retrieval(context=self._parent(kwargs))
         if self._telemetry.should_capture_content():
             span.query_text = query
-        self._begin(run_id, span)
+        self._begin_span(run_id, span)
 
     def on_retriever_end(self, documents: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """A search has its documents."""
@@ -250,9 +250,9 @@ class SvcOpenTelemetryCallbackHandler(RunHandler[_Run]):
         elif kwargs.get("parent_run_id") is None:
             span = self._telemetry.workflow(name, context=parent, conversation_id=talk)
         if span is not None:
-            self._begin(run_id, span)
+            self._begin_span(run_id, span)
         else:
-            self._runs.begin(run_id, _Run(None, parent))
+            self._begin(run_id, _Run(None, parent))
 
     def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """A chain's run has ended."""
@@ -274,9 +274,9 @@ class SvcOpenTelemetryCallbackHandler(RunHandler[_Run]):
         run = self._runs.get(parent)
         return None if run is None else run.context
 
-    def _begin(self, run_id: UUID, span: Any) -> None:
+    def _begin_span(self, run_id: UUID, span: Any) -> None:
         span.suspend()  # it was current for a moment; see the top
-        self._runs.begin(run_id, _Run(span, span.context))
+        self._begin(run_id, _Run(span, span.context))
 
     def _end(self, run_id: UUID, failure: str | None = None) -> None:
         run = self._runs.pop(run_id, None)

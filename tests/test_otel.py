@@ -264,6 +264,16 @@ async def test_a_stream_left_early_is_no_error_and_leaves_nothing_behind(otel):
     assert otel.handler._runs == {}
 
 
+def test_a_tool_whose_task_is_cancelled_has_not_failed(otel):
+    done = {"endpoint": "/api/translate", "retries": 0, "waited": 0.0}
+    otel.handler.on_tool_start({"name": "svc_translate"}, "", run_id=1)
+    otel.handler.svc_tool_called(1, name="svc_translate", error=asyncio.CancelledError, **done)
+    otel.handler.on_tool_error(asyncio.CancelledError(), run_id=1)
+    (span,) = otel.spans
+    assert ERROR_TYPE not in span.attributes
+    assert span.attributes["url.path"] == "/api/translate"
+
+
 def test_a_graph_that_pauses_to_ask_a_person_has_not_failed(otel):
     @tool
     def order(item: str) -> str:
