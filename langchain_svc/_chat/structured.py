@@ -260,9 +260,7 @@ class StructuredParser(BaseTransformOutputParser[Any]):
     def parse_result(self, result: list[Generation], *, partial: bool = False) -> Any:
         """The object in a message."""
         del partial
-        if not isinstance(result[0], ChatGeneration):
-            return self.parse(result[0].text)
-        text, message = self._text(result[0]), result[0].message
+        message, text = self._read(result)
         form: ResponseFormat = self.response_format
         reason = message.response_metadata.get("finish_reason")
         try:
@@ -281,61 +279,56 @@ class StructuredParser(BaseTransformOutputParser[Any]):
     async def aparse_result(self, result: list[Generation], *, partial: bool = False) -> Any:
         """The same on an event loop; a long text is read in a thread of the package's own."""
         del partial
-        if len(self._text(result[0])) <= LONG_TO_CHECK:
+        if len(self._read(result)[1]) <= LONG_TO_CHECK:
             return self.parse_result(result)
         return await off_loop(math.inf, self.parse_result, result)
 
-    def _text(self, generation: Generation) -> str:
-        if not isinstance(generation, ChatGeneration):
-            return generation.text
-        message, form = generation.message, self.response_format
+    def _read(self, result: list[Generation]) -> tuple[BaseMessage, str]:
+        """The message that came, or one of the text that did; and what in it is the answer."""
+        (given, *_), form = result, self.response_format
+        message = given.message if isinstance(given, ChatGeneration) else AIMessage(given.text)
         if form.as_call and isinstance(message, AIMessage):
             for call in message.tool_calls:
                 if call["name"] == form.name:
-                    return render_json(call["args"])
-        return message.additional_kwargs.get(CHECKED) or message.text
+                    return message, render_json(call["args"])
+        return message, message.additional_kwargs.get(CHECKED) or message.text
 
     def _transform(self, input: Iterator[str | BaseMessage]) -> Iterator[Any]:  # noqa: A002
-        growing = _Growing(self)
+        growing = _Growing(partial=self.response_format.partial)
         for piece in input:
             yield from growing.feed(piece)
-        if growing.whole:
-            yield from growing.finish(self.parse_result(growing.whole))
+        yield from growing.unseen(self.parse_result(growing.whole))
 
     async def _atransform(self, input: AsyncIterator[str | BaseMessage]) -> AsyncIterator[Any]:  # noqa: A002
-        growing = _Growing(self)
+        growing = _Growing(partial=self.response_format.partial)
         async for piece in input:
             for value in growing.feed(piece):
                 yield value
-        if growing.whole:
-            for value in growing.finish(await self.aparse_result(growing.whole)):
-                yield value
+        for value in growing.unseen(await self.aparse_result(growing.whole)):
+            yield value
 
 
 class _Growing:
     """The object of a stream as far as it has come, each stage once; then the checked one."""
 
-    def __init__(self, parser: StructuredParser) -> None:
-        self._parser = parser
+    def __init__(self, *, partial: bool) -> None:
+        self._partial = partial
         self._message: Any = None
         self._reader = _json.PartialObject()
         self._last: Any = None
 
-    def feed(self, piece: str | BaseMessage) -> Iterator[Any]:
+    def feed(self, piece: str | BaseMessage) -> list[Any]:
         message = AIMessage(piece) if isinstance(piece, str) else piece
         self._message = message if self._message is None else self._message + message
-        if self._parser.response_format.partial:
-            value = self._reader.feed(message.text)
-            if value and value != self._last:
-                self._last = value
-                yield value
+        value = self._reader.feed(message.text) if self._partial else None
+        return self.unseen(value) if value else []
 
     @property
     def whole(self) -> list[Generation]:
         """What streamed in, as the parser takes it."""
-        return [ChatGeneration(message=self._message)] if self._message is not None else []
+        return [ChatGeneration(message=self._message or AIMessage(""))]
 
-    def finish(self, value: Any) -> Iterator[Any]:
-        """The checked object, where it is not the last that was shown."""
-        if value != self._last:
-            yield value
+    def unseen(self, value: Any) -> list[Any]:
+        """The object, where it is not the last that was shown."""
+        seen, self._last = value == self._last, value
+        return [] if seen else [value]
