@@ -62,6 +62,7 @@ class ServiceTool(ServiceSettings, BaseTool):
     max_result_chars: Annotated[int, bounded_number(1, whole=True, text=True)] = 100_000
     """The most characters of a result that a model is given; the artifact is whole."""
 
+    # The toolkit whose connections it uses, which closes them.
     _shared: ServiceToolkit | None = PrivateAttr(default=None)
 
     @model_validator(mode="after")
@@ -83,12 +84,17 @@ class ServiceTool(ServiceSettings, BaseTool):
     @replaces(BaseTool.run)
     def run(self, tool_input: Any, *args: Any, **kwargs: Any) -> Any:
         self._refuse_settings(kwargs)
-        return super().run(_bounded(tool_input), *args, **kwargs)
+        return super().run(self._named(tool_input), *args, **kwargs)
 
     @replaces(BaseTool.arun)
     async def arun(self, tool_input: Any, *args: Any, **kwargs: Any) -> Any:
         self._refuse_settings(kwargs)
-        return await super().arun(_bounded(tool_input), *args, **kwargs)
+        return await super().arun(self._named(tool_input), *args, **kwargs)
+
+    def _named(self, given: Any) -> Any:
+        """The arguments by name; an input that is one text is the first of them."""
+        names = [*getattr(self.args_schema, "model_fields", ())]
+        return {names[0]: given} if isinstance(given, str) and names else _bounded(given)
 
     def _refuse_settings(self, given: dict[str, Any]) -> None:
         """LangChain tells callbacks all that a call is given, and that may be a key or a header."""
@@ -102,27 +108,23 @@ class ServiceTool(ServiceSettings, BaseTool):
     # LangChain looks at the annotation, which must be this; adapters to others leave config out.
     def _run(
         self,
-        *texts: str,
+        *,
         config: RunnableConfig = None,  # type: ignore[assignment]
         run_manager: Any = None,
         **given: Any,
     ) -> ToolOutput:
-        with self._told(run_manager) as uses:
-            use = self._use(config or {}, **self._named(texts, given))
-            uses.append(use)
+        with self._used(run_manager, config, given) as use:
             (answer,) = self._pieces(use.exchange)
             return self._within_bound(use.process(answer))
 
     async def _arun(
         self,
-        *texts: str,
+        *,
         config: RunnableConfig = None,  # type: ignore[assignment]
         run_manager: Any = None,
         **given: Any,
     ) -> ToolOutput:
-        with self._told(run_manager) as uses:
-            use = self._use(config or {}, **self._named(texts, given))
-            uses.append(use)
+        with self._used(run_manager, config, given) as use:
             (answer,) = [answer async for answer in self._apieces(use.exchange)]
             if use.exchange.received > LONG:
                 told = await off_loop(use.exchange.until, use.process, answer)
@@ -139,26 +141,20 @@ class ServiceTool(ServiceSettings, BaseTool):
         note = f"[{len(text) - end:,} more characters of this result are left out here]"
         return f"{text[:end]}\n{note}", artifact
 
-    def _named(self, texts: tuple[str, ...], given: dict[str, Any]) -> dict[str, Any]:
-        """The arguments by name: LangChain passes an input that is one text on unchanged."""
-        if not texts:
-            return given
-        schema: Any = self.args_schema
-        first = next(iter(schema.model_fields))
-        return dict(schema.model_validate({first: texts[0]}))
-
     @contextmanager
-    def _told(self, run: Any) -> Iterator[list[ToolUse]]:
+    def _used(self, run: Any, config: RunnableConfig, given: dict[str, Any]) -> Iterator[ToolUse]:
         """Makes of an error of this package a text that a model can act on.
 
         The error leaves its frames behind, since they have the patient's record. Handlers that
         have `svc_tool_called` are told how the use went: LangChain tells them neither of retries
         nor of errors that the model is told as text.
         """
-        uses: list[ToolUse] = []
+        done: Exchange[Any] | None = None
         raised: type[BaseException] | None = None
         try:
-            yield uses
+            use = self._use(config or {}, **given)
+            done = use.exchange
+            yield use
         except SvcError as error:
             raised = type(error)
             if isinstance(error, SvcRequestError):
@@ -174,7 +170,6 @@ class ServiceTool(ServiceSettings, BaseTool):
             raised = type(error)
             raise
         finally:
-            done = uses[0].exchange if uses else None
             handlers = () if run is None else run.handlers
             tells = {getattr(handler, "svc_tool_called", None) for handler in handlers}
             for tell in filter(None, tells):  # once, however often a handler was given
@@ -186,10 +181,6 @@ class ServiceTool(ServiceSettings, BaseTool):
                     waited=0.0 if done is None else done.waited,
                     error=raised,
                 )
-
-    def share(self, toolkit: ServiceToolkit) -> None:
-        """Use this toolkit's connections from now on; it closes them."""
-        self._shared = toolkit
 
     def _connected(self, url: str) -> Connections:
         if self._shared is None:
@@ -232,7 +223,7 @@ class ServiceToolkit(ServiceSettings, BaseToolkit):
             if name in kind.model_fields  # type: ignore[attr-defined]  # a class of ours
         }
         tool = kind(**words, **own)
-        tool.share(self)
+        tool._shared = self  # noqa: SLF001  # the same package
         return tool
 
 

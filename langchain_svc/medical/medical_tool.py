@@ -177,26 +177,24 @@ class MedicalTool(MedicalSettings, ServiceTool):
 
     def _run(
         self,
-        *texts: str,
+        *,
         config: RunnableConfig = None,  # type: ignore[assignment]  # as in ServiceTool
         run_manager: Any = None,
         **given: Any,
     ) -> ToolOutput:
         if _is_async(self.deliver):
             raise ToolException(f"Nothing was sent: {_NEEDS_AWAIT}")
-        receipt, result = super()._run(*texts, config=config, run_manager=run_manager, **given)
+        receipt, result = super()._run(config=config, run_manager=run_manager, **given)
         return self._told_of(receipt, result, _deliver(self.deliver, result))
 
     async def _arun(
         self,
-        *texts: str,
+        *,
         config: RunnableConfig = None,  # type: ignore[assignment]  # as in ServiceTool
         run_manager: Any = None,
         **given: Any,
     ) -> ToolOutput:
-        receipt, result = await super()._arun(
-            *texts, config=config, run_manager=run_manager, **given
-        )
+        receipt, result = await super()._arun(config=config, run_manager=run_manager, **given)
         return self._told_of(receipt, result, await _adeliver(self.deliver, result))
 
     def _within_bound(self, told: ToolOutput) -> ToolOutput:
