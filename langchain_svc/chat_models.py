@@ -252,9 +252,9 @@ class ChatSvc(TextModel, BaseChatModel):
         Nothing is asked for it: an image counts with its description once it has one.
         """
         if self.image_inputs == "describe":
-            from ._chat import ConversationImages  # noqa: PLC0415  # most models see no picture
+            from ._chat import find_images  # noqa: PLC0415  # most models see no picture
 
-            messages = ConversationImages(messages, self.images).in_words()
+            messages, _ = find_images(messages, self.images)
         return count_prompt(self, messages, tools or (), self.get_num_tokens)
 
     # -- tools and objects ----------------------------------------------------------------------

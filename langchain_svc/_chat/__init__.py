@@ -30,14 +30,14 @@ from .tokens import TOKENS_A_TURN, count_tokens, encoding
 from .turn import COUNTS, PROVIDER, ChatTurn, summed_outputs, token_usage
 
 if TYPE_CHECKING:
-    from .described_images import ConversationImages, adescribe_images, describe_images
+    from .described_images import adescribe_images, describe_images, find_images
     from .structured import structured_output
     from .tools import ToolList, tool_request
 
 __getattr__ = lazy(
     __name__,
     {
-        "described_images": "ConversationImages adescribe_images describe_images",
+        "described_images": "adescribe_images describe_images find_images",
         "structured": "structured_output",
         "tools": "ToolList tool_request",
     },

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import BaseMessage, HumanMessage
@@ -41,64 +42,54 @@ def _named(place: str) -> Iterator[None]:
         raise
 
 
-class ConversationImages:
-    """The images of one conversation, which it finds, names and puts into words; it calls nobody.
+@dataclass(frozen=True)
+class FoundImage:
+    """An image of a conversation, and where it first stands.
+
+    Its block, with its description, is one object wherever the image stands.
+    """
+
+    image: StoredImage
+    place: str
+    block: dict[str, str]
+
+
+def find_images(
+    messages: Sequence[BaseMessage], store: ImageStore
+) -> tuple[list[BaseMessage], list[FoundImage]]:
+    """The conversation with blocks of text in the place of its images, and each image once.
 
     Raises:
         SvcRequestError: One of the images cannot be sent; the error says which, and why.
     """
-
-    def __init__(self, messages: Sequence[BaseMessage], store: ImageStore) -> None:
-        self._messages, self._store = messages, store
-        self._handles: list[dict[int, str]] = []  # of each message, by block
-        self._places: dict[str, tuple[StoredImage, str]] = {}  # each image, where it first stands
-        self._words: dict[str, str] = {}  # the store may have dropped an image by now
-        for number, message in enumerate(messages, 1):
-            found: dict[int, str] = {}
-            for index, block in enumerate(_blocks(message)):
-                standard = _standard(block)
-                if "image" in str(standard.get("type")):
-                    place = f"Image {len(found) + 1} of message {number}"
-                    image = _kept(standard, store, place)
-                    found[index] = image.handle
-                    self._places.setdefault(image.handle, (image, place))
-                    self._words[image.handle] = image.description
-            self._handles.append(found)
-
-    def unseen(self) -> Iterator[tuple[StoredImage, str]]:
-        """Each image that has no description yet, once, and where it first stands."""
-        return (found for at, found in self._places.items() if not self._words[at])
-
-    def describe(self, image: StoredImage, description: str) -> None:
-        """Keep what a vision model said of an image, here and in the store."""
-        self._words[image.handle] = description
-        self._store.describe(image.handle, description)
-
-    def in_words(self) -> list[BaseMessage]:
-        """The conversation with words in the place of its images."""
-        return [
-            self._worded(message, found) if found else message
-            for message, found in zip(self._messages, self._handles, strict=True)
-        ]
-
-    def _worded(self, message: BaseMessage, found: Mapping[int, str]) -> BaseMessage:
-        blocks: list[Any] = list(_blocks(message))
-        for index, handle in found.items():
-            text = self._words[handle] or _NOT_YET
-            blocks[index] = {"type": DESCRIBED_IMAGE, "handle": handle, "text": text}
-        return message.model_copy(update={"content": blocks})
+    worded: list[BaseMessage] = []
+    found: dict[str, FoundImage] = {}
+    for number, message in enumerate(messages, 1):
+        count, blocks = 0, [] if isinstance(message.content, str) else [*message.content]
+        for index, block in enumerate(blocks):
+            standard = _standard(block)
+            if "image" in str(standard.get("type")):
+                count += 1
+                place = f"Image {count} of message {number}"
+                image = _kept(standard, store, place)
+                text = image.description or _NOT_YET
+                shown = {"type": DESCRIBED_IMAGE, "handle": image.handle, "text": text}
+                first = found.setdefault(image.handle, FoundImage(image, place, shown))
+                blocks[index] = first.block
+        worded.append(message.model_copy(update={"content": blocks}) if count else message)
+    return worded, [*found.values()]
 
 
 def describe_images(
     model: ServiceSettings, messages: Sequence[BaseMessage], store: ImageStore, limits: Limits
 ) -> list[BaseMessage]:
     """The conversation in text alone; what has not been described yet is described now."""
-    images, calls = _prepared(model, messages, store, limits)
-    for image, place, exchange in calls:
-        with _named(place):
+    worded, calls = _prepared(model, messages, store, limits)
+    for found, exchange in calls:
+        with _named(found.place):
             (reading,) = model._pieces(exchange)  # noqa: SLF001  # our own class
-        images.describe(image, reading.text)
-    return images.in_words()
+        _keep(found, store, reading.text)
+    return worded
 
 
 async def adescribe_images(
@@ -107,33 +98,34 @@ async def adescribe_images(
     """The async version of `describe_images`; several images are described at once."""
     # In a thread: to read a large image and to write it into a request takes tens of milliseconds.
     until = limits.until(time.monotonic())
-    images, calls = await off_loop(until, _prepared, model, messages, store, limits)
+    worded, calls = await off_loop(until, _prepared, model, messages, store, limits)
 
-    async def describe(image: StoredImage, place: str, exchange: Exchange[Any]) -> None:
-        with _named(place):
+    async def describe(found: FoundImage, exchange: Exchange[Any]) -> None:
+        with _named(found.place):
             (reading,) = [r async for r in model._apieces(exchange)]  # noqa: SLF001  # our own class
-        images.describe(image, reading.text)
+        _keep(found, store, reading.text)
 
-    await bounded_gather([describe(*ask) for ask in calls], at_once=_AT_ONCE)
-    return images.in_words()
+    await bounded_gather([describe(*call) for call in calls], at_once=_AT_ONCE)
+    return worded
 
 
 def _prepared(
     model: ServiceSettings, messages: Sequence[BaseMessage], store: ImageStore, limits: Limits
-) -> tuple[ConversationImages, list[tuple[StoredImage, str, Exchange[Any]]]]:
-    """The images of a conversation, and the calls that it needs before it can be asked."""
-    images = ConversationImages(messages, store)
-    unseen = list(images.unseen())
+) -> tuple[list[BaseMessage], list[tuple[FoundImage, Exchange[Any]]]]:
+    """A conversation, and the calls that describe its images before it can be asked."""
+    worded, images = find_images(messages, store)
+    unseen = [found for found in images if not found.image.description]
     if unseen:
-        to_wire(images.in_words())  # what cannot be said at all is refused before any call
-    return images, [
-        (image, place, vision_exchange(model, image.sendable, "describe", limits))
-        for image, place in unseen
+        to_wire(worded)  # what cannot be said at all is refused before any call
+    return worded, [
+        (found, vision_exchange(model, found.image.sendable, "describe", limits))
+        for found in unseen
     ]
 
 
-def _blocks(message: BaseMessage) -> Sequence[Any]:
-    return () if isinstance(message.content, str) else message.content
+def _keep(found: FoundImage, store: ImageStore, description: str) -> None:
+    found.block["text"] = description
+    store.describe(found.image.handle, description)
 
 
 def _standard(given: Any) -> Mapping[str, Any]:

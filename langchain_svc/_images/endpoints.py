@@ -119,7 +119,6 @@ _INNER_KEYS = ("result", "data", "output", "analysis", "response", "results")
 _ABOUT = frozenset(
     {"success", "task", "model", "id", "timestamp", "created", "status", "usage", "tokens", "error"}
 )
-_LONGEST_JSON = 4000
 
 
 def read_analysis(body: bytes, task: str) -> ImageAnalysis:
@@ -138,7 +137,6 @@ def read_analysis(body: bytes, task: str) -> ImageAnalysis:
         text = "No text was found in the image."
     elif text is None and found and isinstance(found, (dict, list)) and _tells(found):
         text = dump_json(found).decode()
-        text = text if len(text) <= _LONGEST_JSON else text[: _LONGEST_JSON - 3] + "..."
     if text is None or not text.strip():
         raise UnreadableError("it says nothing about the image")
     return ImageAnalysis(text, found, raw)
@@ -147,9 +145,7 @@ def read_analysis(body: bytes, task: str) -> ImageAnalysis:
 def _payload(raw: Any, keys: tuple[str, ...]) -> Any:
     """The part of a body that is about the image."""
     value = raw
-    for _ in range(_DEEPEST):
-        if not isinstance(value, dict) or any(isinstance(value.get(key), str) for key in keys):
-            break
+    while isinstance(value, dict) and not any(isinstance(value.get(key), str) for key in keys):
         inner = [value[key] for key in _INNER_KEYS if value.get(key) not in (None, {})]
         if not inner:
             break

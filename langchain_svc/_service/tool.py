@@ -257,10 +257,8 @@ _SAID = {
 _MOST_PROBLEMS = 10
 
 
-def explain(schema: Any, error: Any) -> str:
+def explain(schema: Any, error: ValidationError) -> str:
     """What is wrong with a call's arguments, for the model: fields and bounds, never values."""
-    if not isinstance(error, ValidationError):  # of pydantic's first version
-        return "The arguments do not fit. Nothing was sent."
     problems: list[str] = []
     for found in error.errors(include_url=False, include_context=False, include_input=False):
         if found["type"] == "extra_forbidden":
