@@ -34,7 +34,7 @@ from ._service import (
 from ._wire import general
 from .config import GENERAL, V1
 from .errors import SvcRequestError
-from .images import HANDLE, ImageStore, StoredImage
+from .images import HANDLE, ImageStore
 
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8}){0,3}", re.ASCII)
 
@@ -277,29 +277,24 @@ class SvcGenerateImage(ServiceTool):
         self, exchange: Exchange[Any], label: str, found: endpoints.GeneratedImages
     ) -> ToolOutput:
         """Puts what came into the store, and says what it is called."""
-        tries = [(picture, self._keep(picture, label)) for picture in found.found]
-        kept = [image for _, image in tries if isinstance(image, StoredImage)]
-        unread = [
-            {"url": made if isinstance(made, str) and is_address(made) else None, "reason": why}
-            for made, why in tries
-            if isinstance(why, str)
-        ]
-        lines = [f"{image.handle}: {_said_of(image)}" for image in kept]
+        handles, unread, lines = [], [], []
+        for picture in found.found:
+            try:
+                image = self.images.add_generated(picture, label=label)
+            except ValueError as error:
+                address = isinstance(picture, str) and is_address(picture)
+                unread.append({"url": picture if address else None, "reason": str(error)})
+                continue
+            handles.append(image.handle)
+            size = f"{image.format}, {image.width}x{image.height} pixels"
+            lines.append(f"{image.handle}: {image.url or size}")
         if unread:
-            reasons = "; ".join(sorted({part["reason"] or "" for part in unread}))
+            reasons = "; ".join(sorted({str(part["reason"]) for part in unread}))
             lines.append(f"{len(unread)} of {len(found.found)} came unusable: {reasons}")
-        if not kept:
+        if not handles:
             raise ToolException(f"The service made no image that can be kept. {lines[-1]}")
-        handles = [image.handle for image in kept]
         artifact = {"images": handles, "unread": unread, "prompt": label}
         return "Made:\n" + "\n".join(lines), _provenance(exchange, found.raw) | artifact
-
-    def _keep(self, picture: str | bytes, label: str) -> StoredImage | str:
-        """What the store made of it, or why it cannot be kept."""
-        try:
-            return self.images.add_generated(picture, label=label)
-        except ValueError as error:
-            return str(error)
 
 
 def _provenance(exchange: Exchange[Any], raw: Any) -> dict[str, Any]:
@@ -312,7 +307,3 @@ def _provenance(exchange: Exchange[Any], raw: Any) -> dict[str, Any]:
         "model": model if isinstance(model, str) else None,
         "raw": raw,
     }
-
-
-def _said_of(image: StoredImage) -> str:
-    return image.url or f"{image.format}, {image.width}x{image.height} pixels"
