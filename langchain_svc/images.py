@@ -184,9 +184,7 @@ class ImageStore:
         Raises:
             SvcRequestError: There is none, or not any more.
         """
-        with self._lock:
-            found = self._images.get(handle)
-        if found is not None:
+        if found := self._images.get(handle):
             return found
         name = repr(handle) if HANDLE.fullmatch(str(handle)) else "of that name"
         raise SvcRequestError(
@@ -252,13 +250,7 @@ class ImageStore:
     def checked(
         self, given: str | bytes, *, bare: bool = True, most: int | None = None, **said: Any
     ) -> StoredImage:
-        """An image that is not put in, and has no handle.
-
-        Args:
-            given: An address, base64, or bytes.
-            bare: Whether what its file holds beside the picture is left out.
-            most: How many bytes it may have; `max_image_bytes` if it is None.
-            **said: What else is known of it.
+        """An address, base64 or bytes as an image without a handle, which is not put in.
 
         Raises:
             ImageError: It is not an image that is taken, or one that is too large.

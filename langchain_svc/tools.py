@@ -37,8 +37,6 @@ from .errors import SvcRequestError
 from .images import HANDLE, ImageStore
 
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8}){0,3}", re.ASCII)
-
-
 _LONGEST_TEXT = 100_000  # characters; the documents name no bound, and a model needs one
 
 
@@ -166,9 +164,6 @@ class SvcTranslate(ServiceTool):
         return ToolUse(exchange, process)
 
 
-_TAKEN = "The image must be a handle (img_... as it was given), a public http(s) address or base64"
-
-
 class SvcAnalyzeImage(ServiceTool):
     """Says what is in an image (POST /api/vision): description, text, objects, moderation.
 
@@ -214,8 +209,9 @@ class SvcAnalyzeImage(ServiceTool):
             return self.images.checked(text, most=self.max_inline_bytes).sendable
         except ImageError as error:
             raise SvcRequestError(
-                f"{_TAKEN}; files are not read (a program adds one by images.add(path)). It is "
-                f"not sent: {error}"
+                "The image must be a handle (img_... as it was given), a public http(s) address or "
+                "base64; files are not read (a program adds one by images.add(path)). It is not "
+                f"sent: {error}"
             ) from None
 
 

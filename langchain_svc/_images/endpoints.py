@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 from .._wire import UnreadableError, dump_json, given
 from .._wire.general import read_success
 from .addresses import is_image_text
-from .headers import ImageError, read_image_header
+from .headers import ImageError, format_of
 
 GENERATE_PATH = "/images/generate"  # on the v1 interface
 GENERAL_GENERATE_PATH = "/api/generate-image"
@@ -76,7 +76,7 @@ def read_generated(body: bytes) -> GeneratedImages:
         UnreadableError: The body holds no image, or reports a failure.
     """
     try:
-        read_image_header(body, _ANY_SIZE)
+        format_of(body)
     except ImageError:
         raw = read_success(body)
     else:
@@ -85,9 +85,6 @@ def read_generated(body: bytes) -> GeneratedImages:
     if not found:
         raise UnreadableError("it holds no image: neither an address nor base64 where one may be")
     return GeneratedImages(found, raw)
-
-
-_ANY_SIZE = 2**62  # the store has the limit
 
 
 def _pictures(value: Any, depth: int, *, sure: bool = False) -> Iterator[str]:

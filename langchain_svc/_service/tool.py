@@ -83,27 +83,25 @@ class ServiceTool(ServiceSettings, BaseTool):
 
     @replaces(BaseTool.run)
     def run(self, tool_input: Any, *args: Any, **kwargs: Any) -> Any:
-        self._refuse_settings(kwargs)
-        return super().run(self._named(tool_input), *args, **kwargs)
+        return super().run(self._named(tool_input, kwargs), *args, **kwargs)
 
     @replaces(BaseTool.arun)
     async def arun(self, tool_input: Any, *args: Any, **kwargs: Any) -> Any:
-        self._refuse_settings(kwargs)
-        return await super().arun(self._named(tool_input), *args, **kwargs)
+        return await super().arun(self._named(tool_input, kwargs), *args, **kwargs)
 
-    def _named(self, given: Any) -> Any:
-        """The arguments by name; an input that is one text is the first of them."""
-        names = [*getattr(self.args_schema, "model_fields", ())]
-        return {names[0]: given} if isinstance(given, str) and names else _bounded(given)
+    def _named(self, tool_input: Any, given: dict[str, Any]) -> Any:
+        """The arguments by name; an input that is one text is the first of them.
 
-    def _refuse_settings(self, given: dict[str, Any]) -> None:
-        """LangChain tells callbacks all that a call is given, and that may be a key or a header."""
-        taken = sorted(given.keys() & ServiceSettings.model_fields.keys())
-        if taken:
+        LangChain tells callbacks all else that a call is given, and that may be a key or a header.
+        """
+        if taken := sorted(given.keys() & ServiceSettings.model_fields.keys()):
             given.clear()  # they would stand in the frames of the error
             raise SvcRequestError(
                 f"A call of {self.name} takes no {taken[0]!r}: it is set where the tool is made"
             )
+        names = [*getattr(self.args_schema, "model_fields", ())]
+        one_text = isinstance(tool_input, str) and names
+        return {names[0]: tool_input} if one_text else _bounded(tool_input)
 
     # LangChain looks at the annotation, which must be this; adapters to others leave config out.
     def _run(
