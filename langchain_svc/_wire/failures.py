@@ -7,17 +7,18 @@ sent, so it passes through `safe_text` before it becomes part of an error.
 
 from __future__ import annotations
 
+import html
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
+from urllib.parse import unquote
 
 from pydantic_core import from_json
 
 from .. import errors
 from .limits import retry_after
 from .redact import without_secrets
-from .spelling import spelled_out
 
 _LONGEST_MESSAGE = 1_000
 _LONGEST_QUOTED = 16_000  # with its escapes
@@ -217,7 +218,7 @@ def safe_text(text: str, *, secrets: Iterable[str] = (), private: Iterable[str] 
     word and number of the message that also stands in a text of `private` becomes `[...]`, save
     the plain words that error messages are made of.
     """
-    text = unicodedata.normalize("NFC", spelled_out(text[:_LONGEST_QUOTED]))
+    text = unicodedata.normalize("NFC", _spelled_out(text[:_LONGEST_QUOTED]))
     text = " ".join(without_secrets(text, secrets)[: 4 * _LONGEST_MESSAGE].split())
     quoted = _quoting(private)
     for form in _FORMS:
@@ -252,3 +253,39 @@ def _quoting(private: Iterable[str]) -> Callable[[str], bool]:
 def _folded(words: str) -> str:
     """Words and numbers, one a line, as they are compared: without case, accents and separators."""
     return re.sub(r"[^\w\n]", "", unicodedata.normalize("NFKD", words)).casefold()
+
+
+# -- the ways in which a server may write a text that it quotes ------------------------------------
+
+_LAYERS = 2  # a text may be escaped for JSON and then for a URL
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|([nrt])|([\"'/]))")
+# Python makes no number of thousands of digits, and there is no letter of eight.
+_PADDED = re.compile(r"&#([xX]?)0+(?=[0-9a-fA-F])")
+_NO_LETTER = re.compile(r"&#(?:[0-9]{8,}|[xX][0-9a-fA-F]{7,});?")
+_TERMINAL = re.compile(r"\x1b\[[\d;]*[A-Za-z]?")
+# Format characters part a name where no eye sees it; what is not assigned shows as nothing.
+_UNSEEN = frozenset({"Cf", "Cn", "Co", "Cs"})
+
+
+def _spelled_out(text: str) -> str:
+    """A text without escapes of JSON, of URLs and of HTML, and with printable characters only."""
+    for _ in range(_LAYERS):
+        if "\\" in text:
+            text = _ESCAPE.sub(_letter, text)
+            text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        if "&#" in text:
+            text = _NO_LETTER.sub("\ufffd", _PADDED.sub(r"&#\1", text))
+        text = unquote(html.unescape(text))
+    text = _TERMINAL.sub(" ", text)
+    return text if text.isprintable() else "".join(map(_printable, text))
+
+
+def _letter(found: re.Match[str]) -> str:
+    code, space, itself = found[1] or found[2], found[3], found[4]
+    return chr(int(code, 16)) if code else " " if space else itself
+
+
+def _printable(letter: str) -> str:
+    if letter.isprintable():
+        return letter
+    return "" if unicodedata.category(letter) in _UNSEEN else " "

@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import codecs
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from pydantic_core import from_json
 
 from .chunks import About, Found, read_object
-from .v1 import without_surrogates
 
 _BROKEN_UTF8 = "a character of the stream was cut in half or is not UTF-8"
 _BROKEN_JSON = "a piece of the stream is malformed JSON"
@@ -306,13 +304,3 @@ def _object(data: bytes) -> dict[str, Any] | None:
     except ValueError:
         return None
     return value if isinstance(value, dict) else None
-
-
-def join_surrogates(texts: Iterable[str], held: str) -> tuple[list[str], str]:
-    """Joins surrogate halves that were cut apart; a high half at the end is held back."""
-    text = held + "".join(texts)
-    held = ""
-    if text and "\ud800" <= text[-1] <= "\udbff":
-        text, held = text[:-1], text[-1]
-    text = without_surrogates(text)
-    return ([text] if text else []), held

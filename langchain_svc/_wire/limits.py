@@ -22,8 +22,8 @@ from .redact import without_secrets
 _EPOCH_SECONDS = 1e9
 
 _NUMBER = re.compile(r"[+-]?\d+(\.\d*)?", re.ASCII)
-_PART = re.compile(r"((?<!\d)\d+(?:\.\d+)?)(ms|us|µs|s|m|h|d)", re.ASCII)
-_UNIT = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6}
+_PART = re.compile(r"((?<!\d)\d+(?:\.\d+)?)(ms|s|m|h|d)", re.ASCII)
+_UNIT = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3}
 _MOMENT = SchemaValidator(core_schema.datetime_schema())
 _LONGEST_VALUE = 64
 _COUNT = re.compile(r"\d{1,15}", re.ASCII)
@@ -35,26 +35,20 @@ def read_wait(value: str | None, now: float) -> float | None:
     Reads delta seconds (also with a fraction), epoch seconds, epoch milliseconds, an HTTP date,
     ISO 8601 and durations like `1m30s` or `1800ms`. None for nonsense and for the past.
     """
-    if value is None or len(value) > _LONGEST_VALUE:
+    text = (value or "").strip()
+    if len(text) > _LONGEST_VALUE:
         return None
-    waits = (read(value.strip(), now) for read in (_from_number, _from_duration, _from_date))
-    wait = next((wait for wait in waits if wait is not None), -1.0)
+    parts = _PART.findall(text)
+    if _NUMBER.fullmatch(text) and float(text) <= _EPOCH_SECONDS:
+        wait = float(text)
+    elif parts and "".join(map("".join, parts)) == text.replace(" ", ""):
+        wait = sum(float(number) * _UNIT[unit] for number, unit in parts)
+    else:
+        wait = _moment(text) - now
     return wait if wait >= 0 and math.isfinite(wait) else None
 
 
-def _from_number(text: str, _: float) -> float | None:
-    number = float(text) if _NUMBER.fullmatch(text) else math.inf
-    return number if number <= _EPOCH_SECONDS else None
-
-
-def _from_duration(text: str, _: float) -> float | None:
-    parts = _PART.findall(text)
-    if not parts or "".join(number + unit for number, unit in parts) != text.replace(" ", ""):
-        return None
-    return sum(float(number) * _UNIT[unit] for number, unit in parts)
-
-
-def _from_date(text: str, now: float) -> float | None:
+def _moment(text: str) -> float:
     """An HTTP date, ISO 8601, or epoch seconds or milliseconds, which pydantic reads as well."""
     for read in (parsedate_to_datetime, _MOMENT.validate_python):
         try:
@@ -63,8 +57,8 @@ def _from_date(text: str, now: float) -> float | None:
             continue
         if moment.tzinfo is None:  # both forms mean UTC where they name no zone
             moment = moment.replace(tzinfo=timezone.utc)
-        return moment.timestamp() - now
-    return None
+        return moment.timestamp()
+    return -math.inf
 
 
 def retry_after(status: int, headers: Mapping[str, str], now: float) -> float | None:

@@ -14,7 +14,9 @@ from typing import Protocol
 
 from . import formats
 from .formats import Seen
+from .v1 import without_surrogates
 
+_HALF = re.compile("[\ud800-\udfff]")
 _BOM = b"\xef\xbb\xbf"
 _LONGEST_HEAD = 1024  # bytes that decide
 # Lines before the first event, the fields that they have, and how that event begins.
@@ -52,7 +54,6 @@ class StreamDecoder:
         self._head: list[bytes] = []
         self._need: bytes | None = b""  # what must come to tell more; None: the end
         self._half = ""
-        self._halves = False
 
     @property
     def complete(self) -> bool:
@@ -82,13 +83,13 @@ class StreamDecoder:
         return texts
 
     def _join(self, texts: list[str], *, final: bool = False) -> list[str]:
-        if not self._halves:
-            self._halves = any(not t.isascii() and _has_half(t) for t in texts)
-        if self._halves:
-            texts, self._half = formats.join_surrogates(texts, self._half)
-            if final and self._half:
-                texts.append("\ufffd")
-        return texts
+        """Joins halves of characters that were cut apart; a first half at the end is held back."""
+        if self._half or any(not text.isascii() and _HALF.search(text) for text in texts):
+            text = self._half + "".join(texts)
+            end = len(text) - ("\ud800" <= text[-1:] <= "\udbff")
+            text, self._half = without_surrogates(text[:end]), text[end:]
+            texts = [text] if text else []
+        return [*texts, "\ufffd"] if final and self._half else texts
 
     def _begin(self, data: bytes, *, final: bool = False) -> list[str]:
         """Chooses the decoder and feeds it the head; nothing while the head leaves it open."""
@@ -132,10 +133,6 @@ _DECODERS: dict[str, Callable[[Seen], _Decoder]] = {
     "events": formats.Events,
     "objects": formats.Objects,
 }
-
-
-def _has_half(text: str) -> bool:
-    return any("\ud800" <= c <= "\udfff" for c in text)
 
 
 def _label(content_type: str) -> str:
