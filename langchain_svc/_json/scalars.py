@@ -1,4 +1,4 @@
-"""Scalars that say what the schema wants in another way: "$12.50", "Yes", "**two**".
+"""Scalars that say what the schema wants in another way: "1,234.50", "Yes", "**2**".
 
 A function returns the value and a penalty, or None where the text does not clearly say one value.
 """
@@ -62,12 +62,8 @@ Coerced = tuple[Any, int]
 
 SPELLED = 1  # the same value, written otherwise
 
-_CURRENCY = r"(?:[$€£¥₹₽₩]|USD|EUR|GBP|JPY|CHF)"
-_AMOUNT = re.compile(
-    rf"(?P<sign>[-+−]?)\s?{_CURRENCY}?\s?(?P<inner>[-−]?)(?P<digits>\d[\d.,]*)(?P<exp>[eE][-+]?\d+)?"
-    rf"\s?(?:%|{_CURRENCY})?\.?"
-)
-_GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+\.\d+|\d{1,3}(?:\.\d{3})+,\d+")  # which is which is clear
+# Thousands and decimals both: which is which is clear.
+_GROUPED = re.compile(r"-?\d{1,3}(?:(?:,\d{3})+\.\d+|(?:\.\d{3})+,\d+)", re.ASCII)
 _TRUE, _FALSE = {"true", "yes", "y", "on", "1"}, {"false", "no", "n", "off", "0"}
 _AROUND = " \t\r\n*_`\"'“”‘’.,;:!?()[]<>"
 _NOTHING = frozenset({"", "null", "none", "nil", "n/a", "na", "undefined"})
@@ -91,15 +87,10 @@ def coerce(value: Any, name: str) -> Coerced | None:
 
 
 def _amount(text: str) -> int | float | None:
-    """The number with its sign and unit; "5,000" may mean two numbers, and so means none."""
-    found = _AMOUNT.fullmatch(text)
-    if found is None:
-        return number(text) if "_" not in text else None
-    digits = found["digits"]
-    if _GROUPED.fullmatch(digits):
-        digits = re.sub(r"[.,](?=.*[.,])", "", digits).replace(",", ".")
-    value = number(re.sub(r"^0+(?=\d)", "", digits) + (found["exp"] or ""))  # 007
-    return -value if value and (found["sign"] + found["inner"]).strip("+") else value
+    """The number that a text is; "5,000" may mean two numbers, and so means none."""
+    if _GROUPED.fullmatch(text):
+        text = re.sub(r"[.,](?=.*[.,])", "", text).replace(",", ".")
+    return number(re.sub(r"^(-?)0+(?=\d)", r"\1", text)) if "_" not in text else None  # 007
 
 
 def _boolean(value: Any) -> Coerced | None:

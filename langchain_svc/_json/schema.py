@@ -508,10 +508,6 @@ def _arrays(value: Any) -> Iterator[Any]:
     inside = parsed(value, (list, dict))
     if inside is not None:
         yield inside if isinstance(inside, list) else [inside]
-    if isinstance(value, dict) and len(value) == 1:
-        (held,) = value.values()
-        if isinstance(held, list):
-            yield held
     if value is not None:
         yield [value]
 
