@@ -227,6 +227,8 @@ def _result(message: BaseMessage, names: Mapping[str | None, str]) -> Result:
 
 
 def _past_calls(message: AIMessage) -> list[PastCall]:
+    if not (message.tool_calls or message.invalid_tool_calls):
+        return []
     # The model sees what it wrote wrongly, so that the error which follows makes sense to it.
     bad = [
         PastCall(b["name"] or "", unguarded(b["args"] or "")) for b in message.invalid_tool_calls

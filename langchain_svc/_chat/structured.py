@@ -19,7 +19,6 @@ from langchain_core.outputs import ChatGeneration, Generation
 from langchain_core.runnables import Runnable, RunnableMap, RunnablePassthrough
 from langchain_core.utils.function_calling import convert_to_json_schema
 from pydantic import BaseModel, PydanticUserError, TypeAdapter, ValidationError
-from pydantic.json_schema import GenerateJsonSchema
 from pydantic.v1 import BaseModel as BaseModelV1
 from pydantic.v1 import ValidationError as ValidationErrorV1
 from typing_extensions import is_typeddict
@@ -120,14 +119,6 @@ def _place(location: tuple[int | str, ...]) -> str:
     return ".".join(map(str, ("answer", *location)))
 
 
-class _Untitled(GenerateJsonSchema):
-    """Without the titles of fields, which say their names once more."""
-
-    def field_title_should_be_set(self, schema: Any) -> bool:
-        del schema
-        return False
-
-
 def _schema_of(kind: Any) -> dict[str, Any]:
     """The JSON schema of whatever users give.
 
@@ -137,7 +128,7 @@ def _schema_of(kind: Any) -> dict[str, Any]:
     try:
         if isinstance(kind, Mapping) or _is_a(kind, BaseModel, BaseModelV1) or is_typeddict(kind):
             return convert_to_json_schema(kind)
-        return {"title": "answer", **TypeAdapter(kind).json_schema(schema_generator=_Untitled)}
+        return {"title": "answer", **TypeAdapter(kind).json_schema()}
     except (ValueError, TypeError, KeyError, PydanticUserError) as error:
         refuse_unwritable(kind)
         raise SvcRequestError(

@@ -6,7 +6,6 @@ once however many calls follow, and however many tools there are.
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
@@ -24,8 +23,6 @@ from .parts import ToolLike
 
 _CHOICES = {None: "auto", False: "auto", True: "any", "auto": "auto", "any": "any"}
 _CHOICES |= {"required": "any", "none": "none"}
-# Blank lines before a docstring, which `cleandoc` takes off one by one.
-_BLANK_START = re.compile(r"\A(?:[^\S\n]*\n)+")
 
 
 class ToolList(list[dict[str, Any]]):
@@ -97,7 +94,7 @@ def _format(tool: ToolLike) -> dict[str, Any]:
     # Python 3.13 unindents docstrings and older ones do not: the prompt is to be the same.
     function = made["function"]
     if isinstance(function.get("description"), str):
-        function["description"] = cleandoc(_BLANK_START.sub("\n", function["description"].rstrip()))
+        function["description"] = cleandoc(function["description"])
     if isfunction(tool) and not function.get("description"):
         _warn_of(function["name"])
     return made
