@@ -121,6 +121,21 @@ def settled(read, wanted, seconds=2.0):
     return read()
 
 
+@contextlib.contextmanager
+def full_backlog():
+    """A port that answers no attempt to connect: its queue is full."""
+    with (
+        socket.create_server(("127.0.0.1", 0), backlog=0) as server,
+        contextlib.ExitStack() as stack,
+    ):
+        address = server.getsockname()
+        for _ in range(4):
+            filler = stack.enter_context(socket.socket())
+            filler.setblocking(False)
+            filler.connect_ex(address)
+        yield {"api_key": "k", "base_url_v1": f"http://127.0.0.1:{address[1]}"}
+
+
 class RawServer:
     """Accepts connections on loopback and lets `handle(connection)` answer each request.
 

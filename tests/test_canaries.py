@@ -38,7 +38,8 @@ from langgraph.callbacks import GraphCallbackHandler
 
 import langchain_svc as svc
 from langchain_svc import PrivateCallbacks
-from langchain_svc._http.connections import AsyncTransport, PoolKey, Transport
+from langchain_svc._http.connections import PoolKey, new_transport
+from langchain_svc._http.pools import AsyncPool, Pool
 from langchain_svc.sandbox import Sandbox
 
 PACKAGE = Path(svc.__file__).parent
@@ -46,7 +47,10 @@ SECRET = "Zebulon-Quux, 61, takes warfarin"
 
 
 def calls_go_over_our_connections():
-    with Sandbox() as box, closing(Transport(PoolKey(box.url))) as transport:
+    with (
+        Sandbox() as box,
+        closing(new_transport(httpx.HTTPTransport, Pool, PoolKey(box.url))) as transport,
+    ):
         transport.handle_request(httpx.Request("GET", box.url)).read()
         return len(transport._pool._idle) == 1
 
@@ -54,7 +58,9 @@ def calls_go_over_our_connections():
 def calls_of_a_loop_go_over_our_connections():
     async def look():
         with Sandbox() as box:
-            async with aclosing(AsyncTransport(PoolKey(box.url))) as transport:
+            async with aclosing(
+                new_transport(httpx.AsyncHTTPTransport, AsyncPool, PoolKey(box.url))
+            ) as transport:
                 response = await transport.handle_async_request(httpx.Request("GET", box.url))
                 await response.aread()
                 return len(transport._pool._idle) == 1

@@ -1,14 +1,13 @@
 """Owns connections: a pool for threads, and one for each event loop.
 
-Objects that use one key at one origin by one proxy share their pools. The last of them to be closed
-or collected closes the pools. What a pool belongs to may end without telling us:
+Objects that use one key at one origin by one proxy share their pools, which close when the last
+of them is closed or collected. What a pool belongs to may end without telling us:
 
 - An event loop. Each loop's pools are held by an asynchronous generator that was started on it.
   When `asyncio.run` ends it closes such generators, and when the owner is collected the loop's own
   hook does; either way the generator's `finally` closes the pools on the right loop. A loop that is
   closed by hand without that courtesy is noticed at the next use.
 - The process. A forked child puts aside what it shares with the parent, unclosed, and begins anew.
-- The owners. Connections that nobody refers to any more are closed by a finalizer.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ import asyncio
 import os
 import ssl
 import sys
-import threading
 import weakref
 from collections.abc import AsyncGenerator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -37,50 +36,20 @@ from .pools import AsyncPool, Pool
 
 # What a forked child inherited. Collecting it would close sockets that the parent still uses.
 _INHERITED: list[Any] = []
+_T = TypeVar("_T", httpx.HTTPTransport, httpx.AsyncHTTPTransport)
 
 
-class Transport(httpx.HTTPTransport):
-    """httpx's transport on our connections, or through a proxy on httpx's own."""
-
-    def __init__(self, key: PoolKey) -> None:
-        if key.proxy is not None:
-            super().__init__(**_proxied(key, key.proxy))
-        else:
-            self._pool = Pool(_origin(key.url), _most(key))  # type: ignore[assignment]  # all that httpx asks of one
-
-
-class AsyncTransport(httpx.AsyncHTTPTransport):
-    """The async version of `Transport`, for one event loop."""
-
-    def __init__(self, key: PoolKey) -> None:
-        if key.proxy is not None:
-            super().__init__(**_proxied(key, key.proxy))
-        else:
-            self._pool = AsyncPool(_origin(key.url), _most(key))  # type: ignore[assignment]  # all that httpx asks of one
-
-    def close_sockets(self) -> None:
-        """Where the event loop is gone, and can run nothing any more."""
-        pool: object = self._pool  # what was put there is not httpcore's
-        if isinstance(pool, AsyncPool):
-            pool.close_sockets()
-
-
-def _proxied(key: PoolKey, proxy: str) -> dict[str, Any]:
-    """What httpx's transports are given.
-
-    Raises:
-        SvcRequestError: The host is an address of IPv6, whose brackets httpx leaves out in CONNECT.
-    """
-    if "[" in key.url and proxy.startswith("http"):
-        raise SvcRequestError(
-            f"No proxy over HTTP can lead to {key.url}, an address of IPv6: give the host's name, "
-            "or go without the proxy (NO_PROXY)"
-        )
+def new_transport(kind: type[_T], pool: type[Pool | AsyncPool], key: PoolKey) -> _T:
+    """A transport of httpx's on our connections, or through a proxy on httpx's own."""
+    if key.proxy is None:
+        made = kind.__new__(kind)
+        made._pool = pool(_origin(key.url), _most(key))  # type: ignore[assignment]  # all that httpx asks of one  # noqa: SLF001
+        return made
     # Without a context httpx checks a proxy against certificates of its own choice.
-    context = _verifying() if proxy.startswith("https:") else None
+    context = _verifying() if key.proxy.startswith("https:") else None
     limits = httpx.Limits(max_connections=_most(key))
-    way = httpx.Proxy(proxy, ssl_context=context)
-    return {"verify": _verifying(), "proxy": way, "limits": limits}
+    way = httpx.Proxy(key.proxy, ssl_context=context)
+    return kind(verify=_verifying(), proxy=way, limits=limits)
 
 
 def _most(key: PoolKey) -> int:
@@ -145,148 +114,84 @@ class Connections:
 
     def __init__(self, key: PoolKey) -> None:
         self.key = key
-        self.by_proxy = False  # known from the first call on
-        self._lock = new_lock()
         self._pools: _Pools | None = None
-        self._finalizer: weakref.finalize[Any, Any] | None = None
-        _SHARES.add(self)
 
     def _here(self) -> _Pools:
-        pools = self._pools
-        if pools is None:
-            with self._lock:
-                pools = self._pools
-                if pools is None:
-                    pools = self._pools = _joined(self.key)
-                    self._finalizer = weakref.finalize(self, _Pools.leave, pools)
-                    self.by_proxy = pools.key.proxy is not None
+        process, pools = os.getpid(), self._pools
+        if pools is None or pools.process != process:
+            key = replace(self.key, proxy=proxy_for(self.key.url, self.key.proxy))
+            with _joining:
+                pools = _SHARED.get((process, key)) or _Pools(process, key)
+                self._pools = _SHARED[process, key] = pools
         return pools
 
-    def forget(self) -> None:
-        """Neither use nor close what a forked child shares with its parent."""
-        if self._finalizer is not None:
-            self._finalizer.detach()
-        self._finalizer = self._pools = None
+    @property
+    def by_proxy(self) -> bool:
+        """Whether the last call went through one."""
+        return self._pools is not None and self._pools.key.proxy is not None
 
     def transport(self) -> httpx.BaseTransport:
         """The pool for blocking calls."""
-        return self._here().blocking()
+        return self._here().blocking
 
-    async def async_transport(self) -> AsyncTransport:
+    async def async_transport(self) -> httpx.AsyncHTTPTransport:
         """The pool of the running event loop."""
         return await self._here().on_loop()
 
     def close(self) -> None:
         """Give up this share. The next call takes a new one."""
-        with self._lock:
-            finalizer, self._finalizer, self._pools = self._finalizer, None, None
-        if finalizer is not None:
-            finalizer()
+        self._pools = None
 
     async def aclose(self) -> None:
         """The same, and wait until the connections of the running event loop are closed."""
-        pools = self._pools
-        if pools is not None and pools.users == 1:
-            await pools.aclose()
         self.close()
-
-
-# Reentrant: the collector may close one object's connections while another takes its share.
-_joining = threading.RLock()
-_SHARED: dict[PoolKey, _Pools] = {}
-_SHARES: weakref.WeakSet[Connections] = weakref.WeakSet()
-
-
-def _joined(key: PoolKey) -> _Pools:
-    """The pools of a key, with one user more."""
-    key = replace(key, proxy=proxy_for(key.url, key.proxy))
-    with _joining:
-        found = _SHARED.get(key)
-        if found is None:
-            found = _SHARED[key] = _Pools(key)
-        found.users += 1
-        return found
-
-
-def _renew() -> None:
-    global _joining  # noqa: PLW0603  # another thread may have held it at the fork
-    _joining = threading.RLock()
-    for share in list(_SHARES):
-        _INHERITED.append(share._pools)  # noqa: SLF001  # our own class
-        share.forget()
-    _INHERITED.extend(_SHARED.values())
-    _SHARED.clear()
-
-
-if hasattr(os, "register_at_fork"):  # not on Windows, which has no forks
-    os.register_at_fork(after_in_child=_renew)
-
-Held = tuple[AsyncTransport, "AsyncGenerator[None, None]"]
+        await asyncio.sleep(0)  # in which the event loop begins to close them
+        loop = asyncio.get_running_loop()
+        if closing := [task for task in list(_CLOSING) if task.get_loop() is loop]:
+            await asyncio.wait(closing)
 
 
 class _Pools:
-    """The pools of one process. Apart from their owners, so that a finalizer can close them."""
+    """The pools of a key in one process. They are closed when no object refers to them any more."""
 
-    def __init__(self, key: PoolKey) -> None:
-        self.users = 0
-        self.key = key
-        self._lock = new_lock()
-        self._transport: Transport | None = None
-        self.loops: dict[asyncio.AbstractEventLoop, Held] = {}
+    def __init__(self, process: int, key: PoolKey) -> None:
+        self.process, self.key = process, key
+        self.blocking = new_transport(httpx.HTTPTransport, Pool, key)
+        self.loops: _Loops = {}
+        weakref.finalize(self, _close, process, self.blocking, self.loops)
 
-    def leave(self) -> None:
-        """One object less; the last one closes the pools."""
-        with _joining:
-            self.users -= 1
-            last = self.users <= 0
-            if last and _SHARED.get(self.key) is self:
-                del _SHARED[self.key]
-        if last:
-            self._close()
-
-    def blocking(self) -> Transport:
-        """The pool for blocking calls."""
-        if self._transport is None:
-            with self._lock:
-                if self._transport is None:
-                    self._transport = Transport(self.key)
-        return self._transport
-
-    async def on_loop(self) -> AsyncTransport:
+    async def on_loop(self) -> httpx.AsyncHTTPTransport:
         """The pool of the running event loop."""
         loop = asyncio.get_running_loop()
         held = self.loops.get(loop)
         if held is None:
-            transport = AsyncTransport(self.key)
-            keeper = _keep(transport, weakref.ref(loop), weakref.ref(self))
-            held = self.loops[loop] = (transport, keeper)
-            await keeper.__anext__()  # from here on the loop knows the generator
-            with self._lock:
-                self.drop_closed_loops()
+            transport = new_transport(httpx.AsyncHTTPTransport, AsyncPool, self.key)
+            held = self.loops[loop] = (transport, _keep(transport, self.loops))
+            await held[1].__anext__()  # from here on the loop knows the generator
+            for other in [other for other in list(self.loops) if other.is_closed()]:
+                (gone, _) = self.loops.pop(other)
+                pool: object = gone._pool  # noqa: SLF001  # what was put there is not httpcore's
+                if isinstance(pool, AsyncPool):
+                    pool.close()
         return held[0]
 
-    def _close(self) -> None:
-        transport, self._transport = self._transport, None
-        if transport is not None:
-            transport.close()
-        while self.loops:
-            loop, (_, keeper) = self.loops.popitem()
-            if not loop.is_closed():
-                try:
-                    loop.call_soon_threadsafe(_close_keeper, keeper)
-                except RuntimeError:  # it was closed in this moment, and closed the keeper
-                    continue
 
-    async def aclose(self) -> None:
-        """Close those of the running event loop, and wait for it."""
-        held = self.loops.pop(asyncio.get_running_loop(), None)
-        if held is not None:
-            await held[1].aclose()
+_joining = new_lock()
+_SHARED: weakref.WeakValueDictionary[tuple[int, PoolKey], _Pools] = weakref.WeakValueDictionary()
+_Loops = dict[
+    asyncio.AbstractEventLoop, tuple[httpx.AsyncHTTPTransport, "AsyncGenerator[None, None]"]
+]
 
-    def drop_closed_loops(self) -> None:
-        for loop in [loop for loop in list(self.loops) if loop.is_closed()]:
-            transport, _ = self.loops.pop(loop)
-            transport.close_sockets()
+
+def _close(process: int, blocking: httpx.HTTPTransport, loops: _Loops) -> None:
+    if process != os.getpid():
+        _INHERITED.append((blocking, loops))
+        return
+    blocking.close()
+    while loops:
+        loop, (_, keeper) = loops.popitem()
+        with suppress(RuntimeError):  # the loop was closed, and closed the keeper
+            loop.call_soon_threadsafe(_close_keeper, keeper)
 
 
 def _close_keeper(keeper: AsyncGenerator[None, None]) -> None:
@@ -298,15 +203,9 @@ def _close_keeper(keeper: AsyncGenerator[None, None]) -> None:
 _CLOSING: set[asyncio.Future[None]] = set()
 
 
-async def _keep(
-    transport: AsyncTransport,
-    loop: weakref.ref[asyncio.AbstractEventLoop],
-    pools: weakref.ref[_Pools],
-) -> AsyncGenerator[None, None]:
+async def _keep(transport: httpx.AsyncHTTPTransport, loops: _Loops) -> AsyncGenerator[None, None]:
     try:
         yield
     finally:
-        owner, home = pools(), loop()
-        if owner is not None and home is not None:
-            owner.loops.pop(home, None)
+        loops.pop(asyncio.get_running_loop(), None)
         await transport.aclose()

@@ -12,7 +12,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Generator, Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
 import anyio
 import httpcore
@@ -69,17 +69,17 @@ class _Idle(Generic[_C]):
         if broken or not connection.reusable or len(self._idle) >= _IDLE:
             connection.close()
             return
-        now = time.monotonic()
-        connection.rest(now)
+        now = connection.idle_since = time.monotonic()
         self._idle.append(connection)
         with suppress(IndexError):  # another thread takes them, too
             while self._idle[0].idle_since < now - _IDLE_SECONDS:
                 self._idle.popleft().close()
         if self.closed:  # after the append: it may be closed in this moment
-            self._close_idle()
+            self.close()
 
-    def _close_idle(self) -> None:
-        self.closed = True  # what is in use is closed when it is left
+    def close(self) -> None:
+        """Close the connections that are not in use; the others are closed when they are left."""
+        self.closed = True
         with suppress(IndexError):  # another thread takes them, too
             while True:
                 self._idle.pop().close()
@@ -101,60 +101,21 @@ def _timeouts_of(request: httpcore.Request) -> tuple[Timeouts, float | None]:
     return request.extensions.get(TIMEOUTS, Timeouts(FOREVER)), pool
 
 
-class _Response(NamedTuple):
-    """What httpx's transports read of httpcore's, which checks each header once more."""
+class _Answer:
+    """What httpx's transports read of httpcore's answers, which check each header once more.
 
-    status: int
-    headers: list[tuple[bytes, bytes]]
-    stream: Any
-    extensions: dict[str, Any]
-
-    @classmethod
-    def over(
-        cls, connection: Connection | AsyncConnection, pool: Pool | AsyncPool, timeouts: Timeouts
-    ) -> _Response:
-        answer, body = connection.answer, _Body(pool, connection, timeouts)
-        extensions = {"http_version": b"HTTP/1.1", "reason_phrase": b""}
-        return cls(answer.status, answer.headers, body, extensions)
-
-
-class Pool(_Idle[Connection]):
-    """For threads."""
-
-    def __init__(self, origin: Origin, most: int) -> None:
-        super().__init__(origin, threading.BoundedSemaphore(most))
-
-    def handle_request(self, request: httpcore.Request) -> _Response:
-        """What httpx asks of a pool."""
-        timeouts, patience = _timeouts_of(request)
-        if not self._places.acquire(timeout=patience):
-            raise httpcore.PoolTimeout
-        connection = None
-        try:
-            connection = self._taken()
-            if connection is None:
-                with _translated(connecting=True):
-                    connection = Connection.open(self.origin, timeouts)
-            assert not isinstance(request.stream, AsyncIterator)  # noqa: S101
-            data = _head(request) + b"".join(request.stream)  # type: ignore[arg-type]
-            with _translated():
-                connection.ask(data, timeouts)
-        except BaseException:
-            self.leave(connection, broken=True)
-            raise
-        return _Response.over(connection, self, timeouts)
-
-    def close(self) -> None:
-        """What httpx asks of a pool."""
-        self._close_idle()
-
-
-class _Body:
-    """The body of one answer, of whose two halves httpx uses the one that fits."""
+    Its body has two halves, of which httpx uses the one that fits.
+    """
 
     def __init__(self, pool: Pool | AsyncPool, connection: Any, timeouts: Timeouts) -> None:
+        self.status, self.headers = connection.answer.status, connection.answer.headers
+        self.extensions = {"http_version": b"HTTP/1.1", "reason_phrase": b""}
         self._pool, self._connection, self._timeouts = pool, connection, timeouts
         self._open = True
+
+    @property
+    def stream(self) -> _Answer:
+        return self
 
     def __iter__(self) -> Iterator[bytes]:
         read, timeouts = self._connection.read, self._timeouts
@@ -177,14 +138,39 @@ class _Body:
         self.close()
 
 
+class Pool(_Idle[Connection]):
+    """For threads."""
+
+    def __init__(self, origin: Origin, most: int) -> None:
+        super().__init__(origin, threading.BoundedSemaphore(most))
+
+    def handle_request(self, request: Any) -> _Answer:
+        """What httpx asks of a pool."""
+        timeouts, patience = _timeouts_of(request)
+        if not self._places.acquire(timeout=patience):
+            raise httpcore.PoolTimeout
+        connection = None
+        try:
+            connection = self._taken()
+            if connection is None:
+                with _translated(connecting=True):
+                    connection = Connection.open(self.origin, timeouts)
+            data = _head(request) + b"".join(request.stream)
+            with _translated():
+                connection.ask(data, timeouts)
+        except BaseException:
+            self.leave(connection, broken=True)
+            raise
+        return _Answer(self, connection, timeouts)
+
+
 class AsyncPool(_Idle[AsyncConnection]):
     """For one event loop."""
 
     def __init__(self, origin: Origin, most: int) -> None:
         super().__init__(origin, asyncio.Semaphore(most))
-        self._used: set[AsyncConnection] = set()
 
-    async def handle_async_request(self, request: httpcore.Request) -> _Response:
+    async def handle_async_request(self, request: Any) -> _Answer:
         """What httpx asks of a pool."""
         timeouts, patience = _timeouts_of(request)
         await self._enter(patience)
@@ -194,14 +180,13 @@ class AsyncPool(_Idle[AsyncConnection]):
             if connection is None:
                 with _translated(connecting=True):
                     connection = await AsyncConnection.open(self.origin, timeouts)
-            self._used.add(connection)
-            data = _head(request) + b"".join([part async for part in request.stream])  # type: ignore[union-attr]
+            data = _head(request) + b"".join([part async for part in request.stream])
             with _translated():
                 await connection.ask(data, timeouts)
         except BaseException:
             self.leave(connection, broken=True)
             raise
-        return _Response.over(connection, self, timeouts)
+        return _Answer(self, connection, timeouts)
 
     async def _enter(self, seconds: float | None) -> None:
         # Not asyncio.wait_for, which swallows some cancellations before Python 3.12.
@@ -211,19 +196,7 @@ class AsyncPool(_Idle[AsyncConnection]):
         except TimeoutError:
             raise httpcore.PoolTimeout from None
 
-    def leave(self, connection: AsyncConnection | None, *, broken: bool = False) -> None:
-        """A request is over."""
-        if connection is not None:
-            self._used.discard(connection)
-        super().leave(connection, broken=broken)
-
     async def aclose(self) -> None:
         """What httpx asks of a pool."""
-        self._close_idle()
+        self.close()
         await asyncio.sleep(0)  # the event loop closes the sockets in its next turn
-
-    def close_sockets(self) -> None:
-        """Where the event loop is gone, and can run nothing any more."""
-        self._close_idle()
-        while self._used:
-            self._used.pop().close()

@@ -102,7 +102,13 @@ class _Link:
         self._connections, self._client = connections, client
         self._response: httpx.Response | None = None
         self._body: Any = None
+        self.quiet = False  # our own connections log nothing while they read
         self.held = 0  # bytes that came since a piece was last handed on
+
+    def _opened(self, response: httpx.Response) -> Head:
+        self._response = response
+        self.quiet = self._client is None and not self._connections.by_proxy
+        return Head(response.status_code, response.headers)
 
 
 class Link(_Link):
@@ -117,10 +123,9 @@ class Link(_Link):
                 response = self._client.send(request, stream=True, follow_redirects=False)
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
             return _lost(error, by_proxy=self._connections.by_proxy)
-        self._response = response
-        assert isinstance(response.stream, httpx.SyncByteStream)  # noqa: S101
-        self._body = iter(response.stream)
-        return Head(response.status_code, response.headers)
+        stream: Any = response.stream
+        self._body = iter(stream)
+        return self._opened(response)
 
     def read(self, _: Read) -> Reply:
         try:
@@ -151,7 +156,6 @@ def run(
 ) -> Generator[Any, None, None]:
     """The pieces of the answer, blocking."""
     link = Link(connections, client)
-    own = client is None  # our own connections log nothing while they read
     steps = converse(exchange)
     reply: Reply = None
     try:
@@ -160,7 +164,7 @@ def run(
                 step = steps.send(reply)
             except StopIteration:
                 return
-            if step is READ and own and not connections.by_proxy:
+            if step is READ and link.quiet:
                 reply = link.read(step)
                 continue
             verb = _VERBS.get(type(step))
@@ -189,10 +193,9 @@ class AsyncLink(_Link):
                 response = await self._client.send(request, stream=True, follow_redirects=False)
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
             return _lost(error, by_proxy=self._connections.by_proxy)
-        self._response = response
-        assert isinstance(response.stream, httpx.AsyncByteStream)  # noqa: S101
-        self._body = response.stream.__aiter__()
-        return Head(response.status_code, response.headers)
+        stream: Any = response.stream
+        self._body = aiter(stream)
+        return self._opened(response)
 
     async def read(self, _: Read) -> Reply:
         try:
@@ -254,12 +257,11 @@ async def arun(
 ) -> AsyncGenerator[Any, None]:
     """The pieces of the answer, on the running event loop."""
     link = AsyncLink(connections, client)
-    own = client is None
     steps = converse(exchange)
     reply: Reply = None
     try:
         while (step := await link.advance(exchange, steps, reply)) is not _OVER:
-            if step is READ and own and not connections.by_proxy:
+            if step is READ and link.quiet:
                 reply = await link.read(step)
                 continue
             verb = _VERBS.get(type(step))

@@ -13,7 +13,7 @@ import time
 import types
 
 import pytest
-from peers import RawServer, chunked_head, http_chunk, response, settled
+from peers import RawServer, chunked_head, full_backlog, http_chunk, response, settled
 from pydantic import BaseModel
 
 import langchain_svc as svc
@@ -28,21 +28,6 @@ class City(BaseModel):
 
 
 # -- places where a call can get stuck ------------------------------------------------------------
-
-
-@contextlib.contextmanager
-def full_backlog():
-    """A port that answers no attempt to connect: its queue is full."""
-    with (
-        socket.create_server(("127.0.0.1", 0), backlog=0) as server,
-        contextlib.ExitStack() as stack,
-    ):
-        address = server.getsockname()
-        for _ in range(4):
-            filler = stack.enter_context(socket.socket())
-            filler.setblocking(False)
-            filler.connect_ex(address)
-        yield {"api_key": "k", "base_url_v1": f"http://127.0.0.1:{address[1]}"}
 
 
 @contextlib.contextmanager

@@ -179,17 +179,6 @@ def test_a_proxy_that_does_not_connect(says, reason, way):
 
 
 @WAYS
-def test_an_address_of_ipv6_is_not_asked_of_a_proxy(way):
-    with (
-        RawServer(good) as proxy,
-        through(proxy, "https://[2001:db8::1]:8443/v1") as model,
-        pytest.raises(svc.SvcRequestError, match="IPv6: give the host's name, or go without"),
-    ):
-        asked(model, way)
-    assert not proxy.accepted
-
-
-@WAYS
 def test_a_proxy_that_is_not_there_is_told_of(way):
     gone = RawServer(good)
     gone._socket.close()

@@ -20,6 +20,7 @@ from peers import (
     RawServer,
     SecureServer,
     asked,
+    full_backlog,
     http_chunk,
     read_request,
     response,
@@ -292,10 +293,8 @@ def test_a_chain_to_an_authority_in_a_folder_that_the_environment_names(
 
 
 @WAYS
-@pytest.mark.parametrize("refused", [True, False])
-def test_an_address_that_is_refused_or_of_an_unknown_family_leaves_the_next(
-    monkeypatch, refused, way
-):
+@pytest.mark.parametrize("fault", ["refused", "silent", "of an unknown family"])
+def test_an_address_that_cannot_be_reached_leaves_the_next(monkeypatch, fault, way):
     real = socket.socket
 
     class Lacking(real):
@@ -304,16 +303,18 @@ def test_an_address_that_is_refused_or_of_an_unknown_family_leaves_the_next(
                 raise OSError(97, "Address family not supported by protocol")
             super().__init__(family, *how, **given)
 
-    with RawServer(lambda c: c.sendall(response(SOUND))) as server:
+    with full_backlog() as silent, RawServer(lambda c: c.sendall(response(SOUND))) as server:
         port = server.port
         first = (socket.AF_INET6, socket.SOCK_STREAM, 6, "", ("::1", port, 0, 0))
-        if refused:
-            first = (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.2", port))
+        if fault != "of an unknown family":
+            dead = int(silent["base_url_v1"].rpartition(":")[2])
+            there = ("127.0.0.1", dead) if fault == "silent" else ("127.0.0.2", port)
+            first = (socket.AF_INET, socket.SOCK_STREAM, 6, "", there)
         both = [first, (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
         monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: both)
-        if not refused:
+        if fault == "of an unknown family":
             monkeypatch.setattr(socket, "socket", Lacking)
-        with svc.ChatSvc(api_key="k", base_url_v1=f"http://localhost:{port}/v1") as model:
+        with chat(server, timeout=2) as model:
             assert asked(model, way) == "sound"
 
 
