@@ -9,6 +9,7 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import suppress
 from functools import partial
+from ipaddress import ip_address
 from typing import Any
 
 import anyio
@@ -120,6 +121,11 @@ def _connected(host: str, port: int, timeouts: Timeouts) -> socket.socket:
 def _look_up(host: str, port: int) -> Future[list[Any]]:
     """The resolver knows no timeout: who asks meanwhile waits for the same."""
     work = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+    with suppress(ValueError):
+        ip_address(host)  # which needs no resolver, and so no thread
+        found: Future[list[Any]] = Future()
+        found.set_result(work())
+        return found
     return LOOK_UPS.share((host, port), work)
 
 
