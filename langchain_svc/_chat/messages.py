@@ -211,7 +211,7 @@ def _assistant(message: AIMessage, tool_format: Format, *, named: bool) -> str:
     text = _text(message, joint="")  # blocks of an answer are pieces of one text
     if text and message.name and named:
         text = f"{message.name}: {text}"
-    calls = _past_calls(message)
+    calls = _past_calls(message) if message.tool_calls or message.invalid_tool_calls else []
     if not text and not calls and content and not isinstance(content, str):
         text = _NO_TEXT
     return calls_text(text, calls, tool_format) if calls else text
