@@ -88,7 +88,7 @@ def to_wire(
     if not any(map(itemgetter(1), parts)):
         raise SvcRequestError("There is nothing to send: no message holds any text")
     if preamble:
-        leading = sum(1 for _ in takewhile(_is_system, messages))
+        leading = sum(1 for _ in takewhile(lambda one: isinstance(one, SystemMessage), messages))
         parts.insert(leading, ("system", preamble))
     turns = _joined(parts)
     if system_role == "user":
@@ -177,10 +177,6 @@ def answers_at_once(messages: Iterable[BaseMessage], model: str) -> bool:
     return False
 
 
-def _is_system(message: BaseMessage) -> bool:
-    return isinstance(message, SystemMessage)
-
-
 _RESULTS = (ToolMessage, FunctionMessage)
 
 
@@ -231,7 +227,8 @@ def _past_calls(message: AIMessage) -> list[PastCall]:
         return []
     # The model sees what it wrote wrongly, so that the error which follows makes sense to it.
     bad = [
-        PastCall(b["name"] or "", unguarded(b["args"] or "")) for b in message.invalid_tool_calls
+        PastCall(b["name"] or "", (b["args"] or "").removeprefix(_GUARD))
+        for b in message.invalid_tool_calls
     ]
     return [PastCall(call["name"], call["args"]) for call in message.tool_calls] + bad
 
@@ -249,11 +246,6 @@ def guarded(written: str) -> str:
         except ValueError:
             return written
     return _GUARD + written
-
-
-def unguarded(args: str) -> str:
-    """The call as it was written."""
-    return args.removeprefix(_GUARD)
 
 
 _GUARD = "]"

@@ -97,10 +97,11 @@ class ResponseFormat(dict[str, Any]):
         try:
             return TypeAdapter(self.model).validate_python(value)
         except ValidationError as error:
-            found = error.errors()
-            raise SchemaMismatch(
-                [f"{_place(each['loc'])}: {each['msg']}" for each in found]
-            ) from None
+            problems = [
+                f"{'.'.join(map(str, ('answer', *one['loc'])))}: {one['msg']}"
+                for one in error.errors()
+            ]
+            raise SchemaMismatch(problems) from None
 
 
 _WRAPPED = "answer"
@@ -109,10 +110,6 @@ _WRAPPED = "answer"
 def _is_model(kind: Any) -> bool:
     # On Python 3.10 list[int] is an instance of type, too.
     return isinstance(kind, type) and not get_origin(kind) and issubclass(kind, BaseModel)
-
-
-def _place(location: tuple[int | str, ...]) -> str:
-    return ".".join(map(str, ("answer", *location)))
 
 
 def _schema_of(kind: Any) -> dict[str, Any]:

@@ -83,11 +83,6 @@ class ChatTurn:
         self._read: list[str] = []
         self._held = 0  # characters that nothing was yielded for yet
 
-    def _refuse_failure(self) -> None:
-        """Raise where something had to come that did not, and the model is not asked again."""
-        if self._reader.failure is not None:
-            raise SvcOutputError(self._reader.failure, raw="".join(self._read), usage=self._usage)
-
     @property
     def stopped(self) -> bool:
         """Whether nothing more of this answer is wanted, so that its stream can be closed."""
@@ -102,10 +97,9 @@ class ChatTurn:
 
     def result(self) -> Any:
         """The answer that was taken as LangChain's result."""
-        self._refuse_failure()
         metadata = self._names(self._answer) | self._metadata(self._answer)
         message = AIMessage(
-            content=_content(self._parts),
+            content="".join(part.content for part in self._parts),
             tool_calls=_tool_calls(self._parts),
             invalid_tool_calls=_invalid_calls(self._parts),
             additional_kwargs=_beside(self._parts),
@@ -147,8 +141,6 @@ class ChatTurn:
         """The end of a stream; afterwards `exchange` is None, or the next call to run."""
         seen = self._seen
         parts = self._finish(seen)
-        if self.exchange is None:
-            self._refuse_failure()
         if parts:
             yield from self._chunks(parts)
         if self.exchange is None:
@@ -234,10 +226,17 @@ class ChatTurn:
         self._usage = usage if self._usage is None else add_usage(self._usage, usage)
 
     def _next(self, reason: str | None) -> None:
-        """Ask once more, if the answer will not do and the model may be told."""
+        """Ask once more, if the answer will not do and the model may be told; else it is over.
+
+        Raises:
+            SvcOutputError: Something had to come that did not.
+        """
         repair_prompt = self._reader.repair_prompt
         self.exchange = None
         if repair_prompt is None or not self._reasks or is_cut(reason):
+            if self._reader.failure is not None:
+                said = "".join(self._read)
+                raise SvcOutputError(self._reader.failure, raw=said, usage=self._usage)
             return
         self._reasks -= 1
         logger.info("the answer will not do: the model is asked once more")
@@ -286,11 +285,6 @@ def _settled(parts: list[ContentPart]) -> list[ContentPart]:
         return parts
     thought = "".join(part.content + part.reasoning for part in parts[: ends[-1]])
     return [ContentPart(reasoning=thought), *parts[ends[-1] + 1 :]]
-
-
-def _content(parts: list[ContentPart]) -> str:
-    checked = [part.checked for part in parts if part.checked is not None]
-    return checked[-1] if checked else "".join(part.content for part in parts)
 
 
 def _beside(parts: list[ContentPart]) -> dict[str, Any]:
