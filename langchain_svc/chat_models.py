@@ -333,7 +333,7 @@ class ChatSvc(TextModel, BaseChatModel):
         `max_repairs` times.
 
         Args:
-            schema: A Pydantic class, a dataclass, a list, tuple, union or Literal of
+            schema: A Pydantic class (v2 or v1), a dataclass, a list, tuple, union or Literal of
                 these, a TypedDict, a JSON schema with a title or an OpenAI function. With
                 "json_mode" it may be None: any JSON object will do.
             include_raw: Give `{"raw": message, "parsed": object, "parsing_error": error}` and

@@ -6,6 +6,7 @@ import json
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from typing import Any
 
 from langchain_core.messages.tool import tool_call_chunk
 
@@ -37,6 +38,10 @@ _JOINT = "\n\n"
 def new_id() -> str:
     """An id for a call that no other call has, in whatever process or trimmed conversation."""
     return f"call_{uuid.uuid4().hex[:24]}"
+
+
+def _dump(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 class JsonReader(TextReader):
@@ -100,11 +105,9 @@ class JsonReader(TextReader):
             arguments = value if isinstance(value, dict) else {"answer": value}
             begun = tool_call_chunk(name=self._form.name, args="", id=new_id(), index=0)
             yield ContentPart(call=begun)
-            yield ContentPart(
-                call=tool_call_chunk(args=json.dumps(arguments, ensure_ascii=False), index=0)
-            )
+            yield ContentPart(call=tool_call_chunk(args=_dump(arguments), index=0))
         else:
-            answer = json.dumps(value, ensure_ascii=False)
+            answer = _dump(value)
             yield ContentPart(checked=answer) if self._shown else ContentPart(answer)
         if self._form.kept:
             yield ContentPart(parsed=self._form.make(value))

@@ -19,6 +19,8 @@ from langchain_core.outputs import ChatGeneration, Generation
 from langchain_core.runnables import Runnable, RunnableMap, RunnablePassthrough
 from langchain_core.utils.function_calling import convert_to_json_schema
 from pydantic import BaseModel, PydanticUserError, TypeAdapter, ValidationError
+from pydantic.v1 import BaseModel as BaseModelV1
+from pydantic.v1 import ValidationError as ValidationErrorV1
 from typing_extensions import is_typeddict
 
 from .. import _json
@@ -95,8 +97,10 @@ class ResponseFormat(dict[str, Any]):
         if self.model is None:
             return value
         try:
+            if _is_a(self.model, BaseModelV1):
+                return self.model.parse_obj(value)
             return TypeAdapter(self.model).validate_python(value)
-        except ValidationError as error:
+        except (ValidationError, ValidationErrorV1) as error:
             problems = [
                 f"{'.'.join(map(str, ('answer', *one['loc'])))}: {one['msg']}"
                 for one in error.errors()
@@ -107,9 +111,9 @@ class ResponseFormat(dict[str, Any]):
 _WRAPPED = "answer"
 
 
-def _is_model(kind: Any) -> bool:
+def _is_a(schema: Any, *kinds: type) -> bool:
     # On Python 3.10 list[int] is an instance of type, too.
-    return isinstance(kind, type) and not get_origin(kind) and issubclass(kind, BaseModel)
+    return isinstance(schema, type) and not get_origin(schema) and issubclass(schema, kinds)
 
 
 def _schema_of(kind: Any) -> dict[str, Any]:
@@ -119,13 +123,13 @@ def _schema_of(kind: Any) -> dict[str, Any]:
         SvcRequestError: It is none.
     """
     try:
-        if isinstance(kind, Mapping) or _is_model(kind) or is_typeddict(kind):
+        if isinstance(kind, Mapping) or _is_a(kind, BaseModel, BaseModelV1) or is_typeddict(kind):
             return convert_to_json_schema(kind)
         return {"title": "answer", **TypeAdapter(kind).json_schema()}
     except (ValueError, TypeError, KeyError, PydanticUserError) as error:
         refuse_unwritable(kind)
         raise SvcRequestError(
-            f"{safe_repr(kind)} is not a schema: pass a class of Pydantic 2, a TypedDict, a "
+            f"{safe_repr(kind)} is not a schema: pass a Pydantic class, a TypedDict, a "
             "dataclass, a list or union of these, a JSON schema with a title, or an OpenAI function"
         ) from error
 

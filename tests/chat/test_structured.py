@@ -8,6 +8,7 @@ import json
 import re
 from typing import Any, Literal, Optional
 
+import pydantic.v1
 import pytest
 from langchain_core.exceptions import OutputParserException
 from peers import Scripted, hearing, summed
@@ -23,6 +24,13 @@ class Person(BaseModel):
     name: str
     age: int = Field(ge=0, le=150)
     email: Optional[str] = None  # noqa: UP045  # the older way, which users write
+
+
+class OldPerson(pydantic.v1.BaseModel):
+    """A person, in Pydantic's old way."""
+
+    name: str
+    age: int
 
 
 class PersonDict(TypedDict):
@@ -102,6 +110,7 @@ ANN = {"name": "Ann", "age": 34}
 SCHEMAS: dict[str, tuple[Any, str, Any]] = {
     "class": (Person, GOOD, Person(**ANN)),
     "a name alone": (Named, '{"name": "Ann"}', Named(name="Ann")),  # as a call has one, too
+    "older class": (OldPerson, GOOD, OldPerson(**ANN)),
     "TypedDict": (PersonDict, GOOD, ANN),
     "JSON schema": (SCHEMA, GOOD, ANN),
     "dataclass": (Place, ROME, Place("Rome")),
