@@ -136,8 +136,7 @@ def _standard(given: Any) -> Mapping[str, Any]:
     if block.get("type") in ("image_url", "input_image"):
         # They know this form with an object and no further words; a bare address is usual too.
         url = block.get("image_url")
-        url = url.get("url") if isinstance(url, Mapping) else url
-        block = {"type": "image_url", "image_url": {"url": url}}
+        return {"type": block["type"], "url": url.get("url") if isinstance(url, Mapping) else url}
     try:
         (made,) = HumanMessage([block]).content_blocks
     except (AttributeError, KeyError, TypeError, ValueError):  # they trust what they read
