@@ -1,7 +1,8 @@
-"""A few threads of the package's own, for what blocks or takes long.
+"""Several things at once: locks that a forked child finds free, threads of our own, awaitables.
 
-The default executor of an event loop belongs to the application, which may have filled it. What is
-done here waits for nobody else's work, and no longer than the deadline of who asked for it.
+The threads are for what blocks or takes long. The default executor of an event loop belongs to the
+application, which may have filled it. What is done here waits for nobody else's work, and no longer
+than the deadline of who asked for it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import math
 import os
 import threading
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Coroutine, Hashable, Iterable
 from concurrent.futures import Future
 from contextvars import copy_context
 from functools import partial
@@ -28,7 +29,23 @@ LONG_TO_CHECK = 2_000
 """The same where an answer is looked through for calls or checked against a schema."""
 
 _IDLE_SECONDS = 5.0
-_WORKERS: WeakSet[Workers] = WeakSet()
+_LOCKS: WeakSet[Any] = WeakSet()
+
+
+def new_lock() -> threading.Lock:
+    """A lock as of `threading.Lock`, free again in a forked child."""
+    lock = threading.Lock()
+    _LOCKS.add(lock)
+    return lock
+
+
+def _free_all() -> None:
+    for lock in list(_LOCKS):
+        lock._at_fork_reinit()  # noqa: SLF001  # what the standard library's own locks do
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which has no forks
+    os.register_at_fork(after_in_child=_free_all)
 
 
 class Workers:
@@ -42,10 +59,11 @@ class Workers:
 
     def __init__(self, name: str, most: int) -> None:
         self.name, self.most = name, most
-        self.renew()
-        _WORKERS.add(self)
+        self._renew()
+        if hasattr(os, "register_at_fork"):  # not on Windows, which has no forks
+            os.register_at_fork(after_in_child=self._renew)
 
-    def renew(self) -> None:
+    def _renew(self) -> None:
         """Forget what there was: a forked child has none of its threads."""
         self._lock = threading.RLock()  # a finalizer may ask, while its thread is in here
         self._jobs: SimpleQueue[tuple[Future[Any], Callable[[], Any]]] = SimpleQueue()
@@ -106,14 +124,6 @@ def _finish(found: Future[Any], work: Callable[[], Any]) -> None:
         del found, work  # the traceback of an error holds this frame, and the future the error
 
 
-def _renew_all() -> None:
-    for workers in list(_WORKERS):
-        workers.renew()  # the threads stayed in the parent
-
-
-if hasattr(os, "register_at_fork"):  # not on Windows, which has no forks
-    os.register_at_fork(after_in_child=_renew_all)
-
 READERS = Workers("svc-reader", 4)
 LOOK_UPS = Workers("svc-look-up", 8)
 
@@ -137,3 +147,32 @@ async def off_loop(until: float, work: Callable[..., T], *given: Any) -> T:
     finally:
         reading.cancel()
         del reading  # an error's traceback holds this frame
+
+
+async def bounded_gather(
+    asks: Iterable[Coroutine[Any, Any, T]], *, at_once: int | None = None
+) -> list[T]:
+    """All answers in order; the first failure ends the calls that still run.
+
+    Args:
+        asks: What to wait for.
+        at_once: How many may run at the same time; all where it is None.
+    """
+    asks = list(asks)
+    gate = asyncio.Semaphore(at_once or len(asks) or 1)
+    tasks = [asyncio.ensure_future(_through(gate, ask)) for ask in asks]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for ask in asks:
+            ask.close()  # one that never had its turn
+
+
+async def _through(gate: asyncio.Semaphore, ask: Coroutine[Any, Any, T]) -> T:
+    await gate.acquire()
+    answer = await ask
+    gate.release()  # not after a failure: nothing more is to begin
+    return answer

@@ -24,7 +24,7 @@ from langchain_core.tracers.context import register_configure_hook
 from typing_extensions import Self
 
 from ._chat import TOKENS_A_TURN, count_tokens
-from ._forks import new_lock
+from ._threads import new_lock
 from ._usage import ModelUsage, UsageTable
 from ._wire import read_prices
 from .errors import SvcContextOverflowError, SvcRequestError

@@ -28,11 +28,11 @@ from ._chat import (
 from ._service import (
     Exchange,
     WholeParser,
-    bounded_gather,
     bounded_number,
     keeps_runs,
     url_of,
 )
+from ._threads import bounded_gather
 from ._wire import Completion, Seen, general, v1
 from .config import GENERAL
 

@@ -164,7 +164,7 @@ class Canary:
 CANARIES = [
     Canary("httpx.HTTPTransport._pool", "_http/connections.py", "No call works.", calls_go_over_our_connections),
     Canary("httpx.AsyncHTTPTransport._pool", "_http/connections.py", "No asynchronous call works.", calls_of_a_loop_go_over_our_connections),
-    Canary("threading.Lock._at_fork_reinit", "_forks.py", "A forked child may wait for ever for a lock that a thread of its parent held.", a_lock_is_free_again),
+    Canary("threading.Lock._at_fork_reinit", "_threads.py", "A forked child may wait for ever for a lock that a thread of its parent held.", a_lock_is_free_again),
     Canary("langchain_core.load.load._default_class_paths_cache", "registration.py", "load(..., allowed_objects='all') does not know ChatSvc; allowed_objects=[ChatSvc] works.", a_model_is_loaded_as_one_of_all),
     Canary("langchain.chat_models.base._BUILTIN_PROVIDERS", "registration.py", "register() raises ImportError; ChatSvc(...) works.", init_chat_model_finds_it),
     Canary("langchain_core: BaseChatModel._resolve_model_profile", "chat_models.py", "Models have no profile, and agents do not know their context windows.", a_profile_is_the_documents),

@@ -18,8 +18,8 @@ from langchain_core.messages import BaseMessage, HumanMessage
 
 from .._images import check_address, is_data_uri
 from .._safe_errors import safe_repr
-from .._service import ServiceSettings, bounded_gather, vision_exchange
-from .._threads import off_loop
+from .._service import ServiceSettings, vision_exchange
+from .._threads import bounded_gather, off_loop
 from ..errors import SvcError, SvcRequestError
 from ..images import ImageStore, StoredImage
 from .messages import DESCRIBED_IMAGE, to_wire

@@ -189,7 +189,7 @@ class ChatTurn:
     @property
     def _seen(self) -> Seen:
         parser: Any = self._running.parser  # a stream is read by a TextParser
-        return parser.seen  # type: ignore[no-any-return]  # see above
+        return parser.decoder.seen  # type: ignore[no-any-return]  # see above
 
     # -- both -----------------------------------------------------------------------------------
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .._lazy import lazy
-from .concurrency import bounded_gather
 from .parsers import TextParser, WholeParser
 from .runs import MAKERS, RUNS, Privacy, keeps_runs, set_uncached
 from .settings import (

@@ -105,11 +105,6 @@ class _Link:
         self.quiet = False  # our own connections log nothing while they read
         self.held = 0  # bytes that came since a piece was last handed on
 
-    def _opened(self, response: httpx.Response) -> Head:
-        self._response = response
-        self.quiet = self._client is None and not self._connections.by_proxy
-        return Head(response.status_code, response.headers)
-
 
 class Link(_Link):
     """Performs the steps of one call, blocking."""
@@ -125,7 +120,9 @@ class Link(_Link):
             return _lost(error, by_proxy=self._connections.by_proxy)
         stream: Any = response.stream
         self._body = iter(stream)
-        return self._opened(response)
+        self._response = response
+        self.quiet = self._client is None and not self._connections.by_proxy
+        return Head(response.status_code, response.headers)
 
     def read(self, _: Read) -> Reply:
         try:
@@ -195,7 +192,9 @@ class AsyncLink(_Link):
             return _lost(error, by_proxy=self._connections.by_proxy)
         stream: Any = response.stream
         self._body = aiter(stream)
-        return self._opened(response)
+        self._response = response
+        self.quiet = self._client is None and not self._connections.by_proxy
+        return Head(response.status_code, response.headers)
 
     async def read(self, _: Read) -> Reply:
         try:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from .. import errors
-from .._wire import Seen, StreamDecoder, UnreadableError
+from .._wire import StreamDecoder, UnreadableError
 from .steps import AnswerParser, Head, Lost
 
 T = TypeVar("T")
@@ -55,19 +55,9 @@ class TextParser(AnswerParser[str]):
         self.error, self.usage = seen.error, seen.usage
         return texts
 
-    @property
-    def seen(self) -> Seen:
-        """What the stream said beside its text."""
-        return self.decoder.seen
-
-    @property
-    def text(self) -> str:
-        """All text yielded so far."""
-        return "".join(self._texts)
-
     def failure(self, message: str, lost: Lost | None) -> errors.SvcError:
         del lost
-        return errors.SvcStreamError(message, partial=self.text)
+        return errors.SvcStreamError(message, partial="".join(self._texts))
 
 
 class WholeParser(AnswerParser[T]):

@@ -370,7 +370,7 @@ class ServiceSettings(BaseModel):
 
     @field_validator("api_key")
     @classmethod
-    def _check_key(cls, key: SecretStr | None) -> SecretStr | None:
+    def _check_api_key(cls, key: SecretStr | None) -> SecretStr | None:
         bare = check_key(key.get_secret_value()) if key is not None else ""
         return SecretStr(bare) if bare else None
 
@@ -389,7 +389,7 @@ class ServiceSettings(BaseModel):
 
     @field_validator("default_headers")
     @classmethod
-    def _check_headers(cls, headers: Mapping[str, str]) -> dict[str, str]:
+    def _check_default_headers(cls, headers: Mapping[str, str]) -> dict[str, str]:
         return check_headers(headers)
 
     @field_validator("proxy")
@@ -563,7 +563,7 @@ class ServiceSettings(BaseModel):
     def __setstate__(self, state: dict[Any, Any]) -> None:
         super().__setstate__(state)
         key = self._key_of_environment()
-        self.__dict__["api_key"] = None if key is None else self._check_key(SecretStr(key))
+        self.__dict__["api_key"] = None if key is None else self._check_api_key(SecretStr(key))
 
     def _refuse_lost(self) -> None:
         """Says so where something did not come out of a pickle and was not given again."""
@@ -582,12 +582,10 @@ class ServiceSettings(BaseModel):
             ValueError: One of these is not valid.
         """
         given = dict(update or {})
-        for name, check in _CHECKED_IN_COPIES.items():
-            if given.get(name) is not None:
-                value = given[name]
-                if name != "default_headers" and isinstance(value, str):
-                    value = SecretStr(value)
-                given[name] = getattr(self, check)(value)
+        for name in ("api_key", "proxy", "default_headers"):
+            if (value := given.get(name)) is not None:
+                value = SecretStr(value) if isinstance(value, str) else value
+                given[name] = getattr(self, f"_check_{name}")(value)
         return super().model_copy(update=given, deep=deep)
 
     def close(self) -> None:
@@ -615,11 +613,6 @@ class ServiceSettings(BaseModel):
 
 # It may be kept in a file or sent to another machine.
 _NOT_PICKLED = ("api_key", "proxy", "default_headers", "patient", "deliver")
-_CHECKED_IN_COPIES = {
-    "api_key": "_check_key",
-    "proxy": "_check_proxy",
-    "default_headers": "_check_headers",
-}
 _PROXY_VARIABLES = tuple(
     name
     for scheme in ("http", "https", "all")

@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, NamedTuple
 
-from .._forks import new_lock
+from .._threads import new_lock
 from .plans import DAY, HOUR, MINUTE, Limit
 
 logger = logging.getLogger("langchain_svc")

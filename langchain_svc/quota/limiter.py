@@ -14,9 +14,9 @@ from weakref import WeakValueDictionary
 
 from typing_extensions import Self
 
-from .._forks import new_lock
 from .._safe_errors import safe_repr
 from .._service import BLOCK_LIMITS, CallSize
+from .._threads import new_lock
 from .._wire import LISTED_PRICES, Price, rate_limit_of, read_prices
 from ..errors import SvcBudgetError, SvcError, SvcRateLimitError
 from .estimates import BYTES_A_TOKEN, Estimates, Used, read_usage

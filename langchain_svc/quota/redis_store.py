@@ -31,8 +31,8 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 from uuid import uuid4
 
-from .._forks import new_lock
 from .._safe_errors import safe_repr
+from .._threads import new_lock
 from ..errors import SvcConnectionError
 from .ledger import TOO_MANY_REQUESTS, Ledger, Outcome, Ticket, Wait, Window
 from .plans import Limit
