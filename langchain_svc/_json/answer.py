@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from .lenient import attempt_json, read_json
+from .lenient import attempt_json
 from .reader import JsonValue
 from .reasoning import CLOSE, CLOSES, OPENS, without_reasoning
 from .schema import CompiledSchema, Schema, SchemaMismatch, fit_schema
@@ -38,7 +38,6 @@ _ENDS_EARLY = "answer: the JSON ends before it is complete"
 _MARK = re.compile(rf"(?P<opens>{OPENS})|{CLOSES}|(?P<bracket>[{{\[｛［])", re.IGNORECASE)
 _FENCE_BEFORE = re.compile(r"(?:`{2,}|~{3,})[\w+-]*\s*$")
 _LINE_BEFORE = re.compile(r"(?:\A|[\n:>`-])[ \t]*$")
-_FENCE_LABEL = re.compile(r"(?:[\w+-]*\n)?")
 _LOOK_BACK = 60
 _IN_OBJECT = frozenset([*QUOTES, "}", "\\", "{"])
 _IN_ARRAY = frozenset([*QUOTES, "]", "\\"])
@@ -54,11 +53,8 @@ def read_answer(
     """
     search = _Search(text, CompiledSchema.of(schema), cut=cut)
     search.scan()
-    beside = "" if search.found else without_reasoning(text)
-    if not search.found and not beside:
+    if not search.found and not without_reasoning(text):
         search.scan(reasoning=True)
-    if not search.found and not cut:
-        search.plain(beside)
     return search.best(only=only)
 
 
@@ -139,37 +135,20 @@ class _Search:
         """Whether the bracket at `at` stands where a value of the JSON around it would."""
         return self.text[max(0, at - _LOOK_BACK) : at].rstrip().endswith((*":,[{(=",))
 
-    def plain(self, text: str) -> None:
-        """A text without brackets: a scalar, or any text where one is wanted."""
-        if text.startswith("```"):
-            body = text.strip("`")
-            label = _FENCE_LABEL.match(body)
-            text = body[label.end() if label else 0 :].strip()
-        if text.startswith(("{", "[")):
-            return
-        value = read_json(text)
-        if value is None or text[value.end :].strip():
-            if not text or not self.schema.wants("string"):
-                return
-            value = JsonValue(text, len(text), complete=True, cut_in_value=False, repairs=1)
-        self._offer(value)
-
-    def _cost(self, value: JsonValue, begin: int | None) -> int:
+    def _cost(self, value: JsonValue, begin: int) -> int:
         """The penalty of a reading by itself."""
         penalty = min(value.repairs, _MOST_REPAIRS) + _INCOMPLETE * (not value.complete)
-        if not value.repairs or begin is None or self._fenced(begin):
+        if not value.repairs or self._fenced(begin):
             return penalty
         line = _LINE_BEFORE.search(self.text, max(0, begin - _LOOK_BACK), begin)
         return penalty + _ASTRAY * (line is None)
 
-    def _offer(self, value: JsonValue, begin: int | None = None, *, nested: bool = False) -> bool:
-        """Fit what was read at a place, or of the whole text; whether it does."""
-        size = value.end - (begin or 0)
+    def _offer(self, value: JsonValue, begin: int, *, nested: bool) -> bool:
+        """Fit what was read at a place; whether it does."""
+        size = value.end - begin
         penalty = self._cost(value, begin) + _NESTED * nested
-        fenced = begin is not None and self._fenced(begin)
-        ended = begin is None or value.end >= self._end
-        goes_on = not isinstance(value.value, (dict, list, str)) or not value.complete
-        if ended and goes_on and (self._is_cut or value.cut_in_value):
+        ended = value.end >= self._end
+        if ended and not value.complete and (self._is_cut or value.cut_in_value):
             self._miss([_ENDS_EARLY], size)
             return False
         try:
@@ -178,7 +157,7 @@ class _Search:
             cut = [] if value.complete else [_ENDS_EARLY]
             self._miss([*cut, *mismatch.problems], size)
             return False
-        rank = (penalty + more, -self._filled(fitted), not fenced)
+        rank = (penalty + more, -self._filled(fitted), not self._fenced(begin))
         if self.found is None or rank < self.found[0]:
             self.found, self._differs = (rank, fitted), False
         elif rank == self.found[0] and isinstance(fitted, dict):

@@ -133,13 +133,6 @@ class CompiledSchema:
         """The fields that it names at its root."""
         return dict.fromkeys(chain(*(root.fields for root in self.roots)))
 
-    def wants(self, name: str) -> bool:
-        """Whether it allows values of a type at its root."""
-        return any(
-            name in root.types or any(_has_type(one, name) for one in root.options or ())
-            for root in self.roots
-        )
-
     def _resolve(self, reference: Any) -> Any:
         """The schema that a reference into this one points to; True, "anything", if none."""
         if not isinstance(reference, str) or not reference.startswith("#"):

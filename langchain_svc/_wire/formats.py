@@ -195,10 +195,6 @@ class Events:
             found = read_object(value) if value else None
             if found is not None:
                 text = self._seen.take(found)
-            elif len(lines) > 1 and self._seen.owes_end:
-                for line in lines:  # a server that sets no blank line between its events
-                    self._data = [line]
-                    self._dispatch(texts)
             elif self._seen.owes_end or b'"choices"' in data:
                 self._seen.fault = _BROKEN_JSON
             elif value and not self._plain:
