@@ -157,19 +157,25 @@ class ChatSvc(TextModel, BaseChatModel):
     @model_validator(mode="before")
     @classmethod
     def _read_base_url(cls, values: Any) -> Any:
-        """Takes `base_url`, as other integrations name it, where it can mean one thing only.
-
-        Another host than the chat's may be told the key only where that is asked for.
-        """
-        if not isinstance(values, Mapping) or values.get("image_inputs") == "describe":
+        """Takes `base_url`, as other integrations name it, where it can mean one thing only."""
+        if not isinstance(values, Mapping) or not values.get("base_url"):
             return values
-        given = {"base_url_v1": values["base_url"]} if values.get("base_url") else {}
-        if given and values.get("base_url_v1"):
+        if values.get("image_inputs") == "describe":
+            return values
+        if values.get("base_url_v1"):
             raise ValueError(
                 'base_url is the general interface, which only image_inputs="describe" needs; '
                 "base_url_v1 is set already"
             )
-        return {**values, **given, "base_url": None}
+        others = {name: value for name, value in values.items() if name != "base_url"}
+        return others | {"base_url_v1": values["base_url"]}
+
+    @model_validator(mode="after")
+    def _take_an_address_only_for_images(self) -> Self:
+        """Another host than the chat's may be told the key only where that is asked for."""
+        if self.image_inputs != "describe":
+            self.__dict__["base_url"] = None
+        return self
 
     @model_validator(mode="after")
     def _check_profile_keys(self) -> Self:
