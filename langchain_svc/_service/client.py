@@ -103,6 +103,7 @@ class _Link:
         self._response: httpx.Response | None = None
         self._body: Any = None
         self.quiet = False  # our own connections log nothing while they read
+        self._compressed = False  # whether the answer is
         self.held = 0  # bytes that came since a piece was last handed on
 
 
@@ -194,6 +195,7 @@ class AsyncLink(_Link):
         self._body = aiter(stream)
         self._response = response
         self.quiet = self._client is None and not self._connections.by_proxy
+        self._compressed = bool(response.headers.get("content-encoding"))
         return Head(response.status_code, response.headers)
 
     async def read(self, _: Read) -> Reply:
@@ -218,7 +220,7 @@ class AsyncLink(_Link):
             if head is not None and not 200 <= head.status < 300:
                 size += len(exchange.request.body or b"")
         elif isinstance(reply, bytes) and exchange.head is not None:
-            if exchange.head.headers.get("content-encoding"):
+            if self._compressed:
                 size = _EXPANSION * len(reply)
             elif exchange.parser is not None and not exchange.parser.whole:
                 size = len(reply)
