@@ -24,7 +24,7 @@ from .messages import (
 from .options import CallOptions
 from .parts import TextReader
 from .profiles import documented_profile
-from .tokens import TOKENS_A_TURN, surely_too_long
+from .tokens import TOKENS_A_TURN, estimate_tokens
 from .turn import ChatTurn
 
 
@@ -121,14 +121,19 @@ def _preamble(
     return "\n\n".join(parts)
 
 
+_SURE_FACTOR = 1.5  # an estimate may be off by half; only a prompt beyond that surely does not fit
+
+
 def _refuse_too_long(settings: Any, prompt: list[str]) -> None:
     model: str = settings.model
     profile: Any = settings.profile or {}
     if profile.get("name", model) != model:  # of the model that another one replaces
         profile = documented_profile(model) or {}
     window = profile.get("max_input_tokens")
-    count = surely_too_long(prompt, window) if window else None
-    if count is not None:
+    if not window or sum(map(len, prompt)) <= window:  # nearly no token is shorter than a character
+        return
+    count = sum(map(estimate_tokens, prompt))
+    if count > _SURE_FACTOR * window:
         raise SvcContextOverflowError(
             f"The prompt has about {count:,} tokens and cannot fit into the {window:,} of "
             f"{model!r}; nothing was sent. Shorten it or choose a model with a larger window"

@@ -29,10 +29,8 @@ TOKENS_A_TURN = 4
 
 def encoding() -> tiktoken.Encoding | None:
     """Tiktoken's encoding, if its file is on this machine."""
-    for name in ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR"):
-        if name in os.environ:
-            return _load(os.environ[name])
-    return _load(str(Path(tempfile.gettempdir()) / "data-gym-cache"))
+    usual = os.environ.get("DATA_GYM_CACHE_DIR", str(Path(tempfile.gettempdir(), "data-gym-cache")))
+    return _load(os.environ.get("TIKTOKEN_CACHE_DIR", usual))
 
 
 @lru_cache(maxsize=4)
@@ -61,15 +59,3 @@ def count_tokens(text: str) -> int:
     if known is None:
         return estimate_tokens(text)
     return len(known.encode(text, disallowed_special=()))
-
-
-# An estimate may be off by half; only a prompt beyond that surely does not fit.
-_SURE_FACTOR = 1.5
-
-
-def surely_too_long(texts: list[str], window: int) -> int | None:
-    """The estimated tokens of a prompt that cannot fit into `window`, else None."""
-    if sum(map(len, texts)) <= window:
-        return None  # no token is shorter than a character, as far as this estimate reaches
-    count = sum(map(estimate_tokens, texts))
-    return count if count > _SURE_FACTOR * window else None
