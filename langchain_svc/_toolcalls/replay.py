@@ -78,7 +78,7 @@ class Replays:
         """Whether what has been written of a call so far stands in what was read."""
         begin = written[:_BEGUN]
         if begin != self._begun[0]:
-            begun = _Text(_HALF_ESCAPE.sub("", begin)).letters
+            begun = _letters(_HALF_ESCAPE.sub("", begin))
             self._begun = begin, any(begun in text.letters for text in self._read.values())
         return self._begun[1]
 
@@ -211,7 +211,8 @@ def _stand_together(text: _Text, name: str, pairs: list[tuple[str | None, str]])
 
 
 def _letters(value: Any) -> str:
-    return _Text(value if isinstance(value, str) else json.dumps(value, default=str)).letters
+    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    return _BETWEEN_WORDS.sub("", _fold(text))
 
 
 def _leaves(arguments: Mapping[str, Any]) -> Iterator[tuple[str | None, str]]:
