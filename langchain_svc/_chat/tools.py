@@ -110,8 +110,13 @@ def _warn_of(name: str) -> None:
 
 
 def refuse_unwritable(kind: Any) -> None:
-    """Raise if a class, a function or a tool has a field that JSON cannot hold, and name it."""
+    """Raise if a class, a function or a tool has a field that no JSON Schema can describe."""
     for one in (getattr(kind, "args_schema", None) or kind, *get_args(kind)):
+        if not getattr(one, "__pydantic_complete__", True):
+            raise SvcRequestError(
+                f"{one.__name__} has a field whose type is not defined yet: define it, then call "
+                f"{one.__name__}.model_rebuild()"
+            ) from None
         for name, hint in _hints(one).items():
             if not _is_writable(hint):
                 raise SvcRequestError(

@@ -85,6 +85,18 @@ def test_a_field_that_json_cannot_hold_is_named(schema):
         assert "Pydantic" not in "".join(traceback.format_exception(no.value))
 
 
+class Unfinished(BaseModel):
+    later: Later  # noqa: F821  # the fault
+
+
+@pytest.mark.parametrize("given", [Unfinished, list[Unfinished]])
+def test_a_class_that_names_an_unknown_type_is_told_how_to_finish_it(given):
+    model = svc.ChatSvc()
+    for ask in (model.with_structured_output, lambda given: model.bind_tools([Unfinished])):
+        with pytest.raises(svc.SvcRequestError, match=r"call Unfinished\.model_rebuild\(\)$"):
+            ask(given)
+
+
 def test_a_function_without_a_docstring_is_warned_of_once():
     def bare(city: str) -> str:
         return city
