@@ -114,23 +114,17 @@ def refuse_unwritable(kind: Any) -> None:
     for one in (getattr(kind, "args_schema", None) or kind, *get_args(kind)):
         if not getattr(one, "__pydantic_complete__", True):
             raise SvcRequestError(
-                f"{one.__name__} has a field whose type is not defined yet: define it, then call "
-                f"{one.__name__}.model_rebuild()"
+                f"A type is not defined yet: define it, then call {one.__name__}.model_rebuild()"
             ) from None
-        for name, hint in _hints(one).items():
-            if not _is_writable(hint):
-                raise SvcRequestError(
-                    f"JSON cannot hold the field {name!r} of {one.__name__}: give it another type, "
-                    "or leave it out"
-                ) from None  # pydantic says the same in a hundred lines
-
-
-def _is_writable(hint: Any) -> bool:
-    try:
-        TypeAdapter(hint).json_schema()
-    except PydanticUserError:
-        return False
-    return True
+        hints = _hints(one)
+        try:
+            for name in hints:
+                TypeAdapter(hints[name]).json_schema()
+        except PydanticUserError:  # which says the same in a hundred lines
+            raise SvcRequestError(
+                f"JSON cannot hold the field {name!r} of {one.__name__}: give it another type, "
+                "or leave it out"
+            ) from None
 
 
 def _hints(kind: Any) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from .settings import (
     suggest_name,
     url_of,
 )
-from .steps import BLOCK_LIMITS, ON_WAIT, CallSize, Exchange, Limits, Request
+from .steps import BLOCK_LIMITS, ON_WAIT, CallSize, Exchange, Limits, Request, Wait
 
 if TYPE_CHECKING:
     from .client import arun, run

@@ -40,6 +40,7 @@ from .steps import (
     Open,
     Reply,
     Sleep,
+    Wait,
 )
 from .wording import how_lost, late, said, unreached
 
@@ -92,14 +93,19 @@ def converse(exchange: Exchange[Any]) -> Conversation:
             asked = getattr(failure.error, "retry_after", None) is not None
             why = "the service said when to come back" if asked else "backoff"
             exchange.waited += pause
-            tell = ON_WAIT.get()
-            if tell is None or not tell(pause, failure.error):
+            if not _is_shown(pause, limit=isinstance(failure.error, errors.SvcRateLimitError)):
                 _warn_of(exchange, pause, f"{name}; {why}")
             yield Sleep(pause)
     finally:
         # The traceback of a raised error holds this frame: together they would be a cycle, which
         # keeps the caller's model and its connections until the next collection.
         failure = None
+
+
+def _is_shown(seconds: float, *, limit: bool) -> bool:
+    """Whether somebody shows the user this wait, who is told of it here."""
+    tell = ON_WAIT.get()
+    return tell is not None and tell(seconds, limit)
 
 
 def _warn_of(exchange: Exchange[Any], seconds: float, reason: str) -> bool:
@@ -173,12 +179,13 @@ def _admitted(
             if isinstance(wait, errors.SvcError):
                 again = isinstance(wait, errors.SvcConnectionError)
                 return _Failure(wait, again=again, sent=False)
-            assert isinstance(wait, float)  # noqa: S101  # what Acquire is answered with
-            waits = wait > 0
-            if waits:
-                exchange.waited += wait
-                warned = warned or _warn_of(exchange, wait, "the limit of the quota or budget")
-                yield Sleep(wait)
+            waits = isinstance(wait, Wait)
+            if isinstance(wait, Wait):
+                pause = min(wait.again, left)
+                exchange.waited += pause
+                if not _is_shown(wait.turn, limit=True) and not warned:
+                    warned = _warn_of(exchange, wait.turn, "the quota's limit")
+                yield Sleep(pause)
     finally:
         if waits:  # also where it is cancelled
             limiter.leave()

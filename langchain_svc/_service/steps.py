@@ -88,9 +88,9 @@ class Open:
     timeouts: Timeouts
 
 
-# Is told of the pauses of the calls in a context: the seconds, and the error before the next try.
+# Is told of the pauses of the calls in a context: the seconds, and whether a limit is the reason.
 # It answers whether it shows them; a longer one is logged where nobody does.
-ON_WAIT: ContextVar[Callable[[float, Exception], bool] | None] = ContextVar(
+ON_WAIT: ContextVar[Callable[[float, bool], bool] | None] = ContextVar(
     "langchain_svc_on_wait", default=None
 )
 
@@ -120,20 +120,27 @@ class CallSize(NamedTuple):
     free: bool = False
 
 
+class Wait(NamedTuple):
+    """A call may not be sent yet. All are seconds."""
+
+    turn: float  # until it can be this call's turn
+    again: float  # until it is to ask again
+    period: float  # of the limit that it waits for
+
+
 class RateLimiter(Protocol):
     """What one call asks before each of its tries, and tells what became of it.
 
-    `acquire` gives 0 where the call may be sent, else the seconds to wait before it asks again, or
-    why it may not be sent; `left` are the seconds that the call has. `settle` waits for nothing.
-    `leave` ends a wait.
+    `acquire` gives None where the call may be sent, else how long to wait, or why it may not be
+    sent; `left` are the seconds that the call has. `settle` waits for nothing. `leave` ends a wait.
     """
 
     @property
     def local(self) -> bool: ...  # asking needs no I/O
 
-    def acquire(self, left: float) -> float | errors.SvcError: ...
+    def acquire(self, left: float) -> Wait | errors.SvcError | None: ...
 
-    async def aacquire(self, left: float) -> float | errors.SvcError: ...
+    async def aacquire(self, left: float) -> Wait | errors.SvcError | None: ...
 
     def settle(
         self,
@@ -182,7 +189,7 @@ class Close:
 
 
 READ, CLOSE = Read(), Close()
-Reply = Head | Lost | bytes | float | errors.SvcError | None
+Reply = Head | Lost | bytes | Wait | errors.SvcError | None
 Conversation = Generator[Any, Reply, None]
 
 

@@ -28,7 +28,7 @@ from .._service import ON_WAIT
 from .._threads import Workers
 from .._wire import read_prices
 from ..callbacks import SvcUsageCallbackHandler
-from ..errors import SvcRequestError
+from ..errors import SvcRateLimitError, SvcRequestError
 from ..quota import bulk_priority
 from .answers import RowResult, to_json
 from .journal import Journal, Totals, results
@@ -370,7 +370,7 @@ class Job:
         except Exception as error:  # noqa: BLE001  # a row's error, or the run's
             pause = self._outage.pause(error, tries)
             if pause is not None:
-                self._state.wait(row.number, pause, error)
+                self._state.wait(row.number, pause, isinstance(error, SvcRateLimitError))
                 return pause
             result = RowResult.of_error(error)
         else:

@@ -12,8 +12,6 @@ from datetime import timedelta
 from importlib.util import find_spec
 from typing import TypeAlias
 
-from langchain_core.exceptions import ModelRateLimitError
-
 from .journal import Totals
 
 _MOMENT = 1.5  # seconds; a shorter wait is not worth a word
@@ -49,9 +47,9 @@ class RunState:
     def left(self) -> int | None:
         return None if self.expected is None else max(0, self.expected - self.finished)
 
-    def wait(self, row: int, seconds: float, error: Exception) -> bool:
-        """A row waits for its next try; from any thread. Whether the progress says so."""
-        self.waits[row] = time.monotonic() + seconds, isinstance(error, ModelRateLimitError)
+    def wait(self, row: int, seconds: float, limit: bool) -> bool:  # noqa: FBT001  # of a callback
+        """A row waits, perhaps for a limit; from any thread. Whether the progress says so."""
+        self.waits[row] = time.monotonic() + seconds, limit
         return self.shown
 
     def waiting(self, now: float) -> tuple[float, bool]:

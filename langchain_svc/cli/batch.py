@@ -111,7 +111,7 @@ def _run(job: bulk.Job, args: argparse.Namespace) -> int:
 
 
 def _counts(report: bulk.BulkReport) -> str:
-    parts = [f"{report.done:,} rows answered"]
+    parts = [f"{report.done:,} {'row' if report.done == 1 else 'rows'} answered"]
     if report.failed:
         parts.append(f"{report.failed:,} with an error")
     parts.append(f"{report.total_tokens:,} tokens")

@@ -28,6 +28,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, NamedTuple
 
+from .._service import Wait
 from .._threads import new_lock
 from .plans import DAY, HOUR, MINUTE, Limit
 
@@ -63,14 +64,6 @@ class Ticket:
     def __lt__(self, other: Ticket) -> bool:
         mine = self.priority, self.turn, self.serial
         return mine < (other.priority, other.turn, other.serial)
-
-
-class Wait(NamedTuple):
-    """Not yet. All are seconds."""
-
-    turn: float  # until it can be this call's turn
-    again: float  # until it is to ask again
-    seconds: float  # the period of the limit that it waits for
 
 
 class Outcome(NamedTuple):
@@ -223,7 +216,7 @@ class Ledger:
             # Those in front ask often, so that a place that comes free is taken at once; those
             # whose turn is at the same moment ask one after the other.
             again = max(0.005, min(wait.turn, 0.2 + 0.05 * rank)) + 0.002 * min(rank, 100)
-            return Wait(wait.turn, again, wait.seconds)
+            return wait._replace(again=again)
 
     def _place(self, ticket: Ticket) -> None:
         if not ticket.turn:

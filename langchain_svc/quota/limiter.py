@@ -15,12 +15,12 @@ from weakref import WeakValueDictionary
 from typing_extensions import Self
 
 from .._safe_errors import safe_repr
-from .._service import BLOCK_LIMITS, CallSize
+from .._service import BLOCK_LIMITS, CallSize, Wait
 from .._threads import new_lock
 from .._wire import LISTED_PRICES, Price, rate_limit_of, read_prices
 from ..errors import SvcBudgetError, SvcError, SvcRateLimitError
 from .estimates import BYTES_A_TOKEN, Estimates, Used, read_usage
-from .ledger import BULK, INTERACTIVE, Ledger, Outcome, Ticket, Wait
+from .ledger import BULK, INTERACTIVE, Ledger, Outcome, Ticket
 from .plans import DAY, PERIODS
 
 BULK_JOB: ContextVar[str | None] = ContextVar("langchain_svc_bulk_job", default=None)
@@ -272,8 +272,8 @@ class CallLimiter:
             self._prompt = estimates.prompt(size.body)
             self._ticket.tokens = self._prompt + estimates.answer(size.max_tokens)
 
-    def acquire(self, left: float) -> float | SvcError:
-        """0 where the call may be sent; else seconds to wait before asking again, or why not."""
+    def acquire(self, left: float) -> Wait | SvcError | None:
+        """None where the call may be sent; else how long to wait, or why not."""
         try:
             self._hold_budgets(left)
             wait = None if self.account is None else self.account.ask(self._ticket)
@@ -282,7 +282,7 @@ class CallLimiter:
             self._release()
             return failed.with_traceback(None)
 
-    async def aacquire(self, left: float) -> float | SvcError:
+    async def aacquire(self, left: float) -> Wait | SvcError | None:
         """The async version of `acquire`."""
         try:
             self._hold_budgets(left)
@@ -297,20 +297,18 @@ class CallLimiter:
         for budget in () if self._holds else self.budgets:
             self._holds.append(budget.hold(self.size, self._prompt, self.estimates))
 
-    def _answer(self, wait: Wait | None, left: float) -> float:
-        if wait is None:
-            return 0.0
-        if wait.turn <= left:
-            return min(wait.again, left)
+    def _answer(self, wait: Wait | None, left: float) -> Wait | None:
+        if wait is None or wait.turn <= left:
+            return wait
         self.leave()
-        period = next((f"{name}'s" for name, n in PERIODS.items() if n == wait.seconds), "plan's")
+        period = next((f"{name}'s" for name, n in PERIODS.items() if n == wait.period), "plan's")
         error = SvcRateLimitError(
             f"The {period} quota is used up: this call's turn comes in {wait.turn:,.0f} s, and its "
             f"deadline leaves {max(0.0, left):,.0f} s. Nothing was sent. Come back then, or "
             "allow a larger deadline=",
             retry_after=wait.turn,
         )
-        if wait.seconds >= DAY:
+        if wait.period >= DAY:
             error.is_retryable = False
         raise error
 

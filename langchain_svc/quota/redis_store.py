@@ -32,9 +32,10 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 
 from .._safe_errors import safe_repr
+from .._service import Wait
 from .._threads import new_lock
 from ..errors import SvcConnectionError
-from .ledger import TOO_MANY_REQUESTS, Ledger, Outcome, Ticket, Wait, Window
+from .ledger import TOO_MANY_REQUESTS, Ledger, Outcome, Ticket, Window
 from .plans import Limit
 
 try:

@@ -86,7 +86,7 @@ def test_rows_with_errors_are_asked_again_by_the_command_that_is_shown(batch, fo
     shown = shlex.split(err.splitlines()[-1])
     assert shown[:2] == ["langchain-svc", "batch"]
     code, _, err = batch(*shown[2:])
-    assert "1 rows answered, 1 with an error" in err
+    assert "1 row answered, 1 with an error" in err
     assert shlex.split(err.splitlines()[-1]) == shown
 
 

@@ -7,10 +7,11 @@ import time
 import pytest
 from langchain_core.runnables import RunnableLambda
 
+import langchain_svc as svc
 from langchain_svc import bulk
 from langchain_svc.sandbox import Fault
 
-WAITING = r"(\d+) of 8 rows, waiting (\d+) s for the service's limit"
+WAITING = r"(\d+) of \d rows, waiting (\d+) s for the service's limit"
 
 
 @pytest.fixture
@@ -19,10 +20,10 @@ def lines(folder, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "ipykernel", sys)
     monkeypatch.setattr("langchain_svc.bulk.progress._LOG_EVERY", 0.1)
 
-    def run(*given, **options):
+    def run(*given, rows=8, **options):
         begun = time.monotonic()
         report = bulk.run(*given, journal="j", **options)
-        assert report.done == 8
+        assert report.done == rows
         return capsys.readouterr().err.splitlines(), time.monotonic() - begun
 
     return run
@@ -42,6 +43,15 @@ def test_a_wait_for_the_services_limit_is_said(lines, chat, sandbox, prompts):
     assert [int(one[2]) for one in waits] == sorted([int(one[2]) for one in waits], reverse=True)
     assert 4 <= took < 7
     assert found[-1].startswith("8 of 8 rows")
+
+
+def test_a_wait_for_the_plans_limit_is_said(lines, sandbox, prompts):
+    plan = svc.Plan(requests_per_minute=15)  # a run's calls are 4 s apart
+    with svc.ChatSvc(**sandbox.v1, quota=svc.SvcQuota(plan)) as model:
+        found, _ = lines(model, prompts(2), rows=2)
+    waits = [match for line in found if (match := re.match(WAITING, line))]
+    assert {int(one[1]) for one in waits} == {1}
+    assert {int(one[2]) for one in waits} <= {2, 3, 4}
 
 
 def test_a_burst_promises_no_early_end(lines, chat, sandbox, prompts):

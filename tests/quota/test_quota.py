@@ -6,6 +6,7 @@ import asyncio
 import copy
 import os
 import pickle
+import re
 import subprocess
 import sys
 import textwrap
@@ -374,3 +375,23 @@ def test_interactive_calls_pass_bulk_ones(sandbox):
     order.append("interactive")
     jobs.join()
     assert order.index("interactive") <= 3
+
+
+def test_a_long_wait_for_the_quota_is_told_once(caplog):
+    class ReachedError(Exception):
+        pass
+
+    def slept(_):
+        slept.times += 1
+        if slept.times > 3:
+            raise ReachedError
+
+    slept.times = 0
+    quota = svc.SvcQuota(svc.Plan(requests_per_minute=1))
+    with Sandbox() as sandbox, svc.ChatSvc(**sandbox.v1, quota=quota) as model:
+        model.invoke("hi")
+        with pytest.MonkeyPatch.context() as patch, pytest.raises(ReachedError):
+            patch.setattr(time, "sleep", slept)
+            model.invoke("hi")
+    (told,) = [one.getMessage() for one in caplog.records if one.levelname == "WARNING"]
+    assert re.match(r"waiting 6\d s, until \d\d:\d\d:\d\d: the quota's limit$", told)
