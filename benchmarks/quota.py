@@ -172,6 +172,7 @@ def cost(rounds: int = 40, calls: int = 25) -> dict[str, Any]:
                 name: ChatSvc(quota=quota, **sandbox.v1) for name, quota in quotas.items()
             }
             times: dict[str, list[float]] = {name: [] for name in models}
+            crowds: dict[str, list[float]] = {name: [] for name in models}
             for model in models.values():
                 await _a_call(lambda model=model: model.ainvoke("Hi"), 30)
             asked = _scripts(Redis.from_url(redis.url))
@@ -181,13 +182,21 @@ def cost(rounds: int = 40, calls: int = 25) -> dict[str, Any]:
                         await _a_call(lambda model=model: model.ainvoke("Hi"), calls)
                     )
             asked = _scripts(Redis.from_url(redis.url)) - asked
+            for _ in range(rounds // 4):
+                for name, model in models.items():
+                    crowd = await _a_call(lambda model=model: model.abatch(["Hi"] * 64), 2)
+                    crowds[name].append(crowd)
             for model in models.values():
                 await model.aclose()
         # The quickest quarter: what other programs on the machine disturbed is left out.
-        found = {n: statistics.mean(sorted(took)[: rounds // 4]) for n, took in times.items()}
+        found, crowded = (
+            {name: statistics.mean(sorted(took)[: len(took) // 4]) for name, took in each.items()}
+            for each in (times, crowds)
+        )
         return {
             "a call, µs": found["none"] * 1e6,
             **{f"{name}, ratio": found[name] / found["none"] for name in quotas},
+            **{f"{name}, 64 at once, ratio": crowded[name] / crowded["none"] for name in quotas},
             "round trips a call": asked / (rounds * calls),
         }
 
