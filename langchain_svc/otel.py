@@ -39,6 +39,7 @@ class _Run:
 
     span: Any
     context: Context | None
+    failure: str | None = None  # of a tool that told the model of it
 
 
 class SvcOpenTelemetryCallbackHandler(RunHandler[_Run]):
@@ -206,8 +207,7 @@ class SvcOpenTelemetryCallbackHandler(RunHandler[_Run]):
         if run is not None:
             run.span.attributes["url.path"] = endpoint
             _add_retries(run.span, {"retries": retries, "waited": waited})
-            if error is not None:  # the model is told of it, so LangChain's end may not know
-                self._end(run_id, _failure(error))
+            run.failure = None if error is None else _failure(error)
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """A tool's run has ended; its error may have been told to the model."""
@@ -216,7 +216,8 @@ class SvcOpenTelemetryCallbackHandler(RunHandler[_Run]):
         if run is not None and self._telemetry.should_capture_content():
             run.span.tool_result = output.text if isinstance(output, BaseMessage) else str(output)
         failed = isinstance(output, ToolMessage) and output.status == "error"
-        self._end(run_id, "_OTHER" if failed else None)  # as OpenTelemetry names the unknown
+        failure = "_OTHER" if failed else None  # as OpenTelemetry names the unknown
+        self._end(run_id, (run and run.failure) or failure)
 
     def on_retriever_start(
         self, serialized: dict[str, Any], query: str, *, run_id: UUID, **kwargs: Any

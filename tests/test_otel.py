@@ -243,6 +243,18 @@ def test_errors_are_recorded_by_type_and_without_their_text(sandbox, chat, otel)
     assert [attributes[ERROR_TYPE] for attributes, _, _ in durations] == [kind]
 
 
+def test_what_a_model_is_told_of_an_error_is_recorded_where_content_is(monkeypatch, sandbox):
+    monkeypatch.setenv("OTEL_SEMCONV_STABILITY_OPT_IN", "gen_ai_latest_experimental")
+    monkeypatch.setenv(CAPTURE, "SPAN_ONLY")
+    otel = Recorded()
+    sandbox.faults = [Fault(status=404)]
+    with SvcTranslate(**sandbox.general) as translate:
+        told = translate.invoke(HELLO, otel.config)
+    (span,) = otel.spans
+    assert told in span.attributes["gen_ai.tool.call.result"]
+    assert span.attributes[ERROR_TYPE] == "langchain_svc.errors.SvcNotFoundError"
+
+
 async def test_a_stream_left_early_is_no_error_and_leaves_nothing_behind(otel):
     with Sandbox(pace=0.02) as s, ChatSvc(**s.v1) as model:
         stream = model.stream("Tell me of the sea", otel.config)

@@ -15,13 +15,12 @@ from typing_extensions import Self
 from .._service import Exchange, ServiceSettings, TextParser, WholeParser, set_uncached
 from .._threads import off_loop
 from .._version import __version__
+from ..config import V1
 from ..errors import SvcRequestError
 from .options import Stop
 from .profiles import ListedModel, listed_models
 from .tokens import count_tokens, encoding
 from .turn import PROVIDER, ChatTurn
-
-_new_listing_parser = partial(WholeParser, listed_models)
 
 
 def _alias(name: str) -> property:
@@ -125,10 +124,9 @@ class TextModel(ServiceSettings):
         return list(models)
 
     def _listing(self) -> Exchange[Any]:
-        limits = self._limits()
-        return self._new_exchange(
-            self.interfaces[0], "GET", self.models_path, _new_listing_parser, limits
-        )
+        limits, interface = self._limits(), self.interfaces[0]
+        parser = partial(WholeParser, partial(listed_models, priced=interface is V1))
+        return self._new_exchange(interface, "GET", self.models_path, parser, limits)
 
     # -- running a turn -------------------------------------------------------------------------
 

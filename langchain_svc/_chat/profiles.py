@@ -57,10 +57,11 @@ class ListedModel(ModelRecord):
         return text_profile(self.id, self.context_window or WINDOWS.get(self.id))
 
 
-def listed_models(body: bytes) -> list[ListedModel]:
-    """The models in a listing; their prices are kept for budgets that are given none."""
+def listed_models(body: bytes, *, priced: bool) -> list[ListedModel]:
+    """The models in a listing; prices of the v1 interface are kept for budgets without any."""
     models = [ListedModel(**vars(record)) for record in v1.read_models(body)]
-    LISTED_PRICES.update(read_prices(models))
+    if priced:  # one interface's, as both list the same ids
+        LISTED_PRICES.update(read_prices(models))
     return models
 
 

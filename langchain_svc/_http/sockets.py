@@ -21,6 +21,7 @@ from .deadline import FOREVER, Timeouts
 
 _READ_BYTES = 64 * 1024
 _MOST_UNREAD = 256 * 1024  # bytes; then the other side has to wait
+_PATIENCE = 4.0  # seconds for an address that is not the host's last; lost packets are repeated
 _HEAD_START = 0.25  # seconds that an address gets before the next one is tried beside it
 
 
@@ -94,7 +95,7 @@ class Connection(BaseConnection):
 
 
 def _connected(host: str, port: int, timeouts: Timeouts) -> socket.socket:
-    """A socket to the first address that answers; each has a fair share of the time."""
+    """A socket to the first address that answers; each but the last has some seconds."""
     until = time.monotonic() + (timeouts.left() or FOREVER)
     try:
         addresses = _look_up(host, port).result(timeouts.left())
@@ -106,7 +107,9 @@ def _connected(host: str, port: int, timeouts: Timeouts) -> socket.socket:
         try:
             sock = socket.socket(family, kind, protocol)
             try:
-                sock.settimeout(left and left / (len(addresses) - at))
+                most = FOREVER if at == len(addresses) - 1 else _PATIENCE
+                share = min((left or FOREVER) / (len(addresses) - at), most)
+                sock.settimeout(None if share == FOREVER else share)
                 sock.connect(address)
             except BaseException:
                 sock.close()

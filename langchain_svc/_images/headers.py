@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 _STARTS = {b"\x89PNG\r\n\x1a\n": "PNG", b"\xff\xd8\xff": "JPEG"}
+_ANIMATED = 0x02  # a flag of WebP
 DAMAGED = "it is damaged or cut short, so what it holds beside the picture cannot be removed"
 
 
@@ -57,6 +58,8 @@ def format_of(data: bytes) -> str:
         if data.startswith(start):
             return kind
     if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
+        if data[12:16] == b"VP8X" and data[20:21] and data[20] & _ANIMATED:
+            raise ImageError("it is animated, which is not taken: save one picture of it")
         return "WEBP"
     if data.startswith(b"GIF8"):
         raise ImageError("it is a GIF, which is not taken: save it as PNG or JPEG")

@@ -124,8 +124,6 @@ def _webp(data: bytes) -> bytes:
             kept.append(_riff(name, body))
         elif name == b"EXIF":
             exif = _orientation(body.removeprefix(b"Exif\0\0"))
-        elif name == b"ANMF":  # a frame, with chunks of its own
-            raise ImageError("it is animated, which is not taken: save one picture of it")
     if not kept:
         raise ImageError(DAMAGED)
     if kept[0].startswith(b"VP8X"):

@@ -88,6 +88,7 @@ def coerce(value: Any, name: str) -> Coerced | None:
 
 def _amount(text: str) -> int | float | None:
     """The number that a text is; "5,000" may mean two numbers, and so means none."""
+    text = text.replace("\u2212", "-")  # the minus sign of typography
     if _GROUPED.fullmatch(text):
         text = re.sub(r"[.,](?=.*[.,])", "", text).replace(",", ".")
     return number(re.sub(r"^(-?)0+(?=\d)", r"\1", text)) if "_" not in text else None  # 007

@@ -499,10 +499,14 @@ def _objects(value: Any, part: _Part) -> Iterator[Any]:
 def _arrays(value: Any) -> Iterator[Any]:
     """What an array may have been written as."""
     inside = parsed(value, (list, dict))
-    if inside is not None:
-        yield inside if isinstance(inside, list) else [inside]
-    if value is not None:
-        yield [value]
+    if isinstance(inside, list):
+        yield inside
+        return
+    held = value if inside is None else inside
+    # An object may hold the list that is wanted, so it is no item of it: the model is asked.
+    has_list = isinstance(held, dict) and any(isinstance(one, list) for one in held.values())
+    if held is not None and not has_list:
+        yield [held]
 
 
 def _rows(value: list[Any], part: _Part) -> Iterator[Any]:

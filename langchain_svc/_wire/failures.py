@@ -177,10 +177,11 @@ def safe_label(
 _LABEL = re.compile(r"[\w.:/-]{1,80}", re.ASCII)
 _MESSAGE_KEYS = ("message", "detail", "description", "msg", "title")
 _QUOTED = 4  # letters from which on a part of a word counts as quoted
-# What is looked for: a thousand as 1,000 and 1.000 and 1 000 and 1'000, words, and in 140bpm both.
+# What is looked for: 1,000 and 1.000 and 1 000 and 1'000, 123-45-6789, words, and in 140bpm both.
 _WORD = re.compile(r"[^\W_]+")
 _FORMS = (
     re.compile(r"(?<!\d)\d{1,3}(?:[,.'\u2019 \u00a0\u202f]\d{3})+(?!\d)"),
+    re.compile(r"(?<!\d)\d{1,12}(?:[-/]\d{1,12})+(?!\d)"),
     _WORD,
     re.compile(r"\d+|[^\W\d_]+"),
 )

@@ -45,6 +45,8 @@ class ModelRecord:
 
     Attributes:
         id: The model id, for `ChatSvc(model=...)`.
+        name: The name to show, and `provider` its label (general API, section 2).
+        max_tokens: The most tokens of the model (the same).
         capabilities: What the service says the model can do.
         context_window: Its size in tokens.
         pricing: The pricing information, unchanged.
@@ -52,6 +54,9 @@ class ModelRecord:
     """
 
     id: str
+    name: str | None = None
+    provider: str | None = None
+    max_tokens: int | None = None
     capabilities: tuple[str, ...] = ()
     context_window: int | None = None
     pricing: Mapping[str, Any] = field(default_factory=dict)
@@ -164,8 +169,12 @@ def _read_model(item: Any) -> ModelRecord | None:
     if id_ is None:
         return None
     pricing = item.get("pricing") or item.get("price")
+    name, provider, most = (item.get(key) for key in ("name", "provider", "max_tokens"))
     return ModelRecord(
         id=id_,
+        name=name if isinstance(name, str) else None,
+        provider=provider if isinstance(provider, str) else None,
+        max_tokens=most if type(most) is int else None,
         capabilities=_words(item.get("capabilities")),
         context_window=_first_size(item),
         pricing=pricing if isinstance(pricing, dict) else {},

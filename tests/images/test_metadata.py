@@ -130,8 +130,9 @@ def test_animations_are_refused():
     for kind, said in (("GIF", "it is a GIF"), ("WEBP", "it is animated")):
         data = written(frames[0], kind, save_all=True, append_images=frames[1:])
         for image in (data, base64.b64encode(data).decode()):
-            with pytest.raises(svc.SvcRequestError, match=f"{said}, which is not taken: save"):
-                svc.ImageStore().add(image)
+            for keep in (False, True):
+                with pytest.raises(svc.SvcRequestError, match=f"{said}, which is not taken: save"):
+                    svc.ImageStore().add(image, keep_metadata=keep)
 
 
 def png_chunk(name, body):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import pytest
+from peers import RawServer, response
 from pydantic import ValidationError
 
 import langchain_svc as svc
@@ -171,6 +173,24 @@ def test_listed_models_bring_their_profiles():
         assert listed["svc-pro"].pricing
         assert svc.ChatSvc(model="svc-pro").profile == listed["svc-pro"].profile
         assert svc.ChatSvc(model="other").profile is None
+
+
+def test_each_interface_lists_its_own_fields_and_prices_count_for_v1_alone():
+    record = {"id": "svc-pro", "name": "Pro", "provider": "Acme", "max_tokens": 4096}
+    price = {"input": 0, "output": 0, "per_tokens": 1000}
+    body = json.dumps({"models": [record | {"pricing": price}]}).encode()
+    with (
+        Sandbox() as box,
+        svc.ChatSvc(**box.v1, model="svc-pro") as model,
+        RawServer(lambda c: c.sendall(response(body))) as server,
+        svc.SvcLLM(base_url=server.url, api_key="k") as llm,
+    ):
+        model.list_models()
+        (found,) = llm.list_models()
+        assert (found.name, found.provider, found.max_tokens) == ("Pro", "Acme", 4096)
+        with svc.SvcBudget(max_cost=1) as budget:
+            model.invoke("Hi")
+        assert budget.used.cost > 0
 
 
 def test_a_prompt_that_cannot_fit_is_not_sent():

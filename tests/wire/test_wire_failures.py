@@ -108,6 +108,9 @@ def test_a_key_in_the_message_is_masked():
         ("Strasse is unknown", "Straße", "[...] is unknown"),
         ("at most 1,500 or 1.500 or 1 500 here", "1500 ml", "at most [...] or [...] or [...] here"),
         ("at most 1500000 here", "1,500,000 cells", "at most [...] here"),
+        ("no patient 123-45-6789", "SSN 123456789", "no patient [...]"),
+        ("no patient 123456789", "SSN 123-45-6789", "no patient [...]"),
+        ("born 19700102", "1970-01-02", "born [...]"),
         ("limit is 60,000 tokens", "hello", "limit is 60,000 tokens"),
     ],
 )  # fmt: skip
