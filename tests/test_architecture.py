@@ -33,7 +33,7 @@ def test_every_file_that_the_map_names_is_there(page):
 
 PACKAGE = ROOT / "langchain_svc"
 WINGS = {"medical", "quota", "bulk", "privacy", "sandbox", "cli"}
-MOST_OF_THE_PACKAGE, MOST_OF_THE_CORE, MOST_OF_THE_TESTS = 29_500, 16_100, 27_600
+MOST_OF_THE_PACKAGE, MOST_OF_THE_CORE, MOST_OF_THE_TESTS = 29_500, 16_100, 27_700
 MOST_OF_A_ROOM, MOST_OF_A_FILE = 2_700, 650  # a room is a folder of the core
 
 
