@@ -253,7 +253,12 @@ def _quoting(private: Iterable[str]) -> Callable[[str], bool]:
 
 def _folded(words: str) -> str:
     """Words and numbers, one a line, as they are compared: without case, accents and separators."""
-    return re.sub(r"[^\w\n]", "", unicodedata.normalize("NFKD", words)).casefold()
+    words = unicodedata.normalize("NFKD", words).casefold().translate(_STROKES)
+    return re.sub(r"[^\w\n]", "", words)
+
+
+# Letters that no normal form takes apart.
+_STROKES = str.maketrans("ıłøđ", "ilod")
 
 
 # -- the ways in which a server may write a text that it quotes ------------------------------------

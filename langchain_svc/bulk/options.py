@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from langchain_core.load import dumpd
+from langchain_core.load.serializable import Serializable
 from langchain_core.runnables import Runnable, RunnableConfig
+from pydantic import BaseModel
 
 from .._safe_errors import safe_repr
 from .._service import ServiceSettings
@@ -103,10 +105,22 @@ class BulkOptions:
         keys. A value may be a key in a header or somebody's text.
         """
         found = dict(_leaves("", dumpd(runnable)))
+        found.update(_records("record", [runnable, dict(self.config or {})]))
         found.update(_leaves("settings", dict(self.settings or {})))
         if isinstance(self.format, str):
             found["format"] = self.format
         return {name: _digest(name, value) for name, value in found.items()}
+
+
+def _records(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """What LangChain does not serialize but the answers are about: a patient's record."""
+    if isinstance(value, BaseModel) and not isinstance(value, Serializable):
+        yield name, value.model_dump_json()
+    elif isinstance(value, (BaseModel, dict, list)):
+        parts = enumerate(value) if isinstance(value, list) else dict(value).items()
+        for key, part in parts:
+            if key not in _NO_MATTER:
+                yield from _records(f"{name}.{key}", part)
 
 
 def _leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:

@@ -106,6 +106,8 @@ def _run(job: bulk.Job, args: argparse.Namespace) -> int:
         raise error from None
     tell(f"{_counts(report)} in {bulk.duration(report.seconds)}; journal {report.journal}")
     if report.failed:
+        first = next(row["error"] for row in report.results() if row["error"])
+        tell(f"The first error is a {first['type']}: {first['message']}")
         tell(f"Retry the failed rows with:\n  {_again(args, '--retry-errors')}")
     return _SOME_FAILED if report.failed else 0
 

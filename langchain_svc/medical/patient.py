@@ -366,6 +366,11 @@ class PatientContext(Demographics):
             raise SvcRequestError(f"typed_texts is {typed_texts!r}; it takes take or leave_out")
         if isinstance(today, datetime):
             today = today.date()
+        for name, switch in (("restricted", restricted), ("partial", partial)):
+            if not isinstance(switch, bool):
+                raise SvcRequestError(f"{name} must be True or False, not {safe_repr(switch)}")
+        if isinstance(risk_factors, str):
+            raise SvcRequestError("risk_factors must be a list of texts, not one text")
         options = ImportOptions(
             today=today or date.today(),  # noqa: DTZ011  # an age counts in the days of where one is
             patient=patient,
@@ -377,14 +382,31 @@ class PatientContext(Demographics):
             text_problem=text_problem,
             most=MOST_ENTRIES,
         )
-        parameters, report = read_patient(source, options)
-        risks = (*parameters.pop("risk_factors", ()), *risk_factors)
+        made = cls._read(source, options, risk_factors, images)
+        if isinstance(made, Exception):
+            del source, patient, options, risk_factors, images  # some tools show an error's frames
+            try:
+                raise made
+            finally:
+                del made
+        return made
+
+    @classmethod
+    def _read(
+        cls, source: Any, options: ImportOptions, risk_factors: Iterable[str], images: Iterable[Any]
+    ) -> Self | Exception:
+        """The record, or what is wrong, without the frames that have the source."""
         try:
+            parameters, report = read_patient(source, options)
+            risks = (*parameters.pop("risk_factors", ()), *risk_factors)
             record = cls(**parameters, risk_factors=risks, images=tuple(images))
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             reason = first["msg"].removeprefix("Value error, ")
-            raise SvcRequestError(f"{'.'.join(map(str, first['loc']))}: {reason}") from None
+            return SvcRequestError(f"{'.'.join(map(str, first['loc']))}: {reason}")
+        except (SvcRequestError, ImportError) as error:
+            error.__context__ = None
+            return error.with_traceback(None)
         vars(record)["fhir_report"] = report
         return record
 

@@ -65,6 +65,8 @@ def of_record(record: Fields, names: Iterable[str], report: FhirReport | None) -
     sent = {name: record[name] for name in names if name in record}
     missing = [_words(name) for name in names if name not in record and name != "imagingType"]
     told = [f"Sent of the patient's record: {in_words(sent)}."]
+    if further := {name: record[name] for name in record if name not in {*names, "imagingType"}}:
+        told.append(f"Not taken by this endpoint: {in_words(further)}.")
     if missing:
         told.append(f"Not sent: {', '.join(missing)}.")
     if report is not None and (left_out := _left_out(report)):

@@ -7,6 +7,7 @@ import functools
 import pickle
 import re
 import sys
+import traceback
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -458,6 +459,18 @@ def test_what_is_no_bundle_is_said_without_its_values(given, said):
         svc.PatientContext.from_fhir(given, today=TODAY)
     assert SECRET not in str(raised.value)
     assert "1963-13" not in str(raised.value)
+    frames = traceback.TracebackException.from_exception(raised.value, capture_locals=True).stack
+    inside = [frame.locals for frame in frames if frame.filename != __file__]
+    assert len(inside) == 1, "the frames of an error are those of its own function alone"
+    assert not {"source", "patient", "options", "risk_factors", "images"} & inside[0].keys()
+
+
+@pytest.mark.parametrize(
+    "options", [{"risk_factors": "smoker"}, {"restricted": "no"}, {"partial": 1}]
+)
+def test_a_text_is_no_list_and_no_switch(options):
+    with pytest.raises(svc.SvcRequestError, match=r"must be (a list of texts|True or False), not"):
+        read(bundle(), **options)
 
 
 OTHER = "11111111-0000-4000-8000-000000000000"

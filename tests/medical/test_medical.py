@@ -296,9 +296,9 @@ def test_nor_does_one_about_a_tools_own_arguments(box, caplog, kind):
 
 HISTORY = ["asthma", "COPD", "allergy: penicillin", "allergy: latex", "intolerance: lactose", "procedure: appendectomy"]  # fmt: skip
 TOLD = {
-    svc.SvcMedicalConsult: "Sent of the patient's record: age, sex, 2 conditions, 2 allergies, 1 intolerance, 1 procedure, 1 medication.",
-    svc.SvcDecisionSupport: "Sent of the patient's record: vital signs (systolic, diastolic, heart rate, 1 other), lab results (troponin, bnp, creatinine, 1 other), 2 conditions, 2 allergies, 1 intolerance, 1 procedure.",
-    svc.SvcCancerRisk: "Sent of the patient's record: age, sex, 1 risk factor, 1 image.",
+    svc.SvcMedicalConsult: "Sent of the patient's record: age, sex, 2 conditions, 2 allergies, 1 intolerance, 1 procedure, 1 medication. Not taken by this endpoint: vital signs (systolic, diastolic, heart rate, 1 other), lab results (troponin, bnp, creatinine, 1 other), 1 risk factor, 1 image.",
+    svc.SvcDecisionSupport: "Sent of the patient's record: vital signs (systolic, diastolic, heart rate, 1 other), lab results (troponin, bnp, creatinine, 1 other), 2 conditions, 2 allergies, 1 intolerance, 1 procedure. Not taken by this endpoint: age, sex, 1 medication, 1 risk factor, 1 image.",
+    svc.SvcCancerRisk: "Sent of the patient's record: age, sex, 1 risk factor, 1 image. Not taken by this endpoint: 2 conditions, 2 allergies, 1 intolerance, 1 procedure, 1 medication, vital signs (systolic, diastolic, heart rate, 1 other), lab results (troponin, bnp, creatinine, 1 other).",
     svc.SvcMedicalStatus: "",
 }  # fmt: skip
 
@@ -320,7 +320,8 @@ def test_the_model_is_told_what_was_sent_by_names_only(box, kind):
 def test_and_what_was_not_sent(box):
     tool = svc.SvcDecisionSupport(**box.medical, patient=svc.PatientContext(age=5))
     assert called(tool, ASKED[type(tool)]).artifact.of_record == (
-        "Sent of the patient's record: nothing. Not sent: vital signs, lab results, medical history."
+        "Sent of the patient's record: nothing. Not taken by this endpoint: age. "
+        "Not sent: vital signs, lab results, medical history."
     )
     known = svc.PatientContext(age=61, images=[PNG], imaging_type="breast MRI")
     tool = svc.SvcCancerRisk(**box.medical, patient=known)
@@ -342,8 +343,9 @@ def test_what_an_import_left_out_is_counted_and_not_denied(box):
     record = svc.PatientContext.from_fhir(resources, today=fhir.TODAY)
     with svc.SvcDecisionSupport(**box.medical, patient=record) as tool:
         assert called(tool, ASKED[type(tool)]).artifact.of_record == (
-            "Sent of the patient's record: vital signs (heart rate), 1 condition. Not sent: lab "
-            "results. Left out when the record was read: 1 medication, 1 result."
+            "Sent of the patient's record: vital signs (heart rate), 1 condition. Not taken by this "
+            "endpoint: age, sex. Not sent: lab results. Left out when the record was read: "
+            "1 medication, 1 result."
         )
 
 
