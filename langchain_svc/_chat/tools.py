@@ -85,7 +85,7 @@ def _format(tool: ToolLike) -> dict[str, Any]:
             )
     try:
         made = convert_to_openai_tool(tool)
-    except (ValueError, TypeError, KeyError, PydanticUserError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, PydanticUserError) as error:
         refuse_unwritable(tool)
         raise SvcRequestError(
             f"{safe_repr(tool)} is not a tool: pass a function with a docstring, a Pydantic class, "
