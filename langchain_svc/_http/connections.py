@@ -72,7 +72,15 @@ def _origin(url: str) -> Origin:
 @lru_cache(maxsize=1)
 def _verifying() -> ssl.SSLContext:
     """One context for the process: loading the certificates takes 40 ms."""
-    context = httpx.create_ssl_context()
+    try:
+        context = httpx.create_ssl_context()
+    except OSError as error:  # an ssl.SSLError is one
+        named = (name for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if os.environ.get(name))
+        reason = error.strerror if isinstance(error, FileNotFoundError) else "none are in it"
+        raise SvcRequestError(
+            f"The certificates that {next(named, 'certifi')} names cannot be read: {reason}. "
+            "Nothing was sent"
+        ) from None
     context.set_alpn_protocols(["http/1.1"])
     context.hostname_checks_common_name = False  # RFC 9110, section 4.3.4
     return context

@@ -289,6 +289,22 @@ def test_a_chain_to_an_authority_in_a_folder_that_the_environment_names(
         assert asked(model, way) == "sound"
 
 
+@WAYS
+@pytest.mark.parametrize(("held", "said"), [(None, "No such file"), ("nothing", "none are in it")])
+def test_certificates_that_cannot_be_read_are_no_failure_of_the_server(
+    way, held, said, monkeypatch, tmp_path
+):
+    if held is not None:
+        (tmp_path / "ca.pem").write_text(held)
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+    connections._verifying.cache_clear()
+    with (
+        svc.ChatSvc(base_url_v1="https://127.0.0.1:9/v1", api_key="k") as model,
+        pytest.raises(svc.SvcRequestError, match=f"SSL_CERT_FILE names cannot be read: {said}"),
+    ):
+        asked(model, way)
+
+
 # -- addresses -----------------------------------------------------------------------------------
 
 
