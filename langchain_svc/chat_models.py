@@ -78,7 +78,7 @@ class ChatSvc(TextModel, BaseChatModel):
         model = ChatSvc(model="svc-pro", api_key="...", base_url_v1="https://.../v1")
         model.invoke("Good morning")
 
-    What shapes one answer can be given for one call too: `model.invoke(..., temperature=0)`,
+    Settings that shape an answer can be given for one call: `model.invoke(..., temperature=0)`,
     and so `model`, `max_tokens`, `stop`, `timeout`, `deadline`, `max_retries`, `max_repairs`.
 
     Raises:
@@ -114,7 +114,7 @@ class ChatSvc(TextModel, BaseChatModel):
     """0 to 2; left to the service (0.7) where it is None."""
 
     max_tokens: MaxTokens | None = None
-    """The most tokens of an answer; left to the service (2000) where it is None."""
+    """Maximum tokens of an answer; None leaves it to the service (2000)."""
 
     base_url_v1: str | None = url_of(V1)
     """Where the interface is; its path ends in /v1."""
@@ -191,7 +191,7 @@ class ChatSvc(TextModel, BaseChatModel):
     def check(self) -> ListedModel:
         """Ask the service for its models (GET /models), the cheapest call there is.
 
-        A wrong key, address or model id shows now, and not amid the work.
+        A wrong key, address or model id shows up now, and not in the middle of the work.
 
         Returns:
             What the service lists about this model.
@@ -249,7 +249,7 @@ class ChatSvc(TextModel, BaseChatModel):
     ) -> int:
         """About how many tokens a conversation has as it would be sent, with its tools.
 
-        Nothing is asked for it: an image counts with its description once it has one.
+        No request is sent: an image counts as its description once it has one.
         """
         if self.image_inputs == "describe":
             from ._chat import find_images  # noqa: PLC0415  # most models see no picture
@@ -268,9 +268,9 @@ class ChatSvc(TextModel, BaseChatModel):
         strict: bool | None = None,
         **kwargs: Any,
     ) -> Runnable[LanguageModelInput, AIMessage]:
-        """This model with tools to call, as a model that knows tools natively.
+        """This model with tools that it can call, as with native tool calling.
 
-        The endpoint knows none: they are described in the prompt, and calls are read from the
+        The endpoint has no tools: they are described in the prompt, and calls are read from the
         answer's text. A call that can be read is one of `tool_calls`, whether or not its arguments
         fit the tool; one that cannot, after `max_repairs` requests to write it anew, is one of
         `invalid_tool_calls`.
@@ -283,7 +283,7 @@ class ChatSvc(TextModel, BaseChatModel):
             parallel_tool_calls: False keeps the first call of an answer.
             strict: Accepted for the sake of code written for other models; calls are always
                 checked against their schemas.
-            **kwargs: Settings for every call of the binding. `response_format=SomeClass` has an
+            **kwargs: Settings for every call of the binding. `response_format=SomeClass` makes an
                 answer without calls fit the class: `message.additional_kwargs["parsed"]` is its
                 object.
 
@@ -333,7 +333,7 @@ class ChatSvc(TextModel, BaseChatModel):
         strict: bool | None = None,
         **kwargs: Any,
     ) -> Runnable[LanguageModelInput, Any]:
-        """This model with answers as objects: of a class or another type, or dicts.
+        """This model, answering with objects of a class or another type, or with dicts.
 
         An answer is checked within the run, and asked for again with the exact problems at most
         `max_repairs` times.

@@ -5,7 +5,7 @@ LangChain, so that agents, retry and fallback middleware decide by `is_retryable
 
     SvcError
     ├── SvcRequestError            nothing was sent: a setting, parameter or message is wrong
-    │   └── SvcBudgetError             nothing was sent: it would pass a SvcBudget
+    │   └── SvcBudgetError             nothing was sent: it would exceed a SvcBudget
     ├── SvcAPIError                the service answered with an error status
     │   ├── SvcBadRequestError         400
     │   │   └── SvcContextOverflowError    the prompt cannot fit (also raised before sending)
@@ -70,7 +70,7 @@ class SvcRequestError(SvcError, ModelInvalidRequestError, ValueError):
 
 
 class SvcBudgetError(SvcRequestError):
-    """Nothing was sent, because the call would pass a `SvcBudget`.
+    """Nothing was sent, because the call would exceed a `SvcBudget`.
 
     Attributes:
         used: The `requests`, `tokens` and `cost` that were used.
@@ -186,7 +186,7 @@ class SvcResponseError(SvcError, ModelAPIError):
 
 
 class SvcOutputError(SvcError, OutputParserException):
-    """The model's answer is not what was asked for, also after asking again.
+    """The model's answer is not what was asked for, even after asking again.
 
     It does not fit the schema, or calls no function although one had to be called.
 

@@ -83,14 +83,14 @@ class SvcLLM(TextModel, BaseLLM):
     `invoke`, `stream`, `batch` and their async versions work as for any LangChain LLM. Each
     generation carries `generation_info` with `model_name`, `model_provider`, `total_tokens`,
     `usage_source` ("service" or "estimated") and what else came: `timestamp`, `request_id`,
-    `rate_limit`. The service sends one number of tokens, which is not split by guess.
+    `rate_limit`. The service sends one token count, which is not split by guessing.
 
         from langchain_svc import SvcLLM
 
         llm = SvcLLM(api_key="...", base_url="https://...")
         llm.invoke("Good morning")
 
-    What shapes one answer can be given for one call too: `llm.invoke(..., temperature=0)`, and so
+    Settings of an answer can be given for one call, too: `llm.invoke(..., temperature=0)`, and so
     `model`, `stop`, `timeout`, `deadline`, `max_retries`.
 
     Raises:

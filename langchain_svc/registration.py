@@ -1,4 +1,4 @@
-"""Enters this package in tables of LangChain's that have no public way in."""
+"""Registers this package in LangChain's tables that have no public API."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class SvcToolkit(ServiceToolkit):
     """The images that tools take and make, by handle."""
 
     retry_lost: bool = False
-    """Whether a generation of images is sent again that the service may have got."""
+    """Whether to resend an image generation that the service may already have received."""
 
     def _needed(self) -> Collection[Interface]:
         kinds = [_TOOLS[name] for name in self.selected or _TOOLS]

@@ -243,7 +243,7 @@ class SvcGenerateImage(ServiceTool):
     """Where the images land."""
 
     retry_lost: bool = False
-    """Whether a generation is sent again that the service may have got: after a lost answer, a
+    """Whether to resend a generation that the service may have received: after a lost answer, a
     timeout, 502 or 504. It may then be made, and paid for, more than once."""
 
     def _arguments(self) -> type[Arguments]:

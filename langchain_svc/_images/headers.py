@@ -59,10 +59,10 @@ def format_of(data: bytes) -> str:
             return kind
     if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
         if data[12:16] == b"VP8X" and data[20:21] and data[20] & _ANIMATED:
-            raise ImageError("it is animated, which is not taken: save one picture of it")
+            raise ImageError("it is animated, which is not supported: save one frame of it")
         return "WEBP"
     if data.startswith(b"GIF8"):
-        raise ImageError("it is a GIF, which is not taken: save it as PNG or JPEG")
+        raise ImageError("it is a GIF, which is not supported: save it as PNG or JPEG")
     raise ImageError("it is not an image in a known format (PNG, JPEG or WebP)")
 
 

@@ -239,10 +239,10 @@ class ServiceSettings(BaseModel):
     """How many times a call is tried again after the first try."""
 
     max_retry_wait: Annotated[float, bounded_number(text=True)] = 60.0
-    """Seconds: when the service asks to wait longer, the call fails at once and says so."""
+    """Seconds: if the service asks for a longer wait, the call fails at once and says so."""
 
     outage_wait: Annotated[float, bounded_number(text=True)] = 0.0
-    """Seconds that a call goes on trying after its first failure while the service is down. With 0
+    """Seconds that a call keeps trying after its first failure while the service is down. With 0
     it fails when its own retries are used up."""
 
     max_response_bytes: Annotated[int, bounded_number(above=True, whole=True, text=True)] = (
@@ -251,17 +251,17 @@ class ServiceSettings(BaseModel):
     """The largest answer that is read, after decompression."""
 
     max_connections: Annotated[int, bounded_number(1, whole=True, text=True)] = 1024
-    """Calls that have a connection at one time, for all threads together and for each event loop;
-    further ones wait. Objects of the same key, origin and proxy share them."""
+    """The most connections in use at once, for all threads together and for each event loop;
+    further calls wait. Objects with the same key, origin and proxy share them."""
 
     default_headers: Mapping[str, str] = Field(default_factory=dict, exclude=True, repr=False)
-    """Further headers of every request. Their values are kept out of repr and traces."""
+    """Extra headers for every request. Their values are kept out of repr and traces."""
 
     proxy: Secret = Field(default=None, exclude=True, repr=False)
     """A proxy's URL; without it the environment's proxies are used, save for loopback."""
 
     insecure_hosts: Sequence[str] = ()
-    """Hosts besides loopback that plain http may be spoken to."""
+    """Hosts besides loopback that may be called over plain http."""
 
     http_client: Any = Field(default=None, exclude=True, repr=False)
     """An `httpx.Client` to use instead of our own connections. It is yours to close."""
@@ -274,7 +274,7 @@ class ServiceSettings(BaseModel):
     that use a key."""
 
     budget: Limiting = Field(default=None, exclude=True, repr=False)
-    """A `SvcBudget`: the call that would pass it is not sent."""
+    """A `SvcBudget`: a call that would exceed it is not sent."""
 
     privacy: Privacy = None
     """"phi" keeps what is sent and answered out of callbacks, traces, errors and caches."""
@@ -287,9 +287,9 @@ class ServiceSettings(BaseModel):
 
     @classmethod
     def from_env(cls, **settings: Any) -> Self:
-        """An object by the environment, where the key and each address must be set.
+        """An object configured from the environment, where the key and each address must be set.
 
-        An application that makes its objects so fails when it starts, and not at its first request.
+        An application that uses this fails when it starts, and not at its first request.
 
         Args:
             **settings: Those of the constructor.

@@ -83,7 +83,7 @@ def _takes_options(
 
 @_takes_options(BulkOptions)
 def run(runnable: Runnable[Any, Any], rows: Rows, **options: Any) -> BulkReport:
-    """Ask every row that the journal has no answer to, and return the totals of all rows.
+    """Ask every row that the journal has no answer for, and return the totals of all rows.
 
     A row's failure is that row's error. Errors that would hit every row (a wrong key, a missing
     model, a service that stays down) end the run, and lose nothing.

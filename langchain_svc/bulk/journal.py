@@ -140,8 +140,8 @@ class Journal:
             row.failed_before = bool(failed)
             if not row.to_ask and not failed and (key, digest) != (row.key, row.digest):
                 raise SvcRequestError(
-                    f"Row {row.number} of the input is not the one that {self.path} has the answer "
-                    "of. A journal belongs to one input, which may only grow at its end: give "
+                    f"Row {row.number} of the input is not the one that {self.path} has an answer "
+                    "for. A journal belongs to one input, which may only grow at its end: give "
                     "that input, or another journal"
                 )
             wanted = "SELECT number FROM temp.ids WHERE key = ?"
@@ -278,7 +278,7 @@ class Journal:
 
     def _damaged(self, why: str) -> SvcRequestError:
         return SvcRequestError(
-            f"The journal {self.path} is damaged or no journal: {why}. Restore a copy of it, or "
+            f"The journal {self.path} is damaged or not a journal: {why}. Restore a copy of it, or "
             f"delete it to begin anew; `sqlite3 {self.path} .recover` shows what can be saved"
         )
 

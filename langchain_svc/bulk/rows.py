@@ -160,7 +160,7 @@ def _key(raw: Any) -> str:
     try:
         return "" if given is None else to_json(given)
     except ValueError:
-        raise BadRow("its id is no JSON value") from None
+        raise BadRow("its id is not a JSON value") from None
 
 
 def _asked(row: Mapping[Any, Any]) -> Any:

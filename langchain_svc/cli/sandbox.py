@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     upstream = _upstream(args)
     sandbox = _started(args, upstream)
     try:
-        who = f"{args.upstream_model} behind it" if args.upstream else "rules, not AI"
+        who = f"{args.upstream_model} behind it" if args.upstream else "answers by rules, not by AI"
         limits = "no rate limit" if args.plan == "enterprise" else f"limits of the plan {args.plan}"
         tell(f"The sandbox of langchain-svc {svc.__version__}: {limits}, {who}.")
         if not args.no_inspector:

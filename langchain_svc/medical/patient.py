@@ -216,7 +216,7 @@ class VitalSigns(_Readings):
         high, low = self.systolic, self.diastolic
         if high is not None and low is not None and low >= high:
             raise ValueError(
-                "diastolic must be below systolic: they are probably exchanged or in two units"
+                "diastolic must be below systolic: they are probably exchanged or not in mmHg"
             )
         return self
 
@@ -338,7 +338,7 @@ class PatientContext(Demographics):
                 text or bytes, lines of JSON (a bulk export), or a `pathlib.Path` to such a file.
             patient: The id or reference of the patient, where `source` holds several; what is
                 about others is passed over and counted.
-            today: The day of the record, by default this one. The age is that of it, and nothing
+            today: The day of the record, by default today. It decides the age, and nothing
                 that happened or was recorded after it is taken.
             windows: How old a reading may be, by its name or by its group (`vital_signs`,
                 `lab_results`), in place of the table's windows; None for any age.

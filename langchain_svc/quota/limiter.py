@@ -99,7 +99,7 @@ class Hold(NamedTuple):
 
 
 class SvcBudget(Shared):
-    """A bound on what calls use: the call that would pass it is not sent.
+    """A bound on what calls use: a call that would exceed it is not sent.
 
         with SvcBudget(max_requests=100, max_tokens=50_000) as budget:
             agent.invoke(...)
@@ -123,7 +123,7 @@ class SvcBudget(Shared):
 
     Raises:
         ValueError: No bound is given, or one is not a number of 0 or more.
-        SvcBudgetError: From a call that would pass a bound, or whose cost is not known.
+        SvcBudgetError: From a call that would exceed a bound, or whose cost is not known.
     """
 
     setting = "budget"
@@ -215,7 +215,7 @@ class SvcBudget(Shared):
         sent = len(self._held)
         way = f", {sent} call{' is' if sent == 1 else 's are'} on the way" if sent else ""
         return SvcBudgetError(
-            f"The budget's {name}={self._bounds[name]:{form}} would be passed: {used:{form}} used"
+            f"The budget's {name}={self._bounds[name]:{form}} would be exceeded: {used:{form}} used"
             f"{way}, {has:{form}} left, and this call asks for {wants:{form}}. Nothing was sent. "
             f"Make it smaller, or give SvcBudget a larger {name}",
             used=self.used,

@@ -78,7 +78,7 @@ class SvcQuota(Shared):
         tools = SvcToolkit(quota=quota).get_tools()
 
     The limits belong to the key, so give one quota to all objects that use it. First in, first out;
-    a wait that would pass a call's deadline is not begun. Copies and pickles of an object share its
+    no wait beyond a call's deadline is begun. Copies and pickles of an object share its
     quota within a process; between processes and machines it is shared through Redis.
 
     Args:
@@ -178,10 +178,10 @@ class SvcQuota(Shared):
         *,
         interface: Literal["v1", "general", "medical"] | None = None,
     ) -> float:
-        """Seconds until so much more work has been let through, after all that waits now.
+        """Seconds until this much more work is admitted, behind everything that waits now.
 
         Args:
-            requests: How many requests more.
+            requests: How many more requests.
             tokens: How many tokens they take, in and out together.
             interface: Where; by default the interface that the plan is of, "v1" where it is of
                 several.
@@ -216,11 +216,11 @@ class SvcQuota(Shared):
         api_key: str | None = None,
         interface: Literal["v1", "general", "medical"] = "v1",
     ) -> BaseRateLimiter:
-        """A rate limiter for LangChain code that calls the service by other classes.
+        """A rate limiter for LangChain code that calls the service through other classes.
 
             ChatOpenAI(base_url=..., rate_limiter=quota.rate_limiter())
 
-        It counts requests: such code tells it nothing of tokens. Our own classes take `quota=`;
+        It counts requests only: such code reports no tokens. Our own classes take `quota=`;
         with both, a request would count twice.
 
         Args:

@@ -50,9 +50,9 @@ class Fault:
             body inside a character; "content-type" labels a right body wrongly.
         raw: Write exactly these bytes instead of an HTTP answer, then close.
         after: Pieces to deliver first. A body that does not stream is cut in `after` + 1.
-        path: Only requests whose path ends so.
+        path: Only requests whose path ends with this.
         rate: Share of the matching requests, drawn by the sandbox's seed.
-        times: Only the first so many matching requests.
+        times: Only the first N matching requests.
 
     Raises:
         ValueError: A field is out of its bounds, or two fields contradict each other.

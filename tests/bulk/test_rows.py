@@ -99,7 +99,7 @@ def test_a_damaged_parquet_file_is_one_clear_error(folder):
         ({"text": None, "n": 6}, "{{{n:03}}} {text!r}", "{006} ''"),
         ({"id": 3, "text": "b"}, "{n} {text}", "no column 'n', only id, text"),
         ({"n": "x"}, "{n:03d}", "does not suit the format"),
-        ({"id": float("nan"), "prompt": "x"}, None, "its id is no JSON value"),
+        ({"id": float("nan"), "prompt": "x"}, None, "its id is not a JSON value"),
         ({"a": 2, "b": 3}, lambda row: row["a"] + row["b"], "5"),
     ],
 )

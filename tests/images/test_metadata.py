@@ -131,7 +131,9 @@ def test_animations_are_refused():
         data = written(frames[0], kind, save_all=True, append_images=frames[1:])
         for image in (data, base64.b64encode(data).decode()):
             for keep in (False, True):
-                with pytest.raises(svc.SvcRequestError, match=f"{said}, which is not taken: save"):
+                with pytest.raises(
+                    svc.SvcRequestError, match=f"{said}, which is not supported: save"
+                ):
                     svc.ImageStore().add(image, keep_metadata=keep)
 
 

@@ -19,7 +19,7 @@ def test_the_call_that_would_pass_a_block_is_not_sent(chat, sandbox):
     with svc.SvcBudget(max_requests=2) as budget:
         chat.invoke("Hi")
         list(chat.stream("Hi"))
-        with pytest.raises(svc.SvcBudgetError, match=r"max_requests=2 would be passed: 2 used, 0 left, and this call asks for 1") as told:  # fmt: skip
+        with pytest.raises(svc.SvcBudgetError, match=r"max_requests=2 would be exceeded: 2 used, 0 left, and this call asks for 1") as told:  # fmt: skip
             chat.invoke("Hi")
     assert told.value.is_retryable is False
     assert (told.value.used.requests, told.value.left.requests) == (2, 0)
@@ -70,7 +70,7 @@ def test_tokens_are_counted_as_reported(chat):
 
 def test_a_bounded_answer_cannot_pass_the_budget(chat, sandbox):
     budget = svc.SvcBudget(max_tokens=300)
-    with budget, pytest.raises(svc.SvcBudgetError, match=r"max_tokens=300 would be passed"):
+    with budget, pytest.raises(svc.SvcBudgetError, match=r"max_tokens=300 would be exceeded"):
         for _ in range(100):
             chat.invoke("Tell me a story", max_tokens=50)
     assert 200 < budget.used.tokens <= 300
@@ -83,7 +83,7 @@ def test_cost_by_prices_that_are_given(chat):
         usage = chat.invoke("Hi", max_tokens=100).usage_metadata
         cost = usage["input_tokens"] / 1000 + 2 * usage["output_tokens"] / 1000
         assert budget.used.cost == pytest.approx(cost)
-        with pytest.raises(svc.SvcBudgetError, match=r"max_cost=1 would be passed"):
+        with pytest.raises(svc.SvcBudgetError, match=r"max_cost=1 would be exceeded"):
             for _ in range(100):
                 chat.invoke("Hi", max_tokens=100)
         assert 0.7 < budget.used.cost <= 1.0

@@ -24,7 +24,7 @@ from .units import UnitError, unit_of
 
 NO_RESULT = frozenset({"entered-in-error", "registered"})
 _PRESSURES = ("vital_signs.systolic", "vital_signs.diastolic")
-_NOT_BELOW = "diastolic must be below systolic: they are probably exchanged or in two units"
+_NOT_BELOW = "diastolic must be below systolic: they are probably exchanged or not in mmHg"
 _NOT_FINAL = "its status is not final, amended or corrected"
 
 
