@@ -52,7 +52,10 @@ class SvcError(ModelError):
         message: What happened and what to do next, safe to log.
         retries: How many times the request was sent again before this was raised.
         waited: Seconds spent waiting between those tries.
+        retry_after: Seconds until another try makes sense, where that is known.
     """
+
+    retry_after: float | None = None
 
     def __init__(self, message: str) -> None:
         super().__init__(message)

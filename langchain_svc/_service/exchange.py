@@ -90,7 +90,7 @@ def converse(exchange: Exchange[Any]) -> Conversation:
                 raise failure.error
             name = type(failure.error).__name__
             logger.info("%s: try %d follows in %.2f s", name, exchange.retries + 2, pause)
-            asked = getattr(failure.error, "retry_after", None) is not None
+            asked = failure.error.retry_after is not None
             why = "the service said when to come back" if asked else "backoff"
             exchange.waited += pause
             if not _is_shown(pause, limit=isinstance(failure.error, errors.SvcRateLimitError)):
@@ -131,7 +131,7 @@ class _RetryState:
     def pause(self, failure: _Failure, *, sent: bool) -> float | None:
         """Seconds until the next try, or None to give up."""
         exchange, error = self._exchange, failure.error
-        asked: float | None = getattr(error, "retry_after", None)
+        asked = error.retry_after
         if asked is not None and asked > exchange.limits.max_retry_wait:
             error.is_retryable = False
             return None
@@ -202,7 +202,7 @@ def _admitted(
             headers=None if head is None else head.headers,
             usage=parser.usage,
             answered=parser.length,
-            retry_after=None if failure is None else getattr(failure.error, "retry_after", None),
+            retry_after=None if failure is None else failure.error.retry_after,
         )
     return failure
 

@@ -217,11 +217,14 @@ class RedisLink:
 
     def failure(self) -> SvcConnectionError:
         why = self._why or "not in time"
-        return SvcConnectionError(
+        error = SvcConnectionError(
             f"The quota's storage {self.place} did not answer ({why}); nothing was sent. Start it "
             "or correct its address. A quota that came out of a pickle has no password: make it "
             'here. SvcQuota(on_storage_failure="local") goes on with a share of the plan'
         )
+        rest = self._rests_until - time.monotonic()
+        error.retry_after = rest if rest > 0 else None  # sooner asks nobody
+        return error
 
     def _serve(self) -> None:
         waiting = self._questions
