@@ -18,7 +18,7 @@ from langchain_core.output_parsers import BaseTransformOutputParser
 from langchain_core.outputs import ChatGeneration, Generation
 from langchain_core.runnables import Runnable, RunnableMap, RunnablePassthrough
 from langchain_core.utils.function_calling import convert_to_json_schema
-from pydantic import BaseModel, PydanticUserError, TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.v1 import BaseModel as BaseModelV1
 from pydantic.v1 import ValidationError as ValidationErrorV1
 from typing_extensions import is_typeddict
@@ -126,7 +126,7 @@ def _schema_of(kind: Any) -> dict[str, Any]:
         if isinstance(kind, Mapping) or _is_a(kind, BaseModel, BaseModelV1) or is_typeddict(kind):
             return convert_to_json_schema(kind)
         return {"title": "answer", **TypeAdapter(kind).json_schema()}
-    except (ValueError, TypeError, KeyError, PydanticUserError) as error:
+    except (ValueError, TypeError, KeyError, NameError, RuntimeError) as error:
         refuse_unwritable(kind)
         raise SvcRequestError(
             f"{safe_repr(kind)} is not a schema: pass a Pydantic class, a TypedDict, a "

@@ -85,7 +85,7 @@ def _format(tool: ToolLike) -> dict[str, Any]:
             )
     try:
         made = convert_to_openai_tool(tool)
-    except (ValueError, TypeError, KeyError, AttributeError, PydanticUserError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, NameError, RuntimeError) as error:
         refuse_unwritable(tool)
         raise SvcRequestError(
             f"{safe_repr(tool)} is not a tool: pass a function with a docstring, a Pydantic class, "
@@ -131,8 +131,10 @@ def _hints(kind: Any) -> dict[str, Any]:
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         return {name: field.annotation for name, field in kind.model_fields.items()}
     try:
-        return get_type_hints(kind)
-    except (NameError, TypeError):
+        return get_type_hints(kind) if hasattr(kind, "__name__") else {}
+    except NameError as error:
+        raise SvcRequestError(f"{kind.__name__} uses an undefined type: {error}") from None
+    except TypeError:
         return {}
 
 

@@ -7,6 +7,7 @@ import re
 import traceback
 import warnings
 from collections.abc import Callable
+from dataclasses import make_dataclass
 
 import pytest
 from langchain_core.messages import (
@@ -19,6 +20,7 @@ from langchain_core.messages import (
 from langchain_core.tools import StructuredTool
 from peers import Scripted, summed
 from pydantic import BaseModel
+from typing_extensions import TypedDict
 
 import langchain_svc as svc
 
@@ -94,6 +96,21 @@ def test_a_class_that_names_an_unknown_type_is_told_how_to_finish_it(given):
     model = svc.ChatSvc()
     for ask in (model.with_structured_output, lambda given: model.bind_tools([Unfinished])):
         with pytest.raises(svc.SvcRequestError, match=r"call Unfinished\.model_rebuild\(\)$"):
+            ask(given)
+
+
+class DICT(TypedDict):
+    later: Later  # noqa: F821  # the fault
+
+
+DATA = make_dataclass("DATA", [("later", "Later")])
+
+
+@pytest.mark.parametrize("given", [DICT, DATA])
+def test_an_undefined_type_is_named(given):
+    model = svc.ChatSvc()
+    for ask in (model.with_structured_output, lambda given: model.bind_tools([given])):
+        with pytest.raises(svc.SvcRequestError, match=r"^\w+ uses.* type: .*'Later'"):
             ask(given)
 
 
