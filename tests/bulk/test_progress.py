@@ -41,7 +41,7 @@ def test_a_wait_for_the_services_limit_is_said(lines, chat, sandbox, prompts):
     waits = [match for line in found if (match := re.match(WAITING, line))]
     assert {int(one[1]) for one in waits} == {5}
     assert [int(one[2]) for one in waits] == sorted([int(one[2]) for one in waits], reverse=True)
-    assert 4 <= took < 7
+    assert 4 <= took < 11  # not one row after another
     assert found[-1].startswith("8 of 8 rows")
 
 
