@@ -79,7 +79,10 @@ _SPILL = re.compile(r"[\s}\])]*")  # closers too many
 _SPOKEN_OF = re.compile(r"[^\n{}\[\]()<>=:\"]+(?:\Z|[;.,])")  # as in: <tool_call> and </tool_call>
 _MARK_FOLLOWS = re.compile(f"{CALL_MARK.pattern}|{_NAMED_ELEMENT.pattern}")
 _OWN_END = re.compile(r"</?tool_call>|\n[ \t]*\n|<tool_response")
-_NEXT = re.compile(f"{_MARK_FOLLOWS.pattern}|{_ANY_MARK}|</?tool_res|</?think")
+_NEXT = re.compile(
+    rf"{_MARK_FOLLOWS.pattern}|<[|｜][^<>{{}}\s\"=]{{1,60}}>|\[/?[A-Z_]{{2,30}}\]|✿|</?tool_res|</?think"
+)
+_CLOSED = re.compile(r"</[^<>\n]{1,60}>\s{0,10}\Z")
 _CLOSER = re.compile(rf"</{_PREFIX}(?:{_CALL})s?>")
 _STRAY_TEXT = "it holds text that is neither a key nor a value"
 _NO_CLOSER = "its closing tag is missing, and text follows"
@@ -88,13 +91,13 @@ _FARTHEST_CLOSER = 4_000  # characters behind what is left over
 
 def own(c: Cursor) -> list[Raw] | None:
     """`<tool_call>{"name": …, "arguments": …}</tool_call>`, or whatever stands in these tags."""
-    c.space()
+    _space(c)
     begin = c.at
     if c.take("</tool_call>"):
         return [Raw(None, fault="the block is empty", whole=True)]
     raws = _inside(c, tagged=True)
     if raws:
-        _close(c, raws, demanded=True)
+        _close(c, raws, "tool_call", demanded=True)
         closed = c.text[begin : c.at].rstrip().endswith("</tool_call>")
         if closed and raws[-1].fault == CUT_OFF:  # the text is not cut: the model can be told
             raws[-1] = replace(raws[-1], fault="a value in it does not end", whole=True)
@@ -123,19 +126,19 @@ def _unread(c: Cursor, begin: int) -> list[Raw] | None:
 def marked(c: Cursor, mark: str) -> list[Raw] | None:
     """What stands after the mark of any family; the mark alone is dropped before another one."""
     begin, sure = c.at, mark not in _SPEAKS_OF_TOOLS
-    c.space()
+    _space(c)
     raws = _inside(c, tagged=sure) or None
     if raws is None:
         c.at = begin
         raws = headed(c, offered=not sure)
     if raws is None:
         c.at = begin
-        c.space()
+        _space(c)
         dropped = mark[1] in "|｜" or c.match(_MARK_FOLLOWS, 80)
         c.at = begin
         return [] if dropped else None
     # Special tokens and brackets often have no closer, elements have one.
-    _close(c, raws, demanded=mark[0] == "<" and mark[1].isalpha())
+    _close(c, raws, mark[1:-1], demanded=mark[0] == "<" and mark[1].isalpha())
     return raws
 
 
@@ -161,27 +164,32 @@ def _inside(c: Cursor, *, tagged: bool) -> list[Raw] | None:
     return raws
 
 
-def _close(c: Cursor, raws: list[Raw], *, demanded: bool) -> None:
+def _close(c: Cursor, raws: list[Raw], word: str, *, demanded: bool) -> None:
     """Pass over brackets too many and the closing tag; what stands before it is left over.
 
     `demanded`: the form has a closing tag, so without one the call ends only where the answer does
     or another call begins.
     """
     begin = c.at
-    c.skip(_SPILL)
-    closing = c.match(CALL_MARK, 80) if c.char() in ("<", "[", "✿") else None
-    if closing and CLOSING.search(closing[0]):
+    if _CLOSED.search(c.text, max(0, begin - 80), begin):
         return
+    c.skip(_SPILL)
+    _space_or_end(c)
+    if c.char() in ("<", "[", "✿"):
+        closing = c.match(CALL_MARK, 80)
+        if (closing and CLOSING.search(closing[0])) or (not closing and c.take(f"</{word}>")):
+            return
     c.at = begin
     if demanded or raws[-1].repaired:
-        _account(c, raws, closing)
+        _account(c, raws)
 
 
-def _account(c: Cursor, raws: list[Raw], another: object = None) -> None:
+def _account(c: Cursor, raws: list[Raw]) -> None:
     """Say of the last call that text follows it which belongs to no part of it."""
     begin = c.at
     c.skip(_SPILL)
-    if another or not c.char() or raws[-1].fault or raws[-1].spare or _is_next(c):
+    _space_or_end(c)
+    if not c.char() or raws[-1].fault or raws[-1].spare or _is_next(c):
         c.at = begin
         return
     raws[-1] = replace(raws[-1], spare=_NO_CLOSER)
@@ -191,6 +199,8 @@ def _account(c: Cursor, raws: list[Raw], another: object = None) -> None:
 
 def _is_next(c: Cursor) -> bool:
     """Whether another call begins here, or the turn ends; the cursor stays."""
+    if c.char() == "{":
+        return _may_be_call(c)
     if c.char() not in ("<", "[", "✿"):
         return False
     begin = c.at
@@ -402,20 +412,23 @@ def _python(c: Cursor, *, listed: bool = False) -> list[Raw] | None:
         name = c.word()
         offered = c.judge.find(name) or (listed and found)
         text, closed = c.bracketed() if offered and c.char() == "(" else ("", False)
-        arguments = _keywords(name, text[1:-1] if closed else text[1:], c.judge) if text else None
-        if arguments is None:
+        keywords = _keywords(name, text[1:-1] if closed else text[1:], c.judge) if text else None
+        if keywords is None:
             c.at = begin
             return found or None
-        found.append(Raw(name, arguments, "" if closed else CUT_OFF, whole=closed))
+        arguments, spare = keywords
+        fault = "" if closed else CUT_OFF
+        found.append(Raw(name, arguments, fault, whole=closed, spare=spare))
         if printed:
             c.take(")")
 
 
-def _keywords(name: str, body: str, judge: Judge) -> dict[str, object] | None:
-    """The arguments; None if this is a call of code that has variables, not of a tool."""
+def _keywords(name: str, body: str, judge: Judge) -> tuple[dict[str, object], str] | None:
+    """The arguments, and what is left over; None if this is a call of code that has variables, not of a tool."""
     tool = judge.find(name)
     order = list(tool.properties) if tool else []
     arguments: dict[str, object] = {}
+    spare = ""
     for place, part in enumerate(split_commas(body)):
         keyword = _KEYWORD.match(part)
         text = part[keyword.end() :] if keyword else part
@@ -430,9 +443,11 @@ def _keywords(name: str, body: str, judge: Judge) -> dict[str, object] | None:
         else:
             return None
         if key in arguments:
-            return None  # not even Python takes it
+            spare = f"the parameter {key[:40]!r} stands twice"
+        elif not literal and ("'" in text or '"' in text):
+            spare = _STRAY_TEXT
         arguments[key] = value
-    return arguments
+    return arguments, spare
 
 
 # -- elements -------------------------------------------------------------------------------------
@@ -449,6 +464,7 @@ _TAG = re.compile(
 )
 _LT = rf"(?:{_BEFORE})?<"
 _VALUE_CLOSER = re.compile(rf"{_LT}/{_PREFIX}{_PARAM}>")
+_OWN_TAG = re.compile(rf"{_VALUE_CLOSER.pattern}|<[^<>\n]{{0,20}}\barg_(?:key|value)\b")
 
 
 @lru_cache(maxsize=64)
@@ -466,6 +482,7 @@ def _value_ends(element: str) -> tuple[re.Pattern[str], ...]:
 
 
 _END = re.compile(rf"</{_PREFIX}(?:{_CALL}|{_PARAM}|arg_(?:key|value))(?![\w-])[^<>\n]{{0,200}}>")
+_BEFORE_TAG = re.compile(_BEFORE)
 _BLANKS = re.compile(rf"(?:\s|{_BEFORE})*")
 _HALF_BEFORE = re.compile(r"\]<?\]?[\w-]{0,20}\[?>?\[?\Z")
 _KEY = re.compile(r"<(?P<key>[^<>/\s=\"']{1,80})>")
@@ -491,10 +508,10 @@ def named_element(c: Cursor) -> list[Raw] | None:
     head = c.match(_ELEMENT_HEAD, 300)
     if head is None:
         return None
-    raw = _arguments(c, head["name"], element=head["element"])
+    raw, ended = _arguments(c, head["name"], element=head["element"])
     if not (raw.arguments or c.judge.find(raw.name)):
         return None
-    return _accounted(c, raw)
+    return _accounted(c, raw, ended=ended)
 
 
 def own_element(c: Cursor, name: str, prefix: str = "") -> list[Raw] | None:
@@ -504,10 +521,8 @@ def own_element(c: Cursor, name: str, prefix: str = "") -> list[Raw] | None:
     if char != "{" and not (char == "<" and _own_key(c, name)):
         return None
     c.at = begin
-    raw = _arguments(c, name, closing)
-    if not (raw.texts or c.text.endswith(closing, begin, c.at)):
-        return None
-    return _accounted(c, raw)
+    raw, ended = _arguments(c, name, closing)
+    return _accounted(c, raw, ended=ended) if raw.texts or ended else None
 
 
 def _name_and_arguments(c: Cursor) -> list[Raw] | None:
@@ -520,49 +535,58 @@ def _name_and_arguments(c: Cursor) -> list[Raw] | None:
         c.space()
     if not name or not (offered if child else c.char() == "<"):
         return None
-    raw = _arguments(c, name)
-    if raw.arguments or raw.fault or (raw.whole and offered):
-        return _accounted(c, raw)
+    raw, ended = _arguments(c, name)
+    if raw.arguments or raw.fault or (ended and offered):
+        return _accounted(c, raw, ended=ended)
     return None
 
 
-def _accounted(c: Cursor, raw: Raw) -> list[Raw]:
+def _accounted(c: Cursor, raw: Raw, *, ended: bool) -> list[Raw]:
     """The call of an element; what follows an element that was not closed is left over."""
     raws = [raw]
-    if not raw.whole:
+    if not ended:
         _account(c, raws)
     return raws
 
 
 def _space(c: Cursor) -> None:
     """Pass over white space, and what a family writes before each tag."""
-    c.skip(_BLANKS)
-    half = _HALF_BEFORE.match(c.text, c.at) if not c.final else None
-    if c.open or half:
+    _space_or_end(c)
+    if c.open:
         raise More
 
 
-def _arguments(c: Cursor, name: str, closing: str = "", *, element: str = "") -> Raw:
-    """JSON, or an element for each argument, maybe in one around all; then `closing` or any end."""
+def _space_or_end(c: Cursor) -> None:
+    c.skip(_BLANKS)
+    if not c.final and _HALF_BEFORE.match(c.text, c.at):
+        raise More
+
+
+def _arguments(c: Cursor, name: str, closing: str = "", *, element: str = "") -> tuple[Raw, bool]:
+    """JSON, or an element for each argument, maybe in one around all; then `closing` or any end.
+
+    Also whether that end came.
+    """
     _space(c)
-    begin, outer, tool = c.at, closing, c.judge.find(name)
+    begin, tool = c.at, c.judge.find(name)
     holder = c.match(_HOLDER, 60) if c.char() == "<" else None
     if holder and tool and holder[1] in tool.properties:
-        c.at, holder = begin, None
-    closing = f"</{holder[1]}>" if holder else closing
+        c.at = begin
+        holder = None
+    inner = f"</{holder[1]}>" if holder else closing
     if c.char() in ("{", "["):
         raw = _with_json(c, name)
-        _space(c)
-        raw = replace(raw, whole=_ends(c, closing) and not raw.fault)
+        _space_or_end(c)
+        ended = _ends(c, inner)
     else:
-        raw = _elements(c, name, closing, element)
-    if holder and raw.whole:
-        _space(c)
-        raw = replace(raw, whole=_ends(c, outer))
-    return raw
+        raw, ended = _elements(c, name, inner, element)
+    if holder and ended:
+        _space_or_end(c)
+        ended = _ends(c, closing)
+    return raw, ended
 
 
-def _elements(c: Cursor, name: str, closing: str, element: str) -> Raw:
+def _elements(c: Cursor, name: str, closing: str, element: str) -> tuple[Raw, bool]:
     tool = c.judge.find(name)
     arguments: dict[str, str | list[str]] = {}
     spare = ""
@@ -570,17 +594,22 @@ def _elements(c: Cursor, name: str, closing: str, element: str) -> Raw:
     while True:
         _space(c)
         if _ends(c, closing):
-            return Raw(name, arguments, texts=True, whole=True, repaired=repaired, spare=spare)
+            raw = Raw(name, arguments, texts=True, whole=True, repaired=repaired, spare=spare)
+            return raw, True
         key, ends = _argument_begins(c, name, element, named=bool(closing))
         if not key:
             fault = CUT_OFF if c.sees("<arg_key") else ""
-            return Raw(name, arguments, fault, texts=True, repaired=True, spare=spare)
+            return Raw(name, arguments, fault, texts=True, repaired=True, spare=spare), False
         text, match = c.until(*ends)
         if match is None:
-            return Raw(name, arguments | {key: text}, CUT_OFF, texts=True)
-        repaired = repaired or not match[0].strip()
-        if len(ends) > 1 and _VALUE_CLOSER.search(text):
-            spare = spare or f"the value of {key[:40]!r} holds its own closing tag"
+            return Raw(name, arguments | {key: text}, CUT_OFF, texts=True), False
+        is_open = not match[0].strip()
+        repaired = repaired or is_open
+        if is_open and "<" in text:
+            spare = spare or f"the value of {key[:40]!r} has no closing tag"
+        elif len(ends) > 1 and _OWN_TAG.search(text):
+            spare = spare or f"the value of {key[:40]!r} holds a tag of its own form"
+        text = _BEFORE_TAG.sub("", text)
         text = text.removeprefix("\n").removesuffix("\n")  # they belong to the tags
         if key not in arguments:
             arguments[key] = text

@@ -25,10 +25,15 @@ from .line import Line, pair
 
 @dataclass(frozen=True)
 class Prose:
-    """Text of the answer itself; `unread`: it begins with a mark of calls that nothing reads."""
+    """Text of the answer itself.
+
+    `unread`: it begins with a mark of calls that nothing reads. `quoted`: it stands in a code span,
+    a quotation or an element of thoughts.
+    """
 
     text: str
     unread: bool = False
+    quoted: bool = False
 
 
 @dataclass(frozen=True)
@@ -141,9 +146,12 @@ class Scanner:
         self._at -= keep
         self._size = len(self._text) - self._at + sum(map(len, self._pieces))
 
-    def _say(self, end: int, *, element: bool = False, unread: bool = False) -> Iterator[Piece]:
+    def _say(
+        self, end: int, *, element: bool = False, unread: bool = False, quoted: bool = False
+    ) -> Iterator[Piece]:
         text = self._text[self._at : end]
         self._at = end
+        quoted = quoted or bool(self._line.ticks)
         if not text:
             return
         self._pair = None
@@ -158,7 +166,7 @@ class Scanner:
             text = gap + text[size:] if size < len(text) else ""
         if text:
             self._gap = None
-            yield Prose(text, unread)
+            yield Prose(text, unread, quoted)
 
     def _skip(self, end: int, *, noise: bool = False) -> Iterator[Piece]:
         text = self._text[self._at : end]
@@ -173,7 +181,7 @@ class Scanner:
         if thought and end > self._at:
             yield Thought(self._text[self._at : end])
             self._at = end
-        yield from self._say(end)
+        yield from self._say(end, quoted=bool(self._closer))
         if end < len(self._text):
             raise More
 
@@ -209,7 +217,7 @@ class Scanner:
         if found["ticks"]:
             yield from self._ticks(found["ticks"])
         elif quoted_until := self._quoted_until(found):
-            yield from self._say(quoted_until)
+            yield from self._say(quoted_until, quoted=True)
         elif found["before"]:
             yield from self._skip(found.end())
         else:
@@ -269,7 +277,7 @@ class Scanner:
             end = max(otherwise, c.at) if reader in (formats.bare, formats.own) else otherwise
             yield from self._say(end, unread=unread)
         elif raws and self._is_in_marks(c.at):
-            yield from self._say(c.at)
+            yield from self._say(c.at, quoted=True)
         else:
             yield from self._accept(raws, c.at, reader)
 
@@ -423,7 +431,8 @@ class Scanner:
         self._mode = self._prose
         if native and found.start() > self._at:
             yield Thought(self._text[self._at : found.start()])
-        self._at = found.start() if native else self._at
+        self._closer = ""
         if native:
+            self._at = found.start()
             yield from self._skip(found.end())
-        yield from self._say(found.end())
+        yield from self._say(found.end(), quoted=True)
