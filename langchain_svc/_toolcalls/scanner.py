@@ -434,5 +434,5 @@ class Scanner:
         self._closer = ""
         if native:
             self._at = found.start()
-            yield from self._skip(found.end())
+            deque(self._skip(found.end()), maxlen=0)  # it belongs to the thought
         yield from self._say(found.end(), quoted=True)

@@ -84,6 +84,7 @@ THOUGHTS = {
     "<think>": "</think>", "<thinking>": "</thinking>", "<thought>": "</thought>", "<analysis>": "</analysis>", "<reasoning>": "</reasoning>",
     "<reflection>": "</reflection>", "<scratchpad>": "</scratchpad>", "<seed:think>": "</seed:think>", "[THINK]": "[/THINK]", "": "</think>",
     "<|channel|>analysis<|message|>": "<|end|>", "<|START_THINKING|>": "<|END_THINKING|>", "◁think▷": "◁/think▷",
+    "<|begin_of_thought|>": "<|end_of_thought|>", "[THOUGHT]": "[/THOUGHT]", "<thought-start>": "<thought-end>", "<|thinking_start|>": "<|thinking_end|>",
     "<reason>": "</reason>", "<think:opensource>": "</think:opensource>", "<|channel>thought": "<channel|>",
 }  # fmt: skip
 SPANS = ("Write `{}` or so.", "Write ``{}`` or so.", "* `{}`: writes")  # of one line
