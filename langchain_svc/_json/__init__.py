@@ -19,7 +19,7 @@ from .reasoning import (
 
 if TYPE_CHECKING:
     from .answer import read_answer
-    from .lenient import attempt_json, read_json
+    from .lenient import attempt_json, once, read_json
     from .markers import Markers
     from .partial import PartialObject
     from .reader import JsonValue
@@ -32,7 +32,7 @@ __getattr__ = lazy(
     {
         "answer": "read_answer",
         "signs": "has_surrogates whole_characters",
-        "lenient": "attempt_json read_json",
+        "lenient": "attempt_json once read_json",
         "markers": "Markers",
         "partial": "PartialObject",
         "reader": "JsonValue",

@@ -7,7 +7,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from .reader import MAX_DEPTH, Attempt, JsonValue, Reader
+from .reader import MAX_DEPTH, Attempt, JsonValue, Reader, twice
 from .signs import QUOTED_KEY, SPACE, peek, skip, whole_characters
 
 
@@ -41,7 +41,17 @@ def _finite(digits: str) -> float:
     return value if math.isfinite(value) else _refuse(digits)  # 1e999 is not a number either
 
 
-_DECODER = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite)
+def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of these fields, for a decoder; ValueError where a key has two values."""
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        for key, value in pairs:
+            if fields[key] != value:
+                raise ValueError(twice(key))
+    return fields
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite, object_pairs_hook=once)
 
 
 def _read_strict(text: str, start: int) -> JsonValue | None:

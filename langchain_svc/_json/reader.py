@@ -65,6 +65,15 @@ _INCHES = re.compile(r"(?:^|[\s(x×])\d+(?:[.,/]\d+)?$")
 _BARE_KEY = re.compile(r"[\w$@][\w$@./-]{0,80}(?: [\w$-]{1,40}){0,3}")
 
 
+STRAY_WORDS = "it holds words where JSON has values"
+ELIDED = "it leaves something out with dots"
+
+
+def twice(key: str) -> str:
+    """What is wrong where a key has two values: one of them would be lost."""
+    return f"the key {key[:40]!r} stands twice"
+
+
 @dataclass(frozen=True)
 class JsonValue:
     """One value read from a text."""
@@ -74,7 +83,9 @@ class JsonValue:
     complete: bool  # False: the text ended inside it
     cut_in_value: bool  # the text ended inside a string, number or word, which may be wrong
     repairs: int  # how much had to be repaired; 0 is strict JSON
-    words: bool = False  # a container held words and no value, which are lost
+    spare: str = (
+        ""  # why some of the text is in no value: words without a place, a key written twice
+    )
 
 
 @dataclass(frozen=True)
@@ -111,12 +122,14 @@ class _Frame:
     def is_object(self) -> bool:
         return isinstance(self.value, dict)
 
-    def put(self, value: Any) -> None:
-        """Add an item, or set the value of the last key."""
-        if self.is_object:
-            self.value[self.key] = value
-        else:
+    def put(self, value: Any) -> str:
+        """Add an item, or set the value of the last key; says if that key had another value."""
+        if not self.is_object:
             self.value.append(value)
+            return ""
+        is_twice = self.key in self.value and self.value[self.key] != value
+        self.value[self.key] = value
+        return twice(self.key) if is_twice else ""
 
 
 class Reader:
@@ -125,7 +138,8 @@ class Reader:
     def __init__(self, text: str, at: int) -> None:
         self._text, self._at = text, at
         self._root: Any = None
-        self._prose = self._words = self._cut = False
+        self._prose = self._cut = False
+        self._spare = ""
         self._repairs = self._lost = 0
         self._stack: list[_Frame] = []
 
@@ -140,8 +154,10 @@ class Reader:
         except RecursionError:
             return Attempt(None, self._at - begin, too_deep_until=self._at)
         cost = self._at - begin + self._lost * (len(self._text) - begin)
-        found = (self._root, self._at, complete, self._cut, self._repairs, self._words)
-        return Attempt(None if self._prose else JsonValue(*found), cost)
+        if self._prose:
+            return Attempt(None, cost)
+        fields = (self._root, self._at, complete, self._cut, self._repairs, self._spare)
+        return Attempt(JsonValue(*fields), cost)
 
     def _scalar(self) -> JsonValue | None:
         if self._string_here():
@@ -172,6 +188,7 @@ class Reader:
                 frame.commas += 1
             elif dots := ELLIPSIS.match(self._text, self._at):
                 self._junk(dots.end())
+                self._spare = self._spare or ELIDED
             elif frame.is_object:
                 self._field(frame)
             else:
@@ -210,10 +227,14 @@ class Reader:
         self._repairs += char not in "{["
         value: Any = {} if closer == "}" else []
         if self._stack:
-            self._stack[-1].put(value)
+            self._put(value)
         else:
             self._root = value
         self._push(_Frame(closer, value))
+
+    def _put(self, value: Any) -> None:
+        problem = self._stack[-1].put(value)
+        self._spare = self._spare or problem
 
     def _push(self, frame: _Frame) -> None:
         if len(self._stack) >= MAX_DEPTH:
@@ -223,9 +244,9 @@ class Reader:
     def _pop(self) -> None:
         frame = self._stack.pop()
         self._repairs += max(0, frame.commas - (not frame.value))
-        if frame.prose and not frame.value:
-            self._words = True
-            self._prose = not self._stack
+        if frame.prose:
+            self._spare = self._spare or STRAY_WORDS
+            self._prose = not frame.value and not self._stack
 
     def _close(self, closer: str) -> None:
         self._at += 1
@@ -337,12 +358,12 @@ class Reader:
         if at < len(text) and self._string_here():
             string = self._string(place)
             if string is not None:
-                frame.put(string)
+                self._put(string)
             return string is not None
         if stops(text, at) or text[at] in CLOSERS or text[at] in COMMAS or ELLIPSIS.match(text, at):
             return False
         value = self._word(place)
-        frame.put(value)
+        self._put(value)
         frame.bare = frame.bare or (place is _ITEM and isinstance(value, str))
         return True
 

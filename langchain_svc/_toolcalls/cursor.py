@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from .._json import JsonValue, attempt_json
+from .._json import JsonValue, attempt_json, once
 
 MISSING: Final = object()  # a call that says nothing of arguments
 CUT_OFF: Final = "the call is cut off inside a value"
@@ -146,7 +146,8 @@ class Pending:
 class Json:
     """A JSON value in a text, or MISSING; `fault` says why it may not be used.
 
-    `cost` is how many characters were looked at; `whole` says whether its last bracket came.
+    `cost` is how many characters were looked at; `whole` says whether its last bracket came, and
+    `repaired` whether it is no JSON as it stands.
     """
 
     value: Any
@@ -154,6 +155,7 @@ class Json:
     cost: int
     fault: str = ""
     whole: bool = False
+    repaired: bool = False
 
 
 # Where broken JSON may end: no call goes on after these, save in a string.
@@ -172,8 +174,8 @@ def _refuse(name: str) -> Any:
     raise ValueError(name)
 
 
-# Raw line ends in strings are read; NaN and the infinities are not JSON.
-_DECODER = json.JSONDecoder(strict=False, parse_constant=_refuse)
+# Raw line ends in strings are read; NaN and the infinities are not JSON, nor is a key with two values.
+_DECODER = json.JSONDecoder(strict=False, parse_constant=_refuse, object_pairs_hook=once)
 
 
 def json_at(text: str, begin: int, *, final: bool, lines: bool) -> Json:
@@ -209,7 +211,7 @@ def _broken_json(text: str, begin: int, *, final: bool, lines: bool) -> Json:
         cost += tried.cost + end - begin
         found = tried.value
         if found and (found.complete or not (closing or found.cut_in_value)):
-            return Json(found.value, begin + found.end, cost, _fault(found), found.complete)
+            return _repaired(found, begin + found.end, cost, found.spare)
     if not must_end and not final:
         raise More("}])>`:", begin)
     end = end if must_end else len(text)
@@ -223,12 +225,12 @@ def _broken_json(text: str, begin: int, *, final: bool, lines: bool) -> Json:
         return Json(MISSING, begin, cost)
     if found.cut_in_value and not found.complete:
         return Json(found.value, end, cost, CUT_OFF)
-    fault = CUT_OFF if line else _fault(found)
-    return Json(found.value, begin + found.end, cost, fault, found.complete)
+    fault = CUT_OFF if line else found.spare
+    return _repaired(found, begin + found.end, cost, fault)
 
 
-def _fault(found: JsonValue) -> str:
-    return "it holds words where JSON has values" if found.words else ""
+def _repaired(value: JsonValue, end: int, cost: int, fault: str) -> Json:
+    return Json(value.value, end, cost, fault, value.complete, repaired=True)
 
 
 def _ends(text: str, begin: int) -> Iterator[tuple[int, bool, bool]]:
@@ -312,16 +314,19 @@ class Cursor:
             raise More
         return word
 
-    def match(self, pattern: re.Pattern[str], limit: int = 300) -> re.Match[str] | None:
+    def match(
+        self, pattern: re.Pattern[str], limit: int = 300, *, peek: bool = False
+    ) -> re.Match[str] | None:
         """Pass over what the pattern matches here; it is waited for until `limit` characters came.
 
-        It must end with a character of its own, so that a match cannot grow.
+        It must end with a character of its own, so that a match cannot grow. `peek`: stay here.
         """
-        found = pattern.match(self.text, self.at, self.at + limit)
-        if not found and not self.final and len(self.text) - self.at < limit:
+        match = pattern.match(self.text, self.at, self.at + limit)
+        if match is None and not self.final and len(self.text) - self.at < limit:
             raise More
-        self.at = found.end() if found else self.at
-        return found
+        if match and not peek:
+            self.at = match.end()
+        return match
 
     def until(
         self, *patterns: re.Pattern[str], need: str = ">"

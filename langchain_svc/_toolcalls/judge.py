@@ -46,7 +46,11 @@ SIDE_KEYS = (
 
 @dataclass(frozen=True)
 class Raw:
-    """A call as it was written; `fault` says why it must not run."""
+    """A call as it was written.
+
+    `fault` says why nobody can read it. `spare` says what this reading left over: then another
+    reading may be the right one, so the model has to be asked.
+    """
 
     name: str | None
     arguments: Any = MISSING
@@ -54,6 +58,8 @@ class Raw:
     texts: bool = False  # the format knows only text, so that the schema decides the types
     loose: bool = False  # a text is a fair value for the only argument of the tool
     whole: bool = False  # its own end was seen: the last bracket, or the closing tag
+    repaired: bool = False  # it is not quite what its format asks for
+    spare: str = ""
 
 
 class Judge:
@@ -66,6 +72,23 @@ class Judge:
     def named_in(self, text: str) -> str | None:
         """The offered name that stands in a text as a word; None if none does."""
         return next((name for name in re.findall(r"[\w.-]+", text) if self.find(name)), None)
+
+    def meant_in(self, text: str) -> str | None:
+        """The tool that a text may call in a form that nobody knows; None if there is none.
+
+        Its name stands nearly alone between two marks or line ends, and behind it one of its
+        parameters as a key.
+        """
+        last: dict[str, int] = {}
+        for match in _NAME_LIKE.finditer(text):
+            tool = self.find(match[0])
+            if tool is None or not _stands_alone(text, match):
+                continue
+            if tool.name not in last:
+                last[tool.name] = _last_key(text, tool)
+            if last[tool.name] > match.end():
+                return tool.name
+        return None
 
     def find(self, name: object) -> Tool | None:
         """The tool that `name` means; models put spaces, quotes and namespaces around names."""
@@ -86,6 +109,22 @@ class Judge:
         """Whether a call is one of an offered tool, with arguments that fit."""
         call = self.judge(raw)
         return isinstance(call, Call) and not call.problems and call.name in self._tools
+
+    def doubt(self, raw: Raw) -> str:
+        """Why this reading of a call may not be the right one; "" where nothing is left over.
+
+        A repair may end a value too early and take the rest of it for keys, so a repaired call has
+        the tool's own keys only.
+        """
+        if raw.fault:
+            return ""
+        tool = self.find(raw.name)
+        if raw.spare or not (raw.repaired and tool and isinstance(raw.arguments, dict)):
+            return raw.spare
+        strange = [key for key in raw.arguments if key not in tool.properties]
+        if tool.properties and strange:
+            return f"{strange[0][:40]!r} is no parameter of {tool.name}"
+        return ""
 
     def judge(self, raw: Raw, **written: Any) -> Call | BadCall:
         """The call, or what makes it unreadable; `written` says how it was written."""
@@ -109,6 +148,35 @@ class Judge:
         return BadCall(tool.name or None, fault, fault == CUT_OFF, **written)
 
 
+# -- calls in a form that nobody knows ------------------------------------------------------------
+
+_NAME_LIKE = re.compile(r"[A-Za-z_][\w.-]*")
+_BORDER = re.compile(r"[\n<>{}\[\]()|,;]")
+_LETTERS = re.compile(r"[^\W\d_]+")
+_NEAR = 120  # characters around a name in which its borders stand
+_MOST_WORDS = 3  # beside the name
+
+
+def _stands_alone(text: str, name: re.Match[str]) -> bool:
+    """Whether at most three other words stand between the borders around a name."""
+    before = _BORDER.split(text[max(0, name.start() - _NEAR) : name.start()])[-1]
+    after = _BORDER.split(text[name.end() : name.end() + _NEAR], maxsplit=1)[0]
+    return len(_LETTERS.findall(before)) + len(_LETTERS.findall(after)) <= _MOST_WORDS
+
+
+def _last_key(text: str, tool: Tool) -> int:
+    """Where the last parameter of a tool stands as a key; -1 if none does."""
+    if not tool.properties:
+        return -1
+    names = "|".join(map(re.escape, tool.properties))
+    # A key has a mark of its own on one side: city=, "city", <city>, : city.
+    key = re.compile(
+        rf"(?<![\w.-])(?:(?<=[<\"'`=:])|(?<=[:=] ))(?:{names})(?![\w-])"
+        rf"|(?<![\w.-])(?:{names})[\"'`*]{{0,3}} ?[:=>]"
+    )
+    return max((match.start() for match in key.finditer(text)), default=-1)
+
+
 def arguments_json(arguments: Mapping[str, Any]) -> str:
     """The arguments as JSON; ValueError where JSON cannot hold them."""
     return json.dumps(arguments, ensure_ascii=False, allow_nan=False)
@@ -120,8 +188,7 @@ def arguments_json(arguments: Mapping[str, Any]) -> str:
 def _arguments(raw: Raw, tool: Tool) -> dict[str, Any]:
     given = raw.arguments
     if raw.texts and isinstance(given, dict):
-        kinds = tool.properties
-        return {key: _typed(text, kinds.get(key), tool.parameters) for key, text in given.items()}
+        return {key: _typed_field(text, key, tool) for key, text in given.items()}
     for _ in range(2):  # how many times over they may be encoded as JSON
         given = _decoded(given.strip(), tool, raw) if isinstance(given, str) else given
     if given is MISSING or given is None or given == []:
@@ -129,9 +196,18 @@ def _arguments(raw: Raw, tool: Tool) -> dict[str, Any]:
     return given if isinstance(given, dict) else _no_object(given)
 
 
+def _typed_field(text: Any, key: str, tool: Tool) -> Any:
+    """A parameter's value; a list is one that was written several times."""
+    schema = tool.properties.get(key)
+    if isinstance(text, list):
+        items = schema.get("items") if isinstance(schema, Mapping) else None
+        return [_branch(item, items, tool.parameters) for item in text]
+    return _typed(text, schema, tool.parameters)
+
+
 def _no_object(given: Any) -> Any:
     text = repr(given)
-    text = text if len(text) <= 60 else f"{text[:57]}..."  # enough to recognise it
+    text = text if len(text) <= 40 else f"{text[:37]}..."  # enough to recognise it
     raise SchemaMismatch([f"the arguments are not an object but {text}"])
 
 
@@ -142,6 +218,8 @@ def _decoded(text: str, tool: Tool, raw: Raw) -> Any:
     found = read_json(text) if text[0] in "{[\"“'" else None
     if found is not None and found.cut_in_value:
         raise SchemaMismatch([CUT_OFF])
+    if found is not None and (problem := found.spare):
+        raise SchemaMismatch([problem])
     if found is not None and isinstance(found.value, (dict, list, str)):
         return found.value
     wanted = list(tool.parameters.get("required") or tool.properties)
@@ -200,6 +278,15 @@ def _branch(text: str, schema: Any, root: Mapping[str, Any]) -> Any:
 # -- JSON values that are calls -------------------------------------------------------------------
 
 
+def fold_key(key: object) -> str:
+    """A key as the tables above have it: `toolName`, `tool-name` and `tool_name` are one."""
+    text = _CAMEL.sub("_", str(key).strip())
+    return text.replace("-", "_").lower()
+
+
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
 def calls_in(
     value: Any, judge: Judge, *, tagged: bool = False, wrappings: int = 5
 ) -> list[Raw] | None:
@@ -214,7 +301,7 @@ def calls_in(
         return _listed(value, judge, tagged=tagged, wrappings=wrappings - 1)
     if not isinstance(value, dict):
         return [Raw(None, fault="this is not a JSON object")] if tagged else None
-    fields = {str(key).strip().lower(): field for key, field in value.items()}
+    fields = {fold_key(key): field for key, field in value.items()}
     for key in (*CONTAINER_KEYS, *NAME_KEYS):
         if isinstance(fields.get(key), (dict, list)):
             inner = calls_in(fields[key], judge, tagged=tagged, wrappings=wrappings - 1)
@@ -235,19 +322,27 @@ def _listed(items: list[Any], judge: Judge, *, tagged: bool, wrappings: int) -> 
 def _call(
     value: dict[str, Any], fields: dict[str, Any], judge: Judge, *, tagged: bool
 ) -> Raw | None:
-    named = [key for key in NAME_KEYS if isinstance(fields.get(key), str)]
-    named.sort(key=lambda key: judge.find(fields[key]) is None)  # those on offer first
-    name = fields[named[0]] if named else None
-    key = next((key for key in ARGUMENT_KEYS if key in fields), None)
-    if not tagged and (key is None or not judge.find(name) or _describes(fields)):
+    names = [key for key in NAME_KEYS if isinstance(fields.get(key), str)]
+    names.sort(key=lambda key: judge.find(fields[key]) is None)  # those on offer first
+    name = fields[names[0]] if names else None
+    holders = [key for key in ARGUMENT_KEYS if key in fields]
+    holders.sort(key=lambda key: not isinstance(fields[key], dict))
+    if not tagged and (not holders or not judge.find(name) or _describes(fields)):
         return None
     if name is None:
         return _by_its_name(value, judge)
-    if key is not None:
-        return Raw(name, fields[key], loose=key in _LOOSE_KEYS)
-    others = (named[0], *SIDE_KEYS)
-    beside = {k: v for k, v in value.items() if str(k).strip().lower() not in others}
-    return Raw(name, beside or MISSING)
+    own = (names[0], *holders[:1], *SIDE_KEYS)
+    others = {key: item for key, item in value.items() if fold_key(key) not in own}
+    if not holders:
+        return Raw(name, others or MISSING)
+    arguments = fields[holders[0]]
+    tool = judge.find(name)
+    astray = [key for key in others if tool and key in tool.properties]
+    # A parameter beside the arguments would be lost.
+    spare = f"{astray[0][:40]!r} stands outside of the arguments" if astray else ""
+    if isinstance(arguments, dict) and set(astray) <= arguments.keys():
+        spare = ""
+    return Raw(name, arguments, loose=holders[0] in _LOOSE_KEYS, spare=spare)
 
 
 def _by_its_name(value: dict[str, Any], judge: Judge) -> Raw:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from .._json import Markers, closer_of
 from . import formats
-from .calls import BadCall, Call, Tool
+from .calls import BadCall, Call, Doubt, Tool
 from .cursor import CUT_OFF, MISSING, Cursor, More, Pending
 from .judge import Judge, Raw
 from .line import Line, pair
@@ -33,9 +33,10 @@ class Prose:
 
 @dataclass(frozen=True)
 class Markup:
-    """Text that belongs to calls, or to nothing."""
+    """Text that belongs to calls, or to nothing; `noise`: it ends turns, or says who speaks."""
 
     text: str
+    noise: bool = False
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class ThoughtEnd:
     """The end of reasoning that had no beginning: all that came before was thought."""
 
 
-Piece = Prose | Markup | Thought | ThoughtEnd | Call | BadCall
+Piece = Prose | Markup | Thought | ThoughtEnd | Call | BadCall | Doubt
 
 _LOOK_BACK = 80  # characters kept before the position, for what a line begins with
 _SPACE = re.compile(r"\s*")
@@ -65,6 +66,10 @@ _LOOSE = frozenset((formats.bare, formats.fenced, formats.READERS["Action:"]))
 _HALF_TAG = re.compile(r"\s*(<[^<>]*)?")
 _OPENING = re.compile(r"\A\s*(?:<tool_call>|`{3,}\w*)\s*")
 _CLOSING = re.compile(r"(?:</tool_call>)?(?:```)?\s*\Z")
+
+
+def _is_loose(call: Call | BadCall | Doubt) -> bool:
+    return isinstance(call, Doubt) or call.loose
 
 
 class Scanner:
@@ -82,13 +87,13 @@ class Scanner:
         self._holding = self._final = self._cut = False
         self._line = Line()
         self._has_words = False  # whether there was prose beside elements
-        self._plain: dict[str, str] = {}  # decorated beginnings and ends of tags, and without it
         self._reacts = False  # whether the answer begins with a thought of ReAct
         self._gap: list[str] | None = []  # text after a call, or before all, that may be no prose
         self._fence = ""  # the backticks of the fence that the position is inside of
         self._closer = ""  # what ends the reasoning that the position is inside of
         self._native = False  # whether that is a model's own, and not an element of the answer
-        self._last: Sequence[Call | BadCall] = ()
+        self._last: Sequence[Call | BadCall | Doubt] = ()
+        self._in_marks = False  # whether the last call stood in marks
         self._pair: tuple[str, str] | None = None  # around marks that were dropped
 
     def feed(self, text: str) -> Iterator[Piece]:
@@ -119,8 +124,6 @@ class Scanner:
     def _run(self) -> Iterator[Piece]:
         self._text += "".join(self._pieces)
         self._pieces = []
-        if self._plain:
-            self._undecorate()
         if not self._done and not self._at:
             self._text = self._text.lstrip()  # so that the answer's first word stands first
         self._holding = False
@@ -137,15 +140,6 @@ class Scanner:
         self._text = self._text[keep:]
         self._at -= keep
         self._size = len(self._text) - self._at + sum(map(len, self._pieces))
-
-    def _undecorate(self) -> None:
-        text, half = self._text[self._at :], 0
-        for written, plain in self._plain.items():
-            text = text.replace(written, plain)
-            sizes = range(len(written) - 1, half, -1) if not self._final else ()
-            half = next((size for size in sizes if text.endswith(written[:size])), half)
-        end = len(text) - half
-        self._text, self._pieces = self._text[: self._at] + text[:end], [text[end:]]
 
     def _say(self, end: int, *, element: bool = False, unread: bool = False) -> Iterator[Piece]:
         text = self._text[self._at : end]
@@ -166,12 +160,12 @@ class Scanner:
             self._gap = None
             yield Prose(text, unread)
 
-    def _skip(self, end: int) -> Iterator[Piece]:
+    def _skip(self, end: int, *, noise: bool = False) -> Iterator[Piece]:
         text = self._text[self._at : end]
         self._line.pass_over(text, markup=True)
         self._at = end
         gap, self._gap = self._gap, None if self._gap is None else []
-        yield Markup("".join(gap or ()) + text)
+        yield Markup("".join(gap or ()) + text, noise)
 
     def _up_to(self, markers: Markers, *, thought: bool = False) -> Iterator[Piece]:
         """All is prose, or thought, except for the beginning of a marker at the end."""
@@ -216,12 +210,8 @@ class Scanner:
             yield from self._ticks(found["ticks"])
         elif quoted_until := self._quoted_until(found):
             yield from self._say(quoted_until)
-        elif part := found["before"] or found["after"]:
-            if found["before"]:
-                self._plain[part + "<"] = "<"
-            else:
-                self._plain |= {f"<{part}": "<", f"</{part}": "</"}
-            self._undecorate()
+        elif found["before"]:
+            yield from self._skip(found.end())
         else:
             yield from self._opener(found)
 
@@ -245,7 +235,7 @@ class Scanner:
             prefix = found["prefix"] or ""
             yield from self._try(lambda c: formats.own_element(c, name, prefix), end, end)
         elif found["named"]:
-            yield from self._try(formats.named_element, end, end)
+            yield from self._try(formats.named_element, begin, end)
         elif mark := found["mark"]:
             yield from self._markup(mark, end)
         else:
@@ -260,7 +250,7 @@ class Scanner:
         elif not (noise or spoken or formats.CLOSING.search(mark)):
             yield from self._try(lambda c: formats.marked(c, mark), end, end)
         elif self._last or mark[1] in "|｜" or (noise and mark[1] != "/"):
-            yield from self._skip(end)
+            yield from self._skip(end, noise=noise)
         else:
             yield from self._say(end)
 
@@ -293,8 +283,10 @@ class Scanner:
         if self._is_cut_off(raws[-1], end):
             raws[-1] = replace(raws[-1], fault=CUT_OFF)
         calls = self._judged(raws, text, reader)
-        self._gap = []
-        if reader is formats.bare and calls == self._last:
+        is_doubtful = any(isinstance(call, Doubt) for call in calls)
+        self._gap = None if is_doubtful else []
+        in_marks, self._in_marks = self._in_marks, reader is not formats.bare
+        if in_marks and reader is formats.bare and calls == self._last:
             return  # models write the last call once more without its tags
         self._last = calls
         self._count += len(calls)
@@ -308,12 +300,20 @@ class Scanner:
         half = None if raw.whole or not self._final else _HALF_TAG.fullmatch(self._text, end)
         return half is not None and bool(self._cut or half[1] or raw.arguments in (MISSING, "", {}))
 
-    def _judged(self, raws: list[Raw], text: str, reader: formats.Reader) -> list[Call | BadCall]:
+    def _judged(
+        self, raws: list[Raw], text: str, reader: formats.Reader
+    ) -> list[Call | BadCall | Doubt]:
         asked = reader is self._asked
         loose = reader in _LOOSE and not asked
         if reader is formats.bare and self._gap is not None:  # it goes on from a call, or begins
-            loose = bool(self._last) and self._last[-1].loose
+            loose = bool(self._last) and _is_loose(self._last[-1])
         inside = _CLOSING.sub("", _OPENING.sub("", text).rstrip()).strip()
+        doubts = [self.judge.doubt(raw) for raw in raws]
+        if any(doubts):  # what is left over of one may belong to any of them
+            reason = next(filter(None, doubts))
+            name = next((tool.name for raw in raws if (tool := self.judge.find(raw.name))), None)
+            bad = BadCall(name, reason, source=inside, text=text, asked=asked, loose=loose)
+            return [Doubt(text, reason, bad)]
         texts = [text, *("" for _ in raws[1:])]
         return [
             self.judge.judge(raw, source=inside, text=text, asked=asked, loose=loose)
