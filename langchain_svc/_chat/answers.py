@@ -205,13 +205,11 @@ class CallsReader(TextReader):
     def finish(self, *, cut: bool, last: bool) -> Iterator[ContentPart]:
         yield from self._parts(self._parser.finish(cut=cut))
         confirmed = self._confirmed()
-        if confirmed and not self._doubts:  # they stand in code, and so in the prose
+        doubts = [doubt for doubt in self._doubts if any(doubt.call is call for call in confirmed)]
+        if confirmed and not doubts:  # the calls stand in code, and so in the prose
             self._held = []
             self._rest = []
-        confirmed_doubts = [
-            doubt for doubt in self._doubts if any(doubt.call is call for call in confirmed)
-        ]
-        self._rest = _without(confirmed_doubts, self._rest)
+        self._rest = _without(doubts, self._rest)
         for call in confirmed:
             yield from self._yield_call(call)
         self.called = self._good > 0
@@ -432,12 +430,13 @@ class CallsReader(TextReader):
 
         A call that stands in code amid prose is only shown there, and so the parser reads none.
         """
-        if self._doubts or self._count:
-            return [doubt.call for doubt in self._doubts if isinstance(doubt.call, Call)]
+        calls = [doubt.call for doubt in self._doubts if isinstance(doubt.call, Call)]
+        if calls or self._count:
+            return calls
         tools = self._offer.tools.parsed
         blocks = _code_blocks(self._waiting())
-        calls = [call for block in blocks for call in parse_calls(block, tools, cut=True)]
-        return [call for call in calls if isinstance(call, Call)]
+        in_code = [call for block in blocks for call in parse_calls(block, tools, cut=True)]
+        return [call for call in in_code if isinstance(call, Call)]
 
     def _may_follow(self, call: Call, confirmed: list[Call]) -> bool:
         """Whether the choice of tools leaves room for one more call, and for this one."""
