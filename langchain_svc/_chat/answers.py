@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -13,12 +14,14 @@ from langchain_core.messages.tool import tool_call_chunk
 from .._json import SchemaMismatch, Thoughts
 from .._threads import LONG_TO_CHECK
 from .._toolcalls import (
+    FORMATS,
     BadCall,
     Begun,
     Call,
     Doubt,
     Ended,
     Event,
+    Format,
     Prose,
     Replays,
     StreamParser,
@@ -26,6 +29,9 @@ from .._toolcalls import (
     ThoughtEnd,
     Written,
     arguments_json,
+    call_question,
+    parse_calls,
+    problem_text,
 )
 from .messages import PERSON, guarded
 from .parts import ContentPart, TextReader, split_parts
@@ -79,10 +85,15 @@ class JsonReader(TextReader):
         else:
             self._content.append(part.content)
             text = part.content
-            if self._partial and (self._shown or "{" in text):
-                text = text if self._shown else text[text.index("{") :]
-                self._shown = True
-                yield ContentPart(text)
+            if not self._partial:
+                return
+            if not self._shown:
+                begin = text.find("{")
+                if begin < 0:
+                    return
+                text = text[begin:]
+            self._shown = True
+            yield ContentPart(text)
 
     def finish(self, *, cut: bool, last: bool) -> Iterator[ContentPart]:
         for part in split_parts(self._splitter.finish()):
@@ -114,7 +125,11 @@ class JsonReader(TextReader):
 
 
 def _repair_prompt(what: str, problems: Iterable[str], then: str) -> str:
-    return "\n".join([what, *(f"- {problem}" for problem in [*problems][:20]), then])
+    lines = [f"- {problem_text(problem)}" for problem in [*problems][:_MOST_PROBLEMS]]
+    return "\n".join([what, *lines, then])
+
+
+_MOST_PROBLEMS = 20
 
 
 class CallsReader(TextReader):
@@ -124,7 +139,9 @@ class CallsReader(TextReader):
     to judge. One that cannot be read is told to the model, unless another call stands beside it.
     Of a doubtful one (an example, or the text of something the model has read) the model is asked
     once whether it means it: a call in the second answer counts, and else the first answer stands
-    as it was written. What is cut off, or stays unreadable, is an invalid call.
+    as it was written. The same call again counts in whatever form and among whatever words, but for
+    the text of something the model has read: that must be alone, and in the form asked for. What
+    is cut off, or stays unreadable, is an invalid call.
     """
 
     long = LONG_TO_CHECK
@@ -134,7 +151,7 @@ class CallsReader(TextReader):
         offer: ToolRequest,
         answer: JsonReader | None,
         *,
-        fences: bool,  # calls are asked for in fences, and not in tags
+        tool_format: Format,  # in which calls are asked for
         thinks: bool,  # the model may think without saying where that begins
         follows: bool,  # arguments are yielded while they are written
         split: bool,  # reasoning is split from the content
@@ -142,32 +159,38 @@ class CallsReader(TextReader):
     ) -> None:
         self._offer = offer
         self._answer = answer
+        self._format = tool_format
         self._split = split
         described = ("the description of a function", offer.tools.descriptions)
         self._replays = Replays(lambda: (*read(), described), asking=PERSON)
         self._new_parser = partial(
             StreamParser,
             offer.tools.parsed,
-            fences=fences,
+            fences=tool_format is FORMATS["fenced"],
             thinks=thinks,
             holds=self._replays.may_be if follows else None,
         )
         # The answer that the model was asked about, from its first doubt on; None before.
         self._first: list[Prose | Doubt] | None = None
         self._earlier = ""  # prose that the first try has yielded
+        self._open_doubts: list[Doubt | BadCall] = []  # in the answer before this one
         # Prose waits for a call, or to be read as JSON; in later tries it always does.
         self._holds = offer.required or answer is not None
         self.begin()
 
     def begin(self) -> None:
-        self.repair_prompt = self.failure = None
-        self.malformed = self.called = self.ended = False
+        self.repair_prompt = None
+        self.failure = None
+        self.malformed = False
+        self.called = False
+        self.ended = False
         self._parser = self._new_parser()
         self._said: list[str] = []  # all prose of this try
         self._held: list[str] = []  # what of it is held back
         self._blanks = ""  # at the end of the prose, which vanish before a call
         self._rest: list[Prose | Doubt] = []  # all from the first doubt on
         self._bad: list[BadCall] = []
+        self._calls: list[Call] = []  # that were yielded
         self._count = 0  # calls that were begun
         self._good = 0  # those of them that can run
         self._following = False
@@ -181,7 +204,13 @@ class CallsReader(TextReader):
 
     def finish(self, *, cut: bool, last: bool) -> Iterator[ContentPart]:
         yield from self._parts(self._parser.finish(cut=cut))
-        for call in self._confirmed():
+        confirmed = self._confirmed()
+        doubts = [doubt for doubt in self._doubts if any(doubt.call is call for call in confirmed)]
+        if confirmed and not doubts:  # the calls stand in code, and so in the prose
+            self._held = []
+            self._rest = []
+        self._rest = _without(doubts, self._rest)
+        for call in confirmed:
             yield from self._yield_call(call)
         self.called = self._good > 0
         if self._count:
@@ -194,7 +223,8 @@ class CallsReader(TextReader):
         if self._doubts and self._first is None:
             self._first = [Prose(self._blanks), *self._rest]
         if not self._holds:
-            self._earlier, self._holds = "".join(self._said), True
+            self._earlier = "".join(self._said)
+            self._holds = True
 
     @property
     def _doubts(self) -> list[Doubt]:
@@ -203,14 +233,13 @@ class CallsReader(TextReader):
     def _beside_calls(self) -> Iterator[ContentPart]:
         """What else stands in an answer with calls, or in the one that it confirms."""
         pieces = self._rest if self._first is None else self._first
-        kept = [
-            one for one in pieces if isinstance(one, Prose) or (not self._first and _is_loose(one))
-        ]
-        if text := "".join(one.text for one in kept).rstrip():
-            yield ContentPart(text)
+        doubts = [piece for piece in pieces if isinstance(piece, Doubt)]
         if self._first is None:
-            yield from (_invalid_part(one) for one in self._doubts if not _is_loose(one))
-        yield from map(_invalid_part, self._bad)
+            doubts = [doubt for doubt in doubts if not _is_loose(doubt)]
+        if text := "".join(piece.text for piece in _without(doubts, pieces)).rstrip():
+            yield ContentPart(text)
+        yield from (self._invalid_part(one) for one in self._doubts if not _is_loose(one))
+        yield from map(self._invalid_part, self._bad)
 
     def _for_good(self, *, cut: bool, last: bool) -> Iterator[ContentPart]:
         """The answer has no call, and the model is not asked again."""
@@ -219,7 +248,7 @@ class CallsReader(TextReader):
             yield from self._answer.finish(cut=cut, last=last)
             self.repair_prompt = self._answer.repair_prompt
             if self.repair_prompt and self._doubts:
-                self.repair_prompt = _call_question([*self._doubts, *self._bad])
+                self.repair_prompt = self._question([*self._doubts, *self._bad])
             return
         if self._first is None:
             yield from self._held_back(self._blanks)
@@ -228,10 +257,10 @@ class CallsReader(TextReader):
         for piece in self._rest if self._first is None else self._stands(self._first):
             if unasked and isinstance(piece, Doubt):
                 self.malformed = True
-                yield _invalid_part(piece)
+                yield self._invalid_part(piece)
             else:
                 yield ContentPart(piece.text)
-        yield from map(_invalid_part, self._bad)
+        yield from map(self._invalid_part, self._bad)
         if self._offer.required and not self.malformed:
             when = "before max_tokens cut its answer off" if cut else "also when it was asked again"
             self.failure = (
@@ -246,8 +275,11 @@ class CallsReader(TextReader):
     def _stands(self, first: list[Prose | Doubt]) -> list[Prose | Doubt]:
         """The first answer, or the second one where the first was nothing but the doubtful."""
         second = self._waiting()
-        alone = not self._earlier and all(isinstance(p, Doubt) or not p.text.strip() for p in first)
-        return [Prose(second)] if alone and second.strip() else first
+        words = [piece.text for piece in first if isinstance(piece, Prose)]
+        is_only_doubtful = not self._earlier and not "".join(words).strip()
+        if is_only_doubtful and second.strip():
+            return [Prose(second)]
+        return first
 
     def _waiting(self) -> str:
         """All of this try that nothing was yielded for."""
@@ -255,9 +287,11 @@ class CallsReader(TextReader):
 
     def _held_back(self, blanks: str = "") -> Iterator[ContentPart]:
         """The prose that waited, without what the first try has said."""
-        text, self._held = "".join(self._held), []
+        text = "".join(self._held)
+        self._held = []
         if self._earlier:
-            text = "" if self._earlier.strip().startswith(text.strip()) else _JOINT + text.lstrip()
+            is_repeated = self._earlier.strip().startswith(text.strip())
+            text = "" if is_repeated else _JOINT + text.lstrip()
         if text or blanks:
             yield ContentPart(text + blanks)
 
@@ -301,16 +335,20 @@ class CallsReader(TextReader):
         reason = call.reason if isinstance(call, BadCall) else None
         if isinstance(call, Call) and (where := self._source(call)):
             # It did not look like one before. A bracket too many keeps it from running.
-            reason, rest = f"it repeats {where}", rest + "]"
+            reason = f"it repeats {where}"
+            rest += "]"
         if rest:
             yield self._arguments(rest)
+        if isinstance(call, Call) and not reason:
+            self._calls.append(call)
         if reason:
             self._good -= 1
             self.malformed = True
             yield ContentPart(failed=(self._id, reason))
 
     def _thought(self, text: str) -> Iterator[ContentPart]:
-        begins, self._thinking = not self._thinking, True
+        begins = not self._thinking
+        self._thinking = True
         if self._split:
             yield ContentPart(reasoning=text)
         else:
@@ -348,6 +386,7 @@ class CallsReader(TextReader):
         return self._offer.parallel or not (self._count or self._doubts)
 
     def _yield_call(self, call: Call) -> Iterator[ContentPart]:
+        self._calls.append(call)
         yield from self._begin_call(call.name)
         yield self._arguments(arguments_json(call.arguments))
 
@@ -366,12 +405,68 @@ class CallsReader(TextReader):
     # -- what becomes of those that are not calls -----------------------------------------------
 
     def _confirmed(self) -> list[Call]:
-        """The calls that the model was asked about and repeats, alone and in the form asked for."""
-        told = [piece.call for piece in self._first or () if isinstance(piece, Doubt)]
+        """The doubtful calls of this answer that repeat what the model was asked about.
+
+        Each readable call that was in doubt is confirmed once: a copy of a call that runs, in
+        another wrapping, is not a second one.
+        """
+        if not self._open_doubts:
+            return []
+        unanswered = [*self._open_doubts]
+        for call in self._calls:
+            self._answers(call, unanswered)
+        confirmed: list[Call] = []
+        for call in self._written_again():
+            if not self._may_follow(call, confirmed):
+                continue
+            if self._source(call) and not self._is_confirmed_replay(call):
+                continue
+            if self._answers(call, unanswered):
+                confirmed.append(call)
+        return confirmed
+
+    def _written_again(self) -> list[Call]:
+        """The calls of this answer that are in doubt; where there are none, those in its code.
+
+        A call that stands in code amid prose is only shown there, and so the parser reads none.
+        """
+        calls = [doubt.call for doubt in self._doubts if isinstance(doubt.call, Call)]
+        if calls or self._count:
+            return calls
+        tools = self._offer.tools.parsed
+        blocks = _code_blocks(self._waiting())
+        in_code = [call for block in blocks for call in parse_calls(block, tools, cut=True)]
+        return [call for call in in_code if isinstance(call, Call)]
+
+    def _may_follow(self, call: Call, confirmed: list[Call]) -> bool:
+        """Whether the choice of tools leaves room for one more call, and for this one."""
+        if self._offer.wanted is not None and call.name != self._offer.wanted:
+            return False
+        return self._offer.parallel or not (self._count or confirmed)
+
+    def _answers(self, call: Call, unanswered: list[Doubt | BadCall]) -> bool:
+        """Whether the call repeats all that was read of a doubtful one, which it then answers."""
+        for doubt in unanswered:
+            read = _call_of(doubt)
+            if isinstance(read, Call) and read == call:
+                unanswered.remove(doubt)
+                return True
+            if not isinstance(read, Call) and self._name_of(doubt) == call.name:
+                return True  # nobody knows how many calls it was
+        return False
+
+    def _is_confirmed_replay(self, call: Call) -> bool:
+        """Whether the answer is nothing but calls asked about, this one too, in the form asked for.
+
+        What somebody else wrote may also have written the words around it.
+        """
+        if "".join(self._said).strip() or self._bad or self._count:
+            return False
+        asked_about = [_call_of(doubt) for doubt in self._open_doubts]
         calls = [doubt.call for doubt in self._doubts]
-        alone = not ("".join(self._said).strip() or self._bad or self._count)
-        good = [one for one in calls if isinstance(one, Call) and one.asked and one in told]
-        return good if alone and len(good) == len(calls) else []
+        return all(
+            isinstance(one, Call) and one.asked and one in asked_about for one in (call, *calls)
+        )
 
     def _what_is_wrong(self) -> str | None:
         """What the model is told of an answer without a call that counts."""
@@ -383,45 +478,92 @@ class CallsReader(TextReader):
             return f"That answer calls a function, but {_NONE_OFFERED}. Answer in plain text."
         asked = self._first is not None or self._answer is not None
         if self._bad or (self._doubts and not asked):
-            return _call_question([*([] if asked else self._doubts), *self._bad])
+            return self._question([*([] if asked else self._doubts), *self._bad])
         if self._offer.required:
             return (
-                f"That answer does not call {self._required}, which must be called now. Answer "
-                "with the call alone, written as the instructions show."
+                f"That answer does not call {problem_text(self._required)}, which must be called "
+                "now. Answer with the call alone, written as the instructions show."
             )
         return None
 
+    def _question(self, doubts: list[Doubt | BadCall]) -> str:
+        """What the model is asked where it may have meant a call, or only shown one."""
+        self._open_doubts = doubts
+        shown = doubts[:_MOST_FORMS] if self._offer.parallel else doubts[:1]
+        known = [(self._name_of(doubt), self._arguments_to_show(doubt)) for doubt in shown]
+        forms = [self._format.form(name, arguments) for name, arguments in known]
+        return call_question(
+            [*dict.fromkeys(forms)],
+            [doubt.reason for doubt in doubts],
+            readable=any(isinstance(_call_of(doubt), Call) for doubt in doubts),
+            filled_in=all(None not in pair for pair in known),
+        )
+
+    def _arguments_to_show(self, doubt: Doubt | BadCall) -> Mapping[str, Any] | None:
+        """The arguments that were read, unless others wrote them: nobody hands the model those."""
+        call = _call_of(doubt)
+        if not isinstance(call, Call) or self._source(call):
+            return None
+        return call.arguments
+
+    def _name_of(self, doubt: Doubt | BadCall) -> str | None:
+        """The function on offer that a doubtful call names; None where it names no such one."""
+        names = self._offer.tools.names
+        call = _call_of(doubt)
+        if call is not None and call.name is not None:
+            return call.name if call.name in names else None
+        text = doubt.text or (call.source if call else "")
+        return next((word for word in _WORD.findall(text) if word in names), None)
+
+    def _invalid_part(self, doubt: Doubt | BadCall) -> ContentPart:
+        """What cannot be read, or what the model did not confirm: as it was written."""
+        call = _call_of(doubt)
+        reason = doubt.reason
+        source = call.source if call else ""
+        if isinstance(doubt, Doubt):
+            unanswered = "did not say that it" if self._open_doubts else "was not asked whether it"
+            reason = f"{reason}, and the model {unanswered} means it"
+        id_ = new_id()
+        name = call.name if call else None
+        written = tool_call_chunk(name=name, args=guarded(source or doubt.text), id=id_)
+        return ContentPart(call=written, failed=(id_, reason))
+
 
 _NONE_OFFERED = "no function can be called now"
+_MOST_FORMS = 5  # that a question shows
+_WORD = re.compile(r"[\w.-]+")
 
 
-def _name(one: Doubt | BadCall) -> str | None:
-    call = one.call if isinstance(one, Doubt) else one
-    return call.name if call else None
+def _code_blocks(text: str) -> Iterator[str]:
+    """What stands between the lines that open and close a fence; an open fence holds nothing."""
+    block: list[str] | None = None
+    for line in text.splitlines(keepends=True):
+        if not line.lstrip().startswith("```"):
+            if block is not None:
+                block.append(line)
+        elif block is None:
+            block = []
+        else:
+            yield "".join(block)
+            block = None
 
 
-def _invalid_part(one: Doubt | BadCall) -> ContentPart:
-    """What cannot be read, or what the model could not be asked about: as it was written."""
-    if isinstance(one, Doubt):
-        source = (one.call and one.call.source) or one.text
-        reason = f"{one.reason}, and the model was not asked whether it means it"
-    else:
-        source, reason = one.source, one.reason
-    id_ = new_id()
-    call = tool_call_chunk(name=_name(one), args=guarded(source), id=id_)
-    return ContentPart(call=call, failed=(id_, reason))
+def _without(doubts: list[Doubt], pieces: list[Prose | Doubt]) -> list[Prose | Doubt]:
+    """The pieces of an answer without these doubts, and without the ends of their fences."""
+    kept: list[Prose | Doubt] = []
+    after_doubt = False
+    for piece in pieces:
+        is_doubt = any(piece is doubt for doubt in doubts)
+        is_fence_end = after_doubt and not piece.text.strip(" \t\r\n`")
+        after_doubt = is_doubt or is_fence_end
+        if not after_doubt:
+            kept.append(piece)
+    return kept
+
+
+def _call_of(doubt: Doubt | BadCall) -> Call | BadCall | None:
+    return doubt.call if isinstance(doubt, Doubt) else doubt
 
 
 def _is_loose(doubt: Doubt) -> bool:
     return doubt.call is None or doubt.call.loose
-
-
-def _call_question(calls: Iterable[Doubt | BadCall]) -> str:
-    """What the model is told where it may have meant a call, or only shown one."""
-    return _repair_prompt(
-        "That answer holds a call that cannot be read, or that may only be shown, so nothing was "
-        "run:",
-        (f"{_name(one) or 'a call'}: {one.reason}" for one in calls),
-        "If you mean to make it, write it once more, alone, in the form that the instructions "
-        "show. If you only quoted or explained it, answer in plain text and without it.",
-    )

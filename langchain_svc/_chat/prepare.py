@@ -65,6 +65,7 @@ def new_turn(
         model=settings.model,
         stops=settings.stop or (),
         reader=reader,
+        written=FORMATS[settings.tool_format].written,
         reasks=settings.max_repairs,
     )
 
@@ -84,7 +85,7 @@ def _reader_of(
     return CallsReader(
         offer or ToolRequest([]),
         answer,
-        fences=settings.tool_format == "fenced",
+        tool_format=FORMATS[settings.tool_format],
         thinks=not answers_at_once(messages, settings.model),
         follows=stream and settings.stream_tool_args,
         split=settings.reasoning == "split",

@@ -7,7 +7,7 @@ An answer is checked inside the run, where it can still be asked for again (`ans
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from functools import cached_property
 from operator import itemgetter
 from typing import Any, get_origin
@@ -24,7 +24,7 @@ from pydantic.v1 import ValidationError as ValidationErrorV1
 from typing_extensions import is_typeddict
 
 from .. import _json
-from .._json import SchemaMismatch
+from .._json import SchemaMismatch, shortened
 from .._safe_errors import safe_repr
 from .._threads import LONG_TO_CHECK, off_loop
 from .._toolcalls import BadCall, Call, Tool, parse_calls, render_json
@@ -101,11 +101,13 @@ class ResponseFormat(dict[str, Any]):
                 return self.model.parse_obj(value)
             return TypeAdapter(self.model).validate_python(value)
         except (ValidationError, ValidationErrorV1) as error:
-            problems = [
-                f"{'.'.join(map(str, ('answer', *one['loc'])))}: {one['msg']}"
-                for one in error.errors()
-            ]
+            problems = [f"{_path(one['loc'])}: {one['msg']}" for one in error.errors()]
             raise SchemaMismatch(problems) from None
+
+
+def _path(location: Iterable[Any]) -> str:
+    """Where Pydantic found a problem; a key in it may be the model's text."""
+    return ".".join(["answer", *(shortened(str(step)) for step in location)])
 
 
 _WRAPPED = "answer"

@@ -32,6 +32,7 @@ from pydantic_core import from_json
 
 from .._service import Exchange
 from .._threads import LONG
+from .._toolcalls import defuse
 from .._wire import Completion, Seen, is_cut, read_rate_limit, safe_label
 from ..errors import SvcOutputError
 from .messages import THINKS_AHEAD, WireMessages
@@ -49,7 +50,8 @@ class ChatTurn:
     """One question and its answer.
 
     `ask` makes the call that asks a conversation, and `turns` is the conversation as the wire has
-    it; `reasks` is how often the model may be told why its answer will not do.
+    it; `written` makes harmless what goes back to the model of its own answer, and `reasks` is how
+    often it may be told why an answer will not do.
     """
 
     def __init__(
@@ -60,6 +62,7 @@ class ChatTurn:
         model: str | None,
         stops: Sequence[str],
         reader: TextReader,
+        written: Callable[[str], str] = defuse,
         reasks: int = 0,
     ) -> None:
         self._ask = ask
@@ -67,10 +70,12 @@ class ChatTurn:
         self._model = model
         self._stops = stops
         self._reader = reader
+        self._written = written
         self._reasks = reasks
         self._usage: UsageMetadata | None = None
         self._estimated = False
-        self._retries, self._waited = 0, 0.0
+        self._retries = 0
+        self._waited = 0.0
         self._named = False
         self._parts: list[ContentPart] = []
         self.long = reader.long
@@ -162,9 +167,11 @@ class ChatTurn:
     def _chunk(self, parts: list[ContentPart]) -> ChatGenerationChunk:
         # All in one go: to set a field afterwards costs as much as half of a message.
         fields: dict[str, Any] = {}
-        if calls := [part.call for part in parts if part.call is not None]:
+        calls = [part.call for part in parts if part.call is not None]
+        if calls:
             fields["tool_call_chunks"] = calls
-        if beside := _beside(parts):
+        beside = _beside(parts)
+        if beside:
             fields["additional_kwargs"] = beside
         if not self._named:
             # Once only: LangChain joins the texts of metadata when it adds chunks up.
@@ -240,10 +247,10 @@ class ChatTurn:
             return
         self._reasks -= 1
         logger.info("the answer will not do: the model is asked once more")
-        said = "".join(self._read)
-        if said:
-            self._turns = [*self._turns, {"role": "assistant", "content": said}]
-        self._turns = [*self._turns, {"role": "user", "content": repair_prompt}]
+        text = "".join(self._read)
+        if text:
+            self._turns = [*self._turns, {"role": "assistant", "content": self._written(text)}]
+        self._turns = [*self._turns, {"role": "user", "content": self._written(repair_prompt)}]
         self._reader.begin()
         self._begin()
 
@@ -466,7 +473,8 @@ class StopCutter:
 
     def finish(self) -> str:
         """What was held back and turned out not to be a stop sequence."""
-        held, self._held = self._held, ""
+        held = self._held
+        self._held = ""
         return held
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .markers import Markers
     from .partial import PartialObject
     from .reader import JsonValue
+    from .scalars import shortened
     from .schema import CompiledSchema, SchemaMismatch, fit_schema
     from .signs import has_surrogates, whole_characters
 
@@ -35,6 +36,7 @@ __getattr__ = lazy(
         "markers": "Markers",
         "partial": "PartialObject",
         "reader": "JsonValue",
+        "scalars": "shortened",
         "schema": "CompiledSchema SchemaMismatch fit_schema",
     },
 )

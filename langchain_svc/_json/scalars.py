@@ -138,14 +138,31 @@ def frozen(value: Any) -> Hashable:
     return value if isinstance(value, Hashable) else repr(value)
 
 
-def show(value: Any) -> str:
+MOST_QUOTED = 40
+"""Characters of a model's text that a problem quotes: enough to find the place again."""
+
+
+def shortened(text: str, longest: int = MOST_QUOTED) -> str:
+    """The text, or its beginning and a sign that more follows."""
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def show(value: Any, longest: int = MOST_QUOTED) -> str:
     """A value, short enough for one line."""
     if isinstance(value, str):
-        return repr(value if len(value) <= 60 else value[:59] + "…")
-    if isinstance(value, dict):
-        names, more = ", ".join(map(str, [*value][:8])), len(value) - 8
-        return (names + f" and {more} more" * (more > 0)) or "no keys"
-    return f"{len(value)} items" if isinstance(value, (list, tuple)) else json.dumps(value)[:60]
+        return repr(shortened(value, longest))
+    if isinstance(value, (list, tuple)):
+        return f"{len(value)} items"
+    if not isinstance(value, dict):
+        return shortened(json.dumps(value), longest)
+    if not value:
+        return "no keys"
+    names = shortened(", ".join(map(str, [*value][:_MOST_NAMES])), longest)
+    more = len(value) - _MOST_NAMES
+    return f"{names} and {more} more" if more > 0 else names
+
+
+_MOST_NAMES = 8
 
 
 def got(value: Any) -> str:

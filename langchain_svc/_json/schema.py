@@ -22,13 +22,14 @@ from urllib.parse import unquote
 
 from . import scalars
 from .lenient import read_json
-from .scalars import SPELLED, fold, frozen, got, says_nothing, show
+from .scalars import SPELLED, fold, frozen, got, says_nothing, shortened, show
 
 Schema = Mapping[str, Any]
 Fitted = tuple[Any, int, list[str]]  # the value, its penalty, and what is wrong with it
 
 SHAPED = 2  # the same value in another container
 _ENOUGH = 20  # problems, for one list
+_LONGEST_OPTION = 60  # characters that a problem shows of a value that the schema allows
 _DEEP = "answer: nested too deeply"
 _UNIONS = ("anyOf", "oneOf")
 _COMBINED = frozenset(["$ref", "allOf", *_UNIONS])
@@ -389,7 +390,8 @@ class _Fitter:
         if self._coerce and name == "integer" and isinstance(value, float):
             value = int(value)
         if part.allowed is not None and frozen(value) not in part.allowed:
-            names = ", ".join(map(show, (part.options or [])[:8]))
+            options = (part.options or [])[:8]
+            names = ", ".join(show(option, _LONGEST_OPTION) for option in options)
             names = names if "const" in part.schema else f"one of {names}"
             return value, 0, [f"{path}: expected {names}, {got(value)}"]
         penalty, wrong = 0, list[str]()
@@ -576,7 +578,10 @@ def _below(path: str, key: str | int) -> str:
     """The path of an item or a field."""
     if isinstance(key, int):
         return f"{path}[{key}]"
-    return f"{path}.{key}" if key.isidentifier() else f"{path}[{json.dumps(key)[:60]}]"
+    key = shortened(key)
+    if key.isidentifier():
+        return f"{path}.{key}"
+    return f"{path}[{json.dumps(key, ensure_ascii=False)}]"
 
 
 def _is_any(value: Any, names: list[str]) -> bool:

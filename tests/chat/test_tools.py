@@ -227,8 +227,6 @@ def test_of_a_doubtful_call_the_model_is_asked_once_whether_it_means_it(way, tex
     assert message.content == ("That was an example." if alone else text)
     assert (message.tool_calls, message.invalid_tool_calls, len(shown.asked)) == ([], [], 2)
     assert message.response_metadata["finish_reason"] == "stop"
-    again = Scripted(text, text, "No more.")
-    assert (ask(again, way=way).content, len(again.asked)) == (text, 2)
     unasked = Scripted(text)
     message = ask(unasked, way=way, settings={"max_repairs": 0})
     assert (len(unasked.asked), message.tool_calls, len(message.invalid_tool_calls)) == (1, [], 1)
