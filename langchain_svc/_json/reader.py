@@ -55,7 +55,6 @@ _RAW = re.compile(r"[\x00-\x1f]")
 _SEARCHES = {quote: re.compile(f"[{re.escape(ends)}\\\\]") for quote, ends in QUOTES.items()}
 _ESCAPED_QUOTE = re.compile(r'(?<!\\)\\"')
 _KEY_OPENS = re.compile(rf"\"[^\"\n:{{}}]{{1,80}}\"\s{{0,20}}:\s{{0,40}}{VALUE_START.pattern}")
-_CLOSING_LINES = re.compile(r"\s{0,40}\n\s{0,40}[}\]][\s}\]]{0,40},$")
 _KEY_IN_TAIL = re.compile(r",\s{0,40}([^\W\d][\w$-]{0,60})\s{0,20}:\s{0,20}$")
 _KEY_TEXT = re.compile(r"\s*[^:{}\[\],\"]{1,80}(?=:)")
 _LOST_OPENING = re.compile(r"\s{0,5}[^\"\s,\]][^\"\n,\]]{0,80}\"?")
@@ -672,6 +671,18 @@ class Reader:
         head = self._text[start:at]
         bare = head.rstrip()
         if bare.endswith(","):
-            line = _CLOSING_LINES.search(bare) if inside.braces < 0 else None
-            return start + (line.start() if line else len(bare) - 1)
+            end = _before_closing_lines(bare) if inside.braces < 0 else len(bare) - 1
+            return start + end
         return start + len(bare) if "\n" in head[len(bare) :] else None
+
+
+def _before_closing_lines(text: str) -> int:
+    """Where the lines of closing brackets before a last comma begin; without any, at the comma."""
+    comma = len(text) - 1
+    begin = comma
+    while begin and (text[begin - 1].isspace() or text[begin - 1] in "}]"):
+        begin -= 1
+    line = text.find("\n", begin, comma)
+    if line < 0 or not text[line:comma].strip():
+        return comma
+    return begin + len(text[begin:line].rstrip())
