@@ -304,8 +304,10 @@ ASKED = {
         [
             (
                 RESULT,
-                "<h2>search</h2><p>The <code>search</code> tool takes "
-                "a <code>query</code> and a <code>limit</code>.</p><p>cats, 5</p>",
+                (
+                    "<h2>search</h2><p>The <code>search</code> tool takes "
+                    "a <code>query</code> and a <code>limit</code>.</p><p>cats, 5</p>"
+                ),
             )
         ],
         [("search", {"query": "cats", "limit": 5})],
