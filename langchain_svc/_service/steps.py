@@ -11,11 +11,12 @@ import time
 from collections.abc import Callable, Generator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from .. import errors
 from .._http import FOREVER, Timeouts
-from .._wire import read_failure
+from .._wire import Price, read_failure
 from .retry_budget import Budget
 
 T = TypeVar("T")
@@ -111,6 +112,7 @@ class CallSize(NamedTuple):
         max_tokens: The most tokens of its answer, if that is limited.
         metered: Whether it takes tokens: a chat does, an image or a translation reports none.
         free: Whether it costs nothing: a listing of models.
+        prices: What tokens cost by model id, as the service listed it for this address and key.
     """
 
     body: int = 0
@@ -118,6 +120,7 @@ class CallSize(NamedTuple):
     max_tokens: int | None = None
     metered: bool = False
     free: bool = False
+    prices: Mapping[str, Price] = MappingProxyType({})
 
 
 class Wait(NamedTuple):
