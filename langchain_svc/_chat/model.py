@@ -110,7 +110,7 @@ class TextModel(ServiceSettings):
         if self.custom_get_token_ids is not None:
             return len(self.custom_get_token_ids(text))
         size = len(text.encode(errors="surrogatepass"))
-        learned = None if self.quota is None else self.quota.tokens_of(size)
+        learned = None if self.quota is None else self.quota.estimates.text(size)
         return count_tokens(text) if learned is None else learned
 
     # -- the models ----------------------------------------------------------------------------

@@ -159,6 +159,12 @@ class RateLimiter(Protocol):
     def leave(self) -> None: ...
 
 
+class TextEstimates(Protocol):
+    """What a quota learned of the service's tokens."""
+
+    def text(self, size: int) -> int | None: ...  # of so many bytes; None before any report
+
+
 class UseLimit(Protocol):
     """What `quota=` and `budget=` take, and what a block may set for the calls inside it.
 
@@ -166,6 +172,9 @@ class UseLimit(Protocol):
     """
 
     setting: str  # the parameter that takes it
+
+    @property
+    def estimates(self) -> TextEstimates: ...
 
     def limiter(
         self, interface: str, key: str, size: CallSize, limits: tuple[Any, ...]

@@ -150,13 +150,6 @@ class SvcQuota(Shared):
             return Ledger(limits)
         return self._account_in_redis(limits, name=f"{scope}:{key}")
 
-    def tokens_of(self, size: int) -> int | None:
-        """About how many tokens a text of so many bytes has, as the service counts.
-
-        None until it has reported the tokens of a prompt of a thousand bytes or more.
-        """
-        return self.estimates.text(size)
-
     def snapshot(self) -> QuotaSnapshot:
         """Where the quota stands now, on every interface that was called."""
         looks = [(scope, account.look()) for (scope, _), account in [*self._accounts.items()]]
