@@ -255,20 +255,17 @@ def test_a_run_waits_behind_interactive_calls(folder):
 # -- settings ---------------------------------------------------------------------------------------
 
 
-def test_a_journal_belongs_to_its_patient(prompts):
+def test_a_journal_belongs_to_its_patient(prompts, sandbox):
     prompts(1)
 
     def ask(age, *, bound):
         made = svc.PatientContext(age=age)
-        tool = svc.SvcMedicalConsult(
-            medical_base_url="http://127.0.0.1:9", api_key="k", max_retries=0,
-            patient=made if bound else "per_run",
-        )  # fmt: skip
+        tool = svc.SvcMedicalConsult(**sandbox.medical, patient=made if bound else "per_run")
         config = None if bound else {"configurable": {"svc_patient": made}}
         return bulk.run(tool, "in.jsonl", journal=f"{bound}", config=config)
 
     for bound in (True, False):
-        ask(75, bound=bound)
+        assert ask(75, bound=bound).done == 1
         assert ask(75, bound=bound).asked == 0
         with pytest.raises(svc.SvcRequestError, match=r"other settings: .*patient"):
             ask(20, bound=bound)
