@@ -339,13 +339,15 @@ def _call(
     if not holders:
         return Raw(name, others or MISSING)
     arguments = fields[holders[0]]
-    tool = judge.find(name)
-    astray = [key for key in others if tool and key in tool.properties]
-    # A parameter beside the arguments would be lost.
-    spare = f"{astray[0][:40]!r} stands outside of the arguments" if astray else ""
-    if isinstance(arguments, dict) and set(astray) <= arguments.keys():
-        spare = ""
+    spare = _outside(others, arguments, judge.find(name))
     return Raw(name, arguments, loose=holders[0] in _LOOSE_KEYS, spare=spare)
+
+
+def _outside(others: Mapping[str, Any], arguments: Any, tool: Tool | None) -> str:
+    """What is wrong if a parameter stands beside the arguments: it would be lost."""
+    taken = arguments if isinstance(arguments, dict) else {}
+    astray = [key for key in others if tool and key in tool.properties and key not in taken]
+    return f"{astray[0][:40]!r} stands outside of the arguments" if astray else ""
 
 
 def _by_its_name(value: dict[str, Any], judge: Judge) -> Raw:

@@ -32,7 +32,10 @@ _BRACKET = re.compile(r"\A\s*[(\[]")
 _EMPTY = re.compile(r"\{\s*\}")
 _OPENED = re.compile(r"[:=<>(\[{\n]|\A\Z")  # before the name of a call, not of a word
 _CLOSER = re.compile(r"</|/>")
-_ALONE = (re.compile(r"[\[>\n]\s*\Z"), re.compile(r"\A\(\s*\)\s*(?:[])<`'\"\n]|\Z)"))  # f()
+_ALONE = (
+    re.compile(r"(?:[\[>]\s{0,40}|\n[^\S\n]{0,40})\Z"),
+    re.compile(r"\A\(\s*\)\s*(?:[])<`'\"\n]|\Z)"),
+)  # f()
 
 
 class Replays:

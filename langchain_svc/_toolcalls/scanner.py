@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from .._json import Markers, closer_of
-from . import formats
+from . import elements, formats, marks
 from .calls import BadCall, Call, Doubt, Tool
 from .cursor import CUT_OFF, MISSING, Cursor, More, Pending
 from .judge import Judge, Raw
@@ -70,7 +70,6 @@ _TOO_MANY = f"an answer may hold {_MOST_CALLS} calls; this one and all after it 
 _LOOSE = frozenset((formats.bare, formats.fenced, formats.READERS["Action:"]))
 _HALF_TAG = re.compile(r"\s*(<[^<>]*)?")
 _OPENING = re.compile(r"\A\s*(?:<tool_call>|`{3,}\w*)\s*")
-_CLOSING = re.compile(r"(?:</tool_call>)?(?:```)?\s*\Z")
 
 
 def _is_loose(call: Call | BadCall | Doubt) -> bool:
@@ -241,9 +240,9 @@ class Scanner:
             yield ThoughtEnd()
         elif (name := found["element"] or (found["mark"] or "")[1:-1]) in self.judge.names:
             prefix = found["prefix"] or ""
-            yield from self._try(lambda c: formats.own_element(c, name, prefix), end, end)
+            yield from self._try(lambda c: elements.own_element(c, name, prefix), end, end)
         elif found["named"]:
-            yield from self._try(formats.named_element, begin, end)
+            yield from self._try(elements.named_element, begin, end)
         elif mark := found["mark"]:
             yield from self._markup(mark, end)
         else:
@@ -253,9 +252,9 @@ class Scanner:
         noise, spoken = mark in formats.NOISE, mark == formats.OBSERVATION and not self._last
         if mark in formats.READERS:
             yield from self._try(formats.READERS[mark], end, end)
-        elif not (noise or spoken) and formats.RESULT.search(mark):
+        elif not (noise or spoken) and marks.RESULT.search(mark):
             self.ended = True
-        elif not (noise or spoken or formats.CLOSING.search(mark)):
+        elif not (noise or spoken or marks.CLOSING.search(mark)):
             yield from self._try(lambda c: formats.marked(c, mark), end, end)
         elif self._last or mark[1] in "|｜" or (noise and mark[1] != "/"):
             yield from self._skip(end, noise=noise)
@@ -315,7 +314,8 @@ class Scanner:
         loose = reader in _LOOSE and not asked
         if reader is formats.bare and self._gap is not None:  # it goes on from a call, or begins
             loose = bool(self._last) and _is_loose(self._last[-1])
-        inside = _CLOSING.sub("", _OPENING.sub("", text).rstrip()).strip()
+        inside = _OPENING.sub("", text).rstrip()
+        inside = inside.removesuffix("```").removesuffix("</tool_call>").strip()
         doubts = [self.judge.doubt(raw) for raw in raws]
         if any(doubts):  # what is left over of one may belong to any of them
             reason = next(filter(None, doubts))

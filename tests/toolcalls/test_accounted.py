@@ -54,8 +54,7 @@ TWICE = [
     "<function=write_file><parameter=text>Rome</parameter><parameter=text>Oslo</parameter></function>",
     '<invoke name="write_file"><parameter name="text">Rome</parameter><parameter name="text">Oslo</parameter></invoke>',
     "<write_file><text>Rome</text><text>Oslo</text></write_file>",
-    "<tool_call>write_file\n<arg_key>text</arg_key><arg_value>Rome</arg_value>"
-    "<arg_key>text</arg_key><arg_value>Oslo</arg_value></tool_call>",
+    "<tool_call>write_file\n<arg_key>text</arg_key><arg_value>Rome</arg_value>\n<arg_key>text</arg_key><arg_value>Oslo</arg_value></tool_call>",
     "[write_file(text='Rome', text='Oslo')]",
 ]
 
@@ -195,8 +194,7 @@ def test_a_value_may_hold_tags_of_calls(value):
 # -- a form that nobody knows ----------------------------------------------------------------------
 
 UNKNOWN = [
-    '<|open|>tools<|sep|><|open|>call tool="write_file" index="1"<|sep|><|open|>argument key="text" type="string"'
-    "<|sep|>Rome<|close|>argument<|sep|><|close|>call<|sep|><|close|>tools<|sep|>",
+    '<|open|>tools<|sep|><|open|>call tool="write_file" index="1"<|sep|><|open|>argument key="text"<|sep|>Rome<|close|>argument<|sep|>',
     "[Tool Call: write_file]\nArguments:\n- text: Rome",
     "TOOL_NAME: write_file\nBEGIN_ARG: text\nRome\nEND_ARG",
     "<tool>\n<request>write_file</request>\n<text>Rome</text>\n</tool>",
