@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .job import BulkReport, Job, arun, run
     from .journal import results
     from .options import BulkOptions
-    from .progress import duration, money
+    from .progress import duration, failures, money
 
 __all__ = ["BulkOptions", "BulkReport", "arun", "results", "run"]
 
@@ -29,6 +29,6 @@ __getattr__ = lazy(
         "job": "BulkReport Job arun run",
         "journal": "results",
         "options": "BulkOptions",
-        "progress": "duration money",
+        "progress": "duration failures money",
     },
 )

@@ -22,6 +22,7 @@ from langchain_core.exceptions import (
     ModelPermissionDeniedError,
     ModelRateLimitError,
 )
+from langchain_core.tools import ToolException
 
 from ..errors import SvcBudgetError
 
@@ -66,6 +67,8 @@ class Outage:
         Raises:
             Exception: The failure itself, where the run is to end.
         """
+        if isinstance(error, ToolException) and isinstance(error.__cause__, ModelError):
+            error = error.__cause__  # a tool's words for a failure of the service
         if isinstance(error, _MEETS_ALL):
             raise error
         limited = isinstance(error, ModelRateLimitError)

@@ -48,7 +48,8 @@ def test_rows_in_results_out(batch, prompts, written):
     code, out, err = batch(prompts(7), "out.jsonl", "--model", "svc-pro", "--temperature", 0)
     assert (code, out) == (0, "")
     assert re.search(
-        r"7 rows answered, \d+ tokens, cost 0.00\d+ in 0:00:\d\d; journal out.jsonl.journal\n$", err
+        r"7 rows answered, \d+ tokens, cost 0.00\d+ USD in 0:00:\d\d; journal out.jsonl.journal\n$",
+        err,
     )
     assert "7 of 7 rows" in err
     assert sorted(row["id"] for row in written()) == [f"r{n}" for n in range(7)]
@@ -93,10 +94,10 @@ def test_rows_with_errors_are_asked_again_by_the_command_that_is_shown(batch, fo
 def test_a_dry_run_tells_what_it_takes_and_asks_nothing(batch, prompts, service, folder):
     (folder / "in.jsonl").write_text((folder / prompts(100)).read_text() + "nonsense\n")
     code, out, _ = batch("in.jsonl", "out.jsonl", "--dry-run", "--max-tokens", 50)
-    assert code == 0
+    assert code == 1, "as a row cannot be asked"
     told = {line.split("  ")[0]: line[12:] for line in out.splitlines()}
     assert told["rows"] == "101"
-    assert told["bad"].startswith("1 (row 101: the line is not JSON")
+    assert told["bad"].startswith("1 (line 101: the line is not JSON")
     assert told["requests"] == "100"
     assert told["tokens out"] == "at most 5,000 (50 per answer)"
     assert 700 < int(told["tokens in"].removeprefix("about ").replace(",", "")) < 1_300
@@ -181,7 +182,10 @@ def test_ctrl_c_waits_for_what_is_being_asked_and_says_how_to_go_on(service, pro
     assert "Traceback" not in err
     assert "Ctrl-C again ends at once" in err
     done = int(re.search(r"interrupted: (\d+) rows answered", err)[1])
-    assert done == len(asked(service)) == len(written()), "what was asked was not thrown away"
+    answered = [row for row in written() if row["error"] is None]
+    assert done == len(asked(service)) == len(answered), "what was asked was not thrown away"
+    assert len(written()) == 200
+    assert f"{200 - done} unanswered" in err
     assert err.splitlines()[-1].strip() == "langchain-svc batch in.jsonl out.jsonl --concurrency 4"
 
 

@@ -27,25 +27,28 @@ JSONL = [
     (b'\xef\xbb\xbf{"prompt": "one"}', 1, "one"),
     (b"", None, NOTHING),
     (b'  {"id": "b", "messages": [{"role": "user", "content": "two"}]}  ', "b", TURN),
-    (b"{nonsense", 3, "not JSON that can be read: Expecting"),
-    (b'{"prompt": "\xff"}', 4, "can't decode byte"),
-    (b"[1]", 5, "a list and no object"),
+    (b"{nonsense", None, "line 4: the line is not JSON that can be read: Expecting"),
+    (b'{"prompt": "\xff"}', None, "can't decode byte"),
+    (b"[1]", None, "a list and no object"),
     (b'{"prompt": ""}', 6, "not empty"),
     (b'{"id": 8, "text": "x"}', 8, "has none (its columns: id, text)"),
     (b'{"id": 9, "prompt": "x", "messages": [1]}', 9, "has prompt and messages"),
-    (b'{"prompt": ' + b"[" * 100_000, 9, "not JSON that can be read"),
-    (b'{"prompt": "' + b"x" * 2_000_000 + b'"}', 10, "longer than 1,000,000 bytes"),
-    (b'{"prompt": "\\ud83d half"}', 11, "\ud83d half"),
+    (b'{"prompt": ' + b"[" * 100_000, None, "not JSON that can be read"),
+    (b'{"prompt": "' + b"x" * 2_000_000 + b'"}', None, "longer than 1,000,000 bytes"),
+    (b'{"id": "c", "prompt": "first", "prompt": "second"}', None, "gives 'prompt' twice"),
+    (b'{"id": "d", "messages": [{"role": "user", "role": "x"}]}', None, "gives 'role' twice"),
+    (b'{"id": "e", "prompt": "\0"}', None, "not JSON that can be read"),
+    (b'{"prompt": "\\ud83d half"}', 14, "\ud83d half"),
     (b'{"id": {"a": [1, null]}, "prompt": "last"}', {"a": [1, None]}, "last"),
 ]
 CSV = [
     (b'id,text\r\n1,"a\nb, c"', "1", "Summarize: a\nb, c!"),
-    (b"2,too,many", 2, "more or fewer fields than the header"),
+    (b"2,", "2", "line 4: it has nothing to ask: text is empty"),
     (b"", None, NOTHING),
-    ("3,sch\xf6n".encode("latin-1"), 3, "not UTF-8"),
+    (b"1,twice", "1", "line 6: its id is that of row 1"),
     ("4,\xfc".encode(), "4", "Summarize: \xfc!"),
     (b"5," + b"a" * 200_000, "5", "Summarize: " + "a" * 200_000 + "!"),
-    (b"6", 6, "more or fewer fields than the header"),
+    (b'6,"say ""hi"", please"', "6", 'Summarize: say "hi", please!'),
 ]
 
 
@@ -111,11 +114,11 @@ def test_a_row_and_its_format(row, template, said, folder):
 @pytest.mark.parametrize(
     ("rows", "content", "said"),
     [
-        ("in.xlsx", None, "in.xlsx: the suffix tells the format"),
+        ("in.xlsx", None, "in.xlsx: the suffix tells the format.*Save it in one of these"),
         ("nowhere.jsonl", None, "nowhere.jsonl cannot be read: No such file"),
         ({"prompt": "x"}, None, "rows must be a path or an iterable of rows, not a dict"),
         (5, None, "not a int"),
-        ("in.csv", "id,prompt,prompt\n1,a,b\n", "names a column twice"),
+        ("in.csv", "id,prompt,prompt\n1,a,b\n", "line 1: the header names .* twice .'prompt'"),
         ("in.jsonl", '[\n{"prompt": "x"}\n]', r"one JSON array.*jq -c '\.\[\]'"),
     ],
 )

@@ -55,7 +55,7 @@ def test_what_is_no_question_is_told_and_nothing_sent(
 
 def test_options_reach_the_service(service):
     words = ["ask", "Hello", "--system", "Be brief.", "--temperature", "0.5", "--max-tokens", "9"]
-    assert cli.main([*words, "--model", "svc-code"]) == 0
+    assert cli.main([*words, "--model", "svc-code"]) == 3, "nine tokens cut the answer"
     sent = service.requests[-1].json
     assert (sent["model"], sent["temperature"], sent["max_tokens"]) == ("svc-code", 0.5, 9)
     assert "Be brief." in sent["messages"][0]["content"]
