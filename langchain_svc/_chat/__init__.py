@@ -17,7 +17,7 @@ from .options import (
     call_settings,
     traced_options,
 )
-from .parts import CHECKED, ContentPart, TextReader, ToolLike
+from .parts import ContentPart, TextReader, ToolLike
 from .prepare import count_prompt, new_turn
 from .profiles import (
     DEFAULT_MODEL,

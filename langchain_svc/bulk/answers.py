@@ -16,7 +16,6 @@ from langchain_core.messages import AIMessage, BaseMessage
 from pydantic_core import to_jsonable_python
 from typing_extensions import Self
 
-from .._chat import CHECKED
 from .._wire import is_cut
 from ..callbacks import RunHandler, SvcUsageCallbackHandler
 from ..errors import SvcError, SvcOutputError
@@ -68,8 +67,8 @@ class AnswerWatch(RunHandler[None]):
     A text or an object that a chain makes of an answer does not say whether that was cut.
 
     Attributes:
-        reasons: Of the answers so far. Those of a checked object are left out: a cut one is an
-            error there, and a whole one is whole whatever was written behind it.
+        reasons: Of the answers so far. Those with a whole JSON object or array are left out, which
+            is whole whatever the model went on to write behind it.
     """
 
     def __init__(self) -> None:
@@ -83,10 +82,10 @@ class AnswerWatch(RunHandler[None]):
     def _end_model(
         self, run_id: UUID, answer: AIMessage | None, error: BaseException | None = None
     ) -> None:
-        if answer is None or error is not None or CHECKED in answer.additional_kwargs:
+        if answer is None or error is not None:
             return
         reason = _reason(answer)
-        if reason is not None:
+        if reason is not None and not (is_cut(reason) and _is_whole_json(answer.text)):
             self.reasons.append(reason)
 
     def reason(self) -> str | None:
@@ -163,6 +162,15 @@ def _reason(message: BaseMessage) -> str | None:
     """Why a message's answer ended, as its model says."""
     values = (message.response_metadata.get(name) for name in _REASONS)
     return next((value for value in values if isinstance(value, str)), None)
+
+
+def _is_whole_json(text: str) -> bool:
+    """Whether a text is an object or an array whose last bracket came."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(value, dict | list)
 
 
 def _message(answer: Any) -> BaseMessage | None:

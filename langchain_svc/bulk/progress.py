@@ -104,7 +104,8 @@ def duration(seconds: float) -> str:
 
 def money(amount: float, currency: str) -> str:
     """An amount and its currency; of a small one two digits that are not zero."""
-    digits = f"{amount:,.2f}" if amount >= 0.1 or not amount else f"{Decimal(f'{amount:.2g}'):f}"
+    small = Decimal(f"{amount:.2g}")
+    digits = f"{small:f}" if 0 < small < Decimal("0.1") else f"{amount:,.2f}"
     return f"{digits} {currency}".rstrip()
 
 

@@ -14,7 +14,6 @@ import hashlib
 import io
 import json
 import os
-import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sized
 from dataclasses import dataclass, field
@@ -127,11 +126,11 @@ class Source:
             )
 
     def preview(self) -> Source | None:
-        """The same rows to be read before; None where they can be read only once, as from a pipe.
+        """The same rows to be read before; None where they can be read only once.
 
         A function that makes inputs of rows is not called.
         """
-        if self._file is None or not stat.S_ISREG(os.fstat(self._file.fileno()).st_mode):
+        if self._file is None:
             return None
         template = _as_read if callable(self._format) else self._format
         return Source(self._rows, template, self._register)
@@ -178,6 +177,10 @@ class Source:
                 f"{path}: the suffix tells the format of an input, and must be one of "
                 f"{', '.join(_READERS)}. Save it in one of these formats, or give JSONL on stdin, "
                 "as -"
+            )
+        if Path(path).exists() and not Path(path).is_file():
+            raise SvcRequestError(
+                f"{path} is not a regular file, which a run reads twice: give JSONL on stdin, as -"
             )
         try:
             self._file = Path(path).open("rb")  # noqa: SIM115  # closed by close()

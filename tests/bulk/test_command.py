@@ -169,6 +169,103 @@ def test_a_key_that_is_withdrawn_on_the_way_says_how_to_go_on(batch, prompts, se
     assert "40 rows answered" in err
 
 
+# -- rows that are not whole ------------------------------------------------------------------------
+
+
+def test_cut_answers_are_counted_apart_and_asked_again(batch, prompts, written):
+    code, _, err = batch(prompts(3), "out.jsonl", "--max-tokens", 2)
+    assert code == 1
+    assert "0 rows answered, 3 cut off, " in err
+    assert "3 of 3 rows, 3 cut off" in err
+    assert "--max-tokens (2 in this run): give more" in err
+    assert {row["error"]["type"] for row in written()} == {"cut"}
+    shown = shlex.split(err.splitlines()[-1])[2:]
+    shown[shown.index("2")] = "100"
+    code, _, err = batch(*shown)
+    assert (code, [row["error"] for row in written()]) == (0, [None] * 3)
+    assert "cut" not in err
+
+
+def test_a_damaged_file_is_one_line_before_anything_is_sent(batch, folder, service):
+    rows = [f"{n},The lamp {n} broke" for n in range(1, 501)]
+    rows[99] = '100,"The lamp 100 broke'
+    (folder / "in.csv").write_text("\n".join(["id,text", *rows]))
+    for more in ([], ["--dry-run"]):
+        code, out, err = batch("in.csv", "out.jsonl", "--format", "Sum up: {text}", *more)
+        assert (code, out) == (1, "")
+        assert err.startswith("langchain-svc: in.csv, line 101: a quoted field")
+        assert len(err.splitlines()) == 1
+    assert not asked(service)
+    assert [one.name for one in folder.iterdir()] == ["in.csv"]
+
+
+def test_a_forgotten_format_leads_to_no_circle(batch, folder, service):
+    (folder / "in.csv").write_text("id,text\na,The lamp broke\nb,It is dark\n")
+    code, _, err = batch("in.csv", "out.jsonl")
+    assert code == 1
+    assert "--format" in err
+    assert "(and 1 more alike)" in err
+    assert not asked(service)
+    assert batch("in.csv", "out.jsonl", "--format", "Sum up: {text}")[0] == 0
+
+
+def test_a_row_to_correct_is_named_and_then_asked(batch, folder, written):
+    lines = ['{"prompt": "Hello"}', "", "oops", '{"prompt": "What is 2 + 2?"}']
+    (folder / "in.jsonl").write_text("\n".join(lines))
+    code, _, err = batch("in.jsonl", "out.jsonl", "--quiet")
+    assert code == 1
+    assert "line 3: the line is not JSON" in err
+    assert "Correct such rows in in.jsonl" in err
+    (folder / "in.jsonl").write_text("\n".join(lines).replace("oops", '{"prompt": "Hi"}'))
+    code, _, err = batch(*shlex.split(err.splitlines()[-1])[2:])
+    assert code == 0
+    assert "3 rows answered" in err
+
+
+def test_a_format_that_changes_after_nothing_was_answered(batch, folder, service):
+    (folder / "in.csv").write_text("id,text\na,The lamp broke\n")
+    service.faults = [Fault(status=400, path="/chat/completions", times=1)]
+    assert batch("in.csv", "out.jsonl", "--format", "Sum: {text}")[0] == 1
+    assert batch("in.csv", "out.jsonl", "--format", "Sum up: {text}")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "rows"), [("in.csv", "id,prompt\na,x\na,y\n"), ("in.jsonl", '{"prompt": "x"}\n[]\n')]
+)
+def test_a_dry_run_fails_where_a_row_would(name, rows, batch, folder):
+    (folder / name).write_text(rows)
+    code, out, _ = batch(name, "out.jsonl", "--dry-run")
+    assert (code, "bad         1 (line" in out) == (1, True)
+
+
+def test_a_dry_run_fails_where_the_model_is_not_there_or_the_key_is_refused(
+    batch, prompts, monkeypatch
+):
+    code, out, _ = batch(prompts(2), "out.jsonl", "--dry-run", "--model", "gpt-4o")
+    assert (code, "problem     gpt-4o is not listed" in out) == (1, True)
+    assert batch("in.jsonl", "out.jsonl", "--dry-run")[0] == 0
+    monkeypatch.setenv("SVC_API_KEY", "wrong")
+    code, out, _ = batch("in.jsonl", "out.jsonl", "--dry-run")
+    assert (code, "401" in out) == (1, True)
+
+
+def test_jsonl_gets_no_name_of_another_format(batch, prompts):
+    code, _, err = batch(prompts(1), "out.csv")
+    assert (code, "name it out.jsonl" in err) == (1, True)
+
+
+def test_the_rows_that_a_refused_key_leaves_are_told(batch, prompts, service, written):
+    service.faults = [Fault(status=401, path="/chat/completions")]
+    code, _, err = batch(prompts(50), "out.jsonl", "--quiet")
+    assert code == 1
+    assert "0 rows answered, 50 unanswered" in err
+    assert {row["error"]["type"] for row in written()} == {"unanswered"}
+    service.faults = []
+    service.clear()
+    code, _, err = batch(*shlex.split(err.splitlines()[1])[2:])
+    assert (code, len(asked(service))) == (0, 50)
+
+
 # -- Ctrl-C -----------------------------------------------------------------------------------------
 
 
