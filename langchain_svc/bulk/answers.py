@@ -132,8 +132,8 @@ class RowResult:
         if not is_cut(reason):
             return cls(content=content, finish_reason=reason)
         message = (
-            f"The answer was cut off (finish_reason {reason!r}); content has what came. Ask again "
-            "with a higher max_tokens"
+            f"The answer was cut off (finish_reason {reason!r}); content has what came. A higher "
+            "max_tokens lets it end, unless a filter cut it"
         )
         error = to_json({"type": CUT, "message": message})
         return cls(cut=True, content=content, error=error, finish_reason=reason)

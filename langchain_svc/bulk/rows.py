@@ -71,15 +71,21 @@ class Row:
 
 @dataclass
 class Problems:
-    """Rows that cannot be asked: how many of how many, and the first of each cause."""
+    """The rows of an input, and which of them cannot be asked: the first of each cause."""
 
     rows: int = 0
     bad: int = 0
+    longest: tuple[int, int] = (0, 0)
+    """The first and the last line of the row with the most lines before the next row."""
     _causes: dict[str, tuple[str, int]] = field(default_factory=dict)
+    _begin: int = 0
 
     def add(self, row: Row) -> None:
         """Count a row."""
         self.rows += 1
+        if row.line - self._begin > self.longest[1] - self.longest[0] + 1:
+            self.longest = self._begin, row.line - 1
+        self._begin = row.line
         if not row.problem:
             return
         self.bad += 1
@@ -337,7 +343,9 @@ def _parsed(line: bytes) -> Any:
         row = json.loads(line.decode(), object_pairs_hook=_object)
     except BadRow as bad:
         return bad
-    except (ValueError, RecursionError) as error:  # none of which repeats the line
+    except json.JSONDecodeError as error:
+        return BadRow(f"the line is not JSON that can be read: {error.msg} at column {error.colno}")
+    except (ValueError, RecursionError) as error:  # neither repeats the line
         return BadRow(f"the line is not JSON that can be read: {error}")
     if not isinstance(row, dict):
         return BadRow(f"the line is JSON, but a {type(row).__name__} and no object")

@@ -27,7 +27,7 @@ from .terminal import (
 )
 
 _CUT = 3  # the exit code
-_MORE = "ask again with a higher --max-tokens"
+_MORE = "a higher --max-tokens lets it end, unless a filter cut it"
 
 
 def add(parser: argparse.ArgumentParser) -> None:

@@ -12,12 +12,12 @@ import langchain_svc as svc
 
 from .. import bulk
 from .._wire import read_prices, v1
-from ..bulk.answers import CUT
-from ..bulk.rows import BadRow
 from ..errors import SvcAuthenticationError, SvcError, SvcPermissionDeniedError, SvcRequestError
 from .terminal import add_options, emit, model_settings, read_schema, tell
 
 _SOME_FAILED, _INTERRUPTED = 1, 130
+_FILTERED = "content_filter"  # a finish_reason that no limit of tokens explains
+_RETRY, _CORRECT, _MORE_TOKENS = "retry", "correct", "more tokens"  # what helps a failed row
 _OPTIONS = ("journal", "output", "concurrency", "format", "ordered", "retry_errors", "outage_wait")
 
 
@@ -147,18 +147,28 @@ def _tell_failures(report: bulk.BulkReport, args: argparse.Namespace) -> None:
     """The first failure of each kind that has another remedy, and how to go on."""
     errors: dict[str, dict[str, str]] = {}
     for row in report.results(ordered=True):
-        error = row["error"]
-        if error is not None:
-            kind = error["type"] if error["type"] in {CUT, BadRow.__name__} else ""
-            errors.setdefault(kind, error)
-    if "" in errors:
-        tell(f"The first error is a {errors['']['type']}: {errors['']['message']}")
-    if CUT in errors:
+        if row["error"] is not None:
+            errors.setdefault(_remedy(row), row["error"])
+    max_tokens = None
+    if _RETRY in errors:
+        tell(f"The first error is a {errors[_RETRY]['type']}: {errors[_RETRY]['message']}")
+    if _MORE_TOKENS in errors:
         limit = args.max_tokens or v1.MAX_TOKENS_BY_DEFAULT
-        tell(f"An answer is cut at --max-tokens ({limit:,} in this run): give more as you retry")
-    if BadRow.__name__ in errors:
-        tell(f"{errors[BadRow.__name__]['message']}. Correct such rows in {args.input}")
-    tell(f"Retry the failed rows with:\n  {_again(args, '--retry-errors')}")
+        tell(f"Answers were cut at --max-tokens, {limit:,} in this run")
+        max_tokens = 2 * limit
+    if _CORRECT in errors:
+        place = "the input" if args.input == "-" else args.input
+        tell(f"{errors[_CORRECT]['message']}. Correct such rows in {place}")
+    tell(f"Retry the failed rows with:\n  {_again(args, retry=True, max_tokens=max_tokens)}")
+
+
+def _remedy(row: dict[str, Any]) -> str:
+    """What helps a failed row."""
+    if row["error"]["type"] == bulk.BadRow.__name__:
+        return _CORRECT
+    if row["error"]["type"] == bulk.CUT and row["finish_reason"] != _FILTERED:
+        return _MORE_TOKENS
+    return _RETRY
 
 
 def _counts(report: bulk.BulkReport) -> str:
@@ -172,9 +182,17 @@ def _counts(report: bulk.BulkReport) -> str:
     return ", ".join(parts)
 
 
-def _again(args: argparse.Namespace, *more: str) -> str:
-    words = [word for word in args.words if word not in more]
-    return shlex.join(["langchain-svc", *words, *more])
+def _again(args: argparse.Namespace, *, retry: bool = False, max_tokens: int | None = None) -> str:
+    """The command to type next."""
+    words = list(args.words)
+    if max_tokens is not None:
+        if "--max-tokens" in words:
+            place = words.index("--max-tokens")
+            del words[place : place + 2]
+        words += ["--max-tokens", str(max_tokens)]
+    if retry and "--retry-errors" not in words:
+        words.append("--retry-errors")
+    return shlex.join(["langchain-svc", *words])
 
 
 def _tell_estimate(
@@ -200,7 +218,10 @@ def _tell_estimate(
     else:
         amount = estimate.tokens_in * price.input + tokens_out * price.output
         cost = f"{how} {bulk.money(amount, price.currency)}"
-    emit(f"rows        {problems.rows:,}")
+    begin, end = problems.longest
+    # A quote that was closed by accident makes many records one, which no reader can see.
+    longest = f" (the longest from line {begin:,} to {end:,})" if end > begin > 0 else ""
+    emit(f"rows        {problems.rows:,}{longest}")
     if estimate.answered:
         emit(f"answered    {estimate.answered:,}")
     if problems.bad:

@@ -177,11 +177,15 @@ def test_cut_answers_are_counted_apart_and_asked_again(batch, prompts, written):
     assert code == 1
     assert "0 rows answered, 3 cut off, " in err
     assert "3 of 3 rows, 3 cut off" in err
-    assert "--max-tokens (2 in this run): give more" in err
+    assert "Answers were cut at --max-tokens, 2 in this run" in err
     assert {row["error"]["type"] for row in written()} == {"cut"}
-    shown = shlex.split(err.splitlines()[-1])[2:]
-    shown[shown.index("2")] = "100"
-    code, _, err = batch(*shown)
+    for limit in (4, 8, 16):  # the next command asks for more, until the answers end
+        shown = shlex.split(err.splitlines()[-1])[2:]
+        wanted = ["in.jsonl", "out.jsonl", "--max-tokens", str(limit), "--retry-errors"]
+        assert sorted(shown) == sorted(wanted)
+        code, _, err = batch(*shown)
+        if code == 0:
+            break
     assert (code, [row["error"] for row in written()]) == (0, [None] * 3)
     assert "cut" not in err
 
@@ -264,6 +268,25 @@ def test_the_rows_that_a_refused_key_leaves_are_told(batch, prompts, service, wr
     service.clear()
     code, _, err = batch(*shlex.split(err.splitlines()[1])[2:])
     assert (code, len(asked(service))) == (0, 50)
+
+
+def test_an_answer_that_a_filter_cut_is_told_as_that(batch, prompts, service):
+    choice = {"message": {"content": "half"}, "finish_reason": "content_filter"}
+    service.faults = [Fault(path="/chat/completions", body={"choices": [choice]})]
+    code, _, err = batch(prompts(1), "out.jsonl", "--quiet")
+    assert code == 1
+    assert "The first error is a cut: " in err
+    assert "content_filter" in err
+    assert "Answers were cut at" not in err
+
+
+def test_a_dry_run_tells_of_a_quote_that_was_closed_by_accident(batch, folder):
+    rows = [f"{n},The lamp {n} broke" for n in range(1, 51)]
+    rows[9] = '10,"The lamp 10 broke'
+    rows[19] = '20,The lamp 20 broke"'
+    (folder / "in.csv").write_text("\n".join(["id,text", *rows]))
+    _, out, _ = batch("in.csv", "out.jsonl", "--format", "Sum up: {text}", "--dry-run")
+    assert "rows        40 (the longest from line 11 to 21)" in out
 
 
 # -- Ctrl-C -----------------------------------------------------------------------------------------
