@@ -120,11 +120,10 @@ class RowResult:
         return cls._of_text(to_json(_content(answer)), reason)
 
     @classmethod
-    def of_error(cls, error: Exception, watch: AnswerWatch | None = None) -> Self:
+    def of_error(cls, error: Exception) -> Self:
         """The row's error; a cut one where it is that an answer to check was cut."""
-        reason = None if watch is None else watch.reason()
-        if isinstance(error, SvcOutputError) and is_cut(reason):
-            return cls._of_text(to_json(error.raw or None), reason)
+        if isinstance(error, SvcOutputError) and is_cut(error.finish_reason):
+            return cls._of_text(to_json(error.raw or None), error.finish_reason)
         return cls(error=to_json({"type": type(error).__name__, "message": error_text(error)}))
 
     @classmethod

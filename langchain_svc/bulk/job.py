@@ -426,7 +426,7 @@ class Job:
             if pause is not None:
                 self._state.wait(row.number, pause, isinstance(error, SvcRateLimitError))
                 return pause
-            result = RowResult.of_error(error, watch)
+            result = RowResult.of_error(error)
         else:
             self._outage.answered()
         await self._save(row, result.count(usage))

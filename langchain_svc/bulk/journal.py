@@ -171,7 +171,7 @@ class Journal:
         Raises:
             SvcRequestError: A row is another than the one that was answered under its number.
         """
-        known = {
+        stored = {
             number: (key, digest, failed, cut)
             for number, key, digest, failed, cut in self._db.execute(
                 "SELECT number, key, digest, failed, cut FROM rows WHERE number BETWEEN ? AND ?",
@@ -179,9 +179,9 @@ class Journal:
             )
         }
         for row in rows:
-            if row.number not in known:
+            if row.number not in stored:
                 continue
-            key, digest, failed, cut = known[row.number]
+            key, digest, failed, cut = stored[row.number]
             row.failed_before = bool(failed)
             row.cut_before = bool(cut)
             row.to_ask = row.failed_before and retry_errors
@@ -267,14 +267,14 @@ class Journal:
 
     def _make(self, settings: Mapping[str, str]) -> None:
         """Make a whole journal, unless another run is quicker: then the lock decides."""
-        with temporary(self.path, "Give another place") as made:
-            with closing(sqlite3.connect(made)) as db:
+        with temporary(self.path, "Give another place") as draft:
+            with closing(sqlite3.connect(draft)) as db:
                 db.executescript(_SCHEMA)
                 with db:
                     db.executemany("INSERT INTO settings VALUES (?, ?)", settings.items())
                 db.execute("PRAGMA journal_mode = WAL")
             with suppress(FileExistsError):
-                _name_new_file(made, self.path)
+                _name_new_file(draft, self.path)
 
     def _check_place(self) -> None:
         if not self.path.exists():
@@ -405,14 +405,14 @@ def _is_locked(error: sqlite3.DatabaseError) -> bool:
     return "locked" in str(error)
 
 
-def _name_new_file(made: Path, path: Path) -> None:
+def _name_new_file(draft: Path, path: Path) -> None:
     """Give a file a name that no other file has.
 
     Raises:
         FileExistsError: Another file has it.
     """
     try:
-        os.link(made, path)
+        os.link(draft, path)
     except FileExistsError:
         raise
     except OSError as error:
@@ -421,7 +421,7 @@ def _name_new_file(made: Path, path: Path) -> None:
         # A disk without links: the name is taken by an empty file, which ours replaces. Who opens
         # that one meanwhile is refused, as it is no journal.
         path.open("xb").close()
-        made.replace(path)
+        draft.replace(path)
 
 
 _NO_LINKS = {errno.EPERM, errno.EACCES, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP}
@@ -439,11 +439,11 @@ def temporary(path: Path, advice: str) -> Iterator[Path]:
     try:
         descriptor, name = tempfile.mkstemp(prefix=path.name + ".", dir=path.parent)
         os.close(descriptor)
-        made = Path(name)
+        draft = Path(name)
         try:
-            yield made
+            yield draft
         finally:
-            made.unlink(missing_ok=True)
+            draft.unlink(missing_ok=True)
     except OSError as error:
         raise SvcRequestError(f"{path} cannot be written: {error.strerror}. {advice}") from None
 

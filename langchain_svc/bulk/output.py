@@ -61,11 +61,11 @@ def write_output(place: str, lines: Iterator[str], journal: Path) -> None:
     """
     path = Path(place).resolve()  # a link stays one
     advice = f"All results are in {journal}: give another place, and run the same again"
-    with temporary(path, advice) as made:
-        with made.open("w", encoding="utf-8", newline="\n") as file:
+    with temporary(path, advice) as draft:
+        with draft.open("w", encoding="utf-8", newline="\n") as file:
             file.writelines(line + "\n" for line in lines)
             file.flush()
             os.fsync(file.fileno())
         if path.exists():
-            made.chmod(path.stat().st_mode & 0o777)
-        made.replace(path)
+            draft.chmod(path.stat().st_mode & 0o777)
+        draft.replace(path)

@@ -27,10 +27,10 @@ class Register:
 
     def add(self, rows: Sequence[tuple[int, str]]) -> None:
         """Enter rows by number and id, "null" for an unknown one. Those in it already stay."""
-        known = [(key, number) for number, key in rows if key != "null"]
+        claims = [(key, number) for number, key in rows if key != "null"]
         with self._lock, self._db:
             self._db.executemany("INSERT OR IGNORE INTO rows VALUES (?, ?)", rows)
-            self._db.executemany("INSERT OR IGNORE INTO ids VALUES (?, ?)", known)
+            self._db.executemany("INSERT OR IGNORE INTO ids VALUES (?, ?)", claims)
 
     def owner(self, key: str) -> int | None:
         """The first row with an id; None for an unknown one."""
