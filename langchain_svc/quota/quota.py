@@ -87,7 +87,8 @@ class SvcQuota(Shared):
             service say.
         storage: "memory", or "redis://host:port/0" (with `pip install "langchain-svc[redis]"`).
         on_storage_failure: What happens to calls while Redis does not answer: "closed" refuses
-            them, "local" lets each process use an equal share of the plan.
+            them, "local" lets each process use an equal share of the plan, or the least share if
+            Redis never answered it.
 
     Raises:
         ValueError: An argument is not one of these; the error lists them.

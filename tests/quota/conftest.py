@@ -15,11 +15,14 @@ def redis_server():
 
 @pytest.fixture
 def store(redis_server):
-    """The address of a Redis that is empty."""
+    """The address of a Redis that holds nothing, and is known to have lost nothing."""
     import redis
+
+    from langchain_svc.quota import redis_store
 
     with redis.Redis.from_url(redis_server.url) as client:
         client.flushall()
+        client.set(f"svc-quota:{redis_store._FORMAT}:began", 0)
     return redis_server.url
 
 
