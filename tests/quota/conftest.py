@@ -18,11 +18,12 @@ def store(redis_server):
     """The address of a Redis that holds nothing, and is known to have lost nothing."""
     import redis
 
-    from langchain_svc.quota import redis_store
+    from langchain_svc.quota import redis_budget, redis_store
 
     with redis.Redis.from_url(redis_server.url) as client:
         client.flushall()
         client.set(f"svc-quota:{redis_store._FORMAT}:began", 0)
+        client.set(f"svc-budget:{redis_budget._FORMAT}:began", 0)
     return redis_server.url
 
 
