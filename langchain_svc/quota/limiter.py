@@ -383,7 +383,7 @@ def _account_of(storage: str, key: str | None, period: str | None) -> tuple[Budg
                 'storage="redis://host:port/0". In memory an object has its own'
             )
         return MemoryBudget(period), MEMORY
-    from .redis_budget import RedisBudget  # noqa: PLC0415  # an extra
+    from .redis_budget import account_in  # noqa: PLC0415  # an extra
     from .redis_store import link_to, place_of  # noqa: PLC0415  # the same
 
     place = place_of(storage)
@@ -393,7 +393,7 @@ def _account_of(storage: str, key: str | None, period: str | None) -> tuple[Budg
             "name it share one account"
         )
     name = f"{key_digest(key)}:{period or 'ever'}"
-    return RedisBudget(link_to(storage), name=name, period=period), place
+    return account_in(link_to(storage), name, period), place
 
 
 # -- one call ------------------------------------------------------------------------------------

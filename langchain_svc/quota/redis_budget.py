@@ -6,6 +6,7 @@ import atexit
 import json
 import math
 from contextlib import suppress
+from functools import lru_cache
 from itertools import count
 from typing import Any, NamedTuple
 from weakref import WeakSet
@@ -20,6 +21,7 @@ from .redis_store import Question, RedisLink, numbers, packed_with, process_name
 _KEYS = ("state", "reservations", "processes", "times")
 _FORMAT = 1  # of what the keys hold: packages that keep something else use other keys
 _serials = count(1)
+_ACCOUNTS = 10_000  # that a process keeps
 _LAST_WORDS = 2.0  # seconds in which a process that ends tells what its last calls used
 
 
@@ -37,7 +39,11 @@ class BudgetReply(NamedTuple):
 
 
 class RedisBudget:
-    """An account in Redis, with what this process used beside it."""
+    """An account in Redis, with what was used through this object beside it.
+
+    The objects of a process that name one account share this one; see `account_in`. Where there is
+    a second one, it counts as another process does.
+    """
 
     local = False
     what = "budget"
@@ -51,10 +57,11 @@ class RedisBudget:
         self._command = link.command(self.source, keys, json.dumps([period]))
         self._lock = new_lock()
         self._process = process_name()
+        self._serial = next(_serials)
         self._born = ""  # when the state in Redis began
         self._period = -1  # of what is counted below; -1: Redis has not yet named it
         self._sum = NOTHING  # used by all, as Redis said last
-        self._used = NOTHING  # by this process
+        self._used = NOTHING  # through this object, in this process
         self._told = NOTHING  # the part of it that Redis has acknowledged
         self._reservations: dict[str, Reservation] = {}  # of this process
         self._released: list[str] = []  # what Redis has to be told
@@ -142,7 +149,8 @@ class RedisBudget:
         body = question.body
         with self._lock:
             self._note_fork()
-            body |= {"process": self._process, "born": self._born, "period": self._period}
+            body |= {"process": f"{self._process}-{self._serial}"}
+            body |= {"born": self._born, "period": self._period}
             body |= {"used": self._used, "told": self._told, "release": self._released}
             self._released = []
             if self._recovers:
@@ -161,8 +169,8 @@ class RedisBudget:
         """Remember what a reply says, and tell again what Redis did not hear or has lost."""
         body = question.body
         with self._lock:
-            if body.get("process") != self._process:
-                return
+            if body.get("process") != f"{self._process}-{self._serial}":
+                return  # it is about what the parent did, before this process was forked
             if isinstance(reply, SvcConnectionError):
                 self._released[:0] = body.get("release", [])
                 if "call" in body:  # Redis may have granted it, and nobody will use it
@@ -208,6 +216,15 @@ class RedisBudget:
 
 
 _OPEN: WeakSet[RedisBudget] = WeakSet()
+
+
+@lru_cache(maxsize=_ACCOUNTS)
+def account_in(link: RedisLink, name: str, period: str | None) -> RedisBudget:
+    """The account of this name. It outlives a budget that is made for one request.
+
+    So Redis is told again what earlier requests used, if it loses its state.
+    """
+    return RedisBudget(link, name=name, period=period)
 
 
 @atexit.register

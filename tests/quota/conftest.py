@@ -1,3 +1,5 @@
+import sys
+
 import pytest
 
 import langchain_svc as svc
@@ -42,3 +44,10 @@ def pair(storage):
         return quota, quota if storage == "memory" else svc.SvcQuota(plan, storage=storage)
 
     return make
+
+
+@pytest.fixture(autouse=True)
+def forgotten_budgets():
+    """No test begins with what this process knows of another test's budgets in Redis."""
+    if redis_budget := sys.modules.get("langchain_svc.quota.redis_budget"):
+        redis_budget.account_in.cache_clear()
