@@ -250,7 +250,9 @@ WORKER = """
     async def run():
         await asyncio.gather(*(caller() for _ in range(order["at_once"])))
 
-    asyncio.run(run())
+    with svc.SvcUsageCallbackHandler() as usage:
+        asyncio.run(run())
+    print(sum(counts.total_tokens for counts in usage.models.values()))
 """
 
 
@@ -267,7 +269,7 @@ def chaos(calls, processes, at_once, kills, restarts, seed=0):
         command = [sys.executable, "-c", textwrap.dedent(WORKER), json.dumps(order)]
 
         def start():
-            return subprocess.Popen(command)
+            return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
         running = [start() for _ in range(processes)]
         trouble = ["kill"] * kills + ["restart"] * restarts
@@ -280,13 +282,13 @@ def chaos(calls, processes, at_once, kills, restarts, seed=0):
                 if trouble.pop() == "kill":
                     victim = running.pop(rng.randrange(processes))
                     victim.send_signal(signal.SIGKILL)
-                    victim.wait()
+                    victim.communicate()
                     running.append(start())
                 else:
                     redis.stop()
                     redis.start()
             time.sleep(0.01)
-        assert not any(process.wait(5) for process in running)
+        tokens = sum(int(process.communicate(timeout=5)[0]) for process in running)
         standing = budget_of(redis.url, max_requests=calls, period="month")._account.look()
         spent = collections.Counter()
         for request in sandbox.requests:
@@ -296,6 +298,8 @@ def chaos(calls, processes, at_once, kills, restarts, seed=0):
             "answered": spent[200],
             "shown": standing.used[0],
             "reserved": standing.calls,
+            "tokens": tokens,  # as the handlers of those that were not killed saw them
+            "tokens shown": standing.used[1],
         }
 
 
@@ -308,6 +312,7 @@ def test_the_account_is_what_was_used_whatever_happens(kills, restarts):
     if not kills:
         assert result["shown"] == result["sent"] == calls
         assert result["reserved"] == 0
+        assert result["tokens shown"] == result["tokens"]
     # Nothing is lost but what killed processes had on the way, and that stays reserved.
     assert 0 <= result["sent"] - result["shown"] <= on_the_way
     assert result["reserved"] <= on_the_way
