@@ -19,6 +19,7 @@ from typing import NamedTuple, Protocol
 
 from .._service import Wait
 from .._threads import new_lock
+from .estimates import Estimates
 
 Amounts = tuple[int, int, float]  # requests, tokens, cost
 Bounds = tuple["int | None", "int | None", "float | None"]
@@ -50,6 +51,7 @@ class BudgetAccount(Protocol):
     """Where the use of a budget is counted."""
 
     local: bool  # asking needs no I/O
+    estimates: Estimates  # of the calls that ask
 
     def reserve(self, most: Amounts, bounds: Bounds, seconds: float) -> Standing:
         """Take a share, if no bound is passed; wait for an answer no longer than so."""
@@ -100,6 +102,7 @@ class MemoryBudget:
     local = True
 
     def __init__(self, period: str | None, clock: Callable[[], float] = time.time) -> None:
+        self.estimates = Estimates()
         self._name = period
         self._clock = clock
         self._lock = new_lock()

@@ -181,6 +181,7 @@ class SvcBudget(Shared):
             "period": period,
         }
         self.local = self._account.local
+        self.estimates = self._account.estimates
         # Whether tokens must be estimated before a call.
         self.counts_tokens = max_tokens is not None or max_cost is not None
 

@@ -15,6 +15,7 @@ from .._service import Wait
 from .._threads import new_lock
 from ..errors import SvcConnectionError
 from .budget_accounts import NOTHING, Amounts, Bounds, Reservation, Standing, add
+from .estimates import Estimates
 from .plans import MINUTE
 from .redis_store import Question, RedisLink, numbers, packed_with, process_name, script
 
@@ -52,6 +53,7 @@ class RedisBudget:
     def __init__(self, link: RedisLink, *, name: str, period: str | None) -> None:
         self.link = link
         self.source = script("budget.lua")
+        self.estimates = Estimates()  # which outlive a budget that is made for one request
         keys = [f"svc-budget:{_FORMAT}:{{{name}}}:{key}" for key in _KEYS]
         keys.append(f"svc-budget:{_FORMAT}:began")
         self._command = link.command(self.source, keys, json.dumps([period]))
