@@ -305,12 +305,16 @@ class SvcBudget(Shared):
     def _passed(self, most: Amounts, standing: Standing) -> SvcBudgetError:
         """Why a call is not sent: the first bound that it would pass."""
         left = self._left(standing)
-        figures = zip(
-            self._bounds, standing.used, (left.requests, left.tokens, left.cost), most, strict=True
-        )
-        name, used, free, wanted = next(
-            row for row in figures if row[2] is not None and row[3] > row[2]
-        )
+        free_of_each = (left.requests, left.tokens, left.cost)
+        bounded: list[tuple[str, float, float, float]] = []
+        for name, used, free, wanted in zip(
+            self._bounds, standing.used, free_of_each, most, strict=True
+        ):
+            if free is not None:
+                bounded.append((name, used, free, wanted))
+        # An error of rounding may let none seem passed, which Redis has refused.
+        passed = [row for row in bounded if row[3] > row[2]] or bounded
+        name, used, free, wanted = passed[0]
         form = ",.6g" if name == "max_cost" else ",d"
         of_period = f" of this {self._period}" if self._period else ""
         calls = standing.calls

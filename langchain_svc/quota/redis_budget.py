@@ -22,6 +22,7 @@ from .redis_store import Question, RedisLink, numbers, packed_with, process_name
 _KEYS = ("state", "reservations", "processes", "times")
 _FORMAT = 1  # of what the keys hold: packages that keep something else use other keys
 _serials = count(1)
+_UNNAMED = -1  # the period before Redis has named one
 _ACCOUNTS = 10_000  # that a process keeps
 _LAST_WORDS = 2.0  # seconds in which a process that ends tells what its last calls used
 
@@ -61,7 +62,7 @@ class RedisBudget:
         self._process = process_name()
         self._serial = next(_serials)
         self._born = ""  # when the state in Redis began
-        self._period = -1  # of what is counted below; -1: Redis has not yet named it
+        self._period = _UNNAMED  # of what is counted below
         self._sum = NOTHING  # used by all, as Redis said last
         self._used = NOTHING  # through this object, in this process
         self._told = NOTHING  # the part of it that Redis has acknowledged
@@ -101,7 +102,7 @@ class RedisBudget:
         reservation = None
         if reply.granted:
             with self._lock:
-                reservation = self._reservations[question.body["call"]["id"]]
+                reservation = self._reservations.get(question.body["call"]["id"])
         return Standing(reply.used, reply.reserved, reply.calls, reservation, wait)
 
     # -- what became of it ----------------------------------------------------------------------
@@ -115,16 +116,18 @@ class RedisBudget:
             self._released.append(reservation.identity)
             if reservation.period == self._period:
                 self._used = add(self._used, used or NOTHING)
-        with suppress(SvcConnectionError):  # it is told later
+        with suppress(SvcConnectionError):  # the next question tells it
             self.link.put(Question(self))
 
     def look(self) -> Standing:
         """Where the account stands; SvcConnectionError where Redis does not answer."""
-        for _ in range(2):  # the first tells what Redis had lost, if it had
-            reply: BudgetReply = Question(self).within(math.inf)
-            if not reply.lost and reply.period == self._period:
-                break
-        return Standing(reply.used, reply.reserved, reply.calls)
+        for _ in range(3):  # one may say that Redis has lost the account, one that a period began
+            question = Question(self)
+            reply: BudgetReply = question.within(math.inf)
+            is_complete = question.body["period"] in {_UNNAMED, reply.period}
+            if is_complete and not reply.lost:
+                return Standing(reply.used, reply.reserved, reply.calls)
+        raise self.link.failure(self)
 
     def has_news(self) -> bool:
         """Whether Redis has not yet heard what calls of this process used."""
@@ -192,18 +195,20 @@ class RedisBudget:
             elif body["period"] == reply.period:
                 self._told = body["used"]
             self._sum = reply.used
-            if reply.granted:
+            if reply.granted and "call" in body:
                 call = body["call"]
                 reservation = Reservation(call["most"], reply.period, call["id"])
                 self._reservations[call["id"]] = reservation
 
     def give_back(self, question: Question, reply: BudgetReply | SvcConnectionError) -> None:
         """The share was granted when nobody waited for it any more."""
-        if isinstance(reply, BudgetReply) and reply.granted:
-            with self._lock:
-                reservation = self._reservations.get(question.body["call"]["id"])
-            if reservation is not None:
-                self.settle(reservation, None)
+        call = question.body.get("call")
+        if call is None or not isinstance(reply, BudgetReply):
+            return
+        with self._lock:
+            reservation = self._reservations.get(call["id"])
+        if reservation is not None:
+            self.settle(reservation, None)
 
     def _note_fork(self) -> None:
         """A forked child is a new process. Its parent tells what was used before the fork."""

@@ -296,7 +296,10 @@ class NoRedis(socketserver.BaseRequestHandler):
     def handle(self):
         while said := self.request.recv(65536):
             commands = said.count(b"\r\n*") + said.startswith(b"*")
-            self.request.sendall(self.server.reply if b"EVALSHA" in said else b"+OK\r\n" * commands)
+            answers = [b"+OK\r\n"] * commands
+            if b"HELLO" in said:
+                answers[0] = b"%1\r\n+proto\r\n:3\r\n"
+            self.request.sendall(self.server.reply if b"EVALSHA" in said else b"".join(answers))
 
 
 @contextlib.contextmanager

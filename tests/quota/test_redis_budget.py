@@ -16,6 +16,7 @@ import time
 
 import pytest
 from test_quota import at_once, redis_client
+from test_redis import RAW, no_redis
 
 import langchain_svc as svc
 from benchmarks.redis_server import COMMAND, RedisServer
@@ -227,6 +228,38 @@ def test_neither_the_key_nor_the_password_is_shown_or_kept(store, sandbox):
     with pytest.raises(svc.SvcConnectionError) as failure:
         _ = secret.used
     assert not any("s3cret" in text for text in [*texts, str(failure.value)])
+
+
+# -- something else answers ------------------------------------------------------------------------
+
+
+def test_what_answers_in_the_place_of_redis_is_a_connection_error(sandbox):
+    for reply in RAW:
+        with no_redis(reply) as url:
+            model = svc.ChatSvc(budget=budget_of(url, max_requests=5), **sandbox.v1)
+            with pytest.raises(svc.SvcConnectionError, match="The budget's storage"):
+                model.invoke("Hi", max_retries=0)
+    assert not sandbox.requests
+
+
+LIES = [
+    ({"granted": False}, svc.SvcBudgetError),  # though there is room
+    ({"granted": False, "wait": 1e12}, svc.SvcConnectionError),
+    ({"granted": False, "lost": True}, svc.SvcError),  # each time
+    ({"granted": True, "lost": True}, svc.SvcError),
+]
+
+
+@pytest.mark.parametrize(("lie", "error"), LIES)
+def test_an_answer_that_makes_no_sense_sends_nothing(lie, error, sandbox):
+    reply = {"born": "1", "period": 0, "lost": False, "wait": 0, "calls": 0}
+    reply |= {"used": ["0"] * 3, "reserved": ["0"] * 3} | lie
+    body = json.dumps(reply).encode()
+    with no_redis(b"$%d\r\n%b\r\n" % (len(body), body)) as url:
+        budget = budget_of(url, max_requests=5)
+        with pytest.raises(error):
+            svc.ChatSvc(budget=budget, **sandbox.v1).invoke("Hi", deadline=1, max_retries=0)
+    assert not sandbox.requests
 
 
 # -- all at once -----------------------------------------------------------------------------------
