@@ -33,7 +33,6 @@ DENSER = {
     "_wire": 9.0,
     "medical": 8.9,
     "privacy": 9.6,
-    "quota": 9.2,
     "sandbox": 9.1,
 }
 _NO_CODE = {

@@ -48,6 +48,7 @@ if TYPE_CHECKING:  # for type checkers, which know no names made at run time
     from .quota import QuotaLimit as QuotaLimit
     from .quota import QuotaSnapshot as QuotaSnapshot
     from .quota import SvcBudget as SvcBudget
+    from .quota import SvcBudgetMiddleware as SvcBudgetMiddleware
     from .quota import SvcQuota as SvcQuota
     from .quota import bulk_priority as bulk_priority
     from .registration import register as register
@@ -58,7 +59,10 @@ if TYPE_CHECKING:  # for type checkers, which know no names made at run time
 
 _HOMES = {
     "privacy": "PrivateCallbacks",
-    "quota": "BudgetUse Plan QuotaLimit QuotaSnapshot SvcBudget SvcQuota bulk_priority",
+    "quota": (
+        "BudgetUse Plan QuotaLimit QuotaSnapshot SvcBudget SvcBudgetMiddleware SvcQuota "
+        "bulk_priority"
+    ),
     "callbacks": "SvcUsageCallbackHandler",
     "chat_models": "ChatSvc",
     "errors": (

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from .._lazy import lazy
 
 if TYPE_CHECKING:
+    from .agents import SvcBudgetMiddleware
     from .limiter import BudgetUse, SvcBudget, bulk_priority
     from .plans import Plan
     from .quota import QuotaLimit, QuotaSnapshot, SvcQuota
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 __getattr__ = lazy(
     __name__,
     {
+        "agents": "SvcBudgetMiddleware",
         "limiter": "BudgetUse SvcBudget bulk_priority",
         "plans": "Plan",
         "quota": "QuotaLimit QuotaSnapshot SvcQuota",

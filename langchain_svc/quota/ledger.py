@@ -8,7 +8,8 @@
 - Bulk calls are let through at the pace of the shortest limit and not in one burst, so that an
   interactive call finds room soon.
 - A 429 holds everybody back until the moment that the service names. What one answer says, a limit
-  or a moment, counts for an hour at most: a gateway may write such headers, too.
+  or a moment, counts for ten minutes at most, and for an hour where it is about a day's quota: a
+  gateway may write such headers, too.
 
 The documents do not say where a minute of the service begins. A window that slides keeps every
 minute within the limit, wherever it begins. It is kept in 120 buckets. A bucket leaves when its
@@ -40,11 +41,24 @@ TOO_MANY_REQUESTS = 429
 # So much of a bulk call's pace may be caught up.
 _SLACK = 1.0
 _UNTOLD = 5.0  # seconds that a refusal holds everybody back, where it names no time
+_BELIEF = 600.0  # seconds that one answer counts for at most
+_BELIEF_OF_A_DAY = HOUR  # the same, of an answer about a day's quota
 # The headers tell the time to the second, and a little later than it was.
 _ROUNDING = 2.0
 # Of an hour's and a day's requests, so much is kept for interactive calls.
 _KEPT = 0.02
 _serials = count(1)
+
+
+def belief(period: float) -> float:
+    """Seconds for which one answer about a limit of such a period counts, at most.
+
+    A gateway, or a service in trouble, may write headers that nobody will ever take back. So no
+    answer holds a key for long: when its time is over, the next answer may say it again.
+    """
+    if period > HOUR + 1:  # headers tell the time to the second
+        return _BELIEF_OF_A_DAY
+    return _BELIEF
 
 
 @dataclass(eq=False)
@@ -141,7 +155,8 @@ class Window:
     def observe(self, limit: int, remaining: int, reset: float, now: float) -> None:
         """Count what others used of a limit, by an answer's headers."""
         began = now + reset - self.seconds
-        bucket = min(self.at(began), self.at(now), self.at(now + HOUR - self.seconds))
+        forgotten = now + belief(self.seconds)
+        bucket = min(self.at(began), self.at(now), self.at(forgotten - self.seconds))
         first = min(bucket, self.at(began - _ROUNDING))
         others = limit - remaining - sum(n for at, n in self.buckets.items() if at >= first)
         if others > 0:
@@ -292,7 +307,7 @@ class Ledger:
                 wait = outcome.retry_after
                 if wait is None:
                     wait = _UNTOLD
-                self.hold_until = max(self.hold_until, now + min(wait, HOUR))
+                self.hold_until = max(self.hold_until, now + min(wait, belief(wait)))
 
     def _observe(self, limit: int, remaining: int, reset: float, now: float) -> None:
         """Learn from the headers: limits that the plan has not, and what others used."""
@@ -310,7 +325,7 @@ class Ledger:
             logger.info("the service allows %d requests in %d s", limit, period)
             window.limit = float(limit)
         if window.limit < window.planned:
-            window.lapses = now + HOUR
+            window.lapses = now + belief(window.seconds)
         window.observe(limit, remaining, reset, now)
 
     # -- looking --------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
@@ -18,10 +18,20 @@ from .._safe_errors import safe_repr
 from .._service import BLOCK_LIMITS, CallSize, Wait
 from .._threads import new_lock
 from .._wire import Price, rate_limit_of, read_prices
-from ..errors import SvcBudgetError, SvcError, SvcRateLimitError
+from ..errors import SvcBudgetError, SvcConnectionError, SvcError, SvcRateLimitError
+from .budget_accounts import (
+    PERIODS_OF_BUDGETS,
+    Amounts,
+    Bounds,
+    BudgetAccount,
+    MemoryBudget,
+    Reservation,
+    Standing,
+    add,
+)
 from .estimates import BYTES_A_TOKEN, Estimates, Used, read_usage
 from .ledger import BULK, INTERACTIVE, Ledger, Outcome, Ticket
-from .plans import DAY, PERIODS
+from .plans import DAY, MEMORY, PERIODS, key_digest
 
 BULK_JOB: ContextVar[str | None] = ContextVar("langchain_svc_bulk_job", default=None)
 
@@ -90,12 +100,14 @@ class Hold(NamedTuple):
     tokens: int
     prompt: int
     price: Price | None
+    reservation: Reservation | None = None  # None until the account has granted it
 
-    def use(self, prompt: int, tokens: int) -> tuple[int, int, float]:
+    def use(self, prompt: int, tokens: int) -> Amounts:
         """The request, the tokens and the cost of a call that took so much."""
-        price = self.price
+        if self.price is None:
+            return 1, tokens, 0.0
         answer = tokens - prompt
-        return 1, tokens, price.input * prompt + price.output * answer if price else 0.0
+        return 1, tokens, self.price.input * prompt + self.price.output * answer
 
 
 class SvcBudget(Shared):
@@ -107,7 +119,10 @@ class SvcBudget(Shared):
 
     As a block it counts every call inside, in threads and tasks too; blocks nest. As
     `ChatSvc(budget=...)` it counts the calls of that object, and of others it is given to. Copies
-    and pickles of an object share its budget within a process; another process starts its own.
+    and pickles of an object share its budget within a process. Processes and machines share it
+    through Redis:
+
+        SvcBudget(max_tokens=1_000_000, storage="redis://host:6379/0", key="user:42", period="day")
 
     A request counts when it is sent, so retries do too. Tokens and cost are estimated before a
     call, with all `max_tokens` of its answer where that is set, and counted as the service reports
@@ -120,10 +135,15 @@ class SvcBudget(Shared):
         prices: What tokens cost: the models of `ChatSvc.list_models()`, or by model id
             `{"input": 5.0, "output": 15.0, "per_tokens": 1_000_000}`. Without it, those of the
             last `list_models()` in this process with the call's address and key.
+        storage: "memory", or "redis://host:port/0" (with `pip install "langchain-svc[redis]"`).
+        key: Whose budget it is, in Redis: budgets of the same key and period are one account.
+        period: "hour", "day" or "month" (of the calendar, in UTC) after which it begins anew; None
+            for a budget that never does.
 
     Raises:
-        ValueError: No bound is given, or one is not a number of 0 or more.
+        ValueError: No bound is given, or an argument is not one of these; the error lists them.
         SvcBudgetError: From a call that would exceed a bound, or whose cost is not known.
+        SvcConnectionError: From a call, `used` or `left`, while Redis does not answer.
     """
 
     setting = "budget"
@@ -135,61 +155,129 @@ class SvcBudget(Shared):
         max_tokens: int | None = None,
         max_cost: float | None = None,
         prices: Mapping[str, Any] | Iterable[Any] | None = None,
+        storage: str = MEMORY,
+        key: str | None = None,
+        period: Literal["hour", "day", "month"] | None = None,
     ) -> None:
         bounds = {"max_requests": max_requests, "max_tokens": max_tokens, "max_cost": max_cost}
-        for name, value in bounds.items():
-            kind = (int, float) if name == "max_cost" else int
-            known = isinstance(value, kind) and not isinstance(value, bool)
-            if value is not None and not (known and 0 <= value < math.inf):
-                wanted = "a number" if name == "max_cost" else "a whole number"
-                raise ValueError(f"{name} must be {wanted} of 0 or more, not {safe_repr(value)}")
+        _check_bounds(bounds)
         if all(value is None for value in bounds.values()):
             raise ValueError("Give at least one of max_requests=, max_tokens= and max_cost=")
+        if period is not None and period not in PERIODS_OF_BUDGETS:
+            raise ValueError(
+                f"period must be one of {', '.join(map(repr, PERIODS_OF_BUDGETS))}, or None for a "
+                f"budget that never begins anew, not {safe_repr(period)}"
+            )
         super().__init__()
         self._bounds = bounds
         self._prices = None if prices is None else read_prices(prices)
-        self._given = {**bounds, "prices": self._prices}
-        self._used: tuple[int, int, float] = (0, 0, 0.0)
-        self._held: list[Hold] = []
+        self._period = period
+        self._account, place = _account_of(storage, key, period)
+        self._given = {
+            **bounds,
+            "prices": self._prices,
+            "storage": place,  # without a password
+            "key": key,
+            "period": period,
+        }
+        self.local = self._account.local
+        self.estimates = self._account.estimates
         # Whether tokens must be estimated before a call.
         self.counts_tokens = max_tokens is not None or max_cost is not None
 
     @property
     def used(self) -> BudgetUse:
-        """What was used so far by calls that have ended."""
-        return BudgetUse(*self._used)
+        """What was used so far, in this period, by calls that have ended."""
+        return BudgetUse(*self._account.look().used)
 
     @property
     def left(self) -> BudgetUse:
         """What is left; None where it is not limited."""
+        return self._left(self._account.look())
+
+    def _left(self, standing: Standing) -> BudgetUse:
+        left: list[Any] = []
+        taken = add(standing.used, standing.reserved)
+        for bound, amount in zip(self._bounds.values(), taken, strict=True):
+            left.append(None if bound is None else max(0, bound - amount))
+        return BudgetUse(*left)
+
+    def raise_to(
+        self,
+        *,
+        max_requests: int | None = None,
+        max_tokens: int | None = None,
+        max_cost: float | None = None,
+    ) -> None:
+        """Raise bounds of this object, such as when a person has allowed more.
+
+        Other objects and processes that share the account keep their own bounds. A bound that is
+        higher already stays, and one that was not set is not set now.
+
+        Raises:
+            ValueError: A bound is not a number of 0 or more.
+        """
+        bounds = {"max_requests": max_requests, "max_tokens": max_tokens, "max_cost": max_cost}
+        _check_bounds(bounds)
         with self._lock:
-            return BudgetUse(*self._left())
+            for name, value in bounds.items():
+                before = self._bounds[name]
+                if value is not None and before is not None:
+                    self._bounds[name] = max(value, before)
+            self._given = {**self._given, **self._bounds}
 
-    def _left(self) -> list[Any]:
-        held = [hold.use(hold.prompt, hold.tokens) for hold in self._held]
-        taken = (sum(amounts) for amounts in zip(self._used, *held, strict=True))
-        pairs = zip(self._bounds.values(), taken, strict=True)
-        return [None if most is None else max(0, most - amount) for most, amount in pairs]
-
-    def hold(self, size: CallSize, prompt: int, estimates: Estimates) -> Hold:
-        """Take what a call may use.
+    def hold(self, size: CallSize, prompt: int, estimates: Estimates, left: float) -> Hold | Wait:
+        """Take what a call may use, or how long to wait until that can be decided.
 
         Raises:
             SvcBudgetError: It would pass a bound, or its price is not known.
+            SvcConnectionError: The storage does not answer.
         """
+        hold = self._request(size, prompt, estimates)
+        most = hold.use(hold.prompt, hold.tokens)
+        standing = self._account.reserve(most, self._values(), left)
+        return self._granted(hold, most, standing, left)
+
+    async def ahold(
+        self, size: CallSize, prompt: int, estimates: Estimates, left: float
+    ) -> Hold | Wait:
+        """The async version of `hold`."""
+        hold = self._request(size, prompt, estimates)
+        most = hold.use(hold.prompt, hold.tokens)
+        standing = await self._account.areserve(most, self._values(), left)
+        return self._granted(hold, most, standing, left)
+
+    def _values(self) -> Bounds:
+        return (
+            self._bounds["max_requests"],  # type: ignore[return-value]  # whole numbers, as checked
+            self._bounds["max_tokens"],
+            self._bounds["max_cost"],
+        )
+
+    def _request(self, size: CallSize, prompt: int, estimates: Estimates) -> Hold:
+        """What a call may use at most."""
         tokens = 0
         if size.metered and self.counts_tokens:
             # All that an answer may take, where that is known: then nothing is passed.
             tokens = prompt + (size.max_tokens or estimates.answer(None))
-        hold = Hold(self, tokens, prompt if tokens else 0, self._price(size))
-        asked = hold.use(hold.prompt, tokens)
-        with self._lock:
-            left = self._left()
-            for name, has, wants in zip(self._bounds, left, asked, strict=True):
-                if has is not None and wants > has:
-                    raise self._passed(name, has, wants, BudgetUse(*left))
-            self._held.append(hold)
-        return hold
+        return Hold(self, tokens, prompt if tokens else 0, self._price(size))
+
+    def _granted(self, hold: Hold, most: Amounts, standing: Standing, left: float) -> Hold | Wait:
+        """The call's share, if the account has granted it."""
+        if standing.reservation is not None:
+            return hold._replace(reservation=standing.reservation)
+        wait = standing.wait
+        if wait is None:
+            raise self._passed(most, standing)
+        if wait.turn > left:
+            error = SvcConnectionError(
+                f"The budget's storage {self._given['storage']} has just started, and waits "
+                f"{wait.turn:.1f} s for processes that know what was used; nothing was sent. Try "
+                "again then, or allow a larger deadline="
+            )
+            error.retry_after = wait.turn
+            raise error
+        return wait
 
     def _price(self, size: CallSize) -> Price | None:
         if self._bounds["max_cost"] is None or size.free:
@@ -204,33 +292,61 @@ class SvcBudget(Shared):
                 'ChatSvc.list_models() once, give SvcBudget(prices={"model": {"input": ..., '
                 '"output": ..., "per_tokens": 1_000_000}}), or bound it by max_requests= or '
                 "max_tokens=",
-                used=self.used,
-                left=self.left,
+                **self._standing_at_hand(),
             )
         return price
 
-    def _passed(self, name: str, has: float, wants: float, left: BudgetUse) -> SvcBudgetError:
+    def _standing_at_hand(self) -> dict[str, BudgetUse]:
+        """What can be said without I/O, which may not hold up an event loop."""
+        if not self.local:
+            return {}
+        return {"used": self.used, "left": self.left}
+
+    def _passed(self, most: Amounts, standing: Standing) -> SvcBudgetError:
+        """Why a call is not sent: the first bound that it would pass."""
+        left = self._left(standing)
+        free_of_each = (left.requests, left.tokens, left.cost)
+        bounded: list[tuple[str, float, float, float]] = []
+        for name, used, free, wanted in zip(
+            self._bounds, standing.used, free_of_each, most, strict=True
+        ):
+            if free is not None:
+                bounded.append((name, used, free, wanted))
+        # An error of rounding may let none seem passed, which Redis has refused.
+        passed = [row for row in bounded if row[3] > row[2]] or bounded
+        name, used, free, wanted = passed[0]
         form = ",.6g" if name == "max_cost" else ",d"
-        used = dict(zip(self._bounds, self._used, strict=True))[name]
-        sent = len(self._held)
-        way = f", {sent} call{' is' if sent == 1 else 's are'} on the way" if sent else ""
-        return SvcBudgetError(
-            f"The budget's {name}={self._bounds[name]:{form}} would be exceeded: {used:{form}} used"
-            f"{way}, {has:{form}} left, and this call asks for {wants:{form}}. Nothing was sent. "
-            f"Make it smaller, or give SvcBudget a larger {name}",
-            used=self.used,
+        of_period = f" of this {self._period}" if self._period else ""
+        calls = standing.calls
+        on_the_way = ""
+        if calls:
+            on_the_way = f", {calls} call{' is' if calls == 1 else 's are'} on the way"
+        advice = f"Make it smaller, or give SvcBudget a larger {name}"
+        if self._period:
+            advice += f"; the next {self._period} (UTC) begins anew"
+        error = SvcBudgetError(
+            f"The budget's {name}={self._bounds[name]:{form}}{of_period} would be exceeded: "
+            f"{used:{form}} used{on_the_way}, {free:{form}} left, and this call asks for "
+            f"{wanted:{form}}. Nothing was sent. {advice}",
+            used=BudgetUse(*standing.used),
             left=left,
         )
+        error.budget_id = self._id
+        return error
+
+    def raised(self, error: SvcBudgetError) -> bool:
+        """Whether it is a bound of this budget that a call would have exceeded."""
+        return error.budget_id == self._id
 
     def settle(self, hold: Hold, *, sent: bool, tokens: int | None, prompt: int | None) -> None:
         """Count what a call used in the end, as far as it is known."""
+        assert hold.reservation is not None  # noqa: S101  # only such holds are kept
+        if not sent:
+            self._account.settle(hold.reservation, None)
+            return
         tokens = hold.tokens if tokens is None else tokens
-        took = hold.use(min(hold.prompt if prompt is None else prompt, tokens), tokens)
-        with self._lock:
-            self._held.remove(hold)
-            if sent:
-                requests, before, cost = self._used
-                self._used = (requests + 1, before + tokens, cost + took[2])
+        prompt = hold.prompt if prompt is None else prompt
+        self._account.settle(hold.reservation, hold.use(min(prompt, tokens), tokens))
 
     def __enter__(self) -> Self:
         BLOCK_LIMITS.set((*BLOCK_LIMITS.get(), self))
@@ -244,7 +360,45 @@ class SvcBudget(Shared):
 
     def __repr__(self) -> str:
         bounds = ", ".join(f"{k}={v!r}" for k, v in self._bounds.items() if v is not None)
+        if not self.local:  # whose use only Redis knows
+            return f"SvcBudget({bounds}, storage={self._given['storage']!r})"
         return f"SvcBudget({bounds}, used={self.used})"
+
+
+def _check_bounds(bounds: Mapping[str, float | None]) -> None:
+    """Raise a ValueError where a bound is not a number of 0 or more."""
+    for name, value in bounds.items():
+        if value is None:
+            continue
+        kind = (int, float) if name == "max_cost" else int
+        is_number = isinstance(value, kind) and not isinstance(value, bool)
+        if not (is_number and 0 <= value < math.inf):
+            wanted = "a number" if name == "max_cost" else "a whole number"
+            raise ValueError(f"{name} must be {wanted} of 0 or more, not {safe_repr(value)}")
+
+
+def _account_of(storage: str, key: str | None, period: str | None) -> tuple[BudgetAccount, str]:
+    """Where the use of a budget is counted, and how errors name that place."""
+    if key is not None and not (isinstance(key, str) and key):
+        raise ValueError(f"key must be a text such as 'user:42', not {safe_repr(key)}")
+    if storage == MEMORY:
+        if key is not None:
+            raise ValueError(
+                "key= names a budget that processes share, so it needs "
+                'storage="redis://host:port/0". In memory an object has its own'
+            )
+        return MemoryBudget(period), MEMORY
+    from .redis_budget import account_in  # noqa: PLC0415  # an extra
+    from .redis_store import link_to, place_of  # noqa: PLC0415  # the same
+
+    place = place_of(storage)
+    if key is None:
+        raise ValueError(
+            "A budget in Redis needs key=, whose budget it is, such as key='user:42': all that "
+            "name it share one account"
+        )
+    name = f"{key_digest(key)}:{period or 'ever'}"
+    return account_in(link_to(storage), name, period), place
 
 
 # -- one call ------------------------------------------------------------------------------------
@@ -261,7 +415,8 @@ class CallLimiter:
         estimates: Estimates,
     ) -> None:
         self.account, self.budgets, self.size, self.estimates = account, budgets, size, estimates
-        self.local = account is None or account.local  # whether asking needs no I/O
+        # Whether asking needs no I/O.
+        self.local = (account is None or account.local) and all(b.local for b in budgets)
         job = BULK_JOB.get()
         self._ticket = Ticket(priority=INTERACTIVE if job is None else BULK, party=job or "")
         self._holds: list[Hold] = []
@@ -274,8 +429,13 @@ class CallLimiter:
 
     def acquire(self, left: float) -> Wait | SvcError | None:
         """None where the call may be sent; else how long to wait, or why not."""
+        self._ticket.left = left
         try:
-            self._hold_budgets(left)
+            for budget in self._open_budgets():
+                hold = budget.hold(self.size, self._prompt, self.estimates, left)
+                if isinstance(hold, Wait):
+                    return hold
+                self._holds.append(hold)
             wait = None if self.account is None else self.account.ask(self._ticket)
             return self._answer(wait, left)
         except SvcError as failed:
@@ -284,18 +444,22 @@ class CallLimiter:
 
     async def aacquire(self, left: float) -> Wait | SvcError | None:
         """The async version of `acquire`."""
+        self._ticket.left = left
         try:
-            self._hold_budgets(left)
+            for budget in self._open_budgets():
+                hold = await budget.ahold(self.size, self._prompt, self.estimates, left)
+                if isinstance(hold, Wait):
+                    return hold
+                self._holds.append(hold)
             wait = None if self.account is None else await self.account.aask(self._ticket)
             return self._answer(wait, left)
         except SvcError as failed:
             self._release()
             return failed.with_traceback(None)
 
-    def _hold_budgets(self, left: float) -> None:
-        self._ticket.left = left
-        for budget in () if self._holds else self.budgets:
-            self._holds.append(budget.hold(self.size, self._prompt, self.estimates))
+    def _open_budgets(self) -> tuple[SvcBudget, ...]:
+        """Those that hold nothing for the call yet."""
+        return self.budgets[len(self._holds) :]
 
     def _answer(self, wait: Wait | None, left: float) -> Wait | None:
         if wait is None or wait.turn <= left:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 from .._safe_errors import safe_repr
 
+MEMORY = "memory"  # the storage of a process by itself
 MINUTE, HOUR, DAY = 60.0, 3_600.0, 86_400.0
 PERIODS = {"minute": MINUTE, "hour": HOUR, "day": DAY}
 
@@ -112,3 +114,8 @@ def plans_of(plan: str | Plan) -> dict[str, Plan]:
         f"interface the plan of that name), one interface's ({', '.join(map(repr, DOCUMENTED))}), "
         f"{LEARN!r}, or Plan(requests_per_minute=...)"
     )
+
+
+def key_digest(key: str) -> str:
+    """Tells keys apart, in Redis too, by what does not lead back to them."""
+    return hmac.digest(b"langchain-svc quota", key.encode(), "sha256").hex()[:32]

@@ -4,16 +4,24 @@
 -- party. ARGV, in JSON: the plan's limits and the question (see redis_store.py).
 local BUCKETS, LATENESS, SLACK, ROUNDING, UNTOLD = 120, 0.75, 1.0, 2.0, 5.0
 local MINUTE, HOUR, DAY, KEPT = 60, 3600, 86400, 0.02
+local BELIEF, BELIEF_OF_A_DAY = 600, HOUR -- seconds that one answer counts for at most
 local GONE = 3.0 -- seconds after which a call that does not ask again is taken for dead
+local RECOVERY = 5.0 -- seconds in which all that call often have asked again after a failure
 local state_key, queue_key, seen_key, tokens_key, processes_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local began_key = KEYS[8] -- when this Redis first kept an account
 local limits, ask = cjson.decode(ARGV[1]), cjson.decode(ARGV[2])
 
 local time = redis.call('TIME')
 local now = tonumber(time[1]) + tonumber(time[2]) / 1e6
 local packed = redis.call('GET', state_key)
 local state = packed and cmsgpack.unpack(packed)
-  or {born = time[1] .. '.' .. time[2], now = now, windows = {}, turns = {0, 0}, hold = 0, bulk_at = 0,
-      queued = 0}
+if not state then
+  state = {born = time[1] .. '.' .. time[2], now = now, windows = {}, turns = {0, 0}, hold = 0, bulk_at = 0,
+           queued = 0, recovers_until = 0, paced_at = 0, expected = 0, reported = 0}
+  -- A Redis that is new itself may have lost this account: others may know what was used.
+  redis.call('SET', began_key, now, 'NX')
+  if now - tonumber(redis.call('GET', began_key)) < RECOVERY then state.recovers_until = now + RECOVERY end
+end
 -- A clock that was set back a little stands still; one that was set back far moves everything.
 local back = state.now - now
 if back > MINUTE then
@@ -22,6 +30,7 @@ if back > MINUTE then
     w[6] = w[6] - back
   end
   state.hold, state.bulk_at = state.hold - back, state.bulk_at - back
+  state.recovers_until, state.paced_at = state.recovers_until - back, state.paced_at - back
   redis.call('DEL', processes_key)
   for _, id in ipairs(redis.call('ZRANGE', seen_key, 0, -1)) do
     redis.call('ZADD', seen_key, now + GONE, id)
@@ -89,6 +98,20 @@ local function pace()
   if not shortest then return 0 end
   return (shortest[SECONDS] + LATENESS + width(shortest)) / limit_of(shortest)
 end
+-- The part of its shortest window of requests, and of each of tokens, that a call takes.
+local function share_of_time(tokens)
+  local longest = pace()
+  for _, w in pairs(state.windows) do
+    if w[UNIT] == 'tokens' then
+      longest = math.max(longest, math.min(1, tokens / limit_of(w)) * w[SECONDS])
+    end
+  end
+  return longest
+end
+local function recovers()
+  local complete = state.expected > 0 and state.reported >= state.expected
+  return now < state.recovers_until and not complete
+end
 
 for _, w in pairs(state.windows) do
   if w[LIMIT] and now >= w[LAPSES] then w[LIMIT] = false end
@@ -116,6 +139,7 @@ if waiting > 0 then
 end
 
 -- what became of calls
+local function belief(period) return period > HOUR + 1 and BELIEF_OF_A_DAY or BELIEF end
 local function observe(limit, remaining, reset)
   local period
   for _, p in ipairs({MINUTE, HOUR, DAY}) do
@@ -134,9 +158,10 @@ local function observe(limit, remaining, reset)
     if limit_of(window) < limit then return end
     window[LIMIT] = limit
   end
-  if window[LIMIT] then window[LAPSES] = now + HOUR end
+  if window[LIMIT] then window[LAPSES] = now + belief(window[SECONDS]) end
   local began = now + reset - window[SECONDS]
-  local bucket = math.min(at(window, began), at(window, now), at(window, now + HOUR - window[SECONDS]))
+  local forgotten = now + belief(window[SECONDS])
+  local bucket = math.min(at(window, began), at(window, now), at(window, forgotten - window[SECONDS]))
   local ours, first = 0, math.min(bucket, at(window, began - ROUNDING))
   for _, held in ipairs(window[HELD]) do
     if held[1] >= first then ours = ours + held[2] end
@@ -157,13 +182,18 @@ for _, told in ipairs(ask.settle or {}) do
   end
   if taught ~= cjson.null then observe(taught[1], taught[2], taught[3]) end
   if refused then
-    local wait = retry_after == cjson.null and UNTOLD or math.min(retry_after, HOUR)
-    state.hold = math.max(state.hold, now + wait)
+    local wait = retry_after == cjson.null and UNTOLD or retry_after
+    state.hold = math.max(state.hold, now + math.min(wait, belief(wait)))
   end
 end
 
--- what a process had counted before Redis lost it
+-- What processes had counted before Redis lost it. Until all of them have told it, an account knows
+-- too little to let a burst through: it goes at the plan's pace. It waits for them no longer than
+-- RECOVERY, since some may be dead.
 local lost = ask.born ~= '' and ask.born ~= state.born
+if lost and state.expected == 0 then state.recovers_until = now + RECOVERY end
+if lost then state.expected = math.max(state.expected, ask.processes) end
+if ask.recovered and not lost then state.reported = state.reported + 1 end
 if ask.counted and not lost then
   for _, part in ipairs(ask.counted) do
     local w = window_of(part[1], part[2])
@@ -213,6 +243,10 @@ if ask.call and not lost then
   if call.priority == 1 then
     longest = math.max(longest, state.bulk_at - now + bulk_ahead * pace())
   end
+  if recovers() then
+    local turn = state.paced_at - now + rank * pace()
+    longest = math.max(longest, math.min(turn, state.recovers_until - now))
+  end
   if longest > 0 then
     local again = math.max(0.005, math.min(longest, 0.2 + 0.05 * rank)) + 0.002 * math.min(rank, 100)
     if longest <= call.left then
@@ -234,6 +268,7 @@ if ask.call and not lost then
     for _, w in pairs(state.windows) do
       add(w, at(w, now), w[UNIT] == 'requests' and 1 or call.tokens)
     end
+    if recovers() then state.paced_at = math.max(state.paced_at, now) + share_of_time(call.tokens) end
     if state.bulk_at > 0 or call.priority == 1 then
       state.bulk_at = math.max(state.bulk_at, now - SLACK) + pace()
     end

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hmac
 import os
 import time
 from collections.abc import Callable
@@ -16,9 +15,8 @@ from langchain_core.rate_limiters import BaseRateLimiter
 from .._safe_errors import safe_repr
 from .ledger import Ledger, Ticket
 from .limiter import Shared
-from .plans import LEARN, Plan, plans_of
+from .plans import LEARN, MEMORY, Plan, key_digest, plans_of
 
-MEMORY = "memory"
 _INTERFACES = ("v1", "general", "medical")
 
 
@@ -87,7 +85,8 @@ class SvcQuota(Shared):
             service say.
         storage: "memory", or "redis://host:port/0" (with `pip install "langchain-svc[redis]"`).
         on_storage_failure: What happens to calls while Redis does not answer: "closed" refuses
-            them, "local" lets each process use an equal share of the plan.
+            them, "local" lets each process use an equal share of the plan, or the least share if
+            Redis never answered it.
 
     Raises:
         ValueError: An argument is not one of these; the error lists them.
@@ -232,11 +231,6 @@ class SvcQuota(Shared):
 
     def __repr__(self) -> str:
         return f"SvcQuota({self._given['plan']!r}, storage={self._place!r})"
-
-
-def key_digest(key: str) -> str:
-    """Tells keys apart, in Redis too, by what does not lead back to them."""
-    return hmac.digest(b"langchain-svc quota", key.encode(), "sha256").hex()[:32]
 
 
 def _limit(scope: str, window: tuple[str, float, float, int, float]) -> QuotaLimit:

@@ -1,3 +1,5 @@
+import sys
+
 import pytest
 
 import langchain_svc as svc
@@ -15,11 +17,15 @@ def redis_server():
 
 @pytest.fixture
 def store(redis_server):
-    """The address of a Redis that is empty."""
+    """The address of a Redis that holds nothing, and is known to have lost nothing."""
     import redis
+
+    from langchain_svc.quota import redis_budget, redis_store
 
     with redis.Redis.from_url(redis_server.url) as client:
         client.flushall()
+        client.set(f"svc-quota:{redis_store._FORMAT}:began", 0)
+        client.set(f"svc-budget:{redis_budget._FORMAT}:began", 0)
     return redis_server.url
 
 
@@ -38,3 +44,10 @@ def pair(storage):
         return quota, quota if storage == "memory" else svc.SvcQuota(plan, storage=storage)
 
     return make
+
+
+@pytest.fixture(autouse=True)
+def forgotten_budgets():
+    """No test begins with what this process knows of another test's budgets in Redis."""
+    if redis_budget := sys.modules.get("langchain_svc.quota.redis_budget"):
+        redis_budget.account_in.cache_clear()

@@ -53,8 +53,8 @@ class InMemory(OnAClock, Ledger):
         self.now = now
 
 
-def in_redis(url, limits, *, gone="1e9"):
-    """An empty account whose script reads the time from a key."""
+def in_redis(url, limits, *, gone="1e9", began=-1e6):
+    """An empty account whose script reads the time from a key, in a Redis that began then."""
     import redis
 
     from langchain_svc.quota import redis_store
@@ -65,10 +65,12 @@ def in_redis(url, limits, *, gone="1e9"):
 
     client = redis.Redis.from_url(url)
     client.flushall()
+    client.set(f"svc-quota:{redis_store._FORMAT}:began", began + 1e6)
+    source = redis_store.script("quota.lua")
+    source = source.replace("redis.call('TIME')", "{redis.call('GET', 'clock'), 0}")
+    source = source.replace("GONE = 3.0", f"GONE = {gone}")
     link = redis_store.RedisLink(url)
-    link.source = link.source.replace("redis.call('TIME')", "{redis.call('GET', 'clock'), 0}")
-    link.source = link.source.replace("GONE = 3.0", f"GONE = {gone}")
-    return InRedis(link, tuple(limits), name="test", goes_on=False)
+    return InRedis(link, tuple(limits), name="test", goes_on=False, source=source)
 
 
 @pytest.fixture
@@ -203,6 +205,27 @@ def test_a_clock_that_is_set_back_lets_nobody_through_twice(store, back):
     assert ledger.ask(later, 1000.0 - back + 63 + (back if back < 60 else 0)) is None
 
 
+# -- a Redis that may have lost an account ------------------------------------------------------------
+
+
+def test_an_account_in_a_redis_that_has_just_begun_goes_at_the_plans_pace(store):
+    callers = Callers(in_redis(store, V1_PRO, began=0.0))
+    callers.add("all", 60)
+    assert 4 <= len(callers.run(4.9).moments) <= 6  # one a second
+    assert len(callers.run(15).moments) == 60  # others have had the time to tell
+
+
+def test_an_account_that_is_new_in_an_old_redis_may_begin_with_a_burst(store):
+    ledger = in_redis(store, V1_PRO)
+    assert through(ledger, 100, 0.0) == 60
+
+
+def test_tokens_are_paced_too(store):
+    ledger = in_redis(store, [Limit("tokens", 100, 60.0)], began=0.0)
+    assert through(ledger, 5, 0.0, tokens=10) == 1
+    assert ledger.ask(Ticket(tokens=10), 5.1) is None
+
+
 # -- what became of calls ----------------------------------------------------------------------------
 
 
@@ -241,23 +264,29 @@ def test_own_calls_are_not_taken_for_those_of_others(make):
     assert through(ledger, 60, 6.0) == 30
 
 
-ANSWERS = {
-    "a gateway's header": Outcome(status=200, tokens=0, limits=(1, 0, 86_400.0)),
-    "a day's, for an hour": Outcome(status=200, tokens=0, limits=(1, 0, 3_600.0)),
-    "a refusal": Outcome(status=429, tokens=0, retry_after=86_400.0),
+ANSWERS = {  # what one answer says, and for how many seconds it counts at most
+    "a minute's header": (Outcome(status=200, tokens=0, limits=(60, 0, 60.0)), 600),
+    "an hour's header": (Outcome(status=200, tokens=0, limits=(3000, 0, 3_600.0)), 600),
+    "a gateway's, for an hour": (Outcome(status=200, tokens=0, limits=(1, 0, 3_600.0)), 600),
+    "a day's header": (Outcome(status=200, tokens=0, limits=(100_000, 0, 86_400.0)), 3_600),
+    "a gateway's, for a day": (Outcome(status=200, tokens=0, limits=(1, 0, 86_400.0)), 3_600),
+    "a refusal for an hour": (Outcome(status=429, tokens=0, retry_after=3_600.0), 600),
+    "a refusal for a day": (Outcome(status=429, tokens=0, retry_after=86_400.0), 3_600),
 }
 
 
 @pytest.mark.parametrize("plan", ["v1:pro", "general:pro", "learn"])
 @pytest.mark.parametrize("answer", ANSWERS)
-def test_no_single_answer_holds_a_key_for_more_than_an_hour(make, plan, answer):
+def test_a_single_answer_holds_a_key_for_ten_minutes_or_of_a_day_for_an_hour(make, plan, answer):
     limits = () if plan == "learn" else DOCUMENTED[plan].limits()
+    outcome, most = ANSWERS[answer]
     ledger, ticket = make(*limits), Ticket()
     assert ledger.ask(ticket, 0.0) is None
-    ledger.settle(ticket, ANSWERS[answer], 1.0)
+    ledger.settle(ticket, outcome, 1.0)
     wait = ledger.ask(Ticket(), 2.0)
-    assert wait is None or wait.turn < 3_660
-    assert ledger.ask(Ticket(), 3_670.0) is None
+    a_bucket = {600: 30, 3_600: 720}[most]  # of an hour's and of a day's window
+    assert wait is None or wait.turn < most + a_bucket
+    assert ledger.ask(Ticket(), most + a_bucket + 10) is None
 
 
 def test_a_days_use_by_others_is_counted_for_an_hour(make):

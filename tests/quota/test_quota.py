@@ -96,6 +96,12 @@ WRONG = [
     (svc.SvcBudget, {}, "at least one of max_requests=, max_tokens= and max_cost="),
     (svc.SvcBudget, {"max_requests": -1}, "max_requests must be a whole number of 0 or more, not -1"),
     *((svc.SvcBudget, {"max_cost": value}, "max_cost must be a number") for value in (float("nan"), "5")),
+    (svc.SvcBudget, {"max_requests": 1, "period": "week"}, "'hour', 'day', 'month', or None .*not 'week'"),
+    (svc.SvcBudget, {"max_requests": 1, "period": 60}, "'hour', 'day', 'month', or None .*not 60"),
+    (svc.SvcBudget, {"max_requests": 1, "key": "user:42"}, "key= .*needs storage="),
+    (svc.SvcBudget, {"max_requests": 1, "storage": "redis://h:1/0"}, "needs key=.*'user:42'"),
+    *((svc.SvcBudget, {"max_requests": 1, "storage": "redis://h:1/0", "key": key}, "key must be a text") for key in ("", 42)),
+    (svc.SvcBudget, {"max_requests": 1, "storage": "postgres://x", "key": "k"}, "redis://host:port/0"),
     (svc.ChatSvc, {"budget": 5}, r"such as SvcBudget\(max_tokens=100_000\), not 5"),
 ]  # fmt: skip
 

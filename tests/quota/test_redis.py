@@ -94,7 +94,8 @@ def test_local_goes_on_with_a_share(own, sandbox):
     model = svc.ChatSvc(quota=quota, **sandbox.v1)
     model.invoke("Hi")
     account = next(iter(quota._accounts.values()))
-    account._seen = 2, [4]  # as if another process had used three
+    account._processes = 2  # as if another process had used three
+    account._use_to_share = [4]
     own.stop()
     found = at_once(lambda: model.invoke("Hi", deadline=2), 8)
     assert sum(not isinstance(answer, Exception) for answer in found) == 3  # of (10 - 4) / 2
@@ -159,6 +160,133 @@ def test_a_frozen_redis_is_waited_for_no_longer_than_the_deadline(own, sandbox):
     assert quota.snapshot().limits[0].used == 1
 
 
+# -- the plan is kept, whoever knows what was used ---------------------------------------------------
+
+WORKER = """
+    import json, sys, time
+    import langchain_svc as svc
+    from langchain_svc.quota.ledger import Ticket
+    order = json.loads(sys.argv[1])
+    plan = svc.Plan(requests_per_minute=60)
+    quota = svc.SvcQuota(plan, storage=order["store"], on_storage_failure=order["failure"])
+    account = quota.account("v1", "any-key-0123")
+    for line in sys.stdin:
+        most, seconds = json.loads(line)
+        sent, ends = 0, time.monotonic() + seconds
+        while sent < most and time.monotonic() < ends:
+            ticket = Ticket(left=1e9)
+            try:
+                if account.ask(ticket) is None:
+                    sent += 1
+                    continue
+            except svc.SvcConnectionError:
+                pass
+            account.leave(ticket)
+            time.sleep(0.05)
+        print(sent, flush=True)
+"""
+
+
+class Worker:
+    """Another process, which asks for as many calls as it is told to."""
+
+    def __init__(self, store, failure):
+        order = json.dumps({"store": store, "failure": failure})
+        command = [sys.executable, "-c", textwrap.dedent(WORKER), order]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def begin(self, most, seconds):
+        self._process.stdin.write(json.dumps([most, seconds]) + "\n")
+        self._process.stdin.flush()
+
+    def sent(self):
+        return int(self._process.stdout.readline())
+
+    def ask(self, most, seconds=1.0):
+        self.begin(most, seconds)
+        return self.sent()
+
+    def kill(self):
+        self._process.kill()
+        self._process.communicate()
+
+
+@pytest.fixture
+def workers():
+    """Starts workers, and ends them."""
+    running = []
+
+    def start(count, store, failure="closed"):
+        fresh = [Worker(store, failure) for _ in range(count)]
+        running.extend(fresh)
+        return fresh
+
+    yield start
+    for worker in running:
+        worker.kill()
+
+
+def all_at_once(workers, most, seconds):
+    """How many calls of all these workers were let through."""
+    for worker in workers:
+        worker.begin(most, seconds)
+    return sum(worker.sent() for worker in workers)
+
+
+def refuse_memory(store, *, refuses):
+    with redis_client(store) as client:
+        client.config_set("maxmemory", 1 if refuses else 0)
+
+
+def test_processes_that_never_met_redis_keep_the_plan_together(own, workers):
+    refuse_memory(own.url, refuses=True)
+    assert all_at_once(workers(3, own.url, "local"), 100, 4.0) == 3  # one each
+
+
+def test_a_forked_child_has_not_met_redis(own, monkeypatch):
+    plan = svc.Plan(requests_per_minute=60)
+    quota = svc.SvcQuota(plan, storage=own.url, on_storage_failure="local")
+    account = quota.account("v1", "any-key-0123")
+    assert account.ask(Ticket()) is None
+    own.stop()
+    monkeypatch.setattr(redis_store, "_STARTED", "of a child")
+    assert [account.ask(Ticket()) is None for _ in range(5)].count(True) <= 1
+
+
+@pytest.mark.parametrize("failure", ["closed", "local"])
+def test_the_plan_is_kept_when_redis_loses_it_and_some_cannot_tell_at_once(own, workers, failure):
+    three = workers(3, own.url, failure)
+    time.sleep(redis_store._REST)
+    sent = 0
+    while sent < 60:  # the first seconds of a Redis go at the plan's pace
+        sent += sum(worker.ask(20 - sent // 3) for worker in three)
+    refuse_memory(own.url, refuses=True)
+    failed = three[1:]
+    sent += all_at_once(failed, 100, 0.5)
+    with redis_client(own.url) as client:
+        client.flushall()
+    refuse_memory(own.url, refuses=False)
+    sent += three[0].ask(100)  # knows of its own calls only, and may not take the rest of the plan
+    sent += all_at_once(three, 100, 3.0)
+    assert 60 <= sent <= 60 + 6
+
+
+def test_a_new_process_may_not_take_the_plan_of_a_redis_that_was_flushed(own, workers):
+    (old,) = workers(1, own.url)
+    sent = 0
+    while sent < 50:
+        sent += old.ask(50 - sent)
+    with redis_client(own.url) as client:
+        client.flushall()
+    (new,) = workers(1, own.url)
+    sent += new.ask(100)
+    sent += old.ask(100)
+    sent += new.ask(100)
+    assert 60 <= sent <= 60 + 3
+
+
 # -- something else answers ----------------------------------------------------------------------
 
 
@@ -168,7 +296,10 @@ class NoRedis(socketserver.BaseRequestHandler):
     def handle(self):
         while said := self.request.recv(65536):
             commands = said.count(b"\r\n*") + said.startswith(b"*")
-            self.request.sendall(self.server.reply if b"EVALSHA" in said else b"+OK\r\n" * commands)
+            answers = [b"+OK\r\n"] * commands
+            if b"HELLO" in said:
+                answers[0] = b"%1\r\n+proto\r\n:3\r\n"
+            self.request.sendall(self.server.reply if b"EVALSHA" in said else b"".join(answers))
 
 
 @contextlib.contextmanager
@@ -245,7 +376,7 @@ def test_a_question_costs_the_same_whatever_the_number_of_processes(store, monke
             account.settle(ticket, Outcome(sent=False))
             sizes.append(client.strlen(client.keys("*:state")[0]))
         assert max(sizes) < 2 * sizes[0]
-    assert account._seen[0] == 2_000
+    assert account._processes == 2_000
 
 
 # -- secrets ---------------------------------------------------------------------------------------

@@ -1,0 +1,148 @@
+"""What calls used of a budget: reserved before they are sent, settled or given back afterwards.
+
+An account in the memory of this process; `redis_budget.py` has the one that processes share. Both
+keep the same rules:
+
+- A call reserves the most that it may use. What is used and what is reserved may never exceed a
+  bound together, so calls in flight cannot pass it.
+- A call that ended is counted by what it used. A call that was not sent gives its share back.
+- A period is one of the calendar, in UTC. What was reserved in one counts in that one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import NamedTuple, Protocol
+
+from .._service import Wait
+from .._threads import new_lock
+from .estimates import Estimates
+
+Amounts = tuple[int, int, float]  # requests, tokens, cost
+Bounds = tuple["int | None", "int | None", "float | None"]
+NOTHING: Amounts = (0, 0, 0.0)
+
+PERIODS_OF_BUDGETS = ("hour", "day", "month")
+
+
+@dataclass(eq=False)
+class Reservation:
+    """The share of a call that is on its way."""
+
+    most: Amounts
+    period: int  # in which it counts
+    identity: str = ""  # its name in Redis
+
+
+class Standing(NamedTuple):
+    """Where an account stands, and what became of a call that asked for a share."""
+
+    used: Amounts  # by calls that have ended
+    reserved: Amounts  # by calls that are on their way
+    calls: int  # how many those are
+    reservation: Reservation | None = None  # None where it was not granted
+    wait: Wait | None = None  # where that cannot be decided yet
+
+
+class BudgetAccount(Protocol):
+    """Where the use of a budget is counted."""
+
+    local: bool  # asking needs no I/O
+    estimates: Estimates  # of the calls that ask
+
+    def reserve(self, most: Amounts, bounds: Bounds, seconds: float) -> Standing:
+        """Take a share, if no bound is passed; wait for an answer no longer than so."""
+        ...
+
+    async def areserve(self, most: Amounts, bounds: Bounds, seconds: float) -> Standing:
+        """The async version of `reserve`."""
+        ...
+
+    def settle(self, reservation: Reservation, used: Amounts | None) -> None:
+        """Count what the call used; None gives its share back. It waits for nothing."""
+        ...
+
+    def look(self) -> Standing:
+        """Where the account stands."""
+        ...
+
+
+def add(one: Amounts, other: Amounts) -> Amounts:
+    """The sum of both, each unit by itself."""
+    return one[0] + other[0], one[1] + other[1], one[2] + other[2]
+
+
+def passes(bounds: Bounds, standing: Standing, most: Amounts) -> bool:
+    """Whether a call that may use so much would exceed a bound."""
+    counted = add(standing.used, standing.reserved)
+    for bound, amount, wanted in zip(bounds, counted, most, strict=True):
+        if bound is not None and wanted > max(0, bound - amount):
+            return True
+    return False
+
+
+def period_at(period: str | None, now: float) -> int:
+    """The number of the hour, day or month (UTC) of a moment; 0 where nothing begins anew."""
+    moment = datetime.fromtimestamp(now, timezone.utc)
+    if period == "hour":
+        return int(now // 3600)
+    if period == "day":
+        return int(now // 86400)
+    if period == "month":
+        return moment.year * 12 + moment.month
+    return 0
+
+
+class MemoryBudget:
+    """An account in this process's memory, for any thread and any event loop."""
+
+    local = True
+
+    def __init__(self, period: str | None, clock: Callable[[], float] = time.time) -> None:
+        self.estimates = Estimates()
+        self._name = period
+        self._clock = clock
+        self._lock = new_lock()
+        self._period = 0
+        self._used = NOTHING
+        self._reservations: set[Reservation] = set()
+
+    def _standing(self) -> Standing:
+        period = period_at(self._name, self._clock())
+        if period > self._period:  # a clock that is set back begins nothing anew
+            self._period = period
+            self._used = NOTHING
+            self._reservations = set()
+        reserved = NOTHING
+        for reservation in self._reservations:
+            reserved = add(reserved, reservation.most)
+        return Standing(self._used, reserved, len(self._reservations))
+
+    def reserve(self, most: Amounts, bounds: Bounds, seconds: float) -> Standing:
+        """Take a share, if no bound is passed."""
+        with self._lock:
+            standing = self._standing()
+            if passes(bounds, standing, most):
+                return standing
+            reservation = Reservation(most, self._period)
+            self._reservations.add(reservation)
+            return standing._replace(reservation=reservation)
+
+    async def areserve(self, most: Amounts, bounds: Bounds, seconds: float) -> Standing:
+        """The async version of `reserve`."""
+        return self.reserve(most, bounds, seconds)
+
+    def settle(self, reservation: Reservation, used: Amounts | None) -> None:
+        """Count what the call used; None gives its share back."""
+        with self._lock:
+            if reservation in self._reservations:  # else its period is over
+                self._reservations.remove(reservation)
+                self._used = add(self._used, used or NOTHING)
+
+    def look(self) -> Standing:
+        """Where the account stands."""
+        with self._lock:
+            return self._standing()
