@@ -384,10 +384,10 @@ class PatientContext(Demographics):
             leave_out: Codes that are never sent, of resources or of their categories, also as
                 "system|code"; or a function that is given a resource's JSON and returns True to
                 leave it out. Each has its line in the report.
-            restricted: Take what a security label other than L, M, N and U restricts, and a record
-                with a consent that denies; the report says so. Otherwise a resource with such a
-                label is left out, and a record that is labelled as a whole (Bundle, Composition,
-                Patient) or has such a consent is refused.
+            restricted: Take what a security label other than L, M, N, U and HTEST (test data)
+                restricts, and a record with a consent that denies; the report says so. Otherwise a
+                resource with such a label is left out, and a record that is labelled as a whole
+                (Bundle, Composition, Patient) or has such a consent is refused.
             partial: Take what can be had of an empty record, of one page of several, or of a
                 search that failed in part. Refused otherwise.
             risk_factors: Further risk factors, which stand after those that were read.

@@ -280,7 +280,7 @@ def labelled(code):
         ("TABOO", False),
         ("42CFRPart2", False),
         (None, False),
-        *((code, True) for code in "LMNU"),
+        *((code, True) for code in ["L", "M", "N", "U", "HTEST"]),
     ],
 )
 def test_restricted_resources_are_left_out(code, there):

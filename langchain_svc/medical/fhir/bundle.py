@@ -62,8 +62,9 @@ _USED_WITHIN: Mapping[str, str] = {
     "repeat": "boundsPeriod",
     "dispenseRequest": "validityPeriod",
 }
-# Low, moderate, normal and unrestricted of v3 Confidentiality: every other label restricts.
-_UNRESTRICTED = frozenset("LMNU")
+# Low, moderate, normal and unrestricted of v3 Confidentiality, and test data, which is of nobody:
+# every other label restricts.
+_UNRESTRICTED = frozenset({"L", "M", "N", "U", "HTEST"})
 _NAMED_CODES: Mapping[str, re.Pattern[str]] = {
     "http://loinc.org": re.compile(r"[0-9]{1,7}-[0-9]"),
     "http://snomed.info/sct": re.compile(r"[0-9]{6,18}"),
