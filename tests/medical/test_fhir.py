@@ -307,6 +307,8 @@ RICH = bundle(
     medication("MedicationStatement", "Y", dosage=[{"text": "daily"}], effectivePeriod=PERIOD, dateAsserted="2025"),
     {"resourceType": "AllergyIntolerance", "patient": {"reference": f"Patient/{ID}"}, "code": {"text": "nuts"}, "criticality": "high", "onsetPeriod": PERIOD, "reaction": [{"manifestation": [{"text": "rash"}], "severity": "mild"}]},
     condition(code=concept("C50.9", "breast", "http://hl7.org/fhir/sid/icd-10"), onsetPeriod=PERIOD, abatementPeriod=PERIOD),
+    condition(display="Z", bodySite=[concept("1", "site")], severity=concept("2", "severe"), stage=[{"summary": {"text": "IV"}}], extension=[{"url": "http://x.example/own", "extension": [{"url": "code", "valueCode": "A"}]}]),
+    pressure(140, 90, bodySite=concept("368209003", "arm"), meta={"security": [{"code": "N"}]}), observation("63895-7", valueString="nursing"), {"resourceType": "Consent", "status": "active", "provision": {"type": "permit", "provision": [{"type": "permit"}]}},
     {"resourceType": "Procedure", "status": "completed", "subject": {"reference": f"Patient/{ID}"}, "code": {"text": "x"}, "performedPeriod": PERIOD},
     observation("82810-3", valueCodeableConcept=concept("77386006", "x")), observation("11778-8", valueDateTime="2025-09-01"), observation("63895-7", valueBoolean=True), observation("29463-7", quantity(80, "kg")),
 )  # fmt: skip
@@ -317,8 +319,10 @@ def test_what_is_changed_below_is_read_whole():
     record = read(RICH)
     medicines = ("Metformin; contains x 500 mg / 1 g; daily", "X", "Y; daily")
     assert record.current_medications[-3:] == medicines
-    assert record.fhir_report.missing() == {"Condition": 1, "MedicationRequest": 1, "dosage": 1}
-    assert len(record.medical_history) == 10
+    assert record.fhir_report.missing() == {
+        "Condition": 1, "MedicationRequest": 1, "dosage": 1, "extension": 1,
+    }  # fmt: skip
+    assert len(record.medical_history) == 11
 
 
 @settings(max_examples=300)

@@ -290,6 +290,12 @@ def test_a_pregnancy_that_was_only_typed_reaches_the_record(made, text):
     assert without.fhir_report.missing() == {"Observation": 1}
 
 
+def test_a_typed_pregnancy_that_no_record_takes_loses_itself_and_not_the_record():
+    record = taken(says("82810-3", valueString="<b>pregnant</b>"), condition())
+    assert record.medical_history == ("Essential hypertension (disorder)",)
+    assert record.fhir_report.missing() == {"Observation": 1}
+
+
 # -- whose it is ------------------------------------------------------------------------------------
 
 OTHER = "11111111-0000-4000-8000-000000000000"

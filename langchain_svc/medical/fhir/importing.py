@@ -12,11 +12,11 @@ from .bundle import ElementError, Resource, is_of_another_version, is_of_r4
 from .concepts import LONGEST_TYPED, NOTHING, Words, says_nothing, words_of
 from .extensions import extensions_of
 from .fields import HISTORY, MEDICATIONS, RISKS, Codes
-from .observations import Measurement, newest, unread
+from .observations import Measurement, Statement, newest, unread
 from .report import SAME, FhirReport, FhirTaken, ImportLog, Untrue
 from .statements import QUESTIONS
 from .subject import Subject
-from .times import Clock
+from .times import Clock, days_before
 
 _STATUS_RANK = -1  # pregnancy and weight: after allergies, before conditions
 # What says when something began, happened or was known: nothing after the day of the record is.
@@ -132,7 +132,7 @@ class Import(ImportLog):
         measurements = [
             measurement
             for measurement in unread(resource, reason, self.options.codes)
-            if not (measurement.at and self.clock.is_before(measurement.at))
+            if not (measurement.at and days_before(measurement.at, self.clock.today) < 0)
         ]
         self.measured += measurements
         if not measurements:
@@ -222,14 +222,8 @@ class Import(ImportLog):
         person = sorted(self.taken, key=lambda line: line.field)
         self.taken = []
         values, statements = newest(self.measured, self)
-        for about, statement in statements:
-            origin = about.origin
-            name, rank = statement.field, _STATUS_RANK
-            reason = self.take(
-                name, origin, (statement.words,), rank=rank, code=about.code, at=about.at
-            )
-            if reason:
-                self.leave(origin, reason, about.code, about.at)
+        for measurement, statement in statements:
+            self._take_statement(measurement, statement)
         entries = {
             name: self._at_most(self.texts[name].values())
             for name in (HISTORY, MEDICATIONS, RISKS)
@@ -247,6 +241,19 @@ class Import(ImportLog):
             self.options.restricted,
         )
         return parameters, report
+
+    def _take_statement(self, measurement: Measurement, statement: Statement) -> None:
+        origin = measurement.origin
+        code = measurement.code
+        at = measurement.at
+        try:
+            reason = self.take(
+                statement.field, origin, [statement.words], rank=_STATUS_RANK, code=code, at=at
+            )
+        except ElementError as error:
+            reason = str(error)
+        if reason:
+            self.leave(origin, reason, code, at)
 
     def _at_most(self, held: Iterable[_Entry]) -> list[_Entry]:
         """As many texts as a record takes, by their rank."""
