@@ -50,23 +50,26 @@ def read_patient(given: Any, options: ImportOptions) -> tuple[dict[str, Any], Fh
 
 def _check_permitted(source: FhirSource, subject: Subject) -> None:
     """Refuse a record that as a whole is restricted by a label, or by a consent that denies."""
-    whole = [
-        held for held in source.resources if held.kind in {"Patient", "Composition", "Consent"}
+    own = [resource for resource in source.resources if not subject.passes_over(resource)]
+    labelled = [
+        resource.kind
+        for resource in own
+        if resource.kind in {"Patient", "Composition"} and resource.restricted
     ]
-    own = [resource for resource in whole if not subject.passes_over(resource)]
-    labelled = [held for held in own if held.kind != "Consent" and held.restricted]
-    denied = [held for held in own if held.kind == "Consent" and _denies(held.raw)]
-    if source.restricted or labelled:
-        kinds = ["Bundle"] * source.restricted + [held.kind for held in labelled]
+    if source.restricted:
+        labelled.insert(0, "Bundle")
+    if labelled:
         raise SvcRequestError(
-            f"The record is labelled as restricted (security label of {kinds[0]}); only L, M, "
-            "N and U are not. Ask who may read it, then give restricted=True, which is recorded"
+            f"The record is labelled as restricted (security label of {labelled[0]}); only L, M, "
+            "N, U and HTEST are not. Ask who may read it, then give restricted=True, which is "
+            "recorded"
         )
-    if denied:
-        raise SvcRequestError(
-            f"{denied[0].place} (Consent): a consent that is active denies something. Ask what it "
-            "denies, then give restricted=True, which is recorded"
-        )
+    for resource in own:
+        if resource.kind == "Consent" and _denies(resource.raw):
+            raise SvcRequestError(
+                f"{resource.place} (Consent): a consent that is active denies something. Ask what "
+                "it denies, then give restricted=True, which is recorded"
+            )
 
 
 def _denies(consent: Mapping[str, Any]) -> bool:

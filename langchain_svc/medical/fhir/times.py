@@ -15,12 +15,12 @@ class Clock:
     today: date
     now: datetime | None = None
 
-    def is_before(self, told: Any) -> bool:
+    def is_before(self, moment: Any) -> bool:
         """Whether a FHIR date or time is after the day or the moment; False where there is none."""
-        if told is None:
+        if moment is None:
             return False
-        at = to_datetime(told)
-        if self.now is not None and isinstance(told, datetime):
+        at = to_datetime(moment)
+        if self.now is not None and isinstance(moment, datetime):
             return at > self.now
         return days_before(at, self.today) < 0
 
@@ -95,13 +95,13 @@ def effective(observation: Any) -> Any:
 
 def time_of(observation: Any) -> datetime | None:
     """The same as a moment."""
-    told = effective(observation)
-    return to_datetime(told) if told else None
+    moment = effective(observation)
+    return to_datetime(moment) if moment else None
 
 
-def year(told: Any) -> str:
+def year(moment: Any) -> str:
     """The year of a FHIR date or time; empty where there is none."""
-    return f"{day(told):%Y}" if told else ""
+    return f"{day(moment):%Y}" if moment else ""
 
 
 def as_of(days: int | None) -> str:
