@@ -60,6 +60,14 @@ def test_a_pulmonary_artery_is_not_the_patients_blood_pressure():
     assert record.fhir_report.missing() == {"component": 2}
 
 
+def test_a_pulmonary_pressure_that_is_not_read_takes_no_place_either():
+    systolic = component(45, "mm[Hg]", "8480-6")
+    pulmonary = panel("76284-9", systolic, meta={"security": [{"code": "R"}]})
+    record = taken(pressure(125, 80, at="2025-06-15T08:00:00Z"), pulmonary)
+    assert on_wire(record)["vitalSigns"] == {"systolic": 125, "diastolic": 80}
+    assert record.fhir_report.missing() == {"Observation": 1}
+
+
 @pytest.mark.parametrize("codes", [("8480-6",), ("8480-6", "8462-4")])
 def test_a_left_ventricle_in_aortic_stenosis_is_no_blood_pressure(codes):
     ventricle = panel("101867-0", component(200, "mm[Hg]", *codes))

@@ -141,13 +141,24 @@ class Resource:
         if self.kind != "Observation":
             return None
         try:
-            parts = [self.raw, *self.raw.get("component", ())]
-            return {coding.get("code") for part in parts for coding in part["code"]["coding"]}
+            components = [_codes_of(component) for component in self.raw.get("component", ())]
+            return _codes_of(self.raw).union(*components)
         except (AttributeError, KeyError, TypeError):
             return None
 
+    def own_codes(self) -> set[str]:
+        """The unchecked codes of an Observation as a whole; none if they are odd."""
+        try:
+            return _codes_of(self.raw)
+        except (AttributeError, KeyError, TypeError):
+            return set()
+
     def read(self) -> Any:
         return checked(self.kind, self.raw)
+
+
+def _codes_of(part: Any) -> set[str]:
+    return {coding.get("code") for coding in part["code"]["coding"]}
 
 
 def checked(kind: str, raw: Mapping[str, Any]) -> Any:

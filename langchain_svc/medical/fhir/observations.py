@@ -137,8 +137,9 @@ def unread(resource: Resource, reason: str, table: Codes) -> Iterator[Measuremen
         resource.raw.get("issued"),
     )
     at = next(filter(None, map(rough_day, filter(None, told))), None)
+    whole = resource.own_codes()
     for code in sorted(filter(None, (str(code) for code in resource.codes() or ()))):
-        if code in table:
+        if code in table and (code in whole or is_of_panel(table[code], whole)):
             yield Measurement(table[code], code, resource, at, untold=reason)
 
 
