@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import (
     AliasGenerator,
@@ -33,7 +33,15 @@ from typing_extensions import Self
 
 from .._safe_errors import safe_constructor, safe_repr
 from ..errors import SvcRequestError
-from .fhir import FhirReport, ImportOptions, fields_by_code, read_patient
+from .fhir import (
+    Clock,
+    FhirReport,
+    ImportOptions,
+    doubts_about,
+    fields_by_code,
+    leaves_out,
+    read_patient,
+)
 from .images import ClinicalImages, imaging_type
 
 MOST_ENTRIES = 200
@@ -176,7 +184,12 @@ _READING_NAME = re.compile(r"\w[\w .%/+-]{0,59}")
 
 
 class _Readings(Record):
-    """Documented readings, and any others as long as they are numbers."""
+    """Documented readings, and any others as long as they are numbers.
+
+    Readings that are known by name have bounds, in the units that docs/medical-records.md lists.
+    """
+
+    group: ClassVar[str]
 
     model_config = ConfigDict(
         extra="allow", json_schema_extra={"additionalProperties": {"type": "number"}}
@@ -199,11 +212,23 @@ class _Readings(Record):
                 raise ValueError(
                     "each further reading must be a finite number, not a text, true, false or NaN"
                 )
+        cls._check_bounds(values)
         return values
+
+    @classmethod
+    def _check_bounds(cls, values: Mapping[str, Any]) -> None:
+        for name, value in values.items():
+            has_own_bounds = cls.group == "vital_signs" and name in cls.model_fields
+            if not _finite(value) or value < 0 or has_own_bounds:
+                continue
+            if doubts := doubts_about(cls.group, name, value):
+                raise ValueError(doubts)
 
 
 class VitalSigns(_Readings):
     """Readings as numbers: pressures in mmHg, temperature in degrees Celsius, rates a minute."""
+
+    group = "vital_signs"
 
     systolic: Systolic | None = Field(default=None, description="Systolic pressure in mmHg.")
     diastolic: Diastolic | None = Field(default=None, description="Diastolic pressure in mmHg.")
@@ -223,6 +248,8 @@ class VitalSigns(_Readings):
 
 class LabResults(_Readings):
     """Laboratory results as numbers."""
+
+    group = "lab_results"
 
     troponin: Level | None = Field(default=None, description="Troponin.")
     bnp: Level | None = Field(default=None, description="B-type natriuretic peptide.")
@@ -313,11 +340,13 @@ class PatientContext(Demographics):
         *,
         patient: str | None = None,
         today: date | None = None,
+        now: datetime | None = None,
         windows: Mapping[str, timedelta | None] | None = None,
-        lab_codes: Mapping[str, str] | Literal["common"] | None = None,
+        lab_codes: Mapping[str, str] | Literal["common"] = "common",
         units: Mapping[str, str] | None = None,
         past_conditions: bool = False,
         typed_texts: Literal["take", "leave_out"] = "take",
+        leave_out: Iterable[str] | Callable[[Mapping[str, Any]], bool] = (),
         restricted: bool = False,
         partial: bool = False,
         risk_factors: Iterable[str] = (),
@@ -338,47 +367,53 @@ class PatientContext(Demographics):
                 text or bytes, lines of JSON (a bulk export), or a `pathlib.Path` to such a file.
             patient: The id or reference of the patient, where `source` holds several; what is
                 about others is passed over and counted.
-            today: The day of the record, by default today. It decides the age, and nothing
-                that happened or was recorded after it is taken.
+            today: The day of the record, in whole days. It decides the age, and nothing that
+                happened or was recorded after it is taken.
+            now: The moment of the record, with its time zone, instead of `today`: windows are then
+                of hours. By default the present moment.
             windows: How old a reading may be, by its name or by its group (`vital_signs`,
                 `lab_results`), in place of the table's windows; None for any age.
-            lab_codes: LOINC codes of further laboratory results, with the name of each; or
-                "common": blood count, lipids, glucose, HbA1c, electrolytes, kidney, liver, thyroid,
-                CRP, INR, lactate and blood gases, in the usual units of the United States.
+            lab_codes: LOINC codes of laboratory results beyond the "common" ones, with the name of
+                each. Those are blood count, lipids, glucose, HbA1c, electrolytes, kidney, liver,
+                thyroid, CRP, INR, lactate and blood gases, in the usual units of the United States.
             units: The UCUM unit of a laboratory result by its name: for those of `lab_codes`, or
                 in place of the unit of the table.
             past_conditions: Take conditions that are over as well, marked "(past)".
             typed_texts: Take texts that somebody typed and no terminology publishes, such as
                 dosages and conditions without a code, or leave them out. They may name anybody.
-            restricted: Take resources whose labels say that they are restricted, or of a kind that
-                laws protect, such as HIV. Left out otherwise.
+            leave_out: Codes that are never sent, of resources or of their categories, also as
+                "system|code"; or a function that is given a resource's JSON and returns True to
+                leave it out. Each has its line in the report.
+            restricted: Take what a security label other than L, M, N, U and HTEST (test data)
+                restricts, and a record with a consent that denies; the report says so. Otherwise a
+                resource with such a label is left out, and a record that is labelled as a whole
+                (Bundle, Composition, Patient) or has such a consent is refused.
             partial: Take what can be had of an empty record, of one page of several, or of a
                 search that failed in part. Refused otherwise.
             risk_factors: Further risk factors, which stand after those that were read.
             images: The record's images, which are not taken from the source.
 
         Raises:
-            SvcRequestError: It is not the record of one living patient, is empty or not whole. The
-                error names the entry and the element, not the value.
+            SvcRequestError: It is not the record of one living patient, is empty, not whole or
+                restricted. The error names the entry and the element, not the value.
             ImportError: The extra `fhir` is not installed.
         """
         if typed_texts not in {"take", "leave_out"}:
             raise SvcRequestError(f"typed_texts is {typed_texts!r}; it takes take or leave_out")
-        if isinstance(today, datetime):
-            today = today.date()
         for name, switch in (("restricted", restricted), ("partial", partial)):
             if not isinstance(switch, bool):
                 raise SvcRequestError(f"{name} must be True or False, not {safe_repr(switch)}")
         if isinstance(risk_factors, str):
             raise SvcRequestError("risk_factors must be a list of texts, not one text")
         options = ImportOptions(
-            today=today or date.today(),  # noqa: DTZ011  # an age counts in the days of where one is
+            clock=_clock(today, now),
             patient=patient,
-            codes=fields_by_code(lab_codes or {}, units or {}, windows or {}),
+            codes=fields_by_code(lab_codes, units or {}, windows or {}),
             past_conditions=past_conditions,
             typed_texts=typed_texts,
             restricted=restricted,
             partial=partial,
+            leaves_out=leaves_out(leave_out),
             text_problem=text_problem,
             most=MOST_ENTRIES,
         )
@@ -399,6 +434,9 @@ class PatientContext(Demographics):
         try:
             parameters, report = read_patient(source, options)
             risks = (*parameters.pop("risk_factors", ()), *risk_factors)
+            if results := parameters.get("lab_results"):
+                # Checked already, and in units that the caller may have chosen.
+                parameters["lab_results"] = LabResults.model_construct(**results)
             record = cls(**parameters, risk_factors=risks, images=tuple(images))
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
@@ -409,6 +447,21 @@ class PatientContext(Demographics):
             return error.with_traceback(None)
         vars(record)["fhir_report"] = report
         return record
+
+
+def _clock(today: date | None, now: datetime | None) -> Clock | None:
+    """The day or the moment that the caller names; None where it names neither."""
+    if now is None:
+        if isinstance(today, datetime):
+            today = today.date()
+        return Clock(today) if today else None
+    if today is not None:
+        raise SvcRequestError("from_fhir takes today= or now=, not both: now= is a moment of a day")
+    if not isinstance(now, datetime) or now.utcoffset() is None:
+        raise SvcRequestError(
+            "now must be a datetime with a time zone, such as datetime.now().astimezone()"
+        )
+    return Clock(now.date(), now)
 
 
 def on_wire(record: BaseModel) -> dict[str, Any]:

@@ -44,14 +44,20 @@ _ENTRIES = {
     "riskFactors": "risk factor",
     "images": "image",
 }
-_IN_HISTORY = frozenset({"allergy", "intolerance", "observation", "procedure"})  # else a condition
+_IN_HISTORY = {  # else a condition
+    **{kind: kind for kind in ("allergy", "intolerance", "observation", "procedure")},
+    "allergy as written": "typed text",
+    "intolerance as written": "typed text",
+}
 _RESOURCES = {
     "Observation": "result",
     "MedicationStatement": "medication",
     "MedicationRequest": "medication",
     "AllergyIntolerance": "allergy",
     "DiagnosticReport": "report",
+    "text": "typed text",
 }
+_MOST_CODES = 20
 
 
 def in_words(fields: Fields) -> str:
@@ -71,6 +77,8 @@ def of_record(record: Fields, names: Iterable[str], report: FhirReport | None) -
         told.append(f"Not sent: {', '.join(missing)}.")
     if report is not None and (left_out := _left_out(report)):
         told.append(f"Left out when the record was read: {left_out}.")
+    if report is not None and (unread := _not_read(report)):
+        told.append(f"Not read: {unread}.")
     return " ".join(told)
 
 
@@ -81,10 +89,30 @@ def _left_out(report: FhirReport) -> str:
     return ", ".join(_number(count, kind) for kind, count in counts.items())
 
 
+def _not_read(report: FhirReport) -> str:
+    """What is of types and codes that are not read; results by their codes."""
+    counts: Counter[str] = Counter()
+    codes: list[str] = []
+    for name, count in report.not_read.items():
+        kind, _, code = name.partition(" ")
+        if kind == "of":  # other patients
+            continue
+        counts[_RESOURCES.get(kind) or _words(kind)] += count
+        if code:
+            codes.append(code)
+    listed = ", ".join(codes[:_MOST_CODES])
+    if further := len(codes) - _MOST_CODES:
+        listed += f" and {_number(further, 'further code')}" if further > 0 else ""
+    parts = {kind: _number(count, kind) for kind, count in counts.items()}
+    if listed:
+        parts["result"] += f" ({listed})"
+    return ", ".join(parts.values())
+
+
 def _part(name: str, value: Any) -> str:
     if name == "medicalHistory":
         labels = (line.partition(":")[0] for line in value)
-        kinds = Counter(one if one in _IN_HISTORY else "condition" for one in labels)
+        kinds = Counter(_IN_HISTORY.get(label, "condition") for label in labels)
         return ", ".join(_number(count, kind) for kind, count in kinds.items())
     if name == "patientContext":
         return in_words(value)

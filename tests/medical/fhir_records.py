@@ -69,7 +69,6 @@ def condition(
         "verificationStatus": {"coding": [{"system": f"{states}ver-status", "code": verified}]},
         "code": concept(snomed, display),
         "subject": {**OWN, "display": NAMES["family"]},
-        "recordedDate": "2019-02-01T10:00:00-05:00",
         "recorder": {"display": NAMES["doctor"]},
         "note": [{"text": NAMES["family"]}],
     }
@@ -162,7 +161,7 @@ def sent(*resources, **options):
 
 WHOLE = bundle(
     {"resourceType": "Encounter", "status": "finished", "class": {"code": "AMB"}, "subject": OWN},
-    condition(),
+    condition(recordedDate="2019-02-01T10:00:00-05:00"),
     condition("44054006", "Diabetes mellitus type 2 (disorder)"),
     condition("444814009", "Viral sinusitis (disorder)", clinical="resolved"),
     condition("22298006", "Myocardial infarction", verified="refuted"),
@@ -188,10 +187,10 @@ WHOLE = bundle(
 EXPECTED = {
     "age": 61,
     "sex": "female",
-    "medicalHistory": ("Essential hypertension (disorder)", "Diabetes mellitus type 2 (disorder)", "Chronic obstructive lung disease (unconfirmed)"),
+    "medicalHistory": ("Essential hypertension (disorder) (recorded 2019)", "Diabetes mellitus type 2 (disorder)", "Chronic obstructive lung disease (unconfirmed)"),
     "currentMedications": ("lisinopril 10 MG Oral Tablet", "metformin 500 MG Oral Tablet"),
     "vitalSigns": {"systolic": 153, "diastolic": 94, "heartRate": 88, "temperature": 38.0, "respiratoryRate": 18, "oxygenSaturation": 97},
-    "labResults": {"hsTroponinT": 22, "bnp": 80, "ntProBnp": 300, "creatinine": 0.999981},
+    "labResults": {"hsTroponinT": 22, "bnp": 80, "ntProBnp": 300, "creatinine": 0.999981, "hba1c": 6.9},
     "riskFactors": ("former smoker", "family history: Breast cancer (mother)"),
 }  # fmt: skip
 

@@ -218,7 +218,11 @@ def test_troponin_assays_are_not_one():
 
 
 def test_a_medication_that_is_none_is_left_out():
-    none = {"resourceType": "Medication", "id": "m", "code": {"text": "No known medications"}}
+    none = {
+        "resourceType": "Medication",
+        "id": "m",
+        "code": concept("787481004", "No known medications"),
+    }
     reference = {"reference": "Medication/m", "display": "none"}
     refers = medication(medicationCodeableConcept=None, medicationReference=reference)
     assert taken(none, refers).current_medications == ()
@@ -238,8 +242,7 @@ BEGUN = [
 @pytest.mark.parametrize(("at", "there"), [("2019", True), (PAST, True), (DAY, True), (NEXT, False), ("2026", False), ("2031-05-01T10:00:00Z", False), ("2016-12-31T23:59:60Z", True)])  # fmt: skip
 def test_nothing_of_after_the_day_of_the_record_is_taken(make, element, at, there):
     value = {"start": at} if element.endswith("Period") else at
-    extra = {"recordedDate": None} if make is condition and element != "recordedDate" else {}
-    made = make(**extra, **{element: value})
+    made = make(**{element: value})
     if made["resourceType"] == "AllergyIntolerance":
         del made["status"]
     record = taken({k: v for k, v in made.items() if v is not None})
@@ -270,7 +273,15 @@ def labelled(code):
 
 @pytest.mark.parametrize(
     ("code", "there"),
-    [("R", False), ("V", False), ("HIV", False), ("PSY", False), ("N", True), ("U", True)],
+    [
+        ("R", False),
+        ("V", False),
+        ("HIV", False),
+        ("TABOO", False),
+        ("42CFRPart2", False),
+        (None, False),
+        *((code, True) for code in ["L", "M", "N", "U", "HTEST"]),
+    ],
 )
 def test_restricted_resources_are_left_out(code, there):
     made = condition("86406008", "HIV infection", meta=labelled(code))

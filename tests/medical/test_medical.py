@@ -344,8 +344,8 @@ def test_what_an_import_left_out_is_counted_and_not_denied(box):
     with svc.SvcDecisionSupport(**box.medical, patient=record) as tool:
         assert called(tool, ASKED[type(tool)]).artifact.of_record == (
             "Sent of the patient's record: vital signs (heart rate), 1 condition. Not taken by this "
-            "endpoint: age, sex. Not sent: lab results. Left out when the record was read: "
-            "1 medication, 1 result."
+            "endpoint: age, sex, 1 risk factor. Not sent: lab results. Left out when the record was "
+            "read: 1 condition, 3 medications, 1 result."
         )
 
 

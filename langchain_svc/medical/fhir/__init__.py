@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from .fields import fields_by_code
+from .fields import doubts_about, fields_by_code
 from .importing import ImportOptions
+from .leave_out import leaves_out
 from .patient import read_patient
 from .report import FhirReport
+from .times import Clock

@@ -1,6 +1,6 @@
 """A record's resources, and of each only the elements that are used.
 
-Names, addresses, identifiers and narratives are not read into anything: what is not in `_USED` is
+Names, addresses, identifiers and narratives are not read into anything: what is not in `USED` is
 dropped before a resource is checked. What remains is checked by the R4B classes of fhir.resources,
 which for these types are those of R4. Errors name the entry and the element, never a value.
 """
@@ -19,17 +19,18 @@ from pydantic import ValidationError
 
 from .times import without_leap_second
 
-_USED: Mapping[str, str] = {
+USED: Mapping[str, str] = {
     "Patient": "birthDate gender",
     "Condition": """
-        clinicalStatus verificationStatus code subject onsetDateTime onsetPeriod recordedDate
+        clinicalStatus verificationStatus severity code bodySite stage subject onsetDateTime
+        onsetPeriod recordedDate
         abatementDateTime abatementAge abatementPeriod abatementRange abatementString
     """,
     "AllergyIntolerance": """
         clinicalStatus verificationStatus type code patient onsetDateTime onsetPeriod recordedDate
         criticality reaction
     """,
-    "Procedure": "status code subject performedDateTime performedPeriod",
+    "Procedure": "status code bodySite subject performedDateTime performedPeriod",
     "MedicationStatement": """
         status medicationCodeableConcept medicationReference subject effectiveDateTime
         effectivePeriod dateAsserted dosage
@@ -42,7 +43,7 @@ _USED: Mapping[str, str] = {
     "FamilyMemberHistory": "status patient relationship condition date",
     "Observation": """
         status code subject effectiveDateTime effectivePeriod effectiveInstant issued valueQuantity
-        valueCodeableConcept valueDateTime valueBoolean component
+        valueCodeableConcept valueString valueDateTime valueBoolean bodySite component
     """,
 }
 # Of what these hold, too, only that: their displays and identifiers may name people.
@@ -52,19 +53,22 @@ _USED_WITHIN: Mapping[str, str] = {
     "medicationReference": "reference type display",
     "component": "code valueQuantity modifierExtension",
     "condition": "code onsetAge",
-    "reaction": "manifestation severity",
+    "stage": "summary",
+    "reaction": "substance manifestation severity",
     "ingredient": "itemCodeableConcept strength",
     "dosage": "text",
     "dosageInstruction": "text timing",
     "timing": "repeat",
-    "repeat": "boundsPeriod boundsDuration",
+    "repeat": "boundsPeriod",
     "dispenseRequest": "validityPeriod",
 }
-# Labels of HL7: v3 Confidentiality, and v3 ActCode for information that laws protect by its kind.
-_RESTRICTED = frozenset({
-    "R", "V", "HIV", "PSY", "ETH", "ETHUD", "OPIOIDUD", "SUD", "SDV", "SEX", "STD", "BH", "MH",
-    "PSYTHPN", "SICKLE",
-})  # fmt: skip
+# Low, moderate, normal and unrestricted of v3 Confidentiality, and test data, which is of nobody:
+# every other label restricts.
+_UNRESTRICTED = frozenset({"L", "M", "N", "U", "HTEST"})
+_NAMED_CODES: Mapping[str, re.Pattern[str]] = {
+    "http://loinc.org": re.compile(r"[0-9]{1,7}-[0-9]"),
+    "http://snomed.info/sct": re.compile(r"[0-9]{6,18}"),
+}
 KIND = re.compile(r"[A-Z][A-Za-z]{1,39}")
 
 
@@ -78,6 +82,15 @@ def objects(held: Any) -> Iterator[Mapping[str, Any]]:
 def text(held: Any) -> str:
     """An unchecked text; empty where there is none."""
     return held if isinstance(held, str) else ""
+
+
+def is_restricted(raw: Mapping[str, Any]) -> bool:
+    """Whether a resource or bundle has a security label that restricts who may read it."""
+    metas = objects([raw.get("meta")])
+    labels = [text(label.get("code")) for meta in metas for label in objects(meta.get("security"))]
+    if "confidentiality" in raw:  # of a Composition
+        labels.append(text(raw["confidentiality"]))
+    return not _UNRESTRICTED.issuperset(labels)
 
 
 class ElementError(Exception):
@@ -110,30 +123,49 @@ class Resource:
 
     @property
     def restricted(self) -> bool:
-        metas = objects([self.raw.get("meta")])
-        labels = (label for meta in metas for label in objects(meta.get("security")))
-        return any(text(label.get("code")) in _RESTRICTED for label in labels)
+        return is_restricted(self.raw)
+
+    @property
+    def name(self) -> str:
+        """Its type, and of an Observation its code too, where a terminology publishes it."""
+        if self.kind == "Observation":
+            for code in objects([self.raw.get("code")]):
+                for coding in objects(code.get("coding")):
+                    pattern = _NAMED_CODES.get(text(coding.get("system")))
+                    if pattern and pattern.fullmatch(text(coding.get("code"))):
+                        return f"{self.kind} {coding['code']}"
+        return self.kind
 
     def codes(self) -> set[str] | None:
         """The unchecked codes of an Observation and its components; None if they are odd."""
         if self.kind != "Observation":
             return None
         try:
-            parts = [self.raw, *self.raw.get("component", ())]
-            return {coding.get("code") for part in parts for coding in part["code"]["coding"]}
+            components = [_codes_of(component) for component in self.raw.get("component", ())]
+            return _codes_of(self.raw).union(*components)
         except (AttributeError, KeyError, TypeError):
             return None
+
+    def own_codes(self) -> set[str]:
+        """The unchecked codes of an Observation as a whole; none if they are odd."""
+        try:
+            return _codes_of(self.raw)
+        except (AttributeError, KeyError, TypeError):
+            return set()
 
     def read(self) -> Any:
         return checked(self.kind, self.raw)
 
 
+def _codes_of(part: Any) -> set[str]:
+    return {coding.get("code") for coding in part["code"]["coding"]}
+
+
 def checked(kind: str, raw: Mapping[str, Any]) -> Any:
     """A resource's used elements as an object of fhir.resources, or an ElementError."""
-    unknown = {name.removeprefix("_") for name in raw} - _elements("R4B.", kind)
-    if unknown and unknown & (_elements("STU3.", kind) | _elements("", kind)):
+    if is_of_another_version(kind, raw):
         raise ElementError("it holds an element of FHIR STU3 or R5, which R4 lacks")
-    kept = {name: _pruned(name, raw[name]) for name in _USED[kind].split() if name in raw}
+    kept = {name: _pruned(name, raw[name]) for name in USED[kind].split() if name in raw}
     try:
         return _model(kind).model_validate({"resourceType": kind, **kept})
     except ValidationError as error:
@@ -141,6 +173,12 @@ def checked(kind: str, raw: Mapping[str, Any]) -> Any:
         raise ElementError(_said(first)) from None
     except RecursionError:
         raise ElementError("it is nested too deeply") from None
+
+
+def is_of_another_version(kind: str, raw: Mapping[str, Any]) -> bool:
+    """Whether a resource has an element that only FHIR STU3 or R5 has."""
+    unknown = {name.removeprefix("_") for name in raw} - _elements("R4B.", kind)
+    return bool(unknown and unknown & (_elements("STU3.", kind) | _elements("", kind)))
 
 
 def _pruned(name: str, value: Any) -> Any:

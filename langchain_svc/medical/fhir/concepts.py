@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .report import Settled
+from .report import Untrue
 
 # Terminologies whose displays are published words and so cannot name a patient.
 _TERMINOLOGIES: Mapping[str, str] = {
@@ -41,12 +41,7 @@ _NOTHING_CODES = frozenset({  # SNOMED CT, those that the International Patient 
     "716186003", "409137002", "428607008", "429625007", "1003774007", "787481004", "787480003",
     "787482006", "787483001", "160245001",
 })  # fmt: skip
-_NOTHING_WORDS = re.compile(
-    r"(?:no|nil)\s+(?:known|information|data|current|active|significant|relevant)\b.*"
-    r"|none(?:\s+(?:known|reported|recorded))?|nil|unknown|not known|not recorded|n/?a",
-    re.IGNORECASE,
-)
-NOTHING = Settled("it says that nothing is known, or that there is nothing of its kind")
+NOTHING = Untrue("it says that nothing is known, or that there is nothing of its kind")
 LONGEST_TYPED = 200  # what is longer is a narrative, which may tell anything of anybody
 
 
@@ -58,48 +53,56 @@ class Words:
     typed: bool = False
 
 
-def words_of(concept: Any, *, text_first: bool = False) -> Words | None:
-    """A concept in words; None where it has none.
+def words_of(concept: Any) -> tuple[Words, ...]:
+    """A concept in words, none where it has none: what is published first, then what was typed.
 
-    A published display goes first. Without one: the concept's text, another display, a published
-    code, or any code with the last part of its system's name. All but published displays and codes
-    may have been typed by anyone. With `text_first` the text goes first, or what tells a number:
-    a display may be less than was prescribed.
+    Where published displays and the text differ, all are there, and the code. Without a published
+    display: the concept's text, another display, a published code, or any code with the last part
+    of its system's name. All but published displays and codes may have been typed by anyone.
     """
     if concept is None:
-        return None
+        return ()
     codings = concept.coding or ()
-    shown = [
-        Words(_line(one.display)) for one in codings if one.display and one.system in _PUBLISHED
-    ]
-    typed = concept.text or next((one.display for one in codings if one.display), None)
-    told = typed_words(typed)
-    if text_first and told and len(told.text) <= LONGEST_TYPED:
-        both = (told, *shown)
-        return next((one for one in both if re.search("[0-9]", one.text)), told)
-    return next(iter(shown), None) or told or _code_alone(codings)
+    published = [coding for coding in codings if coding.display and _is_published(coding)]
+    unpublished = (coding.display for coding in codings if not _is_published(coding))
+    typed = typed_words(concept.text or next(filter(None, unpublished), None))
+    if not published:
+        words = typed or _code_alone(codings)
+        return (words,) if words else ()
+    first, *others = dict.fromkeys(_line(coding.display) for coding in published)
+    further = [Words(f"also coded as: {display}") for display in others]
+    if typed and typed.text.lower() not in first.lower():
+        first += f" [{_PUBLISHED[published[0].system]} {published[0].code}]"
+        further.append(Words(f"as written: {typed.text}", typed=True))
+    return (Words(first), *further)
+
+
+def _is_published(coding: Any) -> bool:
+    return coding.system in _PUBLISHED
+
+
+def labelled(label: str, concept: Any) -> tuple[Words, ...]:
+    """A concept that another is about, such as its site, in words behind a label."""
+    return tuple(Words(f"{label}: {words.text}", words.typed) for words in words_of(concept))
 
 
 def _code_alone(codings: Any) -> Words | None:
-    for one in codings:
-        if one.code and one.system in _PUBLISHED:
-            return Words(f"{_PUBLISHED[one.system]} {one.code}")
-    for one in codings:
-        name = re.search(r"[A-Za-z0-9.-]{1,40}$", str(one.system or ""))
-        if one.code and name:
-            return typed_words(f"{name[0]} {one.code}")
+    for coding in codings:
+        if coding.code and _is_published(coding):
+            return Words(f"{_PUBLISHED[coding.system]} {coding.code}")
+    for coding in codings:
+        name = re.search(r"[A-Za-z0-9.-]{1,40}$", str(coding.system or ""))
+        if coding.code and name:
+            return typed_words(f"{name[0]} {coding.code}")
     return None
 
 
 def says_nothing(concept: Any) -> bool:
-    """Whether a concept says that nothing is known, or that there is nothing of its kind."""
-    if concept is None:
-        return False
-    codings = concept.coding or ()
-    if any(one.system in _NOTHING_SYSTEMS or one.code in _NOTHING_CODES for one in codings):
-        return True
-    told = [concept.text, *(one.display for one in codings)]
-    return any(_NOTHING_WORDS.fullmatch(_line(text)) for text in told if text)
+    """Whether a code says that nothing is known, or that there is nothing of its kind."""
+    codings = (concept.coding or ()) if concept is not None else ()
+    return any(
+        coding.system in _NOTHING_SYSTEMS or coding.code in _NOTHING_CODES for coding in codings
+    )
 
 
 def typed_words(typed: str | None) -> Words | None:
@@ -110,11 +113,6 @@ def typed_words(typed: str | None) -> Words | None:
 
 def _line(text: str) -> str:
     return " ".join(text.split())
-
-
-def terminology(coding: Any) -> str:
-    """The system of a code, by its address and its usual name, in lower case."""
-    return f"{coding.system} {_PUBLISHED.get(str(coding.system), '')}".lower()
 
 
 def codes_of(concept: Any, systems: frozenset[str] | None = None) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from decimal import Decimal
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from ...errors import SvcRequestError
 from .ucum import UnknownUnitError, read_unit
@@ -132,21 +132,23 @@ _COMMON: tuple[_Row, ...] = (
      "13457-7 18262-6 2089-1 22748-8 39469-2"),
     ("triglycerides", "mg/dL", 5, 50_000, _QUARTER, _FATS, "2571-8 14927-8"),
     # glucose
-    ("glucose", "mg/dL", 0.5, 3_500, _DAY, _GLUCOSE, "2345-7 2339-0 14749-6 15074-8"),
+    ("glucose", "mg/dL", 0.5, 3_500, _DAY, _GLUCOSE,
+     "2345-7 2339-0 14749-6 15074-8 41653-7 32016-8"),
     ("fastingGlucose", "mg/dL", 0.5, 3_500, _QUARTER, _GLUCOSE, "1558-6 14771-0"),
     ("hba1c", "%", 2, 30, _QUARTER, _HBA1C, "4548-4 17856-6 59261-8"),
     # electrolytes
     ("sodium", "mmol/L", 80, 250, _WEEK, _NA, "2951-2 2947-0"),
-    ("potassium", "mmol/L", 0.5, 20, _WEEK, _K, "2823-3 6298-4"),
+    ("potassium", "mmol/L", 0.5, 20, _WEEK, _K, "2823-3 6298-4 39789-3"),
     ("chloride", "mmol/L", 30, 200, _WEEK, _CL, "2075-0 2069-3"),
     ("bicarbonate", "mmol/L", 0.5, 80, _WEEK, _HCO3, "1963-8 1959-6 14627-4"),
-    ("totalCo2", "mmol/L", 0.5, 100, _WEEK, _CO2, "2028-9"),
-    ("calcium", "mg/dL", 2, 40, _WEEK, _CA, "17861-6 2000-8"),
+    ("totalCo2", "mmol/L", 0.5, 100, _WEEK, _CO2, "2028-9 20565-8"),
+    ("calcium", "mg/dL", 2, 40, _WEEK, _CA, "17861-6 2000-8 49765-1"),
     ("magnesium", "mg/dL", 0.05, 50, _WEEK, _MG, "19123-9 2601-3"),
     ("phosphate", "mg/dL", 0.05, 60, _WEEK, _P, "2777-1 14879-1"),
     # kidney
     ("ureaNitrogen", "mg/dL", 0.5, 500, _QUARTER, _UREA, "3094-0 6299-2 22664-7"),
-    ("egfr", "mL/min/{1.73_m2}", 0, 300, _QUARTER, _ANY, "98979-8 62238-1"),
+    ("egfr", "mL/min/{1.73_m2}", 0, 300, _QUARTER, _ANY,
+     "98979-8 62238-1 33914-3 48642-3"),
     # liver
     ("alt", "U/L", 0, 1e5, _QUARTER, _IU, "1742-6 1743-4 1744-2"),
     ("ast", "U/L", 0, 1e5, _QUARTER, _IU, "1920-8 30239-8 88112-8"),
@@ -161,11 +163,13 @@ _COMMON: tuple[_Row, ...] = (
     ("freeT3", "pg/mL", 0, 500, _QUARTER, _T3, "3051-0 14928-6"),
     # inflammation and clotting
     ("crp", "mg/L", 0, 2_000, _WEEK, _ANY, "1988-5"),
-    ("inr", "1", 0.4, 50, _WEEK, _BARE, "6301-6 34714-6 38875-1"),
+    ("inr", "1", 0.4, 50, _WEEK, _BARE, "6301-6 34714-6 38875-1 46418-0"),
     # blood gases
     ("arterialPh", "[pH]", 6, 8.5, _DAY, _BARE, "2744-1"),
     ("arterialPco2", "mm[Hg]", 3, 300, _DAY, _ANY, "2019-8"),
     ("arterialPo2", "mm[Hg]", 3, 2_000, _DAY, _ANY, "2703-7"),
+    # of blood of any vessel: in a vein it is lower
+    ("bloodOxygenSaturation", "%", 5, 100, _DAY, _ANY, "20564-1"),
     ("lactate", "mmol/L", 0, 60, _DAY, _LACTIC_ACID, "2524-7 32693-4 2518-9 2519-7"),
 )  # fmt: skip
 _CODE = re.compile(r"[0-9]{1,7}-[0-9]")
@@ -178,9 +182,41 @@ def _by_code(group: str, rows: Iterable[_Row]) -> dict[str, Field]:
     return {code: Field(group, *row[:6]) for row in rows for code in row[6].split()}
 
 
-_DEFAULT = _by_code(_VITAL, _VITAL_SIGNS) | _by_code(_LAB, _LAB_RESULTS)
-_ALL = _DEFAULT | _by_code(_LAB, _COMMON)
+_ALL = _by_code(_VITAL, _VITAL_SIGNS) | _by_code(_LAB, (*_LAB_RESULTS, *_COMMON))
 ORDER = tuple(dict.fromkeys(one.path for one in _ALL.values()))  # in which readings are sent
+
+_BY_NAME: dict[tuple[str, str], Field] = {
+    (field.group, field.name.lower()): field for field in _ALL.values()
+}
+_BY_NAME[_VITAL, "spo2"] = _BY_NAME[_VITAL, "oxygensaturation"]
+# Units in which a number may have come by mistake, the most usual first.
+_USUAL_UNITS = (
+    "umol/L", "mmol/L", "mg/dL", "g/L", "g/dL", "1", "%", "ng/L", "ng/mL", "pmol/L",
+    "10*9/L", "/uL", "kPa", "[lb_av]", "g", "m", "[in_i]", "[degF]", "mmol/mol",
+)  # fmt: skip
+
+
+def doubts_about(group: str, name: str, value: float) -> str:
+    """Why nobody has a reading, with the unit that it probably is in; empty where one may have it.
+
+    Names are compared without regard to case, spaces and underscores; others have no bounds.
+    """
+    field = _BY_NAME.get((group, re.sub(r"[\s_]", "", name).lower()))
+    if field is None or field.low <= value <= field.high:
+        return ""
+    probable = next((unit for unit in _USUAL_UNITS if _is_possible(field, value, unit)), "")
+    reason = "it is in another unit, or a slip"
+    if probable:
+        reason = f"it is probably {'a fraction' if probable == '1' else f'in {probable}'}"
+    return f"{field.name} must be {field.low:g} to {field.high:g} {field.unit}: {reason}"
+
+
+def _is_possible(field: Field, value: float, unit: str) -> bool:
+    try:
+        field.accepted(Decimal(str(value)), unit)
+    except UnitError:
+        return False
+    return True
 
 
 def fields_by_code(
@@ -208,12 +244,12 @@ def fields_by_code(
 
 def _named(lab_codes: Mapping[str, str] | Literal["common"], units: Mapping[str, str]) -> Codes:
     """The table with the codes that the application names."""
-    named = {one.name: one for one in _ALL.values()}
     if isinstance(lab_codes, str):
         if lab_codes != "common":
             raise SvcRequestError(f"lab_codes is {lab_codes!r}; it takes a mapping or 'common'")
         return _ALL
-    table = dict(_DEFAULT)
+    named = {known.name: known for known in _ALL.values()}
+    table = dict(_ALL)
     for code, name in lab_codes.items():
         if not _CODE.fullmatch(code):
             raise SvcRequestError("lab_codes must have LOINC codes such as 2345-7 as its keys")
@@ -261,3 +297,53 @@ def _check_unit(held: Field, unit: str) -> None:
             f"units has {unit!r} for {held.name!r}, to which {held.unit} cannot be converted; give "
             "a unit of the same kind"
         ) from None
+
+
+# -- what a number is about ------------------------------------------------------------------------
+
+# Panels of LOINC and SNOMED CT that are of the patient as a whole.
+_PRESSURE_PANELS = frozenset({
+    "85354-9", "55284-4", "35094-2", "96607-7", "75367002", "364090009",
+})  # fmt: skip
+# Vital signs; blood counts; metabolic, renal, hepatic and lipid panels; blood gases.
+_PANELS = frozenset({
+    "85353-1", "8716-3", "34565-2", "58410-2", "57021-8", "57782-5", "24320-4", "24321-2",
+    "51990-0", "24323-8", "24322-0", "24326-1", "24362-6", "24325-3", "24331-1", "57698-3",
+    "24336-0", "24338-6",
+})  # fmt: skip
+
+
+def is_of_panel(part: Field, panels: Iterable[str]) -> bool:
+    """Whether a part of an Observation of these codes is the patient's.
+
+    The parts of pressures have one code for the arm, a heart chamber and the pulmonary artery.
+    """
+    known = _PANELS | _PRESSURE_PANELS if part.group == _VITAL else _PANELS
+    return not known.isdisjoint(panels)
+
+
+_WHOLE_BODY = "38266002"
+_UPPER_ARM = "368209003 368208006 40983000 53120007"
+_ARTERIES_OF_THE_ARM = "17137000 45631007"  # brachial, radial
+_FINGER = "7569003 83738005 65531009 82002001 12406000 76505004"
+_USUAL_SITES: Mapping[str, frozenset[str]] = {
+    name: frozenset((_WHOLE_BODY, *sites.split()))
+    for name, sites in {
+        "systolic": f"{_UPPER_ARM} {_ARTERIES_OF_THE_ARM}",
+        "diastolic": f"{_UPPER_ARM} {_ARTERIES_OF_THE_ARM}",
+        "heart_rate": f"{_UPPER_ARM} {_ARTERIES_OF_THE_ARM} {_FINGER} 80891009 51185008",
+        "respiratory_rate": "51185008",
+        # mouth, ear, tympanic membrane, axilla, rectum, forehead, bladder, esophagus
+        "temperature": "74262004 123851003 117590005 42859004 91470000 34402009 52795006 89837001 "
+        "32849002",
+        # ear lobe, ear, toes
+        "oxygenSaturation": f"{_FINGER} 48800003 117590005 29707007 78883009",
+    }.items()
+}
+
+
+def is_usual_site(about: Field, sites: Iterable[str], site: Any) -> bool:
+    """Whether a vital sign is of the body site that its kind means where none is told."""
+    if about.group != _VITAL or site is None:
+        return True
+    return not _USUAL_SITES.get(about.name, frozenset({_WHOLE_BODY})).isdisjoint(sites)

@@ -2,167 +2,182 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import date
 from typing import Any
 
 from .bundle import Resource
-from .concepts import Words, codes_of, says_nothing, terminology, words_of
+from .concepts import NOTHING, Words, codes_of, labelled, says_nothing, words_of
+from .extensions import DOUBTED, OVER, REFUTED, extensions_of
 from .fields import HISTORY, RISKS
 from .importing import Import
-from .report import Settled
-from .times import day
+from .report import Untrue
+from .times import day, year
 
-_OVER = frozenset({"inactive", "remission", "resolved"})
+_PRESENT = frozenset({"active", "recurrence", "relapse"})
+_ENDED = frozenset({"inactive", "remission", "resolved"})
 _WRONG = frozenset({"refuted", "entered-in-error"})
-_DOUBTED = frozenset({"unconfirmed", "provisional", "differential"})
+_DOUBTS = frozenset({"unconfirmed", "provisional", "differential"})
+_CLINICAL = _PRESENT | _ENDED
+_VERIFICATION = _WRONG | _DOUBTS | {"confirmed"}
 _ALLERGIES_FIRST, _PROCEDURES = -2, 1  # ranks in the history
 
 
 def read_condition(importing: Import, resource: Resource, condition: Any) -> str | None:
-    """Take a condition; a cancer and a mutation that leads to it are risk factors too."""
-    wrong, doubt = _verified(condition)
-    if wrong:
+    """Take a condition with its site, severity, stage and year."""
+    decisions = extensions_of(resource).decisions
+    if wrong := _wrong(condition, decisions):
         return wrong
-    over = _is_over(condition, importing.today)
-    reasons = []
-    if risk := _cancer_risk(condition.code, over=over):
-        form = f"{risk}{{}}{doubt}"
-        reasons.append(importing.take_concept(RISKS, resource, condition.code, form))
+    over = OVER in decisions or _is_over(condition, importing.clock.today)
     if over and not importing.options.past_conditions:
-        reasons.append(Settled("it is over (past_conditions=True takes it)"))
-    else:
-        form = f"{{}}{doubt}{' (past)' if over else ''}"
-        reasons.append(importing.take_concept(HISTORY, resource, condition.code, form))
-    return None if None in reasons else reasons[-1]
+        return "it is over (past_conditions=True takes it)"
+    remarks = _doubts(condition, decisions)
+    if over:
+        remarks.append("past")
+    period = condition.onsetPeriod
+    if onset := year(condition.onsetDateTime or (period and period.start)):
+        remarks.append(f"since {onset}")
+    elif recorded := year(condition.recordedDate):
+        remarks.append(f"recorded {recorded}")
+    details = [words for site in condition.bodySite or () for words in labelled("site", site)]
+    details += labelled("severity", condition.severity)
+    details += [
+        words for stage in condition.stage or () for words in labelled("stage", stage.summary)
+    ]
+    return importing.take_concept(
+        HISTORY, resource, condition.code, remarks=remarks, details=details
+    )
 
 
-def _verified(told: Any) -> tuple[str, str]:
-    """Why a condition or an allergy is none, and what is added to its text."""
-    codes = set(codes_of(told.verificationStatus))
-    wrong = sorted(codes & _WRONG)
-    return Settled(f"it is {wrong[0]}") if wrong else "", " (unconfirmed)" * bool(codes & _DOUBTED)
+def _wrong(condition: Any, decisions: frozenset[str]) -> str:
+    """Why a condition or an allergy is none; empty where it is one."""
+    wrong = sorted(_WRONG.intersection(codes_of(condition.verificationStatus)))
+    if REFUTED in decisions:
+        wrong.append("refuted")
+    return Untrue(f"it is {wrong[0]}") if wrong else ""
+
+
+def _doubts(condition: Any, decisions: frozenset[str]) -> list[str]:
+    """That it is unconfirmed: by its status, by one that is not known here, or by an extension."""
+    verification = condition.verificationStatus
+    doubted = (
+        DOUBTED in decisions
+        or _DOUBTS.intersection(codes_of(verification))
+        or _is_unknown(verification, _VERIFICATION)
+        or _is_unknown(condition.clinicalStatus, _CLINICAL)
+    )
+    return ["unconfirmed"] if doubted else []
+
+
+def _is_unknown(status: Any, known: frozenset[str]) -> bool:
+    """Whether there is a status, but none of its codes is known: it may be a text alone."""
+    return bool(status and (status.coding or status.text)) and not known & {*codes_of(status)}
 
 
 def _is_over(condition: Any, today: date) -> bool:
     """Whether it had ended on a day: by its end where that is told, or else by its status."""
     states = set(codes_of(condition.clinicalStatus))
-    if states and not states & _OVER:
+    if states & _PRESENT:
         return False
     period = condition.abatementPeriod
     end = condition.abatementDateTime or (period and (period.end or period.start))
     if end:
         return day(end) <= today
     abated = condition.abatementAge or condition.abatementRange or condition.abatementString
-    return bool(states or abated)
-
-
-# -- cancer, by codes alone ------------------------------------------------------------------------
-
-# ICD-10 C00 to C97 and Z85, personal history of malignant neoplasm; ICD-9-CM 140 to 208 and V10;
-# ICD-10-CM Z15.0, genetic susceptibility to malignant neoplasm.
-_CODED = (
-    ("icd-10", re.compile(r"C[0-9][0-9AB].*"), "cancer"),
-    ("icd-10", re.compile(r"Z85.*"), "history of cancer"),
-    ("icd-10", re.compile(r"Z15\.?0.*"), "genetic risk"),
-    ("icd-9", re.compile(r"(?:1[4-9][0-9]|20[0-8]).*"), "cancer"),
-    ("icd-9", re.compile(r"V10.*"), "history of cancer"),
-)
-# SNOMED CT, whose hierarchy is not here: malignant neoplasm as a whole and the cancers of each
-# organ, as problem lists have them. What is below them is known by an ICD code beside it, or by
-# the caller's risk_factors.
-_SNOMED_CANCERS: Mapping[str, str] = {
-    "363346000": "any", "254837009": "breast", "363358000": "lung", "254637007": "lung, non-small",
-    "254632001": "lung, small cell", "363406005": "colon", "93761005": "colon, primary",
-    "109838007": "colon, overlapping", "363351006": "rectum", "399068003": "prostate",
-    "363349007": "stomach", "363418001": "pancreas", "93870000": "liver", "363402007": "esophagus",
-    "363443007": "ovary", "363354003": "cervix", "371973000": "uterus", "363449006": "testis",
-    "363518003": "kidney", "399326009": "bladder", "363478007": "thyroid", "428061005": "brain",
-    "372244006": "melanoma", "424413001": "sarcoma", "118600007": "lymphoma",
-    "118599009": "Hodgkin", "118601006": "non-Hodgkin", "93143009": "leukemia",
-    "109989006": "multiple myeloma",
-}  # fmt: skip
-_SNOMED: Mapping[str, str] = {
-    **dict.fromkeys(_SNOMED_CANCERS, "cancer"),
-    "266987004": "history of cancer",
-    "412734009": "genetic risk",  # BRCA1
-    "412738007": "genetic risk",  # BRCA2
-}
-
-
-def _cancer_risk(concept: Any, *, over: bool) -> str:
-    """How a risk factor begins; empty for what is none."""
-    codings = (concept and concept.coding) or ()
-    found = {told for coding in codings for told in _told_by(coding)}
-    if "cancer" in found and over:
-        found.add("history of cancer")
-    order = ("history of cancer", "cancer", "genetic risk")
-    return next((f"{told}: " for told in order if told in found), "")
-
-
-def _told_by(coding: Any) -> Iterator[str]:
-    system, code = terminology(coding), str(coding.code or "")
-    if "snomed" in system and code in _SNOMED:
-        yield _SNOMED[code]
-    for part, pattern, told in _CODED:
-        if part in system and pattern.fullmatch(code):
-            yield told
+    return bool(states & _ENDED or abated)
 
 
 # -- allergies, procedures, relatives --------------------------------------------------------------
 
 
 def read_allergy(importing: Import, resource: Resource, allergy: Any) -> str | None:
-    """Take an allergy or intolerance with its reactions, before all conditions."""
-    wrong, doubt = _verified(allergy)
-    if wrong:
+    """Take an allergy or intolerance with its substances and reactions, before all conditions."""
+    decisions = extensions_of(resource).decisions
+    if wrong := _wrong(allergy, decisions):
         return wrong
-    if _OVER.intersection(codes_of(allergy.clinicalStatus)):
-        return Settled("it is over")
+    if _ENDED.intersection(codes_of(allergy.clinicalStatus)):
+        return "it is over"
     details = list(dict.fromkeys(_reactions(allergy)))
     if allergy.criticality in {"high", "low"}:
         details.append(Words(f"criticality: {allergy.criticality}"))
     kind = "intolerance" if allergy.type == "intolerance" else "allergy"
-    form, more = f"{kind}: {{}}{doubt}", {"rank": _ALLERGIES_FIRST, "details": details}
-    return importing.take_concept(HISTORY, resource, allergy.code, form, **more)
+    words = words_of(allergy.code)
+    if words and words[0].typed:  # it may say that there is none
+        kind = f"{kind} as written"
+    return importing.take_concept(
+        HISTORY,
+        resource,
+        allergy.code,
+        f"{kind}: ",
+        remarks=_doubts(allergy, decisions),
+        details=details,
+        rank=_ALLERGIES_FIRST,
+    )
 
 
 def _reactions(allergy: Any) -> Iterator[Words]:
     for reaction in allergy.reaction or ():
+        yield from labelled("substance", reaction.substance)
         severity = f" ({reaction.severity})" if reaction.severity in _SEVERITIES else ""
-        for words in filter(None, map(words_of, reaction.manifestation or ())):
-            yield Words(f"reaction: {words.text}{severity}", words.typed)
+        for manifestation in reaction.manifestation or ():
+            for words in labelled("reaction", manifestation):
+                yield Words(f"{words.text}{severity}", words.typed)
 
 
 _SEVERITIES = frozenset({"mild", "moderate", "severe"})
 
 
 def read_procedure(importing: Import, resource: Resource, procedure: Any) -> str | None:
-    """Take a procedure that was done."""
+    """Take a procedure that was done, with its site and year."""
+    if procedure.status == "entered-in-error":
+        return Untrue("it is entered-in-error")
     if procedure.status != "completed":
-        return Settled("it is not completed")
-    form = "procedure: {}"
-    return importing.take_concept(HISTORY, resource, procedure.code, form, rank=_PROCEDURES)
+        return "it is not completed"
+    period = procedure.performedPeriod
+    done = year(procedure.performedDateTime or (period and (period.end or period.start)))
+    return importing.take_concept(
+        HISTORY,
+        resource,
+        procedure.code,
+        "procedure: ",
+        remarks=[done] if done else [],
+        details=[words for site in procedure.bodySite or () for words in labelled("site", site)],
+        rank=_PROCEDURES,
+    )
 
 
 def read_family(importing: Import, resource: Resource, family: Any) -> str | None:
     """Take what relatives had, with the relationship and the age at which it began."""
+    if family.status == "entered-in-error":
+        return Untrue("it is entered-in-error")
     if family.status not in {"completed", "partial"}:
-        return Settled("its status is neither completed nor partial")
-    relation = words_of(family.relationship)
-    reasons = []
+        return "its status is neither completed nor partial"
+    relation = words_of(family.relationship)[:1]
     for condition in family.condition or ():
-        words = words_of(condition.code)
-        if words and not says_nothing(condition.code):
-            parts = (relation.text if relation else "", _onset(condition.onsetAge))
-            about = ", ".join(filter(None, parts))
-            typed = words.typed or bool(relation and relation.typed)
-            told = Words(f"{words.text} ({about})" if about else words.text, typed)
-            reasons.append(importing.take(RISKS, resource, told, "family history: {}"))
-    if not reasons:
-        return "it names no condition"
-    return None if None in reasons else reasons[0]
+        if reason := _take_relative(importing, resource, relation, condition):
+            importing.leave(resource, reason, part="condition")
+    return None if family.condition else "it names no condition"
+
+
+def _take_relative(
+    importing: Import, resource: Resource, relation: tuple[Words, ...], condition: Any
+) -> str | None:
+    """Take what one relative had, or say why not."""
+    words = words_of(condition.code)
+    if not words:
+        return "it has no text"
+    if says_nothing(condition.code):
+        return NOTHING
+    remarks = [*(part.text for part in relation), _onset(condition.onsetAge)]
+    typed = words[0].typed or any(part.typed for part in relation)
+    first = Words(words[0].text, typed)
+    return importing.take(
+        RISKS,
+        resource,
+        (first, *words[1:]),
+        "family history: ",
+        remarks=list(filter(None, remarks)),
+    )
 
 
 def _onset(age: Any) -> str:

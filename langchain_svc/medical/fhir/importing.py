@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date
+from datetime import datetime
 from typing import Any, TypeAlias
 
-from .bundle import ElementError, Resource, is_of_r4
+from .bundle import ElementError, Resource, is_of_another_version, is_of_r4
 from .concepts import LONGEST_TYPED, NOTHING, Words, says_nothing, words_of
+from .extensions import extensions_of
 from .fields import HISTORY, MEDICATIONS, RISKS, Codes
-from .observations import Measurement, newest, unread
-from .report import SAME, FhirLeftOut, FhirReport, FhirTaken, ImportLog, Settled
+from .observations import Measurement, Statement, newest, unread
+from .report import SAME, FhirReport, FhirTaken, ImportLog, Untrue
 from .statements import QUESTIONS
 from .subject import Subject
-from .times import is_later
+from .times import Clock, days_before
 
 _STATUS_RANK = -1  # pregnancy and weight: after allergies, before conditions
 # What says when something began, happened or was known: nothing after the day of the record is.
@@ -30,16 +31,19 @@ _CONCLUSIONS = {"conclusion", "conclusionCode"}
 class ImportOptions:
     """How a record is read; `PatientContext.from_fhir` documents each.
 
-    `text_problem` says what a record does not take of a text, and `most` how many texts it takes.
+    `clock` is None where the caller named neither a day nor a moment. `leaves_out` says whether
+    the application never sends a resource. `text_problem` says what a record does not take of a
+    text, and `most` how many texts it takes.
     """
 
-    today: date
+    clock: Clock | None
     patient: str | None
     codes: Codes
     past_conditions: bool
     typed_texts: str
     restricted: bool
     partial: bool
+    leaves_out: Callable[[Mapping[str, Any]], bool]
     text_problem: Callable[[str], str]
     most: int
 
@@ -49,6 +53,7 @@ class _Entry:
     rank: int
     text: str
     line: FhirTaken
+    resource: Resource
 
 
 @dataclass
@@ -74,7 +79,7 @@ class Import(ImportLog):
         else:
             owned = self.subject.owns(resource)
             if self._is_of_no_use(resource):
-                self.not_read[resource.kind] += 1
+                self.not_read[resource.name] += 1
             elif reason := self._unfit(resource, owned=owned):
                 self.leave(resource, reason)
             else:
@@ -99,12 +104,17 @@ class Import(ImportLog):
         if not owned:
             return "its subject is not the patient, or cannot be told"
         if resource.method == "DELETE":
-            return Settled("its entry is a request to delete it")
+            return Untrue("its entry is a request to delete it")
         if resource.raw.get("focus"):
-            return Settled("it is about somebody or something other than the patient (focus)")
-        if resource.kind.startswith("Medication") and resource.raw.get("status") != "active":
-            return Settled("it is not active")  # most are not, and checking them takes long
-        return ""
+            return Untrue("it is about somebody or something other than the patient (focus)")
+        if not resource.kind.startswith("Medication"):
+            return ""
+        if is_of_another_version(resource.kind, resource.raw):
+            return "it holds an element of FHIR STU3 or R5, which R4 lacks"
+        status = resource.raw.get("status")
+        if status == "entered-in-error":
+            return Untrue("it is entered-in-error")
+        return "" if status == "active" else "it is not active"  # checking them all takes long
 
     def _add_checked(self, reader: Reader, resource: Resource) -> None:
         try:
@@ -113,14 +123,19 @@ class Import(ImportLog):
                 read = resource.read()
                 if untaken := self._out_of_time(read) or reader(self, resource, read):
                     self.leave(resource, untaken)
+                for name in extensions_of(resource).unknown:
+                    self.beside(resource, "extension", f"an extension is not read: {name}")
                 return
         except ElementError as error:
             reason = str(error)
         # An Observation that is not read may be the newest all the same.
-        found = list(unread(resource, reason, self.options.codes))
-        found = [one for one in found if not one.at or not is_later(one.at, self.today)]
-        self.measured += found
-        if not found:
+        measurements = [
+            measurement
+            for measurement in unread(resource, reason, self.options.codes)
+            if not (measurement.at and days_before(measurement.at, self.clock.today) < 0)
+        ]
+        self.measured += measurements
+        if not measurements:
             self.leave(resource, reason)
 
     def _doubtful(self, resource: Resource) -> str:
@@ -129,6 +144,8 @@ class Import(ImportLog):
             return "it has a modifierExtension or implicitRules, which may change it"
         if resource.restricted and not self.options.restricted:
             return "it is labelled as restricted (restricted=True takes it)"
+        if self.options.leaves_out(resource.raw):
+            return "the application never sends it (leave_out)"
         return ""
 
     def _out_of_time(self, read: Any) -> str:
@@ -136,47 +153,55 @@ class Import(ImportLog):
         told = [getattr(read, name, None) for name in _BEGINNINGS]
         periods = [getattr(read, name, None) for name in _PERIODS]
         told += [period.start or period.end for period in periods if period]
-        later = any(is_later(one, self.today) for one in told)
-        return Settled("it is of after the day of the record") if later else ""
+        later = any(self.clock.is_before(moment) for moment in told)
+        return Untrue("it is of after the day of the record") if later else ""
 
     # -- texts -------------------------------------------------------------------------------------
 
     def take_concept(
-        self, name: str, resource: Resource, concept: Any, form: str = "{}", **more: Any
+        self, name: str, resource: Resource, concept: Any, prefix: str = "", **more: Any
     ) -> str | None:
         """Take a concept in words, or say why not; `more` is for `take`."""
         if says_nothing(concept):
             return NOTHING
         words = words_of(concept)
-        return self.take(name, resource, words, form, **more) if words else "it has no text"
+        return self.take(name, resource, words, prefix, **more) if words else "it has no text"
 
     def take(
         self,
         name: str,
         resource: Resource,
-        words: Words,
-        form: str = "{}",
+        words: Sequence[Words],
+        prefix: str = "",
         *,
-        rank: int = 0,
+        remarks: Sequence[str] = (),
         details: Sequence[Words] = (),
-        note: str = "",
+        rank: int = 0,
+        code: str = "",
+        at: datetime | None = None,
     ) -> str | None:
         """Take a text, unless it is there already or was typed and is not wanted.
 
-        `form` has braces for the text and its details. Those of a lower `rank` stand first in the
-        field. `note` is for the report.
+        The first of the words stands behind the prefix and before the remarks in parentheses; the
+        others and the details follow. What was typed among these and is not wanted is left out
+        alone. Those of a lower `rank` stand first in the field.
         """
-        if reason := self._unwanted(words):
+        first, *others = words
+        if reason := self._unwanted(first):
             return reason
-        told = [words, *(one for one in details if not self._unwanted(one))]
-        if len(told) <= len(details):
-            note = "a detail that was typed is not sent"
-        text = form.format("; ".join(one.text for one in told))
+        remark = f" ({', '.join(remarks)})" if remarks else ""
+        parts = [Words(f"{prefix}{first.text}{remark}", first.typed)]
+        for detail in (*others, *details):
+            if reason := self._unwanted(detail):
+                self.beside(resource, "text", reason)
+            else:
+                parts.append(detail)
+        text = "; ".join(part.text for part in parts)
         if problem := self.options.text_problem(text):
             raise ElementError(problem)
-        typed = "typed" if any(one.typed for one in told) else ""
-        line = replace(self.line(resource, name), note=", ".join(filter(None, (typed, note))))
-        return None if self._put(_Entry(rank, text, line)) else SAME
+        note = "typed" if any(part.typed for part in parts) else ""
+        line = replace(self.line(resource, name, code, at), note=note)
+        return None if self._put(_Entry(rank, text, line, resource)) else SAME
 
     def _put(self, entry: _Entry) -> bool:
         """Whether a text was not in its field yet."""
@@ -194,33 +219,48 @@ class Import(ImportLog):
 
     def finish(self, *, further_pages: bool) -> tuple[dict[str, Any], FhirReport]:
         """The parameters of a `PatientContext`, and the report."""
-        person, self.taken = sorted(self.taken, key=lambda one: one.field), []
-        values, answers = newest(self.measured, self)
-        for text, line in answers:
-            self._put(_Entry(_STATUS_RANK, text, line))
-        texts = {
+        person = sorted(self.taken, key=lambda line: line.field)
+        self.taken = []
+        values, statements = newest(self.measured, self)
+        for measurement, statement in statements:
+            self._take_statement(measurement, statement)
+        entries = {
             name: self._at_most(self.texts[name].values())
             for name in (HISTORY, MEDICATIONS, RISKS)
             if name in self.texts
         }
-        parameters = {
-            **self.person,
-            **{name: tuple(one.text for one in held) for name, held in texts.items()},
-            **values,
-        }
-        lines = (*person, *(one.line for held in texts.values() for one in held), *self.taken)
-        return parameters, FhirReport(
-            lines, tuple(self.left_out), dict(self.not_read), further_pages
+        texts = {name: tuple(entry.text for entry in held) for name, held in entries.items()}
+        parameters = {**self.person, **texts, **values}
+        lines = (*person, *(entry.line for held in entries.values() for entry in held), *self.taken)
+        self.leave_asides({line.entry for line in lines})
+        report = FhirReport(
+            lines,
+            tuple(self.left_out),
+            dict(self.not_read),
+            further_pages,
+            self.options.restricted,
         )
+        return parameters, report
+
+    def _take_statement(self, measurement: Measurement, statement: Statement) -> None:
+        origin = measurement.origin
+        code = measurement.code
+        at = measurement.at
+        try:
+            reason = self.take(
+                statement.field, origin, [statement.words], rank=_STATUS_RANK, code=code, at=at
+            )
+        except ElementError as error:
+            reason = str(error)
+        if reason:
+            self.leave(origin, reason, code, at)
 
     def _at_most(self, held: Iterable[_Entry]) -> list[_Entry]:
         """As many texts as a record takes, by their rank."""
-        ranked, most = sorted(held, key=lambda one: one.rank), self.options.most
-        reason = f"it takes at most {most} entries"
-        self.left_out += [
-            FhirLeftOut(entry=one.line.entry, resource=one.line.resource, reason=reason)
-            for one in ranked[most:]
-        ]
+        ranked = sorted(held, key=lambda entry: entry.rank)
+        most = self.options.most
+        for entry in ranked[most:]:
+            self.leave(entry.resource, f"it takes at most {most} entries")
         return ranked[:most]
 
 

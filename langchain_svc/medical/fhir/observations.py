@@ -4,25 +4,28 @@ The newest of a field's observations decides, whatever it says: an older number 
 place of a newer text, a newer bound or a sample that was lost. Two kinds decide nothing: what was
 entered in error never was, and what is only registered has no result yet. A result that is
 preliminary, was cancelled or is of unknown status decides, but is not a number to act upon.
+
+A number means what its whole means: the systolic pressure of a ventricle has the code of that of an
+arm. So a part counts only below a panel that is known for it, and a vital sign of an unusual site
+is none of the patient's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import date, datetime, timedelta
+from datetime import datetime
 from functools import partial
 from typing import Any, TypeAlias
 
 from .bundle import Resource, objects
-from .concepts import LOINC, codes_of
-from .fields import HISTORY, ORDER, RISKS, Codes
+from .concepts import LOINC, Words, codes_of
+from .fields import HISTORY, ORDER, RISKS, Codes, is_of_panel, is_usual_site
 from .report import NEWER, FhirTaken, ImportLog
-from .statements import ALL, DENIED, DUE_DATE, FINAL, PREGNANCY, QUESTIONS
-from .times import OLDEST, as_of, days_before, rough_day, time_of, to_datetime
+from .statements import ALL, DUE_DATE, FINAL, NOT_PREGNANT, PREGNANCY, QUESTIONS
+from .times import OLDEST, Clock, as_of, rough_day, time_of, to_datetime
 from .units import UnitError, unit_of
 
-NO_RESULT = frozenset({"entered-in-error", "registered"})
 _PRESSURES = ("vital_signs.systolic", "vital_signs.diastolic")
 _NOT_BELOW = "diastolic must be below systolic: they are probably exchanged or not in mmHg"
 _NOT_FINAL = "its status is not final, amended or corrected"
@@ -38,7 +41,7 @@ class Measurement:
     at: datetime | None
     issued: datetime = OLDEST
     quantity: Any = None
-    text: str = ""
+    words: Words | None = None
     untold: str = ""
 
     @property
@@ -48,22 +51,56 @@ class Measurement:
 
 
 def measurements(
-    resource: Resource, observation: Any, table: Codes, today: date
+    log: ImportLog, table: Codes, resource: Resource, observation: Any
 ) -> Iterator[Measurement]:
     """What an Observation and its components say of fields, or of a question."""
     at = time_of(observation)
     issued = to_datetime(observation.issued) if observation.issued else OLDEST
-    made = partial(Measurement, origin=resource, at=at, issued=issued)
+    measured = partial(Measurement, origin=resource, at=at, issued=issued)
     if code := _known(observation, QUESTIONS):
-        text, untold = QUESTIONS[code].answered(observation, today)
-        yield made(QUESTIONS[code], code, text=text, untold=untold)
+        words, untold = QUESTIONS[code].answered(observation, log.clock.today)
+        yield measured(QUESTIONS[code], code, words=words, untold=untold)
         return
-    components = (observation.component or (), objects(resource.raw.get("component")))
-    for part, raw in ((observation, resource.raw), *zip(*components, strict=False)):
+    read: dict[str, Measurement] = {}
+    for part, raw in _parts(log, table, resource, observation):
         code = _known(part, table)
-        if code and not (part is observation and _is_panel(raw)):
+        about = table[code]
+        if not is_usual_site(about, codes_of(observation.bodySite), observation.bodySite):
+            log.leave(resource, "its body site is not the usual one", code, at)
+        elif about.path in read:
+            several = "it has several values, perhaps of several postures"
+            read[about.path] = replace(read[about.path], untold=several)
+        else:
             untold = _no_number(raw, part) if observation.status in FINAL else _NOT_FINAL
-            yield made(table[code], code, quantity=part.valueQuantity, untold=untold)
+            read[about.path] = measured(about, code, quantity=part.valueQuantity, untold=untold)
+    yield from read.values()
+
+
+def _parts(
+    log: ImportLog, table: Codes, resource: Resource, observation: Any
+) -> Iterator[tuple[Any, Mapping[str, Any]]]:
+    """An Observation and its components as far as their codes are known and count, with their JSON.
+
+    The others are told of: a component of a panel that is not known for it, and one that stands
+    unread beside a value.
+    """
+    if _known(observation, table) and not _is_panel(resource.raw):
+        yield observation, resource.raw
+    panels = codes_of(observation.code)
+    components = observation.component or ()
+    for part, raw in zip(components, objects(resource.raw.get("component")), strict=False):
+        codes = codes_of(part.code, LOINC)
+        known = {table[code].path for code in codes if code in table}
+        name = next(iter(codes), "without a LOINC code")
+        if not known:
+            log.beside(resource, "component", f"a component is not read: {name}")
+        elif len(known) > 1 or any(code not in table for code in codes):
+            log.leave(resource, "its codes mean more than one thing", name, part="component")
+        elif not is_of_panel(table[_known(part, table)], panels):
+            reason = f"it is a part of something that is not known for it: {resource.name}"
+            log.leave(resource, reason, name, part="component")
+        else:
+            yield part, raw
 
 
 def _known(part: Any, table: Mapping[str, Any]) -> str:
@@ -100,31 +137,40 @@ def unread(resource: Resource, reason: str, table: Codes) -> Iterator[Measuremen
         resource.raw.get("issued"),
     )
     at = next(filter(None, map(rough_day, filter(None, told))), None)
+    whole = resource.own_codes()
     for code in sorted(filter(None, (str(code) for code in resource.codes() or ()))):
-        if code in table:
+        if code in table and (code in whole or is_of_panel(table[code], whole)):
             yield Measurement(table[code], code, resource, at, untold=reason)
 
 
 # -- one point in time -----------------------------------------------------------------------------
 
 Number: TypeAlias = "int | float"
-Texts: TypeAlias = "list[tuple[str, FhirTaken]]"
+Statements: TypeAlias = "list[tuple[Measurement, Statement]]"
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What a measurement becomes in words, and in which field."""
+
+    field: str
+    words: Words
 
 
 def newest(
     found: Iterable[Measurement], log: ImportLog
-) -> tuple[dict[str, dict[str, Number]], Texts]:
+) -> tuple[dict[str, dict[str, Number]], Statements]:
     """The newest numbers in their fields' units by group and name, and what is told in words.
 
     A number is of the time of the record where it lies within its field's window, seen from that
-    day (in whole days) and from the newest number of its kind.
+    day or moment and from the newest number of its kind.
     """
     chosen: dict[str, Measurement] = {}
     for one in sorted(found, key=lambda one: one.rank):
         if older := chosen.get(one.about.path):
             log.leave(older.origin, NEWER, older.code, older.at)
         chosen[one.about.path] = one
-    texts = _answers(chosen, log)
+    statements = _answers(chosen, log)
     _keep_one_time(chosen, log)
     _keep_one_pressure(chosen, log)
     readings: dict[str, tuple[Number, FhirTaken]] = {}
@@ -142,9 +188,9 @@ def newest(
         log.taken.append(line)
         if path in _BODY:  # for the requests that have no vital signs
             name, form = _BODY[path]
-            told = replace(line, field=name, unit="", converted_from="")
-            texts.append((form.format(value, as_of(line.days)), told))
-    return values, texts
+            words = Words(form.format(value, as_of(line.days)))
+            statements.append((chosen[path], Statement(name, words)))
+    return values, statements
 
 
 _BODY = {
@@ -153,19 +199,21 @@ _BODY = {
 }
 
 
-def _answers(chosen: dict[str, Measurement], log: ImportLog) -> Texts:
-    """The answers in words, also where the newest says that there is nothing to tell."""
-    status, due = chosen.get(PREGNANCY.path), chosen.get(DUE_DATE.path)
-    if status and due and status.untold == DENIED and status.rank >= due.rank:
+def _answers(chosen: dict[str, Measurement], log: ImportLog) -> Statements:
+    """The answers in words; a date of delivery is over where there is no pregnancy any more."""
+    status = chosen.get(PREGNANCY.path)
+    due = chosen.get(DUE_DATE.path)
+    denied = status is not None and status.words and NOT_PREGNANT in status.words.text
+    if status and due and denied and status.rank >= due.rank:
         log.leave(due.origin, NEWER, due.code, due.at)
         del chosen[DUE_DATE.path]
-    texts = []
-    for one in [chosen.pop(each.path) for each in ALL if each.path in chosen]:
-        if one.text:
-            texts.append((one.text, log.line(one.origin, one.about.field, one.code, one.at)))
+    statements = []
+    for answer in [chosen.pop(question.path) for question in ALL if question.path in chosen]:
+        if answer.words:
+            statements.append((answer, Statement(answer.about.field, answer.words)))
         else:
-            log.leave(one.origin, one.untold, one.code, one.at)
-    return texts
+            log.leave(answer.origin, answer.untold, answer.code, answer.at)
+    return statements
 
 
 def _keep_one_time(chosen: dict[str, Measurement], log: ImportLog) -> None:
@@ -173,20 +221,20 @@ def _keep_one_time(chosen: dict[str, Measurement], log: ImportLog) -> None:
     for one in chosen.values():
         newest_at[one.about.kind] = max(newest_at.get(one.about.kind, OLDEST), one.at or OLDEST)
     for path, one in list(chosen.items()):
-        reason = one.untold or _out_of_time(one, newest_at[one.about.kind], log.today)
+        reason = one.untold or _out_of_time(one, newest_at[one.about.kind], log.clock)
         if reason:
             log.leave(chosen.pop(path).origin, reason, one.code, one.at)
 
 
-def _out_of_time(one: Measurement, newest_at: datetime, today: date) -> str:
+def _out_of_time(one: Measurement, newest_at: datetime, clock: Clock) -> str:
     """Why a number is not of the time of the record; empty where it is."""
-    width: timedelta | None = one.about.window
+    width = one.about.window
     if width is None:
         return ""
     if one.at is None:
         return "it does not say when it was made"
     told = f"{width.days} days" if width.days > 1 else f"{width.total_seconds() / 3600:g} hours"
-    if timedelta(days=days_before(one.at, today)) > width:
+    if clock.age_of(one.at) > width:
         return f"older than its window of {told}"
     if newest_at - one.at > width:
         return f"further from the newest of its kind than its window of {told}"

@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import datetime
 from typing import Any
 
 from .bundle import Resource
-from .times import days_before
+from .times import Clock, days_before
 
 
-class Settled(str):
-    """A reason that leaves nothing missing: over, refuted, said elsewhere, or of somebody else."""
+class Untrue(str):
+    """A reason why a record is right without something: it is not true of the patient on that day,
+    or stands there already. Every other reason leaves out what may be true.
+    """  # noqa: D205  # one sentence over two lines
 
     __slots__ = ()
 
 
-NEWER, SAME = Settled("there is a newer one"), Settled("the same is there already")
+NEWER = Untrue("there is a newer one")
+SAME = Untrue("the same is there already")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,14 +74,20 @@ class FhirTaken(_ReportLine):
 
 @dataclass(frozen=True, kw_only=True)
 class FhirLeftOut(_ReportLine):
-    """One resource, or a part of one, that was not taken, and the `reason` why."""
+    """One resource, or a part of one, that was not taken, and the `reason` why.
+
+    Attributes:
+        part: What of the resource was left out, such as "dosage" or "extension"; empty where it is
+            the whole or a reading.
+    """
 
     reason: str
+    part: str = ""
 
     @property
     def is_missing(self) -> bool:
-        """Whether the record lacks it: not where it is over, refuted, or said by another one."""
-        return not isinstance(self.reason, Settled)
+        """Whether it may be true: not entered in error, refuted, older, a duplicate, another's."""
+        return not isinstance(self.reason, Untrue)
 
     def __str__(self) -> str:
         return f"{', '.join(filter(None, (self.resource, self.code)))}: {self.reason}"
@@ -102,21 +111,26 @@ class FhirReport:
         taken: What was taken, in the order of the fields.
         left_out: What was not taken though it is of a type that is read.
         not_read: How many resources there were of each type that is not read, and how many
-            Observations of codes that are not.
+            Observations of each code that is not, such as "Observation 8303-0".
         further_pages: Whether the bundle names a next page, whose resources are not here.
+        restricted: Whether labels and consents were overruled by `restricted=True`.
     """  # noqa: D205  # one sentence over two lines
 
     taken: tuple[FhirTaken, ...] = ()
     left_out: tuple[FhirLeftOut, ...] = ()
     not_read: Mapping[str, int] = field(default_factory=dict)
     further_pages: bool = False
+    restricted: bool = False
 
     def missing(self) -> dict[str, int]:
-        """How many of each resource type the record lacks, though they may be true of the patient.
+        """How many of each resource type, or of its parts, were not taken though they may be true.
 
-        What is over, refuted, or said by another resource is not among them.
+        What is entered in error, refuted, older or a duplicate is not among them, nor what
+        `not_read` counts.
         """
-        return dict(Counter(one.resource for one in self.left_out if one.is_missing))
+        return dict(
+            Counter(line.part or line.resource for line in self.left_out if line.is_missing)
+        )
 
     def __str__(self) -> str:
         counted = ", ".join(f"{count} {kind}" for kind, count in self.not_read.items())
@@ -130,26 +144,49 @@ class FhirReport:
             f"Not read: {counted or 'nothing'}",
         ]
         if self.further_pages:
-            lines += ["The bundle is one page of several."]
+            lines.append("The bundle is one page of several.")
+        if self.restricted:
+            lines.append("Labels and consents that restrict it were overruled (restricted=True).")
         return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Aside:
+    """A part of a resource that is not taken, and of which nobody asks where none of it is."""
+
+    resource: Resource
+    part: str
+    reason: str
 
 
 @dataclass
 class ImportLog:
     """What a report will tell, while a record is read."""
 
-    today: date
+    clock: Clock
     taken: list[FhirTaken] = field(default_factory=list, init=False)
     left_out: list[FhirLeftOut] = field(default_factory=list, init=False)
+    asides: list[Aside] = field(default_factory=list, init=False)
 
-    def line(self, origin: Resource, name: str, *part: Any) -> FhirTaken:
-        return FhirTaken(field=name, **self._origin(origin, *part))
+    def line(self, origin: Resource, name: str, *reading: Any) -> FhirTaken:
+        return FhirTaken(field=name, **self._origin(origin, *reading))
 
-    def leave(self, origin: Resource, reason: str, *part: Any) -> None:
-        self.left_out.append(FhirLeftOut(reason=reason, **self._origin(origin, *part)))
+    def leave(self, origin: Resource, reason: str, *reading: Any, part: str = "") -> None:
+        origins = self._origin(origin, *reading)
+        self.left_out.append(FhirLeftOut(reason=reason, part=part, **origins))
 
     def _origin(
         self, origin: Resource, code: str = "", at: datetime | None = None
     ) -> dict[str, Any]:
-        days = None if at is None else days_before(at, self.today)
+        days = None if at is None else days_before(at, self.clock.today)
         return {"entry": origin.entry, "resource": origin.kind, "code": code, "days": days}
+
+    def beside(self, resource: Resource, part: str, reason: str) -> None:
+        """Say, if anything of a resource is taken, that a part of it is not."""
+        self.asides.append(Aside(resource, part, reason))
+
+    def leave_asides(self, entries: set[int | str]) -> None:
+        """The parts that are missing of the resources of which something was taken."""
+        for aside in self.asides:
+            if aside.resource.entry in entries:
+                self.leave(aside.resource, aside.reason, part=aside.part)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import SvcRequestError
-from .bundle import KIND, Resource, objects, text
+from .bundle import KIND, Resource, is_restricted, objects, text
 
 _DEEPEST = 4  # a batch's answer is two deep
 _FORMS = (
@@ -25,11 +25,15 @@ _FORMS = (
 
 @dataclass
 class FhirSource:
-    """The resources of a record, whether it is one page of several, and whether a search failed."""
+    """The resources of a record, whether it is one page of several, and whether a search failed.
+
+    `restricted` says whether a bundle of it has a label that restricts it.
+    """
 
     resources: list[Resource] = field(default_factory=list)
     further_pages: bool = False
     failed: bool = False
+    restricted: bool = False
 
     def add(self, raw: Any, place: str, *entry: int, **request: str) -> None:
         """Take a resource, or those of a bundle."""
@@ -58,6 +62,7 @@ class FhirSource:
                 "The bundle's type is history, which holds old versions; give a searchset, a "
                 "collection, a document or a transaction"
             )
+        self.restricted |= is_restricted(raw)
         links = objects(raw.get("link"))
         self.further_pages |= any(link.get("relation") == "next" for link in links)
         entries = raw.get("entry", [])

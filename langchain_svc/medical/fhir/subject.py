@@ -9,7 +9,7 @@ from ...errors import SvcRequestError
 from .bundle import Resource, objects, text
 
 _PATIENT = re.compile(r"(?:.*/)?Patient/([A-Za-z0-9.-]{1,64})(?:/_history/[A-Za-z0-9.-]+)?")
-_OF_A_PATIENT = frozenset({"FamilyMemberHistory", "AllergyIntolerance"})
+_OF_A_PATIENT = frozenset({"FamilyMemberHistory", "AllergyIntolerance", "Consent"})
 _ABSOLUTE = ("http://", "https://")
 
 
@@ -21,8 +21,9 @@ class Subject:
     """The one patient of a record, as far as references tell; `wanted` passes others over."""
 
     def __init__(self, resources: Iterable[Resource], wanted: str | None = None) -> None:
-        self._kinds = {one.url: one.kind for one in resources if one.url}
+        self._kinds = {resource.url: resource.kind for resource in resources if resource.url}
         self._only = wanted is not None
+        self._count_owners(resources)
         self._url, self._id = "", ""
         patients = [one for one in resources if one.kind == "Patient"]
         if wanted is not None:
@@ -40,6 +41,14 @@ class Subject:
             self._url = _without_version(self.resource.url)
             self._id = self.resource.id or _id_of(self._url)
 
+    def _count_owners(self, resources: Iterable[Resource]) -> None:
+        """Whether the source is of one patient on one server, so that nothing is of another's."""
+        names = set(filter(self._names_a_patient, map(_name_of_patient, resources)))
+        ids = {resource.id for resource in resources if resource.kind == "Patient"}
+        ids.update(map(_id_of, names))
+        self._servers = {_server_of(name) for name in names if name.startswith(_ABSOLUTE)}
+        self._is_alone = len(ids - {""}) <= 1 and len(self._servers) <= 1
+
     def passes_over(self, resource: Resource) -> bool:
         """Whether a resource is another patient's than the one who was asked for."""
         if not self._only:
@@ -53,14 +62,14 @@ class Subject:
         """Whether a resource is this patient's; False where that is unclear, else it raises."""
         name = _element(resource)
         if resource.raw.get(name) is None:
-            return True
+            return resource.kind == "Patient" or self._is_alone
         reference = _reference(resource)
         if not self._names_a_patient(reference):
             return False
         if not self._url and not self._id:  # there is no Patient: the first one named is the one
             self._url, self._id = _without_version(reference), _id_of(reference)
         if self._is(_without_version(reference)):
-            return True
+            return not self._is_of_an_unknown_server(reference)
         raise SvcRequestError(
             f"{resource.place} ({resource.kind}): {name} is another patient than that of the "
             "record, which is about one: give one record for each, or name one with patient="
@@ -71,6 +80,11 @@ class Subject:
         if kind is not None:
             return kind == "Patient"
         return reference.startswith("urn:") or _PATIENT.fullmatch(reference) is not None
+
+    def _is_of_an_unknown_server(self, reference: str) -> bool:
+        """Whether several servers have a patient of this id, and nothing says which is this one."""
+        absolute = reference.startswith(_ABSOLUTE)
+        return absolute and not self._url.startswith(_ABSOLUTE) and len(self._servers) > 1
 
     def _is(self, reference: str) -> bool:
         if reference == self._url:
@@ -102,3 +116,12 @@ def _id_of(reference: str) -> str:
         return reference.rpartition(":")[2]
     found = _PATIENT.fullmatch(reference)
     return found[1] if found else ""
+
+
+def _name_of_patient(resource: Resource) -> str:
+    """The address of a Patient, or the reference to one."""
+    return resource.url if resource.kind == "Patient" else _reference(resource)
+
+
+def _server_of(reference: str) -> str:
+    return reference.partition("/Patient/")[0]

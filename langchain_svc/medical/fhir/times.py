@@ -3,8 +3,33 @@
 from __future__ import annotations
 
 import re
-from datetime import date, datetime, time, timezone
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta, timezone
 from typing import Any
+
+
+@dataclass(frozen=True)
+class Clock:
+    """The day of a record, and its moment where that is known; without it, days are whole."""
+
+    today: date
+    now: datetime | None = None
+
+    def is_before(self, moment: Any) -> bool:
+        """Whether a FHIR date or time is after the day or the moment; False where there is none."""
+        if moment is None:
+            return False
+        at = to_datetime(moment)
+        if self.now is not None and isinstance(moment, datetime):
+            return at > self.now
+        return days_before(at, self.today) < 0
+
+    def age_of(self, at: datetime) -> timedelta:
+        """How long before the day or the moment a reading was made."""
+        if self.now is not None:
+            return max(self.now - at, timedelta())
+        return timedelta(days=days_before(at, self.today))
+
 
 OLDEST = datetime.min.replace(tzinfo=timezone.utc)
 _LEAP_SECOND = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:)60")
@@ -51,31 +76,32 @@ def is_past(end: Any, today: date) -> bool:
     return day(end).isoformat()[:shape] < today.isoformat()[:shape]
 
 
-def is_later(told: Any, today: date) -> bool:
-    """Whether a date or time is after `today`; False where there is none."""
-    if isinstance(told, datetime):
-        return days_before(told, today) < 0
-    return told is not None and day(told) > today
-
-
 def days_before(at: datetime, today: date) -> int:
     """How many days before `today` a moment was, where it was; below 0 is after it."""
     days = (today - at.date()).days
     return 0 if days == -1 else days  # where the patient is, the next day may have begun
 
 
-def time_of(observation: Any) -> datetime | None:
-    """When an observation was made; of a period its end. None where it does not say."""
+def effective(observation: Any) -> Any:
+    """When an observation was made, as FHIR has it; of a period its end. None if unknown."""
     period = observation.effectivePeriod
-    for told in (
-        observation.effectiveDateTime,
-        observation.effectiveInstant,
-        period and (period.end or period.start),
-        observation.issued,
-    ):
-        if told:
-            return to_datetime(told)
-    return None
+    return (
+        observation.effectiveDateTime
+        or observation.effectiveInstant
+        or (period and (period.end or period.start))
+        or observation.issued
+    )
+
+
+def time_of(observation: Any) -> datetime | None:
+    """The same as a moment."""
+    moment = effective(observation)
+    return to_datetime(moment) if moment else None
+
+
+def year(moment: Any) -> str:
+    """The year of a FHIR date or time; empty where there is none."""
+    return f"{day(moment):%Y}" if moment else ""
 
 
 def as_of(days: int | None) -> str:
@@ -83,11 +109,11 @@ def as_of(days: int | None) -> str:
     return f" (as of {days} day{'s'[: days > 1]} ago)" if days else ""
 
 
-_TODDLER = 2
+TODDLER = 2
 _DAYS_OF_A_YEAR = 365.25
 
 
 def age(birth: date, end: date) -> float:
     """Whole years; below two years the days as a part of a year."""
     years = end.year - birth.year - ((end.month, end.day) < (birth.month, birth.day))
-    return years if years >= _TODDLER else round((end - birth).days / _DAYS_OF_A_YEAR, 2)
+    return years if years >= TODDLER else round((end - birth).days / _DAYS_OF_A_YEAR, 2)
