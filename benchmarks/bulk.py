@@ -2,6 +2,7 @@
 
     python -m benchmarks.bulk kill     # 5,000 rows, killed at ten random moments: 2 minutes
     python -m benchmarks.bulk cut      # 500 journals cut off at random bytes: half a minute
+    python -m benchmarks.bulk pairs    # 200 pairs of runs that begin together: 4 minutes
     python -m benchmarks.bulk rows     # 100,000 rows through the sandbox: 10 minutes
     python -m benchmarks.bulk memory   # memory after 2,000 and after 20,000 rows: 2 minutes
     python -m benchmarks.bulk read     # 500 MB of input in each format: 2 minutes
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import os
 import random
 import subprocess
@@ -29,6 +31,7 @@ from typing import Any
 from langchain_core.runnables import RunnableLambda
 
 from langchain_svc import SvcRequestError, bulk
+from langchain_svc.bulk.journal import Journal
 from langchain_svc.sandbox import Sandbox
 
 _BATCH = [sys.executable, "-c", "import sys; from langchain_svc.cli import main; sys.exit(main())"]
@@ -148,6 +151,43 @@ def cut(rows: int, cuts: int, concurrency: int, seed: int = 0) -> Cut:
     return found
 
 
+def pairs(count: int) -> Counter[tuple[str, ...]]:
+    """What two processes get that open a journal together, and how often: "" for a journal."""
+    context = multiprocessing.get_context("spawn")
+    outcomes: Any = context.Queue()
+    barrier = context.Barrier(2)
+    with tempfile.TemporaryDirectory() as name:
+        processes = [
+            context.Process(target=_open_together, args=(name, count, barrier, outcomes))
+            for _ in range(2)
+        ]
+        for process in processes:
+            process.start()
+        both: list[list[str]] = [[] for _ in range(count)]
+        for _ in range(2 * count):
+            number, outcome = outcomes.get(timeout=_SECONDS)
+            both[number].append(outcome)
+        for process in processes:
+            process.join()
+    return Counter(tuple(sorted(outcome)) for outcome in both)
+
+
+def _open_together(folder: str, count: int, barrier: Any, outcomes: Any) -> None:
+    """Opens journals at the same moment as another process, and closes them when both have."""
+    for number in range(count):
+        path = Path(folder) / str(number)
+        barrier.wait(_SECONDS)
+        try:
+            opened = Journal(path, {"name": "value"})
+        except SvcRequestError as error:
+            outcomes.put((number, str(error).replace(str(path), "NAME")))
+            barrier.wait(_SECONDS)
+        else:
+            outcomes.put((number, ""))
+            barrier.wait(_SECONDS)
+            opened.close()
+
+
 def rows(count: int, concurrency: int) -> tuple[float, list[float]]:
     """Seconds of a run, and the megabytes that its process held at each tenth of them."""
     import psutil  # an extra
@@ -185,11 +225,12 @@ def read(suffix: str, megabytes: int) -> tuple[float, float]:
 
 _READ = """
 import pathlib, re, sys, time
+from langchain_svc.bulk.register import Register
 from langchain_svc.bulk.rows import Source
 import pyarrow.parquet
 status = pathlib.Path("/proc/self/status")  # the kernel's peak, which no sample misses
 peak = lambda: int(re.search(r"VmHWM:\\s+(\\d+)", status.read_text())[1]) / 1e3
-source, before, begun = Source(sys.argv[1], "{text}"), peak(), time.monotonic()
+source, before, begun = Source(sys.argv[1], "{text}", Register()), peak(), time.monotonic()
 while source.chunk():
     pass
 print(time.monotonic() - begun, before, peak())
@@ -238,7 +279,7 @@ def journal(concurrency: int, count: int) -> float:
 def main() -> None:
     """Print what was measured; fails where a promise is not kept."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    names = ("kill", "cut", "rows", "memory", "read", "journal")
+    names = ("kill", "cut", "pairs", "rows", "memory", "read", "journal")
     parser.add_argument("what", choices=names)
     what = parser.parse_args().what
     if what == "kill":
@@ -250,6 +291,10 @@ def main() -> None:
         found = cut(rows=500, cuts=500, concurrency=16)
         print(found)
         assert not found.lost
+    elif what == "pairs":
+        outcomes = pairs(200)
+        print(outcomes)
+        assert all(outcome[0] == "" != outcome[1] for outcome in outcomes)
     elif what == "rows":
         seconds, held = rows(100_000, 64)
         print(f"{100_000 / seconds:,.0f} rows a second, {seconds:,.0f} s")

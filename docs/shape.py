@@ -21,7 +21,7 @@ TOP = PACKAGE.name
 WINGS = {"medical", "quota", "bulk", "privacy", "sandbox", "cli"}
 
 MOST_LINES_OF_A_FILE = 700
-MOST_BRANCHES = 16
+MOST_BRANCHES = 15
 MOST_LAYERS = 7
 MOST_TOKENS_A_LINE = 8.5
 # Rooms that were denser than that when it was first measured. A figure here may only fall.

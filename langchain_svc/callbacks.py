@@ -26,7 +26,7 @@ from typing_extensions import Self
 from ._chat import TOKENS_A_TURN, count_tokens
 from ._threads import new_lock
 from ._usage import ModelUsage, UsageTable
-from ._wire import read_prices
+from ._wire import Price, read_prices
 from .errors import SvcContextOverflowError, SvcRequestError
 
 _Active = ContextVar["SvcUsageCallbackHandler | None"]
@@ -258,15 +258,20 @@ class SvcUsageCallbackHandler(RunHandler[_Run]):
         usage.retries += metadata.get("retries", 0) + getattr(error, "retries", 0)
         usage.waited += metadata.get("waited", 0.0) + getattr(error, "waited", 0.0)
         spent = None if message is None else _count_tokens(run, usage, message, error)
-        if spent is None or self._prices is None:
-            return
-        price = self._prices.get(model) or self._prices.get(run.model)
-        tokens_in, tokens_out = spent
-        if price is not None and (tokens_out is not None or price.input == price.output):
-            cost = price.input * tokens_in + price.output * (tokens_out or 0)
-            usage.cost[price.currency] = usage.cost.get(price.currency, 0.0) + cost
-        else:
-            usage.unpriced_calls += any(spent)
+        if spent is not None and self._prices is not None:
+            price = self._prices.get(model) or self._prices.get(run.model)
+            _count_cost(usage, price, *spent)
+
+
+def _count_cost(
+    usage: ModelUsage, price: Price | None, tokens_in: int, tokens_out: int | None
+) -> None:
+    """Count what the tokens of a call cost; `tokens_out` is None where only their sum is known."""
+    if price is not None and (tokens_out is not None or price.input == price.output):
+        cost = price.input * tokens_in + price.output * (tokens_out or 0)
+        usage.cost[price.currency] = usage.cost.get(price.currency, 0.0) + cost
+    elif tokens_in or tokens_out:
+        usage.unpriced_calls += 1
 
 
 def _count_end(usage: ModelUsage, error: type[BaseException] | None, *, sent: bool) -> None:

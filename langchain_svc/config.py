@@ -127,13 +127,7 @@ def check_url(url: str, insecure_hosts: Collection[str] = ()) -> str:
 
 @lru_cache(maxsize=64)  # objects are made for the same few URLs, and this is a third of making one
 def _checked_url(url: str, named: frozenset[str]) -> str:
-    if any(c.isspace() or not c.isprintable() for c in url):
-        raise ValueError("the base URL holds white space or a control character")
-    if _NO_URL & set(url):
-        raise ValueError(
-            "the base URL holds a character that no URL may hold, such as { or <: put your host "
-            "in place of a placeholder"
-        )
+    _check_characters(url)
     try:
         parts = urlsplit(url)
         place, host = _place(parts), parts.hostname or ""
@@ -154,6 +148,17 @@ def _checked_url(url: str, named: frozenset[str]) -> str:
             "in insecure_hosts if its network is yours"
         )
     return urlunsplit((parts.scheme, place, parts.path.rstrip("/"), "", ""))
+
+
+def _check_characters(url: str) -> None:
+    """A ValueError for characters that no URL may hold."""
+    if any(c.isspace() or not c.isprintable() for c in url):
+        raise ValueError("the base URL holds white space or a control character")
+    if _NO_URL & set(url):
+        raise ValueError(
+            "the base URL holds a character that no URL may hold, such as { or <: put your host "
+            "in place of a placeholder"
+        )
 
 
 def _place(parts: SplitResult) -> str:

@@ -198,13 +198,21 @@ class SvcOutputError(SvcError, OutputParserException):
         problems: What is wrong with it, one sentence each. Like `raw` it may repeat the answer,
             so neither is part of `str(error)`.
         usage: The tokens that all tries took, as LangChain's `usage_metadata`.
+        finish_reason: Why the answer ended, where that is what is wrong with it: it was cut off.
     """
 
     def __init__(
-        self, message: str, *, problems: Sequence[str] = (), raw: str = "", usage: Any = None
+        self,
+        message: str,
+        *,
+        problems: Sequence[str] = (),
+        raw: str = "",
+        usage: Any = None,
+        finish_reason: str | None = None,
     ) -> None:
         super().__init__(message)
         self.raw = raw
+        self.finish_reason = finish_reason
         self.problems = list(problems)
         self.usage = usage
         self.llm_output = raw

@@ -11,7 +11,6 @@ from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from langchain_core.runnables import RunnableConfig
-from langchain_core.tools import ToolException
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from ._images import (
@@ -33,7 +32,7 @@ from ._service import (
 )
 from ._wire import general
 from .config import GENERAL, V1
-from .errors import SvcRequestError
+from .errors import SvcRequestError, SvcResponseError
 from .images import HANDLE, ImageStore
 
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8}){0,3}", re.ASCII)
@@ -288,7 +287,7 @@ class SvcGenerateImage(ServiceTool):
             reasons = "; ".join(sorted({str(part["reason"]) for part in unread}))
             lines.append(f"{len(unread)} of {len(found.found)} came unusable: {reasons}")
         if not handles:
-            raise ToolException(f"The service made no image that can be kept. {lines[-1]}")
+            raise SvcResponseError(f"The service made no image that can be kept. {lines[-1]}")
         artifact = {"images": handles, "unread": unread, "prompt": label}
         return "Made:\n" + "\n".join(lines), _provenance(exchange, found.raw) | artifact
 

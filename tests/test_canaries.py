@@ -89,6 +89,17 @@ def init_chat_model_finds_it():
     return isinstance(base._BUILTIN_PROVIDERS, dict)
 
 
+def a_tool_knows_whether_a_model_called_it():
+    tool = svc.SvcTranslate(api_key="k", base_url="https://x.invalid")
+    wrong = {"text": "hi"}
+    call = {"name": tool.name, "args": wrong, "id": "1", "type": "tool_call"}
+    try:
+        tool.invoke(wrong)
+    except svc.SvcRequestError:
+        return tool.invoke(call).status == "error"
+    return False
+
+
 def a_profile_is_the_documents():
     return svc.ChatSvc(model="svc-pro").profile["max_input_tokens"] == 200_000
 
@@ -168,6 +179,7 @@ CANARIES = [
     Canary("langchain_core.load.load._default_class_paths_cache", "registration.py", "load(..., allowed_objects='all') does not know ChatSvc; allowed_objects=[ChatSvc] works.", a_model_is_loaded_as_one_of_all),
     Canary("langchain.chat_models.base._BUILTIN_PROVIDERS", "registration.py", "register() raises ImportError; ChatSvc(...) works.", init_chat_model_finds_it),
     Canary("langchain_core: BaseChatModel._resolve_model_profile", "chat_models.py", "Models have no profile, and agents do not know their context windows.", a_profile_is_the_documents),
+    Canary("langchain_core: BaseTool._to_args_and_kwargs", "_service/tool.py", "A failed tool raises where a model's call is to be answered with its text.", a_tool_knows_whether_a_model_called_it),
     Canary("langchain_core: BaseLanguageModel._add_version", "_chat/model.py", "Traces do not name the version of this package.", the_version_stands_in_traces),
     Canary("langchain_core and langgraph: tap_output_iter", "privacy/callbacks.py", "Who streams events of a private run reads masks.", what_a_caller_streams_is_not_masked),
     Canary("langchain_core: handlers are told apart by isinstance, so by __class__", "privacy/callbacks.py", "In private runs LangChain adds a tracer twice, and each run is told twice.", a_handler_is_known_by_its_class),

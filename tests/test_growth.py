@@ -1,21 +1,25 @@
 """No text makes a pattern, or a call, take more than its length's worth of time.
 
-The first half asks every pattern of the package, so that a new one is asked, too; the second half
-goes through the public classes. CPU time is counted, and growth rather than time, so that a busy
+The first half asks every pattern of the package, so that a new one is asked, too: with texts that
+repeat what its own repeats match. No window that bounds what a pattern is shown counts in its
+favour. The second half goes through the public classes. CPU time is counted, and growth rather than time, so that a busy
 machine does no harm.
 """
 
 from __future__ import annotations
 
+import ast
 import contextlib
+import functools
 import importlib
 import inspect
+import itertools
 import json
 import pkgutil
+import random
 import re
+import sys
 import time
-import warnings
-from itertools import chain, product
 
 import httpx
 import pytest
@@ -24,99 +28,244 @@ from peers import Scripted, answering
 
 import langchain_svc as svc
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
-    sre_parse = importlib.import_module("sre_parse")
+NEW_NAMES = sys.version_info >= (3, 11)
+PARSER = importlib.import_module("re._parser" if NEW_NAMES else "sre_parse")
+COMPILER = importlib.import_module("re._compiler" if NEW_NAMES else "sre_compile")
 
+WAYS = ("search", "match", "fullmatch", "finditer", "findall", "sub", "subn", "split")
+# In letters. Each is a quarter longer than the last, so that the first text that an exponential
+# pattern cannot read costs tens of milliseconds and not hours.
+SHORT = (8, 10, 12, 15, 19, 24, 30, 37, 46, 58, 72, 90, 112, 140, 175, 200)
 LONG = 4000
-SUSPECT = 0.01  # CPU seconds for LONG characters; linear ones take less than a millisecond
+SUSPECT_SHORT = 0.001  # CPU seconds; linear patterns take some microseconds
+SUSPECT_LONG = 0.01
+MOST_SAMPLES = 10
+MOST_SEQUENCES = 120
+ENDS = ("\x00", "!", "")
+UNKNOWN_WAYS = ("match", "search")  # of patterns in tables, and of those passed on
 MOST = 0.5
-ASKS = ("search", "match", "fullmatch", "finditer", "findall", "sub", "subn", "split")
+ROOMS = [info.name for info in pkgutil.iter_modules(svc.__path__) if info.name != "__main__"]
 
 
-def modules():
-    for found in pkgutil.walk_packages(svc.__path__, "langchain_svc."):
-        if not found.name.endswith("__main__"):
-            yield importlib.import_module(found.name)
+# -- which patterns there are ------------------------------------------------------------------------
 
 
-def patterns_of(value, depth=4):
+def modules_of(room):
+    yield importlib.import_module(f"langchain_svc.{room}")
+    for info in pkgutil.walk_packages([f"{svc.__path__[0]}/{room}"], f"langchain_svc.{room}."):
+        if not info.name.endswith("__main__"):
+            yield importlib.import_module(info.name)
+
+
+def patterns_in(value, depth=4):
+    """The compiled patterns that a module's variable holds."""
+    inner = ()
     if isinstance(value, re.Pattern):
         yield value
-    elif depth and isinstance(value, dict):
-        for one in chain(value.keys(), value.values()):
-            yield from patterns_of(one, depth - 1)
-    elif depth and isinstance(value, (list, tuple, set, frozenset)):
-        for one in value:
-            yield from patterns_of(one, depth - 1)
-    elif depth and inspect.isclass(value) and value.__module__.startswith("langchain_svc"):
-        for one in vars(value).values():
-            yield from patterns_of(one, depth - 1)
-    elif depth and type(value).__module__.startswith("langchain_svc"):
-        for one in getattr(value, "__dict__", {}).values():
-            yield from patterns_of(one, depth - 1)
+    elif isinstance(value, dict):
+        inner = (*value.keys(), *value.values())
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        inner = value
+    elif inspect.isclass(value):
+        inner = vars(value).values() if value.__module__.startswith("langchain_svc") else ()
+    elif type(value).__module__.startswith("langchain_svc"):
+        inner = getattr(value, "__dict__", {}).values()
+    if depth:
+        for item in inner:
+            yield from patterns_in(item, depth - 1)
 
 
-def collected():
-    """Each pattern: where it is, and the ways in which it is asked."""
-    found = {}
-    for module in modules():
+def ways_of(name, source):
+    """How a module asks the pattern of this name: `NAME.match(text)` or `cursor.match(NAME)`."""
+    words = re.findall(rf"\b{name}(?:\[\w+\])?\.(\w+)|\.(\w+)\({name}\b", source)
+    return set(itertools.chain(*words)) & set(WAYS)
+
+
+def inline_patterns(tree, names):
+    """The patterns that functions write where they ask them, `x` for what only a call knows."""
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    for call in itertools.chain(*map(ast.walk, functions)):
+        if not (isinstance(call, ast.Call) and call.args and isinstance(call.func, ast.Attribute)):
+            continue
+        if getattr(call.func.value, "id", "") != "re" or call.func.attr not in (*WAYS, "compile"):
+            continue
+        parts = call.args[0].values if isinstance(call.args[0], ast.JoinedStr) else [call.args[0]]
+        text = "".join(str(constant(part, names)) for part in parts)
+        with contextlib.suppress(re.error):
+            yield re.compile(text), call.func.attr
+
+
+def constant(node, names):
+    if isinstance(node, ast.Constant):
+        return node.value
+    expression = node.value if isinstance(node, ast.FormattedValue) else node
+    try:
+        value = eval(ast.unparse(expression), dict(names))  # the package's own words
+    except Exception:
+        return "x"
+    return value if isinstance(value, (str, int)) else "x"
+
+
+def patterns_of(room):
+    """Each pattern of a room: its place, and the ways in which it is asked."""
+    patterns = {}
+    for module in modules_of(room):
         source = inspect.getsource(module)
         for name, value in vars(module).items():
-            for pattern in patterns_of(value):
-                asked = {way for way in re.findall(rf"\b{name}\.(\w+)", source) if way in ASKS}
-                _, known = found.get(pattern, ("", set()))
-                place = f"{module.__name__}.{name}" if asked or not known else found[pattern][0]
-                found[pattern] = (place, known | asked)
-    return found
+            for pattern in patterns_in(value):
+                ways = ways_of(name, source)
+                place, known_ways = patterns.get(pattern, ("", set()))
+                if ways or not place:
+                    place = f"{module.__name__}.{name}"
+                patterns[pattern] = (place, known_ways | ways)
+        for pattern, way in inline_patterns(ast.parse(source), vars(module)):
+            place, known_ways = patterns.get(
+                pattern, (f"{module.__name__}: {pattern.pattern}", set())
+            )
+            patterns[pattern] = (place, known_ways | ({way} - {"compile"}))
+    return patterns
 
 
-def literals(pattern):
-    """The texts that a pattern spells out, and a letter of each of its classes."""
-    texts, run = {}, []
+# -- texts that a pattern may choke on ---------------------------------------------------------------
 
-    def flush():
-        if run:
-            texts.update(dict.fromkeys(("".join(run), run[-1])))
-            run.clear()
-
-    def walk(tree):
-        for op, given in tree:
-            if str(op) == "LITERAL":
-                run.append(chr(given))
-                continue
-            flush()
-            if str(op) == "IN":
-                one = next((at for kind, at in given if str(kind) in {"LITERAL", "RANGE"}), None)
-                if one is not None:
-                    texts[chr(one if isinstance(one, int) else one[0])] = None
-            for inner in given if isinstance(given, (tuple, list)) else (given,):
-                for part in inner if isinstance(inner, list) else (inner,):
-                    if isinstance(part, sre_parse.SubPattern):
-                        walk(part)
-                        flush()
-        flush()
-
-    walk(sre_parse.parse(pattern.pattern, pattern.flags))
-    return list(texts)[:12]  # what it begins with stands first
+CLASSES = {"LITERAL", "NOT_LITERAL", "IN", "ANY"}
+REPEATS = {"MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"}
+LOOKS = {"ASSERT", "ASSERT_NOT"}
 
 
-def pumped(pattern):
-    """Texts that begin as the pattern may, go on for long, and do not end as it wants."""
-    own = literals(pattern)
-    for fill in (" ", "\n", "\t", "a", "0", *own):
-        for start in ("", *own[:6]):
-            yield start, fill
+class Texts:
+    """Texts made of a pattern's own parts, as `re`'s parser sees them."""
+
+    def __init__(self, pattern):
+        self.flags = pattern.flags
+        self.tree = PARSER.parse(pattern.pattern, pattern.flags)
+        self.is_bytes = isinstance(pattern.pattern, bytes)
+        self._class_of = {}
+        self._letters = self._all_letters()
+
+    def encoded(self, text):
+        return text.encode("latin-1", "replace") if self.is_bytes else text
+
+    def text(self, start, fill, end, size):
+        pumped = start + fill * (size // len(fill) + 1)
+        return self.encoded(pumped[:size] + end)
+
+    def _parts(self, tree):
+        """Every node, however deep, with its operator."""
+        for op, argument in tree:
+            yield str(op), argument
+            for inner in self._inner(argument):
+                yield from self._parts(inner)
+
+    def _inner(self, argument):
+        for item in argument if isinstance(argument, (tuple, list)) else (argument,):
+            if isinstance(item, PARSER.SubPattern):
+                yield item
+            elif isinstance(item, list):
+                yield from self._inner(item)
+
+    def _matches(self, op, argument):
+        """The letters that a class of the pattern matches."""
+        key = op, str(argument)
+        if key not in self._class_of:
+            node = PARSER.SubPattern(self.tree.state, [(getattr(PARSER, op), argument)])
+            flags = self.flags & ~re.VERBOSE
+            match = COMPILER.compile(node, flags).fullmatch
+            self._class_of[key] = {
+                letter for letter in self._alphabet if match(self.encoded(letter))
+            }
+        return self._class_of[key]
+
+    def _all_letters(self):
+        """One letter of each kind that the pattern tells apart."""
+        parts = [(op, argument) for op, argument in self._parts(self.tree) if op in CLASSES]
+        literals = [chr(argument) for op, argument in parts if op == "LITERAL"]
+        ascii_letters = [
+            chr(code) for code in range(9, 127) if chr(code).isprintable() or code in (9, 10, 13)
+        ]
+        preferred = list('aA0 \n\t_-.:,"')
+        self._alphabet = list(dict.fromkeys([*preferred, *literals, *ascii_letters, "\u00e9"]))
+        if self.is_bytes:
+            self._alphabet = [letter for letter in self._alphabet if ord(letter) < 128]
+        classes = {(op, str(argument)): (op, argument) for op, argument in parts}
+        kinds = {}
+        for letter in self._alphabet:
+            kind = frozenset(key for key, part in classes.items() if letter in self._matches(*part))
+            kinds.setdefault(kind, letter)
+        return list(kinds.values())
+
+    def samples(self, tree):
+        """Short texts that the parts of a pattern match, the plainest first."""
+        texts = [""]
+        for op, argument in tree:
+            variants = self._variants(str(op), argument) or [""]
+            plain = texts[0]
+            texts = [text + variants[0] for text in texts] + [
+                plain + variant for variant in variants[1:]
+            ]
+        return list(dict.fromkeys(texts))
+
+    def _variants(self, op, argument):
+        if op == "LITERAL":
+            return [chr(argument)]
+        if op in CLASSES:
+            matches = self._matches(op, argument)
+            return [letter for letter in self._letters if letter in matches] or sorted(matches)[:1]
+        if op == "BRANCH":
+            return list(
+                itertools.chain(
+                    *itertools.zip_longest(*map(self.samples, argument[1]), fillvalue="")
+                )
+            )
+        if op in REPEATS:
+            least, most, body = argument
+            inner = self.samples(body)
+            texts = [inner[0] * least] + [text * max(1, least) for text in inner]
+            return texts + [text * (least + 1) for text in inner[:2] if least < most]
+        if op in LOOKS:
+            return [""]
+        return [text for inner in self._inner(argument) for text in self.samples(inner)]
+
+    def repeats(self, tree=None, head=""):
+        """Each repeat's body and a text that leads up to it."""
+        for op, argument in self.tree if tree is None else tree:
+            for inner in self._inner(argument):
+                if str(op) in REPEATS and argument[1] > 1:
+                    yield head, inner
+                yield from self.repeats(inner, head)
+            if str(op) not in LOOKS:
+                head += (self._variants(str(op), argument) or [""])[0]
+
+    def pumps(self):
+        """What a text begins with, and one to four samples of a repeat's body to go on with."""
+        pumps = {}
+        for head, body in self.repeats():
+            samples = [text for text in self.samples(body) if text][:MOST_SAMPLES]
+            for start, sequence in itertools.product((head, ""), sequences(samples)):
+                pumps[start, primitive(sequence)] = None
+        return list(pumps)
 
 
-def text_of(pattern, start, fill, size):
-    text = (start + fill * (size // len(fill)))[:size] + "\x00"
-    return text if isinstance(pattern.pattern, str) else text.encode("utf-8", "replace")
+def sequences(samples):
+    """The samples, each two of them, and some of the threes and fours."""
+    choice = random.Random(0)
+    texts = [*samples, *map("".join, itertools.product(samples, repeat=2))]
+    for count in (3, 4) if samples else ():
+        texts += ["".join(choice.choices(samples, k=count)) for _ in range(MOST_SEQUENCES // 2)]
+    return texts
+
+
+def primitive(text):
+    """The shortest text of which this is a repetition."""
+    return text[: (text + text).find(text, 1)]
+
+
+# -- how long they take ------------------------------------------------------------------------------
 
 
 def cpu(pattern, way, text):
     ask = getattr(pattern, way)
-    begun = time.process_time()
+    start = time.thread_time()
     if way in {"sub", "subn"}:
         ask("" if isinstance(text, str) else b"", text)
     elif way == "finditer":
@@ -124,43 +273,75 @@ def cpu(pattern, way, text):
             pass
     else:
         ask(text)
-    return time.process_time() - begun
+    return time.thread_time() - start
 
 
-def growing(pattern, ways):
-    """How a pattern grows faster than its text, if it does."""
-    for way, (start, fill) in product(sorted(ways or {"match"}), pumped(pattern)):
-        few, many = (text_of(pattern, start, fill, size) for size in (LONG // 4, LONG))
-        if cpu(pattern, way, few) < SUSPECT / 40 and cpu(pattern, way, many) < SUSPECT:
-            continue
-        took = [min(cpu(pattern, way, text) for _ in range(3)) for text in (few, many)]
-        if took[1] > SUSPECT and took[1] > 8 * took[0]:
-            return f"{way} of {start!r} + {fill!r} * n: {took[0]:.4f} s, {took[1]:.4f} s"
+@functools.cache
+def growth(pattern, ways):
+    """How a pattern grows faster than its text, if it does: the worst kind first."""
+    texts = Texts(pattern)
+    for measure in (short_growth, long_growth):
+        for start, fill in texts.pumps():
+            for way, end in itertools.product(ways or UNKNOWN_WAYS, ENDS):
+                problem = measure(pattern, way, functools.partial(texts.text, start, fill, end))
+                if problem:
+                    return f"{way} of {start!r} + {fill!r} * n + {end!r}: {problem}"
     return None
 
 
-# Shown a few hundred letters of a text only, wherever they are asked, or bounded in every part.
-WINDOWS = {
-    "langchain_svc._json.reader._CLOSING_LINES",
-    "langchain_svc._json.answer._FENCE_BEFORE",
-    "langchain_svc._json.scalars._AMOUNT",
-    "langchain_svc._toolcalls.formats._HEAD",
-}
-# To be repaired beside the readers that ask them.
-READERS = {
-    "langchain_svc._toolcalls.scanner._CLOSING",
-}
+def short_growth(pattern, way, text_of):
+    """Growth that shows before 200 letters: exponential, or with more than the square."""
+    for size in SHORT:
+        if cpu(pattern, way, text_of(size)) > SUSPECT_SHORT:
+            return compare(pattern, way, text_of, size, SUSPECT_SHORT, factor=20)
+    return None
 
 
-def test_no_pattern_grows_faster_than_its_text():
-    found = collected()
-    assert len(found) > 100  # as long as they are found
-    grown = {
-        place: told
-        for pattern, (place, ways) in found.items()
-        if place not in WINDOWS | READERS and (told := growing(pattern, ways))
-    }
-    assert not grown
+def long_growth(pattern, way, text_of):
+    """Growth that shows in some thousand letters: with the square."""
+    if cpu(pattern, way, text_of(LONG // 4)) < SUSPECT_LONG / 20:
+        return None
+    return compare(pattern, way, text_of, LONG, SUSPECT_LONG, factor=8)
+
+
+def compare(pattern, way, text_of, size, suspect, factor):
+    """The times of a text and of its quarter, if they are further apart than a line would be."""
+    few, many = (min(cpu(pattern, way, text_of(n)) for _ in range(3)) for n in (size // 4, size))
+    if many > suspect and many > factor * few:
+        return f"{size // 4} letters {few:.5f} s, {size} letters {many:.5f} s"
+    return None
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_no_pattern_grows_faster_than_its_text(room):
+    problems = {}
+    for pattern, (place, ways) in patterns_of(room).items():
+        problem = growth(pattern, tuple(sorted(ways)))
+        if problem:
+            problems[place] = problem
+    assert not problems, "\n".join(f"{place}: {text}" for place, text in problems.items())
+
+
+def test_the_patterns_are_found():
+    assert sum(len(patterns_of(room)) for room in ROOMS) > 200
+
+
+@pytest.mark.parametrize(
+    ("pattern", "way"),
+    [
+        (r"(?:a|a)*b", "match"),
+        (r"(?:\w|\[ID\]|[^a])+!", "match"),
+        (r"(?:[\w:-]{1,80}|\[[A-Z]+\]|::?)*$", "match"),
+        (r"\{(?:\s|/\*.{0,300}?\*/)*\w", "match"),
+        (rb"(?:(?:id:[^\r\n]*)?(?:\r\n?|\n))*", "fullmatch"),
+        (r"(?:<(?:a+)+>)?x", "match"),
+        (r"\s{0,40}\n\s{0,40}[}\]][\s}\]]{0,40},$", "search"),
+        (r"\s*\n\s*x", "match"),
+        (r"\w+=", "search"),
+    ],
+)
+def test_growth_is_noticed(pattern, way):
+    assert growth(re.compile(pattern), (way,))
 
 
 # -- through the public classes ----------------------------------------------------------------------

@@ -209,7 +209,9 @@ def test_errors_are_recorded_by_type_and_without_their_text(sandbox, chat, otel)
     with pytest.raises(SvcNotFoundError):
         chat.invoke("Hello", otel.config)
     with SvcTranslate(**sandbox.general) as translate:
-        assert "404" in translate.invoke(HELLO, otel.config)  # the model is told, nothing is raised
+        call = {"name": "svc_translate", "args": HELLO, "id": "1", "type": "tool_call"}
+        told = translate.invoke(call, otel.config)
+        assert "404" in told.content  # the model is told, nothing is raised
 
     @tool
     def fails(text: str) -> str:
@@ -249,7 +251,8 @@ def test_what_a_model_is_told_of_an_error_is_recorded_where_content_is(monkeypat
     otel = Recorded()
     sandbox.faults = [Fault(status=404)]
     with SvcTranslate(**sandbox.general) as translate:
-        told = translate.invoke(HELLO, otel.config)
+        call = {"name": "svc_translate", "args": HELLO, "id": "1", "type": "tool_call"}
+        told = translate.invoke(call, otel.config).content
     (span,) = otel.spans
     assert told in span.attributes["gen_ai.tool.call.result"]
     assert span.attributes[ERROR_TYPE] == "langchain_svc.errors.SvcNotFoundError"

@@ -13,6 +13,7 @@ from langchain_svc._usage import ModelUsage, UsageTable
 from langchain_svc.sandbox import Fault, Sandbox, ToolCall
 
 HELLO = {"text": "Good morning", "target": "es"}
+CALL = {"name": "svc_translate", "args": HELLO, "id": "call_1", "type": "tool_call"}
 AT_ONCE = {"Retry-After": "0"}
 PRICE = {"input": 5.0, "output": 15.0, "per_tokens": 1_000_000, "currency": "USD"}
 
@@ -36,7 +37,7 @@ def test_tools_are_counted_with_retries_and_with_errors_that_the_model_is_told(s
         translate.invoke(HELLO)
         asyncio.run(translate.ainvoke(HELLO))
         sandbox.faults = [Fault(status=404, times=1)]
-        assert "404" in translate.invoke(HELLO)
+        assert "404" in translate.invoke(CALL).content
     counts = usage.to_dict()["svc_translate"]
     assert counts["kind"] == "tool"
     assert counts["errors"] == {"SvcNotFoundError": 1}
@@ -56,8 +57,7 @@ def test_a_tool_counts_once_in_each_of_nested_blocks_however_often_it_is_reached
 
 def test_a_call_that_a_tool_refuses_is_an_error_and_no_call(sandbox):
     with SvcUsageCallbackHandler() as usage, SvcTranslate(base_url="https://x.invalid") as tool:
-        said = tool.invoke(HELLO)
-    assert "Nothing was sent" in said
+        assert "Nothing was sent" in tool.invoke(CALL).content
     assert news(usage.to_dict()["svc_translate"]) == {"errors": {"SvcRequestError": 1}}
 
 

@@ -314,12 +314,21 @@ def _block_texts(message: BaseMessage, *, omit_images: bool) -> Iterator[tuple[b
         elif isinstance(block, str) or not _is_medium(kind, block):
             whole = text is not None and (kind in _TEXTS or len(block) == 1)
             yield False, str(text) if whole else render_json(block)
-        elif omit_images and "image" in kind:
-            yield False, _IMAGE_LEFT_OUT
-        elif isinstance(message, _RESULTS):
-            yield False, f"[{kind} left out: this model takes text only]"
         else:
-            raise _unsendable(kind)
+            yield False, _in_place_of(kind, message, omit_images=omit_images)
+
+
+def _in_place_of(kind: str, message: BaseMessage, *, omit_images: bool) -> str:
+    """The words for a medium that the model cannot take.
+
+    Raises:
+        SvcRequestError: A person sent the medium, and did not ask to leave it out.
+    """
+    if omit_images and "image" in kind:
+        return _IMAGE_LEFT_OUT
+    if isinstance(message, _RESULTS):
+        return f"[{kind} left out: this model takes text only]"
+    raise _unsendable(kind)
 
 
 _TEXTS = frozenset({"text", "input_text", "output_text", "text-plain", "refusal"})

@@ -15,7 +15,7 @@ from typing_extensions import Self
 from .._service import Exchange, ServiceSettings, TextParser, WholeParser, set_uncached
 from .._threads import off_loop
 from .._version import __version__
-from ..config import V1
+from .._wire import read_prices
 from ..errors import SvcRequestError
 from .options import Stop
 from .profiles import ListedModel, listed_models
@@ -102,10 +102,16 @@ class TextModel(ServiceSettings):
         return known.encode(text, disallowed_special=())
 
     def get_num_tokens(self, text: str) -> int:
-        """About how many tokens the text has: by tiktoken, or offline by a rule on characters."""
+        """About how many tokens the text has.
+
+        With a `quota`, by the tokens a byte that the service reported for prompts; before any
+        report, or without one, by tiktoken, or offline by a rule on characters.
+        """
         if self.custom_get_token_ids is not None:
             return len(self.custom_get_token_ids(text))
-        return count_tokens(text)
+        size = len(text.encode(errors="surrogatepass"))
+        learned = None if self.quota is None else self.quota.estimates.text(size)
+        return count_tokens(text) if learned is None else learned
 
     # -- the models ----------------------------------------------------------------------------
 
@@ -116,17 +122,23 @@ class TextModel(ServiceSettings):
             SvcError: As for any call; `SvcResponseError` when no list of models came.
         """
         (models,) = self._pieces(self._listing())
-        return list(models)
+        return self._listed(models)
 
     async def alist_models(self) -> list[ListedModel]:
         """The async version of `list_models`."""
         (models,) = [models async for models in self._apieces(self._listing())]
-        return list(models)
+        return self._listed(models)
 
     def _listing(self) -> Exchange[Any]:
-        limits, interface = self._limits(), self.interfaces[0]
-        parser = partial(WholeParser, partial(listed_models, priced=interface is V1))
-        return self._new_exchange(interface, "GET", self.models_path, parser, limits)
+        parser = partial(WholeParser, listed_models)
+        return self._new_exchange(
+            self.interfaces[0], "GET", self.models_path, parser, self._limits()
+        )
+
+    def _listed(self, models: list[ListedModel]) -> list[ListedModel]:
+        """The models of a listing, whose prices count for budgets without any of their own."""
+        self._keep_prices(self.interfaces[0], read_prices(models))
+        return models
 
     # -- running a turn -------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from typing import Any
 from langchain_core.language_models import ModelProfile
 
 from .._service import suggest_name
-from .._wire import LISTED_PRICES, WINDOWS, ModelRecord, read_prices, v1
+from .._wire import WINDOWS, ModelRecord, v1
 from ..errors import SvcRequestError
 
 DEFAULT_MODEL = "svc-turbo"
@@ -33,11 +33,15 @@ _UNABLE = (
 )
 
 
-def text_profile(name: str, window: int | None) -> ModelProfile:
+def text_profile(
+    name: str, window: int | None, max_output_tokens: int | None = None
+) -> ModelProfile:
     """The profile of a model behind the text-only chat endpoint."""
     profile: Any = {"name": name, **dict.fromkeys(_ABLE, True), **dict.fromkeys(_UNABLE, False)}
     if window is not None:
         profile["max_input_tokens"] = window
+    if max_output_tokens is not None:
+        profile["max_output_tokens"] = max_output_tokens
     made: ModelProfile = profile
     return made
 
@@ -54,15 +58,13 @@ class ListedModel(ModelRecord):
     @property
     def profile(self) -> ModelProfile:
         """What the model can do, for `ChatSvc(model=..., profile=...)`."""
-        return text_profile(self.id, self.context_window or WINDOWS.get(self.id))
+        window = self.context_window or WINDOWS.get(self.id)
+        return text_profile(self.id, window, self.max_tokens)
 
 
-def listed_models(body: bytes, *, priced: bool) -> list[ListedModel]:
-    """The models in a listing; prices of the v1 interface are kept for budgets without any."""
-    models = [ListedModel(**vars(record)) for record in v1.read_models(body)]
-    if priced:  # one interface's, as both list the same ids
-        LISTED_PRICES.update(read_prices(models))
-    return models
+def listed_models(body: bytes) -> list[ListedModel]:
+    """The models in a listing."""
+    return [ListedModel(**vars(record)) for record in v1.read_models(body)]
 
 
 def find_listed(models: list[ListedModel], wanted: str) -> ListedModel:

@@ -264,6 +264,7 @@ class StructuredParser(BaseTransformOutputParser[Any]):
                 problems=error.problems,
                 raw=text,
                 usage=getattr(message, "usage_metadata", None),
+                finish_reason=reason if is_cut(reason) else None,
             ) from None
 
     async def aparse_result(self, result: list[Generation], *, partial: bool = False) -> Any:

@@ -121,9 +121,8 @@ class AnswerReader:
             if (known := name.lower()) in framing:
                 framing[known] += b"," + value
         sized, coding = framing.values()
-        if self.status < 200:  # it only announces one, and has no body to frame
-            if sized or coding or self.status < 100:
-                self._refuse(_NO_HTTP)
+        if self.status < 200:
+            self._check_announcement(sized + coding)
             return
         self.has_head = True
         # A length beside chunks may be an attempt to smuggle, and HTTP/1.0 knew neither well.
@@ -132,6 +131,11 @@ class AnswerReader:
         self._until_closed = not coding and not sized
         if coding and coding[1:].strip().lower() != b"chunked":
             self._fault = "the server used an unknown transfer coding"
+
+    def _check_announcement(self, framing: bytes) -> None:
+        """Refuse a head that announces an answer and frames a body, which it cannot have."""
+        if framing or self.status < 100:
+            self._refuse(_NO_HTTP)
 
     def on_body(self, data: bytes) -> None:
         if self.has_head and not self.done and self._fault is None:

@@ -36,7 +36,6 @@ _ASTRAY = 5  # repaired, and amid a line of prose
 
 _ENDS_EARLY = "answer: the JSON ends before it is complete"
 _MARK = re.compile(rf"(?P<opens>{OPENS})|{CLOSES}|(?P<bracket>[{{\[｛［])", re.IGNORECASE)
-_FENCE_BEFORE = re.compile(r"(?:`{2,}|~{3,})[\w+-]*\s*$")
 _LINE_BEFORE = re.compile(r"(?:\A|[\n:>`-])[ \t]*$")
 _LOOK_BACK = 60
 _IN_OBJECT = frozenset([*QUOTES, "}", "\\", "{"])
@@ -93,7 +92,7 @@ class _Search:
                 at = at if reasoning else self._after_mark(found)
                 continue
             within = begin < inside
-            if (within and barred and self._continues(begin)) or not self._may_begin(begin):
+            if not self._may_begin(begin, barred=barred and within):
                 continue
             tried = attempt_json(self.text, begin)
             self._left -= max(tried.cost, _LEAST)
@@ -119,7 +118,10 @@ class _Search:
         self._begin()  # its beginning is missing: all that was found was only thought
         return mark.end()
 
-    def _may_begin(self, at: int) -> bool:
+    def _may_begin(self, at: int, *, barred: bool) -> bool:
+        """Whether to read from the bracket at `at`; `barred`: not as a value of JSON around it."""
+        if barred and self._continues(at):
+            return False
         after = peek(self.text, at + 1)
         char = self.text[after : after + 1]
         if self.text[at] in "{｛":
@@ -129,7 +131,12 @@ class _Search:
         return char in _IN_ARRAY or VALUE_START.match(self.text, after) is not None
 
     def _fenced(self, at: int) -> bool:
-        return _FENCE_BEFORE.search(self.text, max(0, at - _LOOK_BACK), at) is not None
+        """Whether a fence opens right before `at`, with or without a label."""
+        before = self.text[max(0, at - _LOOK_BACK) : at].rstrip()
+        end = len(before)
+        while end and (before[end - 1].isalnum() or before[end - 1] in "_+-"):
+            end -= 1
+        return before.endswith(("``", "~~~"), 0, end)
 
     def _continues(self, at: int) -> bool:
         """Whether the bracket at `at` stands where a value of the JSON around it would."""

@@ -55,17 +55,18 @@ _RAW = re.compile(r"[\x00-\x1f]")
 _SEARCHES = {quote: re.compile(f"[{re.escape(ends)}\\\\]") for quote, ends in QUOTES.items()}
 _ESCAPED_QUOTE = re.compile(r'(?<!\\)\\"')
 _KEY_OPENS = re.compile(rf"\"[^\"\n:{{}}]{{1,80}}\"\s{{0,20}}:\s{{0,40}}{VALUE_START.pattern}")
-_CLOSING_LINES = re.compile(r"\s{0,40}\n\s{0,40}[}\]][\s}\]]{0,40},$")
 _KEY_IN_TAIL = re.compile(r",\s{0,40}([^\W\d][\w$-]{0,60})\s{0,20}:\s{0,20}$")
 _KEY_TEXT = re.compile(r"\s*[^:{}\[\],\"]{1,80}(?=:)")
 _LOST_OPENING = re.compile(r"\s{0,5}[^\"\s,\]][^\"\n,\]]{0,80}\"?")
 _CUT_WORD = re.compile(r"(?:t|tr|tru|f|fa|fal|fals|n|nu|nul|-)\Z")
 _CUT_KEY = re.compile(r"\"(?:[^\"\\\n]|\\[^\n]){0,200}\\?\Z")
+_MAY_END = re.compile(r'"\s{0,40}[,:}\]]|[,:{\[]\s{0,40}"')  # a quote that may end its string
 _INCHES = re.compile(r"(?:^|[\s(x×])\d+(?:[.,/]\d+)?$")
 _BARE_KEY = re.compile(r"[\w$@][\w$@./-]{0,80}(?: [\w$-]{1,40}){0,3}")
 
 
 STRAY_WORDS = "it holds words where JSON has values"
+UNESCAPED = "a quote in one of its strings is not escaped"
 ELIDED = "it leaves something out with dots"
 
 
@@ -377,6 +378,8 @@ class Reader:
         value, repairs = literal(token.rstrip('"').rstrip() if stray else token)
         self._at = max(end, begin + 1)
         self._repairs += repairs + stray
+        if isinstance(value, str) and '"' in token:
+            self._spare = self._spare or STRAY_WORDS  # a word, or a string with words before it
         self._cut = self._cut or end >= len(self._text)
         return value
 
@@ -454,6 +457,8 @@ class Reader:
         if end is None:
             return self._unterminated(inside, repairs)
         raw = text[at + 1 : end]
+        if inside.quotes and (resume == end or _MAY_END.search(raw)):
+            self._spare = self._spare or UNESCAPED
         return self._take(raw, resume, repairs + bool(_RAW.search(raw)) + (resume != end + 1))
 
     def _take(self, raw: str, resume: int, repairs: int, *, cut: bool = False) -> str:
@@ -666,6 +671,18 @@ class Reader:
         head = self._text[start:at]
         bare = head.rstrip()
         if bare.endswith(","):
-            line = _CLOSING_LINES.search(bare) if inside.braces < 0 else None
-            return start + (line.start() if line else len(bare) - 1)
+            end = _before_closing_lines(bare) if inside.braces < 0 else len(bare) - 1
+            return start + end
         return start + len(bare) if "\n" in head[len(bare) :] else None
+
+
+def _before_closing_lines(text: str) -> int:
+    """Where the lines of closing brackets before a last comma begin; without any, at the comma."""
+    comma = len(text) - 1
+    begin = comma
+    while begin and (text[begin - 1].isspace() or text[begin - 1] in "}]"):
+        begin -= 1
+    line = text.find("\n", begin, comma)
+    if line < 0 or not text[line:comma].strip():
+        return comma
+    return begin + len(text[begin:line].rstrip())

@@ -22,6 +22,7 @@ from urllib.parse import unquote
 
 from . import scalars
 from .lenient import read_json
+from .patterns import matcher
 from .scalars import SPELLED, fold, frozen, got, says_nothing, shortened, show
 
 Schema = Mapping[str, Any]
@@ -171,7 +172,7 @@ class _Part:
         self.fields = _mapping(schema.get("properties"))
         self.required = _names(schema.get("required"))
         patterns = _mapping(schema.get("patternProperties")).items()
-        self._patterns = [(_matcher(pattern), part) for pattern, part in patterns]
+        self._patterns = [(matcher(pattern), part) for pattern, part in patterns]
         self._rest = schema.get("additionalProperties", True)
         self.items, self.first = schema.get("items", True), _list(schema.get("prefixItems"))
         if isinstance(self.items, list):  # the old way of writing tuples
@@ -274,23 +275,7 @@ def _bounds(schema: Schema) -> Iterator[_Bound]:
         if _has_type(bound := schema[word], "number"):
             yield kind, measure, partial(holds, bound), words.format(bound)
     if isinstance(pattern := schema.get("pattern"), str):
-        yield "string", None, _matcher(pattern), f"text that matches {pattern}"
-
-
-def _matcher(pattern: str) -> Callable[[str], bool]:
-    """Whether a pattern is found; patterns that cannot be used, or not safely, match anything.
-
-    A repeat inside a repeat can take time exponential in the length of the text, and the text is
-    a model's: such patterns are tried on short texts only.
-    """
-    rest, groups = re.subn(r"\)[+*{]", ")", pattern)
-    explodes = groups > 1 or (groups == 1 and re.search(r"[+*|]", rest) is not None)
-    longest = 20 if explodes else 2_000
-    try:
-        search = re.compile(pattern).search
-    except (re.error, RecursionError, OverflowError):  # written for another engine
-        return lambda _: True
-    return lambda text: len(text) > longest or search(text) is not None
+        yield "string", None, matcher(pattern), f"text that matches {pattern}"
 
 
 # -- the walk -------------------------------------------------------------------------------------

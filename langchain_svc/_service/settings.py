@@ -41,7 +41,7 @@ from typing_extensions import Self
 from .._lazy import forks_wait_for_imports
 from .._safe_errors import safe_constructor, safe_repr
 from .._version import __version__
-from .._wire import ACCEPT_ENCODING, secrets_of
+from .._wire import ACCEPT_ENCODING, Price, secrets_of
 from ..config import (
     Interface,
     check_headers,
@@ -53,6 +53,7 @@ from ..config import (
     require_url,
 )
 from ..errors import SvcRequestError
+from .price_lists import keep_prices, listed_prices
 from .retry_budget import Budget
 from .runs import Privacy, refuse_trio
 from .steps import BLOCK_LIMITS, CallSize, Exchange, Limits, Request, UseLimit, origin
@@ -487,12 +488,22 @@ class ServiceSettings(BaseModel):
         if self.quota is not None or self.budget is not None or BLOCK_LIMITS.get():
             model, most = chat or (None, None)
             size = CallSize(
-                len(body or b""), model, most, metered=chat is not None, free=body is None
+                len(body or b""),
+                model,
+                most,
+                metered=chat is not None,
+                free=body is None,
+                prices=listed_prices(base_url, key),
             )
             own = (limit for limit in (self.budget, self.quota) if limit is not None)
             uses = (*BLOCK_LIMITS.get(), *own)
             limiter = uses[0].limiter(interface.name, key, size, uses)
         return Exchange(request, limits, parser, self._budget, limiter)
+
+    def _keep_prices(self, interface: Interface, prices: Mapping[str, Price]) -> None:
+        """Keep what the service listed for this address and key."""
+        base_url = require_url(interface, getattr(self, interface.url_word))
+        keep_prices(base_url, require_key(interface, reveal_secret(self.api_key)), prices)
 
     def _secrets(self, key: str, more: Mapping[str, str] | None, url: str) -> tuple[str, ...]:
         """What neither an error nor an answer may repeat of what goes out with a call."""

@@ -11,11 +11,12 @@ import time
 from collections.abc import Callable, Generator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from .. import errors
 from .._http import FOREVER, Timeouts
-from .._wire import read_failure
+from .._wire import Price, read_failure
 from .retry_budget import Budget
 
 T = TypeVar("T")
@@ -111,6 +112,7 @@ class CallSize(NamedTuple):
         max_tokens: The most tokens of its answer, if that is limited.
         metered: Whether it takes tokens: a chat does, an image or a translation reports none.
         free: Whether it costs nothing: a listing of models.
+        prices: What tokens cost by model id, as the service listed it for this address and key.
     """
 
     body: int = 0
@@ -118,6 +120,7 @@ class CallSize(NamedTuple):
     max_tokens: int | None = None
     metered: bool = False
     free: bool = False
+    prices: Mapping[str, Price] = MappingProxyType({})
 
 
 class Wait(NamedTuple):
@@ -156,6 +159,12 @@ class RateLimiter(Protocol):
     def leave(self) -> None: ...
 
 
+class TextEstimates(Protocol):
+    """What a quota learned of the service's tokens."""
+
+    def text(self, size: int) -> int | None: ...  # of so many bytes; None before any report
+
+
 class UseLimit(Protocol):
     """What `quota=` and `budget=` take, and what a block may set for the calls inside it.
 
@@ -163,6 +172,9 @@ class UseLimit(Protocol):
     """
 
     setting: str  # the parameter that takes it
+
+    @property
+    def estimates(self) -> TextEstimates: ...
 
     def limiter(
         self, interface: str, key: str, size: CallSize, limits: tuple[Any, ...]

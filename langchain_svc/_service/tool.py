@@ -2,7 +2,8 @@
 
 A tool prepares a `ToolUse` from its arguments (everything that can be wrong is found there, before
 anything is sent), runs its call, and processes the answer into the text for the model and the
-artifact for the program. Every failure becomes a text that the model can act on.
+artifact for the program. A failure is raised as the `SvcError` that it is; only the call of a model
+is answered with a text instead, which the model can act on.
 """
 
 from __future__ import annotations
@@ -48,16 +49,23 @@ class ToolUse:
     process: Callable[[Any], ToolOutput] = field(repr=False)
 
 
+def failure_text(error: ToolException) -> str:
+    """The default of `handle_tool_error`: the text of a failure, which only a tool call gets."""
+    return str(error)
+
+
 @keeps_runs
 class ServiceTool(ServiceSettings, BaseTool):
     """A tool on the service, with the constructor parameters that every class of this package has.
 
-    Failures are told to the model (`handle_tool_error`, `handle_validation_error`) unless these
-    are set to False, which raises `ToolException` or pydantic's error instead.
+    The call of a model (`tool.invoke(tool_call)`, as `ToolNode` and agents do) is answered with the
+    text of a failure and `status="error"`. Every other call raises the `SvcError`, so that a chain
+    or a bulk run counts the failure. Setting `handle_tool_error` or `handle_validation_error`
+    decides for both: False raises, anything else gives the text.
     """
 
     response_format: Literal["content", "content_and_artifact"] = "content_and_artifact"
-    handle_tool_error: Any = True
+    handle_tool_error: Any = failure_text
 
     max_result_chars: Annotated[int, bounded_number(1, whole=True, text=True)] = 100_000
     """The most characters of a result that a model is given; the artifact is whole."""
@@ -103,26 +111,88 @@ class ServiceTool(ServiceSettings, BaseTool):
         one_text = isinstance(tool_input, str) and names
         return {names[0]: tool_input} if one_text else _bounded(tool_input)
 
+    def _to_args_and_kwargs(
+        self, tool_input: str | dict[str, Any], tool_call_id: str | None
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The checked arguments, and for `_run` whether they are those of a model's call."""
+        answers_call = tool_call_id is not None
+        try:
+            args, arguments = super()._to_args_and_kwargs(tool_input, tool_call_id)
+        except ValidationError as error:
+            is_set = getattr(self.handle_validation_error, "func", None) is not explain
+            if answers_call or is_set:
+                raise
+            failure = SvcRequestError(explain(self.args_schema, error))
+        else:
+            return args, {**arguments, "answers_call": answers_call}
+        raise failure  # out here, where it has no context: pydantic's error holds the arguments
+
     # LangChain looks at the annotation, which must be this; adapters to others leave config out.
     def _run(
         self,
         *,
         config: RunnableConfig = None,  # type: ignore[assignment]
         run_manager: Any = None,
-        **given: Any,
+        answers_call: bool = False,
+        **arguments: Any,
     ) -> ToolOutput:
-        with self._used(run_manager, config, given) as use:
-            (answer,) = self._pieces(use.exchange)
-            return self._within_bound(use.process(answer))
+        try:
+            return self._call(config, run_manager, arguments)
+        except SvcError as error:
+            failure = self._failure(error, answers_call=answers_call)
+        del arguments, config  # they would stand in the frames of the error
+        raise failure
 
     async def _arun(
         self,
         *,
         config: RunnableConfig = None,  # type: ignore[assignment]
         run_manager: Any = None,
-        **given: Any,
+        answers_call: bool = False,
+        **arguments: Any,
     ) -> ToolOutput:
-        with self._used(run_manager, config, given) as use:
+        try:
+            return await self._acall(config, run_manager, arguments)
+        except SvcError as error:
+            failure = self._failure(error, answers_call=answers_call)
+        del arguments, config
+        raise failure
+
+    def _failure(self, error: SvcError, *, answers_call: bool) -> Exception:
+        """What to raise: LangChain makes a text of a `ToolException`, where one is wanted.
+
+        The error leaves its frames behind, since they have the patient's record.
+        """
+        error = error.with_traceback(None)
+        handler = self.handle_tool_error
+        as_text = answers_call if handler is failure_text else handler
+        if not as_text:
+            return error
+        failure = ToolException(self._told_to_model(error))
+        failure.__cause__ = error
+        return failure
+
+    def _told_to_model(self, error: SvcError) -> str:
+        """A failure in words that a model can act on."""
+        if isinstance(error, SvcRequestError):
+            return f"Nothing was sent: {error}"
+        if type(error) is SvcError:  # not of the call: the program failed, and says how
+            return str(error)
+        later = " It may work later." if error.is_retryable else ""
+        return (
+            f"{self.name} gave no answer: {str(error).rstrip('.')}. "
+            f"Nothing is known from this call.{later}"
+        )
+
+    def _call(self, config: RunnableConfig, run: Any, arguments: dict[str, Any]) -> ToolOutput:
+        with self._used(run, config, arguments) as use:
+            (answer,) = self._pieces(use.exchange)
+            return self._within_bound(use.process(answer))
+
+    async def _acall(
+        self, config: RunnableConfig, run: Any, arguments: dict[str, Any]
+    ) -> ToolOutput:
+        with self._used(run, config, arguments) as use:
             (answer,) = [answer async for answer in self._apieces(use.exchange)]
             if use.exchange.received > LONG:
                 told = await off_loop(use.exchange.until, use.process, answer)
@@ -141,11 +211,9 @@ class ServiceTool(ServiceSettings, BaseTool):
 
     @contextmanager
     def _used(self, run: Any, config: RunnableConfig, given: dict[str, Any]) -> Iterator[ToolUse]:
-        """Makes of an error of this package a text that a model can act on.
+        """Prepares a use, and tells handlers that have `svc_tool_called` how it went.
 
-        The error leaves its frames behind, since they have the patient's record. Handlers that
-        have `svc_tool_called` are told how the use went: LangChain tells them neither of retries
-        nor of errors that the model is told as text.
+        LangChain tells them neither of retries nor of errors that the model is told as text.
         """
         done: Exchange[Any] | None = None
         raised: type[BaseException] | None = None
@@ -153,17 +221,6 @@ class ServiceTool(ServiceSettings, BaseTool):
             use = self._use(config or {}, **given)
             done = use.exchange
             yield use
-        except SvcError as error:
-            raised = type(error)
-            if isinstance(error, SvcRequestError):
-                said = f"Nothing was sent: {error}"
-            else:
-                later = " It may work later." if error.is_retryable else ""
-                said = (
-                    f"{self.name} gave no answer: {str(error).rstrip('.')}. "
-                    f"Nothing is known from this call.{later}"
-                )
-            raise ToolException(said) from error.with_traceback(None)
         except BaseException as error:
             raised = type(error)
             raise

@@ -174,7 +174,7 @@ def _refuse(name: str) -> Any:
     raise ValueError(name)
 
 
-# Raw line ends in strings are read; NaN and the infinities are not JSON, nor is a key with two values.
+# Raw line ends in strings are read. NaN, infinities and a key with two values are not JSON.
 _DECODER = json.JSONDecoder(strict=False, parse_constant=_refuse, object_pairs_hook=once)
 
 

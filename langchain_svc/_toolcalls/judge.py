@@ -121,10 +121,7 @@ class Judge:
         tool = self.find(raw.name)
         if raw.spare or not (raw.repaired and tool and isinstance(raw.arguments, dict)):
             return raw.spare
-        strange = [key for key in raw.arguments if key not in tool.properties]
-        if tool.properties and strange:
-            return f"{strange[0][:40]!r} is no parameter of {tool.name}"
-        return ""
+        return _strange_key(raw.arguments, tool)
 
     def judge(self, raw: Raw, **written: Any) -> Call | BadCall:
         """The call, or what makes it unreadable; `written` says how it was written."""
@@ -151,7 +148,7 @@ class Judge:
 # -- calls in a form that nobody knows ------------------------------------------------------------
 
 _NAME_LIKE = re.compile(r"[A-Za-z_][\w.-]*")
-_BORDER = re.compile(r"[\n<>{}\[\]()|,;]")
+_BORDER = re.compile(r"\n|<[|｜/]?|[|｜]?>")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _NEAR = 120  # characters around a name in which its borders stand
 _MOST_WORDS = 3  # beside the name
@@ -166,13 +163,12 @@ def _stands_alone(text: str, name: re.Match[str]) -> bool:
 
 def _last_key(text: str, tool: Tool) -> int:
     """Where the last parameter of a tool stands as a key; -1 if none does."""
-    if not tool.properties:
-        return -1
-    names = "|".join(map(re.escape, tool.properties))
+    names = "|".join(map(re.escape, tool.properties or ARGUMENT_KEYS))
     # A key has a mark of its own on one side: city=, "city", <city>, : city.
     key = re.compile(
         rf"(?<![\w.-])(?:(?<=[<\"'`=:])|(?<=[:=] ))(?:{names})(?![\w-])"
-        rf"|(?<![\w.-])(?:{names})[\"'`*]{{0,3}} ?[:=>]"
+        rf"|(?<![\w.-])(?:{names})[\"'`*]{{0,3}} ?[:=>]",
+        re.IGNORECASE,
     )
     return max((match.start() for match in key.finditer(text)), default=-1)
 
@@ -194,6 +190,13 @@ def _arguments(raw: Raw, tool: Tool) -> dict[str, Any]:
     if given is MISSING or given is None or given == []:
         return {}
     return given if isinstance(given, dict) else _no_object(given)
+
+
+def _strange_key(arguments: Mapping[str, Any], tool: Tool) -> str:
+    strange = [key for key in arguments if key not in tool.properties]
+    if tool.properties and strange:
+        return f"{strange[0][:40]!r} is no parameter of {tool.name}"
+    return ""
 
 
 def _typed_field(text: Any, key: str, tool: Tool) -> Any:
@@ -218,8 +221,8 @@ def _decoded(text: str, tool: Tool, raw: Raw) -> Any:
     found = read_json(text) if text[0] in "{[\"“'" else None
     if found is not None and found.cut_in_value:
         raise SchemaMismatch([CUT_OFF])
-    if found is not None and (problem := found.spare):
-        raise SchemaMismatch([problem])
+    if found is not None and found.repairs:  # a backslash too few may be anywhere
+        raise SchemaMismatch(["the arguments are a text that is not JSON"])
     if found is not None and isinstance(found.value, (dict, list, str)):
         return found.value
     wanted = list(tool.parameters.get("required") or tool.properties)
@@ -336,13 +339,15 @@ def _call(
     if not holders:
         return Raw(name, others or MISSING)
     arguments = fields[holders[0]]
-    tool = judge.find(name)
-    astray = [key for key in others if tool and key in tool.properties]
-    # A parameter beside the arguments would be lost.
-    spare = f"{astray[0][:40]!r} stands outside of the arguments" if astray else ""
-    if isinstance(arguments, dict) and set(astray) <= arguments.keys():
-        spare = ""
+    spare = _outside(others, arguments, judge.find(name))
     return Raw(name, arguments, loose=holders[0] in _LOOSE_KEYS, spare=spare)
+
+
+def _outside(others: Mapping[str, Any], arguments: Any, tool: Tool | None) -> str:
+    """What is wrong if a parameter stands beside the arguments: it would be lost."""
+    taken = arguments if isinstance(arguments, dict) else {}
+    astray = [key for key in others if tool and key in tool.properties and key not in taken]
+    return f"{astray[0][:40]!r} stands outside of the arguments" if astray else ""
 
 
 def _by_its_name(value: dict[str, Any], judge: Judge) -> Raw:

@@ -1,36 +1,30 @@
 """Whether a call only repeats what the model has read: a replay.
 
-A model that quotes a call of a mail or a document does not mean to make it. Texts are compared by
-their letters and digits alone, after unescaping, NFKC and casefolding; what stood between them only
+A model that quotes a call of a mail or a document does not mean to make it. A call is looked for in
+each reading of a text (`decoded_text`), by letters and digits alone; what stands between them only
 tells `path=/mail`, an argument, from "the path /mail", plain words. Where a text repeats itself so
 often that looking closer would take long, the call counts as a replay: to ask is cheaper.
 """
 
 from __future__ import annotations
 
-import html
 import json
 import re
-import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import islice
 from typing import Any
 
+from .decoded_text import Reading, fold, readings, unescape, without_partial_escape
+
 _NEAR = 200  # letters between the parts of a call, beside the parts themselves
 _BETWEEN = 24  # letters between a key and its value, as in <arg_key>path</arg_key><arg_value>
 _MANY = 2_000  # places of a text that are looked at for one argument
 _PARTS = 40  # values of a call that are looked for
 _LONG = 300  # letters of a value that are compared
-_BEGUN = 1_000  # characters of a call that is being written that are compared
+_BEGINNING = 1_000  # characters of a call that is being written that are compared
 
-_ESCAPE = re.compile(
-    r"\\{1,8}(?:u([0-9a-fA-F]{4})|u\{([0-9a-fA-F]{1,5})\}|x([0-9a-fA-F]{2})|[nrtbf])"
-)
-_HALF_ESCAPE = re.compile(r"(?:\\u?[0-9a-fA-F{]{0,4}|&#?\w{0,8})\Z")
-_HUGE_ENTITY = re.compile(r"&#[xX]?[0-9a-fA-F]{9,}")  # html.unescape would raise
-_FILLERS = "\u115f\u1160\u3164\uffa0"  # letters that nobody sees
 _BETWEEN_WORDS = re.compile(r"([\W_]+)")
 _SIGN = re.compile(r"[:=>]|</")
 _MARKUP = re.compile(r"[(\[{<>]")
@@ -38,14 +32,17 @@ _BRACKET = re.compile(r"\A\s*[(\[]")
 _EMPTY = re.compile(r"\{\s*\}")
 _OPENED = re.compile(r"[:=<>(\[{\n]|\A\Z")  # before the name of a call, not of a word
 _CLOSER = re.compile(r"</|/>")
-_ALONE = (re.compile(r"[\[>\n]\s*\Z"), re.compile(r"\A\(\s*\)\s*(?:[])<`'\"\n]|\Z)"))  # f()
+_ALONE = (
+    re.compile(r"(?:[\[>]\s{0,40}|\n[^\S\n]{0,40})\Z"),
+    re.compile(r"\A\(\s*\)\s*(?:[])<`'\"\n]|\Z)"),
+)  # f()
 
 
 class Replays:
     """Knows what the model has read: `source(name, arguments)` says where a call stands in it.
 
-    `texts` gives who said what, once; a call may be spread over all that one speaker said. `asking`
-    is who asks for a call by writing f(3), which is then not a replay.
+    `texts` yields each text with its speaker, once; a call may be spread over all texts of a
+    speaker. `asking` is the speaker who asks for a call by writing f(3), which is then no replay.
     """
 
     def __init__(
@@ -53,77 +50,92 @@ class Replays:
     ) -> None:
         self._texts = texts
         self._asking = asking
-        self._known: dict[str, str | None] = {}
-        self._begun: tuple[str, bool] = ("", True)
+        self._sources: dict[str, str | None] = {}
+        self._beginning = ""
+        self._beginning_was_read = True
 
     @cached_property
-    def _read(self) -> dict[str, _Text]:
-        said: dict[str, list[str]] = {}
-        for who, text in self._texts():
-            said.setdefault(who, []).append(text)
-        return {who: _Text("\n".join(texts)) for who, texts in said.items()}
+    def _readings(self) -> list[tuple[str, _Words]]:
+        """Each speaker with a reading of all that this speaker said."""
+        texts: dict[str, list[str]] = {}
+        for speaker, text in self._texts():
+            texts.setdefault(speaker, []).append(text)
+        return [
+            (speaker, _Words(reading))
+            for speaker, parts in texts.items()
+            for reading in readings("\n".join(parts))
+        ]
 
     def source(self, name: str, arguments: Mapping[str, Any], written: str = "") -> str | None:
         """Where a call, or what was written of it, stands as a call; None where it is its own."""
-        call = json.dumps([name, arguments, written], default=str)
-        if call not in self._known:
-            self._known[call] = None
-            for who, text in self._read.items():
-                if _stands_in(text, name, arguments, written, asks=who == self._asking):
-                    self._known[call] = who
-                    break
-        return self._known[call]
+        key = json.dumps([name, arguments, written], default=str)
+        if key not in self._sources:
+            self._sources[key] = self._find_source(name, arguments, written)
+        return self._sources[key]
+
+    def _find_source(self, name: str, arguments: Mapping[str, Any], written: str) -> str | None:
+        calls: dict[Callable[[str], str], _Call] = {}
+        for speaker, words in self._readings:
+            call = calls.get(words.decode)
+            if call is None:
+                call = calls[words.decode] = _Call(name, arguments, written, words.decode)
+            if call.stands_in(words, speaker_asks=speaker == self._asking):
+                return speaker
+        return None
 
     def may_be(self, written: str) -> bool:
         """Whether what has been written of a call so far stands in what was read."""
-        begin = written[:_BEGUN]
-        if begin != self._begun[0]:
-            begun = _letters(_HALF_ESCAPE.sub("", begin))
-            self._begun = begin, any(begun in text.letters for text in self._read.values())
-        return self._begun[1]
+        beginning = without_partial_escape(written[:_BEGINNING])
+        if beginning != self._beginning:
+            self._beginning = beginning
+            self._beginning_was_read = any(
+                _letters(beginning, words.decode) in words.letters for _, words in self._readings
+            )
+        return self._beginning_was_read
 
 
-def _fold(text: str) -> str:
-    """The text without escapes, invisible letters, and differences of case and width."""
-    for _ in range(3):  # an escape in an escape in an escape
-        before = text
-        text = html.unescape(_HUGE_ENTITY.sub(" ", _ESCAPE.sub(_unescaped, text)))
-        if text == before:
-            break
-    if text.isascii():
-        return text.lower()
-    # Halves of one letter, then marks: thousands of them in a row would take long to normalize.
-    text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    unseen = {ord(letter): None for letter in set(text) if _is_unseen(letter)}
-    text = unicodedata.normalize("NFKD", text.translate(unseen)).casefold()
-    return unicodedata.normalize("NFKD", text)
+def _letters(value: Any, decode: Callable[[str], str] = unescape) -> str:
+    """The letters and digits of a value, by which values are compared."""
+    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    return _BETWEEN_WORDS.sub("", fold(decode(text)))
 
 
-def _unescaped(escape: re.Match[str]) -> str:
-    number = escape[1] or escape[2] or escape[3]
-    return chr(int(number, 16)) if number else "\n"
+class _Words:
+    """The letters and digits of a reading, and what stands between its words.
 
+    A place is a number of letters. Edges of words are found when a call's name occurs at all: in
+    most texts that a model reads it does not.
+    """
 
-def _is_unseen(letter: str) -> bool:
-    return unicodedata.category(letter) in {"Mn", "Me", "Cf"} or letter in _FILLERS
-
-
-class _Text:
-    """A text's letters and digits, and what stood between its words by their number."""
-
-    def __init__(self, text: str) -> None:
-        pieces = _BETWEEN_WORDS.split(_fold(text))
-        words = pieces[::2]
-        self.letters = "".join(words)
-        self.gaps = {0: ""}
-        at = 0
-        for word, gap in zip(words, pieces[1::2], strict=False):
-            at += len(word)
-            self.gaps[at] = gap
-        self.gaps.setdefault(len(self.letters), "")
-        self._edges = list(self.gaps)
-        self._markup = [at for at, gap in self.gaps.items() if _MARKUP.search(gap)]
+    def __init__(self, reading: Reading) -> None:
+        self.decode = reading.decode
+        self._text = fold(reading.text)
         self._places: dict[str, list[int]] = {}
+
+    @cached_property
+    def letters(self) -> str:
+        """All letters and digits in a row."""
+        return _BETWEEN_WORDS.sub("", self._text)
+
+    @cached_property
+    def _gaps(self) -> dict[int, str]:
+        """What stands before, between and after words, by place, in order."""
+        pieces = _BETWEEN_WORDS.split(self._text)
+        gaps = {0: ""}
+        at = 0
+        for word, gap in zip(pieces[::2], pieces[1::2], strict=False):
+            at += len(word)
+            gaps[at] = gap
+        gaps.setdefault(len(self.letters), "")
+        return gaps
+
+    @cached_property
+    def _edges(self) -> list[int]:
+        return list(self._gaps)
+
+    @cached_property
+    def _markup(self) -> list[int]:
+        return [at for at, gap in self._gaps.items() if _MARKUP.search(gap)]
 
     def places(self, wanted: str) -> list[int]:
         """Where these letters stand as words of their own."""
@@ -134,23 +146,28 @@ class _Text:
     def _find(self, wanted: str) -> Iterator[int]:
         at = self.letters.find(wanted)
         while at >= 0:
-            if at in self.gaps and (len(wanted) >= _LONG or at + len(wanted) in self.gaps):
+            ends = len(wanted) >= _LONG or at + len(wanted) in self._gaps
+            if ends and at in self._gaps:
                 yield at
             after = bisect_right(self._edges, at)
-            at = self.letters.find(wanted, self._edges[after]) if after < len(self._edges) else -1
+            if after == len(self._edges):
+                break
+            at = self.letters.find(wanted, self._edges[after])
 
     def has(self, sign: re.Pattern[str], at: int) -> bool:
         """Whether a sign stands there."""
-        return sign.search(self.gaps.get(at, "")) is not None
+        return sign.search(self._gaps.get(at, "")) is not None
 
-    def has_nothing(self, at: int, end: int) -> bool:
+    def has_no_arguments(self, at: int, end: int) -> bool:
         """Whether what surrounds a name says that it is called without arguments."""
-        first, last = bisect_left(self._edges, end), bisect_right(self._edges, end + _BETWEEN)
-        return (
-            any(self.has(_EMPTY, edge) for edge in self._edges[first:last])
-            or (self.has(_OPENED, at) and self.has(_CLOSER, end))
-            or (self.has(_ALONE[0], at) and self.has(_ALONE[1], end))
-        )
+        first = bisect_left(self._edges, end)
+        last = bisect_right(self._edges, end + _BETWEEN)
+        if any(self.has(_EMPTY, edge) for edge in self._edges[first:last]):
+            return True
+        if self.has(_OPENED, at) and self.has(_CLOSER, end):
+            return True
+        before, after = _ALONE
+        return self.has(before, at) and self.has(after, end)
 
     def pairs(self, key: str, value: str) -> list[int]:
         """Where a key stands with its value."""
@@ -160,15 +177,15 @@ class _Text:
         values = self.places(value)
         if max(len(keys), len(values)) > _MANY:
             return values
-        found = []
-        for at in keys:
-            end = at + len(key)
-            near = values[bisect_left(values, end) : bisect_right(values, end + _BETWEEN)]
-            if any(self._parts(end, begin) for begin in near):
-                found.append(at)
-        return found
+        return [at for at in keys if self._has_value(at + len(key), values)]
 
-    def _parts(self, end: int, begin: int) -> bool:
+    def _has_value(self, end: int, values: list[int]) -> bool:
+        """Whether one of the values belongs to the key that ends there."""
+        first = bisect_left(values, end)
+        last = bisect_right(values, end + _BETWEEN)
+        return any(self._is_pair(end, begin) for begin in values[first:last])
+
+    def _is_pair(self, end: int, begin: int) -> bool:
         """Whether something tells a key's value from plain words."""
         if end == begin:
             return self.has(_SIGN, end)
@@ -176,61 +193,85 @@ class _Text:
 
     def quotes(self, written: str) -> bool:
         """Whether these letters stand in it with markup between them."""
-        places = self.places(written[:_LONG])[:_MANY] if written in self.letters else []
+        if not written or written not in self.letters:
+            return False
+        places = self.places(written[:_LONG])[:_MANY]
         size = len(written) - 1
         return any(_has_between(self._markup, at + 1, at + size) for at in places)
 
 
-def _stands_in(
-    text: _Text, name: str, arguments: Mapping[str, Any], written: str, *, asks: bool
-) -> bool:
-    name = _letters(name)
-    names = text.places(name) if name else []
-    if not names:
-        return False
-    pairs = list(islice(_leaves(arguments), _PARTS))
-    if not pairs:
-        return any(text.has_nothing(at, at + len(name)) for at in names)
-    in_order = text.places((name + "".join(value for _, value in pairs))[:_LONG])
-    if not asks and any(text.has(_BRACKET, at + len(name)) for at in in_order):
-        return True  # f("a", 1) has no keys
-    return text.quotes(_letters(written)) or _stand_together(text, name, pairs)
+class _Call:
+    """The letters of a call, decoded as a reading was."""
 
+    def __init__(
+        self, name: str, arguments: Mapping[str, Any], written: str, decode: Callable[[str], str]
+    ) -> None:
+        self._name = _letters(name, decode)
+        self._pairs = list(islice(_pairs(arguments, decode), _PARTS))
+        self._written = _letters(written, decode)
 
-def _stand_together(text: _Text, name: str, pairs: list[tuple[str | None, str]]) -> bool:
-    found = [text.places(name)]
-    for key, value in pairs:
-        found.append(text.places(value) if key is None else text.pairs(key, value))
-        if not found[-1]:
+    def stands_in(self, words: _Words, *, speaker_asks: bool) -> bool:
+        """Whether the call stands in a reading as a call."""
+        name = self._name
+        if not name or name not in words.letters:
             return False
-    reach = len(name) + _NEAR + sum(len(key or "") + len(value) + _NEAR for key, value in pairs)
-    rarest, *others = sorted(found, key=len)
-    return len(rarest) > _MANY or any(
-        all(_has_between(places, at - reach, at + reach) for places in others) for at in rarest
-    )
+        names = words.places(name)
+        if not names:
+            return False
+        if not self._pairs:
+            return any(words.has_no_arguments(at, at + len(name)) for at in names)
+        if not speaker_asks and self._has_no_keys(words):
+            return True
+        return words.quotes(self._written) or self._stands_together(words)
+
+    def _has_no_keys(self, words: _Words) -> bool:
+        """Whether it stands there as f("a", 1)."""
+        in_order = self._name + "".join(value for _, value in self._pairs)
+        places = words.places(in_order[:_LONG])
+        return any(words.has(_BRACKET, at + len(self._name)) for at in places)
+
+    def _stands_together(self, words: _Words) -> bool:
+        """Whether its name and all arguments stand near each other, in any order."""
+        reach = len(self._name) + _NEAR
+        places = [words.places(self._name)]
+        for key, value in self._pairs:
+            places.append(words.places(value) if key is None else words.pairs(key, value))
+            if not places[-1]:
+                return False
+            reach += len(key or "") + len(value) + _NEAR
+        rarest, *others = sorted(places, key=len)
+        if len(rarest) > _MANY:
+            return True
+        return any(
+            all(_has_between(part, at - reach, at + reach) for part in others) for at in rarest
+        )
 
 
-def _letters(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, default=str)
-    return _BETWEEN_WORDS.sub("", _fold(text))
-
-
-def _leaves(arguments: Mapping[str, Any]) -> Iterator[tuple[str | None, str]]:
+def _pairs(
+    arguments: Mapping[str, Any], decode: Callable[[str], str]
+) -> Iterator[tuple[str | None, str]]:
     """Each value but lists and objects, with the key before it; the first of a list has it."""
-    left: list[tuple[str | None, Any]] = [(None, arguments)]
-    while left:
-        key, value = left.pop()
+    stack: list[tuple[str | None, Any]] = [(None, arguments)]
+    while stack:
+        key, value = stack.pop()
         if isinstance(value, Mapping):
-            left += [(_letters(str(name)), one) for name, one in reversed(list(value.items()))]
+            for name, item in reversed(list(value.items())):
+                stack.append((_letters(str(name), decode), item))
             if key:
                 yield key, ""
         elif isinstance(value, list) and value:
-            left += [*((None, one) for one in reversed(value[1:])), (key, value[0])]
+            stack += [(None, item) for item in reversed(value[1:])]
+            stack.append((key, value[0]))
         else:
-            if isinstance(value, float) and value.is_integer():
-                value = int(value)
-            empty = value is None or isinstance(value, list)
-            yield key, "" if empty else _letters(value)[:_LONG]
+            yield key, _letters_of_leaf(value, decode)
+
+
+def _letters_of_leaf(value: Any, decode: Callable[[str], str]) -> str:
+    if value is None or isinstance(value, list):  # an empty list
+        return ""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return _letters(value, decode)[:_LONG]
 
 
 def _has_between(places: list[int], low: int, high: int) -> bool:

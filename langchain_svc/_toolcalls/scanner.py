@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from .._json import Markers, closer_of
-from . import formats
+from . import elements, formats, marks
 from .calls import BadCall, Call, Doubt, Tool
 from .cursor import CUT_OFF, MISSING, Cursor, More, Pending
 from .judge import Judge, Raw
@@ -25,10 +25,15 @@ from .line import Line, pair
 
 @dataclass(frozen=True)
 class Prose:
-    """Text of the answer itself; `unread`: it begins with a mark of calls that nothing reads."""
+    """Text of the answer itself.
+
+    `unread`: it begins with a mark of calls that nothing reads. `quoted`: it stands in a code span,
+    a quotation or an element of thoughts.
+    """
 
     text: str
     unread: bool = False
+    quoted: bool = False
 
 
 @dataclass(frozen=True)
@@ -65,7 +70,6 @@ _TOO_MANY = f"an answer may hold {_MOST_CALLS} calls; this one and all after it 
 _LOOSE = frozenset((formats.bare, formats.fenced, formats.READERS["Action:"]))
 _HALF_TAG = re.compile(r"\s*(<[^<>]*)?")
 _OPENING = re.compile(r"\A\s*(?:<tool_call>|`{3,}\w*)\s*")
-_CLOSING = re.compile(r"(?:</tool_call>)?(?:```)?\s*\Z")
 
 
 def _is_loose(call: Call | BadCall | Doubt) -> bool:
@@ -141,9 +145,12 @@ class Scanner:
         self._at -= keep
         self._size = len(self._text) - self._at + sum(map(len, self._pieces))
 
-    def _say(self, end: int, *, element: bool = False, unread: bool = False) -> Iterator[Piece]:
+    def _say(
+        self, end: int, *, element: bool = False, unread: bool = False, quoted: bool = False
+    ) -> Iterator[Piece]:
         text = self._text[self._at : end]
         self._at = end
+        quoted = quoted or bool(self._line.ticks)
         if not text:
             return
         self._pair = None
@@ -158,7 +165,7 @@ class Scanner:
             text = gap + text[size:] if size < len(text) else ""
         if text:
             self._gap = None
-            yield Prose(text, unread)
+            yield Prose(text, unread, quoted)
 
     def _skip(self, end: int, *, noise: bool = False) -> Iterator[Piece]:
         text = self._text[self._at : end]
@@ -173,7 +180,7 @@ class Scanner:
         if thought and end > self._at:
             yield Thought(self._text[self._at : end])
             self._at = end
-        yield from self._say(end)
+        yield from self._say(end, quoted=bool(self._closer))
         if end < len(self._text):
             raise More
 
@@ -209,7 +216,7 @@ class Scanner:
         if found["ticks"]:
             yield from self._ticks(found["ticks"])
         elif quoted_until := self._quoted_until(found):
-            yield from self._say(quoted_until)
+            yield from self._say(quoted_until, quoted=True)
         elif found["before"]:
             yield from self._skip(found.end())
         else:
@@ -233,9 +240,9 @@ class Scanner:
             yield ThoughtEnd()
         elif (name := found["element"] or (found["mark"] or "")[1:-1]) in self.judge.names:
             prefix = found["prefix"] or ""
-            yield from self._try(lambda c: formats.own_element(c, name, prefix), end, end)
+            yield from self._try(lambda c: elements.own_element(c, name, prefix), end, end)
         elif found["named"]:
-            yield from self._try(formats.named_element, begin, end)
+            yield from self._try(elements.named_element, begin, end)
         elif mark := found["mark"]:
             yield from self._markup(mark, end)
         else:
@@ -245,9 +252,9 @@ class Scanner:
         noise, spoken = mark in formats.NOISE, mark == formats.OBSERVATION and not self._last
         if mark in formats.READERS:
             yield from self._try(formats.READERS[mark], end, end)
-        elif not (noise or spoken) and formats.RESULT.search(mark):
+        elif not (noise or spoken) and marks.RESULT.search(mark):
             self.ended = True
-        elif not (noise or spoken or formats.CLOSING.search(mark)):
+        elif not (noise or spoken or marks.CLOSING.search(mark)):
             yield from self._try(lambda c: formats.marked(c, mark), end, end)
         elif self._last or mark[1] in "|｜" or (noise and mark[1] != "/"):
             yield from self._skip(end, noise=noise)
@@ -269,7 +276,7 @@ class Scanner:
             end = max(otherwise, c.at) if reader in (formats.bare, formats.own) else otherwise
             yield from self._say(end, unread=unread)
         elif raws and self._is_in_marks(c.at):
-            yield from self._say(c.at)
+            yield from self._say(c.at, quoted=True)
         else:
             yield from self._accept(raws, c.at, reader)
 
@@ -307,7 +314,8 @@ class Scanner:
         loose = reader in _LOOSE and not asked
         if reader is formats.bare and self._gap is not None:  # it goes on from a call, or begins
             loose = bool(self._last) and _is_loose(self._last[-1])
-        inside = _CLOSING.sub("", _OPENING.sub("", text).rstrip()).strip()
+        inside = _OPENING.sub("", text).rstrip()
+        inside = inside.removesuffix("```").removesuffix("</tool_call>").strip()
         doubts = [self.judge.doubt(raw) for raw in raws]
         if any(doubts):  # what is left over of one may belong to any of them
             reason = next(filter(None, doubts))
@@ -423,7 +431,8 @@ class Scanner:
         self._mode = self._prose
         if native and found.start() > self._at:
             yield Thought(self._text[self._at : found.start()])
-        self._at = found.start() if native else self._at
+        self._closer = ""
         if native:
-            yield from self._skip(found.end())
-        yield from self._say(found.end())
+            self._at = found.start()
+            deque(self._skip(found.end()), maxlen=0)  # it belongs to the thought
+        yield from self._say(found.end(), quoted=True)

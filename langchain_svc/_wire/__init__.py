@@ -15,7 +15,7 @@ from .failures import (
 )
 from .formats import Seen
 from .limits import rate_limit_of, read_rate_limit
-from .prices import LISTED_PRICES, Price, read_prices
+from .prices import Price, read_prices
 from .redact import secrets_of
 from .stream import StreamDecoder
 from .v1 import (

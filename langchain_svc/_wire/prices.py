@@ -23,10 +23,6 @@ class Price:
     currency: str = ""
 
 
-LISTED_PRICES: dict[str, Price] = {}
-"""By model id, those of the listings of this process."""
-
-
 def read_prices(given: Any) -> dict[str, Price]:
     """The prices of models by their ids.
 

@@ -19,8 +19,8 @@ from .v1 import without_surrogates
 _HALF = re.compile("[\ud800-\udfff]")
 _BOM = b"\xef\xbb\xbf"
 _LONGEST_HEAD = 1024  # bytes that decide
-# Lines before the first event, the fields that they have, and how that event begins.
-_PREAMBLE = re.compile(rb"(?:(?:(?:id|event|retry)?:[^\r\n]*)?(?:\r\n?|\n))*")
+# A line before the first event, the fields that it has, and how that event begins.
+_LINE_BEFORE = re.compile(rb"(?:(?:id|event|retry)?:[^\r\n]*)?(?:\r\n?|\n)")
 _FIELDS = (b":", b"id:", b"event:", b"retry:")
 _BEGINS_ANSWER = re.compile(
     rb'\A\{\s*"(?:choices|success|usage|object|done)"|'
@@ -154,8 +154,7 @@ def _recognise(start: bytes, label: str, *, final: bool) -> str | None:
         return "objects" if label in {"events", "objects"} else "either"
     if label == "events":
         return "events"
-    found = _PREAMBLE.match(start)
-    rest = start[found.end() :] if found else start
+    rest = _without_preamble(start)
     if rest.startswith(_JSON_EVENTS):
         return "events"
     if any(field.startswith(rest[: len(field)]) for field in _JSON_EVENTS + _FIELDS):
@@ -164,3 +163,11 @@ def _recognise(start: bytes, label: str, *, final: bool) -> str | None:
         if not rest or (rest != start and not final):
             return "events"
     return "objects" if label == "objects" else "text"
+
+
+def _without_preamble(start: bytes) -> bytes:
+    """The bytes behind the lines that may come before the first event's data."""
+    at = 0
+    while line := _LINE_BEFORE.match(start, at):
+        at = line.end()
+    return start[at:]

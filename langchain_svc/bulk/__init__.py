@@ -16,19 +16,23 @@ from typing import TYPE_CHECKING
 from .._lazy import lazy
 
 if TYPE_CHECKING:
+    from .answers import CUT
     from .job import BulkReport, Job, arun, run
     from .journal import results
     from .options import BulkOptions
-    from .progress import duration, money
+    from .progress import duration, failures, money
+    from .rows import BadRow
 
 __all__ = ["BulkOptions", "BulkReport", "arun", "results", "run"]
 
 __getattr__ = lazy(
     __name__,
     {
+        "answers": "CUT",
         "job": "BulkReport Job arun run",
         "journal": "results",
         "options": "BulkOptions",
-        "progress": "duration money",
+        "progress": "duration failures money",
+        "rows": "BadRow",
     },
 )

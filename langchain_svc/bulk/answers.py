@@ -1,4 +1,8 @@
-"""What became of a row, as the journal keeps it."""
+"""What became of a row, as the journal keeps it.
+
+An answer is whole or it was cut, and a row whose answer was cut is a failed one of its own kind:
+its text is kept, and it is asked again as other failed rows are.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +10,19 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage
 from pydantic_core import to_jsonable_python
 from typing_extensions import Self
 
-from ..callbacks import SvcUsageCallbackHandler
-from ..errors import SvcError
+from .._wire import is_cut
+from ..callbacks import RunHandler, SvcUsageCallbackHandler
+from ..errors import SvcError, SvcOutputError
 
+CUT = "cut"
+# Where the integrations of LangChain say why an answer ended.
+_REASONS = ("finish_reason", "stop_reason", "done_reason")
 _LONGEST_MESSAGE = 500  # the text of foreign errors may hold anything, and be as long
 
 
@@ -32,36 +41,109 @@ def json_line(plain: Any) -> str:
     return text
 
 
+def output_line(
+    number: int, key: Any, *, content: Any, usage: Any, finish_reason: str | None, error: Any
+) -> str:
+    """A row of the output as JSON text.
+
+    Raises:
+        ValueError: It holds what JSON has no form for.
+    """
+    return json_line(
+        {
+            "row": number,
+            "id": key,
+            "content": content,
+            "usage": usage,
+            "finish_reason": finish_reason,
+            "error": error,
+        }
+    )
+
+
+class AnswerWatch(RunHandler[None]):
+    """Hears why the answers of a row's models ended.
+
+    A text or an object that a chain makes of an answer does not say whether that was cut.
+
+    Attributes:
+        reasons: Of the answers so far. Those with a whole JSON object or array are left out, which
+            is whole whatever the model went on to write behind it.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reasons: list[str] = []
+
+    def _begin_model(
+        self, run_id: UUID, operation: str, asked: list[BaseMessage], told: dict[str, Any]
+    ) -> None: ...
+
+    def _end_model(
+        self, run_id: UUID, answer: AIMessage | None, error: BaseException | None = None
+    ) -> None:
+        if answer is None or error is not None:
+            return
+        reason = _reason(answer)
+        if reason is not None and not (is_cut(reason) and _is_whole_json(answer.text)):
+            self.reasons.append(reason)
+
+    def reason(self) -> str | None:
+        """Why what was made of the answers ended: cut if one of them was."""
+        cut = [reason for reason in self.reasons if is_cut(reason)]
+        return next(iter([*cut, *self.reasons[-1:]]), None)
+
+
 @dataclass
 class RowResult:
     """What became of a row: JSON texts, "null" where there is none, and what it took if known."""
 
+    cut: bool = False
     content: str = "null"
     error: str = "null"
+    finish_reason: str | None = None
     tokens_in: int | None = None
     tokens_out: int | None = None
     tokens: int | None = None
     cost: float | None = None
+    currency: str | None = None
 
     @property
     def failed(self) -> bool:
         return self.error != "null"
 
     @classmethod
-    def of_answer(cls, answer: Any) -> Self:
+    def of_answer(cls, answer: Any, watch: AnswerWatch) -> Self:
         """ValueError where the answer cannot be written as JSON."""
-        return cls(content=to_json(_content(answer)))
+        message = _message(answer)
+        reason = (None if message is None else _reason(message)) or watch.reason()
+        return cls._of_text(to_json(_content(answer)), reason)
 
     @classmethod
     def of_error(cls, error: Exception) -> Self:
-        text = str(error) if isinstance(error, SvcError) else str(error)[:_LONGEST_MESSAGE]
-        return cls(error=to_json({"type": type(error).__name__, "message": text}))
+        """The row's error; a cut one where it is that an answer to check was cut."""
+        if isinstance(error, SvcOutputError) and is_cut(error.finish_reason):
+            return cls._of_text(to_json(error.raw or None), error.finish_reason)
+        return cls(error=to_json({"type": type(error).__name__, "message": error_text(error)}))
+
+    @classmethod
+    def _of_text(cls, content: str, reason: str | None) -> Self:
+        if not is_cut(reason):
+            return cls(content=content, finish_reason=reason)
+        message = (
+            f"The answer was cut off (finish_reason {reason!r}); content has what came. A higher "
+            "max_tokens lets it end, unless a filter cut it"
+        )
+        error = to_json({"type": CUT, "message": message})
+        return cls(cut=True, content=content, error=error, finish_reason=reason)
 
     def count(self, usage: SvcUsageCallbackHandler) -> Self:
         """The same with the tokens of all models that were asked for it."""
         models = usage.models.values()
-        costs = [amount for model in models for amount in model.cost.values()]
-        self.cost = sum(costs) if costs else None
+        costs = [cost for model in models for cost in model.cost.items()]
+        if costs:
+            self.cost = sum(amount for _, amount in costs)
+            self.currency = costs[0][0]
         self.tokens = sum(model.total_tokens for model in models) or None
         if self.tokens and not any(model.unsplit_tokens for model in models):
             self.tokens_in = sum(m.input_tokens + m.estimated_input_tokens for m in models)
@@ -69,14 +151,47 @@ class RowResult:
         return self
 
 
+def error_text(error: BaseException) -> str:
+    """The text of an error; of a foreign one no more than a bit."""
+    text = str(error)
+    return text if isinstance(error, SvcError) else text[:_LONGEST_MESSAGE]
+
+
+def _reason(message: BaseMessage) -> str | None:
+    """Why a message's answer ended, as its model says."""
+    values = (message.response_metadata.get(name) for name in _REASONS)
+    return next((value for value in values if isinstance(value, str)), None)
+
+
+def _is_whole_json(text: str) -> bool:
+    """Whether a text is an object or an array whose last bracket came."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(value, dict | list)
+
+
+def _message(answer: Any) -> BaseMessage | None:
+    """The message that an answer is, or the last one of an agent's state."""
+    if isinstance(answer, BaseMessage):
+        return answer
+    turns = answer.get("messages") if isinstance(answer, Mapping) else None
+    if isinstance(turns, list) and turns and isinstance(turns[-1], BaseMessage):
+        return turns[-1]
+    return None
+
+
 def _content(answer: Any) -> Any:
     """The text of a message, the last message of an agent's state, or the value itself."""
-    if isinstance(answer, BaseMessage):
-        calls = getattr(answer, "tool_calls", None)
-        return {"text": answer.text, "tool_calls": calls} if calls else answer.text
-    if isinstance(answer, Mapping):
-        turns = answer.get("messages")
-        if isinstance(turns, list) and turns and isinstance(turns[-1], BaseMessage):
-            found = answer.get("structured_response")
-            return _content(turns[-1]) if found is None else found
-    return answer
+    message = _message(answer)
+    if message is None:
+        return answer
+    if message is not answer and answer.get("structured_response") is not None:
+        return answer["structured_response"]
+    calls = {
+        name: value
+        for name in ("tool_calls", "invalid_tool_calls")
+        if (value := getattr(message, name, None))
+    }
+    return {"text": message.text, **calls} if calls else message.text

@@ -3,6 +3,9 @@
 A row takes its place among the `concurrency` ones until its answer is on the disk, so that a killed
 run has lost no more than those. Whoever has an answer while the disk is busy waits for the next
 commit, which takes all of them: slow disks make large commits, and no timer is needed.
+
+A file is read through before anything is sent. So a damaged one is refused at no cost, the number
+of its rows is known, and the output has a line for each of them even where the run ends early.
 """
 
 from __future__ import annotations
@@ -12,11 +15,11 @@ import os
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, suppress
 from contextvars import copy_context
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -26,21 +29,22 @@ from langchain_core.runnables.config import merge_configs
 from .._chat import TOKENS_A_TURN, count_tokens
 from .._service import ON_WAIT
 from .._threads import Workers
-from .._wire import read_prices
+from .._wire import Price, read_prices
 from ..callbacks import SvcUsageCallbackHandler
 from ..errors import SvcRateLimitError, SvcRequestError
 from ..quota import bulk_priority
-from .answers import RowResult, to_json
+from .answers import AnswerWatch, RowResult, error_text, to_json
 from .journal import Journal, Totals, results
 from .options import BulkOptions
 from .outage import Outage, RowTries
-from .progress import RunState, shown
-from .rows import BadRow, Row, Rows, Source
+from .output import output_lines, write_output
+from .progress import RunState, is_watched, log, shown
+from .register import Register
+from .rows import BadRow, Problems, Row, Rows, Source
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_PROBLEMS = 3  # of rows that cannot be asked, in an estimate
 _GRACE = 10.0  # seconds for the rows in flight when the run is to end
 _ENDING = f"\nEnding: {_GRACE:.0f} s at most for open rows. Ctrl-C again ends at once.\n".encode()
 
@@ -50,23 +54,29 @@ class BulkReport(Totals):
     """The outcome of a run.
 
     Attributes:
-        done: Rows with an answer, of this and earlier runs.
-        failed: Rows with an error.
+        done: Rows with a whole answer, of this and earlier runs.
+        failed: Rows with an error, those with a cut answer among them.
+        cut: Rows whose answer was cut off.
+        unanswered: Rows that were read and have neither, as the run ended early.
         asked: Rows that this run asked.
         input_tokens: Tokens in, counted or estimated, of all rows.
         output_tokens: Tokens out.
         total_tokens: All tokens.
-        cost: In the currency of the prices; None if no price is known.
+        cost: What all tokens cost; None if no price is known.
+        currency: Of the cost; "" where the prices name none.
         seconds: How long this run took.
         journal: The file that has the answers.
     """
 
     asked: int
+    unanswered: int
     seconds: float
     journal: str
 
     def results(self, *, ordered: bool = True) -> Iterator[dict[str, Any]]:
-        """Every row as `{"id", "content", "usage", "error"}`, read from the journal as a stream.
+        """Every row of the journal, read as a stream.
+
+        A row is `{"row", "id", "content", "usage", "finish_reason", "error"}`.
 
         Args:
             ordered: In the order of the input; otherwise as they finished.
@@ -85,8 +95,9 @@ def _takes_options(
 def run(runnable: Runnable[Any, Any], rows: Rows, **options: Any) -> BulkReport:
     """Ask every row that the journal has no answer for, and return the totals of all rows.
 
-    A row's failure is that row's error. Errors that would hit every row (a wrong key, a missing
-    model, a service that stays down) end the run, and lose nothing.
+    A row's failure is that row's error, and so is an answer that was cut. Errors that would hit
+    every row (a wrong key, a missing model, a service that stays down) end the run, and lose
+    nothing. A file is read through before anything is sent.
 
     Args:
         runnable: A model, a chain, an agent: anything with `ainvoke`. Parts that only block run on
@@ -94,11 +105,13 @@ def run(runnable: Runnable[Any, Any], rows: Rows, **options: Any) -> BulkReport:
         rows: A path (.jsonl, .ndjson, .csv or .parquet), "-" for JSONL on stdin, or an iterable,
             which is read on a thread of its own. A row is `{"id", "prompt"}`,
             `{"id", "messages"}` or `{"id", "input"}`, or, in an iterable, the input itself. A
-            missing id is the row's number; a second row with the same id is an error.
+            missing id is the row's number, that of an unreadable row None; a second row with the
+            same id is an error.
         **options: The fields of `BulkOptions`; only `journal` is required.
 
     Raises:
-        SvcRequestError: The input, the journal or an option is wrong.
+        SvcRequestError: The input, the journal or an option is wrong. A damaged file is named with
+            the line.
         SvcError: What ended the run early; call again to resume.
         KeyboardInterrupt: After Ctrl-C, when the rows in flight have ended, at most 10 s later;
             at once after a second one.
@@ -125,22 +138,18 @@ class Estimate:
     `tokens_out` are those of a row's answer, as the journal's answers had them, if it has any.
     """
 
-    rows: int = 0
     answered: int = 0
     requests: int = 0
     tokens_in: int = 0
     tokens_out: float | None = None
-    bad: int = 0
-    problems: tuple[str, ...] = ()  # of the first few bad ones
+    problems: Problems = field(default_factory=Problems)
 
     def add(self, row: Row) -> None:
-        self.rows += 1
+        """Count a row of the input."""
+        self.problems.add(row)
         if not row.to_ask:
             self.answered += 1
-        elif row.problem:
-            self.bad += 1
-            self.problems = (*self.problems, f"row {row.number}: {row.problem}")[:_PROBLEMS]
-        else:
+        elif not row.problem:
             self.requests += 1
             text = row.input if isinstance(row.input, str) else to_json(row.input)
             self.tokens_in += count_tokens(text) + TOKENS_A_TURN
@@ -153,10 +162,13 @@ class Job:
         options.check_places(rows)
         self._runnable = runnable
         self.prices = None if options.prices is None else read_prices(options.prices)
+        _check_currency(self.prices or {})
         self._options = options
         self._path = os.fspath(options.journal)
         self._settings = options.fingerprint(self._runnable)
-        self._source = Source(rows, options.format)  # the last to fail: it opens a file
+        self._register = Register()
+        # The last to fail: it opens a file.
+        self._source = Source(rows, options.format, self._register)
         self._state = RunState()
         self._outage = Outage(options.outage_wait)
         self._interrupted = False
@@ -219,39 +231,72 @@ class Job:
         return BulkReport(
             **vars(state.totals),
             asked=state.asked,
+            unanswered=state.unanswered,
             seconds=time.monotonic() - state.begun,
             journal=self._path,
         )
 
     def estimate(self) -> Estimate:
-        """What it would take. All rows are read, nothing is asked, and no journal made."""
+        """What it would take. All rows are read, nothing is asked, and no journal made.
+
+        Raises:
+            SvcRequestError: The input is damaged, or the journal belongs to another one.
+        """
         there = os.path.exists(self._path)  # noqa: PTH110  # a journal may be a plain name
-        found = Estimate()
-        with closing(self._source), ExitStack() as stack:
+        estimate = Estimate()
+        with closing(self._register), closing(self._source), ExitStack() as stack:
             journal = stack.enter_context(closing(self._open())) if there else None
             if journal is not None:
                 totals = journal.totals()
-                found.tokens_out = totals.output_tokens / totals.done if totals.done else None
+                if totals.done:
+                    estimate.tokens_out = totals.output_tokens / totals.done
             while rows := self._source.chunk():
                 if journal is not None:
                     journal.mark(rows, retry_errors=self._options.retry_errors)
                 for row in rows:
-                    found.add(row)
-        return found
+                    estimate.add(row)
+        return estimate
 
     def _open(self) -> Journal:
         return Journal(self._path, self._settings)
 
     async def go(self) -> None:
         """Do it on the running event loop."""
-        with closing(self._source):
+        self._loop = asyncio.get_running_loop()
+        self._task = asyncio.current_task()
+        if self._interrupted:
+            self._ended.set()
+        with closing(self._register), closing(self._source):
+            await self._check_input()
+            if self._ended.is_set():
+                return
             async with shown(self._state, wanted=self._options.progress):
                 await self._go()
 
+    async def _check_input(self) -> None:
+        """Read a file through before anything is sent, and tell of rows that cannot be asked.
+
+        Raises:
+            SvcRequestError: It is damaged, or no row of it can be asked.
+        """
+        preview = self._source.preview()
+        if preview is None:
+            return
+        problems = Problems()
+        with closing(preview):
+            while not self._ended.is_set() and (rows := await _on(self._reader, preview.chunk)):
+                for row in rows:
+                    problems.add(row)
+        if self._ended.is_set():
+            return
+        self._source.total = problems.rows
+        self._state.expected = problems.rows
+        if problems.bad and problems.bad == problems.rows:
+            raise SvcRequestError(f"No row of the input can be asked. {problems}")
+        if problems.bad and is_watched(self._options.progress):
+            log(f"{problems.bad:,} of {problems.rows:,} rows cannot be asked. {problems}")
+
     async def _go(self) -> None:
-        self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
-        if self._interrupted:
-            self._ended.set()
         self._journal = await _on(self._disk, self._open)
         try:
             self._state.totals = await _on(self._disk, self._journal.totals)
@@ -264,14 +309,25 @@ class Job:
             raise self._error
 
     def _finish(self) -> None:
-        output, ordered = self._options.output, self._options.ordered
+        output = self._options.output
         with closing(self._journal) as journal:
             journal.save(self._batch)  # of those that were cancelled while they waited
+            if output is None:
+                return
+            lines = output_lines(
+                journal, self._register, ordered=self._options.ordered, reason=self._reason()
+            )
             if output == "-":
-                for line in journal.lines(ordered=ordered):
+                for line in lines:
                     sys.stdout.write(line + "\n")
-            elif output is not None:
-                journal.write(os.fspath(output), ordered=ordered)
+            else:
+                write_output(os.fspath(output), lines, journal.path)
+
+    def _reason(self) -> str:
+        """Why rows are unanswered, if there are any."""
+        if self._error is not None:
+            return error_text(self._error).rstrip(".")
+        return "it was interrupted" if self._interrupted else "it was cancelled"
 
     async def _ask_all(self) -> None:
         workers = [asyncio.ensure_future(self._work()) for _ in range(self._options.concurrency)]
@@ -316,7 +372,8 @@ class Job:
 
     async def _read(self) -> None:
         rows = await _on(self._reader, self._source.chunk)
-        self._state.expected, self._state.exact = self._source.expected()
+        self._state.expected = self._source.total
+        self._state.read += len(rows)
         if not rows:
             self._exhausted = True
             await self._check_end()
@@ -325,24 +382,21 @@ class Job:
         await _on(self._disk, mark)
         for row in rows:
             if row.to_ask and row.problem:
-                error = BadRow(f"The row is not asked: {row.problem}")
+                where = f"{row.place}: " if row.line else ""
+                error = BadRow(f"The row is not asked: {where}{row.problem}")
                 await self._save(row, RowResult.of_error(error))
             elif row.to_ask:
                 self._rows.append(row)
 
     async def _check_end(self) -> None:
-        last = await _on(self._disk, self._journal.last_number)
-        if self._state.expected is not None and last > self._state.expected:
-            raise SvcRequestError(
-                f"The journal {self._journal.path} holds answers up to row {last}, and the input "
-                f"ends at row {self._state.expected}: give the input that it belongs to, or "
-                "another journal"
-            )
+        if self._source.total is not None:
+            await _on(self._disk, self._journal.end_input, self._source.total)
 
     # -- one row ----------------------------------------------------------------------------------
 
     async def _answer(self, row: Row) -> None:
         tries, state = self._outage.begin(), self._state
+        usage = SvcUsageCallbackHandler(self.prices)  # of all tries
         task = asyncio.current_task()
         ON_WAIT.set(partial(state.wait, row.number))
         state.asked += 1
@@ -351,7 +405,7 @@ class Job:
             while True:
                 self._busy.add(task)
                 try:
-                    pause = await self._try(row, tries)
+                    pause = await self._try(row, tries, usage)
                 finally:
                     self._busy.discard(task)
                 if pause is None:
@@ -361,12 +415,12 @@ class Job:
             state.open -= 1
             state.waits.pop(row.number, None)
 
-    async def _try(self, row: Row, tries: RowTries) -> float | None:
+    async def _try(self, row: Row, tries: RowTries, usage: SvcUsageCallbackHandler) -> float | None:
         """Asks once and saves what came; or the seconds after which to try again."""
-        usage = SvcUsageCallbackHandler(self.prices)
-        config = merge_configs(self._options.config, {"callbacks": [usage]})
+        watch = AnswerWatch()
+        config = merge_configs(self._options.config, {"callbacks": [usage, watch]})
         try:
-            result = RowResult.of_answer(await self._runnable.ainvoke(row.input, config))
+            result = RowResult.of_answer(await self._runnable.ainvoke(row.input, config), watch)
         except Exception as error:  # noqa: BLE001  # a row's error, or the run's
             pause = self._outage.pause(error, tries)
             if pause is not None:
@@ -387,7 +441,16 @@ class Job:
                 self._batch = []
                 # Others wait for this commit too: it is made even if we are cancelled.
                 await asyncio.shield(_on(self._disk, self._journal.save, batch))
-        self._state.totals = self._state.totals.plus(result, failed_before=row.failed_before)
+        self._state.totals = self._state.totals.plus(result, row)
+
+
+def _check_currency(prices: Mapping[str, Price]) -> None:
+    currencies = sorted({price.currency for price in prices.values()})
+    if len(currencies) > 1:
+        raise SvcRequestError(
+            f"The prices are in several currencies ({', '.join(currencies)}), which do not add up: "
+            "give those of one"
+        )
 
 
 async def _on(thread: Workers, call: Callable[..., T], *given: Any) -> T:

@@ -6,8 +6,11 @@
   commit. A log that is cut off or left behind when the file is copied costs that commit at most.
 - A run holds the file alone (`locking_mode=EXCLUSIVE`). SQLite then needs no shared memory, so the
   file may be on a network disk.
-- It is made under another name: a file of that name is never half a journal, and an empty one was
-  damaged.
+- It is made under another name, whole, and gets its own only if no other file has that. So a file
+  of that name is never half a journal, and an empty one was damaged. Two runs that begin together
+  open the same file, and one of them gets its lock.
+- A locked file that no longer has the journal's name belongs to nobody: the name is compared once
+  the lock is there.
 - A file from elsewhere is not trusted: its tables must be exactly these, SQLite checks each value
   by the constraints of the schema, and JSON is read before it is written out.
 
@@ -16,23 +19,27 @@ All methods are to be called on one thread.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import random
 import sqlite3
 import tempfile
+import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
 from ..errors import SvcRequestError
-from .answers import RowResult, json_line
+from .answers import RowResult, output_line
 from .options import Place
 from .rows import Row
 
 _APPLICATION = 0x53564342  # "SVCB", by which a journal is told from other SQLite files
-_FORMAT = 3  # a journal of another format is refused, not misread
+_FORMAT = 4  # a journal of another format is refused, not misread
 _COUNT = "CHECK (typeof({0}) IN ('integer', 'null'))"
 _SCHEMA = f"""
     PRAGMA application_id = {_APPLICATION};
@@ -47,29 +54,51 @@ _SCHEMA = f"""
         key TEXT NOT NULL CHECK (typeof(key) = 'text'),
         digest BLOB NOT NULL CHECK (typeof(digest) = 'blob'),
         failed INTEGER NOT NULL CHECK (failed IN (0, 1)),
+        cut INTEGER NOT NULL CHECK (cut IN (0, 1) AND cut <= failed),
         content TEXT NOT NULL CHECK (typeof(content) = 'text'),
         error TEXT NOT NULL CHECK (typeof(error) = 'text'),
+        finish_reason TEXT CHECK (typeof(finish_reason) IN ('text', 'null')),
         tokens_in INTEGER {_COUNT.format("tokens_in")},
         tokens_out INTEGER {_COUNT.format("tokens_out")},
         tokens INTEGER {_COUNT.format("tokens")},
-        cost REAL CHECK (typeof(cost) IN ('real', 'null'))
+        cost REAL CHECK (typeof(cost) IN ('real', 'null')),
+        currency TEXT CHECK (typeof(currency) IN ('text', 'null'))
     );
 """
 _SHAPE = "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY name"
-_SAVE = (
-    "INSERT OR REPLACE INTO rows (number, key, digest, failed, content, error, tokens_in, "
-    "tokens_out, tokens, cost) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-)
-# The ids of this run's rows, on disk where they are many: a second row with one is an error.
-_IDS = "CREATE TEMP TABLE ids (key TEXT PRIMARY KEY, number INTEGER) WITHOUT ROWID"
+# What a row took adds up over its tries, so that a row that is retried loses no token.
+_COUNTS = ("tokens_in", "tokens_out", "tokens", "cost")
+_SAVE = f"""
+    INSERT INTO rows (number, key, digest, failed, cut, content, error, finish_reason, tokens_in,
+        tokens_out, tokens, cost, currency)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (number) DO UPDATE SET
+        finished = (SELECT max(finished) + 1 FROM rows),
+        key = excluded.key, digest = excluded.digest,
+        failed = excluded.failed, cut = excluded.cut,
+        content = excluded.content, error = excluded.error,
+        finish_reason = excluded.finish_reason,
+        currency = coalesce(excluded.currency, currency),
+        {", ".join(f"{n} = coalesce({n} + excluded.{n}, {n}, excluded.{n})" for n in _COUNTS)}
+"""  # noqa: S608  # of our own names
 _LONGEST_NAMES = 400  # characters of the names of settings in an error
-_RESULTS = "SELECT key, content, error, tokens_in, tokens_out, tokens FROM rows ORDER BY "
+_RESULTS = (
+    "SELECT number, key, content, error, finish_reason, tokens_in, tokens_out, tokens "
+    "FROM rows ORDER BY "
+)
+# An answer was given or paid for, which only the settings and the input that it came from explain.
+_BINDS = "failed = 0 OR content <> 'null' OR tokens > 0"
 _PRAGMAS = (
     "locking_mode = EXCLUSIVE",
     "journal_mode = WAL",
     "synchronous = FULL",
     "wal_autocheckpoint = 1",
 )
+_LOCK_WAIT = 1.0  # seconds for a lock that another run is just giving back
+# The journals that this process has open. SQLite's locks belong to the process, which loses them
+# when it closes any descriptor of the file. So a second one is never opened.
+_OPEN_HERE: set[tuple[int, ...]] = set()
+_OPEN_LOCK = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -78,20 +107,24 @@ class Totals:
 
     done: int = 0
     failed: int = 0
+    cut: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
     total_tokens: int = 0
     cost: float | None = None
+    currency: str = ""
 
-    def plus(self, one: RowResult, *, failed_before: bool) -> Totals:
+    def plus(self, result: RowResult, row: Row) -> Totals:
         """The same with one more row, which counted as failed where it failed before."""
         return Totals(
-            done=self.done + (not one.failed),
-            failed=self.failed + one.failed - failed_before,
-            input_tokens=self.input_tokens + (one.tokens_in or 0),
-            output_tokens=self.output_tokens + (one.tokens_out or 0),
-            total_tokens=self.total_tokens + (one.tokens or 0),
-            cost=self.cost if one.cost is None else (self.cost or 0.0) + one.cost,
+            done=self.done + (not result.failed),
+            failed=self.failed + result.failed - row.failed_before,
+            cut=self.cut + result.cut - row.cut_before,
+            input_tokens=self.input_tokens + (result.tokens_in or 0),
+            output_tokens=self.output_tokens + (result.tokens_out or 0),
+            total_tokens=self.total_tokens + (result.tokens or 0),
+            cost=self.cost if result.cost is None else (self.cost or 0.0) + result.cost,
+            currency=result.currency or self.currency,
         )
 
 
@@ -106,48 +139,58 @@ class Journal:
         self.path = Path(path)
         if settings is not None and not self.path.exists():
             self._make(settings)
-        self._db = self._opened()
-        self._db.execute(_IDS)
+        self._check_place()
+        self._identity = self._file_of_the_name()
+        with _OPEN_LOCK:
+            if self._identity in _OPEN_HERE:
+                raise self._in_use()
+            _OPEN_HERE.add(self._identity)
+        try:
+            self._check_head()
+            self._db = self._locked()
+        except BaseException:
+            _OPEN_HERE.discard(self._identity)
+            raise
         try:
             if settings is not None:
                 self._compare(settings)
         except BaseException:
-            self._db.close()
+            self.close()
             raise
 
     def close(self) -> None:
+        """Give the file back."""
         self._db.close()
+        _OPEN_HERE.discard(self._identity)
 
     # -- the run ----------------------------------------------------------------------------------
 
     def mark(self, rows: Sequence[Row], *, retry_errors: bool) -> None:
-        """Tell rows that are still to be asked from those with an answer, and find ids twice.
+        """Tell rows that are still to be asked from those with an answer.
 
         Raises:
             SvcRequestError: A row is another than the one that was answered under its number.
         """
-        found = self._db.execute(
-            "SELECT number, key, digest, failed FROM rows WHERE number BETWEEN ? AND ?",
-            (rows[0].number, rows[-1].number),
-        )
-        known = {number: (key, digest, failed) for number, key, digest, failed in found}
-        with self._db:
-            keys = [(row.key, row.number) for row in rows]
-            self._db.executemany("INSERT OR IGNORE INTO temp.ids VALUES (?, ?)", keys)
+        stored = {
+            number: (key, digest, failed, cut)
+            for number, key, digest, failed, cut in self._db.execute(
+                "SELECT number, key, digest, failed, cut FROM rows WHERE number BETWEEN ? AND ?",
+                (rows[0].number, rows[-1].number),
+            )
+        }
         for row in rows:
-            key, digest, failed = known.get(row.number, (row.key, row.digest, None))
-            row.to_ask = failed is None or bool(failed and retry_errors)
+            if row.number not in stored:
+                continue
+            key, digest, failed, cut = stored[row.number]
             row.failed_before = bool(failed)
-            if not row.to_ask and not failed and (key, digest) != (row.key, row.digest):
+            row.cut_before = bool(cut)
+            row.to_ask = row.failed_before and retry_errors
+            if not failed and (key, digest) != (row.key, row.digest):
                 raise SvcRequestError(
                     f"Row {row.number} of the input is not the one that {self.path} has an answer "
                     "for. A journal belongs to one input, which may only grow at its end: give "
                     "that input, or another journal"
                 )
-            wanted = "SELECT number FROM temp.ids WHERE key = ?"
-            (owner,) = self._db.execute(wanted, (row.key,)).fetchone()
-            if owner != row.number and not row.problem:
-                row.problem = f"its id is that of row {owner}"
 
     def save(self, results: Iterable[tuple[Row, RowResult]]) -> None:
         """Write results; they are on the disk when it returns."""
@@ -161,83 +204,88 @@ class Journal:
 
     def _write(self, results: Iterable[tuple[Row, RowResult]]) -> None:
         values = (
-            (row.number, row.key, row.digest, one.failed, *astuple(one)) for row, one in results
+            (row.number, row.key, row.digest, result.failed, *astuple(result))
+            for row, result in results
         )
         with self._db:
             self._db.executemany(_SAVE, values)
 
     def totals(self) -> Totals:
-        row = self._db.execute(
-            "SELECT count(*) - total(failed), total(failed), total(tokens_in), total(tokens_out), "
-            "total(tokens), sum(cost) FROM rows"
+        """All that it holds, in numbers."""
+        *counts, cost, currency = self._db.execute(
+            "SELECT count(*) - total(failed), total(failed), total(cut), total(tokens_in), "
+            "total(tokens_out), total(tokens), sum(cost), max(currency) FROM rows"
         ).fetchone()
-        done, failed, tokens_in, tokens_out, tokens = map(int, row[:5])
-        return Totals(done, failed, tokens_in, tokens_out, tokens, row[5])
+        done, failed, cut, tokens_in, tokens_out, tokens = map(int, counts)
+        return Totals(
+            done, failed, cut, tokens_in, tokens_out, tokens, cost=cost, currency=currency or ""
+        )
 
-    def last_number(self) -> int:
-        """The highest number of a row that it holds, 0 where it holds none."""
-        (number,) = self._db.execute("SELECT max(number) FROM rows").fetchone()
-        return number or 0
+    def end_input(self, count: int) -> None:
+        """The input has so many rows: failures of rows behind its end are forgotten.
+
+        Raises:
+            SvcRequestError: There is an answer to a row behind its end.
+        """
+        query = f"SELECT max(number) FROM rows WHERE {_BINDS}"  # noqa: S608  # our own words
+        (last,) = self._db.execute(query).fetchone()
+        if last is not None and last > count:
+            raise SvcRequestError(
+                f"The journal {self.path} holds answers up to row {last}, and the input ends at "
+                f"row {count}: give the input that it belongs to, or another journal"
+            )
+        with self._db:
+            self._db.execute("DELETE FROM rows WHERE number > ?", (count,))
 
     # -- the results ------------------------------------------------------------------------------
 
-    def lines(self, *, ordered: bool) -> Iterator[str]:
-        """Every row of the output as JSON text: as they finished, or in the input's order."""
+    def numbers(self) -> Iterator[int]:
+        """The numbers of the rows that it holds, in order."""
+        for (number,) in self._db.execute("SELECT number FROM rows ORDER BY number"):
+            yield number
+
+    def lines(self, *, ordered: bool) -> Iterator[tuple[int, str]]:
+        """Every row of the output by its number, as JSON text: as they finished, or in order."""
         names = ("input_tokens", "output_tokens", "total_tokens")
-        for key, content, error, *counts in self._db.execute(
-            _RESULTS + ("number" if ordered else "finished")
-        ):
-            known = {n: count for n, count in zip(names, counts, strict=True) if count is not None}
-            found = {"id": key, "content": content, "error": error}
+        order = "number" if ordered else "finished"
+        for number, key, content, error, reason, *counts in self._db.execute(_RESULTS + order):
+            usage = {name: n for name, n in zip(names, counts, strict=True) if n is not None}
             try:
-                row = {name: json.loads(text) for name, text in found.items()}
-                yield json_line({**row, "usage": known or None})
+                line = output_line(
+                    number,
+                    json.loads(key),
+                    content=json.loads(content),
+                    usage=usage or None,
+                    finish_reason=reason,
+                    error=json.loads(error),
+                )
             except (ValueError, RecursionError):
                 raise self._damaged("it holds an answer that is no JSON") from None
-
-    def write(self, path: str, *, ordered: bool) -> None:
-        """Write all results to a file, whole or not at all. An existing one keeps its mode."""
-        advice = f"All results are in {self.path}: give another place, and run the same again"
-        with (
-            _replaced(Path(path).resolve(), advice) as made,  # a link stays one
-            made.open("w", encoding="utf-8", newline="\n") as file,
-        ):
-            file.writelines(line + "\n" for line in self.lines(ordered=ordered))
-            file.flush()
-            os.fsync(file.fileno())
+            yield number, line
 
     # -- the file ---------------------------------------------------------------------------------
 
     def _make(self, settings: Mapping[str, str]) -> None:
-        with (
-            _replaced(self.path, "Give another place") as name,
-            closing(sqlite3.connect(name)) as db,
-        ):
-            db.executescript(_SCHEMA)
-            with db:
-                db.executemany("INSERT INTO settings VALUES (?, ?)", settings.items())
+        """Make a whole journal, unless another run is quicker: then the lock decides."""
+        with temporary(self.path, "Give another place") as draft:
+            with closing(sqlite3.connect(draft)) as db:
+                db.executescript(_SCHEMA)
+                with db:
+                    db.executemany("INSERT INTO settings VALUES (?, ?)", settings.items())
+                db.execute("PRAGMA journal_mode = WAL")
+            with suppress(FileExistsError):
+                _name_new_file(draft, self.path)
 
-    def _opened(self) -> sqlite3.Connection:
-        self._look()
-        db = sqlite3.connect(self.path, timeout=1.0, check_same_thread=False)
-        try:
-            self._prepare(db)
-        except sqlite3.DatabaseError as error:
-            db.close()
-            raise self._refused(error) from None
-        except BaseException:
-            db.close()
-            raise
-        return db
-
-    def _look(self) -> None:
-        """Opening a file that is another's would change it; so its head is read first."""
+    def _check_place(self) -> None:
         if not self.path.exists():
             raise SvcRequestError(f"There is no journal {self.path}")
         real = self.path.resolve()
         beside = [real.with_name(real.name + end) for end in ("-wal", "-journal", "-shm")]
-        if not real.is_file() or any(one.is_symlink() for one in beside):
+        if not real.is_file() or any(path.is_symlink() for path in beside):
             raise self._damaged("it is not a regular file, or a link to another lies beside it")
+
+    def _check_head(self) -> None:
+        """Opening a file that is another's would change it; so its head is read first."""
         try:
             with self.path.open("rb") as file:
                 head = file.read(100)
@@ -253,13 +301,53 @@ class Journal:
                 "the job with that version, or begin anew with another journal"
             )
 
+    def _file_of_the_name(self) -> tuple[int, ...]:
+        """Which file has the journal's name now, and in which process: a fork owns no lock."""
+        try:
+            status = self.path.stat()
+        except OSError:
+            return ()
+        return os.getpid(), status.st_dev, status.st_ino
+
+    def _locked(self) -> sqlite3.Connection:
+        """The open file, held by this run alone.
+
+        Whoever finds it locked lets go of it before the next try: two runs that each wait for the
+        other's half of a lock would both be refused.
+        """
+        deadline = time.monotonic() + _LOCK_WAIT
+        while True:
+            db = sqlite3.connect(self.path, timeout=0.0, check_same_thread=False)
+            try:
+                self._prepare(db)
+                self._check_name()
+            except sqlite3.DatabaseError as error:
+                db.close()
+                if not _is_locked(error):
+                    raise self._damaged(str(error)) from None
+                if time.monotonic() > deadline:
+                    raise self._in_use() from None
+            except BaseException:
+                db.close()
+                raise
+            else:
+                return db
+            time.sleep(random.uniform(0.01, 0.05))  # noqa: S311  # no secret
+
     def _prepare(self, db: sqlite3.Connection) -> None:
+        """Lock the file and check it.
+
+        Raises:
+            sqlite3.DatabaseError: It is locked, or damaged.
+            SvcRequestError: It is damaged.
+        """
         with closing(sqlite3.connect(":memory:")) as wanted:
             wanted.executescript(_SCHEMA)
+            db.execute(f"PRAGMA {_PRAGMAS[0]}")
             # Before anything else is read: a view or a trigger would run.
             if db.execute(_SHAPE).fetchall() != wanted.execute(_SHAPE).fetchall():
                 raise self._damaged("its tables are not those of a journal")
-        for pragma in _PRAGMAS:
+        for pragma in _PRAGMAS[1:]:
             db.execute(f"PRAGMA {pragma}")
         db.execute("BEGIN EXCLUSIVE")  # fails where another run holds the file
         db.execute("COMMIT")
@@ -267,14 +355,16 @@ class Journal:
         if verdict != "ok":
             raise self._damaged("its pages do not fit together, or hold what no run writes")
 
-    def _refused(self, error: sqlite3.DatabaseError) -> SvcRequestError:
-        text = str(error)
-        if "locked" in text:
-            return SvcRequestError(
-                f"The journal {self.path} is in use by another run. Wait until it ends, or give "
-                "this one another journal"
-            )
-        return self._damaged(text)
+    def _check_name(self) -> None:
+        """The locked file must be the one that has the name, for the next run will open that."""
+        if self._file_of_the_name() != self._identity:
+            raise self._in_use()
+
+    def _in_use(self) -> SvcRequestError:
+        return SvcRequestError(
+            f"The journal {self.path} is in use by another run. Wait until it ends, or give this "
+            "one another journal"
+        )
 
     def _damaged(self, why: str) -> SvcRequestError:
         return SvcRequestError(
@@ -283,36 +373,77 @@ class Journal:
         )
 
     def _compare(self, settings: Mapping[str, str]) -> None:
-        found = dict(self._db.execute("SELECT name, value FROM settings"))
+        """Whether the answers are of these settings; where there are none, they will be.
+
+        Raises:
+            SvcRequestError: There are answers, and they are of others.
+        """
+        stored = dict(self._db.execute("SELECT name, value FROM settings"))
+        if stored == settings:
+            return
+        query = f"SELECT EXISTS (SELECT 1 FROM rows WHERE {_BINDS})"  # noqa: S608  # our own words
+        (binds,) = self._db.execute(query).fetchone()
+        if not binds:
+            with self._db:
+                self._db.execute("DELETE FROM rows")
+                self._db.execute("DELETE FROM settings")
+                self._db.executemany("INSERT INTO settings VALUES (?, ?)", settings.items())
+            return
         other = sorted(
-            name for name in found.keys() | settings.keys() if found.get(name) != settings.get(name)
+            name
+            for name in stored.keys() | settings.keys()
+            if stored.get(name) != settings.get(name)
         )
-        if other:
-            names = "".join(c if c.isprintable() else "?" for c in ", ".join(other))
-            raise SvcRequestError(
-                f"The journal {self.path} was written with other settings: "
-                f"{names[:_LONGEST_NAMES]}. Use the same ones, or another journal"
-            )
+        names = "".join(c if c.isprintable() else "?" for c in ", ".join(other))
+        raise SvcRequestError(
+            f"The journal {self.path} was written with other settings: {names[:_LONGEST_NAMES]}. "
+            "Use the same ones, or another journal (--journal)"
+        )
+
+
+def _is_locked(error: sqlite3.DatabaseError) -> bool:
+    return "locked" in str(error)
+
+
+def _name_new_file(draft: Path, path: Path) -> None:
+    """Give a file a name that no other file has.
+
+    Raises:
+        FileExistsError: Another file has it.
+    """
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        raise
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        # A disk without links: the name is taken by an empty file, which ours replaces. Who opens
+        # that one meanwhile is refused, as it is no journal.
+        path.open("xb").close()
+        draft.replace(path)
+
+
+_NO_LINKS = {errno.EPERM, errno.EACCES, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP}
 
 
 @contextmanager
-def _replaced(path: Path, advice: str) -> Iterator[Path]:
-    """A file that takes the place of another, whole or not at all.
+def temporary(path: Path, advice: str) -> Iterator[Path]:
+    """A file beside another that takes its place or its name, and is gone afterwards.
 
-    It is readable by its owner only; where it replaces a file it has that one's mode.
+    It is readable by its owner only.
+
+    Raises:
+        SvcRequestError: It cannot be written; the text ends with the advice.
     """
     try:
         descriptor, name = tempfile.mkstemp(prefix=path.name + ".", dir=path.parent)
         os.close(descriptor)
-        made = Path(name)
+        draft = Path(name)
         try:
-            yield made
-            if path.exists():
-                made.chmod(path.stat().st_mode & 0o777)
-            made.replace(path)
-        except BaseException:
-            made.unlink(missing_ok=True)
-            raise
+            yield draft
+        finally:
+            draft.unlink(missing_ok=True)
     except OSError as error:
         raise SvcRequestError(f"{path} cannot be written: {error.strerror}. {advice}") from None
 
@@ -328,4 +459,5 @@ def results(journal: Place, *, ordered: bool = True) -> Iterator[dict[str, Any]]
         SvcRequestError: It is missing, in use, damaged or no journal.
     """
     with closing(Journal(journal, None)) as opened:
-        yield from map(json.loads, opened.lines(ordered=ordered))
+        for _, line in opened.lines(ordered=ordered):
+            yield json.loads(line)

@@ -24,11 +24,16 @@ Place: TypeAlias = str | os.PathLike[str]
 Format: TypeAlias = str | Callable[[Any], Any] | None
 """A template of a row's columns, or a function from a row to what the runnable is asked."""
 
-# How the service is reached and how long to wait may change between two runs.
+# How the service is reached and how long to wait may change between two runs, and so may where an
+# answer is cut: a whole one is the same, and the others are to be asked again with a higher limit.
 _NO_MATTER = ServiceSettings.model_fields.keys() - {"privacy"} | {
+    *("max_tokens", "on_cut", "max_continuations"),
     *("base_url", "base_url_v1", "medical_base_url", "callbacks", "metadata", "tags", "name"),
     *("streaming", "stream_tool_args", "merge_events", "require_stream_end", "repr", "lc"),
 }
+
+
+_OTHER_FORMATS = {".csv", ".tsv", ".parquet", ".xlsx"}
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -38,16 +43,18 @@ class BulkOptions:
     Attributes:
         journal: The file that keeps the answers, readable by its owner only. It belongs to one
             input and one runnable. A missing file is created; its folder must exist.
-        output: A JSONL file that is written whole when the run ends, one
-            `{"id", "content", "usage", "error"}` per line; "-" is stdout.
+        output: A JSONL file that is written whole when the run ends, one `{"row", "id",
+            "content", "usage", "finish_reason", "error"}` per line; "-" is stdout. Where the run
+            ends early, rows without an answer have an error of the type "unanswered", and are
+            asked by the next run.
         concurrency: How many rows are asked at the same time.
         format: A template for other columns ("Summarize: {text}"), or a function from a row to
             what the runnable is asked.
         ordered: Whether the output has the order of the input; otherwise rows are in the order
             in which they finished.
-        retry_errors: Whether rows that failed in an earlier run are asked again.
+        retry_errors: Whether rows that failed or were cut in an earlier run are asked again.
         settings: What else the answers depend on, such as the version of a function. A journal
-            that was written with other settings is refused.
+            with answers of other settings is refused.
         outage_wait: Seconds that the run waits, counted from the last answer, for a service that is
             down or whose limit is used up.
         prices: Token prices as for `SvcUsageCallbackHandler`, for example `model.list_models()`,
@@ -89,6 +96,11 @@ class BulkOptions:
             raise SvcRequestError(
                 f"The output {output} is not a regular file and would be replaced by one: give "
                 "another path, or - for stdout"
+            )
+        if output is not None and output.suffix.lower() in _OTHER_FORMATS:
+            raise SvcRequestError(
+                f"The output {output} is written as JSONL, which its suffix denies: name it "
+                f"{output.with_suffix('.jsonl')}"
             )
         places = [rows if isinstance(rows, str | os.PathLike) else None, self.journal, self.output]
         named = [os.path.realpath(place) for place in places if place not in {None, "-"}]

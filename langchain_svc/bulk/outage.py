@@ -22,6 +22,7 @@ from langchain_core.exceptions import (
     ModelPermissionDeniedError,
     ModelRateLimitError,
 )
+from langchain_core.tools import ToolException
 
 from ..errors import SvcBudgetError
 
@@ -66,16 +67,12 @@ class Outage:
         Raises:
             Exception: The failure itself, where the run is to end.
         """
+        error = _cause(error)
         if isinstance(error, _MEETS_ALL):
             raise error
         limited = isinstance(error, ModelRateLimitError)
         if not limited and not (isinstance(error, ModelError) and error.is_retryable):
-            self._failing_since = None  # the service is there
-            kind = (type(error), str(error))
-            self._first = self._first or kind
-            self._alike += kind == self._first
-            if self._alike >= _ALIKE and not self._answers:
-                raise error
+            self._count_alike(error)
             return None
         tries.failures += 1
         if not limited and tries.failures >= _TRIES and self._answers > tries.answers_before:
@@ -91,3 +88,24 @@ class Outage:
         # Half of it at least, so that a service that is down is not asked on and on.
         pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0 ** min(tries.failures - 1, 9))
         return pause * (0.5 + jitter / 2)
+
+    def _count_alike(self, error: Exception) -> None:
+        """A failure for good, which ends the run if all rows have it.
+
+        Raises:
+            Exception: The failure itself.
+        """
+        self._failing_since = None  # the service is there
+        kind = (type(error), str(error))
+        self._first = self._first or kind
+        if kind == self._first:
+            self._alike += 1
+        if self._alike >= _ALIKE and not self._answers:
+            raise error
+
+
+def _cause(error: Exception) -> Exception:
+    """The service's failure, where a tool raises it in words of its own."""
+    if isinstance(error, ToolException) and isinstance(error.__cause__, ModelError):
+        return error.__cause__
+    return error

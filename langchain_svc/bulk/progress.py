@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import timedelta
+from decimal import Decimal
 from importlib.util import find_spec
 from typing import TypeAlias
 
@@ -25,13 +26,13 @@ Show: TypeAlias = Callable[[str], None]
 class RunState:
     """Where a run stands.
 
-    `expected` rows are in the input, if anything tells, and `exact` says whether that is counted.
-    Rows are `open` while they are asked; `waits` has until when some of them wait, and whether for
-    a limit. `begun` is of `time.monotonic`. `shown` says whether anybody is told.
+    `expected` rows are in the input, if anything tells, and `read` of them were read. Rows are
+    `open` while they are asked; `waits` has until when some of them wait, and whether for a limit.
+    `begun` is of `time.monotonic`. `shown` says whether anybody is told.
     """
 
     expected: int | None = None
-    exact: bool = False
+    read: int = 0
     totals: Totals = field(default_factory=Totals)
     asked: int = 0
     begun: float = field(default_factory=time.monotonic)
@@ -46,6 +47,11 @@ class RunState:
     @property
     def left(self) -> int | None:
         return None if self.expected is None else max(0, self.expected - self.finished)
+
+    @property
+    def unanswered(self) -> int:
+        """Rows that were read, or counted, and have neither an answer nor an error."""
+        return max(0, max(self.read, self.expected or 0) - self.finished)
 
     def wait(self, row: int, seconds: float, limit: bool) -> bool:  # noqa: FBT001  # of a callback
         """A row waits, perhaps for a limit; from any thread. Whether the progress says so."""
@@ -68,23 +74,27 @@ def told(state: RunState) -> str:
     # What a limit lets through comes in bursts: so the wait that has begun counts as over.
     gone = now - state.begun + wait
     rate = (state.asked - state.open) / gone if gone >= _SETTLED else 0.0
-    about = "" if state.exact else "about "
-    of = "" if state.expected is None else f" of {about}{state.expected:,}"
+    of = "" if state.expected is None else f" of {state.expected:,}"
     parts = [f"{state.finished:,}{of} rows"]
     if wait:
         reason = "the service's limit" if limit else "the service to come back"
         parts.append(f"waiting {wait:,.0f} s for {reason}")
     elif rate:
         parts.append(f"{rate:,.1f} a second")
-    if totals.failed:
-        parts.append(f"{totals.failed:,} with an error")
+    parts += failures(totals)
     if left and rate:
         parts.append(f"{duration(left / rate)} left")
     if totals.total_tokens:
         parts.append(f"{totals.total_tokens:,} tokens")
     if totals.cost is not None:
-        parts.append(f"cost {money(totals.cost)}")
+        parts.append(f"cost {money(totals.cost, totals.currency)}")
     return ", ".join(parts)
+
+
+def failures(totals: Totals) -> list[str]:
+    """How many rows were cut, and how many have another error, where there are any."""
+    counts = {"cut off": totals.cut, "with an error": totals.failed - totals.cut}
+    return [f"{count:,} {kind}" for kind, count in counts.items() if count]
 
 
 def duration(seconds: float) -> str:
@@ -92,17 +102,25 @@ def duration(seconds: float) -> str:
     return str(timedelta(seconds=round(seconds)))
 
 
-def money(amount: float) -> str:
-    """An amount with at least two digits that are not zero."""
-    return f"{amount:,.2f}" if amount >= 0.1 else f"{amount:.2g}"
+def money(amount: float, currency: str) -> str:
+    """An amount and its currency; of a small one two digits that are not zero."""
+    small = Decimal(f"{amount:.2g}")
+    digits = f"{small:f}" if 0 < small < Decimal("0.1") else f"{amount:,.2f}"
+    return f"{digits} {currency}".rstrip()
+
+
+def is_watched(wanted: bool | None) -> bool:  # noqa: FBT001  # an option as it is
+    """Whether progress is shown; None shows it where somebody looks."""
+    if wanted is None:
+        return sys.stderr.isatty() or "ipykernel" in sys.modules
+    return wanted
 
 
 @asynccontextmanager
 async def shown(state: RunState, *, wanted: bool | None) -> AsyncIterator[None]:
-    """A block during which progress is shown; None shows it where somebody looks."""
-    terminal = sys.stderr.isatty()
-    live = terminal and find_spec("rich") is not None
-    if wanted is False or (wanted is None and not terminal and "ipykernel" not in sys.modules):
+    """A block during which progress is shown."""
+    live = sys.stderr.isatty() and find_spec("rich") is not None
+    if not is_watched(wanted):
         yield
         return
 
@@ -112,7 +130,7 @@ async def shown(state: RunState, *, wanted: bool | None) -> AsyncIterator[None]:
             show(told(state))
 
     state.shown = True
-    with _bar(state) if live else nullcontext(_log) as show:
+    with _bar(state) if live else nullcontext(log) as show:
         task = asyncio.ensure_future(tick())
         try:
             yield
@@ -133,6 +151,7 @@ def _bar(state: RunState) -> Iterator[Show]:
         )
 
 
-def _log(line: str) -> None:
+def log(line: str) -> None:
+    """Write a line to stderr at once."""
     sys.stderr.write(line + "\n")
     sys.stderr.flush()

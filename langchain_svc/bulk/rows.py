@@ -1,6 +1,10 @@
 """Rows of the input, read as a stream, each made into what the runnable is asked.
 
-A row that cannot be read or asked is a row with a `problem`, not the end of the run.
+Nothing that was read is dropped. A row that cannot be read or asked is a row with a `problem`, not
+the end of the run. A file in which the end of a record is in doubt is refused as a whole, with the
+line: behind a quote that is never closed nobody knows where a row begins.
+
+So a run reads a file twice: first all of it, before anything is sent, and then row by row.
 """
 
 from __future__ import annotations
@@ -12,7 +16,8 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sized
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from string import Formatter
 from textwrap import shorten
@@ -23,6 +28,7 @@ from pydantic_core import to_jsonable_python
 from ..errors import SvcRequestError
 from .answers import to_json
 from .options import Format
+from .register import Register
 
 Rows: TypeAlias = str | os.PathLike[str] | Iterable[Any]
 """A path (.jsonl, .ndjson, .csv, .parquet; "-" is JSONL on stdin), or the rows themselves."""
@@ -31,6 +37,8 @@ LONGEST_ROW = 64 * 1024 * 1024  # bytes; what is longer is hardly a row
 _CHUNK_ROWS, _CHUNK_BYTES = 256, 4 * 1024 * 1024
 _LONGEST_NAMES = 200  # characters of the names of columns in an error
 _INPUTS = ("prompt", "messages", "input")
+_CAUSES = 3  # why rows cannot be asked, in a text about them
+UNKNOWN = "null"  # the id of a row that could not be read
 
 
 class BadRow(Exception):  # noqa: N818  # its name is in the results
@@ -41,17 +49,57 @@ class BadRow(Exception):  # noqa: N818  # its name is in the results
 class Row:
     """One row of the input.
 
-    `number` is 1 for the first, `key` its id as JSON text, `input` what the runnable is asked, and
-    `digest` is what the journal recognizes that by.
+    `number` is 1 for the first, `line` that of a file in which it begins, 0 where there are none.
+    `key` is its id as JSON text, "null" where it is unknown, `input` what the runnable is asked,
+    and `digest` is what the journal recognizes that by.
     """
 
     number: int
-    key: str
+    key: str = UNKNOWN
+    line: int = 0
     input: Any = None
     digest: bytes = b""
     problem: str = ""
     failed_before: bool = False
+    cut_before: bool = False
     to_ask: bool = True
+
+    @property
+    def place(self) -> str:
+        return f"line {self.line:,}" if self.line else f"row {self.number:,}"
+
+
+@dataclass
+class Problems:
+    """The rows of an input, and which of them cannot be asked: the first of each cause."""
+
+    rows: int = 0
+    bad: int = 0
+    longest: tuple[int, int] = (0, 0)
+    """The first and the last line of the row with the most lines before the next row."""
+    _causes: dict[str, tuple[str, int]] = field(default_factory=dict)
+    _begin: int = 0
+
+    def add(self, row: Row) -> None:
+        """Count a row."""
+        self.rows += 1
+        if row.line - self._begin > self.longest[1] - self.longest[0] + 1:
+            self.longest = self._begin, row.line - 1
+        self._begin = row.line
+        if not row.problem:
+            return
+        self.bad += 1
+        place, count = self._causes.get(row.problem, (row.place, 0))
+        if count or len(self._causes) < _CAUSES:
+            self._causes[row.problem] = place, count + 1
+
+    def __str__(self) -> str:
+        """The causes, each with the first place and the number of further ones."""
+        texts = []
+        for cause, (place, count) in self._causes.items():
+            more = f" (and {count - 1:,} more alike)" if count > 1 else ""
+            texts.append(f"{place}: {cause}{more}")
+        return "; ".join(texts)
 
 
 class Source:
@@ -61,42 +109,61 @@ class Source:
         SvcRequestError: The input cannot be read at all.
     """
 
-    def __init__(self, rows: Rows, template: Format = None) -> None:
+    def __init__(self, rows: Rows, template: Format, register: Register) -> None:
+        self._rows = rows
         self._format = template
         self._columns = _columns(template) if isinstance(template, str) else frozenset[str]()
+        self._register = register
         self._file: IO[bytes] | None = None  # one that has an end
-        self._size = self._read = 0
-        self._total: int | None = None
+        self._read = 0
         self._chunk_rows = 1  # the next one may be long in coming
+        self.total: int | None = None
+        """The number of all rows; None while nothing tells."""
         if isinstance(rows, str | os.PathLike):
             self._items = self._opened(os.fspath(rows))
         elif isinstance(rows, Iterable) and not isinstance(rows, Mapping | bytes):
             if isinstance(rows, Sized):
-                self._total, self._chunk_rows = len(rows), _CHUNK_ROWS
-            self._items = iter(rows)
+                self.total = len(rows)
+                self._chunk_rows = _CHUNK_ROWS
+            self._items = ((0, row) for row in rows)
         else:
             raise SvcRequestError(
                 f"rows must be a path or an iterable of rows, not a {type(rows).__name__}"
             )
 
+    def preview(self) -> Source | None:
+        """The same rows to be read before; None where they can be read only once.
+
+        A function that makes inputs of rows is not called.
+        """
+        if self._file is None:
+            return None
+        template = _as_read if callable(self._format) else self._format
+        return Source(self._rows, template, self._register)
+
     def chunk(self) -> list[Row]:
-        """The next rows, at most 256 or about 4 MB; none at the end. It may block."""
+        """The next rows, at most 256 or about 4 MB; none at the end. It may block.
+
+        Raises:
+            SvcRequestError: The file is damaged.
+        """
         begun, rows = self._position(), list[Row]()
         while len(rows) < self._chunk_rows and self._position() - begun <= _CHUNK_BYTES:
             try:
-                raw = next(self._items)
+                line, raw = next(self._items)
             except StopIteration:
-                self._total = self._read
+                self.total = self._read
                 break
+            except _DamageError as damage:
+                raise SvcRequestError(f"{os.fspath(self._rows)}, {damage}") from None  # type: ignore[arg-type]
             self._read += 1
-            rows.append(self._row(raw))
+            rows.append(self._row(line, raw))
+        self._register.add([(row.number, row.key) for row in rows])
+        for row in rows:
+            owner = self._register.owner(row.key)
+            if owner not in {None, row.number} and not row.problem:
+                row.problem = f"its id is that of row {owner}"
         return rows
-
-    def expected(self) -> tuple[int | None, bool]:
-        """The number of all rows, None if nothing tells, and whether that is exact."""
-        if self._total is not None or self._file is None:
-            return self._total, self._total is not None
-        return round(self._read * self._size / max(1, self._position())), False
 
     def close(self) -> None:
         """Close the file, but not stdin, in which a thread may wait."""
@@ -106,7 +173,7 @@ class Source:
     def _position(self) -> int:
         return 0 if self._file is None else self._file.tell()
 
-    def _opened(self, path: str) -> Iterator[Any]:
+    def _opened(self, path: str) -> Iterator[tuple[int, Any]]:
         if path == "-":
             # Not sys.stdin.buffer: the program could not end while a thread waits in that.
             return _jsonl(open(sys.stdin.fileno(), "rb", closefd=False))
@@ -114,20 +181,24 @@ class Source:
         if read is None:
             raise SvcRequestError(
                 f"{path}: the suffix tells the format of an input, and must be one of "
-                f"{', '.join(_READERS)}. Rename the file, or give JSONL on stdin, as -"
+                f"{', '.join(_READERS)}. Save it in one of these formats, or give JSONL on stdin, "
+                "as -"
+            )
+        if Path(path).exists() and not Path(path).is_file():
+            raise SvcRequestError(
+                f"{path} is not a regular file, which a run reads twice: give JSONL on stdin, as -"
             )
         try:
             self._file = Path(path).open("rb")  # noqa: SIM115  # closed by close()
-            self._size = os.fstat(self._file.fileno()).st_size
         except OSError as error:
             raise SvcRequestError(f"{path} cannot be read: {error.strerror}") from None
         self._chunk_rows = _CHUNK_ROWS
         return read(self._file)
 
-    def _row(self, raw: Any) -> Row:
-        row = Row(self._read, json.dumps(self._read))
+    def _row(self, line: int, raw: Any) -> Row:
+        row = Row(self._read, line=line)
         try:
-            row.key = _key(raw) or row.key
+            row.key = _key(raw, row.number)
             row.input = self._input(raw)
             row.digest = _digest(row.input)
         except BadRow as bad:
@@ -135,8 +206,6 @@ class Source:
         return row
 
     def _input(self, raw: Any) -> Any:
-        if isinstance(raw, BadRow):
-            raise raw
         if callable(self._format):
             return self._format(raw)
         if not isinstance(raw, Mapping):
@@ -147,7 +216,10 @@ class Source:
             return _asked(raw)
         missing = sorted(self._columns - raw.keys())
         if missing:
-            raise BadRow(f"it has no column {missing[0]!r}, only {_names(raw)}")
+            hint = _separator_hint(raw)
+            raise BadRow(f"it has no column {missing[0]!r}, only {_names(raw)}{hint}")
+        if all(_is_empty(raw[name]) for name in self._columns):
+            raise BadRow(f"it has nothing to ask: {', '.join(sorted(self._columns))} is empty")
         filled = {name: "" if value is None else value for name, value in raw.items()}
         try:
             return self._format.format_map(filled)
@@ -155,22 +227,35 @@ class Source:
             raise BadRow("a column's value does not suit the format") from None
 
 
-def _key(raw: Any) -> str:
-    given = raw.get("id") if isinstance(raw, Mapping) else None
+def _as_read(raw: Any) -> Any:
+    return raw
+
+
+def _key(raw: Any, number: int) -> str:
+    """A row's id as JSON text; its number where it has none.
+
+    Raises:
+        BadRow: The row cannot be read, so its id is unknown.
+    """
+    if isinstance(raw, BadRow):
+        raise raw
+    value = raw.get("id") if isinstance(raw, Mapping) else None
     try:
-        return "" if given is None else to_json(given)
+        return json.dumps(number) if value is None else to_json(value)
     except ValueError:
         raise BadRow("its id is not a JSON value") from None
 
 
 def _asked(row: Mapping[Any, Any]) -> Any:
-    found = [name for name in _INPUTS if row.get(name) is not None]
-    if len(found) != 1:
+    names = [name for name in _INPUTS if row.get(name) is not None]
+    if len(names) != 1:
         raise BadRow(
-            f"it must have one of {', '.join(_INPUTS)}, and has {' and '.join(found) or 'none'}"
-            f" (its columns: {_names(row)}); a format makes prompts of other columns"
+            f"it must have one of {', '.join(_INPUTS)}, and has {' and '.join(names) or 'none'}"
+            f" (its columns: {_names(row)}{_separator_hint(row)}). Prompts of other columns need "
+            f'a format: --format "Summarize: {{text}}"'
         )
-    name, value = found[0], row[found[0]]
+    name = names[0]
+    value = row[name]
     if name == "prompt" and not (isinstance(value, str) and value.strip()):
         raise BadRow("its prompt must be a text that is not empty")
     if name == "messages" and not (isinstance(value, list) and value):
@@ -178,8 +263,26 @@ def _asked(row: Mapping[Any, Any]) -> Any:
     return value
 
 
+def _is_empty(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and not value.strip())
+
+
 def _names(row: Mapping[Any, Any]) -> str:
-    return shorten(", ".join(map(str, row)), _LONGEST_NAMES, placeholder="...")
+    return _shown(", ".join(map(str, row)))
+
+
+def _shown(name: str) -> str:
+    """A name of the input on a terminal: short, and without what a terminal obeys."""
+    text = shorten(name, _LONGEST_NAMES, placeholder="...")
+    return "".join(c if c.isprintable() else "?" for c in text)
+
+
+def _separator_hint(row: Mapping[Any, Any]) -> str:
+    """Advice for a file whose only column looks as if it were several."""
+    name = str(next(iter(row), ""))
+    if len(row) == 1 and any(separator in name for separator in ";\t|"):
+        return "; its columns must be separated by commas"
+    return ""
 
 
 def _columns(template: str) -> frozenset[str]:
@@ -205,14 +308,23 @@ def _digest(value: Any) -> bytes:
 # -- formats --------------------------------------------------------------------------------------
 
 
-def _jsonl(file: IO[bytes]) -> Iterator[Any]:
-    """One JSON object per line; blank lines are skipped."""
+class _DamageError(Exception):
+    """Where a file is damaged: a line, and why. It holds nothing of the file's values."""
+
+    def __init__(self, line: int, why: str) -> None:
+        super().__init__(f"line {line:,}: {why}")
+
+
+def _jsonl(file: IO[bytes]) -> Iterator[tuple[int, Any]]:
+    """One JSON object per line, each on its own; blank lines are skipped."""
     first = True
+    number = 0
     while line := file.readline(LONGEST_ROW):
+        number += 1
         if len(line) == LONGEST_ROW and not line.endswith(b"\n"):
             while (rest := file.readline(LONGEST_ROW)) and not rest.endswith(b"\n"):
                 pass
-            yield BadRow(f"the line is longer than {LONGEST_ROW:,} bytes")
+            yield number, BadRow(f"the line is longer than {LONGEST_ROW:,} bytes")
             continue
         line = line.removeprefix(b"\xef\xbb\xbf").strip()
         if first and line.startswith(b"["):
@@ -222,46 +334,115 @@ def _jsonl(file: IO[bytes]) -> Iterator[Any]:
             )
         first = False
         if line:
-            yield _parsed(line)
+            yield number, _parsed(line)
 
 
 def _parsed(line: bytes) -> Any:
     try:
-        row = json.loads(line)
-    except (ValueError, RecursionError) as error:  # none of which repeats the line
+        # Not json.loads(line), which takes a line for UTF-16 by its zeros.
+        row = json.loads(line.decode(), object_pairs_hook=_object)
+    except BadRow as bad:
+        return bad
+    except json.JSONDecodeError as error:
+        return BadRow(f"the line is not JSON that can be read: {error.msg} at column {error.colno}")
+    except (ValueError, RecursionError) as error:  # neither repeats the line
         return BadRow(f"the line is not JSON that can be read: {error}")
     if not isinstance(row, dict):
         return BadRow(f"the line is JSON, but a {type(row).__name__} and no object")
     return row
 
 
-def _csv(file: IO[bytes]) -> Iterator[Any]:
-    """A header, then one record per row, as in RFC 4180: a quoted field may hold line breaks."""
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON, where a second value of a key would drop the first one in silence."""
+    value = dict(pairs)
+    if len(value) == len(pairs):
+        return value
+    names = [name for name, _ in pairs]
+    twice = next(name for name in names if names.count(name) > 1)
+    raise BadRow(f"the line gives {_shown(twice)!r} twice in one object")
+
+
+def _csv(file: IO[bytes]) -> Iterator[tuple[int, dict[str, str]]]:
+    """A header, then one record per row, as in RFC 4180: a quoted field may hold line breaks.
+
+    Raises:
+        _DamageError: A record is not as wide as the header, or not to be told from the next.
+    """
     csv.field_size_limit(max(csv.field_size_limit(), LONGEST_ROW))
     text = io.TextIOWrapper(file, "utf-8-sig", "surrogateescape", newline="")
-    records = csv.DictReader(text)
-    names = records.fieldnames or []
-    if len(set(names)) < len(names):
-        raise SvcRequestError("the header of the input names a column twice: rename one")
+    records = _csv_records(text)
+    try:
+        line, header = next(records, (1, []))
+        if not header:
+            raise _DamageError(1, "the file is empty, and must begin with the names of its columns")
+        twice = next((name for name in header if header.count(name) > 1), None)
+        if twice is not None:
+            raise _DamageError(
+                line, f"the header names a column twice ({_shown(twice)!r}): rename one"
+            )
+        for line, record in records:
+            if len(record) != len(header):
+                raise _DamageError(
+                    line,
+                    f"the record has {len(record)} fields, and the header {len(header)}. A text "
+                    "with a comma, a quote or a line break must stand in quotes",
+                )
+            yield line, dict(zip(header, record, strict=True))
+    finally:
+        text.detach()
+
+
+def _csv_records(text: io.TextIOWrapper) -> Iterator[tuple[int, list[str]]]:
+    """Each record and the line in which it begins; blank lines are skipped."""
+    reader = csv.reader(_csv_lines(text), strict=True)
     while True:
+        line = reader.line_num + 1
         try:
-            row: dict[Any, Any] = next(records)
-            if None in row or None in row.values():
-                yield BadRow("the record has more or fewer fields than the header")
-                continue
-            "".join(row.values()).encode()
-        except StopIteration:
-            text.detach()
-            return
+            record = next(reader, None)
         except csv.Error as error:
-            yield BadRow(f"the record cannot be read: {error}")
-        except UnicodeEncodeError:
-            yield BadRow("the record is not UTF-8")
-        else:
-            yield row
+            raise _DamageError(line, _quoting_problem(str(error), line, reader.line_num)) from None
+        if record is None:
+            return
+        if record:
+            yield line, record
 
 
-def _parquet(file: IO[bytes]) -> Iterator[Any]:
+def _quoting_problem(error: str, begin: int, end: int) -> str:
+    if "unexpected end" in error or "field limit" in error:
+        return "a quoted field begins in this record and never ends: close or double the quote"
+    where = f" in line {end:,}" if end > begin else ""
+    return (
+        f"the record that begins here cannot be read{where} ({error}). A quote inside a quoted "
+        'field is written twice: ""'
+    )
+
+
+def _csv_lines(text: io.TextIOWrapper) -> Iterator[str]:
+    """Lines of text in UTF-8, of a length that memory holds."""
+    for number, line in enumerate(iter(partial(text.readline, LONGEST_ROW), ""), 1):
+        if len(line) == LONGEST_ROW and not line.endswith(("\n", "\r")):
+            raise _DamageError(number, f"the line is longer than {LONGEST_ROW:,} characters")
+        if "\0" in line or not _is_unicode(line):
+            raise _DamageError(
+                number,
+                "it holds bytes that are no UTF-8 text (Latin-1, UTF-16 and spreadsheets are "
+                "none): save the file as CSV in UTF-8",
+            )
+        yield line
+
+
+def _is_unicode(line: str) -> bool:
+    """Whether no byte of the line stands for itself, as UTF-8 could not read it."""
+    if line.isascii():
+        return True
+    try:
+        line.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _parquet(file: IO[bytes]) -> Iterator[tuple[int, Any]]:
     """The rows of a Parquet file; no more of a row group is in memory than its pages need."""
     try:
         import pyarrow.parquet  # noqa: PLC0415  # an extra
@@ -270,12 +451,18 @@ def _parquet(file: IO[bytes]) -> Iterator[Any]:
             "Parquet files need pyarrow, which is not installed: "
             'pip install "langchain-svc[parquet]"'
         ) from error
+    names: list[str] = []
     try:
         opened = pyarrow.parquet.ParquetFile(file, pre_buffer=False, buffer_size=1 << 20)
-        for batch in opened.iter_batches(batch_size=256):
-            yield from batch.to_pylist()
+        names = opened.schema_arrow.names
+        if len(set(names)) == len(names):
+            for batch in opened.iter_batches(batch_size=256):
+                for row in batch.to_pylist():
+                    yield 0, row
     except (pyarrow.ArrowException, OSError, ValueError, OverflowError):
         raise SvcRequestError("the input is not a Parquet file, or is damaged") from None
+    if len(set(names)) < len(names):
+        raise SvcRequestError("the input names a column twice: rename one")
 
 
 _READERS = {".jsonl": _jsonl, ".ndjson": _jsonl, ".csv": _csv, ".parquet": _parquet}

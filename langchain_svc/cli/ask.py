@@ -1,4 +1,7 @@
-"""`langchain-svc ask`: one question, by words or by stdin, and its answer."""
+"""`langchain-svc ask`: one question, by words or by stdin, and its answer.
+
+A cut answer is printed as far as it came, and the exit code says that it is not whole.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage
 
+from .._wire import is_cut
 from .terminal import (
     ASKED,
     MisuseError,
@@ -22,12 +26,15 @@ from .terminal import (
     write_stream,
 )
 
+_CUT = 3  # the exit code
+_MORE = "a higher --max-tokens lets it end, unless a filter cut it"
+
 
 def add(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     parser.description = (
         "Ask one question. Words need no quotes. Piped text is added after the question: "
-        "`git diff | langchain-svc ask review this`."
+        "`git diff | langchain-svc ask review this`. The exit code is 3 if the answer was cut off."
     )
     parser.add_argument(
         "question", nargs="*", help="the question; - (or nothing, in a pipe) reads it from stdin"
@@ -43,12 +50,12 @@ def run(args: argparse.Namespace) -> int:
     with new_model(**model_settings(args)) as model:
         begun = time.monotonic()
         if schema is not None:
-            found = model.with_structured_output(schema, include_raw=True).invoke(asked)
-            if found["parsing_error"] is not None:
-                raise found["parsing_error"]
-            answer: Any = found["raw"]
-            whole = {"object": found["parsed"], **_record(answer)}
-            emit_json(whole if args.json else found["parsed"])
+            result = model.with_structured_output(schema, include_raw=True).invoke(asked)
+            if result["parsing_error"] is not None:
+                raise result["parsing_error"]
+            answer: Any = result["raw"]
+            record = {"object": result["parsed"], **_record(answer)}
+            emit_json(record if args.json else result["parsed"])
         elif args.json:
             answer = model.invoke(asked)
             emit_json(_record(answer))
@@ -59,6 +66,10 @@ def run(args: argparse.Namespace) -> int:
         took = time.monotonic() - begun
     if is_terminal(sys.stderr):
         tell(usage_line(answer, took))
+    reason = answer.response_metadata.get("finish_reason")
+    if schema is None and is_cut(reason):  # an object was checked, and is whole
+        tell(f"langchain-svc: the answer was cut off (finish_reason {reason!r}): {_MORE}")
+        return _CUT
     return 0
 
 

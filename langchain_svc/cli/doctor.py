@@ -60,7 +60,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     parser.description = (
         "Check the environment and each configured interface, with the cheapest call. "
-        "The exit code is 1 if one of them fails."
+        "The exit code is 1 if one of them fails, or if nothing is set up."
     )
     add_options(parser, "--json")
     parser.add_argument(
@@ -78,16 +78,17 @@ def run(args: argparse.Namespace) -> int:
         if not args.json:
             _print(finding)
     failed = sum(one.status == "FAIL" for one in findings)
+    set_up = any(map(_set, _OWN_VARIABLES))
     if args.json:
         emit_json([asdict(one) for one in findings])
     elif failed:
         emit(f"\n{failed} failed.")
-    elif not any(map(_set, _OWN_VARIABLES)):
+    elif not set_up:
         emit("\nNothing is set up. Run `langchain-svc sandbox` in another terminal and paste the")
         emit("lines that it prints, or set the key and the address that your provider gave you.")
     else:
         emit("\nEverything that is set up works.")
-    return int(failed > 0)
+    return 1 if failed or not set_up else 0
 
 
 def _print(finding: _Finding) -> None:

@@ -1,7 +1,8 @@
 """The entry of the command `langchain-svc`.
 
 Every failure is one line on stderr with a next step, never a traceback. Exit codes: 0 done, 1 it
-failed, 2 the command was not understood or its port is taken, 130 interrupted.
+failed, 2 the command was not understood or its port is taken, 3 the answer was cut off, 130
+interrupted.
 """
 
 from __future__ import annotations

@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any, ClassVar, Literal
 
 from langchain_core.runnables import RunnableConfig
-from langchain_core.tools import ToolException
 from pydantic import Field, model_validator
 from typing_extensions import Self
 
@@ -25,7 +24,7 @@ from .._service import (
 )
 from .._wire import UnreadableError, dump_json
 from ..config import MEDICAL
-from ..errors import SvcRequestError
+from ..errors import SvcError, SvcRequestError
 from .patient import PatientContext, Record, on_wire
 from .result import AnswerTo, ClinicalResult
 from .sent import in_words, names_sent, of_record, values_sent
@@ -154,20 +153,20 @@ class MedicalTool(MedicalSettings, ServiceTool):
         """The patient of this run; the run's own goes before the tool's."""
         given = ((config or {}).get("configurable") or {}).get(PATIENT_KEY)
         if given is not None and not isinstance(given, PatientContext):
-            raise ToolException(
+            raise SvcRequestError(
                 f"config['configurable']['{PATIENT_KEY}'] must be a PatientContext, "
                 f"not a {type(given).__name__}"
             )
         if given is not None and self.patient is None and self.endpoint.record_fields:
-            raise ToolException(
-                "Nothing was sent: this run brings a patient, and the tool was made without one. "
+            raise SvcRequestError(
+                "This run brings a patient, and the tool was made without one. "
                 "The application must make the tool or toolkit with patient='per_run'"
             )
         patient = self.patient if given is None else given
         if not isinstance(patient, str):
             return patient
         if self.endpoint.record_fields:
-            raise ToolException(
+            raise SvcRequestError(
                 "No patient was given for this run: the application must pass "
                 f"config={{'configurable': {{'{PATIENT_KEY}': PatientContext(...)}}}}"
             )
@@ -175,26 +174,16 @@ class MedicalTool(MedicalSettings, ServiceTool):
 
     # -- the answer, which nothing may hold before it was delivered --------------------------------
 
-    def _run(
-        self,
-        *,
-        config: RunnableConfig = None,  # type: ignore[assignment]  # as in ServiceTool
-        run_manager: Any = None,
-        **given: Any,
-    ) -> ToolOutput:
+    def _call(self, config: RunnableConfig, run: Any, arguments: dict[str, Any]) -> ToolOutput:
         if _is_async(self.deliver):
-            raise ToolException(f"Nothing was sent: {_NEEDS_AWAIT}")
-        receipt, result = super()._run(config=config, run_manager=run_manager, **given)
+            raise SvcRequestError(_NEEDS_AWAIT)
+        receipt, result = super()._call(config, run, arguments)
         return self._told_of(receipt, result, _deliver(self.deliver, result))
 
-    async def _arun(
-        self,
-        *,
-        config: RunnableConfig = None,  # type: ignore[assignment]  # as in ServiceTool
-        run_manager: Any = None,
-        **given: Any,
+    async def _acall(
+        self, config: RunnableConfig, run: Any, arguments: dict[str, Any]
     ) -> ToolOutput:
-        receipt, result = await super()._arun(config=config, run_manager=run_manager, **given)
+        receipt, result = await super()._acall(config, run, arguments)
         return self._told_of(receipt, result, await _adeliver(self.deliver, result))
 
     def _within_bound(self, told: ToolOutput) -> ToolOutput:
@@ -203,7 +192,7 @@ class MedicalTool(MedicalSettings, ServiceTool):
     def _told_of(self, receipt: str, result: ClinicalResult, failure: str) -> ToolOutput:
         """What the model is told and what the artifact is, once the answer was delivered."""
         if failure:
-            raise ToolException(
+            raise SvcError(
                 f"{self.name}: the service answered, but the answer was not delivered to the "
                 f"program ({failure}). None of it is told here: neither guess nor sum up what it "
                 "says."

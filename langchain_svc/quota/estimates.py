@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 BYTES_A_TOKEN = 4
+# In a shorter body what stands around the texts weighs too much to say anything of a text.
+_LEAST_BODY = 1_000
 _WEIGHT = 0.1  # of the newest call, in the means
 
 
@@ -27,6 +29,7 @@ class Estimates:
 
     def __init__(self) -> None:
         self._ratio, self._answer = 1.0, 100.0  # before any answer has come
+        self._of_texts: float | None = None  # the ratio, of long prompts alone
         self.samples = 0
         self.error = 0.0  # how far estimates were off on average, as a share of what was used
         self.looked_at = 0.0  # when an answer's headers were read last
@@ -34,6 +37,12 @@ class Estimates:
     def prompt(self, size: int) -> int:
         """Tokens of a request's body of so many bytes."""
         return math.ceil(self._ratio * size / BYTES_A_TOKEN)
+
+    def text(self, size: int) -> int | None:
+        """Tokens of a text of so many bytes; None before the service reported a long prompt."""
+        if self._of_texts is None:
+            return None
+        return math.ceil(self._of_texts * size / BYTES_A_TOKEN)
 
     def answer(self, most: int | None) -> int:
         """Tokens of an answer of at most so many."""
@@ -43,7 +52,11 @@ class Estimates:
         """Take in what a call of `size` bytes, estimated so, used."""
         weight = max(_WEIGHT, 1 / (self.samples + 1))  # so the first answer replaces the start
         if used.prompt is not None and size:
-            self._ratio += weight * (used.prompt * BYTES_A_TOKEN / size - self._ratio)
+            ratio = used.prompt * BYTES_A_TOKEN / size
+            self._ratio += weight * (ratio - self._ratio)
+            if size >= _LEAST_BODY:
+                before = ratio if self._of_texts is None else self._of_texts
+                self._of_texts = before + _WEIGHT * (ratio - before)
         prompt = self.prompt(size) if used.prompt is None else used.prompt
         self._answer += weight * (max(0, used.total - prompt) - self._answer)
         self.error += weight * (abs(estimate - used.total) / used.total - self.error)

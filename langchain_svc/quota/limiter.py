@@ -17,7 +17,7 @@ from typing_extensions import Self
 from .._safe_errors import safe_repr
 from .._service import BLOCK_LIMITS, CallSize, Wait
 from .._threads import new_lock
-from .._wire import LISTED_PRICES, Price, rate_limit_of, read_prices
+from .._wire import Price, rate_limit_of, read_prices
 from ..errors import SvcBudgetError, SvcError, SvcRateLimitError
 from .estimates import BYTES_A_TOKEN, Estimates, Used, read_usage
 from .ledger import BULK, INTERACTIVE, Ledger, Outcome, Ticket
@@ -118,8 +118,8 @@ class SvcBudget(Shared):
         max_tokens: The most tokens, in and out together.
         max_cost: The most that chats may cost, in the currency of the prices.
         prices: What tokens cost: the models of `ChatSvc.list_models()`, or by model id
-            `{"input": 5.0, "output": 15.0, "per_tokens": 1_000_000}`. Without it, the prices of the
-            last listing in this process.
+            `{"input": 5.0, "output": 15.0, "per_tokens": 1_000_000}`. Without it, those of the
+            last `list_models()` in this process with the call's address and key.
 
     Raises:
         ValueError: No bound is given, or one is not a number of 0 or more.
@@ -194,7 +194,7 @@ class SvcBudget(Shared):
     def _price(self, size: CallSize) -> Price | None:
         if self._bounds["max_cost"] is None or size.free:
             return None
-        prices = LISTED_PRICES if self._prices is None else self._prices
+        prices = size.prices if self._prices is None else self._prices
         price = prices.get(size.model or "") if size.metered else None
         if price is None:
             what = f"model {safe_repr(size.model)}" if size.metered else "this endpoint"

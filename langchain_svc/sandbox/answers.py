@@ -276,10 +276,9 @@ class _Filler:
         if "const" in schema:
             return schema["const"]
         if options := _list(schema, "enum"):
-            said = (o for o in options if _says(self._text, str(o).replace("_", " ")))
-            return next(said, schema.get("default", options[0] if required else None))
-        kind = schema.get("type", "object" if "properties" in schema else "string")
-        kind = next((k for k in kind if k != "null"), "") if isinstance(kind, list) else kind
+            default = schema.get("default", options[0] if required else None)
+            return self._option(options, default)
+        kind = _type_of(schema)
         match kind:
             case "object":
                 return self._object(schema, depth) if required or depth < _MOST_NESTED else None
@@ -291,6 +290,13 @@ class _Filler:
                 value = self._number(schema, name, required=required)
                 return int(value) if value is not None and kind == "integer" else value
         return self._string(schema, name, required=required)
+
+    def _option(self, options: list[Any], default: Any) -> Any:
+        """The first option that the text names."""
+        for option in options:
+            if _says(self._text, str(option).replace("_", " ")):
+                return option
+        return default
 
     def _resolved(self, schema: Any, *, required: bool) -> tuple[Schema, bool]:
         """A schema without references and alternatives, and whether it needs more than null."""
@@ -352,10 +358,8 @@ class _Filler:
         words, form = name.replace("_", " ").lower(), str(schema.get("format"))
         near = f"{words} {schema.get('description', '')} {form}".lower()
         special = [kind for kind in list(_VALUES)[:5] if kind in near]
-        value = self._explicit(words) or self._take(special)
-        if not value and "image" in special:
-            value = next(reversed(re.findall(_VALUES["image"], self._previous)), None)
-        free = _FREE.search(words)
+        value = self._explicit(words) or self._special(special)
+        free = _FREE.search(words) is not None
         if not value and not (free and self._previous) and form not in _FORMATS:
             other = ["name", "expression", "words", "number"] if required and not free else []
             value = self._take(["quoted", *other])
@@ -365,6 +369,13 @@ class _Filler:
         said: str = value or _FORMATS.get(form) or self._reply()
         least = min(_bound(schema, "minLength", 0), _LONGEST)
         return said[: _bound(schema, "maxLength", _LONGEST)].ljust(least, ".")
+
+    def _special(self, kinds: Sequence[str]) -> str | None:
+        """A value of a kind that can be told by its form; an image also from an earlier result."""
+        value = self._take(kinds)
+        if not value and "image" in kinds:
+            return next(reversed(re.findall(_VALUES["image"], self._previous)), None)
+        return value
 
     def _explicit(self, words: str) -> str | None:
         """The value of `name=value` or `name: value`, which no other field gets then."""
@@ -387,6 +398,14 @@ class _Filler:
         self.left[kind].remove(taken)
         self.used.append(kind)
         return taken
+
+
+def _type_of(schema: Schema) -> Any:
+    """The type of a schema's values, the first of several that is not null."""
+    kind = schema.get("type", "object" if "properties" in schema else "string")
+    if isinstance(kind, list):
+        return next((name for name in kind if name != "null"), "")
+    return kind
 
 
 def _list(schema: Schema, name: str) -> list[Any]:

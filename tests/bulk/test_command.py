@@ -48,7 +48,8 @@ def test_rows_in_results_out(batch, prompts, written):
     code, out, err = batch(prompts(7), "out.jsonl", "--model", "svc-pro", "--temperature", 0)
     assert (code, out) == (0, "")
     assert re.search(
-        r"7 rows answered, \d+ tokens, cost 0.00\d+ in 0:00:\d\d; journal out.jsonl.journal\n$", err
+        r"7 rows answered, \d+ tokens, cost 0.00\d+ USD in 0:00:\d\d; journal out.jsonl.journal\n$",
+        err,
     )
     assert "7 of 7 rows" in err
     assert sorted(row["id"] for row in written()) == [f"r{n}" for n in range(7)]
@@ -93,10 +94,10 @@ def test_rows_with_errors_are_asked_again_by_the_command_that_is_shown(batch, fo
 def test_a_dry_run_tells_what_it_takes_and_asks_nothing(batch, prompts, service, folder):
     (folder / "in.jsonl").write_text((folder / prompts(100)).read_text() + "nonsense\n")
     code, out, _ = batch("in.jsonl", "out.jsonl", "--dry-run", "--max-tokens", 50)
-    assert code == 0
+    assert code == 1, "as a row cannot be asked"
     told = {line.split("  ")[0]: line[12:] for line in out.splitlines()}
     assert told["rows"] == "101"
-    assert told["bad"].startswith("1 (row 101: the line is not JSON")
+    assert told["bad"].startswith("1 (line 101: the line is not JSON")
     assert told["requests"] == "100"
     assert told["tokens out"] == "at most 5,000 (50 per answer)"
     assert 700 < int(told["tokens in"].removeprefix("about ").replace(",", "")) < 1_300
@@ -168,6 +169,126 @@ def test_a_key_that_is_withdrawn_on_the_way_says_how_to_go_on(batch, prompts, se
     assert "40 rows answered" in err
 
 
+# -- rows that are not whole ------------------------------------------------------------------------
+
+
+def test_cut_answers_are_counted_apart_and_asked_again(batch, prompts, written):
+    code, _, err = batch(prompts(3), "out.jsonl", "--max-tokens", 2)
+    assert code == 1
+    assert "0 rows answered, 3 cut off, " in err
+    assert "3 of 3 rows, 3 cut off" in err
+    assert "Answers were cut at --max-tokens, 2 in this run" in err
+    assert {row["error"]["type"] for row in written()} == {"cut"}
+    for limit in (4, 8, 16):  # the next command asks for more, until the answers end
+        shown = shlex.split(err.splitlines()[-1])[2:]
+        wanted = ["in.jsonl", "out.jsonl", "--max-tokens", str(limit), "--retry-errors"]
+        assert sorted(shown) == sorted(wanted)
+        code, _, err = batch(*shown)
+        if code == 0:
+            break
+    assert (code, [row["error"] for row in written()]) == (0, [None] * 3)
+    assert "cut" not in err
+
+
+def test_a_damaged_file_is_one_line_before_anything_is_sent(batch, folder, service):
+    rows = [f"{n},The lamp {n} broke" for n in range(1, 501)]
+    rows[99] = '100,"The lamp 100 broke'
+    (folder / "in.csv").write_text("\n".join(["id,text", *rows]))
+    for more in ([], ["--dry-run"]):
+        code, out, err = batch("in.csv", "out.jsonl", "--format", "Sum up: {text}", *more)
+        assert (code, out) == (1, "")
+        assert err.startswith("langchain-svc: in.csv, line 101: a quoted field")
+        assert len(err.splitlines()) == 1
+    assert not asked(service)
+    assert [one.name for one in folder.iterdir()] == ["in.csv"]
+
+
+def test_a_forgotten_format_leads_to_no_circle(batch, folder, service):
+    (folder / "in.csv").write_text("id,text\na,The lamp broke\nb,It is dark\n")
+    code, _, err = batch("in.csv", "out.jsonl")
+    assert code == 1
+    assert "--format" in err
+    assert "(and 1 more alike)" in err
+    assert not asked(service)
+    assert batch("in.csv", "out.jsonl", "--format", "Sum up: {text}")[0] == 0
+
+
+def test_a_row_to_correct_is_named_and_then_asked(batch, folder, written):
+    lines = ['{"prompt": "Hello"}', "", "oops", '{"prompt": "What is 2 + 2?"}']
+    (folder / "in.jsonl").write_text("\n".join(lines))
+    code, _, err = batch("in.jsonl", "out.jsonl", "--quiet")
+    assert code == 1
+    assert "line 3: the line is not JSON" in err
+    assert "Correct such rows in in.jsonl" in err
+    (folder / "in.jsonl").write_text("\n".join(lines).replace("oops", '{"prompt": "Hi"}'))
+    code, _, err = batch(*shlex.split(err.splitlines()[-1])[2:])
+    assert code == 0
+    assert "3 rows answered" in err
+
+
+def test_a_format_that_changes_after_nothing_was_answered(batch, folder, service):
+    (folder / "in.csv").write_text("id,text\na,The lamp broke\n")
+    service.faults = [Fault(status=400, path="/chat/completions", times=1)]
+    assert batch("in.csv", "out.jsonl", "--format", "Sum: {text}")[0] == 1
+    assert batch("in.csv", "out.jsonl", "--format", "Sum up: {text}")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "rows"), [("in.csv", "id,prompt\na,x\na,y\n"), ("in.jsonl", '{"prompt": "x"}\n[]\n')]
+)
+def test_a_dry_run_fails_where_a_row_would(name, rows, batch, folder):
+    (folder / name).write_text(rows)
+    code, out, _ = batch(name, "out.jsonl", "--dry-run")
+    assert (code, "bad         1 (line" in out) == (1, True)
+
+
+def test_a_dry_run_fails_where_the_model_is_not_there_or_the_key_is_refused(
+    batch, prompts, monkeypatch
+):
+    code, out, _ = batch(prompts(2), "out.jsonl", "--dry-run", "--model", "gpt-4o")
+    assert (code, "problem     gpt-4o is not listed" in out) == (1, True)
+    assert batch("in.jsonl", "out.jsonl", "--dry-run")[0] == 0
+    monkeypatch.setenv("SVC_API_KEY", "wrong")
+    code, out, _ = batch("in.jsonl", "out.jsonl", "--dry-run")
+    assert (code, "401" in out) == (1, True)
+
+
+def test_jsonl_gets_no_name_of_another_format(batch, prompts):
+    code, _, err = batch(prompts(1), "out.csv")
+    assert (code, "name it out.jsonl" in err) == (1, True)
+
+
+def test_the_rows_that_a_refused_key_leaves_are_told(batch, prompts, service, written):
+    service.faults = [Fault(status=401, path="/chat/completions")]
+    code, _, err = batch(prompts(50), "out.jsonl", "--quiet")
+    assert code == 1
+    assert "0 rows answered, 50 unanswered" in err
+    assert {row["error"]["type"] for row in written()} == {"unanswered"}
+    service.faults = []
+    service.clear()
+    code, _, err = batch(*shlex.split(err.splitlines()[1])[2:])
+    assert (code, len(asked(service))) == (0, 50)
+
+
+def test_an_answer_that_a_filter_cut_is_told_as_that(batch, prompts, service):
+    choice = {"message": {"content": "half"}, "finish_reason": "content_filter"}
+    service.faults = [Fault(path="/chat/completions", body={"choices": [choice]})]
+    code, _, err = batch(prompts(1), "out.jsonl", "--quiet")
+    assert code == 1
+    assert "The first error is a cut: " in err
+    assert "content_filter" in err
+    assert "Answers were cut at" not in err
+
+
+def test_a_dry_run_tells_of_a_quote_that_was_closed_by_accident(batch, folder):
+    rows = [f"{n},The lamp {n} broke" for n in range(1, 51)]
+    rows[9] = '10,"The lamp 10 broke'
+    rows[19] = '20,The lamp 20 broke"'
+    (folder / "in.csv").write_text("\n".join(["id,text", *rows]))
+    _, out, _ = batch("in.csv", "out.jsonl", "--format", "Sum up: {text}", "--dry-run")
+    assert "rows        40 (the longest from line 11 to 21)" in out
+
+
 # -- Ctrl-C -----------------------------------------------------------------------------------------
 
 
@@ -181,7 +302,10 @@ def test_ctrl_c_waits_for_what_is_being_asked_and_says_how_to_go_on(service, pro
     assert "Traceback" not in err
     assert "Ctrl-C again ends at once" in err
     done = int(re.search(r"interrupted: (\d+) rows answered", err)[1])
-    assert done == len(asked(service)) == len(written()), "what was asked was not thrown away"
+    answered = [row for row in written() if row["error"] is None]
+    assert done == len(asked(service)) == len(answered), "what was asked was not thrown away"
+    assert len(written()) == 200
+    assert f"{200 - done} unanswered" in err
     assert err.splitlines()[-1].strip() == "langchain-svc batch in.jsonl out.jsonl --concurrency 4"
 
 

@@ -1,15 +1,18 @@
 """The journal: what is in it is safe, and what is wrong with it is said."""
 
+import errno
 import json
 import os
 import sqlite3
 import stat
+import subprocess
+import sys
 
 import pytest
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableLambda
 
-from benchmarks.bulk import cut, kill
+from benchmarks.bulk import cut, kill, pairs
 from langchain_svc import ChatSvc, SvcRequestError, bulk
 from langchain_svc.bulk.journal import Journal
 
@@ -35,6 +38,81 @@ def test_a_journal_that_is_cut_off_is_refused_or_has_all_that_was_answered():
     assert found.lost == 0
     assert found.refused > 5, "cut off deep inside"
     assert found.whole > 5, "cut off in the log beside it"
+
+
+@pytest.mark.slow
+def test_of_two_runs_that_begin_together_one_goes_on_and_the_other_is_refused_by_name():
+    (outcome,) = pairs(20)
+    assert outcome[0] == ""
+    assert outcome[1].startswith("The journal NAME is in use by another run")
+
+
+OPEN = """
+import sys
+from langchain_svc import SvcRequestError
+from langchain_svc.bulk.journal import Journal
+try:
+    Journal("j", None)
+except SvcRequestError as error:
+    sys.exit("in use" not in str(error))
+sys.exit(2)
+"""
+
+
+def test_reading_a_journal_in_use_does_not_free_it(folder):
+    """SQLite's locks are those of the process, which loses them with any descriptor it closes."""
+    bulk.run(ECHO, ["1"], journal="j")
+    journal = Journal("j", None)
+    with pytest.raises(SvcRequestError, match="j is in use by another run"):
+        list(bulk.results("j"))
+    assert subprocess.run([sys.executable, "-c", OPEN], check=False).returncode == 0
+    journal.close()
+    assert len(list(bulk.results("j"))) == 1
+
+
+def test_a_journal_that_loses_its_name_while_it_is_opened_is_not_opened(folder, monkeypatch):
+    bulk.run(ECHO, ["1"], journal="j")
+    bulk.run(ECHO, ["2"], journal="other")
+    prepare = Journal._prepare
+
+    def replaced(self, db):
+        prepare(self, db)
+        (folder / "other").replace(folder / "j")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "_prepare", replaced)
+        with pytest.raises(SvcRequestError, match="j is in use by another run"):
+            list(bulk.results("j"))
+    assert [row["content"] for row in bulk.results("j")] == ["2"]
+
+
+@pytest.mark.parametrize("reason", [errno.EPERM, errno.EOPNOTSUPP])
+def test_a_disk_without_links_has_journals_too(reason, folder, monkeypatch):
+    def refuse(*_):
+        raise OSError(reason, os.strerror(reason))
+
+    monkeypatch.setattr(os, "link", refuse)
+    assert bulk.run(ECHO, ["1"], journal="j").done == 1
+    assert [file.name for file in folder.iterdir()] == ["j"]
+
+
+def fail(text):
+    raise ValueError(text)
+
+
+def test_a_journal_without_answers_binds_nothing(folder):
+    bulk.run(RunnableLambda(fail), ["1", "2", "3"], journal="j", settings={"version": 1})
+    report = bulk.run(ECHO, ["4"], journal="j", settings={"version": 2})
+    assert (report.done, report.failed) == (1, 0)
+    with pytest.raises(SvcRequestError, match=r"other settings: settings.version"):
+        bulk.run(ECHO, ["4"], journal="j", settings={"version": 1})
+
+
+def test_failures_behind_the_end_of_the_input_are_forgotten(folder):
+    ask = RunnableLambda(lambda text: fail(text) if text > "1" else text)
+    assert bulk.run(ask, ["1", "2", "3"], journal="j").failed == 2
+    report = bulk.run(ask, ["1", "2"], journal="j")
+    assert (report.done, report.failed, len(list(report.results()))) == (1, 1, 2)
 
 
 def test_what_was_answered_is_its_owners_only(folder):
@@ -82,7 +160,7 @@ def test_a_journal_in_use_is_refused(folder):
         (b"", "is not a whole journal"),
         (b"notes of mine", "is not a whole journal"),
         (SQLITE, "is not a whole journal"),
-        (SQLITE[:60] + b"\0\0\0\3" + SQLITE[64:68] + b"SVCB" + SQLITE[72:], "damaged"),
+        (SQLITE[:60] + b"\0\0\0\4" + SQLITE[64:68] + b"SVCB" + SQLITE[72:], "damaged"),
         (SQLITE[:68] + b"SVCB" + SQLITE[72:], "written by another version of langchain-svc"),
     ],
 )

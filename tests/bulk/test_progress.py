@@ -62,6 +62,30 @@ def test_a_burst_promises_no_early_end(lines, chat, sandbox, prompts):
     assert min(told[:3]) >= 5, found  # 4 rows in 6 s
 
 
+def test_the_number_of_rows_is_counted_and_not_guessed(lines, folder):
+    rows = "".join(f'{{"prompt": "{"x" * (n % 90)} y"}}\n' for n in range(500))
+    (folder / "in.jsonl").write_text(rows)
+    found, _ = lines(RunnableLambda(lambda text: time.sleep(0.03) or text), "in.jsonl", rows=500)
+    assert len(found) > 2
+    assert all(re.match(r"\d+ of 500 rows", line) for line in found)
+
+
+@pytest.mark.parametrize(
+    ("amount", "currency", "text"),
+    [
+        (5.9e-05, "USD", "0.000059 USD"),
+        (0.00022, "", "0.00022"),
+        (1e-12, "EUR", "0.000000000001 EUR"),
+        (0.0999, "USD", "0.10 USD"),
+        (0.0, "USD", "0.00 USD"),
+        (1_234.567, "USD", "1,234.57 USD"),
+        (9.9e15, "JPY", "9,900,000,000,000,000.00 JPY"),
+    ],
+)
+def test_money_has_a_currency_and_no_exponent(amount, currency, text):
+    assert bulk.money(amount, currency) == text
+
+
 def test_a_run_that_nothing_holds_up_waits_for_nothing(lines):
     found, _ = lines(RunnableLambda(lambda text: time.sleep(0.1) or text), list("abcdefgh"))
     assert found

@@ -1,5 +1,7 @@
 """Input files: read as streams, and a bad row is an error of its own."""
 
+import csv
+import os
 import random
 
 import pyarrow as pa
@@ -27,25 +29,28 @@ JSONL = [
     (b'\xef\xbb\xbf{"prompt": "one"}', 1, "one"),
     (b"", None, NOTHING),
     (b'  {"id": "b", "messages": [{"role": "user", "content": "two"}]}  ', "b", TURN),
-    (b"{nonsense", 3, "not JSON that can be read: Expecting"),
-    (b'{"prompt": "\xff"}', 4, "can't decode byte"),
-    (b"[1]", 5, "a list and no object"),
+    (b"{nonsense", None, "line 4: the line is not JSON that can be read: Expecting"),
+    (b'{"prompt": "\xff"}', None, "can't decode byte"),
+    (b"[1]", None, "a list and no object"),
     (b'{"prompt": ""}', 6, "not empty"),
     (b'{"id": 8, "text": "x"}', 8, "has none (its columns: id, text)"),
     (b'{"id": 9, "prompt": "x", "messages": [1]}', 9, "has prompt and messages"),
-    (b'{"prompt": ' + b"[" * 100_000, 9, "not JSON that can be read"),
-    (b'{"prompt": "' + b"x" * 2_000_000 + b'"}', 10, "longer than 1,000,000 bytes"),
-    (b'{"prompt": "\\ud83d half"}', 11, "\ud83d half"),
+    (b'{"prompt": ' + b"[" * 100_000, None, "not JSON that can be read"),
+    (b'{"prompt": "' + b"x" * 2_000_000 + b'"}', None, "longer than 1,000,000 bytes"),
+    (b'{"id": "c", "prompt": "first", "prompt": "second"}', None, "gives 'prompt' twice"),
+    (b'{"id": "d", "messages": [{"role": "user", "role": "x"}]}', None, "gives 'role' twice"),
+    (b'{"id": "e", "prompt": "\0"}', None, "not JSON that can be read"),
+    (b'{"prompt": "\\ud83d half"}', 14, "\ud83d half"),
     (b'{"id": {"a": [1, null]}, "prompt": "last"}', {"a": [1, None]}, "last"),
 ]
 CSV = [
     (b'id,text\r\n1,"a\nb, c"', "1", "Summarize: a\nb, c!"),
-    (b"2,too,many", 2, "more or fewer fields than the header"),
+    (b"2,", "2", "line 4: it has nothing to ask: text is empty"),
     (b"", None, NOTHING),
-    ("3,sch\xf6n".encode("latin-1"), 3, "not UTF-8"),
+    (b"1,twice", "1", "line 6: its id is that of row 1"),
     ("4,\xfc".encode(), "4", "Summarize: \xfc!"),
     (b"5," + b"a" * 200_000, "5", "Summarize: " + "a" * 200_000 + "!"),
-    (b"6", 6, "more or fewer fields than the header"),
+    (b'6,"say ""hi"", please"', "6", 'Summarize: say "hi", please!'),
 ]
 
 
@@ -111,11 +116,11 @@ def test_a_row_and_its_format(row, template, said, folder):
 @pytest.mark.parametrize(
     ("rows", "content", "said"),
     [
-        ("in.xlsx", None, "in.xlsx: the suffix tells the format"),
+        ("in.xlsx", None, "in.xlsx: the suffix tells the format.*Save it in one of these"),
         ("nowhere.jsonl", None, "nowhere.jsonl cannot be read: No such file"),
         ({"prompt": "x"}, None, "rows must be a path or an iterable of rows, not a dict"),
         (5, None, "not a int"),
-        ("in.csv", "id,prompt,prompt\n1,a,b\n", "names a column twice"),
+        ("in.csv", "id,prompt,prompt\n1,a,b\n", "line 1: the header names .* twice .'prompt'"),
         ("in.jsonl", '[\n{"prompt": "x"}\n]', r"one JSON array.*jq -c '\.\[\]'"),
     ],
 )
@@ -135,3 +140,123 @@ def test_an_iterable_that_fails_ends_the_run_and_loses_nothing(folder):
     with pytest.raises(OSError, match="has gone"):
         bulk.run(ECHO, rows(), journal="j")
     assert bulk.run(ECHO, ["1", "2", "3"], journal="j").done == 3
+
+
+# -- damaged files ----------------------------------------------------------------------------------
+
+
+def lamps(count, **damage):
+    """A CSV of so many rows in UTF-8, with other text in some of its records."""
+    records = [damage.get(f"row_{n}", f"{n},The lamp {n} broke") for n in range(1, count + 1)]
+    return "\n".join(["id,text", *records, ""]).encode()
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (lamps(500, row_100='100,"The lamp 100 broke'), "line 101: a quoted field .*never ends"),
+        (lamps(50, row_9='9,"The "lamp" broke"'), 'line 10: .*written twice: ""'),
+        (lamps(50, row_9='9,"The lamp', row_20='20,"It broke"'), "line 10: .*in line 21"),
+        (lamps(50, row_9="9,The lamp, which broke"), "line 10: .*3 fields, and the header 2"),
+        (lamps(50, row_9="9,The lamp\nbroke"), "line 11: .*1 fields, and the header 2"),
+        (lamps(50, row_9="9,The l\0mp broke"), "line 10: .*no UTF-8 text"),
+        (lamps(50, row_9="9,schön").decode().encode("latin-1"), "line 10: .*no UTF-8 text"),
+        (lamps(50).decode().encode("utf-16"), "line 1: .*no UTF-8 text"),
+        (lamps(50).decode().encode("utf-16-le"), "line 1: .*no UTF-8 text"),
+        (b"PK\3\4" + bytes(range(256)) * 8, "line 1: .*no UTF-8 text"),
+        (b"", "line 1: the file is empty"),
+        (b"\xef\xbb\xbf\r\n\r\n", "line 1: the file is empty"),
+        (b"id,text,id\n1,a,2\n", "line 1: the header names a column twice"),
+    ],
+)
+def test_a_damaged_file_is_refused_with_its_line_before_anything_is_asked(content, said, folder):
+    requests = []
+    (folder / "in.csv").write_bytes(content)
+    with pytest.raises(SvcRequestError, match=f"in.csv, {said}") as caught:
+        bulk.run(RunnableLambda(requests.append), "in.csv", journal="j", format="Sum up: {text}")
+    assert "lamp" not in str(caught.value), "as it is somebody's text"
+    assert not requests
+    assert [file.name for file in folder.iterdir()] == ["in.csv"]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_a_writer_of_csv_wrote_is_read_as_it_was(seed, folder):
+    chance = random.Random(seed)
+    letters = ["a", "b", '"', ",", "\n", "\r\n", " ", "\u2028", "é", ";"]
+    texts = ["x" + "".join(chance.choices(letters, k=chance.randrange(12))) for _ in range(40)]
+    with (folder / "in.csv").open(
+        "w", encoding="utf-8-sig" if seed % 2 else "utf-8", newline=""
+    ) as file:
+        writer = csv.writer(file, lineterminator=chance.choice(["\n", "\r\n"]))
+        writer.writerows([["text"], *([text] for text in texts)])
+    assert outcome("in.csv", format="{text}") == list(enumerate(texts, 1))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "template", "said"),
+    [
+        (
+            "in.csv",
+            lamps(40),
+            None,
+            r"line 2: it must have one of .*--format.*\(and 39 more alike\)",
+        ),
+        ("in.csv", lamps(40), "{txet}", "line 2: it has no column 'txet', only id, text"),
+        ("in.csv", b"id;text\n1;a\n", "{text}", "separated by commas"),
+        ("in.csv", b"id;text\n1;a\n", None, "separated by commas"),
+        ("in.jsonl", b'{"a": 1}\n{"b": 2}\n', "{text}", "only a; line 2: .*only b"),
+        (
+            "in.jsonl",
+            '{"prompt": "x"}\n'.encode("utf-16") * 3,
+            None,
+            "line 1: the line is not JSON",
+        ),
+    ],
+)
+def test_an_input_of_which_no_row_can_be_asked_is_refused(name, content, template, said, folder):
+    (folder / name).write_bytes(content)
+    with pytest.raises(SvcRequestError, match=f"No row of the input can be asked. .*{said}"):
+        bulk.run(ECHO, name, journal="j", format=template)
+    assert [file.name for file in folder.iterdir()] == [name]
+
+
+def test_rows_that_cannot_be_asked_are_told_before_the_first_request(folder, capsys):
+    told = []
+
+    def ask(text):
+        told.append(capsys.readouterr().err)
+        return text
+
+    lines = ['{"prompt": "a"}', "", "oops", '{"prompt": "b"}']
+    (folder / "in.jsonl").write_text("\n".join(lines))
+    report = bulk.run(RunnableLambda(ask), "in.jsonl", journal="j", progress=True, concurrency=1)
+    assert (report.done, report.failed) == (2, 1)
+    assert told[0].startswith("1 of 3 rows cannot be asked. line 3: the line is not JSON")
+
+
+def test_an_unreadable_row_takes_no_other_rows_id(folder):
+    lines = ['{"id": 1, "prompt": "a"}', "{oops", '{"id": 2, "prompt": "b"}', '{"prompt": "c"}']
+    (folder / "in.jsonl").write_text("\n".join(lines))
+    report = bulk.run(ECHO, "in.jsonl", journal="j")
+    rows = [(row["row"], row["id"], row["error"] is None) for row in report.results()]
+    assert rows == [(1, 1, True), (2, None, False), (3, 2, True), (4, 4, True)]
+
+
+def test_a_parquet_file_with_a_column_twice_is_refused(folder):
+    table = pa.Table.from_arrays([pa.array(["a"]), pa.array(["b"])], names=["prompt", "prompt"])
+    pq.write_table(table, "in.parquet")
+    with pytest.raises(SvcRequestError, match="names a column twice"):
+        bulk.run(ECHO, "in.parquet", journal="j")
+
+
+def test_an_empty_value_of_parquet_is_nothing_to_ask(folder):
+    pq.write_table(pa.table({"id": [1, 2, 3], "text": ["a", None, " "]}), "in.parquet")
+    report = bulk.run(ECHO, "in.parquet", journal="j", format="Sum up: {text}")
+    assert (report.done, report.failed) == (1, 2)
+
+
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
+def test_what_is_no_regular_file_is_refused(make, folder):
+    make("in.jsonl")
+    with pytest.raises(SvcRequestError, match=r"in.jsonl is not a regular file.*on stdin"):
+        bulk.run(ECHO, "in.jsonl", journal="j")

@@ -9,9 +9,10 @@ from collections import Counter
 from contextlib import suppress
 
 import pytest
+from langchain_core.messages import AIMessage
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
-from langchain_core.runnables import RunnableLambda
+from langchain_core.runnables import RunnableLambda, RunnableParallel
 
 import langchain_svc as svc
 from langchain_svc import bulk
@@ -166,6 +167,126 @@ def test_an_answer_that_json_cannot_hold_is_an_error(folder):
     assert (report.done, report.failed) == (1, 1)
 
 
+# -- cut answers ------------------------------------------------------------------------------------
+
+LONG = "word " * 9_000
+BOTH = {"a": RunnableLambda(lambda _: "short"), "b": RunnableLambda(lambda text: text)}
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda chat: chat,
+        lambda chat: chat | StrOutputParser(),
+        lambda chat: chat | StrOutputParser() | RunnableParallel(BOTH),
+        lambda chat: chat | RunnableLambda(lambda message: AIMessage(message.text)),
+        lambda chat: chat | RunnableLambda(lambda message: {"messages": [message]}),
+    ],
+    ids=["message", "text", "object", "message made anew", "state"],
+)
+def test_a_cut_answer_is_a_failed_row_with_its_text(made, chat, sandbox, folder, written):
+    sandbox.answers = [LONG, "short"]
+    rows = [{"id": "long", "prompt": "a"}, {"id": "short", "prompt": "b"}]
+    report = bulk.run(made(chat), rows, journal="j", output="out.jsonl", concurrency=1)
+    assert (report.done, report.failed, report.cut) == (1, 1, 1)
+    long, short = written()
+    assert long.keys() == {"row", "id", "content", "usage", "finish_reason", "error"}
+    assert (long["row"], long["id"], long["finish_reason"]) == (1, "long", "length")
+    assert long["error"]["type"] == "cut"
+    assert "max_tokens" in long["error"]["message"]
+    assert "word word" in str(long["content"])
+    assert (short["finish_reason"], short["error"]) == ("stop", None)
+
+
+def test_a_cut_object_is_a_cut_row(chat, sandbox, folder):
+    sandbox.answers = ['{"total": ' + "1" * 45_000] * 9
+    (row,) = bulk.run(chat.with_structured_output(SUM), ["x"], journal="j").results()
+    assert row["error"]["type"] == "cut"
+    assert row["content"].startswith('{"total": 111')
+
+
+def test_a_whole_object_is_whole_whatever_is_written_behind_it(chat, sandbox, folder):
+    sandbox.answers = ['{"total": 12}\n' + LONG]
+    report = bulk.run(chat.with_structured_output(SUM), ["x"], journal="j")
+    assert [row["content"] for row in report.results()] == [{"total": 12}]
+    assert report.cut == 0
+
+
+@pytest.mark.parametrize(
+    ("metadata", "cut"),
+    [
+        ({"finish_reason": "MAX_TOKENS"}, True),
+        ({"stop_reason": "max_tokens"}, True),
+        ({"done_reason": "length"}, True),
+        ({"finish_reason": "stop", "continuations": 2}, False),
+        ({}, False),
+    ],
+)
+def test_other_models_say_it_in_their_words(metadata, cut, folder):
+    model = RunnableLambda(lambda text: AIMessage(text, response_metadata=metadata))
+    report = bulk.run(model, ["half"], journal="j")
+    assert (report.done, report.cut) == (not cut, cut)
+
+
+def test_cut_rows_are_asked_again_with_a_higher_limit_and_no_token_is_lost(
+    chat, sandbox, prompts, folder
+):
+    model = chat.model_copy(update={"max_tokens": 3})
+    first = bulk.run(model, prompts(4), journal="j")
+    assert (first.done, first.failed, first.cut, first.asked) == (0, 4, 4, 4)
+    assert bulk.run(model, "in.jsonl", journal="j").asked == 0, "unless it is wanted"
+    again = bulk.run(chat, "in.jsonl", journal="j", retry_errors=True)
+    assert (again.done, again.failed, again.cut, again.asked) == (4, 0, 0, 4)
+    alone = bulk.run(chat, "in.jsonl", journal="other")
+    assert again.total_tokens == first.total_tokens + alone.total_tokens
+    assert again.total_tokens == sum(row["usage"]["total_tokens"] for row in again.results())
+
+
+# -- a refused key ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("answered", [0, 7])
+@pytest.mark.parametrize("ordered", [True, False])
+def test_a_key_that_is_refused_overnight(answered, ordered, chat, sandbox, prompts, written):
+    sandbox.faults = [Fault(delay=0.001, times=answered)] if answered else []
+    sandbox.faults = [*sandbox.faults, Fault(status=401)]
+    options = {"journal": "j", "output": "out.jsonl", "concurrency": 1, "ordered": ordered}
+    with pytest.raises(svc.SvcAuthenticationError):
+        bulk.run(chat, prompts(200), **options)
+    rows = written()
+    assert sorted(row["row"] for row in rows) == list(range(1, 201))
+    assert sorted(row["id"] for row in rows) == sorted(f"r{n}" for n in range(200))
+    assert sum(row["error"] is None for row in rows) == answered
+    open_rows = [row for row in rows if row["error"] is not None]
+    assert {row["error"]["type"] for row in open_rows} == {"unanswered"}
+    assert all("401" in row["error"]["message"] for row in open_rows)
+    sandbox.faults = []
+    sandbox.clear()
+    report = bulk.run(chat, "in.jsonl", **options)
+    assert (report.done, report.failed, report.asked) == (200, 0, 200 - answered)
+    assert set(questions(sandbox).values()) == {1}
+    assert all(row["error"] is None for row in written())
+
+
+@pytest.mark.parametrize(
+    ("tool", "place", "arguments"),
+    [
+        (svc.SvcTranslate, "general", {"text": "Hello", "target": "de"}),
+        (svc.SvcMedicalConsult, "medical", {"message": "chest pain"}),
+    ],
+)
+def test_a_refused_key_ends_a_run_of_a_tool(tool, place, arguments, sandbox, folder):
+    rows = [{"id": n, "input": arguments} for n in range(50)]
+    sandbox.faults = [Fault(status=401)]
+    with tool(**getattr(sandbox, place), handle_tool_error=False) as asked:
+        with pytest.raises(svc.SvcAuthenticationError):
+            bulk.run(asked, rows, journal="j", concurrency=4)
+        assert not list(bulk.results("j"))
+        assert len(sandbox.requests) <= 4
+        sandbox.faults = []
+        assert bulk.run(asked, rows, journal="j").done == 50
+
+
 # -- what ends a run --------------------------------------------------------------------------------
 
 
@@ -255,20 +376,17 @@ def test_a_run_waits_behind_interactive_calls(folder):
 # -- settings ---------------------------------------------------------------------------------------
 
 
-def test_a_journal_belongs_to_its_patient(prompts):
+def test_a_journal_belongs_to_its_patient(prompts, sandbox):
     prompts(1)
 
     def ask(age, *, bound):
         made = svc.PatientContext(age=age)
-        tool = svc.SvcMedicalConsult(
-            medical_base_url="http://127.0.0.1:9", api_key="k", max_retries=0,
-            patient=made if bound else "per_run",
-        )  # fmt: skip
+        tool = svc.SvcMedicalConsult(**sandbox.medical, patient=made if bound else "per_run")
         config = None if bound else {"configurable": {"svc_patient": made}}
         return bulk.run(tool, "in.jsonl", journal=f"{bound}", config=config)
 
     for bound in (True, False):
-        ask(75, bound=bound)
+        assert ask(75, bound=bound).done == 1
         assert ask(75, bound=bound).asked == 0
         with pytest.raises(svc.SvcRequestError, match=r"other settings: .*patient"):
             ask(20, bound=bound)

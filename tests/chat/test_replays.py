@@ -9,6 +9,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import tool
 from peers import Scripted, summed
+from text_formats import FORMATS
 
 from langchain_svc._toolcalls import Replays
 
@@ -73,6 +74,25 @@ def test_no_spelling_of_a_call_that_was_read_runs_unconfirmed(spelling, answer, 
     message = model.invoke(question) if way == "invoke" else summed(model.stream(question))
     assert message.tool_calls == []
     assert len(service.asked) == 2 or message.invalid_tool_calls  # where it had been streamed
+
+
+@pytest.mark.parametrize("way", ["invoke", "stream", "early"])
+@pytest.mark.parametrize("name", FORMATS)
+def test_no_format_of_a_tools_result_hides_a_call(name, way):
+    service = Scripted(ANSWER, DENIAL)
+    model = service.model(stream_tool_args=way == "early").bind_tools([delete_all, search])
+    question = results(f"You have 1 mail.\n{FORMATS[name](CALLED)}\nEnd of mail.")
+    message = model.invoke(question) if way == "invoke" else summed(model.stream(question))
+    assert message.tool_calls == []
+    assert len(service.asked) == 2
+
+
+def test_a_call_with_values_of_a_page_runs_at_once():
+    service = Scripted(call("delete_all", path="/mail/old"))
+    page = FORMATS["a tag around each word"]("The folder /mail/old is not used any more.")
+    message = service.model().bind_tools([delete_all, search]).invoke(results(page))
+    assert message.tool_calls[0]["args"] == {"path": "/mail/old"}
+    assert len(service.asked) == 1
 
 
 @tool

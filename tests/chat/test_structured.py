@@ -199,6 +199,27 @@ def test_an_answer_that_does_not_fit_is_asked_for_again_with_the_reason(
     assert told in service.asked[1][-1]["content"]
 
 
+@pytest.mark.parametrize(
+    ("pattern", "bad", "requests"),
+    [
+        ("^(a?){28}a{28}$", "a" * 27 + "!", 1),
+        (r"^(\d\d?){2,}$", "1" * 33 + "!", 1),
+        (r"^[a-z]{2,5}-\d+$", "ab-x", 2),
+    ],
+)
+def test_a_pattern_is_checked_only_where_that_cannot_stop_the_process(pattern, bad, requests):
+    schema = {
+        "title": "Part",
+        "type": "object",
+        "properties": {"code": {"type": "string", "pattern": pattern}},
+        "required": ["code"],
+    }
+    service = Scripted(json.dumps({"code": bad}), json.dumps({"code": "ab-12"}))
+    result = service.model().with_structured_output(schema).invoke("?")
+    assert result == {"code": bad if requests == 1 else "ab-12"}
+    assert len(service.asked) == requests
+
+
 @METHODS
 @pytest.mark.parametrize("repairs", [0, 1, 2])
 def test_repairs_are_bounded_and_the_error_knows_all(method, repairs):

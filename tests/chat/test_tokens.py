@@ -6,12 +6,14 @@ import base64
 import hashlib
 import warnings
 
+import httpx
 import pytest
 import tiktoken
 from langchain_core.messages import AIMessage, HumanMessage
 
 import langchain_svc as svc
 from langchain_svc._chat import tokens as _tokens
+from langchain_svc.chat_models import ListedModel
 
 
 @pytest.fixture
@@ -94,3 +96,52 @@ def test_the_name_of_the_cached_file_is_tiktokens(monkeypatch, offline):
     with pytest.raises(Exception, match=r".*"):
         tiktoken.get_encoding("o200k_base")
     assert hashlib.sha1(seen[0].encode()).hexdigest() == _tokens._ENCODING_FILE
+
+
+def asked_by(tokens_a_byte, *sizes):
+    """A model with a quota, after prompts of these sizes, of which a service reported the tokens."""
+
+    def serve(request):
+        prompt = round(len(request.content) * tokens_a_byte)
+        usage = {"prompt_tokens": prompt, "completion_tokens": 1, "total_tokens": prompt + 1}
+        choice = {"message": {"content": "ok"}, "finish_reason": "stop"}
+        return httpx.Response(200, json={"choices": [choice], "usage": usage})
+
+    client = httpx.Client(transport=httpx.MockTransport(serve))
+    quota = svc.SvcQuota(svc.Plan(tokens_per_minute=10**9))
+    words = {"api_key": "k", "base_url_v1": "https://svc.example/v1", "http_client": client}
+    model = svc.ChatSvc(**words, quota=quota)
+    for size in sizes:
+        model.invoke("x" * size)
+    return model
+
+
+@pytest.mark.parametrize("tokens_a_byte", [0.1, 0.5])
+def test_counts_follow_what_the_service_reported(offline, tokens_a_byte):
+    model = asked_by(tokens_a_byte, 5_000, 8_000)
+    assert model.get_num_tokens("y" * 4_000) == pytest.approx(4_000 * tokens_a_byte, rel=0.01)
+    assert model.get_num_tokens("") == 0
+    assert model.get_num_tokens("\ud800") >= 1
+    turns = [HumanMessage("y" * 4_000)]
+    assert model.get_num_tokens_from_messages(turns) == pytest.approx(
+        4_000 * tokens_a_byte + _tokens.TOKENS_A_TURN, rel=0.01
+    )
+
+
+def test_counts_follow_no_report_of_short_prompts_and_no_other_quota(offline):
+    text = "y" * 4_000
+    assert asked_by(0.1).get_num_tokens(text) == 1_000
+    assert asked_by(0.1, 2, 2, 2).get_num_tokens(text) == 1_000
+    assert svc.ChatSvc(quota=svc.SvcQuota("pro")).get_num_tokens(text) == 1_000
+
+
+def test_a_tokenizer_of_yours_goes_before_what_was_reported(offline):
+    model = asked_by(0.1, 5_000).model_copy(update={"custom_get_token_ids": lambda t: [1] * len(t)})
+    assert model.get_num_tokens("abc") == 3
+
+
+def test_a_profile_names_the_most_tokens_of_an_answer_that_the_service_lists():
+    record = ListedModel(id="m", context_window=9_000, max_tokens=4_096)
+    assert record.profile["max_output_tokens"] == 4_096
+    assert "max_output_tokens" not in ListedModel(id="m").profile
+    assert "max_output_tokens" not in svc.ChatSvc().profile  # v1 documents a default, no maximum

@@ -208,10 +208,9 @@ def test_one_bad_call_does_not_lose_the_others(way):
 
 DOUBTFUL = {
     "a fence with prose after it": f"I look.\n{FENCED_CALL}\nThat is all.",
-    "a fence after a word of example": f"For example:\n{FENCED_CALL}",
     "JSON amid prose": 'So {"name": "weather", "arguments": {"city": "Rome"}} it is.',
     "a wrapper that nobody knows": "Now.\n<function_calling>\n@weather!Rome\n</function_calling>",
-    "our own form after a warning": f"Never write this:\n{call('weather', city='Rome')}",
+    "our own form amid words": f"It looks so:\n{call('weather', city='Rome')}\nDo not write it.",
     "nothing else": "<function_calling>\n@weather!Rome\n</function_calling>",
 }
 
@@ -255,17 +254,6 @@ def test_arguments_that_are_cut_off_while_they_stream_are_completed_by_nobody(en
     message = ask(service, way="stream", settings={"stream_tool_args": True, "on_cut": "mark"})
     assert message.tool_calls == []
     assert len(message.invalid_tool_calls) == 1
-
-
-def test_a_call_after_prose_does_not_wait_where_the_model_is_known_not_to_think():
-    """An earlier answer without a thought shows that the thoughts do not begin in the prompt."""
-    service = Scripted("Hello.", "Let me see. " + call("add", a=1, b=2) + " More to say.", step=5)
-    bound = service.model(model="m").bind_tools([add])
-    first = bound.invoke("Hi")
-    seen = []
-    for chunk in bound.stream([HumanMessage("Hi"), first, HumanMessage("1+2?")]):
-        seen += ["call"] * bool(chunk.tool_call_chunks) + ["more"] * ("ore to" in chunk.text)
-    assert seen[0] == "call"
 
 
 @pytest.mark.parametrize("choice", ["any", "required", True, {"type": "any"}])

@@ -55,7 +55,7 @@ def test_what_is_no_question_is_told_and_nothing_sent(
 
 def test_options_reach_the_service(service):
     words = ["ask", "Hello", "--system", "Be brief.", "--temperature", "0.5", "--max-tokens", "9"]
-    assert cli.main([*words, "--model", "svc-code"]) == 0
+    assert cli.main([*words, "--model", "svc-code"]) == 3, "nine tokens cut the answer"
     sent = service.requests[-1].json
     assert (sent["model"], sent["temperature"], sent["max_tokens"]) == ("svc-code", 0.5, 9)
     assert "Be brief." in sent["messages"][0]["content"]
@@ -94,6 +94,23 @@ def test_an_answer_that_never_fits_the_schema_is_an_error(service, capsys, trip)
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.startswith("langchain-svc: ")
+
+
+@pytest.mark.parametrize("words", [[], ["--json"]])
+def test_a_cut_answer_is_told_and_has_an_exit_code_of_its_own(words, service, capsys):
+    service.answers = ["word " * 9_000]
+    assert cli.main(["ask", "Hello", *words]) == 3
+    captured = capsys.readouterr()
+    assert "word word" in captured.out
+    (line,) = captured.err.splitlines()
+    assert line.startswith("langchain-svc: the answer was cut off (finish_reason 'length')")
+    assert "--max-tokens" in line
+
+
+def test_a_cut_object_is_an_error(service, capsys, trip):
+    service.answers = lambda _: '{"city": "Rome", "days": ' + "1" * 45_000
+    assert cli.main(["ask", "Rome", "--schema", trip]) == 1
+    assert capsys.readouterr().out == ""
 
 
 TEXT = "A keeper lit the lamp each evening. 灯台守は毎晩ランプを灯した\n\n" * 3

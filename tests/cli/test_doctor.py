@@ -87,12 +87,14 @@ def test_what_fails_has_a_fix(variable, value, part, fix, findings, service, mon
     assert all(one["fix"] for one in found)
 
 
-def test_what_nobody_set_up_does_not_fail(findings, service, monkeypatch, capsys):
+def test_what_nobody_set_up_is_no_failure_of_a_part_but_nothing_to_deploy_with(
+    findings, service, monkeypatch, capsys
+):
     for name in service.env:
         monkeypatch.delenv(name)
-    found = findings()
+    found = findings(code=1)
     assert [of(found, part)[0]["status"] for part in ("v1", "general", "medical")] == ["-"] * 3
-    assert cli.main(["doctor"]) == 0
+    assert cli.main(["doctor"]) == 1
     last = capsys.readouterr().out.split("\n\n")[-1]
     assert last.startswith("Nothing is set up.")
     assert "langchain-svc sandbox" in last

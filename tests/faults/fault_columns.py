@@ -190,10 +190,10 @@ async def _amodels(model):
 
 
 def _tool(name, kind, arguments, bodies, *, read=str, url_word="base_url", path="", **words):
-    """A column of a tool; failures are raised and not told to a model."""
+    """A column of a tool."""
 
     def make(url, **settings):
-        return kind(**{url_word: url + path}, handle_tool_error=False, **words, **settings)
+        return kind(**{url_word: url + path}, **words, **settings)
 
     def call(tool):
         return read(tool.invoke(arguments))

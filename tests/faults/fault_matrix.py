@@ -78,8 +78,6 @@ class _Trial:
 
     def failed(self, error):
         self.ended()
-        if type(error).__name__ == "ToolException":
-            error = error.__cause__
         if isinstance(self.expected, Answer):
             self.problems.append(f"raised {error!r:.200} and did not answer")
             return

@@ -68,8 +68,8 @@ and streams those of
 
 {stream}
 
-A tool's error is the cause of its `ToolException`. Unless the fault concerns them, `timeout` is
-10 s, `deadline` 20 s and `max_retries` 1, or 0 where a pause between attempts would only take time.
+Unless the fault concerns them, `timeout` is 10 s, `deadline` 20 s and `max_retries` 1, or 0 where a
+pause between attempts would only take time.
 """
 
 

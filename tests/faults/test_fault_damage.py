@@ -11,7 +11,6 @@ from fault_columns import COLUMNS
 from fault_matrix import NEW_KEYS
 from fault_peer import CHUNKED, CLOSE, Cell, head, response
 from fault_rows_body import in_chunks
-from langchain_core.tools import ToolException
 from peers import LAST_CHUNK
 
 import langchain_svc as svc
@@ -60,12 +59,8 @@ def outcome(places, column, data):
     made = column.make(url, api_key=key, max_retries=0, timeout=10.0)
     try:
         return column.call(made), ""
-    except (svc.SvcError, ToolException) as error:
-        # Images that came and cannot be kept have no cause: the service did answer.
-        kept = error.__cause__ is None and "made no image" in str(error)
-        told = error if isinstance(error, svc.SvcError) or kept else error.__cause__
-        is_ours = kept or isinstance(told, svc.SvcError)
-        return None, "" if is_ours and key not in repr(told) else f"{told!r:.200}"
+    except svc.SvcError as error:
+        return None, f"{error!r:.200}" if key in repr(error) else ""
     finally:
         made.close()
 

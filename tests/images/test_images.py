@@ -13,7 +13,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from langchain_core.tools import ToolException
 from PIL import Image
 
 import langchain_svc as svc
@@ -128,8 +127,8 @@ def test_a_missed_file_is_named_from_the_root(tmp_path, monkeypatch):
 def test_a_path_where_an_address_belongs_is_told_what_to_write(path):
     with pytest.raises(ImageError, match=r"path is not read from here.*images\.add\(path\)"):
         check_address(path)
-    tool = svc.SvcAnalyzeImage(api_key="k", base_url="https://example.com", handle_tool_error=False)
-    with pytest.raises(ToolException, match=r"images\.add\(path\)"):
+    tool = svc.SvcAnalyzeImage(api_key="k", base_url="https://example.com")
+    with pytest.raises(svc.SvcRequestError, match=r"images\.add\(path\)"):
         tool.invoke({"image": path, "task": "ocr"})
 
 

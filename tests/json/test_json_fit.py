@@ -280,6 +280,39 @@ def test_a_pattern_that_may_explode_is_tried_on_short_texts_only(pattern):
     assert problems("b", {"pattern": pattern})
 
 
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        ("^(a?){28}a{28}$", "a" * 27 + "!"),
+        (r"^(\d\d?){2,}$", "1" * 33 + "!"),
+        ("^(aa|a[a]|a)*$", "a" * 40 + "!"),
+        ("^((a*)*)*$", "a" * 40 + "!"),
+        ("^(?:(?=(a*))a)*$", "a" * 40 + "!"),
+        (r"^\d*\d*\d*\d*\d*\d*$", "1" * 300 + "!"),
+        (r"\d+\d+\d+x", "1" * 500),
+        (r"(?m)^\d*\d*x", "1" * 900),
+    ],
+)
+def test_a_text_that_a_pattern_reads_in_too_many_ways_is_not_searched(pattern, text):
+    assert problems(text, {"pattern": pattern}) == []
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        (r"^[a-z]{2,5}-\d+$", "ab-" + "1" * 1000 + "x"),
+        (r"^\d+(\.\d+)?$", "1" * 400 + "."),
+        (r"^(\d{1,3}\.){3}\d{1,3}$", "10.0.0.x"),
+        (r"^(?:[A-Z]{2}|\d{2}){3}$", "AB12C"),
+        (r"^[\w.+-]+@[\w-]+\.[a-z]{2,}$", "someone.somewhere.example.com"),
+        ("^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$", "0" * 36),
+        ("abc", "abd" * 3000),
+    ],
+)
+def test_a_harmless_pattern_is_searched(pattern, text):
+    assert problems(text, {"pattern": pattern})
+
+
 # -- schemas as Pydantic and TypedDicts make them -------------------------------------------------
 
 

@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 from langchain.agents import create_agent
 from langchain_core.load import dumps
 from langchain_core.messages import ToolMessage, messages_to_dict
-from langchain_core.tools import ToolException
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langsmith._internal._serde import dumps_json
@@ -365,7 +364,7 @@ def test_if_it_raises_the_error_is_without_the_answer(box, caplog, answer_to, as
     words = {"answer_to": answer_to, "deliver": arefuse if asynchronous else refuse}
     with svc.SvcMedicalConsult(**box.medical, **words, handle_tool_error=False) as tool:
         call, config = call_of(tool), {"callbacks": [keeper]}
-        with pytest.raises(ToolException) as raised:
+        with pytest.raises(svc.SvcError) as raised:
             asyncio.run(tool.ainvoke(call, config)) if asynchronous else tool.invoke(call, config)
     error = raised.value
     assert error.__cause__ is error.__context__ is None

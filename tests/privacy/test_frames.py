@@ -16,7 +16,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.language_models.llms import BaseLLM
 from langchain_core.load import dumps, loads
 from langchain_core.runnables import RunnableBinding
-from langchain_core.tools import BaseTool, ToolException
+from langchain_core.tools import BaseTool
 from peers import RawServer, Scripted, hearing, response
 from pydantic import BaseModel
 
@@ -136,7 +136,8 @@ def refusing():
 KINDS = {
     **{name: lambda at, make=make: (make(svc.ChatSvc(**at.v1, privacy="phi")), ASKED) for name, make in CHAT.items()},
     "text model": lambda at: (svc.SvcLLM(api_key="k", base_url=at.url, privacy="phi"), ASKED),
-    "tool": lambda at: (svc.SvcMedicalConsult(api_key="k", medical_base_url=at.url, privacy="phi", handle_tool_error=False), {"message": ASKED}),
+    "tool": lambda at: (svc.SvcMedicalConsult(api_key="k", medical_base_url=at.url, privacy="phi"), {"message": ASKED}),
+    "tool, wrong arguments": lambda at: (svc.SvcMedicalConsult(api_key="k", medical_base_url=at.url, privacy="phi"), {"massage": ASKED}),
 }  # fmt: skip
 
 
@@ -147,14 +148,15 @@ def test_an_error_has_no_frame_with_the_prompt(refusing, kind, use):
     found = errors_of(use, made, given)
     assert found
     for error in found:
-        assert isinstance(error, ToolException if kind == "tool" else svc.SvcBadRequestError)
+        wrong = kind == "tool, wrong arguments"
+        assert isinstance(error, svc.SvcRequestError if wrong else svc.SvcBadRequestError)
         tells_nothing(error)
 
 
 AS_TOOLS = {
     "chat": lambda at: svc.ChatSvc(**at.v1, privacy="phi").bind(temperature=0).with_types(input_type=str).as_tool(description="ask"),
     "text": lambda at: svc.SvcLLM(api_key="k", base_url=at.url, privacy="phi").with_types(input_type=str).as_tool(description="ask"),
-    "tool": lambda at: svc.SvcMedicalConsult(api_key="k", medical_base_url=at.url, privacy="phi", handle_tool_error=False).as_tool(),
+    "tool": lambda at: svc.SvcMedicalConsult(api_key="k", medical_base_url=at.url, privacy="phi").as_tool(),
 }  # fmt: skip
 
 
@@ -163,7 +165,7 @@ AS_TOOLS = {
 def test_what_became_a_tool_is_private(refusing, make, asynchronous):
     tool, heard = make(refusing), hearing()
     given, config = {next(iter(tool.args)): ASKED}, {"callbacks": [heard]}
-    with pytest.raises((svc.SvcError, ToolException), match="400") as caught:
+    with pytest.raises(svc.SvcError, match="400") as caught:
         asyncio.run(tool.ainvoke(given, config)) if asynchronous else tool.invoke(given, config)
     tells_nothing(caught.value)
     assert len(heard.told) >= 3 and not [mark for mark in MARKS if mark in str(heard.told)]

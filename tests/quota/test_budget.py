@@ -6,10 +6,12 @@ import asyncio
 import copy
 import pickle
 
+import httpx
 import pytest
 from langchain_core.runnables import RunnableLambda
 
 import langchain_svc as svc
+from langchain_svc._service import price_lists
 from langchain_svc.sandbox import Fault, Sandbox
 
 PRICES = {"svc-turbo": {"input": 1.0, "output": 2.0, "per_tokens": 1_000}}
@@ -117,11 +119,71 @@ def test_cost_needs_a_price(chat, sandbox):
     with svc.SvcBudget(max_cost=5.0, prices=PRICES) as budget:
         with pytest.raises(svc.SvcBudgetError, match=r"No price of model 'other' is known.*svc-turbo.*list_models"):  # fmt: skip
             chat.invoke("Hi", model="other")
-        told = svc.SvcTranslate(**sandbox.general).invoke({"text": "Hi", "target": "es"})
-        assert "this endpoint" in told
+        with pytest.raises(svc.SvcBudgetError, match="this endpoint"):
+            svc.SvcTranslate(**sandbox.general).invoke({"text": "Hi", "target": "es"})
     assert budget.used.requests == 0
     assert not sandbox.requests
     with svc.SvcBudget(max_cost=5.0) as budget:
         chat.list_models()  # costs nothing
         chat.invoke("Hi")
         assert budget.used.cost > 0
+
+
+def priced(price):
+    """A service that lists one model at a price of a thousand tokens, and says ten to anything."""
+    pricing = {"input": price, "output": price, "per_tokens": 1000}
+    listing = {"data": [{"id": "svc-turbo", "pricing": pricing}]}
+    usage = {"prompt_tokens": 990, "completion_tokens": 10, "total_tokens": 1000}
+    choice = {"message": {"content": "ten"}, "finish_reason": "stop"}
+    answer = {"choices": [choice], "usage": usage}
+
+    def serve(request):
+        return httpx.Response(200, json=listing if request.method == "GET" else answer)
+
+    return httpx.Client(transport=httpx.MockTransport(serve))
+
+
+TENANTS = [("https://a.example/v1", "key-of-a"), ("https://b.example/v1", "key-of-b")]
+
+
+@pytest.mark.parametrize(
+    "others",
+    [("https://a.example/v1", "key-of-b"), ("https://b.example/v1", "key-of-a"), TENANTS[1]],
+)
+def test_the_prices_of_another_tenant_count_for_nothing(others):
+    url, key = TENANTS[0]
+    ours = svc.ChatSvc(base_url_v1=url, api_key=key, http_client=priced(2.0))
+    url, key = others
+    theirs = svc.ChatSvc(base_url_v1=url, api_key=key, http_client=priced(0.002))
+    budget = svc.SvcBudget(max_cost=100.0)
+    theirs.list_models()
+    with budget, pytest.raises(svc.SvcBudgetError, match=r"Known are prices of: none"):
+        svc.ChatSvc(base_url_v1="https://c.example/v1", api_key="c", http_client=priced(1)).invoke(
+            "Hi"
+        )
+    ours.list_models()
+    theirs.list_models()
+    with budget:
+        ours.invoke("Hi")
+    assert budget.used.cost == pytest.approx(2.0)
+    with budget:
+        theirs.invoke("Hi")
+    assert budget.used.cost == pytest.approx(2.002)
+
+
+def test_another_object_of_the_same_key_has_the_prices_and_nobody_the_key():
+    url, key = "https://same.example/v1", "a-key-that-nobody-keeps"
+    svc.ChatSvc(base_url_v1=url, api_key=key, http_client=priced(2.0)).list_models()
+    with svc.SvcBudget(max_cost=100.0) as budget:
+        svc.ChatSvc(base_url_v1=url, api_key=key, http_client=priced(2.0)).invoke("Hi")
+    assert budget.used.cost == pytest.approx(2.0)
+    assert key not in repr(vars(price_lists))
+
+
+def test_the_lists_of_many_tenants_are_bounded(monkeypatch):
+    monkeypatch.setattr(price_lists, "_LISTS", {})
+    for number in range(1_200):
+        price_lists.keep_prices("https://many.example", f"key {number}", {"m": None})
+    assert len(price_lists._LISTS) == 1_000
+    assert "m" in price_lists.listed_prices("https://many.example", "key 1199")
+    assert not price_lists.listed_prices("https://many.example", "key 1")

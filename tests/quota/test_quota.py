@@ -151,7 +151,8 @@ def test_every_class_shares_it(sandbox):
     translate = tools.get_tools()[0]
     translate.invoke({"text": "Hi", "target": "es"})
     translate.deadline = 0.5
-    assert "quota is used up" in translate.invoke({"text": "Hi", "target": "es"})
+    with pytest.raises(svc.SvcRateLimitError, match="quota is used up"):
+        translate.invoke({"text": "Hi", "target": "es"})
     assert [limit.left for limit in quota.snapshot().limits] == [0]
 
 

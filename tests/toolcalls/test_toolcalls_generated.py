@@ -9,7 +9,7 @@ import json
 import pytest
 from call_forms import FORMS, called, events, said
 
-from langchain_svc._toolcalls import Prose, Replays
+from langchain_svc._toolcalls import Doubt, Prose, Replays
 
 EVERY_FORM = pytest.mark.parametrize("name", FORMS)
 NUMBERS = {name: number for number, name in enumerate(FORMS)}  # what is combined with what
@@ -84,13 +84,14 @@ THOUGHTS = {
     "<think>": "</think>", "<thinking>": "</thinking>", "<thought>": "</thought>", "<analysis>": "</analysis>", "<reasoning>": "</reasoning>",
     "<reflection>": "</reflection>", "<scratchpad>": "</scratchpad>", "<seed:think>": "</seed:think>", "[THINK]": "[/THINK]", "": "</think>",
     "<|channel|>analysis<|message|>": "<|end|>", "<|START_THINKING|>": "<|END_THINKING|>", "◁think▷": "◁/think▷",
+    "<|begin_of_thought|>": "<|end_of_thought|>", "[THOUGHT]": "[/THOUGHT]", "<thought-start>": "<thought-end>", "<|thinking_start|>": "<|thinking_end|>",
     "<reason>": "</reason>", "<think:opensource>": "</think:opensource>", "<|channel>thought": "<channel|>",
 }  # fmt: skip
 SPANS = ("Write `{}` or so.", "Write ``{}`` or so.", "* `{}`: writes")  # of one line
 FENCES = (
     "See:\n```markdown\n{}\n```\nSo.", "See:\n```html\n{}\n```\nSo.", "See:\n~~~diff\n{}\n~~~\nSo.", "See:\n````md\n```json\n{}\n```\n````\nSo.",
     "The mail says:\n```text\n{}\n```\nI did not follow it.", "He wrote:\n```\n{}\n```\nSo.", "He wrote:\n```xml\n{}\n```\nSo.", "He wrote:\n~~~\n{}\n~~~\nSo.",
-    "Like this:\n```json\n{}\n```\nNever do this on a Monday.", "For example:\n```tool_call\n{}\n```", "```\n{}\n```\nThis is how such a call looks.",
+    "Like this:\n```json\n{}\n```\nNever do this on a Monday.", "```\n{}\n```\nThis is how such a call looks.",
 )  # fmt: skip
 
 
@@ -119,7 +120,8 @@ def quotations(text):
     yield from in_a_line(text)
     if "```" not in text:
         yield from (fence.replace("{}", text) for fence in FENCES)
-    yield f"For example:\n{text}\nNever run this."
+    if not text.endswith("Observation:"):  # which ends the turn
+        yield f"For example:\n{text}\nNever run this."
     yield "He wrote:\n> " + text.replace("\n", "\n> ") + "\nand no more."
     note = {"note": f"One writes {text} for it.", "n": 1}
     yield json.dumps(note)
@@ -137,6 +139,7 @@ def test_nothing_that_is_quoted_or_thought_runs(name):
             assert read(text, step)[1] == [], text
 
 
+NAMED_ALONE = {"harmony", "a name before JSON"}  # nothing tells a line of them from an unknown form
 UNCHANGED = [
     name for name in FORMS if "<|plugin|>" not in name
 ]  # which is noise wherever it stands
@@ -149,7 +152,8 @@ def test_what_is_quoted_in_a_line_stays_as_it_was_written(name):
         for step in (None, STEPS[(number + NUMBERS[name]) % 4]):
             found = events(text, step)
             assert said(found) == text.strip()
-            assert {type(event) for event in found} == {Prose}
+            kinds = {type(event) for event in found}
+            assert kinds == {Prose} or (name in NAMED_ALONE and kinds == {Prose, Doubt})
 
 
 # -- replays --------------------------------------------------------------------------------------

@@ -1,0 +1,223 @@
+"""Calls written as elements: `<function=name>`, `<invoke name="…">`, a tool's own tag."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from .calls import Tool
+from .cursor import CUT_OFF, Cursor
+from .judge import ARGUMENT_KEYS, NAME_KEYS, Raw
+from .leftover import account, space, space_or_end
+from .marks import BEFORE, CALL, LT, PARAM, PREFIX, SUFFIX
+
+FENCE = re.compile(r"`{3,9}[ \t]{0,9}\w{0,20}\s{0,40}(?=[^\s`])")
+# A value may hold anything, tags of calls too. So it ends at its own closing tag before another tag
+# of the call; where that is missing, before the next parameter or the closing tag of the element.
+
+_ELEMENT_HEAD = re.compile(
+    rf"(?:{BEFORE})?<(?P<element>{PREFIX}{CALL})(?:=|\s{{1,20}}(?:name|tool|function)\s{{0,20}}=\s{{0,20}})"
+    r"\s*[\"']?(?P<name>\w[\w.:/-]*)[\"']?[^<>\n]{0,80}>"
+)
+_TAG = re.compile(
+    rf"<{PREFIX}(?:(?P<call>{CALL})|{PARAM})(?![\w-])(?:\s{{1,20}}name)?\s{{0,20}}=?\s{{0,20}}"
+    r"(?:\"(?P<a>[^\"<>\n]{0,200})\"|'(?P<b>[^'<>\n]{0,200})'|(?P<c>[^\"'<>\s]{0,200}))[^<>\n]{0,200}>"
+)
+_VALUE_CLOSER = re.compile(rf"{LT}/{PREFIX}{PARAM}>")
+_OWN_TAG = re.compile(rf"{_VALUE_CLOSER.pattern}|<[^<>\n]{{0,20}}\barg_(?:key|value)\b")
+
+
+@lru_cache(maxsize=64)
+def _value_ends(element: str) -> tuple[re.Pattern[str], ...]:
+    """What ends a parameter's value in this element, the surest first."""
+    own = f"{LT}/{re.escape(element)}>" if element else rf"{LT}/{PREFIX}{CALL}>"
+    return (
+        re.compile(
+            rf"{_VALUE_CLOSER.pattern}(?=\s{{0,200}}{LT}(?:/?{PREFIX}(?:{PARAM}|{CALL})|/tool_calls?>))"
+            rf"|\n?(?={LT}{PREFIX}{PARAM}[\s=][^<>\n]{{0,200}}>)"
+            rf"|(?={own}\s{{0,200}}{LT}(?!/{PREFIX}{PARAM}>))"
+        ),
+        re.compile(rf"{_VALUE_CLOSER.pattern}|(?={LT}/{PREFIX}{CALL}>)"),
+    )
+
+
+_END = re.compile(rf"</{PREFIX}(?:{CALL}|{PARAM}|arg_(?:key|value))(?![\w-])[^<>\n]{{0,200}}>")
+_BEFORE_TAG = re.compile(BEFORE)
+_KEY = re.compile(r"<(?P<key>[^<>/\s=\"']{1,80})>")
+_ANY_KEY = re.compile(r"[A-Za-z_]")
+_SEPARATOR = re.compile(rf"<tool_sep{SUFFIX}>")
+_ARGUMENT_KEY = re.compile(
+    rf"<arg_key{SUFFIX}>\s{{0,20}}(?P<key>[^<]{{1,120}}?)\s{{0,20}}</arg_key{SUFFIX}>"
+    rf"\s{{0,20}}(?:<arg_value{SUFFIX}>|(?=[^<\s]|<[^a]))"
+)
+_CHILD_NAME = re.compile(
+    rf"<({'|'.join(NAME_KEYS)})>\s{{0,20}}(?P<name>[\w.:/-]{{1,100}})\s{{0,20}}</\1>"
+)
+NAME_TAGS = tuple(f"<{key}>" for key in NAME_KEYS)
+_HOLDER = re.compile(rf"<({'|'.join(ARGUMENT_KEYS)})>")
+_ARGUMENT_ENDS = (
+    re.compile(rf"</arg_value{SUFFIX}>(?=\s{{0,200}}<(?:arg_key|/))|(?=\n<arg_key)"),
+    re.compile(rf"</arg_value{SUFFIX}>|(?=</tool_call)"),
+)
+
+
+def named_element(c: Cursor) -> list[Raw] | None:
+    """`<function=name>`, `<invoke name="…">` and their like; other documents have them, too."""
+    head = c.match(_ELEMENT_HEAD, 300)
+    if head is None:
+        return None
+    raw, ended = _arguments(c, head["name"], element=head["element"])
+    if not (raw.arguments or c.judge.find(raw.name)):
+        return None
+    return _accounted(c, raw, ended=ended)
+
+
+def own_element(c: Cursor, name: str, prefix: str = "") -> list[Raw] | None:
+    """`<get_weather><city>…</city></get_weather>`, or with JSON inside."""
+    space(c)
+    begin, char, closing = c.at, c.char(), f"</{prefix}{name}>"
+    if char != "{" and not (char == "<" and _own_key(c, name)):
+        return None
+    c.at = begin
+    raw, ended = _arguments(c, name, closing)
+    return _accounted(c, raw, ended=ended) if raw.texts or ended else None
+
+
+def name_and_arguments(c: Cursor) -> list[Raw] | None:
+    """`name`, or an element with it, then elements or JSON: GLM and many others."""
+    child = c.match(_CHILD_NAME, 260) if c.char() == "<" else None
+    name = child["name"] if child else c.word()
+    offered = c.judge.find(name)
+    c.space()
+    if c.sees("<tool_sep") and c.match(_SEPARATOR, 80):
+        c.space()
+    if not name or not (offered if child else c.char() == "<"):
+        return None
+    raw, ended = _arguments(c, name)
+    if raw.arguments or raw.fault or (ended and offered):
+        return _accounted(c, raw, ended=ended)
+    return None
+
+
+def _accounted(c: Cursor, raw: Raw, *, ended: bool) -> list[Raw]:
+    """The call of an element; what follows an element that was not closed is left over."""
+    raws = [raw]
+    if not ended:
+        account(c, raws)
+    return raws
+
+
+def _arguments(c: Cursor, name: str, closing: str = "", *, element: str = "") -> tuple[Raw, bool]:
+    """JSON, or an element for each argument, maybe in one around all; then `closing` or any end.
+
+    Also whether that end came.
+    """
+    space(c)
+    begin, tool = c.at, c.judge.find(name)
+    holder = c.match(_HOLDER, 60) if c.char() == "<" else None
+    if holder and tool and holder[1] in tool.properties:
+        c.at = begin
+        holder = None
+    inner = f"</{holder[1]}>" if holder else closing
+    if c.char() in ("{", "["):
+        raw = with_json(c, name)
+        space_or_end(c)
+        ended = _ends(c, inner)
+    else:
+        raw, ended = _elements(c, name, inner, element)
+    if holder and ended:
+        space_or_end(c)
+        ended = _ends(c, closing)
+    return raw, ended
+
+
+def _elements(c: Cursor, name: str, closing: str, element: str) -> tuple[Raw, bool]:
+    tool = c.judge.find(name)
+    arguments: dict[str, str | list[str]] = {}
+    spare = ""
+    repaired = False
+    while True:
+        space(c)
+        if _ends(c, closing):
+            raw = Raw(name, arguments, texts=True, whole=True, repaired=repaired, spare=spare)
+            return raw, True
+        key, ends = _argument_begins(c, name, element, named=bool(closing))
+        if not key:
+            fault = CUT_OFF if c.sees("<arg_key") else ""
+            return Raw(name, arguments, fault, texts=True, repaired=True, spare=spare), False
+        text, match = c.until(*ends)
+        if match is None:
+            return Raw(name, arguments | {key: text}, CUT_OFF, texts=True), False
+        is_open = not match[0].strip()
+        repaired = repaired or is_open
+        spare = spare or _unsure_end(key, text, is_open=is_open, is_named=len(ends) == 1)
+        text = _BEFORE_TAG.sub("", text)
+        text = text.removeprefix("\n").removesuffix("\n")  # they belong to the tags
+        if key not in arguments:
+            arguments[key] = text
+        elif _is_list(tool, key):
+            earlier = arguments[key]
+            arguments[key] = [*([earlier] if isinstance(earlier, str) else earlier), text]
+        else:
+            spare = spare or f"the parameter {key[:40]!r} stands twice"
+
+
+def _unsure_end(key: str, text: str, *, is_open: bool, is_named: bool) -> str:
+    """Why a value may end elsewhere; an element of the parameter's own name ends where it does."""
+    if is_open and "<" in text:
+        return f"the value of {key[:40]!r} has no closing tag"
+    if not is_named and _OWN_TAG.search(text):
+        return f"the value of {key[:40]!r} holds a tag of its own form"
+    return ""
+
+
+def _is_list(tool: Tool | None, key: str) -> bool:
+    """Whether a tool wants a list here, so that a parameter may be written several times."""
+    schema = tool.properties.get(key) if tool else None
+    return isinstance(schema, dict) and "array" in schema.get("type", ())
+
+
+def _ends(c: Cursor, closing: str) -> bool:
+    if closing:
+        return c.take(closing)
+    return c.sees("</") and c.match(_END, 200) is not None
+
+
+def _argument_begins(
+    c: Cursor, name: str, element: str, *, named: bool
+) -> tuple[str, tuple[re.Pattern[str], ...]]:
+    """An argument's name and what ends its value; `named`: any element is one, a <function> too."""
+    begin = c.at
+    if c.sees("<arg_key"):
+        pair = c.match(_ARGUMENT_KEY)
+        return pair["key"] if pair else "", _ARGUMENT_ENDS
+    if key := _own_key(c, name, other=named):
+        return key, (re.compile(f"{LT}/{re.escape(key)}>"),)
+    tag = c.match(_TAG, 200) if c.char() == "<" else None
+    if tag and not tag["call"]:
+        return tag["a"] or tag["b"] or tag["c"] or "", _value_ends(element)
+    c.at = begin
+    return "", ()
+
+
+def _own_key(c: Cursor, name: str, *, other: bool = False) -> str | None:
+    """The argument whose element of its own name begins here; the tool must have it, or `other`."""
+    begin = c.at
+    tool = c.judge.find(name)
+    key = c.match(_KEY, 80)
+    named = key["key"] if key else ""
+    if named and ((other and _ANY_KEY.match(named)) or (tool and named in tool.properties)):
+        return named
+    c.at = begin
+    return None
+
+
+def with_json(c: Cursor, name: str, *, loose: bool = False) -> Raw:
+    fence = c.match(FENCE, 60) if c.char() == "`" else None
+    json = c.json() if c.char() in ("{", "[") else None
+    if fence:
+        c.space()
+        c.take("```")
+    if json is None:
+        return Raw(name, fault="unreadable arguments")
+    return Raw(name, json.value, json.fault, loose=loose, whole=json.whole, repaired=json.repaired)

@@ -1,0 +1,48 @@
+"""The rows of the input that were read: whose an id is, and which rows have no result."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+
+
+class Register:
+    """Numbers and ids of rows, in a file without a name, which SQLite keeps in memory while small.
+
+    Any thread may call it.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._db = sqlite3.connect("", check_same_thread=False)
+        self._db.execute("PRAGMA journal_mode = OFF")
+        self._db.execute("CREATE TABLE rows (number INTEGER PRIMARY KEY, key TEXT)")
+        self._db.execute("CREATE TABLE ids (key TEXT PRIMARY KEY, number INTEGER) WITHOUT ROWID")
+
+    def close(self) -> None:
+        """Delete it."""
+        with self._lock:
+            self._db.close()
+
+    def add(self, rows: Sequence[tuple[int, str]]) -> None:
+        """Enter rows by number and id, "null" for an unknown one. Those in it already stay."""
+        claims = [(key, number) for number, key in rows if key != "null"]
+        with self._lock, self._db:
+            self._db.executemany("INSERT OR IGNORE INTO rows VALUES (?, ?)", rows)
+            self._db.executemany("INSERT OR IGNORE INTO ids VALUES (?, ?)", claims)
+
+    def owner(self, key: str) -> int | None:
+        """The first row with an id; None for an unknown one."""
+        with self._lock:
+            row = self._db.execute("SELECT number FROM ids WHERE key = ?", (key,)).fetchone()
+        return None if row is None else row[0]
+
+    def others(self, numbers: Iterator[int]) -> Iterator[tuple[int, str]]:
+        """The rows that are not among these numbers, which are in order: number and id."""
+        next_number = next(numbers, None)
+        for number, key in self._db.execute("SELECT number, key FROM rows ORDER BY number"):
+            while next_number is not None and next_number < number:
+                next_number = next(numbers, None)
+            if next_number != number:
+                yield number, key

@@ -1,0 +1,264 @@
+"""A call is certain only if nothing of it is left over: in every form, wherever something stands too much."""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+import pytest
+from call_forms import FORMS, TOOLS, called, events, said
+
+from langchain_svc._toolcalls import BadCall, Call, Doubt, Tool
+
+EVERY_FORM = pytest.mark.parametrize("name", FORMS)
+WHOLE = {"text": "Rome", "path": "/srv/ann.txt"}
+WORD = "oops"
+
+
+def doubts(found):
+    return [event for event in found if isinstance(event, (Doubt, BadCall))]
+
+
+def places(text):
+    """Where a word may stand outside of the values, and of other words."""
+    in_values = {
+        at
+        for value in WHOLE.values()
+        for match in re.finditer(re.escape(value), text)
+        for at in range(match.start(), match.end() + 1)
+    }
+    in_words = {
+        at for match in re.finditer(r"\w+", text) for at in range(match.start() + 1, match.end())
+    }
+    return [at for at in range(len(text) + 1) if at not in in_values | in_words]
+
+
+@EVERY_FORM
+def test_a_word_at_any_place_gives_the_same_call_or_a_question(name):
+    text = FORMS[name].write("write_file", WHOLE)
+    for at in places(text):
+        damaged = f"{text[:at]} {WORD} {text[at:]}"
+        for called_name, arguments in called(events(damaged)):
+            if called_name not in {tool.name for tool in TOOLS}:
+                continue  # the word is a part of the name
+            in_a_key = any(WORD in key for key in arguments)
+            assert arguments == WHOLE or in_a_key, damaged
+        if not called(events(damaged)):
+            assert WORD in said(events(damaged)) or doubts(events(damaged)), damaged
+
+
+TWICE = [
+    '<tool_call>{"name": "write_file", "arguments": {"text": "Rome", "text": "Oslo"}}</tool_call>',
+    "<tool_call>{'name': 'write_file', 'arguments': {'text': 'Rome', 'text': 'Oslo'}}</tool_call>",
+    '```json\n{"name": "write_file", "arguments": {"text": "Rome", "text": "Oslo"}}\n```',
+    "<function=write_file><parameter=text>Rome</parameter><parameter=text>Oslo</parameter></function>",
+    '<invoke name="write_file"><parameter name="text">Rome</parameter><parameter name="text">Oslo</parameter></invoke>',
+    "<write_file><text>Rome</text><text>Oslo</text></write_file>",
+    "<tool_call>write_file\n<arg_key>text</arg_key><arg_value>Rome</arg_value>\n<arg_key>text</arg_key><arg_value>Oslo</arg_value></tool_call>",
+    "[write_file(text='Rome', text='Oslo')]",
+]
+
+
+@pytest.mark.parametrize("text", TWICE)
+@pytest.mark.parametrize("step", [None, 1, 7])
+def test_a_parameter_with_two_values_loses_neither(text, step):
+    found = events(text, step)
+    assert called(found) == []
+    assert doubts(found) or said(found) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<function=write_file><parameter=tags>rm</parameter><parameter=tags>-i</parameter></function>",
+        "<write_file><tags>rm</tags><tags>-i</tags></write_file>",
+    ],
+)
+def test_a_parameter_that_is_a_list_may_be_written_once_for_each_item(text):
+    assert called(events(text)) == [("write_file", {"tags": ["rm", "-i"]})]
+
+
+@EVERY_FORM
+def test_a_closer_that_is_missing_never_changes_the_call(name):
+    text = FORMS[name].write("write_file", WHOLE)
+    for closer in re.finditer(r"</[^<>]+>|\[/?\w+\]|<[|｜][^<>]+[|｜]>|[\"'}\])]", text):
+        damaged = text[: closer.start()] + text[closer.end() :]
+        for around in (damaged, f"{damaged}\nThat is the file."):
+            for called_name, arguments in called(events(around)):
+                assert arguments == WHOLE or called_name not in {tool.name for tool in TOOLS}, (
+                    around
+                )
+
+
+WORDS = {  # before a call, and behind it
+    "en": ("A call has this form:", "Several calls are several blocks."),
+    "de": ("Ein Aufruf hat diese Form:", "Mehrere Aufrufe sind mehrere Blöcke."),
+    "fr": ("Un appel a cette forme :", "Plusieurs appels, plusieurs blocs."),
+    "es": ("Una llamada tiene esta forma:", "Varias llamadas son varios bloques."),
+    "ru": ("Вызов имеет такой вид:", "Несколько вызовов — несколько блоков."),
+    "zh": ("调用的形式如下：", "多个调用写成多个块。"),
+    "ar": ("الاستدعاء له هذا الشكل:", "عدة استدعاءات هي عدة كتل."),
+    "hi": ("कॉल का यह रूप है:", "कई कॉल कई खंड हैं।"),
+}
+
+
+@EVERY_FORM
+@pytest.mark.parametrize("language", WORDS)
+def test_words_on_both_sides_of_a_call_are_a_doubt_in_any_language(name, language):
+    before, behind = WORDS[language]
+    text = f"{before}\n\n{FORMS[name].write('write_file', WHOLE)}\n\n{behind}"
+    if text.partition("Observation:")[1]:
+        return  # it ends the turn, so nothing stands behind the call
+    for step in (None, 3):
+        found = events(text, step)
+        assert called(found) == []
+        assert said(found) == text
+
+
+@pytest.mark.parametrize("name", [name for name, form in FORMS.items() if form.prose])
+@pytest.mark.parametrize("language", WORDS)
+def test_words_before_a_call_that_ends_the_answer_announce_it(name, language):
+    text = f"{WORDS[language][0]}\n{FORMS[name].write('write_file', WHOLE)}"
+    for step in (None, 3):
+        assert called(events(text, step)) == [("write_file", WHOLE)]
+
+
+# -- what a sentence mentions ----------------------------------------------------------------------
+
+EMPTY = [
+    Tool("delete_all", {"type": "object", "properties": {"force": {"type": "boolean"}}}),
+    Tool("submit", {"type": "object", "properties": {}}),
+    Tool("bash", {"type": "object", "properties": {"command": {"type": "string"}}}),
+]
+MENTIONS = [
+    "The model wrote <function=delete_all> and stopped there.",
+    'Never open <tool_call name="delete_all"> by yourself.',
+    'DeepSeek begins with <｜DSML｜invoke name="delete_all"> in this case.',
+    '<invoke name="submit"> opens the call; the closer comes last.',
+    'Das Element <invoke name="submit"> würde die Arbeit abgeben; soll ich das tun?',
+]
+
+
+@pytest.mark.parametrize("text", MENTIONS)
+@pytest.mark.parametrize("step", [None, 1, 4])
+def test_a_tag_that_a_sentence_mentions_runs_nothing(text, step):
+    found = events(text, step, EMPTY)
+    assert called(found) == []
+    assert said(found) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<tool_call>{"name": "submit", garbage}</tool_call>',
+        '<tool_call>{"name": "bash", invalid json}</tool_call>',
+        '<tool_call>{"name": "bash", "arguments": {"command": "echo "}" >> a; ls"}}</tool_call>',
+        '<invoke name="bash"><parameter name="command">ls</parameter>\nthat lists the files\n</invoke>',
+        '<invoke name="bash"><parameter name="command">ls</parameter> <!-- list --></invoke>',
+        '<tool_call>{"name": "bash", "arguments": {"command": "ls"}} and so on</tool_call>',
+        '<tool_call>{"name": "bash", "arguments": {}, "command": "ls"}</tool_call>',
+        '<tool_call>{"name": "bash", "arguments": {"command": "ls", ...}}</tool_call>',
+    ],
+)
+def test_what_is_left_over_is_a_question(text):
+    found = events(text, tools=EMPTY)
+    assert called(found) == []
+    assert doubts(found)
+
+
+def test_a_file_whose_quotes_are_not_escaped_is_not_written_up_to_the_first():
+    tool = Tool(
+        "write", {"type": "object", "properties": {"path": {}, "content": {"type": "string"}}}
+    )
+    content = '{"name": "app", "version": "1.0"}'
+    text = f'<tool_call>{{"name":"write","arguments":{{"path":"a.json","content":"{content}"}}}}</tool_call>'
+    assert called(events(text, tools=[tool])) in (
+        [],
+        [("write", {"path": "a.json", "content": content})],
+    )
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["between <tool_call> and </tool_call>", "a <invoke name='x'> b", "<b>x</b> </function> y"],
+)
+def test_a_value_may_hold_tags_of_calls(value):
+    text = (
+        f'<invoke name="write_file"><parameter name="text">{value}</parameter>'
+        '<parameter name="path">a.txt</parameter></invoke>'
+    )
+    for step in (None, 1, 5):
+        assert called(events(text, step)) == [("write_file", {"text": value, "path": "a.txt"})]
+
+
+# -- a form that nobody knows ----------------------------------------------------------------------
+
+UNKNOWN = [
+    '<|open|>tools<|sep|><|open|>call tool="write_file" index="1"<|sep|><|open|>argument key="text"<|sep|>Rome<|close|>argument<|sep|>',
+    "[Tool Call: write_file]\nArguments:\n- text: Rome",
+    "TOOL_NAME: write_file\nBEGIN_ARG: text\nRome\nEND_ARG",
+    "<tool>\n<request>write_file</request>\n<text>Rome</text>\n</tool>",
+    "@write_file\n  text = Rome",
+    "<tool_call>function=write_file>{text: Rome",
+]
+
+
+@pytest.mark.parametrize("text", UNKNOWN)
+@pytest.mark.parametrize("step", [None, 1, 6])
+def test_a_call_in_a_form_that_nobody_knows_is_asked_for(text, step):
+    found = events(text, step)
+    assert called(found) == []
+    assert [event.call.name for event in found if isinstance(event, Doubt)] == ["write_file"]
+    assert said(found) == text
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        '{"action": "tool_call", "name": "write_file", "arguments": {"text": "Rome"}}',
+        '{"action": "call_tool", "tool": "write_file", "args": {"text": "Rome"}}',
+        '{"type": "tool-call", "toolName": "write_file", "input": {"text": "Rome"}}',
+        '{"action": "use_tool", "tool_name": "write_file", "parameters": {"text": "Rome"}}',
+    ],
+)
+@pytest.mark.parametrize(
+    "form", ["{}", "I write it.\n{}", "```json\n{}\n```", "<tool_call>{}</tool_call>"]
+)
+def test_of_several_keys_the_one_that_names_a_tool_counts(call, form):
+    for step in (None, 1):
+        assert called(events(form.replace("{}", call), step)) == [("write_file", {"text": "Rome"})]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The template uses <|tool_list_start|> and <|tool_list_end|>, and DeepSeek writes <｜DSML｜invoke>.",
+        "Ends of turns such as <|im_end|> and <|eot_id|> are tokens.",
+        "<｜DSML｜> marks the tags of a call.",
+        "A list begins with [TOOL_CALLS] and holds names.",
+        "MiniMax writes ]<]minimax[>[<invoke> there.",
+    ],
+)
+@pytest.mark.parametrize("step", [None, 1, 3])
+def test_no_mark_is_taken_out_of_prose(text, step):
+    found = events(text, step)
+    assert said(found) == text
+    assert not doubts(found)
+
+
+PIECES = ("<tool_call>", "</tool_call>", "<｜DSML｜", "]<]x[>[", "<", ">", "write_file", '{"name": ', '"write_file"', "}",
+          "text", "=", " a ", "\n", "<|im_end|>", "[TOOL_CALLS]", "```", "<think>", "</think>", "<invoke name=", '"')  # fmt: skip
+
+
+def test_every_cut_of_a_damaged_text_gives_the_same():
+    for number, pieces in enumerate(itertools.product(PIECES, repeat=3)):
+        if number % 7:
+            continue
+        text = "".join(pieces)
+        whole = events(text)
+        for step in (1, 2):
+            found = events(text, step)
+            assert (said(found), called(found)) == (said(whole), called(whole)), text
+            assert [type(e) for e in found if isinstance(e, (Call, BadCall, Doubt))] == [
+                type(e) for e in whole if isinstance(e, (Call, BadCall, Doubt))
+            ], text
