@@ -245,10 +245,10 @@ class CallsReader(TextReader):
         self.is_inside = is_cut_call or (is_open and out_of_room)
         if self.is_inside or not out_of_room:
             return self.is_inside
-        words = "".join(piece.text for piece in pieces if isinstance(piece, Prose)).strip()
-        ends_with_call = bool(calls) and not _text_behind(pieces).strip()
-        is_due = self._offer.required and not calls
-        return ends_with_call or is_due or not words or self._answer is not None
+        if calls:
+            return not _text_behind(pieces).strip()
+        is_silent = not any(piece.text.strip() for piece in pieces if isinstance(piece, Prose))
+        return is_silent or self._offer.required or self._answer is not None
 
     def restart(self, *, streaming: bool) -> bool:
         if streaming and self._count:
@@ -322,11 +322,13 @@ class CallsReader(TextReader):
                 yield ContentPart(piece.text)
         yield from map(self._invalid_part, self._bad)
         if self._offer.required and not self.malformed:
-            when = "before max_tokens cut its answer off" if cut else "also when it was asked again"
-            self.failure = (
-                f"The model did not call {self._required}, as it had to, {when} (.raw has its "
-                "answer)"
-            )
+            self.failure = self._uncalled(cut=cut)
+
+    def _uncalled(self, *, cut: bool) -> str:
+        when = "before max_tokens cut its answer off" if cut else "also when it was asked again"
+        return (
+            f"The model did not call {self._required}, as it had to, {when} (.raw has its answer)"
+        )
 
     def _is_half(self, *, cut: bool) -> bool:
         """Whether the answer stopped inside a call, or before it said anything."""
@@ -339,13 +341,18 @@ class CallsReader(TextReader):
     def _tell_half(self) -> Iterator[ContentPart]:
         """An agent would take an answer without calls and words for the end of its work."""
         names = [bad.name for bad in self._bad if bad.cut and bad.name]
-        what = f"a call of {names[0]}" if names else "the answer"
+        has_words = bool("".join(self._said).strip())
+        what = "the answer"
+        where = "before it said anything"
+        if self._bad or has_words or self._rest:
+            what = f"a call of {names[0]}" if names else "a call"
+            where = f"inside {what}"
         if self._marks:
             text = f"[{what} was cut off, and nothing was run]"
-            yield ContentPart(_JOINT + text if "".join(self._said).strip() else text)
+            yield ContentPart(_JOINT + text if has_words else text)
         else:
             self.failure = (
-                f"The model's answer ended inside {what}, so that nothing was run: max_tokens and "
+                f"The model's answer ended {where}, so that nothing was run: max_tokens and "
                 "max_continuations set how long it may be (.raw has what came)"
             )
 

@@ -144,16 +144,21 @@ class Joint:
             raise _More
         if begun and text.startswith(begun) and self._is_row_again(begun, text, final=final):
             return len(begun)
-        half_word = _HALF_WORD.search(before)
-        if half_word and len(half_word[0]) >= _LEAST_WORD:
-            word = half_word[0]
-            after = text[len(word) : len(word) + 1]
-            if not final and (word.startswith(text) or (text == word and not after)):
-                raise _More
-            if text.startswith(word) and after.isalpha():
-                return len(word)
-        self.anew = self._begins_anew(text, final=final)
-        return 0
+        half_word = self._half_word_again(text, final=final)
+        if not half_word:
+            self.anew = self._begins_anew(text, final=final)
+        return half_word
+
+    def _half_word_again(self, text: str, *, final: bool) -> int:
+        """The letters of a word that was cut off and is written again as a whole."""
+        half_word = _HALF_WORD.search(self._before)
+        word = half_word[0] if half_word else ""
+        if len(word) < _LEAST_WORD:
+            return 0
+        if not final and word.startswith(text):
+            raise _More
+        is_again = text.startswith(word) and text[len(word) : len(word) + 1].isalpha()
+        return len(word) if is_again else 0
 
     def _overlaps(self) -> Iterator[str]:
         """The ends of the answer that count as a repetition where they are written again."""
