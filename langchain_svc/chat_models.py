@@ -30,6 +30,7 @@ from ._chat import (
     ListedModel,
     MaxTokens,
     ModelId,
+    OnCut,
     SystemRole,
     Temperature,
     TextModel,
@@ -79,7 +80,8 @@ class ChatSvc(TextModel, BaseChatModel):
         model.invoke("Good morning")
 
     Settings that shape an answer can be given for one call: `model.invoke(..., temperature=0)`,
-    and so `model`, `max_tokens`, `stop`, `timeout`, `deadline`, `max_retries`, `max_repairs`.
+    and so `model`, `max_tokens`, `stop`, `timeout`, `deadline`, `max_retries`, `max_repairs`,
+    `on_cut`, `max_continuations`.
 
     Raises:
         SvcError: Every failure of a call; see `langchain_svc.errors` for the tree.
@@ -104,6 +106,7 @@ class ChatSvc(TextModel, BaseChatModel):
         {
             *v1.CHAT_SETTINGS,
             *("timeout", "deadline", "max_retries", "max_repairs", "stop", "extra_body"),
+            *("on_cut", "max_continuations"),
         }
     )
 
@@ -130,6 +133,15 @@ class ChatSvc(TextModel, BaseChatModel):
     """How often, within one run, the model is told what is wrong with its answer: JSON that does
     not fit, a call that cannot be read or that repeats what it read, a required call that is not
     there."""
+
+    on_cut: OnCut = None
+    """What becomes of an answer that `max_tokens` cut off. None: a tool call or an object is
+    continued, a text is marked (finish_reason "length"). "continue": a text is continued, too.
+    "mark": nothing is; a call that was cut off is an invalid one. "error": `SvcOutputError`."""
+
+    max_continuations: Retries = 3
+    """How often, for one answer, the model is told to go on where it was cut off. A call that is
+    still cut off then is a `SvcOutputError`."""
 
     reasoning: Literal["split", "keep"] = "split"
     """"split" takes what a model thinks aloud (`<think>` and the like) out of the content, into a

@@ -12,7 +12,7 @@ from test_readme import ROOT, rows
 
 import langchain_svc as svc
 from langchain_svc import ChatSvc
-from langchain_svc.sandbox import Fault, Sandbox
+from langchain_svc.sandbox import Fault, Sandbox, ToolCall
 
 PAGE = (ROOT / "docs/errors.md").read_text("utf-8")
 MESSAGES = [
@@ -65,6 +65,12 @@ def answered(text, use):
         return use(s)
 
     return play
+
+
+def half_a_call(s):
+    tool = {"title": "weather", "description": "The weather.", "type": "object"}
+    tool["properties"] = {"city": {"type": "string"}}
+    return chat(s, max_tokens=15, max_continuations=0).bind_tools([tool]).invoke("x")
 
 
 async def nested():
@@ -121,6 +127,8 @@ PRODUCERS = {
     "name of a schema": lambda s: chat(s).with_structured_output("Meeting"),
     "another answer": answered("I cannot.", structured()),
     "cut off": answered('{"people": 12, "and": "so on, and so on"}', structured(max_tokens=3)),
+    "cut off, an error": answered("so on and so on", ask(max_tokens=3, on_cut="error")),
+    "cut call": answered(ToolCall("weather", {"city": "Rome"}), half_a_call),
     "broken": faulty(Fault(cut=True, after=3), streamed),
     "ended": faulty(Fault(end=True, after=3), streamed),
     "pickle": lambda s: pickle.loads(pickle.dumps(chat(s))).invoke("x"),

@@ -371,7 +371,7 @@ def save(text: str = "") -> str:
 
 def asking(text):
     """A model whose service answers so, streamed in pieces or at once."""
-    return Scripted(text, step=1000).model(max_repairs=0, max_retries=0)
+    return Scripted(text, step=1000).model(max_repairs=0, max_retries=0, on_cut="mark")
 
 
 def given(**answer):

@@ -12,6 +12,7 @@ from .options import (
     ExtraBody,
     MaxTokens,
     ModelId,
+    OnCut,
     Temperature,
     call_options,
     call_settings,

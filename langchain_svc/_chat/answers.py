@@ -59,9 +59,12 @@ class JsonReader(TextReader):
 
     long = LONG_TO_CHECK
 
+    is_inside = True
+
     def __init__(self, form: ResponseFormat, *, streaming: bool) -> None:
         self._form = form
         self._partial = streaming and form.partial
+        self._showed = False  # of an answer before this one
         self.begin()
 
     def begin(self) -> None:
@@ -76,6 +79,20 @@ class JsonReader(TextReader):
         for part in split_parts(self._splitter.feed(text)):
             yield from self._take(part)
 
+    def wants_rest(self, text: str, *, out_of_room: bool) -> bool:
+        if not out_of_room:
+            return False
+        try:
+            self._form.check(text, cut=True)
+        except SchemaMismatch:
+            return True
+        return False
+
+    def restart(self, *, streaming: bool) -> bool:
+        self._showed = streaming and (self._shown or self._showed)
+        self.begin()
+        return True
+
     def _take(self, part: ContentPart) -> Iterator[ContentPart]:
         if part.all_was_reasoning and not self._shown:
             yield ContentPart(reasoning="".join(self._content))
@@ -85,7 +102,7 @@ class JsonReader(TextReader):
         else:
             self._content.append(part.content)
             text = part.content
-            if not self._partial:
+            if not self._partial or self._showed:
                 return
             if not self._shown:
                 begin = text.find("{")
@@ -109,7 +126,8 @@ class JsonReader(TextReader):
                     "nothing else.",
                 )
             if last or cut:
-                yield ContentPart("" if self._shown else "".join(self._content))
+                is_shown = self._shown or self._showed
+                yield ContentPart("" if is_shown else "".join(self._content))
             return
         if self._form.as_call:
             self.called = True
@@ -119,7 +137,8 @@ class JsonReader(TextReader):
             yield ContentPart(call=tool_call_chunk(args=_dump(arguments), index=0))
         else:
             answer = _dump(value)
-            yield ContentPart(checked=answer) if self._shown else ContentPart(answer)
+            is_shown = self._shown or self._showed
+            yield ContentPart(checked=answer) if is_shown else ContentPart(answer)
         if self._form.kept:
             yield ContentPart(parsed=self._form.make(value))
 
@@ -155,12 +174,14 @@ class CallsReader(TextReader):
         thinks: bool,  # the model may think without saying where that begins
         follows: bool,  # arguments are yielded while they are written
         split: bool,  # reasoning is split from the content
+        marks: bool,  # a call that was cut off is shown as such, and no error
         read: Callable[[], Iterable[tuple[str, str]]],  # what the model has read, and of whom
     ) -> None:
         self._offer = offer
         self._answer = answer
         self._format = tool_format
         self._split = split
+        self._marks = marks
         described = ("the description of a function", offer.tools.descriptions)
         self._replays = Replays(lambda: (*read(), described), asking=PERSON)
         self._new_parser = partial(
@@ -169,6 +190,12 @@ class CallsReader(TextReader):
             fences=tool_format is FORMATS["fenced"],
             thinks=thinks,
             holds=self._replays.may_be if follows else None,
+        )
+        self._probe = partial(
+            StreamParser,
+            offer.tools.parsed,
+            fences=tool_format is FORMATS["fenced"],
+            thinks=thinks,
         )
         # The answer that the model was asked about, from its first doubt on; None before.
         self._first: list[Prose | Doubt] | None = None
@@ -201,6 +228,36 @@ class CallsReader(TextReader):
     def feed(self, text: str) -> Iterator[ContentPart]:
         yield from self._parts(self._parser.feed(text))
         self.ended = self._parser.ended
+
+    def wants_rest(self, text: str, *, out_of_room: bool) -> bool:
+        """Whether the answer ends inside a call, behind one, or before it has said anything.
+
+        Where the service does not say that it was cut off, only an open call in the form asked for
+        does.
+        """
+        is_open = self._format.is_open(text)
+        if not (out_of_room or is_open):
+            return False
+        parser = self._probe()
+        pieces = [*parser.feed(text), *parser.finish(cut=out_of_room)]
+        calls = [_call_of(piece) for piece in pieces if isinstance(piece, (Doubt, BadCall, Call))]
+        is_cut_call = any(isinstance(call, BadCall) and call.cut for call in calls)
+        self.is_inside = is_cut_call or (is_open and out_of_room)
+        if self.is_inside or not out_of_room:
+            return self.is_inside
+        if calls:
+            return not _text_behind(pieces).strip()
+        is_silent = not any(piece.text.strip() for piece in pieces if isinstance(piece, Prose))
+        return is_silent or self._offer.required or self._answer is not None
+
+    def restart(self, *, streaming: bool) -> bool:
+        if streaming and self._count:
+            return False
+        if streaming and not self._holds:
+            self._earlier = "".join(self._said)
+            self._holds = True
+        self.begin()
+        return True
 
     def finish(self, *, cut: bool, last: bool) -> Iterator[ContentPart]:
         yield from self._parts(self._parser.finish(cut=cut))
@@ -250,9 +307,12 @@ class CallsReader(TextReader):
             if self.repair_prompt and self._doubts:
                 self.repair_prompt = self._question([*self._doubts, *self._bad])
             return
+        is_half = self._is_half(cut=cut)
         if self._first is None:
-            yield from self._held_back(self._blanks)
+            yield from self._held_back("" if is_half else self._blanks)
         self.malformed = bool(self._bad)
+        if is_half:
+            yield from self._tell_half()
         unasked = self._first is None and not cut
         for piece in self._rest if self._first is None else self._stands(self._first):
             if unasked and isinstance(piece, Doubt):
@@ -262,10 +322,38 @@ class CallsReader(TextReader):
                 yield ContentPart(piece.text)
         yield from map(self._invalid_part, self._bad)
         if self._offer.required and not self.malformed:
-            when = "before max_tokens cut its answer off" if cut else "also when it was asked again"
+            self.failure = self._uncalled(cut=cut)
+
+    def _uncalled(self, *, cut: bool) -> str:
+        when = "before max_tokens cut its answer off" if cut else "also when it was asked again"
+        return (
+            f"The model did not call {self._required}, as it had to, {when} (.raw has its answer)"
+        )
+
+    def _is_half(self, *, cut: bool) -> bool:
+        """Whether the answer stopped inside a call, or before it said anything."""
+        if any(bad.cut for bad in self._bad):
+            return True
+        end = "".join(piece.text for piece in self._rest) or "".join(self._said)
+        is_empty = not (end.strip() or self._earlier.strip())
+        return cut and (is_empty or self._format.is_open(end))
+
+    def _tell_half(self) -> Iterator[ContentPart]:
+        """An agent would take an answer without calls and words for the end of its work."""
+        names = [bad.name for bad in self._bad if bad.cut and bad.name]
+        has_words = bool("".join(self._said).strip())
+        what = "the answer"
+        where = "before it said anything"
+        if self._bad or has_words or self._rest:
+            what = f"a call of {names[0]}" if names else "a call"
+            where = f"inside {what}"
+        if self._marks:
+            text = f"[{what} was cut off, and nothing was run]"
+            yield ContentPart(_JOINT + text if has_words else text)
+        else:
             self.failure = (
-                f"The model did not call {self._required}, as it had to, {when} (.raw has its "
-                "answer)"
+                f"The model's answer ended {where}, so that nothing was run: max_tokens and "
+                "max_continuations set how long it may be (.raw has what came)"
             )
 
     @property
@@ -548,6 +636,17 @@ def _code_blocks(text: str) -> Iterator[str]:
             block = None
 
 
+def _text_behind(pieces: list[Event]) -> str:
+    """The prose behind the last call."""
+    texts: list[str] = []
+    for piece in pieces:
+        if isinstance(piece, Prose):
+            texts.append(piece.text)
+        elif isinstance(piece, (Call, BadCall, Doubt)):
+            texts.clear()
+    return "".join(texts)
+
+
 def _without(doubts: list[Doubt], pieces: list[Prose | Doubt]) -> list[Prose | Doubt]:
     """The pieces of an answer without these doubts, and without the ends of their fences."""
     kept: list[Prose | Doubt] = []
@@ -561,7 +660,7 @@ def _without(doubts: list[Doubt], pieces: list[Prose | Doubt]) -> list[Prose | D
     return kept
 
 
-def _call_of(doubt: Doubt | BadCall) -> Call | BadCall | None:
+def _call_of(doubt: Doubt | BadCall | Call) -> Call | BadCall | None:
     return doubt.call if isinstance(doubt, Doubt) else doubt
 
 

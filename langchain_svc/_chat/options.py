@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, TypeAdapter, ValidationError
 
@@ -43,6 +43,15 @@ def _check_stop(value: Any) -> list[str] | None:
     return list(value)
 
 
+def _check_on_cut(value: Any) -> str | None:
+    if value is None or value in ON_CUT:
+        return value  # type: ignore[no-any-return]  # as just checked
+    raise ValueError(
+        "must be None (a call or an object goes on, text is marked), 'continue' (text goes on, "
+        f"too), 'mark' or 'error', not {safe_repr(value)}"
+    )
+
+
 def _check_extra_body(value: Any) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise ValueError("must be an object of fields to send, such as {'top_p': 0.9}")  # noqa: TRY004
@@ -56,6 +65,8 @@ def _check_extra_body(value: Any) -> dict[str, Any]:
     return dict(value)
 
 
+ON_CUT = ("continue", "mark", "error")
+OnCut = Annotated[Literal["continue", "mark", "error"] | None, BeforeValidator(_check_on_cut)]
 ModelId = Annotated[str, BeforeValidator(_check_model)]
 Temperature = Annotated[
     float, bounded_number(v1.LOWEST_TEMPERATURE, v1.HIGHEST_TEMPERATURE, text=True)

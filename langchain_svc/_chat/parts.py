@@ -65,11 +65,30 @@ class TextReader:
     ended = False
     """Whether nothing that follows can count, as after a result that the model invents."""
 
+    is_inside = False
+    """Whether the answer was cut inside a call or an object, as `wants_rest` has found."""
+
     def __init__(self, *, split: bool = True) -> None:
-        self._thoughts = Thoughts() if split else None
+        self._split = split
+        self.begin()
 
     def begin(self) -> None:
         """Another try begins."""
+        self._thoughts = Thoughts() if self._split else None
+
+    def wants_rest(self, text: str, *, out_of_room: bool) -> bool:
+        """Whether the answer so far is a part of a call or an object, of which the rest is wanted.
+
+        `out_of_room`: the service says that it was cut off.
+        """
+        del text, out_of_room
+        return False
+
+    def restart(self, *, streaming: bool) -> bool:
+        """The model begins its answer anew; False where what was yielded cannot be taken back."""
+        if not streaming:
+            self.begin()
+        return not streaming
 
     def feed(self, text: str) -> Iterable[ContentPart]:
         if self._thoughts is None:

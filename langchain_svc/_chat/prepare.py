@@ -66,6 +66,8 @@ def new_turn(
         stops=settings.stop or (),
         reader=reader,
         written=FORMATS[settings.tool_format].written,
+        on_cut=settings.on_cut,
+        continuations=settings.max_continuations,
         reasks=settings.max_repairs,
     )
 
@@ -89,6 +91,7 @@ def _reader_of(
         thinks=not answers_at_once(messages, settings.model),
         follows=stream and settings.stream_tool_args,
         split=settings.reasoning == "split",
+        marks=settings.on_cut == "mark",
         read=partial(texts_read, messages),
     )
 

@@ -33,8 +33,9 @@ from pydantic_core import from_json
 from .._service import Exchange
 from .._threads import LONG
 from .._toolcalls import defuse
-from .._wire import Completion, Seen, is_cut, read_rate_limit, safe_label
+from .._wire import Completion, Seen, is_cut, is_out_of_room, read_rate_limit, safe_label
 from ..errors import SvcOutputError
+from .continuation import Joint
 from .messages import THINKS_AHEAD, WireMessages
 from .parts import CHECKED, ContentPart, TextReader
 from .tokens import TOKENS_A_TURN, count_tokens
@@ -44,6 +45,7 @@ CALL_ERRORS = "invalid_tool_call_errors"
 """In `additional_kwargs`: why calls are invalid, by their ids."""
 logger = logging.getLogger("langchain_svc")
 _CLOSERS = ">`"
+_GO_ON = "That answer was cut off: go on exactly where it stopped, and repeat nothing of it."
 
 
 class ChatTurn:
@@ -51,7 +53,9 @@ class ChatTurn:
 
     `ask` makes the call that asks a conversation, and `turns` is the conversation as the wire has
     it; `written` makes harmless what goes back to the model of its own answer, and `reasks` is how
-    often it may be told why an answer will not do.
+    often it may be told why an answer will not do. `on_cut` decides what becomes of an answer
+    that was cut off: the model may be told to go on `continuations` times, and what it writes then
+    is read as if it had never stopped.
     """
 
     def __init__(
@@ -64,6 +68,8 @@ class ChatTurn:
         reader: TextReader,
         written: Callable[[str], str] = defuse,
         reasks: int = 0,
+        on_cut: str | None = "mark",
+        continuations: int = 0,
     ) -> None:
         self._ask = ask
         self._turns = turns
@@ -72,6 +78,10 @@ class ChatTurn:
         self._reader = reader
         self._written = written
         self._reasks = reasks
+        self._on_cut = on_cut
+        self._most_continuations = continuations
+        self._continuations = 0  # of all answers of this turn
+        self._streaming = False
         self._usage: UsageMetadata | None = None
         self._estimated = False
         self._retries = 0
@@ -82,11 +92,24 @@ class ChatTurn:
         self._begin()
 
     def _begin(self) -> None:
-        self.exchange: Exchange[Any] | None = self._ask(self._turns)
+        """Ask for another answer."""
+        self._begin_answer()
+        self._left = self._most_continuations
+        self._joint: Joint | None = None  # where the answer goes on, once it was cut off
+        self._kept = len(self._parts)  # of the answers before this one
+        self._run(self._turns)
+
+    def _run(self, turns: WireMessages) -> None:
+        self._sent = turns
+        self.exchange: Exchange[Any] | None = self._ask(turns)
         self._running = self.exchange
+        self._part: list[str] = []  # what this exchange has brought
+
+    def _begin_answer(self) -> None:
         self._cutter = StopCutter(self._stops)
         self._read: list[str] = []
         self._held = 0  # characters that nothing was yielded for yet
+        self._is_lost = False  # the model has begun anew, and what was yielded cannot be taken back
 
     @property
     def stopped(self) -> bool:
@@ -97,7 +120,10 @@ class ChatTurn:
 
     def take(self, answer: Completion) -> None:
         """Read a whole answer; afterwards `exchange` is None, or the next call to run."""
-        self._parts += _settled([*self._texts(answer.text), *self._finish(answer)])
+        kept = self._kept
+        self._parts += self._texts(answer.text)
+        self._parts += self._finish(answer)
+        self._parts[kept:] = _settled(self._parts[kept:])
         self._answer = answer
 
     def result(self) -> Any:
@@ -136,6 +162,7 @@ class ChatTurn:
 
     def chunks(self, text: str) -> Iterable[Any]:
         """A piece of a stream as LangChain's chunks; none while it is held back."""
+        self._streaming = True
         parts = list(self._texts(text))
         self._held = 0 if parts else self._held + len(text)
         if len(parts) == 1 and self._named and parts[0].is_content:
@@ -144,6 +171,7 @@ class ChatTurn:
 
     def end(self) -> Iterator[Any]:
         """The end of a stream; afterwards `exchange` is None, or the next call to run."""
+        self._streaming = True
         seen = self._seen
         parts = self._finish(seen)
         if parts:
@@ -201,6 +229,26 @@ class ChatTurn:
     # -- both -----------------------------------------------------------------------------------
 
     def _texts(self, text: str) -> Iterable[ContentPart]:
+        self._part.append(text)
+        if self._joint is not None:
+            text = self._joint.feed(text)
+            self._take_new_answer(self._joint)
+        return self._feed(text)
+
+    def _take_new_answer(self, joint: Joint) -> None:
+        """Let a new answer replace the one that was cut off, once the joint has noticed it."""
+        if not joint.anew or self._is_lost:
+            return
+        joint.anew = False
+        if not self._reader.restart(streaming=self._streaming):
+            self._is_lost = True
+            return
+        self._begin_answer()
+        del self._parts[self._kept :]
+
+    def _feed(self, text: str) -> Iterable[ContentPart]:
+        if self._is_lost:
+            return ()
         text = self._cutter.feed(text)
         if not text:
             return ()
@@ -210,23 +258,71 @@ class ChatTurn:
     def _finish(self, seen: Completion | Seen) -> list[ContentPart]:
         """The last parts of an answer; whether the model is asked once more is decided here."""
         parts: list[ContentPart] = []
-        if rest := self._cutter.finish():
-            self._read.append(rest)
-            parts += self._reader.feed(rest)
-        parts += self._reader.finish(cut=is_cut(seen.finish_reason), last=not self._reasks)
         self._retries += self._running.retries
         self._waited += self._running.waited
         self._account(seen.usage or {})
+        if self._joint is not None:
+            rest = self._joint.finish(cut=is_cut(seen.finish_reason))
+            self._take_new_answer(self._joint)
+            parts += self._feed(rest)
+        if self._goes_on(seen.finish_reason):
+            self._go_on()
+            return parts
+        if rest := self._cutter.finish():
+            self._read.append(rest)
+            parts += self._reader.feed(rest)
+        cut = self._is_cut(seen.finish_reason)
+        if cut and self._on_cut == "error":
+            raise SvcOutputError(
+                f"The answer was cut off (finish_reason {seen.finish_reason!r}; max_tokens sets "
+                "its length, and on_cut='continue' lets it go on): .raw has what came",
+                raw="".join(self._read),
+                usage=self._usage,
+                finish_reason=seen.finish_reason,
+            )
+        parts += self._reader.finish(cut=cut, last=not self._reasks)
         self._next(seen.finish_reason)
         return parts
+
+    def _is_cut(self, reason: str | None) -> bool:
+        """Whether the answer is not whole, for whatever reason."""
+        return is_cut(reason) or self._is_lost
+
+    def _goes_on(self, reason: str | None) -> bool:
+        """Whether the model is told to go on where this answer was cut off."""
+        may = self._left > 0 and self._on_cut in (None, "continue")
+        if not may or self.stopped or self._is_lost or not "".join(self._part).strip():
+            return False
+        out_of_room = is_out_of_room(reason)
+        if is_cut(reason) and not out_of_room:
+            return False
+        wanted = self._reader.wants_rest(self._text_so_far, out_of_room=out_of_room)
+        return wanted or (out_of_room and self._on_cut == "continue")
+
+    @property
+    def _text_so_far(self) -> str:
+        return "".join(self._read) + self._cutter.held
+
+    def _go_on(self) -> None:
+        """Tell the model to go on; the reader stays where it is."""
+        logger.info("the answer was cut off: the model is told to go on")
+        self._left -= 1
+        self._continuations += 1
+        text = self._text_so_far
+        self._joint = Joint(text, inside=self._reader.is_inside)
+        turns = [
+            {"role": "assistant", "content": self._written(text)},
+            {"role": "user", "content": _GO_ON},
+        ]
+        self._run([*self._turns, *turns])
 
     def _account(self, counts: dict[str, int]) -> None:
         """Add the tokens of this try to those of the turn."""
         usage = _whole_usage(counts)
         if usage is None:
             self._estimated = True
-            asked = sum(count_tokens(turn["content"]) + TOKENS_A_TURN for turn in self._turns)
-            answered = count_tokens("".join(self._read))
+            asked = sum(count_tokens(turn["content"]) + TOKENS_A_TURN for turn in self._sent)
+            answered = count_tokens("".join(self._part))
             usage = UsageMetadata(
                 input_tokens=asked, output_tokens=answered, total_tokens=asked + answered
             )
@@ -240,10 +336,14 @@ class ChatTurn:
         """
         repair_prompt = self._reader.repair_prompt
         self.exchange = None
-        if repair_prompt is None or not self._reasks or is_cut(reason):
+        if repair_prompt is None or not self._reasks or self._is_cut(reason):
             if self._reader.failure is not None:
-                said = "".join(self._read)
-                raise SvcOutputError(self._reader.failure, raw=said, usage=self._usage)
+                raise SvcOutputError(
+                    self._reader.failure,
+                    raw="".join(self._read),
+                    usage=self._usage,
+                    finish_reason=reason if self._is_cut(reason) else None,
+                )
             return
         self._reasks -= 1
         logger.info("the answer will not do: the model is asked once more")
@@ -268,6 +368,7 @@ class ChatTurn:
             "rate_limit": read_rate_limit(headers, time.time(), request.secrets),
             "retries": self._retries,
             "waited": round(self._waited, 3),
+            "continuations": self._continuations,
         }
         return {
             "finish_reason": self._reason(seen.finish_reason),
@@ -280,6 +381,8 @@ class ChatTurn:
             return "tool_calls"
         if is_cut(said):
             return said
+        if self._is_lost:
+            return "length"
         if self._reader.malformed:
             return "malformed_tool_call"
         return "stop" if self.stopped else said
@@ -454,7 +557,7 @@ class StopCutter:
 
     def __init__(self, stops: Sequence[str]) -> None:
         self._stops = stops
-        self._held = ""
+        self.held = ""
         self.hit = False
 
     def feed(self, text: str) -> str:
@@ -463,18 +566,18 @@ class StopCutter:
             return text
         if self.hit:
             return ""
-        text = self._held + text
+        text = self.held + text
         found = [at for stop in self._stops if (at := text.find(stop)) >= 0]
         self.hit = bool(found)
         keep = 0 if found else max(_overlap(text, stop) for stop in self._stops)
         end = min(found, default=len(text) - keep)
-        self._held = text[len(text) - keep :]
+        self.held = text[len(text) - keep :]
         return text[:end]
 
     def finish(self) -> str:
         """What was held back and turned out not to be a stop sequence."""
-        held = self._held
-        self._held = ""
+        held = self.held
+        self.held = ""
         return held
 
 

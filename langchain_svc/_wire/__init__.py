@@ -18,4 +18,13 @@ from .limits import rate_limit_of, read_rate_limit
 from .prices import Price, read_prices
 from .redact import secrets_of
 from .stream import StreamDecoder
-from .v1 import WINDOWS, Completion, ModelRecord, UnreadableError, dump_json, given, is_cut
+from .v1 import (
+    WINDOWS,
+    Completion,
+    ModelRecord,
+    UnreadableError,
+    dump_json,
+    given,
+    is_cut,
+    is_out_of_room,
+)

@@ -101,7 +101,13 @@ def given(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 # Why an answer ended; "stop" occurs in section 2. These say that it was not let end.
-_CUTTING_REASONS = frozenset({"length", "max_tokens", "model_length", "content_filter"})
+_OUT_OF_ROOM = frozenset({"length", "max_tokens", "model_length"})
+_CUTTING_REASONS = _OUT_OF_ROOM | {"content_filter"}
+
+
+def is_out_of_room(reason: str | None) -> bool:
+    """Whether a finish_reason says that the answer was too long, and so could go on."""
+    return reason is not None and reason.lower() in _OUT_OF_ROOM
 
 
 def is_cut(reason: str | None) -> bool:

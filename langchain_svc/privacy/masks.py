@@ -83,11 +83,12 @@ _WORDS: Mapping[str, frozenset[str]] = {
     "status": words("success error"),
     "system_role": words("user system"),
     "tool_format": words("tags fenced"),
+    "on_cut": words("continue mark error"),
 }
 # What is told of a call's settings.
 _NUMBERS_OF_CALLS = words("""
-    temperature max_tokens n timeout deadline max_retries max_repairs seed stream
-    parallel_tool_calls
+    temperature max_tokens n timeout deadline max_retries max_repairs
+    max_continuations continuations seed stream parallel_tool_calls
 """)
 _DEEPEST = 12
 _MOST = 200

@@ -90,11 +90,17 @@ class Ask:
         return answer
 
     def _own(self, messages: Messages, model: str, max_tokens: int | None) -> ChatAnswer | None:
-        text = self.script.text(self.exchange.received, messages)
+        text = self.script.rest(messages)
+        if text is None:
+            text = self.script.text(self.exchange.received, messages)
         if text is None and self.settings.upstream is not None:
             return None
-        text = answers.composed(messages, model) if text is None else text
-        return answers.cut(text, messages, model, max_tokens)
+        if text is None:
+            text = answers.composed(messages, model)
+        answer = answers.cut(text, messages, model, max_tokens)
+        if answer.finish_reason == "length":
+            self.script.remember(text)
+        return answer
 
     def _charge(self, answer: ChatAnswer) -> None:
         self.meter.charge(answer.total_tokens)

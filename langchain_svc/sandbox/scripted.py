@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 _EXPECTED = "a text, a ToolCall, a list of ToolCalls, a Fault, or a function of the request"
 _CHATS = ("/v1/chat/completions", "/api/chat")
+_GO_ON = re.compile(r"That answer was cut off: go on\b")
+_MOST_CUT = 100  # answers whose rest is kept
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,7 @@ class Script:
 
     def __init__(self, answers: Answers) -> None:
         self._lock = threading.Lock()
+        self._cut: deque[str] = deque(maxlen=_MOST_CUT)
         self.replace(answers)
 
     def replace(self, answers: Answers) -> None:
@@ -72,6 +76,23 @@ class Script:
                 return None
             self._left.popleft()
             return due
+
+    def remember(self, text: str) -> None:
+        """Keep an answer that `max_tokens` cut, in case its rest is asked for."""
+        with self._lock:
+            self._cut.append(text)
+
+    def rest(self, messages: Sequence[Mapping[str, str]]) -> str | None:
+        """The rest of an answer that was cut off, where the messages ask to go on with it.
+
+        A function that answers everything answers this, too.
+        """
+        if self._endless or len(messages) < 2 or not _GO_ON.match(messages[-1]["content"]):
+            return None
+        begun = messages[-2]["content"]
+        with self._lock:
+            texts = [text for text in self._cut if text.startswith(begun)]
+        return texts[-1].removeprefix(begun) if texts else None
 
     def text(self, request: Received, messages: Sequence[Mapping[str, str]]) -> str | None:
         """Play an answer; None where the rules are to answer."""

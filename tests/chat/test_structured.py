@@ -256,7 +256,8 @@ def test_half_an_answer_is_never_an_object(method, reason):
     for end in range(1, len(written)):
         text = written[:end]
         service = Scripted(text, text, finish_reason=reason)
-        chain = service.model(max_repairs=0).with_structured_output(schema, method=method)
+        model = service.model(max_repairs=0, on_cut="mark")
+        chain = model.with_structured_output(schema, method=method)
         for way in ("invoke", "stream"):
             try:
                 made = chain.invoke("?") if way == "invoke" else [*chain.stream("?")][-1]
@@ -273,7 +274,8 @@ def test_half_an_answer_is_never_an_object(method, reason):
 )
 def test_the_raw_message_survives_a_failure(text, reason, said):
     service = Scripted(text, finish_reason=reason)
-    chain = service.model(max_repairs=0).with_structured_output(Dose, include_raw=True)
+    model = service.model(max_repairs=0, on_cut="mark")
+    chain = model.with_structured_output(Dose, include_raw=True)
     result = chain.invoke("?")
     assert (result["raw"].content, result["parsed"]) == (text, None)
     assert isinstance(result["parsing_error"], svc.SvcOutputError)
@@ -283,7 +285,7 @@ def test_the_raw_message_survives_a_failure(text, reason, said):
 def test_an_answer_cut_by_max_tokens_is_not_asked_for_again():
     service = Scripted('{"dose_mg": 1', WHOLE, finish_reason="length")
     with pytest.raises(svc.SvcOutputError, match="cut off"):
-        service.model().with_structured_output(Dose).invoke("?")
+        service.model(on_cut="mark").with_structured_output(Dose).invoke("?")
     assert len(service.asked) == 1
 
 

@@ -23,6 +23,15 @@ _VERIFICATION = _WRONG | _DOUBTS | {"confirmed"}
 _ALLERGIES_FIRST, _PROCEDURES = -2, 1  # ranks in the history
 
 
+def _begun(condition: Any) -> list[str]:
+    """The year in which a condition began, or else was recorded."""
+    period = condition.onsetPeriod
+    if onset := year(condition.onsetDateTime or (period and period.start)):
+        return [f"since {onset}"]
+    recorded = year(condition.recordedDate)
+    return [f"recorded {recorded}"] if recorded else []
+
+
 def read_condition(importing: Import, resource: Resource, condition: Any) -> str | None:
     """Take a condition with its site, severity, stage and year."""
     decisions = extensions_of(resource).decisions
@@ -34,11 +43,7 @@ def read_condition(importing: Import, resource: Resource, condition: Any) -> str
     remarks = _doubts(condition, decisions)
     if over:
         remarks.append("past")
-    period = condition.onsetPeriod
-    if onset := year(condition.onsetDateTime or (period and period.start)):
-        remarks.append(f"since {onset}")
-    elif recorded := year(condition.recordedDate):
-        remarks.append(f"recorded {recorded}")
+    remarks += _begun(condition)
     details = [words for site in condition.bodySite or () for words in labelled("site", site)]
     details += labelled("severity", condition.severity)
     details += [

@@ -36,13 +36,17 @@ def read_medication(importing: Import, resource: Resource, medication: Any) -> s
         words = _referred(importing, resource, reference)
     if not words:
         return "it names no medication, or refers to one that is not in the record"
-    details = []
-    for dosage in (medication.dosageInstruction if requested else medication.dosage) or ():
-        if text := typed_words(dosage.text):
-            details.append(text)
-        else:
-            importing.beside(resource, "dosage", "a dosage that has no text is not sent")
-    return importing.take(MEDICATIONS, resource, words, details=details)
+    dosages = medication.dosageInstruction if requested else medication.dosage
+    details = [_dosage(importing, resource, dosage) for dosage in dosages or ()]
+    return importing.take(MEDICATIONS, resource, words, details=[*filter(None, details)])
+
+
+def _dosage(importing: Import, resource: Resource, dosage: Any) -> Words | None:
+    """A dosage as it was typed; one without a text is counted as not sent."""
+    text = typed_words(dosage.text)
+    if text is None:
+        importing.beside(resource, "dosage", "a dosage that has no text is not sent")
+    return text
 
 
 _NOT_BEGUN = "it has not begun yet"
@@ -66,8 +70,13 @@ def _request_is_over(request: Any, today: date) -> str:
     bounds = [_bounds(dosage) for dosage in request.dosageInstruction or ()]
     if bounds and all(period and is_past(period.end, today) for period in bounds):
         return "the bounds of its dosage have ended (dosageInstruction.timing)"
-    starts = [period and period.start for period in [*bounds, *filter(None, [validity])]]
-    return _NOT_BEGUN if starts and all(start and day(start) > today for start in starts) else ""
+    periods = [*bounds, *filter(None, [validity])]
+    return _NOT_BEGUN if periods and all(_begins_later(period, today) for period in periods) else ""
+
+
+def _begins_later(period: Any, today: date) -> bool:
+    """Whether a period is known to begin after this day."""
+    return bool(period and period.start and day(period.start) > today)
 
 
 def _bounds(dosage: Any) -> Any:

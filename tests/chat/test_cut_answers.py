@@ -1,0 +1,413 @@
+"""Answers that `max_tokens` cut off: they go on, are marked or are errors, and never pass for whole."""
+
+from __future__ import annotations
+
+import json
+
+import httpx
+import pytest
+from cut_answers import GOING_ON, answers, measure
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain.agents import create_agent
+from langchain_core.tools import tool
+from peers import Scripted, answering, hearing, summed
+from pydantic import BaseModel
+
+import langchain_svc as svc
+from langchain_svc._chat.continuation import Joint, join
+from langchain_svc.sandbox import ToolCall
+
+LONG = (
+    "Seven silent engineers measure rivers and write reports about bridges. Then they go home, "
+    "while the weather turns and two brown foxes jump over a lazy dog. Nobody listens to music."
+)
+WRITE = {"path": "a.txt", "text": LONG}
+CALL = f"<tool_call>\n{json.dumps({'name': 'write', 'arguments': WRITE})}\n</tool_call>"
+SHORT = "Half of it."
+
+
+@tool
+def write(path: str, text: str) -> str:
+    """Write a file."""
+    return f"{len(text)} characters in {path}"
+
+
+class Report(BaseModel):
+    """A report."""
+
+    title: str
+    text: str
+
+
+REPORT = Report(title="Rivers", text=LONG)
+
+
+class Cut(Scripted):
+    """Gives these parts of one answer; all but the last are cut, or the last one, too."""
+
+    def __init__(self, *parts, whole=True, reason="length", **settings):
+        super().__init__(*parts, **settings)
+        self.reason = reason
+        self.whole = whole
+
+    def __call__(self, request):
+        is_last = len(self.answers) == 1
+        self.finish_reason = "stop" if is_last and self.whole else self.reason
+        return super().__call__(request)
+
+
+def parts(text, *ends):
+    places = [0, *ends, len(text)]
+    return [text[begin:end] for begin, end in zip(places, places[1:], strict=False)]
+
+
+def read(model, way):
+    return model.invoke("?") if way == "invoke" else summed(model.stream("?"))
+
+
+WAYS = pytest.mark.parametrize("way", ["invoke", "stream"])
+
+
+# -- the settings -----------------------------------------------------------------------------------
+
+
+@WAYS
+def test_a_call_goes_on_and_a_text_is_marked(way):
+    service = Cut(*parts("I write it.\n" + CALL, 60, 150))
+    message = read(service.model().bind_tools([write]), way)
+    assert [call["args"] for call in message.tool_calls] == [WRITE]
+    assert (message.content, message.invalid_tool_calls) == ("I write it.", [])
+    assert message.response_metadata["finish_reason"] == "tool_calls"
+    assert message.response_metadata["continuations"] == 2
+    assert message.usage_metadata["total_tokens"] == 45
+    text = read(Cut(SHORT, "No more.").model(), way)
+    assert (text.content, text.response_metadata["finish_reason"]) == (SHORT, "length")
+    assert "continuations" not in text.response_metadata
+
+
+@WAYS
+def test_the_model_is_shown_its_answer_and_told_to_go_on(way):
+    service = Cut(*parts(CALL, 60, 150))
+    read(service.model().bind_tools([write]), way)
+    for number, end in ((1, 60), (2, 150)):
+        *before, begun, order = service.asked[number]
+        assert before == service.asked[0]
+        assert begun == {"role": "assistant", "content": CALL[:end]}
+        assert order["role"] == "user"
+        assert order["content"].startswith("That answer was cut off: go on exactly where it")
+
+
+@WAYS
+def test_an_object_goes_on(way):
+    service = Cut(*parts(REPORT.model_dump_json(), 30))
+    chain = service.model().with_structured_output(Report)
+    value = chain.invoke("?") if way == "invoke" else [*chain.stream("?")][-1]
+    assert value == REPORT
+
+
+def test_objects_stream_on_over_the_cut():
+    service = Cut(*parts(REPORT.model_dump_json(), 30, 90), step=10)
+    schema = {"title": "Report", **Report.model_json_schema()}
+    values = [*service.model().with_structured_output(schema).stream("?")]
+    assert len(values) > 5
+    assert values[-1] == REPORT.model_dump()
+    sizes = [len(value.get("text") or "") for value in values]
+    assert sizes == sorted(sizes)
+
+
+@WAYS
+def test_a_text_goes_on_where_that_is_asked_for(way):
+    service = Cut(*parts(LONG, 50, 120))
+    message = read(service.model(on_cut="continue"), way)
+    assert (message.content, message.response_metadata["finish_reason"]) == (LONG, "stop")
+    assert message.response_metadata["continuations"] == 2
+
+
+@WAYS
+def test_mark_goes_on_with_nothing_and_says_that_a_call_was_cut_off(way):
+    service = Cut(f"I write it.\n{CALL[:80]}", "No more.")
+    message = read(service.model(on_cut="mark").bind_tools([write]), way)
+    assert (len(service.asked), message.tool_calls) == (1, [])
+    assert len(message.invalid_tool_calls) == 1
+    assert message.content == "I write it.\n\n[a call of write was cut off, and nothing was run]"
+    assert message.response_metadata["finish_reason"] == "length"
+
+
+@WAYS
+@pytest.mark.parametrize("reason", ["length", "content_filter"])
+def test_error_raises_with_what_came(way, reason):
+    for text in (SHORT, CALL[:80]):
+        service = Cut(text, "No more.", reason=reason)
+        with pytest.raises(svc.SvcOutputError, match="was cut off") as raised:
+            read(service.model(on_cut="error").bind_tools([write]), way)
+        assert (raised.value.raw, len(service.asked)) == (text, 1)
+        assert raised.value.usage["total_tokens"] == 15
+
+
+def test_the_settings_hold_for_one_call_too():
+    service = Cut(*parts(LONG, 50))
+    assert service.model().invoke("?", on_cut="continue", max_continuations=1).content == LONG
+    assert Cut(*parts(LONG, 50)).model(on_cut="continue").invoke("?", on_cut="mark").content != LONG
+
+
+@pytest.mark.parametrize("how", [{"on_cut": "resume"}, {"on_cut": True}, {"max_continuations": -1}])
+def test_what_the_settings_do_not_take_is_refused(how):
+    (name,) = how
+    with pytest.raises(ValueError, match=name):
+        svc.ChatSvc(api_key="k", base_url_v1="https://svc.example/v1", **how)
+    with pytest.raises(svc.SvcRequestError, match=f"{name} must be"):
+        Scripted().model().invoke("?", **how)
+
+
+# -- where it ends ----------------------------------------------------------------------------------
+
+
+@WAYS
+@pytest.mark.parametrize("how", [{}, {"on_cut": "continue"}])
+def test_a_call_that_stays_cut_off_is_an_error_and_an_agent_never_ends_empty(way, how):
+    half = CALL[:-40]
+    service = Cut(*parts(half, 60, 90, 120), whole=False)
+    with pytest.raises(svc.SvcOutputError, match="inside a call of write") as raised:
+        read(service.model(**how).bind_tools([write]), way)
+    assert len(service.asked) == 4
+    assert raised.value.raw == half
+    assert raised.value.usage["total_tokens"] == 60
+
+
+def test_an_object_that_stays_cut_off_is_an_error():
+    text = REPORT.model_dump_json()[:100]
+    service = Cut(*parts(text, 30, 60, 90), whole=False)
+    with pytest.raises(svc.SvcOutputError, match="cut off") as raised:
+        service.model().with_structured_output(Report).invoke("?")
+    assert raised.value.raw == text
+    assert raised.value.usage["total_tokens"] == 60
+
+
+@WAYS
+def test_a_text_that_stays_cut_off_is_marked(way):
+    service = Cut(*parts(LONG, 50, 90), whole=False)
+    message = read(service.model(on_cut="continue", max_continuations=2), way)
+    assert (message.content, message.response_metadata["finish_reason"]) == (LONG, "length")
+
+
+@WAYS
+def test_no_continuation_where_none_is_allowed(way):
+    service = Cut(CALL[:80], whole=False)
+    with pytest.raises(svc.SvcOutputError, match="inside a call of write"):
+        read(service.model(max_continuations=0).bind_tools([write]), way)
+    assert len(service.asked) == 1
+
+
+@WAYS
+def test_a_filtered_answer_does_not_go_on(way):
+    service = Cut(SHORT, whole=False, reason="content_filter")
+    message = read(service.model(on_cut="continue"), way)
+    assert (message.content, message.response_metadata["finish_reason"]) == (
+        SHORT,
+        "content_filter",
+    )
+
+
+def test_a_model_that_adds_nothing_is_not_asked_for_ever():
+    service = Cut(LONG[:50], "", whole=False)
+    message = service.model(on_cut="continue", max_continuations=9).invoke("?")
+    assert (message.content, len(service.asked)) == (LONG[:50], 2)
+
+
+@WAYS
+def test_a_call_that_just_ends_goes_on_too(way):
+    """A server that does not say "length" cuts answers as well."""
+    service = Cut(*parts(CALL, 80), reason="stop")
+    message = read(service.model().bind_tools([write]), way)
+    assert [call["args"] for call in message.tool_calls] == [WRITE]
+
+
+@WAYS
+def test_the_call_behind_a_whole_one_is_not_lost(way):
+    """Cut between two calls: the first alone would be half of what the model meant."""
+    both = f"{CALL}\n{CALL.replace('a.txt', 'b.txt')}"
+    service = Cut(*parts(both, len(CALL) + 1))
+    message = read(service.model().bind_tools([write]), way)
+    assert [call["args"]["path"] for call in message.tool_calls] == ["a.txt", "b.txt"]
+
+
+@WAYS
+def test_a_thought_without_an_answer_goes_on_in_an_agent(way):
+    service = Cut("<think>The user wants ", f"a file.</think>{CALL}")
+    message = read(service.model().bind_tools([write]), way)
+    assert len(message.tool_calls) == 1
+    silent = Cut("<think>The user wants ", "to know ", whole=False)
+    with pytest.raises(svc.SvcOutputError, match="ended before it said anything"):
+        read(silent.model(max_continuations=1).bind_tools([write]), way)
+
+
+@WAYS
+@pytest.mark.parametrize(
+    "text", [f"I write it.\n{CALL}", f"{CALL}\n{CALL.replace('a.txt', 'b.txt')}"]
+)
+def test_a_call_that_is_cut_anywhere_goes_on_or_is_an_error(way, text):
+    count = text.count("<tool_call>")
+    begin = text.index("<tool_call>") + 1
+    for end in range(begin, len(text)):
+        service = Cut(*parts(text, end))
+        message = read(service.model().bind_tools([write]), way)
+        assert len(message.tool_calls) == count, text[:end]
+        assert message.invalid_tool_calls == []
+        alone = Cut(text[:end], whole=False).model(max_continuations=0).bind_tools([write])
+        try:
+            message = read(alone, way)
+        except svc.SvcOutputError:
+            continue
+        assert message.tool_calls, text[:end]  # whole ones, which came before the cut
+
+
+# -- streams, agents and accounts -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("step", [1, 5, 1000])
+def test_arguments_stream_on_over_the_cut(step):
+    service = Cut(*parts(CALL, 80, 150), step=step)
+    bound = service.model(stream_tool_args=True).bind_tools([write])
+    message = summed(bound.stream("?"))
+    assert [call["args"] for call in message.tool_calls] == [WRITE]
+    assert len({call["id"] for call in message.tool_calls}) == 1
+
+
+@pytest.mark.parametrize("step", [1, 5, 1000])
+@pytest.mark.parametrize("way", GOING_ON)
+def test_a_stream_gives_what_the_whole_answer_is(step, way):
+    texts = [text for kind, text in answers(4) if kind == "text"]
+    for text in texts:
+        end = len(text) // 2
+        rest = GOING_ON[way](text[:end], text[end:])
+        whole = Cut(text[:end], rest).model(on_cut="continue").invoke("?")
+        chunks = [*Cut(text[:end], rest, step=step).model(on_cut="continue").stream("?")]
+        assert summed(chunks).content == whole.content == text
+
+
+def test_a_new_answer_replaces_the_one_that_was_cut_off():
+    new = f"{LONG[:60]}walk along the river instead."
+    assert Cut(LONG[:100], new).model(on_cut="continue").invoke("?").content == new
+    # A stream has given its first words away. It keeps them, and says that they are not all.
+    stream = summed(Cut(LONG[:100], new).model(on_cut="continue").stream("?"))
+    assert stream.content == LONG[:100]
+    assert stream.response_metadata["finish_reason"] == "length"
+
+
+@WAYS
+def test_a_call_that_is_begun_anew_is_made_once(way):
+    other = CALL.replace("Seven silent", "Three loud")
+    service = Cut(f"I write it.\n{CALL[:120]}", f"I write it.\n{other}")
+    message = read(service.model().bind_tools([write]), way)
+    assert [call["args"]["text"][:10] for call in message.tool_calls] == ["Three loud"]
+    assert message.content == "I write it."
+
+
+def test_an_agent_writes_a_file_that_is_longer_than_an_answer(sandbox):
+    sandbox.answers = [ToolCall("write", WRITE), "It is written."]
+    with svc.ChatSvc(**sandbox.v1, max_tokens=40) as model:
+        agent = create_agent(model, [write])
+        messages = agent.invoke({"messages": [("user", "Write it.")]})["messages"]
+    assert [message.type for message in messages] == ["human", "ai", "tool", "ai"]
+    assert messages[1].response_metadata["continuations"] == 2
+    assert messages[2].content == f"{len(LONG)} characters in a.txt"
+    assert messages[3].content == "It is written."
+
+
+def test_the_rules_of_the_sandbox_go_on_too(sandbox):
+    with svc.ChatSvc(**sandbox.v1) as model:
+        whole = model.invoke("Say something about rivers.").content
+        message = model.invoke(
+            "Say something about rivers.", max_tokens=15, on_cut="continue", max_continuations=9
+        )
+    assert message.content == whole
+    assert message.response_metadata["continuations"] > 0
+
+
+def test_a_text_model_says_that_its_text_was_cut():
+    answer = {"choices": [{"message": {"content": SHORT}, "finish_reason": "length"}]}
+    clients = answering(lambda request: httpx.Response(200, json=answer))
+    chunks = []
+    handler = hearing(lambda heard: chunks.append(heard[1].get("chunk")))
+    with svc.SvcLLM(api_key="k", base_url="https://svc.example", **clients) as model:
+        ((generation,),) = model.generate(["?"]).generations
+        streamed = "".join(model.stream("?", config={"callbacks": [handler]}))
+    *_, last = filter(None, chunks)
+    assert generation.text == streamed == SHORT
+    assert generation.generation_info["finish_reason"] == "length"
+    assert last.generation_info["finish_reason"] == "length"
+
+
+def test_a_budget_holds_over_all_parts():
+    service = Cut(*parts(CALL, 60, 150))
+    with svc.SvcBudget(max_requests=2), pytest.raises(svc.SvcBudgetError):
+        service.model().bind_tools([write]).invoke("?")
+    assert len(service.asked) == 2
+
+
+# -- the joint --------------------------------------------------------------------------------------
+
+
+def test_answers_cut_anywhere_come_out_as_if_nothing_had_been_cut():
+    """`python tests/chat/cut_answers.py 500` tries the same with 500 answers."""
+    figures = measure(8, GOING_ON)
+    good, tried, failed = figures.pop("exactly")
+    assert (good, failed) == (tried, [])
+    assert tried > 50
+    for name, (good, tried, failed) in figures.items():
+        assert good >= 0.98 * tried, (name, failed)
+
+
+LINES = st.lists(st.text('ab |-*.\n`{}",é猫', max_size=30), max_size=6).map("\n".join)
+
+
+@given(before=LINES, after=LINES, inside=st.booleans(), cut=st.booleans(), data=st.data())
+def test_a_joint_is_the_same_for_every_cut_and_adds_nothing(before, after, inside, cut, data):
+    def joined(pieces):
+        joint = Joint(before, inside=inside)
+        return "".join(map(joint.feed, pieces)) + joint.finish(cut=cut), joint.anew
+
+    ends = sorted(data.draw(st.lists(st.integers(0, len(after)), max_size=6)))
+    text, anew = joined([after])
+    assert joined(parts(after, *ends)) == joined(after) == (text, anew)
+    assert text in after or not text
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "whole"),
+    [
+        ("The quick bro", "wn fox", "The quick brown fox"),
+        ("The quick bro", "The quick brown fox", "The quick brown fox"),
+        ("A line.\nThe quick bro", "The quick brown fox", "A line.\nThe quick brown fox"),
+        ("One line here.\nThe end", "One line here.\nThe end is near", "One line here.\nThe end is near"),
+        ("It depends on the weath", "weather of the day", "It depends on the weather of the day"),
+        ("| a | b |\n| yes ", "| yes |\n", "| a | b |\n| yes | yes |\n"),
+        ("| a | b |\n| yes ", "| yes | yes |\n", "| a | b |\n| yes | yes |\n"),
+        ("word " * 50, "word " * 70, "word " * 120),
+        ("He said ", "...and left.", "He said and left."),
+        ("```python\nx = 1\n", "```\nDone.", "```python\nx = 1\n```\nDone."),
+        ("```python\nx = 1\n", "```python\ny = 2\n```", "```python\nx = 1\ny = 2\n```"),
+        ("```python\ndef f():\n    ", "...\n```", "```python\ndef f():\n    ...\n```"),
+        ("Read on, the", "Sorry, I was cut off. Here is the rest:\n\nre is more.", "Read on, there is more."),
+        ("", "Hello", "Hello"),
+    ],
+)  # fmt: skip
+def test_where_an_answer_goes_on(before, after, whole):
+    assert join(before, after) == whole
+
+
+def test_a_joint_costs_what_its_length_does():
+    """Counted: a long answer that is written anew, letter by letter, is compared a few times only."""
+    before = "".join(f"Line {n} of a long answer.\n" for n in range(3_000))
+    joint = Joint(before)
+    looks = []
+    decide = joint._decide
+
+    def counted(text, *, final):
+        looks.append(len(text))
+        return decide(text, final=final)
+
+    joint._decide = counted
+    assert "".join(map(joint.feed, f"{before}The end.")) + joint.finish() == "The end."
+    assert sum(looks) < 20 * len(before)
