@@ -185,7 +185,8 @@ def test_a_recording_of_the_service_keeps_no_value_of_a_patient(tmp_path, ours, 
     patient = PatientContext(age=61.25, sex="zebulonic", risk_factors=["quuxitis"])
     with Sandbox() as s, SvcCancerRisk(**s.medical, patient=patient) as tool:
         s.faults = [Fault(content_type="application/json", **ECHOES[echo])] if ECHOES[echo] else []
-        ask = partial(tool.invoke, {"symptoms": "a cough"})
+        call = {"name": tool.name, "args": {"symptoms": "a cough"}, "id": "1", "type": "tool_call"}
+        ask = partial(tool.invoke, call)  # a model's call is answered with text, whatever came
         record(tmp_path / "bare.yaml", ask)
         record(tmp_path / "masked.yaml", ask, **ours)
         assert len(s.requests) == 2
