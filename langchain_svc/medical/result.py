@@ -28,7 +28,10 @@ class ClinicalReceipt:
             many entries its import left out.
         answer_to: Who reads the answer: "model" or "program".
         notice: That it supports and does not replace a clinician.
-        id: Made for this answer: the result that `deliver` got and its receipt have the same.
+        tool_call_id: The id of the tool call that it answers; "" where no tool call asked.
+        id: The result that `deliver` got and its receipt have the same. It is made of the thread,
+            the tool call and the case, so a resumed run has it again; without a thread and a tool
+            call it is random.
     """
 
     tool: str
@@ -39,6 +42,7 @@ class ClinicalReceipt:
     of_record: str = ""
     answer_to: AnswerTo = "model"
     notice: str = NOTICE
+    tool_call_id: str = ""
     id: str = field(default_factory=lambda: uuid4().hex)
 
     def __post_init__(self) -> None:

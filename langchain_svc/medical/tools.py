@@ -8,7 +8,7 @@ Rests on the medical API, sections 2, 4 and 5.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, cast
 
 from langchain_core.tools import BaseTool
 from pydantic import Field
@@ -206,7 +206,12 @@ class SvcMedicalToolkit(MedicalSettings, ServiceToolkit):
 
     def get_tools(self) -> list[BaseTool]:
         """The tools, on this toolkit's connections and with its patient."""
-        return [self._make(_TOOLS[name]) for name in self.selected or _TOOLS]
+        tools: list[BaseTool] = []
+        for name in self.selected or _TOOLS:
+            tool = cast("MedicalTool", self._make(_TOOLS[name]))
+            tool._outbox = self._outbox  # noqa: SLF001  # our own class
+            tools.append(tool)
+        return tools
 
     def interrupt_on(self) -> dict[str, Any]:
         """Which tools a person must approve, for `HumanInTheLoopMiddleware(interrupt_on=...)`.

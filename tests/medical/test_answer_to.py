@@ -213,8 +213,9 @@ def test_only_a_file_in_base64_is_not_told(box, text, is_file):
 
 def test_an_answer_beyond_the_bound_is_not_told_in_part(box):
     answering(box, json.dumps({"advice": "Give it. " * 200, "but": "Not to her."}).encode())
-    with svc.SvcMedicalConsult(**box.medical, max_result_chars=1_000) as tool:
+    with svc.SvcMedicalConsult(**box.medical, max_result_chars=1_000, deliver=str) as tool:
         said = tool.invoke(call_of(tool))
+    assert f"was given to the program as result {said.artifact.id}" in said.content
     assert said.content.startswith("[The answer has 1,825 characters and max_result_chars is 1,000")
     assert "Give it" not in said.content
     assert said.content.endswith(NOTICE)
