@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Literal
 
@@ -12,12 +13,14 @@ from pydantic import Field, PrivateAttr, model_validator
 from typing_extensions import Self
 
 from .._service import (
+    Secret,
     ServiceSettings,
     ServiceTool,
     ToolOutput,
     ToolUse,
     WholeParser,
     request_id,
+    reveal_secret,
     url_of,
     utc_now,
 )
@@ -34,8 +37,9 @@ from .delivery import (
     is_async,
 )
 from .patient import PatientContext, Record, on_wire
-from .result import AnswerTo, ClinicalResult
+from .result import AnswerTo, ClinicalResult, with_values
 from .sent import in_words, names_sent, of_record, values_sent
+from .values import sent_values
 from .wire import MedicalAnswer, read_answer, request_body
 
 PATIENT_KEY = "svc_patient"
@@ -66,6 +70,10 @@ class MedicalSettings(ServiceSettings):
     """A function that is given the `ClinicalResult` of every call before the tool returns. It may
     be async; then the tools take asynchronous calls only. One that is not async runs in a thread
     under an asynchronous call. A result that it does not take stays in `undelivered`."""
+
+    audit_key: Secret = Field(default=None, exclude=True, repr=False)
+    """A secret of yours that makes the `body_hash` of receipts, by which an auditor can prove which
+    body was sent. It is sent nowhere."""
 
     _outbox: Outbox = PrivateAttr(default_factory=Outbox)
 
@@ -190,22 +198,26 @@ class MedicalTool(MedicalSettings, ServiceTool):
             body=dump_json(body) if end.record_fields else None,
             private=(*values_sent(body), *values_sent(record)),
         )
+        report = None if patient is None else patient.fhir_report
         told = ""
         if patient is not None and end.record_fields:
-            told = of_record(record, end.record_fields, patient.fhir_report)
+            told = of_record(record, end.record_fields, report)
 
+        body_hash = self._hash_of(exchange.request.body)
+        values = sent_values(asked, record, end.record_fields or {}, report)
         thread = _configurable(config).get("thread_id")
         ids = {}
         if thread and tool_call_id:  # else nothing says that two calls are the same
             ids["id"] = id_of_call(str(thread), tool_call_id, "")
 
         def process(answer: MedicalAnswer) -> ToolOutput:
-            return _RECEIPT.format(self.name, in_words(asked)), ClinicalResult(
+            result = ClinicalResult(
                 tool=self.name,
                 endpoint=str(end),
                 time=utc_now(exchange),
                 request_id=request_id(exchange),
-                sent=names_sent(body),
+                field_names=names_sent(body),
+                body_hash=body_hash,
                 of_record=told,
                 answer_to=self.answer_to,
                 text=answer.text,
@@ -213,8 +225,16 @@ class MedicalTool(MedicalSettings, ServiceTool):
                 tool_call_id=tool_call_id,
                 **ids,
             )
+            receipt = _RECEIPT.format(self.name, in_words(asked))
+            return receipt, with_values(result, values)
 
         return ToolUse(exchange, process)
+
+    def _hash_of(self, body: bytes | None) -> str | None:
+        key = reveal_secret(self.audit_key)
+        if key is None or body is None:
+            return None
+        return hmac.new(key.encode(), body, "sha256").hexdigest()
 
     def _patient_of(self, config: RunnableConfig | None) -> PatientContext | None:
         """The patient of this run; the run's own goes before the tool's."""
@@ -297,7 +317,7 @@ class MedicalTool(MedicalSettings, ServiceTool):
                 f"{self.max_result_chars:,}, so none of it is told here. All of it was given to "
                 f"the program as result {result.id}: neither guess nor sum up what it says.]"
             )
-        return f"{text}\n\n{under}", result
+        return f"{text}\n\n{under}", replace(result)  # a message is stored
 
 
 _RECEIPT = (

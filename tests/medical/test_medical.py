@@ -336,7 +336,7 @@ def test_the_model_is_told_what_was_sent_by_names_only(box, kind):
     said = called(kind(**box.medical, patient=patient), ASKED[kind])
     assert said.artifact.of_record == TOLD[kind]
     if kind is svc.SvcDecisionSupport:
-        assert said.artifact.sent == (
+        assert said.artifact.field_names == (
             "symptoms", "specialty", "vitalSigns.systolic", "vitalSigns.diastolic", "vitalSigns.heartRate",
             "vitalSigns.*", "labResults.troponin", "labResults.bnp", "labResults.creatinine", "labResults.*", "medicalHistory",
         )  # fmt: skip
