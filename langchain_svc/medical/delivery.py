@@ -17,7 +17,7 @@ NEEDS_AWAIT = (
     "deliver is an async function, which a synchronous call cannot wait for. Call the tool or the "
     "agent by ainvoke, or give a deliver that is not async"
 )
-_DELIVERIES = Workers("svc-deliver", 8)
+_WORKERS = Workers("svc-program", 8)
 
 
 class Outbox:
@@ -51,7 +51,12 @@ class Outbox:
     __hash__ = None  # type: ignore[assignment]
 
 
-def is_async(deliver: Deliver) -> bool:
+async def off_event_loop(function: Callable[..., Any], *arguments: Any) -> Any:
+    """What a function of the program gives, which may block, done in a thread."""
+    return await asyncio.wrap_future(_WORKERS.submit(function, *arguments))
+
+
+def is_async(deliver: Callable[..., Any] | None) -> bool:
     """Whether a function, a method or an object can be seen to need an await."""
     call = getattr(deliver, "__call__", None)  # noqa: B004  # an object's may be async
     return inspect.iscoroutinefunction(deliver) or inspect.iscoroutinefunction(call)
@@ -82,7 +87,7 @@ async def adeliver_now(deliver: Deliver, result: ClinicalResult) -> str:
         if is_async(deliver):
             done = deliver(result)
         else:
-            done = await asyncio.wrap_future(_DELIVERIES.submit(deliver, result))
+            done = await off_event_loop(deliver, result)
         if inspect.isawaitable(done):
             await done
     except Exception as error:  # noqa: BLE001  # the same

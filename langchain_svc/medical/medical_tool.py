@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Literal
@@ -27,6 +27,7 @@ from .._service import (
 from .._wire import UnreadableError, dump_json
 from ..config import MEDICAL
 from ..errors import SvcError, SvcRequestError
+from .case import Loader, aload, case_of, configurable, load
 from .delivery import (
     NEEDS_AWAIT,
     Deliver,
@@ -46,7 +47,7 @@ PATIENT_KEY = "svc_patient"
 """The key of `config["configurable"]` that holds a run's `PatientContext`."""
 
 PER_RUN: Literal["per_run"] = "per_run"
-Patient = PatientContext | Literal["per_run"] | None
+Patient = PatientContext | Literal["per_run"] | Loader | None
 
 
 class MedicalSettings(ServiceSettings):
@@ -129,8 +130,15 @@ class MedicalSettings(ServiceSettings):
             raise SvcRequestError("There is no deliver: give a function, deliver_again(show)")
         return deliver
 
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+        for name, value in super().__repr_args__():
+            # A method's own repr shows the object that holds the records.
+            yield name, type(value).__name__ if callable(value) else value
+
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
         memo = {} if memo is None else memo
+        if callable(self.patient):
+            memo[id(self.patient)] = self.patient  # the same, for a method of a database
         memo[id(self.deliver)] = self.deliver  # a copy of a queue's `put` would fill no queue
         return super().__deepcopy__(memo)
 
@@ -180,12 +188,18 @@ class MedicalTool(MedicalSettings, ServiceTool):
         return args, {**arguments, "tool_call_id": tool_call_id or ""}
 
     def _use(
-        self, config: RunnableConfig | None, *, tool_call_id: str = "", **given: Any
+        self,
+        config: RunnableConfig | None,
+        *,
+        tool_call_id: str = "",
+        loaded: PatientContext | str | None = None,
+        **given: Any,
     ) -> ToolUse:
         if self._would_be_lost:  # after model_copy, which checks no setting
             raise SvcRequestError(_NOWHERE)
         end = self.endpoint
-        patient = self._patient_of(config)
+        case = case_of(config)
+        patient = self._patient_of(config, loaded)
         asked = on_wire(end.unbound.model_construct(**given))
         record = {} if patient is None else on_wire(patient)
         body = request_body(asked, record, end.record_fields or {})
@@ -205,10 +219,10 @@ class MedicalTool(MedicalSettings, ServiceTool):
 
         body_hash = self._hash_of(exchange.request.body)
         values = sent_values(asked, record, end.record_fields or {}, report)
-        thread = _configurable(config).get("thread_id")
+        thread = configurable(config).get("thread_id")
         ids = {}
         if thread and tool_call_id:  # else nothing says that two calls are the same
-            ids["id"] = id_of_call(str(thread), tool_call_id, "")
+            ids["id"] = id_of_call(str(thread), tool_call_id, case)
 
         def process(answer: MedicalAnswer) -> ToolOutput:
             result = ClinicalResult(
@@ -222,6 +236,7 @@ class MedicalTool(MedicalSettings, ServiceTool):
                 answer_to=self.answer_to,
                 text=answer.text,
                 raw=answer.raw,
+                case=case,
                 tool_call_id=tool_call_id,
                 **ids,
             )
@@ -230,15 +245,22 @@ class MedicalTool(MedicalSettings, ServiceTool):
 
         return ToolUse(exchange, process)
 
+    def _loader(self) -> Loader | None:
+        """The function that loads the record of a call; None where none is loaded."""
+        patient = self.patient
+        return patient if callable(patient) and self.endpoint.record_fields else None
+
     def _hash_of(self, body: bytes | None) -> str | None:
         key = reveal_secret(self.audit_key)
         if key is None or body is None:
             return None
         return hmac.new(key.encode(), body, "sha256").hexdigest()
 
-    def _patient_of(self, config: RunnableConfig | None) -> PatientContext | None:
+    def _patient_of(
+        self, config: RunnableConfig | None, loaded: PatientContext | str | None
+    ) -> PatientContext | None:
         """The patient of this run; the run's own goes before the tool's."""
-        given = _configurable(config).get(PATIENT_KEY)
+        given = configurable(config).get(PATIENT_KEY)
         if given is not None and not isinstance(given, PatientContext):
             raise SvcRequestError(
                 f"config['configurable']['{PATIENT_KEY}'] must be a PatientContext, "
@@ -249,6 +271,15 @@ class MedicalTool(MedicalSettings, ServiceTool):
                 "This run brings a patient, and the tool was made without one. "
                 "The application must make the tool or toolkit with patient='per_run'"
             )
+        if callable(self.patient):
+            if given is not None:
+                raise SvcRequestError(
+                    f"This run brings a patient ('{PATIENT_KEY}'), and the tool loads it by its "
+                    "case. Give one of the two"
+                )
+            if isinstance(loaded, str):
+                raise SvcRequestError(loaded)
+            return loaded
         patient = self.patient if given is None else given
         if not isinstance(patient, str):
             return patient
@@ -264,7 +295,8 @@ class MedicalTool(MedicalSettings, ServiceTool):
     def _call(self, config: RunnableConfig, run: Any, arguments: dict[str, Any]) -> ToolOutput:
         if is_async(self.deliver):
             raise SvcRequestError(NEEDS_AWAIT)
-        receipt, result = super()._call(config, run, arguments)
+        loaded = load(self._loader(), config)
+        receipt, result = super()._call(config, run, {**arguments, "loaded": loaded})
         failure = "the call was interrupted"
         try:
             failure = self._told_nowhere(result) or deliver_now(self.deliver, result)
@@ -276,7 +308,8 @@ class MedicalTool(MedicalSettings, ServiceTool):
     async def _acall(
         self, config: RunnableConfig, run: Any, arguments: dict[str, Any]
     ) -> ToolOutput:
-        receipt, result = await super()._acall(config, run, arguments)
+        loaded = await aload(self._loader(), config)
+        receipt, result = await super()._acall(config, run, {**arguments, "loaded": loaded})
         failure = "the call was interrupted"
         try:
             failure = self._told_nowhere(result) or await adeliver_now(self.deliver, result)
@@ -325,10 +358,6 @@ _RECEIPT = (
     "program and none of it to you: say that it is ready to be read there. Neither guess nor sum "
     "up what it says."
 )
-
-
-def _configurable(config: RunnableConfig | None) -> Mapping[str, Any]:
-    return (config or {}).get("configurable") or {}
 
 
 def _read_unquoted(body: bytes) -> MedicalAnswer:

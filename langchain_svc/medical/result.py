@@ -32,6 +32,7 @@ class ClinicalReceipt:
         notice: That it supports and does not replace a clinician.
         body_hash: HMAC-SHA256 of the request's body with `audit_key`, in hexadecimal: whoever has
             the key and a body can prove that this body was sent. None without a key or a body.
+        case: The run's case, as `svc_case` of its config names it; "" where it names none.
         tool_call_id: The id of the tool call that it answers; "" where no tool call asked.
         id: The result that `deliver` got and its receipt have the same. It is made of the thread,
             the tool call and the case, so a resumed run has it again; without a thread and a tool
@@ -47,6 +48,7 @@ class ClinicalReceipt:
     answer_to: AnswerTo = "model"
     notice: str = NOTICE
     body_hash: str | None = None
+    case: str = ""
     tool_call_id: str = ""
     id: str = field(default_factory=lambda: uuid4().hex)
 
@@ -63,6 +65,7 @@ class ClinicalReceipt:
             "tool": self.tool,
             "endpoint": self.endpoint,
             "request_id": self.request_id,
+            "case": self.case,
             "tool_call_id": self.tool_call_id,
             "field_names": ", ".join(self.field_names),
             "of_record": self.of_record,
