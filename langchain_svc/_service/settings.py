@@ -623,7 +623,7 @@ class ServiceSettings(BaseModel):
 
 
 # It may be kept in a file or sent to another machine.
-_NOT_PICKLED = ("api_key", "proxy", "default_headers", "patient", "deliver")
+_NOT_PICKLED = ("api_key", "proxy", "default_headers", "patient", "deliver", "audit_key")
 _PROXY_VARIABLES = tuple(
     name
     for scheme in ("http", "https", "all")

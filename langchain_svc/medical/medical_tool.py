@@ -2,40 +2,52 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import hmac
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Literal
 
 from langchain_core.runnables import RunnableConfig
-from pydantic import Field, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 from typing_extensions import Self
 
 from .._service import (
+    Secret,
     ServiceSettings,
     ServiceTool,
     ToolOutput,
     ToolUse,
     WholeParser,
     request_id,
+    reveal_secret,
     url_of,
     utc_now,
 )
 from .._wire import UnreadableError, dump_json
 from ..config import MEDICAL
 from ..errors import SvcError, SvcRequestError
+from .case import Loader, aload, case_of, configurable, load
+from .delivery import (
+    NEEDS_AWAIT,
+    Deliver,
+    Outbox,
+    adeliver_now,
+    deliver_now,
+    id_of_call,
+    is_async,
+)
 from .patient import PatientContext, Record, on_wire
-from .result import AnswerTo, ClinicalResult
+from .result import AnswerTo, ClinicalResult, with_values
 from .sent import in_words, names_sent, of_record, values_sent
+from .values import sent_values
 from .wire import MedicalAnswer, read_answer, request_body
 
 PATIENT_KEY = "svc_patient"
 """The key of `config["configurable"]` that holds a run's `PatientContext`."""
 
 PER_RUN: Literal["per_run"] = "per_run"
-Patient = PatientContext | Literal["per_run"] | None
-Deliver = Callable[[ClinicalResult], object] | None
+Patient = PatientContext | Literal["per_run"] | Loader | None
 
 
 class MedicalSettings(ServiceSettings):
@@ -57,7 +69,14 @@ class MedicalSettings(ServiceSettings):
 
     deliver: Deliver = Field(default=None, exclude=True, repr=False)
     """A function that is given the `ClinicalResult` of every call before the tool returns. It may
-    be async; then the tools take asynchronous calls only."""
+    be async; then the tools take asynchronous calls only. One that is not async runs in a thread
+    under an asynchronous call. A result that it does not take stays in `undelivered`."""
+
+    audit_key: Secret = Field(default=None, exclude=True, repr=False)
+    """A secret of yours that makes the `body_hash` of receipts, by which an auditor can prove which
+    body was sent. It is sent nowhere."""
+
+    _outbox: Outbox = PrivateAttr(default_factory=Outbox)
 
     @model_validator(mode="after")
     def _check_deliver(self) -> Self:
@@ -69,8 +88,57 @@ class MedicalSettings(ServiceSettings):
     def _would_be_lost(self) -> bool:
         return self.answer_to != "model" and self.deliver is None
 
+    @property
+    def undelivered(self) -> tuple[ClinicalResult, ...]:
+        """The results that `deliver` did not take, oldest first; in this process's memory only.
+
+        A toolkit has those of all its tools.
+        """
+        return self._outbox.results
+
+    def deliver_again(self, deliver: Deliver = None) -> tuple[ClinicalResult, ...]:
+        """Deliver what is in `undelivered`, without asking the service again.
+
+        Args:
+            deliver: The function to give each result to, in place of the setting.
+
+        Returns:
+            The results that are still undelivered.
+
+        Raises:
+            SvcRequestError: There is no function, or it is async.
+        """
+        deliver = self._deliver_or_raise(deliver)
+        if is_async(deliver):
+            raise SvcRequestError("deliver is an async function: await adeliver_again()")
+        for result in self.undelivered:
+            if not deliver_now(deliver, result):
+                self._outbox.remove(result)
+        return self.undelivered
+
+    async def adeliver_again(self, deliver: Deliver = None) -> tuple[ClinicalResult, ...]:
+        """The same for a function that is async or not."""
+        deliver = self._deliver_or_raise(deliver)
+        for result in self.undelivered:
+            if not await adeliver_now(deliver, result):
+                self._outbox.remove(result)
+        return self.undelivered
+
+    def _deliver_or_raise(self, deliver: Deliver) -> Deliver:
+        deliver = deliver or self.deliver
+        if deliver is None:
+            raise SvcRequestError("There is no deliver: give a function, deliver_again(show)")
+        return deliver
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+        for name, value in super().__repr_args__():
+            # A method's own repr shows the object that holds the records.
+            yield name, type(value).__name__ if callable(value) else value
+
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
         memo = {} if memo is None else memo
+        if callable(self.patient):
+            memo[id(self.patient)] = self.patient  # the same, for a method of a database
         memo[id(self.deliver)] = self.deliver  # a copy of a queue's `put` would fill no queue
         return super().__deepcopy__(memo)
 
@@ -113,11 +181,25 @@ class MedicalTool(MedicalSettings, ServiceTool):
     def _arguments(self) -> type[Record]:
         return self.endpoint.unbound if self.patient is None else self.endpoint.arguments
 
-    def _use(self, config: RunnableConfig | None, **given: Any) -> ToolUse:
+    def _to_args_and_kwargs(
+        self, tool_input: str | dict[str, Any], tool_call_id: str | None
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        args, arguments = super()._to_args_and_kwargs(tool_input, tool_call_id)
+        return args, {**arguments, "tool_call_id": tool_call_id or ""}
+
+    def _use(
+        self,
+        config: RunnableConfig | None,
+        *,
+        tool_call_id: str = "",
+        loaded: PatientContext | str | None = None,
+        **given: Any,
+    ) -> ToolUse:
         if self._would_be_lost:  # after model_copy, which checks no setting
             raise SvcRequestError(_NOWHERE)
         end = self.endpoint
-        patient = self._patient_of(config)
+        case = case_of(config)
+        patient = self._patient_of(config, loaded)
         asked = on_wire(end.unbound.model_construct(**given))
         record = {} if patient is None else on_wire(patient)
         body = request_body(asked, record, end.record_fields or {})
@@ -130,28 +212,55 @@ class MedicalTool(MedicalSettings, ServiceTool):
             body=dump_json(body) if end.record_fields else None,
             private=(*values_sent(body), *values_sent(record)),
         )
+        report = None if patient is None else patient.fhir_report
         told = ""
         if patient is not None and end.record_fields:
-            told = of_record(record, end.record_fields, patient.fhir_report)
+            told = of_record(record, end.record_fields, report)
+
+        body_hash = self._hash_of(exchange.request.body)
+        values = sent_values(asked, record, end.record_fields or {}, report)
+        thread = configurable(config).get("thread_id")
+        ids = {}
+        if thread and tool_call_id:  # else nothing says that two calls are the same
+            ids["id"] = id_of_call(str(thread), tool_call_id, case)
 
         def process(answer: MedicalAnswer) -> ToolOutput:
-            return _RECEIPT.format(self.name, in_words(asked)), ClinicalResult(
+            result = ClinicalResult(
                 tool=self.name,
                 endpoint=str(end),
                 time=utc_now(exchange),
                 request_id=request_id(exchange),
-                sent=names_sent(body),
+                field_names=names_sent(body),
+                body_hash=body_hash,
                 of_record=told,
                 answer_to=self.answer_to,
                 text=answer.text,
                 raw=answer.raw,
+                case=case,
+                tool_call_id=tool_call_id,
+                **ids,
             )
+            receipt = _RECEIPT.format(self.name, in_words(asked))
+            return receipt, with_values(result, values)
 
         return ToolUse(exchange, process)
 
-    def _patient_of(self, config: RunnableConfig | None) -> PatientContext | None:
+    def _loader(self) -> Loader | None:
+        """The function that loads the record of a call; None where none is loaded."""
+        patient = self.patient
+        return patient if callable(patient) and self.endpoint.record_fields else None
+
+    def _hash_of(self, body: bytes | None) -> str | None:
+        key = reveal_secret(self.audit_key)
+        if key is None or body is None:
+            return None
+        return hmac.new(key.encode(), body, "sha256").hexdigest()
+
+    def _patient_of(
+        self, config: RunnableConfig | None, loaded: PatientContext | str | None
+    ) -> PatientContext | None:
         """The patient of this run; the run's own goes before the tool's."""
-        given = ((config or {}).get("configurable") or {}).get(PATIENT_KEY)
+        given = configurable(config).get(PATIENT_KEY)
         if given is not None and not isinstance(given, PatientContext):
             raise SvcRequestError(
                 f"config['configurable']['{PATIENT_KEY}'] must be a PatientContext, "
@@ -162,6 +271,15 @@ class MedicalTool(MedicalSettings, ServiceTool):
                 "This run brings a patient, and the tool was made without one. "
                 "The application must make the tool or toolkit with patient='per_run'"
             )
+        if callable(self.patient):
+            if given is not None:
+                raise SvcRequestError(
+                    f"This run brings a patient ('{PATIENT_KEY}'), and the tool loads it by its "
+                    "case. Give one of the two"
+                )
+            if isinstance(loaded, str):
+                raise SvcRequestError(loaded)
+            return loaded
         patient = self.patient if given is None else given
         if not isinstance(patient, str):
             return patient
@@ -175,16 +293,40 @@ class MedicalTool(MedicalSettings, ServiceTool):
     # -- the answer, which nothing may hold before it was delivered --------------------------------
 
     def _call(self, config: RunnableConfig, run: Any, arguments: dict[str, Any]) -> ToolOutput:
-        if _is_async(self.deliver):
-            raise SvcRequestError(_NEEDS_AWAIT)
-        receipt, result = super()._call(config, run, arguments)
-        return self._told_of(receipt, result, _deliver(self.deliver, result))
+        if is_async(self.deliver):
+            raise SvcRequestError(NEEDS_AWAIT)
+        loaded = load(self._loader(), config)
+        receipt, result = super()._call(config, run, {**arguments, "loaded": loaded})
+        failure = "the call was interrupted"
+        try:
+            failure = self._told_nowhere(result) or deliver_now(self.deliver, result)
+        finally:
+            if failure:
+                self._outbox.keep(result)
+        return self._told_of(receipt, result, failure)
 
     async def _acall(
         self, config: RunnableConfig, run: Any, arguments: dict[str, Any]
     ) -> ToolOutput:
-        receipt, result = await super()._acall(config, run, arguments)
-        return self._told_of(receipt, result, await _adeliver(self.deliver, result))
+        loaded = await aload(self._loader(), config)
+        receipt, result = await super()._acall(config, run, {**arguments, "loaded": loaded})
+        failure = "the call was interrupted"
+        try:
+            failure = self._told_nowhere(result) or await adeliver_now(self.deliver, result)
+        finally:
+            if failure:
+                self._outbox.keep(result)
+        return self._told_of(receipt, result, failure)
+
+    def _told_nowhere(self, result: ClinicalResult) -> str:
+        """Why nobody would read a result; "" if somebody does."""
+        length = len(result.text)
+        if length <= self.max_result_chars or self.deliver is not None:
+            return ""
+        return (
+            f"it has {length:,} characters, max_result_chars is {self.max_result_chars:,}, and "
+            "there is no deliver= to give it to"
+        )
 
     def _within_bound(self, told: ToolOutput) -> ToolOutput:
         return told  # `_told_of` cuts nothing
@@ -194,8 +336,9 @@ class MedicalTool(MedicalSettings, ServiceTool):
         if failure:
             raise SvcError(
                 f"{self.name}: the service answered, but the answer was not delivered to the "
-                f"program ({failure}). None of it is told here: neither guess nor sum up what it "
-                "says."
+                f"program ({failure}). The program keeps it in `undelivered` and can deliver it "
+                "again without asking the service. None of it is told here: neither guess nor sum "
+                "up what it says."
             )
         under = "\n".join(line for line in (result.of_record, result.notice) if line)
         if self.answer_to != "model":
@@ -204,20 +347,16 @@ class MedicalTool(MedicalSettings, ServiceTool):
         if len(text) > self.max_result_chars:
             text = (
                 f"[The answer has {len(text):,} characters and max_result_chars is "
-                f"{self.max_result_chars:,}, so none of it is told here. The program has all of "
-                "it: neither guess nor sum up what it says.]"
+                f"{self.max_result_chars:,}, so none of it is told here. All of it was given to "
+                f"the program as result {result.id}: neither guess nor sum up what it says.]"
             )
-        return f"{text}\n\n{under}", result
+        return f"{text}\n\n{under}", replace(result)  # a message is stored
 
 
 _RECEIPT = (
     "{0} asked the service with: {1}. The service has answered. The whole answer was given to the "
     "program and none of it to you: say that it is ready to be read there. Neither guess nor sum "
     "up what it says."
-)
-_NEEDS_AWAIT = (
-    "deliver is an async function, which a synchronous call cannot wait for. Call the tool or the "
-    "agent by ainvoke, or give a deliver that is not async"
 )
 
 
@@ -227,35 +366,3 @@ def _read_unquoted(body: bytes) -> MedicalAnswer:
         return read_answer(body)
     except UnreadableError as error:
         raise UnreadableError(str(error)) from None
-
-
-def _is_async(deliver: Deliver) -> bool:
-    call = getattr(deliver, "__call__", None)  # noqa: B004  # an object's may be async
-    return inspect.iscoroutinefunction(deliver) or inspect.iscoroutinefunction(call)
-
-
-# These return the reason: raised here, an error would keep the program's own as its context, and
-# that may hold the answer.
-
-
-def _deliver(deliver: Deliver, result: ClinicalResult) -> str:
-    """Why a result was not delivered, without what an error says; "" if it was."""
-    try:
-        done = deliver(result) if deliver is not None else None
-    except Exception as error:  # noqa: BLE001  # whatever the program's function raises
-        return f"deliver raised {type(error).__name__}"
-    if inspect.isawaitable(done):
-        if inspect.iscoroutine(done):
-            done.close()
-        return _NEEDS_AWAIT
-    return ""
-
-
-async def _adeliver(deliver: Deliver, result: ClinicalResult) -> str:
-    try:
-        done = deliver(result) if deliver is not None else None
-        if inspect.isawaitable(done):
-            await done
-    except Exception as error:  # noqa: BLE001  # the same
-        return f"deliver raised {type(error).__name__}"
-    return ""

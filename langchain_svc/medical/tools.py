@@ -8,13 +8,15 @@ Rests on the medical API, sections 2, 4 and 5.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, cast
 
+from langchain_core.runnables.config import ensure_config
 from langchain_core.tools import BaseTool
 from pydantic import Field
 
 from .._service import ServiceToolkit, tool_selection
 from . import wire
+from .case import CASE_KEY, configurable
 from .images import Images
 from .medical_tool import MedicalEndpoint, MedicalSettings, MedicalTool
 from .patient import (
@@ -206,21 +208,35 @@ class SvcMedicalToolkit(MedicalSettings, ServiceToolkit):
 
     def get_tools(self) -> list[BaseTool]:
         """The tools, on this toolkit's connections and with its patient."""
-        return [self._make(_TOOLS[name]) for name in self.selected or _TOOLS]
+        tools: list[BaseTool] = []
+        for name in self.selected or _TOOLS:
+            tool = cast("MedicalTool", self._make(_TOOLS[name]))
+            tool._outbox = self._outbox  # noqa: SLF001  # our own class
+            tools.append(tool)
+        return tools
 
     def interrupt_on(self) -> dict[str, Any]:
         """Which tools a person must approve, for `HumanInTheLoopMiddleware(interrupt_on=...)`.
 
         All that send something of a patient; the status check runs by itself. What the person is
-        shown are the model's own arguments, not the patient's record.
+        shown are the run's case and the model's own arguments, not the patient's record.
         """
-        asked = "Approve it, change the model's arguments, or reject it."
         return {
             tool.name: False
             if isinstance(tool, SvcMedicalStatus)
             else {
                 "allowed_decisions": ["approve", "edit", "reject"],
-                "description": f"{tool.name} sends clinical data to the service. {asked}",
+                "description": _describe_call,
             }
             for tool in self.get_tools()
         }
+
+
+def _describe_call(tool_call: Any, *_: Any) -> str:
+    """What a person reads who approves a call; the middleware calls it within the run."""
+    case = configurable(ensure_config()).get(CASE_KEY)
+    of_case = f" of case {case}" if case else ""
+    return (
+        f"{tool_call['name']} sends clinical data{of_case} to the service. Approve it, change the "
+        "model's arguments, or reject it."
+    )

@@ -58,17 +58,14 @@ class MedicalAnswer:
 def read_answer(body: bytes) -> MedicalAnswer:
     """All that an answer says: a text as it is, anything else as an outline.
 
-    `{"response": "..."}` alone is a text too: the documents show that field of an answer.
+    `{"response": "..."}` alone is a text too: the documents show that field of an answer. An answer
+    beside an error is an answer, and its first line says that there is an error.
 
     Raises:
-        UnreadableError: The body is not JSON, is a bare number, true or false, says that it is an
-            error, or holds nothing but null and empty texts, lists and objects.
+        UnreadableError: The body is not JSON, is a bare number, true or false, is an error and
+            nothing else, or holds nothing but null and empty texts, lists and objects.
     """
     raw = load_body(body)
-    if isinstance(raw, dict):
-        error = raw.get("error") or raw.get("errors")
-        if error or raw.get("success") is False:
-            raise UnreadableError("it carries an error under a status of success", error or raw)
     # Numbers stay as they are written, and of two fields with one name none is lost.
     written: Any = {"parse_float": str, "parse_int": str, "parse_constant": str}
     try:
@@ -78,19 +75,65 @@ def read_answer(body: bytes) -> MedicalAnswer:
         if not isinstance(raw, (str, list, dict)) or not _says_something(told):
             raise UnreadableError("it holds no answer")
         lines: list[str] = []
+        if isinstance(raw, dict) and _reports_error(raw):
+            _check_answer_beside(raw)
+            lines.append(BESIDE_AN_ERROR)
         _outline(told, lines)
     except RecursionError:
         raise UnreadableError("its JSON is nested too deep") from None
     return MedicalAnswer(without_surrogates("\n".join(lines)), raw)
 
 
+BESIDE_AN_ERROR = "The service reports an error beside this"
+
+# What services write about a call or about its failure, in lower case and without "_". None of it
+# is about a patient.
+_OF_A_CALL = frozenset(
+    {"code", "disclaimer", "id", "instance", "param", "path", "requestid", "retryafter", "status",
+     "statuscode", "success", "time", "timestamp", "title", "traceid", "type"}
+)  # fmt: skip
+_OF_AN_ERROR = _OF_A_CALL | {"error", "errors", "message", "detail", "details"}
+_FAILED = frozenset({"error", "fail", "failed", "failure"})
+_LEAST_ERROR_STATUS = 400
+
+
+def _reports_error(raw: Fields) -> bool:
+    status = raw.get("status")
+    if isinstance(status, str):
+        failed = status.strip().casefold() in _FAILED
+    else:
+        failed = isinstance(status, (int, float)) and status >= _LEAST_ERROR_STATUS
+    unsuccessful = str(raw.get("success")).strip().casefold() == "false"
+    named = bool(raw.get("error") or raw.get("errors"))
+    # Web frameworks answer {"detail": "Not authenticated"}; beside findings it is one of them.
+    only_detail = _further_names(raw, _OF_A_CALL) == {"detail"}
+    return named or failed or unsuccessful or only_detail
+
+
+def _check_answer_beside(raw: Fields) -> None:
+    if not _further_names(raw, _OF_AN_ERROR):
+        error = raw.get("error") or raw.get("errors") or raw.get("detail") or raw
+        raise UnreadableError("it carries an error under a status of success", error)
+
+
+def _further_names(raw: Fields, known: frozenset[str]) -> set[str]:
+    """The fields that say something and are not among the known ones."""
+    names = {name for name, value in raw.items() if _says_something(value)}
+    return {name for name in names if name.replace("_", "").casefold() not in known}
+
+
 class _Members(list[Any]):
     """The fields of a JSON object as pairs, in its order."""
 
 
+_NO_ANSWER = frozenset({"success", "disclaimer"})
+
+
 def _says_something(value: Any) -> bool:
     if isinstance(value, _Members):
-        return any(_says_something(held) for name, held in value if name != "success")
+        return any(_says_something(held) for name, held in value if name not in _NO_ANSWER)
+    if isinstance(value, dict):
+        return _says_something(_Members(value.items()))
     if isinstance(value, list):
         return any(map(_says_something, value))
     return value is not None and str(value).strip() != ""

@@ -165,7 +165,12 @@ JSON = st.recursive(
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(JSON)
 def test_whatever_the_json_is_all_of_it_is_told(box, answer):
-    assume(not (isinstance(answer, dict) and {"success", "error", "errors"} & answer.keys()))
+    assume(
+        not (
+            isinstance(answer, dict)
+            and {"success", "error", "errors", "status", "detail"} & answer.keys()
+        )
+    )
     body = json.dumps(answer)
     answering(box, body.encode())
     with svc.SvcMedicalConsult(**box.medical, max_retries=0) as tool:
@@ -208,8 +213,9 @@ def test_only_a_file_in_base64_is_not_told(box, text, is_file):
 
 def test_an_answer_beyond_the_bound_is_not_told_in_part(box):
     answering(box, json.dumps({"advice": "Give it. " * 200, "but": "Not to her."}).encode())
-    with svc.SvcMedicalConsult(**box.medical, max_result_chars=1_000) as tool:
+    with svc.SvcMedicalConsult(**box.medical, max_result_chars=1_000, deliver=str) as tool:
         said = tool.invoke(call_of(tool))
+    assert f"was given to the program as result {said.artifact.id}" in said.content
     assert said.content.startswith("[The answer has 1,825 characters and max_result_chars is 1,000")
     assert "Give it" not in said.content
     assert said.content.endswith(NOTICE)
@@ -264,7 +270,7 @@ def test_the_receipt_says_what_was_asked_and_sent_and_nothing_of_the_patient(box
     assert type(made) is svc.ClinicalReceipt
     assert made == got[0].receipt
     assert made.answer_to == "program"
-    assert (made.endpoint, made.sent) == (got[0].endpoint, got[0].sent)
+    assert (made.endpoint, made.field_names) == (got[0].endpoint, got[0].field_names)
     if kind is not svc.SvcMedicalStatus:
         assert any(mark in got[0].text or mark in box.requests[0].body.decode() for mark in MARKS)
     for view in (*views(said), "".join(keeper.told), caplog.text, shown):
@@ -476,6 +482,7 @@ def test_what_an_agent_keeps(box, caplog, answer_to, asynchronous, bound):
     assert not any(key in stored for key in keys)
     if answer_to == "model":
         again = svc.ClinicalResult(**told.artifact)
-        assert (again.raw, again.text, again.sent) == (result.raw, result.text, result.sent)
+        assert (again, again.sent) == (result, ())
+        assert result.sent
     else:
         assert svc.ClinicalReceipt(**told.artifact) == result.receipt

@@ -179,6 +179,8 @@ UNREADABLE = [
     b"", b"  ", b"<html>zebulonic</html>", b"{", b"null", b"5", b"true", b"{}", b"[]", b'{"success": true}', b'{"response": ""}', b'{"response": null, "more": [{}, " "]}', b'""',
     b'{"error": "zebulonic is bad"}', b'{"success": false, "message": "zebulonic"}', b'{"error": {"message": "zebulonic"}}',
     b'{"choices": []}', b"[" * 5000, b"[" * 5000 + b"1" + b"]" * 5000, b"\xff\xfe", b'{"errors": ["zebulonic"]}', b"zebulonic",
+    b'{"status": "error", "message": "zebulonic"}', b'{"detail": "zebulonic"}', b'{"detail": [{"loc": ["body"], "msg": "zebulonic"}]}', b'{"success": "false"}',
+    b'{"status": 503, "title": "zebulonic"}', b'{"error": {"code": 3}, "requestId": "7", "response": ""}', b'{"disclaimer": "zebulonic"}',
 ]  # fmt: skip
 
 
@@ -190,6 +192,31 @@ def test_what_nothing_can_be_read_from_is_a_tool_error(box, body):
     assert said.status == "error"
     assert "svc_medical_consult gave no answer" in said.content
     clean(said.content)
+
+
+BESIDE_AN_ERROR = [
+    {"error": "image 3 unreadable", "findings": "STEMI: activate the cath lab"}, {"success": False, "response": "potassium 7.1, treat now"},
+    {"errors": [{"severity": "warning"}], "response": "Anaphylaxis"}, {"status": "error", "message": "one image failed", "riskScore": 61},
+    {"success": "false", "recommendations": ["a"]}, {"status": "failed", "detail": "x", "uptime": 3},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("answer_to", ["model", "program"])
+@pytest.mark.parametrize("body", BESIDE_AN_ERROR, ids=str)
+def test_an_answer_beside_an_error_is_delivered_whole(box, body, answer_to):
+    delivered = []
+    said = answered(box, body, answer_to=answer_to, deliver=delivered.append)
+    assert said.status == "success"
+    (result,) = delivered
+    first, *lines = result.text.split("\n")
+    assert first == "The service reports an error beside this"
+    assert [line.partition(":")[0] for line in lines if line[0] not in " -"] == [*body]
+    assert result.raw == body
+
+
+def test_a_detail_among_findings_is_no_error(box):
+    said = answered(box, {"summary": "Rest.", "detail": "No exertion for two weeks."})
+    assert said.artifact.text == "summary: Rest.\ndetail: No exertion for two weeks."
 
 
 LONG = "Give 1.5 mg of adrenaline every 5 minutes, " * 8
@@ -309,7 +336,7 @@ def test_the_model_is_told_what_was_sent_by_names_only(box, kind):
     said = called(kind(**box.medical, patient=patient), ASKED[kind])
     assert said.artifact.of_record == TOLD[kind]
     if kind is svc.SvcDecisionSupport:
-        assert said.artifact.sent == (
+        assert said.artifact.field_names == (
             "symptoms", "specialty", "vitalSigns.systolic", "vitalSigns.diastolic", "vitalSigns.heartRate",
             "vitalSigns.*", "labResults.troponin", "labResults.bnp", "labResults.creatinine", "labResults.*", "medicalHistory",
         )  # fmt: skip

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .fields import doubts_about, fields_by_code
+from .fields import doubts_about, fields_by_code, usual_unit
 from .importing import ImportOptions
 from .leave_out import leaves_out
 from .patient import read_patient
-from .report import FhirReport
+from .report import FhirReport, FhirTaken
 from .times import Clock

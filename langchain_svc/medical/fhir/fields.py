@@ -201,7 +201,7 @@ def doubts_about(group: str, name: str, value: float) -> str:
 
     Names are compared without regard to case, spaces and underscores; others have no bounds.
     """
-    field = _BY_NAME.get((group, re.sub(r"[\s_]", "", name).lower()))
+    field = _field_named(group, name)
     if field is None or field.low <= value <= field.high:
         return ""
     probable = next((unit for unit in _USUAL_UNITS if _is_possible(field, value, unit)), "")
@@ -209,6 +209,16 @@ def doubts_about(group: str, name: str, value: float) -> str:
     if probable:
         reason = f"it is probably {'a fraction' if probable == '1' else f'in {probable}'}"
     return f"{field.name} must be {field.low:g} to {field.high:g} {field.unit}: {reason}"
+
+
+def usual_unit(group: str, name: str) -> str:
+    """The unit that a reading is assumed to be in; empty where its name is not known."""
+    field = _field_named(group, name)
+    return "" if field is None else field.unit
+
+
+def _field_named(group: str, name: str) -> Field | None:
+    return _BY_NAME.get((group, re.sub(r"[\s_]", "", name).lower()))
 
 
 def _is_possible(field: Field, value: float, unit: str) -> bool:

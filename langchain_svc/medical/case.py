@@ -1,0 +1,133 @@
+"""The case of a run: an opaque key that says whose answer an answer is."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from typing import Any
+
+from langchain_core.messages import ToolMessage
+from langchain_core.runnables import RunnableConfig
+
+from .._safe_errors import safe_repr
+from ..errors import SvcRequestError
+from .delivery import is_async, off_event_loop
+from .patient import PatientContext
+from .result import ClinicalReceipt
+
+CASE_KEY = "svc_case"
+"""The key of `config["configurable"]` that holds a run's case."""
+
+Loader = Callable[[str], PatientContext | Awaitable[PatientContext]]
+
+_LONGEST = 200
+_NO_CASE = (
+    "This run has no case, by which patient= loads the record. The application must pass "
+    f"config={{'configurable': {{'{CASE_KEY}': '...'}}}}"
+)
+_NEEDS_AWAIT = (
+    "patient= is an async function, which a synchronous call cannot wait for. Call the tool or the "
+    "agent by ainvoke, or give a function that is not async"
+)
+
+
+def configurable(config: RunnableConfig | None) -> Mapping[str, Any]:
+    """What the application gives to a run."""
+    return (config or {}).get("configurable") or {}
+
+
+def case_of(config: RunnableConfig | None) -> str:
+    """The case of a run; "" where it names none.
+
+    Raises:
+        SvcRequestError: It is not a short text, or the thread is of another case.
+    """
+    case = configurable(config).get(CASE_KEY)
+    if case is None:
+        return ""
+    if not isinstance(case, str) or not case.strip() or len(case) > _LONGEST:
+        raise SvcRequestError(
+            f"config['configurable']['{CASE_KEY}'] must be a text of 1 to {_LONGEST} characters, "
+            f"not {safe_repr(type(case).__name__)}"
+        )
+    if any(other != case for other in _cases_of_thread(config)):
+        raise SvcRequestError(
+            "Earlier answers of this thread are of another case. Begin a new thread for this case"
+        )
+    return case
+
+
+def _cases_of_thread(config: RunnableConfig | None) -> Iterator[str]:
+    """The cases of the answers that a thread of LangGraph holds."""
+    read = configurable(config).get("__pregel_read")  # the state, as LangGraph hands it to a node
+    if read is None:
+        return
+    try:
+        messages = read("messages")
+    except KeyError:  # a graph whose state has no messages
+        return
+    for message in messages or ():
+        if isinstance(message, ToolMessage):
+            yield from _cases_of_artifact(message.artifact)
+
+
+def _cases_of_artifact(artifact: Any) -> Iterator[str]:
+    if isinstance(artifact, ClinicalReceipt):
+        artifact = vars(artifact)
+    is_receipt = isinstance(artifact, Mapping) and "of_record" in artifact
+    if is_receipt and artifact.get("case"):
+        yield artifact["case"]
+
+
+# -- loading ---------------------------------------------------------------------------------------
+
+# These return the reason: raised here, an error would keep the function's own as its context, and
+# that may hold the record.
+
+
+def load(loader: Loader | None, config: RunnableConfig | None) -> PatientContext | str | None:
+    """The record of a run's case, or why there is none; None without a loader."""
+    if loader is None:
+        return None
+    if is_async(loader):
+        return _NEEDS_AWAIT
+    case = case_of(config)
+    if not case:
+        return _NO_CASE
+    try:
+        record = loader(case)
+    except Exception as error:  # noqa: BLE001  # whatever the program's function raises
+        return _raised(error)
+    if inspect.isawaitable(record):
+        if inspect.iscoroutine(record):
+            record.close()
+        return _NEEDS_AWAIT
+    return _checked(record)
+
+
+async def aload(
+    loader: Loader | None, config: RunnableConfig | None
+) -> PatientContext | str | None:
+    """The same; a function that is not async runs in a thread, and the event loop goes on."""
+    if loader is None:
+        return None
+    case = case_of(config)
+    if not case:
+        return _NO_CASE
+    try:
+        record = loader(case) if is_async(loader) else await off_event_loop(loader, case)
+        if inspect.isawaitable(record):
+            record = await record
+    except Exception as error:  # noqa: BLE001  # the same
+        return _raised(error)
+    return _checked(record)
+
+
+def _raised(error: Exception) -> str:
+    return f"The record of this case cannot be had: patient= raised {type(error).__name__}"
+
+
+def _checked(record: Any) -> PatientContext | str:
+    if isinstance(record, PatientContext):
+        return record
+    return f"patient= must return a PatientContext for a case, not a {type(record).__name__}"

@@ -1,0 +1,101 @@
+"""How a result reaches the program, and where it stays if that fails."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from .._threads import Workers, new_lock
+from .result import ClinicalResult
+
+Deliver = Callable[[ClinicalResult], object] | None
+
+NEEDS_AWAIT = (
+    "deliver is an async function, which a synchronous call cannot wait for. Call the tool or the "
+    "agent by ainvoke, or give a deliver that is not async"
+)
+_WORKERS = Workers("svc-program", 8)
+
+
+class Outbox:
+    """Results that were not delivered: in memory only, and the same for a tool and its copies."""
+
+    def __init__(self) -> None:
+        self._lock = new_lock()
+        self._results: tuple[ClinicalResult, ...] = ()
+
+    @property
+    def results(self) -> tuple[ClinicalResult, ...]:
+        return self._results
+
+    def keep(self, result: ClinicalResult) -> None:
+        with self._lock:
+            self._results = (*self._results, result)
+
+    def remove(self, result: ClinicalResult) -> None:
+        with self._lock:
+            self._results = tuple(kept for kept in self._results if kept is not result)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Outbox:
+        return self
+
+    def __reduce__(self) -> tuple[type[Outbox], tuple[()]]:
+        return Outbox, ()  # a pickle may be kept in a file
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Outbox)  # it is no setting of the tool that has it
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+async def off_event_loop(function: Callable[..., Any], *arguments: Any) -> Any:
+    """What a function of the program gives, which may block, done in a thread."""
+    return await asyncio.wrap_future(_WORKERS.submit(function, *arguments))
+
+
+def is_async(deliver: Callable[..., Any] | None) -> bool:
+    """Whether a function, a method or an object can be seen to need an await."""
+    call = getattr(deliver, "__call__", None)  # noqa: B004  # an object's may be async
+    return inspect.iscoroutinefunction(deliver) or inspect.iscoroutinefunction(call)
+
+
+# These return the reason: raised here, an error would keep the program's own as its context, and
+# that may hold the answer.
+
+
+def deliver_now(deliver: Deliver, result: ClinicalResult) -> str:
+    """Why a result was not delivered, without what an error says; "" if it was."""
+    try:
+        done = deliver(result) if deliver is not None else None
+    except Exception as error:  # noqa: BLE001  # whatever the program's function raises
+        return f"deliver raised {type(error).__name__}"
+    if inspect.isawaitable(done):
+        if inspect.iscoroutine(done):
+            done.close()
+        return NEEDS_AWAIT
+    return ""
+
+
+async def adeliver_now(deliver: Deliver, result: ClinicalResult) -> str:
+    """The same; a function that is not async runs in a thread, and the event loop goes on."""
+    if deliver is None:
+        return ""
+    try:
+        if is_async(deliver):
+            done = deliver(result)
+        else:
+            done = await off_event_loop(deliver, result)
+        if inspect.isawaitable(done):
+            await done
+    except Exception as error:  # noqa: BLE001  # the same
+        return f"deliver raised {type(error).__name__}"
+    return ""
+
+
+def id_of_call(thread: str, tool_call: str, case: str) -> str:
+    """The id of a call's result: a run that is resumed makes the same."""
+    parts = f"{thread}\0{tool_call}\0{case}"
+    return hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()[:32]
