@@ -19,6 +19,7 @@ class ModelUsage:
         calls: Calls that reached the service, however they ended.
         cache_hits: Calls that LangChain's cache answered; they count neither as spend nor as calls.
         stopped: Calls that the caller left early.
+        cut: Answers that were cut off, at `max_tokens` or by a filter, and that did not go on.
         input_tokens: Tokens in, as the service counted them.
         output_tokens: Tokens out, as the service counted them.
         estimated_input_tokens: Tokens in of the calls for which the service sent no counts.
@@ -34,6 +35,7 @@ class ModelUsage:
     calls: int = 0
     cache_hits: int = 0
     stopped: int = 0
+    cut: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
     estimated_input_tokens: int = 0
@@ -106,6 +108,8 @@ def _went_wrong(usage: ModelUsage) -> list[str]:
     said = [f"{count:,} {name}" for name, count in sorted(usage.errors.items())]
     if usage.stopped:
         said.append(f"{usage.stopped:,} left early")
+    if usage.cut:
+        said.append(_said("{} answers cut off", _count(usage.cut)))
     if usage.unpriced_calls:
         said.append(_said("{} calls without a known price", _count(usage.unpriced_calls)))
     return said

@@ -26,7 +26,7 @@ from typing_extensions import Self
 from ._chat import TOKENS_A_TURN, count_tokens
 from ._threads import new_lock
 from ._usage import ModelUsage, UsageTable
-from ._wire import Price, read_prices
+from ._wire import Price, is_cut, read_prices
 from .errors import SvcContextOverflowError, SvcRequestError
 
 _Active = ContextVar["SvcUsageCallbackHandler | None"]
@@ -255,6 +255,8 @@ class SvcUsageCallbackHandler(RunHandler[_Run]):
             usage.cache_hits += 1  # so LangChain marks an answer of its cache
             return
         _count_end(usage, None if error is None else type(error), sent=_was_sent(error))
+        reason = metadata.get("finish_reason") or getattr(error, "finish_reason", None)
+        usage.cut += isinstance(reason, str) and is_cut(reason)
         usage.retries += metadata.get("retries", 0) + getattr(error, "retries", 0)
         usage.waited += metadata.get("waited", 0.0) + getattr(error, "waited", 0.0)
         spent = None if message is None else _count_tokens(run, usage, message, error)

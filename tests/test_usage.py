@@ -157,6 +157,19 @@ def test_prices_that_cannot_be_read_are_refused_with_the_form(prices):
     assert "list_models()" in str(raised.value)
 
 
+def test_a_cut_answer_is_counted_and_one_that_went_on_is_not():
+    with (
+        Sandbox(answers=["one two three four five six"] * 3) as s,
+        ChatSvc(model="svc-pro", max_tokens=3, **s.v1) as model,
+        SvcUsageCallbackHandler() as usage,
+    ):
+        model.invoke("Count.")
+        list(model.stream("Count."))
+        model.invoke("Count.", on_cut="continue")
+    assert usage.models["svc-pro"].cut == 2
+    assert "2 answers cut off" in str(usage.table())
+
+
 # -- what people see --------------------------------------------------------------------------------
 
 
