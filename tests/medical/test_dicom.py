@@ -8,11 +8,13 @@ import json
 import re
 import struct
 import sys
+import traceback
 import zlib
 from io import BytesIO
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 import langchain_svc as svc
 from langchain_svc._images import without_metadata
@@ -567,3 +569,46 @@ def test_the_imaging_type_is_that_of_the_images(headers, kind, form):
     images = [svc.DicomImage(saved(one) if form == "bytes" else one) for one in images]
     assert svc.PatientContext(images=images).imaging_type == kind
     assert svc.PatientContext(images=images, imaging_type="x").imaging_type == "x"
+
+
+# -- whose it is ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["bytes", "dataset", "deflated"])
+def test_an_image_of_the_expected_patient_is_taken_and_the_id_is_not_kept(form):
+    source = dataset(WIDE)
+    expected = "MRN-88231-77"
+    if form == "bytes":
+        source.SpecificCharacterSet, source.PatientID = "ISO_IR 192", "Jäger-7"
+        expected = "Jäger-7"
+    if form == "deflated":
+        source.file_meta.TransferSyntaxUID = uid.DeflatedExplicitVRLittleEndian
+    source = source if form == "dataset" else saved(source)
+    image = svc.DicomImage(source, expect_patient_id=expected)
+    assert image.png() == svc.DicomImage(source).png()
+    assert expected not in f"{image}{[*vars(image)]}{image.expect_patient_id}"
+
+
+ANOTHER = [
+    ("MRN-88231-78", {}, "another one"),
+    ("mrn-88231-77", {}, "another one"),
+    ("MRN-88231-77", {"PatientID": ""}, "does not say whose it is"),
+    ("  ", {}, "not empty"),
+    (7, {}, "expect_patient_id"),
+]
+
+
+@pytest.mark.parametrize(("expected", "elements", "reason"), ANOTHER)
+def test_an_image_of_somebody_else_is_refused(expected, elements, reason):
+    data = saved(with_elements(dataset(WIDE), **elements))
+    with pytest.raises((svc.SvcRequestError, ValidationError), match=reason) as raised:
+        svc.DicomImage(data, expect_patient_id=expected)
+    captured = traceback.TracebackException.from_exception(raised.value, capture_locals=True)
+    library = [str(frame.locals) for frame in captured.stack if frame.filename != __file__]
+    assert raised.value.__context__ is None
+    assert not [text for text in (str(raised.value), *library) if "88231" in text]
+
+
+def test_a_keyword_that_nobody_knows_is_refused():
+    with pytest.raises(ValidationError, match="expected_patient"):
+        svc.DicomImage(saved(dataset(WIDE)), expected_patient="MRN-88231-77")

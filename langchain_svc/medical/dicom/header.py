@@ -1,18 +1,20 @@
 """What of a DICOM header is needed to draw its pixels, and what it says of text in them.
 
-Only the elements of `_NEEDED` are read; those that name a patient never become objects.
+Only the elements of `_NEEDED` are read; those that name a patient never become objects, but for the
+PatientID where the caller expects one.
 """
 
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
 from io import BytesIO
 from typing import Any
 
 from pydicom import Dataset, dcmread
 from pydicom.dataset import FileMetaDataset
 from pydicom.filereader import read_dataset
-from pydicom.tag import Tag
+from pydicom.tag import BaseTag, Tag
 from pydicom.uid import DeflatedExplicitVRLittleEndian
 
 from ..._images import ImageError
@@ -62,7 +64,14 @@ def read_codes(source: bytes | Dataset) -> tuple[str, str]:
     return _text(header, "Modality"), _text(header, "BodyPartExamined")
 
 
-def _read_elements(data: bytes) -> Dataset:
+def read_patient_id(source: bytes | Dataset) -> str:
+    """The PatientID without padding; "" where the file has none."""
+    tags = [Tag("PatientID")]
+    header = source if isinstance(source, Dataset) else _read_elements(source, tags)
+    return _value(header, "PatientID")
+
+
+def _read_elements(data: bytes, tags: Sequence[BaseTag] = _TAGS) -> Dataset:
     try:
         file = BytesIO(data)
         file.seek(_PREAMBLE)
@@ -74,12 +83,12 @@ def _read_elements(data: bytes) -> Dataset:
             stop_when=lambda tag, _, __: tag.group != 2,  # file meta information
         )
         if meta.get("TransferSyntaxUID") != DeflatedExplicitVRLittleEndian:
-            return dcmread(BytesIO(data), specific_tags=[*_TAGS])
+            return dcmread(BytesIO(data), specific_tags=[*tags])
         read = read_dataset(
             BytesIO(_inflated(file.read())),
             is_implicit_VR=False,
             is_little_endian=True,
-            specific_tags=[*_TAGS],
+            specific_tags=[*tags],
         )
         read.file_meta = FileMetaDataset(meta)
     except ImageError:
@@ -148,7 +157,19 @@ def _identifying(header: Dataset) -> str:
 
 
 def _text(header: Dataset, name: str) -> str:
-    held = header.get_item(name) if name in header else None
-    value: Any = None if held is None else held.value
-    text = value.decode("ascii", "replace") if isinstance(value, bytes) else str(value or "")
-    return text.upper().strip(" \0")
+    return _value(header, name).upper()
+
+
+def _value(header: Dataset, name: str) -> str:
+    element = header.get_item(name) if name in header else None
+    value: Any = None if element is None else element.value
+    if isinstance(value, bytes):
+        value = _decoded(value)
+    return str(value or "").strip(" \0")
+
+
+def _decoded(value: bytes) -> str:
+    try:
+        return value.decode("utf-8")
+    except UnicodeDecodeError:
+        return value.decode("latin-1")

@@ -6,11 +6,13 @@ A DICOM file says whose it is in hundreds of places. Nothing but the pixels of a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import InitVar
+from functools import wraps
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field, ValidationError
 from pydantic.dataclasses import dataclass
 
 from ..._images import ImageError, is_dicom
@@ -44,7 +46,7 @@ _FromZero = Annotated[int, Field(strict=True, ge=0)]
 _Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 
 
-@dataclass(frozen=True, config=ConfigDict(hide_input_in_errors=True))
+@dataclass(frozen=True, config=ConfigDict(hide_input_in_errors=True, extra="forbid"))
 class DicomImage:
     """One picture of a DICOM file, and how to draw it.
 
@@ -73,9 +75,14 @@ class DicomImage:
             say otherwise. "accept" takes it unchanged.
         longest_side: A larger picture is reduced to this many pixels; None keeps its size.
 
+    With `expect_patient_id="..."` the constructor compares it with the file's PatientID, and keeps
+    neither of them.
+
     Raises:
         TypeError: The source is none of these.
-        ValidationError: An attribute is out of its bounds.
+        ValidationError: An attribute is out of its bounds, or there is none of that name.
+        SvcRequestError: The image is not of the expected patient, or does not say whose it is.
+        ImportError: The extra `dicom` is not installed, and a patient is expected.
     """
 
     source: DicomSource = Field(repr=False)
@@ -84,6 +91,25 @@ class DicomImage:
     blank: Sequence[tuple[_FromZero, _FromZero, Positive, Positive]] = ()
     burned_in: Literal["refuse", "accept"] = "refuse"
     longest_side: Positive | None = 2048
+    expect_patient_id: InitVar[str | None] = None
+
+    def __post_init__(self, expect_patient_id: str | None) -> None:
+        if expect_patient_id is None:
+            return
+        if not isinstance(expect_patient_id, str) or not expect_patient_id.strip():
+            raise SvcRequestError("expect_patient_id must be the text of a PatientID, not empty")
+        try:
+            patient_id = _extra().read_patient_id(_read(self.source))
+        except ImageError as error:
+            raise SvcRequestError(f"This DICOM image cannot be taken: {error}") from None
+        if not patient_id:
+            raise SvcRequestError(
+                "This DICOM image does not say whose it is (PatientID), and a patient is expected"
+            )
+        if patient_id != expect_patient_id.strip():
+            raise SvcRequestError(
+                "This DICOM image is not of the expected patient: its PatientID is another one"
+            )
 
     def png(self) -> bytes:
         """The picture as a PNG of 8 bits, which holds pixels and nothing else.
@@ -100,6 +126,30 @@ class DicomImage:
 
     def _repr_png_(self) -> bytes:
         return self.png()
+
+
+_construct = DicomImage.__init__
+
+
+@wraps(_construct)
+def _construct_safely(self: DicomImage, *args: Any, **words: Any) -> None:
+    """Construct without leaving the file and the patient's id in the frames of an error."""
+    failure: Exception | None = None
+    try:
+        _construct(self, *args, **words)
+    except ValidationError as error:
+        # Pydantic wraps what `__post_init__` raises, together with the arguments.
+        reason = error.errors(include_url=False)[0].get("ctx", {}).get("error")
+        failure = reason if isinstance(reason, SvcRequestError) else error
+    except ImportError as error:
+        failure = error
+    if failure is not None:
+        failure.__context__ = None
+        del self, args, words
+        raise failure.with_traceback(None)
+
+
+DicomImage.__init__ = _construct_safely  # type: ignore[method-assign]
 
 
 def codes_of(image: DicomImage) -> tuple[str, str]:

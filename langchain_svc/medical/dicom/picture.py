@@ -20,9 +20,9 @@ from pydicom.pixels.utils import pixel_array
 
 from ..._images import ImageError
 from .coded import check_coded
-from .header import check_kind, read_codes, read_header
+from .header import check_kind, read_codes, read_header, read_patient_id
 
-__all__ = ["draw_png", "read_codes"]
+__all__ = ["draw_png", "read_codes", "read_patient_id"]
 
 MOST_PIXELS = 50_000_000
 _MOST_FRAMES = 100_000
