@@ -162,7 +162,8 @@ class _Search:
             fitted, more = fit_schema(value.value, self.schema, tidy=True)
         except SchemaMismatch as mismatch:
             cut = [] if value.complete else [_ENDS_EARLY]
-            self._miss([*cut, *mismatch.problems], size)
+            if not self._is_heading(begin):
+                self._miss([*cut, *mismatch.problems], size)
             return False
         rank = (penalty + more, -self._filled(fitted), not self._fenced(begin))
         if self.found is None or rank < self.found[0]:
@@ -170,6 +171,10 @@ class _Search:
         elif rank == self.found[0] and isinstance(fitted, dict):
             self._differs = self._differs or fitted != self.found[1]
         return True
+
+    def _is_heading(self, at: int) -> bool:
+        """Whether a bracket holds bare words: [CONTENT] is no list that somebody meant to write."""
+        return self.text[at] in "[［" and self.text[peek(self.text, at + 1) :][:1].isalpha()
 
     def _miss(self, problems: list[str], size: int) -> None:
         if size > self._missed[0]:

@@ -138,6 +138,8 @@ def test_a_text_known_to_be_cut_off_gives_a_whole_value_or_none(text, schema):
     ("text", "problems"),
     [
         ("Hello.", ["answer: no JSON found in the text"]),
+        ("[CONTENT]\nThe fee is 40.", ["answer: no JSON found in the text"]),
+        ("```\n[Notes]\nnothing\n```", ["answer: no JSON found in the text"]),
         ('{"n": "x"}', ["answer.n: expected integer, got string 'x'"]),
         ('{"m": 1}:\n{"n": "x", "m": [1, 2]}', ["answer.n: expected integer, got string 'x'"]),
         ('{"m": 1, "s": "x', ["answer: the JSON ends before it is complete"]),
