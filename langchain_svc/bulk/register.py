@@ -10,20 +10,28 @@ from collections.abc import Iterator, Sequence
 class Register:
     """Numbers and ids of rows, in a file without a name, which SQLite keeps in memory while small.
 
-    Any thread may call it.
+    Any thread may call it. It is opened by its first use, so a run that never begins leaves none.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._db = sqlite3.connect("", check_same_thread=False)
-        self._db.execute("PRAGMA journal_mode = OFF")
-        self._db.execute("CREATE TABLE rows (number INTEGER PRIMARY KEY, key TEXT)")
-        self._db.execute("CREATE TABLE ids (key TEXT PRIMARY KEY, number INTEGER) WITHOUT ROWID")
+        self._opened: sqlite3.Connection | None = None
+
+    @property
+    def _db(self) -> sqlite3.Connection:
+        if self._opened is None:
+            db = self._opened = sqlite3.connect("", check_same_thread=False)
+            db.execute("PRAGMA journal_mode = OFF")
+            db.execute("CREATE TABLE rows (number INTEGER PRIMARY KEY, key TEXT)")
+            db.execute("CREATE TABLE ids (key TEXT PRIMARY KEY, number INTEGER) WITHOUT ROWID")
+        return self._opened
 
     def close(self) -> None:
         """Delete it."""
         with self._lock:
-            self._db.close()
+            if self._opened is not None:
+                self._opened.close()
+                self._opened = None
 
     def add(self, rows: Sequence[tuple[int, str]]) -> None:
         """Enter rows by number and id, "null" for an unknown one. Those in it already stay."""
