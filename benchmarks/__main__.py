@@ -47,15 +47,27 @@ def speed(arguments: Sequence[str]) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--quick", action="store_true", help="fewer rows and rounds")
-    parser.add_argument("--rounds", type=int, help="how often everything is measured, at most")
-    parser.add_argument("--rows", nargs="+", help="only rows whose name holds one of these texts")
-    parser.add_argument("--before", type=Path, help="a checkout to measure as `ChatSvc before`")
+    parser.add_argument(
+        "--rounds", type=int, help="how often everything is measured, at most"
+    )
+    parser.add_argument(
+        "--rows", nargs="+", help="only rows whose name holds one of these texts"
+    )
+    parser.add_argument(
+        "--before", type=Path, help="a checkout to measure as `ChatSvc before`"
+    )
     parser.add_argument("--save", type=Path, help="a file for the figures")
-    parser.add_argument("--load", type=Path, help="figures of an earlier run, instead of a new one")
-    parser.add_argument("--write", action="store_true", help="write docs/performance.md and plot")
+    parser.add_argument(
+        "--load", type=Path, help="figures of an earlier run, instead of a new one"
+    )
+    parser.add_argument(
+        "--write", action="store_true", help="write docs/performance.md and plot"
+    )
     options = parser.parse_args(arguments)
     if options.before and not (options.before / "langchain_svc").is_dir():
-        parser.error(f"--before {options.before}: it must be a checkout with langchain_svc in it")
+        parser.error(
+            f"--before {options.before}: it must be a checkout with langchain_svc in it"
+        )
     if options.load:
         run = report.load(options.load)
     else:
@@ -66,7 +78,9 @@ def speed(arguments: Sequence[str]) -> int:
             and (not options.rows or any(text in row.name for text in options.rows))
         ]
         if not chosen:
-            parser.error(f"--rows {options.rows}: no row has such a name; see benchmarks/speed")
+            parser.error(
+                f"--rows {options.rows}: no row has such a name; see benchmarks/speed"
+            )
         with Bench(options.before) as bench:
             rounds = options.rounds or (1 if options.quick else 5)
             run = report.Run(report.machine(), bench.run(chosen, rounds))

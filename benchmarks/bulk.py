@@ -34,7 +34,11 @@ from langchain_svc import SvcRequestError, bulk
 from langchain_svc.bulk.journal import Journal
 from langchain_svc.sandbox import Sandbox
 
-_BATCH = [sys.executable, "-c", "import sys; from langchain_svc.cli import main; sys.exit(main())"]
+_BATCH = [
+    sys.executable,
+    "-c",
+    "import sys; from langchain_svc.cli import main; sys.exit(main())",
+]
 _SECONDS = 1_200
 
 
@@ -42,14 +46,27 @@ def write_prompts(path: Path, count: int) -> None:
     """An input of so many sums."""
     with path.open("w", encoding="utf-8") as file:
         for number in range(count):
-            file.write(json.dumps({"id": f"r{number}", "prompt": f"What is {number} * 2?"}) + "\n")
+            file.write(
+                json.dumps({"id": f"r{number}", "prompt": f"What is {number} * 2?"})
+                + "\n"
+            )
 
 
 def start(sandbox: Sandbox, folder: Path, concurrency: int) -> subprocess.Popen[bytes]:
     """A run in a process of its own, over in.jsonl of a folder."""
-    words = ["batch", "in.jsonl", "out.jsonl", "--concurrency", str(concurrency), "--quiet"]
+    words = [
+        "batch",
+        "in.jsonl",
+        "out.jsonl",
+        "--concurrency",
+        str(concurrency),
+        "--quiet",
+    ]
     return subprocess.Popen(
-        [*_BATCH, *words], cwd=folder, env={**os.environ, **sandbox.env}, stderr=subprocess.DEVNULL
+        [*_BATCH, *words],
+        cwd=folder,
+        env={**os.environ, **sandbox.env},
+        stderr=subprocess.DEVNULL,
     )
 
 
@@ -100,14 +117,18 @@ def kill(rows: int, kills: int, concurrency: int, seed: int = 0) -> Killed:
             )
         with start(sandbox, folder, concurrency) as process:
             process.wait(_SECONDS)
-        found = [json.loads(line) for line in (folder / "out.jsonl").read_text().splitlines()]
+        found = [
+            json.loads(line) for line in (folder / "out.jsonl").read_text().splitlines()
+        ]
         requests = len(_asked(sandbox))
     times = Counter(row["id"] for row in found)
     right = sum(
         times[row["id"]] == 1 and row["content"].endswith(f"= {int(row['id'][1:]) * 2}")
         for row in found
     )
-    return Killed(rows, len(found), right, requests, killed, rows + killed * concurrency)
+    return Killed(
+        rows, len(found), right, requests, killed, rows + killed * concurrency
+    )
 
 
 @dataclass
@@ -132,7 +153,9 @@ def cut(rows: int, cuts: int, concurrency: int, seed: int = 0) -> Cut:
         folder = Path(name)
         write_prompts(folder / "in.jsonl", rows)
         _run_until(rows // 2, sandbox, folder, concurrency)
-        files = {one.name: one.read_bytes() for one in folder.glob("out.jsonl.journal*")}
+        files = {
+            one.name: one.read_bytes() for one in folder.glob("out.jsonl.journal*")
+        }
         answered = len(list(bulk.results(folder / "out.jsonl.journal")))
         for number in range(cuts):
             place = folder / str(number)
@@ -158,7 +181,9 @@ def pairs(count: int) -> Counter[tuple[str, ...]]:
     barrier = context.Barrier(2)
     with tempfile.TemporaryDirectory() as name:
         processes = [
-            context.Process(target=_open_together, args=(name, count, barrier, outcomes))
+            context.Process(
+                target=_open_together, args=(name, count, barrier, outcomes)
+            )
             for _ in range(2)
         ]
         for process in processes:
@@ -217,7 +242,10 @@ def read(suffix: str, megabytes: int) -> tuple[float, float]:
         path = str(Path(name) / f"in{suffix}")
         _write_large(path, suffix, megabytes)
         done = subprocess.run(
-            [sys.executable, "-c", _READ, path], check=True, capture_output=True, text=True
+            [sys.executable, "-c", _READ, path],
+            check=True,
+            capture_output=True,
+            text=True,
         )
     seconds, before, after = map(float, done.stdout.split())
     return seconds, after - before
@@ -245,7 +273,9 @@ def _write_large(path: str, suffix: str, megabytes: int) -> None:
         import pyarrow.parquet as pq
 
         schema = pa.schema([("id", pa.int64()), ("text", pa.string())])
-        with pq.ParquetWriter(path, schema, compression="none", use_dictionary=False) as writer:
+        with pq.ParquetWriter(
+            path, schema, compression="none", use_dictionary=False
+        ) as writer:
             for start_ in range(0, count, 50_000):
                 ids = list(range(start_, min(count, start_ + 50_000)))
                 texts = [f"{number} {text}" for number in ids]
@@ -307,11 +337,15 @@ def main() -> None:
     elif what == "read":
         for suffix in (".jsonl", ".csv", ".parquet"):
             seconds, grown = read(suffix, 500)
-            print(f"{suffix}: {500 / seconds:,.0f} MB a second, memory grew by {grown:.0f} MB")
+            print(
+                f"{suffix}: {500 / seconds:,.0f} MB a second, memory grew by {grown:.0f} MB"
+            )
             assert grown < 100
     else:
         for concurrency in (1, 4, 16, 64, 256):
-            print(f"{concurrency} at a time: {journal(concurrency, 2_000):,.0f} rows a second")
+            print(
+                f"{concurrency} at a time: {journal(concurrency, 2_000):,.0f} rows a second"
+            )
 
 
 if __name__ == "__main__":

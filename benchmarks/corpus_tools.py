@@ -27,7 +27,11 @@ def parse(text: str, tools: list[dict[str, Any]]) -> Found:
 def parse_chunks(chunks: Iterable[str], tools: list[dict[str, Any]]) -> Found:
     """The same, of an answer that comes in pieces."""
     stream = StreamParser(tools_of(tools))
-    pieces = [piece for chunk in chunks for piece in stream.feed(chunk)] + [*stream.finish()]
-    content = "".join(piece.text for piece in pieces if isinstance(piece, (Prose, Doubt)))
+    pieces = [piece for chunk in chunks for piece in stream.feed(chunk)] + [
+        *stream.finish()
+    ]
+    content = "".join(
+        piece.text for piece in pieces if isinstance(piece, (Prose, Doubt))
+    )
     calls = [piece for piece in pieces if isinstance(piece, Call)]
     return content, [{"name": call.name, "args": call.arguments} for call in calls]

@@ -46,7 +46,12 @@ Counts = dict[str, dict[str, float]]
 
 def _event(delta: dict[str, Any], reason: str | None = None) -> bytes:
     choice = {"index": 0, "delta": delta, "finish_reason": reason}
-    chunk = {"id": "1", "object": "chat.completion.chunk", "model": "svc-pro", "choices": [choice]}
+    chunk = {
+        "id": "1",
+        "object": "chat.completion.chunk",
+        "model": "svc-pro",
+        "choices": [choice],
+    }
     return b"data: " + json.dumps(chunk).encode() + b"\n\n"
 
 
@@ -73,7 +78,9 @@ _USAGE = {"prompt_tokens": 9, "completion_tokens": 12, "total_tokens": 21}
 _MESSAGE = {"role": "assistant", "content": "It rains."}
 _CHOICE = {"index": 0, "message": _MESSAGE, "finish_reason": "stop"}
 _WHOLE = [
-    json.dumps({"id": "1", "model": "svc-pro", "choices": [_CHOICE], "usage": _USAGE}).encode()
+    json.dumps(
+        {"id": "1", "model": "svc-pro", "choices": [_CHOICE], "usage": _USAGE}
+    ).encode()
 ]
 
 
@@ -151,7 +158,9 @@ def _tool(at: int) -> dict[str, Any]:
 
 
 def _conversation(turns: int) -> list[Any]:
-    return [HumanMessage("Why?"), AIMessage("Because.")] * (turns // 2) + [HumanMessage("And?")]
+    return [HumanMessage("Why?"), AIMessage("Because.")] * (turns // 2) + [
+        HumanMessage("And?")
+    ]
 
 
 def _count_stream(events: int, a_read: int) -> dict[str, float]:
@@ -184,7 +193,10 @@ def _count_hops() -> dict[str, float]:
 
     def count(frame: Any, event: str, _: Any) -> None:
         nonlocal hops
-        hops += event == "call" and frame.f_code.co_name in {"submit", "run_in_executor"}
+        hops += event == "call" and frame.f_code.co_name in {
+            "submit",
+            "run_in_executor",
+        }
 
     work = _astreaming(_model(_events(_words(2000), 1)))
     work()
@@ -211,14 +223,21 @@ def _count_modules(what: str) -> dict[str, float]:
 def measure() -> Counts:
     """Everything that is counted."""
     plain = _model(_WHOLE)
-    words = {"api_key": "counted-key-0123456789", "base_url_v1": "http://127.0.0.1:9/v1"}
+    words = {
+        "api_key": "counted-key-0123456789",
+        "base_url_v1": "http://127.0.0.1:9/v1",
+    }
     return {
         "import langchain_svc": _count_modules("import langchain_svc"),
-        "from langchain_svc import ChatSvc": _count_modules("from langchain_svc import ChatSvc"),
+        "from langchain_svc import ChatSvc": _count_modules(
+            "from langchain_svc import ChatSvc"
+        ),
         "construct the next object": _count(lambda: ChatSvc(**words)),
         "invoke": _count(lambda: plain.invoke(_QUESTION)),
         "ainvoke": _count(lambda: asyncio.run(plain.ainvoke(_QUESTION))),
-        "first chunk": _count(lambda: next(_model(_events(_words(2), 1)).stream(_QUESTION))),
+        "first chunk": _count(
+            lambda: next(_model(_events(_words(2), 1)).stream(_QUESTION))
+        ),
         "stream, 64 events a read, per event": _count_stream(6400, 64),
         "stream, one event a read, per event": _count_stream(1000, 1),
         "astream, one event a read, per event": _count(
@@ -267,10 +286,12 @@ def _total(counts: dict[str, float]) -> float:
 def check(counts: Counts, committed: Counts) -> list[str]:
     """What grew beyond what is allowed, one text for each."""
     problems = [
-        f"{name}: counted, but not in {_COMMITTED.name}" for name in counts.keys() - committed
+        f"{name}: counted, but not in {_COMMITTED.name}"
+        for name in counts.keys() - committed
     ]
     problems += [
-        f"{name}: in {_COMMITTED.name}, but not counted" for name in committed.keys() - counts
+        f"{name}: in {_COMMITTED.name}, but not counted"
+        for name in committed.keys() - counts
     ]
     for name in counts.keys() & committed.keys():
         now, before = _total(counts[name]), _total(committed[name])
@@ -305,8 +326,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks counts", description=__doc__.partition("\n")[0]
     )
-    parser.add_argument("--check", action="store_true", help="compare with what is committed")
-    parser.add_argument("--update", action="store_true", help="commit what is counted now")
+    parser.add_argument(
+        "--check", action="store_true", help="compare with what is committed"
+    )
+    parser.add_argument(
+        "--update", action="store_true", help="commit what is counted now"
+    )
     options = parser.parse_args(arguments)
     counts = measure()
     for name, found in counts.items():

@@ -83,16 +83,25 @@ class Held:
             outcome.figures[f"{name} before, after"] = f"{was}, {is_}"
             if is_ > was:
                 outcome.wrong.append(f"{name}: {is_ - was} more than before")
-        outcome.figures["megabytes before, after"] = f"{before.megabytes:.1f}, {self.megabytes:.1f}"
+        outcome.figures["megabytes before, after"] = (
+            f"{before.megabytes:.1f}, {self.megabytes:.1f}"
+        )
 
 
 def prompts_named(letter: str, count: int) -> list[str]:
     """Prompts that all differ, and begin with a name that the server knows them by."""
-    return [f"{letter}{n}: what are the facts of case {n * 7919 % 100_003}?" for n in range(count)]
+    return [
+        f"{letter}{n}: what are the facts of case {n * 7919 % 100_003}?"
+        for n in range(count)
+    ]
 
 
 def judge(
-    outcome: Outcome, server: Server, prompts: Sequence[str], answers: Sequence[Any], retries: int
+    outcome: Outcome,
+    server: Server,
+    prompts: Sequence[str],
+    answers: Sequence[Any],
+    retries: int,
 ) -> None:
     """Compare every answer and every request with what the plan makes of them."""
     record = server.record()["tries"]
@@ -105,10 +114,14 @@ def judge(
         lost = expected[-1] not in {"ok", "slow"}
         failed += lost
         if lost:
-            outcome.check(f"failure of {name}", isinstance(answer, SvcError), wanted=True)
+            outcome.check(
+                f"failure of {name}", isinstance(answer, SvcError), wanted=True
+            )
         else:
             outcome.check(
-                f"answer to {name}", getattr(answer, "text", answer), right_answer(prompt)
+                f"answer to {name}",
+                getattr(answer, "text", answer),
+                right_answer(prompt),
             )
     outcome.figures["calls"] = len(prompts)
     outcome.figures["requests per call"] = f"{requests / len(prompts):.3f}"
@@ -123,7 +136,9 @@ async def many_tasks(server: Server, calls: int, at_once: int) -> Outcome:
     prompts = prompts_named("a", calls)
     async with ChatSvc(**server.v1) as model:
         config: Any = {"max_concurrency": at_once}
-        await model.abatch(prompts_named("w", 2 * at_once), config, return_exceptions=True)
+        await model.abatch(
+            prompts_named("w", 2 * at_once), config, return_exceptions=True
+        )
         before = Held.now()
         started = time.perf_counter()
         answers = await model.abatch(prompts, config, return_exceptions=True)
@@ -180,7 +195,11 @@ def leaving(prompts: Sequence[str], seed: int) -> dict[str, int]:
 
 
 def judge_streams(
-    outcome: Outcome, server: Server, prompts: Sequence[str], plan: dict[str, int], left: Left
+    outcome: Outcome,
+    server: Server,
+    prompts: Sequence[str],
+    plan: dict[str, int],
+    left: Left,
 ) -> None:
     """Whole streams whole, left ones closed within a second, as the server saw them."""
     time.sleep(0.2)
@@ -282,12 +301,17 @@ async def an_outage(
     server: Server, calls: int, at_once: int, seconds: float, wait: float
 ) -> Outcome:
     """Calls through an outage, beside a neighbour of the same key whose prompts always fail."""
-    outcome = Outcome(f"outage of {seconds:g} s, outage_wait={wait:g}, a poisoned neighbour")
+    outcome = Outcome(
+        f"outage of {seconds:g} s, outage_wait={wait:g}, a poisoned neighbour"
+    )
     letter = "o" if wait else "n"
     prompts = prompts_named(letter, calls)
     took: list[float] = []
     gate, over = asyncio.Semaphore(at_once), asyncio.Event()
-    async with ChatSvc(**server.v1, outage_wait=wait) as model, ChatSvc(**server.v1) as poisoned:
+    async with (
+        ChatSvc(**server.v1, outage_wait=wait) as model,
+        ChatSvc(**server.v1) as poisoned,
+    ):
 
         async def poison(number: int) -> None:
             while not over.is_set():
@@ -337,7 +361,11 @@ def run(
     outage_calls: int,
 ) -> Iterator[Outcome]:
     """All phases, one after the other."""
-    with served(0.1, seed) as tenth, served(0.3, seed) as third, served(0.0, seed, pace) as sound:
+    with (
+        served(0.1, seed) as tenth,
+        served(0.3, seed) as third,
+        served(0.0, seed, pace) as sound,
+    ):
         yield asyncio.run(many_tasks(tenth, calls, at_once))
         yield many_threads(tenth, threaded, min(at_once, 32))
         yield asyncio.run(many_streams(sound, streams, seed))
@@ -357,12 +385,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--calls", type=int, default=10_000, help="calls of abatch")
     parser.add_argument("--threaded", type=int, default=2_000, help="calls of batch")
     parser.add_argument("--streams", type=int, default=200, help="streams at once")
-    parser.add_argument("--pace", type=float, default=0.4, help="seconds between two pieces")
+    parser.add_argument(
+        "--pace", type=float, default=0.4, help="seconds between two pieces"
+    )
     parser.add_argument("--loops", type=int, default=2_000, help="event loops")
     parser.add_argument("--at-once", type=int, default=128, help="calls at once")
-    parser.add_argument("--outage", type=float, default=30, help="seconds that the service is down")
-    parser.add_argument("--outage-calls", type=int, default=3_000, help="calls around the outage")
-    parser.add_argument("--seed", type=int, default=1, help="of the faults and the cancellations")
+    parser.add_argument(
+        "--outage", type=float, default=30, help="seconds that the service is down"
+    )
+    parser.add_argument(
+        "--outage-calls", type=int, default=3_000, help="calls around the outage"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=1, help="of the faults and the cancellations"
+    )
     given = parser.parse_args(arguments)
     wrong = 0
     for outcome in run(**vars(given)):

@@ -49,7 +49,9 @@ class Service:
     def __init__(self, rate: float, seed: int, pace: float) -> None:
         self.rate, self.seed, self.pace = rate, seed, pace
         self.tries: dict[str, list[str]] = {}
-        self.left: dict[str, float] = {}  # when the client of an unfinished stream had gone
+        self.left: dict[
+            str, float
+        ] = {}  # when the client of an unfinished stream had gone
         self.open = 0
         self.requests = 0
         self.outage = (0, 0.0)  # after so many requests, for so many seconds
@@ -115,7 +117,10 @@ class Connection(asyncio.Protocol):
     def answer(self, head: bytes, body: bytes) -> None:
         """Do what the plan says for this try."""
         if planned := re.match(rb"GET /outage/(\d+)/([\d.]+)", head):
-            self.service.outage = (self.service.requests + int(planned[1]), float(planned[2]))
+            self.service.outage = (
+                self.service.requests + int(planned[1]),
+                float(planned[2]),
+            )
         if head.startswith(b"GET"):
             self.whole(json.dumps(self.service.record()).encode())
             return
@@ -129,10 +134,17 @@ class Connection(asyncio.Protocol):
         fault = "500" if name.startswith(POISON) else self.service.next_fault(name)
         if asked.get("stream"):
             self.streaming = name
-            self.send("200 OK", "transfer-encoding: chunked\r\ncontent-type: text/event-stream")
+            self.send(
+                "200 OK",
+                "transfer-encoding: chunked\r\ncontent-type: text/event-stream",
+            )
             self.piece(right_answer(prompt), 0)
         elif fault.isdecimal():
-            self.whole(b"{}", f"{fault} Planned", "retry-after: 0\r\n" if fault == "429" else "")
+            self.whole(
+                b"{}",
+                f"{fault} Planned",
+                "retry-after: 0\r\n" if fault == "429" else "",
+            )
         elif fault == "reset":
             self.reset()
         else:
@@ -162,7 +174,9 @@ class Connection(asyncio.Protocol):
         delta = {"choices": [{"index": 0, "delta": {"content": f"{text}{number} "}}]}
         event = b"data: " + json.dumps(delta).encode() + b"\n\n"
         self.transport.write(b"%x\r\n%s\r\n" % (len(event), event))
-        asyncio.get_running_loop().call_later(self.service.pace, self.piece, text, number + 1)
+        asyncio.get_running_loop().call_later(
+            self.service.pace, self.piece, text, number + 1
+        )
 
     def whole(self, body: bytes, status: str = "200 OK", more: str = "") -> None:
         """A whole response."""
@@ -170,7 +184,9 @@ class Connection(asyncio.Protocol):
 
     def send(self, status: str, headers: str, body: bytes = b"") -> None:
         """A head, and what there is of its body."""
-        head = f"HTTP/1.1 {status}\r\ncontent-type: application/json\r\n{headers}\r\n\r\n"
+        head = (
+            f"HTTP/1.1 {status}\r\ncontent-type: application/json\r\n{headers}\r\n\r\n"
+        )
         self.transport.write(head.encode() + body)
 
     def reset(self) -> None:
@@ -201,7 +217,8 @@ class Server:
 
     def plan_outage(self, requests: int, seconds: float) -> None:
         """Be down for so many seconds, after so many more requests."""
-        urllib.request.urlopen(f"{self.url}/outage/{requests}/{seconds}", timeout=10).close()  # noqa: S310  # ours
+        address = f"{self.url}/outage/{requests}/{seconds}"
+        urllib.request.urlopen(address, timeout=10).close()  # noqa: S310  # our own
 
     def expected(self, name: str, max_retries: int) -> list[str]:
         """What must become of a prompt's tries: up to the first that does not fail."""
@@ -217,7 +234,9 @@ class Server:
 def served(rate: float, seed: int, pace: float = 0.0) -> Iterator[Server]:
     """A server in another process, which ends with the block; `pace` is seconds between pieces."""
     command = [sys.executable, __file__, str(rate), str(seed), str(pace)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:  # noqa: S603  # our own file
+    with subprocess.Popen(  # noqa: S603  # our own file
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
         try:
             assert process.stdout is not None  # noqa: S101  # a pipe was asked for
             yield Server(int(process.stdout.readline()), rate, seed)
@@ -231,7 +250,9 @@ async def _serve(service: Service) -> None:
     server = await loop.create_server(lambda: Connection(service), sock=listening)
     print(listening.getsockname()[1], flush=True)
     async with server:
-        await loop.run_in_executor(None, sys.stdin.read)  # until whoever started it is gone
+        await loop.run_in_executor(
+            None, sys.stdin.read
+        )  # until whoever started it is gone
 
 
 if __name__ == "__main__":

@@ -51,7 +51,9 @@ class Outcome:
 def main(words: Sequence[str] | None = None) -> int:
     """Print the figures; returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("corpora", nargs="+", type=Path, help="files with a JSON object a line")
+    parser.add_argument(
+        "corpora", nargs="+", type=Path, help="files with a JSON object a line"
+    )
     parser.add_argument("-v", action="store_true", help="list the rows that are wrong")
     options = parser.parse_args(words)
     rows = [
@@ -85,17 +87,22 @@ def _outcome(row: Row, box: Sandbox, model: ChatSvc) -> Outcome:
     tools = [{"type": "function", "function": tool} for tool in row["tools"]]
     message = model.bind_tools(tools).invoke("Go on.")
     requests = 1 + len(second) - len(box.answers)
-    required = {tool["name"]: tool["parameters"].get("required", []) for tool in row["tools"]}
+    required = {
+        tool["name"]: tool["parameters"].get("required", []) for tool in row["tools"]
+    }
     calls = [
         {"name": call["name"], "args": call["args"]}
         for call in message.tool_calls
-        if call["name"] in required and call["args"].keys() >= set(required[call["name"]])
+        if call["name"] in required
+        and call["args"].keys() >= set(required[call["name"]])
     ]
     return Outcome(row, calls, requests)
 
 
 def _as_json(calls: list[dict[str, Any]]) -> str:
-    return json.dumps([_plain(call) for call in calls], sort_keys=True, ensure_ascii=False)
+    return json.dumps(
+        [_plain(call) for call in calls], sort_keys=True, ensure_ascii=False
+    )
 
 
 def _plain(value: Any) -> Any:

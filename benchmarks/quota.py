@@ -70,8 +70,16 @@ def processes(
     orders: list[dict[str, Any]], meanwhile: Callable[[float], None] = lambda _: None
 ) -> tuple[float, list[dict[str, Any]]]:
     """When the processes with these orders stopped, all at once, and what they report."""
-    base = {"plan": "pro", "on_failure": "closed", "bulk": False, "at_once": 8, "pause": 0.0}
-    ready = time.time() + 3  # imports take a while where two cores serve eight processes
+    base = {
+        "plan": "pro",
+        "on_failure": "closed",
+        "bulk": False,
+        "at_once": 8,
+        "pause": 0.0,
+    }
+    ready = (
+        time.time() + 3
+    )  # imports take a while where two cores serve eight processes
     running = []
     for order in orders:
         full = {**base, **order, "until": ready + order["seconds"]}
@@ -169,7 +177,8 @@ def cost(rounds: int = 40, calls: int = 25) -> dict[str, Any]:
                 "Redis": SvcQuota("v1:enterprise", storage=redis.url),
             }
             models = {"none": plain} | {
-                name: ChatSvc(quota=quota, **sandbox.v1) for name, quota in quotas.items()
+                name: ChatSvc(quota=quota, **sandbox.v1)
+                for name, quota in quotas.items()
             }
             times: dict[str, list[float]] = {name: [] for name in models}
             crowds: dict[str, list[float]] = {name: [] for name in models}
@@ -184,19 +193,27 @@ def cost(rounds: int = 40, calls: int = 25) -> dict[str, Any]:
             asked = _scripts(Redis.from_url(redis.url)) - asked
             for _ in range(rounds // 4):
                 for name, model in models.items():
-                    crowd = await _a_call(lambda model=model: model.abatch(["Hi"] * 64), 2)
+                    crowd = await _a_call(
+                        lambda model=model: model.abatch(["Hi"] * 64), 2
+                    )
                     crowds[name].append(crowd)
             for model in models.values():
                 await model.aclose()
         # The quickest quarter: what other programs on the machine disturbed is left out.
         found, crowded = (
-            {name: statistics.mean(sorted(took)[: len(took) // 4]) for name, took in each.items()}
+            {
+                name: statistics.mean(sorted(took)[: len(took) // 4])
+                for name, took in each.items()
+            }
             for each in (times, crowds)
         )
         return {
             "a call, µs": found["none"] * 1e6,
             **{f"{name}, ratio": found[name] / found["none"] for name in quotas},
-            **{f"{name}, 64 at once, ratio": crowded[name] / crowded["none"] for name in quotas},
+            **{
+                f"{name}, 64 at once, ratio": crowded[name] / crowded["none"]
+                for name in quotas
+            },
             "round trips a call": asked / (rounds * calls),
         }
 
@@ -216,11 +233,16 @@ def crowd(count: int = 1_000, calls: int = 2_000) -> dict[str, Any]:
             return time.perf_counter() - begun
 
         async def later() -> list[float]:
-            return [asked(time.perf_counter(), await account.aask(Ticket())) for _ in range(calls)]
+            return [
+                asked(time.perf_counter(), await account.aask(Ticket()))
+                for _ in range(calls)
+            ]
 
         def took() -> list[float]:
             client.config_resetstat()
-            now = [asked(time.perf_counter(), account.ask(Ticket())) for _ in range(calls)]
+            now = [
+                asked(time.perf_counter(), account.ask(Ticket())) for _ in range(calls)
+            ]
             script = client.info("commandstats")["cmdstat_evalsha"]["usec_per_call"]
             # The quickest quarter: what other programs on the machine disturbed is left out.
             quick = (sorted(each)[: calls // 4] for each in (now, asyncio.run(later())))
@@ -233,14 +255,17 @@ def crowd(count: int = 1_000, calls: int = 2_000) -> dict[str, Any]:
             account.ask(Ticket())
         redis_store._STARTED = own  # noqa: SLF001  # the same
         names = ("the script", "ask, sync", "ask, async")
-        return {n: many / one for n, many, one in zip(names, took(), alone, strict=True)}
+        return {
+            n: many / one for n, many, one in zip(names, took(), alone, strict=True)
+        }
 
 
 def _scripts(client: Any) -> int:
     with client:
         stats = client.info("commandstats")
         return sum(
-            stats.get(f"cmdstat_{name}", {"calls": 0})["calls"] for name in ("evalsha", "eval")
+            stats.get(f"cmdstat_{name}", {"calls": 0})["calls"]
+            for name in ("evalsha", "eval")
         )
 
 

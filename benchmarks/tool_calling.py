@@ -43,7 +43,11 @@ Case = dict[str, Any]
 def main(words: Sequence[str] | None = None) -> int:
     """Run the benchmark; returns the exit code."""
     options = _options(words)
-    cases = [json.loads(line) for line in options.cases.read_text("utf-8").split("\n") if line]
+    cases = [
+        json.loads(line)
+        for line in options.cases.read_text("utf-8").split("\n")
+        if line
+    ]
     cases = _sample(cases, options.limit)
     done = _read_results(options.results)
     with contextlib.ExitStack() as stack:
@@ -52,7 +56,9 @@ def main(words: Sequence[str] | None = None) -> int:
             upstream = options.upstream and _upstream(options)
             where = stack.enter_context(Sandbox(upstream=upstream, keep=0)).v1
         for tool_format in options.formats:
-            model = ChatSvc(model=options.model, tool_format=tool_format, temperature=0, **where)
+            model = ChatSvc(
+                model=options.model, tool_format=tool_format, temperature=0, **where
+            )
             stack.callback(model.close)
             _run(model, cases, done, options)
     scores, failures = _scores(cases, done, options)
@@ -64,19 +70,35 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def _options(words: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--cases", type=Path, default=CASES, help="one JSON object a line")
+    parser.add_argument(
+        "--cases", type=Path, default=CASES, help="one JSON object a line"
+    )
     parser.add_argument("--model", default="svc-pro")
     parser.add_argument("--formats", nargs="+", choices=FORMATS, default=list(FORMATS))
-    parser.add_argument("--results", type=Path, default=Path("tool_calling_results.jsonl"))
-    parser.add_argument("--limit", type=int, help="cases of each category, from its beginning")
+    parser.add_argument(
+        "--results", type=Path, default=Path("tool_calling_results.jsonl")
+    )
+    parser.add_argument(
+        "--limit", type=int, help="cases of each category, from its beginning"
+    )
     parser.add_argument("--concurrency", type=int, default=4)
     parser.add_argument(
-        "--sandbox", action="store_true", help="ask the sandbox's rules, to try the script out"
+        "--sandbox",
+        action="store_true",
+        help="ask the sandbox's rules, to try the script out",
     )
-    parser.add_argument("--upstream", metavar="URL", help="an OpenAI-compatible server, by sandbox")
-    parser.add_argument("--upstream-model", metavar="NAME", help="the model that it is asked for")
-    parser.add_argument("--upstream-key-env", metavar="VAR", help="the variable with its key")
-    parser.add_argument("--plot", type=Path, metavar="PNG", help="draw the table (needs [bench])")
+    parser.add_argument(
+        "--upstream", metavar="URL", help="an OpenAI-compatible server, by sandbox"
+    )
+    parser.add_argument(
+        "--upstream-model", metavar="NAME", help="the model that it is asked for"
+    )
+    parser.add_argument(
+        "--upstream-key-env", metavar="VAR", help="the variable with its key"
+    )
+    parser.add_argument(
+        "--plot", type=Path, metavar="PNG", help="draw the table (needs [bench])"
+    )
     options = parser.parse_args(words)
     if options.upstream and not options.upstream_model:
         parser.error("--upstream: name its model too: --upstream-model NAME")
@@ -112,7 +134,9 @@ Key = tuple[str, str, str]
 def _read_results(path: Path) -> dict[Key, dict[str, Any]]:
     if not path.exists():
         return {}
-    if not path.read_bytes().endswith(b"\n"):  # the last line of a run that was broken off
+    if not path.read_bytes().endswith(
+        b"\n"
+    ):  # the last line of a run that was broken off
         with path.open("a", encoding="utf-8") as file:
             file.write("\n")
     rows = []
@@ -123,13 +147,18 @@ def _read_results(path: Path) -> dict[Key, dict[str, Any]]:
 
 
 def _run(
-    model: ChatSvc, cases: list[Case], done: dict[Key, dict[str, Any]], options: argparse.Namespace
+    model: ChatSvc,
+    cases: list[Case],
+    done: dict[Key, dict[str, Any]],
+    options: argparse.Namespace,
 ) -> None:
     left = [c for c in cases if (options.name, model.tool_format, c["id"]) not in done]
     failed = False
     ask = RunnableLambda(lambda case: _ask(model, case))
     with options.results.open("a", encoding="utf-8") as file, _progress() as progress:
-        task = progress.add_task(f"{options.name}, {model.tool_format}", total=len(cases))
+        task = progress.add_task(
+            f"{options.name}, {model.tool_format}", total=len(cases)
+        )
         progress.advance(task, len(cases) - len(left))
         for row in _answers(ask, left, options.concurrency):
             row |= {"model": options.name, "format": model.tool_format}
@@ -139,11 +168,15 @@ def _run(
                 done[options.name, row["format"], row["id"]] = row
             elif not failed:
                 failed = True
-                progress.console.print(f"{row['id']} failed: {row['error']}", markup=False)
+                progress.console.print(
+                    f"{row['id']} failed: {row['error']}", markup=False
+                )
             progress.advance(task)
 
 
-def _answers(ask: RunnableLambda, cases: list[Case], at_once: int) -> Iterator[dict[str, Any]]:
+def _answers(
+    ask: RunnableLambda, cases: list[Case], at_once: int
+) -> Iterator[dict[str, Any]]:
     for _, row in ask.batch_as_completed(cases, {"max_concurrency": at_once}):
         yield row
 
@@ -153,8 +186,14 @@ def _ask(model: ChatSvc, case: Case) -> dict[str, Any]:
         message = model.bind_tools(_tools(case)).invoke(case["question"])
     except SvcError as error:
         return {"id": case["id"], "error": str(error)}
-    calls = [{"name": call["name"], "args": call["args"]} for call in message.tool_calls]
-    return {"id": case["id"], "calls": calls, "invalid": len(message.invalid_tool_calls)}
+    calls = [
+        {"name": call["name"], "args": call["args"]} for call in message.tool_calls
+    ]
+    return {
+        "id": case["id"],
+        "calls": calls,
+        "invalid": len(message.invalid_tool_calls),
+    }
 
 
 def _tools(case: Case) -> list[dict[str, Any]]:
@@ -167,7 +206,9 @@ def right(case: Case, calls: list[dict[str, Any]]) -> bool:
     accepted = case.get("accepted") or [{} for _ in case["calls"]]
     for expected, values in zip(case["calls"], accepted, strict=True):
         same = operator.eq if case.get("exact") else _same
-        found = next((call for call in left if _matches(call, expected, values, same)), None)
+        found = next(
+            (call for call in left if _matches(call, expected, values, same)), None
+        )
         if found is None:
             return False
         left.remove(found)
@@ -196,7 +237,9 @@ def _same(given: Any, value: Any) -> bool:
     if isinstance(given, list) and isinstance(value, list):
         return len(given) == len(value) and all(map(_same, given, value))
     if isinstance(given, dict) and isinstance(value, dict):
-        return given.keys() == value.keys() and all(_same(given[key], value[key]) for key in value)
+        return given.keys() == value.keys() and all(
+            _same(given[key], value[key]) for key in value
+        )
     if isinstance(given, bool) or isinstance(value, bool):
         return given is value
     return bool(given == value)
@@ -219,22 +262,32 @@ def _scores(
         chosen = [case for case in cases if category in {case["category"], "all"}]
         cells = scores[f"{category} ({len(chosen)})"] = []
         for tool_format in options.formats:
-            rows = [(case, done.get((options.name, tool_format, case["id"]))) for case in chosen]
-            answered = [right(case, row["calls"]) for case, row in rows if row is not None]
+            rows = [
+                (case, done.get((options.name, tool_format, case["id"])))
+                for case in chosen
+            ]
+            answered = [
+                right(case, row["calls"]) for case, row in rows if row is not None
+            ]
             missing = len(rows) - len(answered)
             failures += missing if category == "all" else 0
-            cells.append((100 * sum(answered) / len(answered) if answered else None, missing))
+            cells.append(
+                (100 * sum(answered) / len(answered) if answered else None, missing)
+            )
     return scores, failures
 
 
 def _report(scores: Scores, options: argparse.Namespace) -> None:
-    table = Table(title=f"{options.name}: calls that were right, per cent", title_justify="left")
+    table = Table(
+        title=f"{options.name}: calls that were right, per cent", title_justify="left"
+    )
     table.add_column("category")
     for tool_format in options.formats:
         table.add_column(tool_format, justify="right")
     for category, cells in scores.items():
         shown = [
-            ("-" if score is None else f"{score:.1f}") + (f" ({missing} failed)" if missing else "")
+            ("-" if score is None else f"{score:.1f}")
+            + (f" ({missing} failed)" if missing else "")
             for score, missing in cells
         ]
         table.add_row(category, *shown)
@@ -248,16 +301,22 @@ def _plot(scores: Scores, options: argparse.Namespace) -> None:
     mpl.use("Agg")
     from matplotlib import pyplot as plt  # noqa: PLC0415
 
-    figure, axes = plt.subplots(figsize=(8, 1 + 0.5 * len(scores)), layout="constrained")
+    figure, axes = plt.subplots(
+        figsize=(8, 1 + 0.5 * len(scores)), layout="constrained"
+    )
     height = 0.8 / len(options.formats)
     for at, tool_format in enumerate(options.formats):
         places = [row + at * height for row in range(len(scores))]
         bars = axes.barh(
-            places, [cells[at][0] or 0 for cells in scores.values()], height, label=tool_format
+            places,
+            [cells[at][0] or 0 for cells in scores.values()],
+            height,
+            label=tool_format,
         )
         axes.bar_label(bars, fmt="%.0f", padding=3)
     axes.set_yticks(
-        [row + height * (len(options.formats) - 1) / 2 for row in range(len(scores))], scores
+        [row + height * (len(options.formats) - 1) / 2 for row in range(len(scores))],
+        scores,
     )
     axes.invert_yaxis()
     axes.set_xlim(0, 110)

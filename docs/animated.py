@@ -22,7 +22,9 @@ COLOURS = {
     "default": "#d8dbe2", "red": "#ff6b81", "green": "#7bd88f", "brown": "#e5c07b",
     "blue": "#6ab0f3", "cyan": "#5fd7d7", "brightblack": "#8a92a3",
 }  # fmt: skip
-Recording = list[tuple[float, str]]  # seconds since the start, and what the terminal was sent
+Recording = list[
+    tuple[float, str]
+]  # seconds since the start, and what the terminal was sent
 Run = tuple[int, str, str]  # column, text, classes
 Line = tuple[Run, ...]
 
@@ -37,9 +39,13 @@ def played(recording: Recording) -> tuple[list[list[tuple[float, Line]]], float,
         now += min(max(at - before, 0.0 if at - before < FRAME / 4 else FRAME), LONGEST)
         before = at
         for piece in re.split(r"(?<=\n)", text):
-            now += next((pause for mark, pause in PAUSES.items() if re.match(mark, piece)), 0.0)
+            now += next(
+                (pause for mark, pause in PAUSES.items() if re.match(mark, piece)), 0.0
+            )
             screen.dirty.clear()
-            stream.feed(piece.replace("\x1b[2m", "\x1b[90m"))  # it does not know of faint letters
+            stream.feed(
+                piece.replace("\x1b[2m", "\x1b[90m")
+            )  # it does not know of faint letters
             for row in screen.dirty:
                 runs, had = read(screen, row), lines[row]
                 if runs != (had[-1][1] if had else ()):
@@ -94,7 +100,9 @@ def svg(recording: Recording, title: str) -> str:
     furthest, steps = 0, []
     for at, row in sorted(scrolls.items()):
         furthest = max(furthest, row)
-        steps.append(f"{share(at, length)}{{transform:translateY(-{furthest * HEIGHT}px)}}")
+        steps.append(
+            f"{share(at, length)}{{transform:translateY(-{furthest * HEIGHT}px)}}"
+        )
     width, height = COLUMNS * WIDTH + 2 * LEFT, ROWS * HEIGHT + TOP + LEFT
     colours = "".join(f".{name}{{fill:{colour}}}" for name, colour in COLOURS.items())
     return f"""\

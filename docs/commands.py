@@ -17,9 +17,13 @@ BEGIN = "<!-- written by docs/commands.py -->\n"
 
 def reference() -> str:
     """Every command with its arguments, as Markdown."""
-    (group,) = (a for a in build_parser()._actions if isinstance(a, argparse._SubParsersAction))  # noqa: SLF001  # argparse has no public way to its arguments
+    actions = build_parser()._actions  # noqa: SLF001  # argparse has no public way
+    kind = argparse._SubParsersAction  # noqa: SLF001  # the same
+    (group,) = (action for action in actions if isinstance(action, kind))
     helps = {choice.dest: choice.help for choice in group._choices_actions}  # noqa: SLF001  # the same
-    return "\n".join(_command(name, one, helps[name]) for name, one in group.choices.items())
+    return "\n".join(
+        _command(name, one, helps[name]) for name, one in group.choices.items()
+    )
 
 
 def _command(name: str, parser: argparse.ArgumentParser, short: str | None) -> str:
@@ -30,7 +34,9 @@ def _command(name: str, parser: argparse.ArgumentParser, short: str | None) -> s
 
 
 def _row(action: argparse.Action) -> str:
-    shown = action.metavar or ("|".join(action.choices) if action.choices else action.dest)
+    shown = action.metavar or (
+        "|".join(action.choices) if action.choices else action.dest
+    )
     named = action.option_strings[0] if action.option_strings else ""
     value = "" if named and action.nargs == 0 else str(shown)
     text = (action.help or "") % {"default": action.default}
@@ -46,7 +52,9 @@ def main() -> int:
     if "--check" not in sys.argv[1:]:
         PAGE.write_text(wanted, "utf-8")
     elif page != wanted:
-        sys.stderr.write("docs/cli.md is not what the parser says: run python docs/commands.py\n")
+        sys.stderr.write(
+            "docs/cli.md is not what the parser says: run python docs/commands.py\n"
+        )
         return 1
     return 0
 

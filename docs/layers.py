@@ -22,7 +22,9 @@ LEFT_OUT = {"__main__", "dicom", "patient", "_version"}  # they only pass a name
 def layers() -> list[list[str]]:
     """The packages and modules of each layer, from the top."""
     text = (ROOT / "pyproject.toml").read_text("utf-8")
-    (found,) = re.findall(r'name = "Imports point down".*?layers = \[\n(.*?)\n\]', text, re.DOTALL)
+    (found,) = re.findall(
+        r'name = "Imports point down".*?layers = \[\n(.*?)\n\]', text, re.DOTALL
+    )
     named = [set(re.findall(r"\w+", line)) - LEFT_OUT for line in found.splitlines()]
     return [sorted(names) for names in named if names]
 
@@ -40,7 +42,11 @@ def used(name: str) -> set[str]:
         depth = len(file.relative_to(PACKAGE).parts)
         for node in ast.walk(ast.parse(file.read_text("utf-8"))):
             if isinstance(node, ast.ImportFrom) and node.level == depth:
-                names = [node.module] if node.module else [alias.name for alias in node.names]
+                names = (
+                    [node.module]
+                    if node.module
+                    else [alias.name for alias in node.names]
+                )
                 found.update(one.partition(".")[0] for one in names)
     return found - {name}
 
@@ -53,12 +59,14 @@ def table() -> str:
     for number, names in enumerate(rows, 1):
         for name in names:
             is_package = (PACKAGE / name).is_dir()
-            text = (PACKAGE / name / "__init__.py" if is_package else files(name)[0]).read_text(
-                "utf-8"
-            )
+            text = (
+                PACKAGE / name / "__init__.py" if is_package else files(name)[0]
+            ).read_text("utf-8")
             about = (ast.get_docstring(ast.parse(text)) or "").partition("\n")[0]
             uses = ", ".join(f"`{one}`" for one in sorted(used(name) & below))
-            lines.append(f"| {number} | `{name}{'/' * is_package}` | {about} | {uses} |")
+            lines.append(
+                f"| {number} | `{name}{'/' * is_package}` | {about} | {uses} |"
+            )
     return "\n".join(lines) + "\n"
 
 
@@ -70,7 +78,9 @@ def main() -> None:
     if "--check" not in sys.argv:
         PAGE.write_text(wanted, "utf-8")
     elif page != wanted:
-        sys.exit("docs/architecture.md is not what the code says: run python docs/layers.py")
+        sys.exit(
+            "docs/architecture.md is not what the code says: run python docs/layers.py"
+        )
 
 
 if __name__ == "__main__":

@@ -28,14 +28,23 @@ IMAGES = Path(__file__).parent / "images"
 COLUMNS, LINES = 80, 60
 # The terminal is made the process's own, so that Ctrl-C reaches it.
 _OWN = "import fcntl, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0)"
-COMMAND = [sys.executable, "-c", f"{_OWN}; from langchain_svc.cli import main; sys.exit(main())"]
+COMMAND = [
+    sys.executable,
+    "-c",
+    f"{_OWN}; from langchain_svc.cli import main; sys.exit(main())",
+]
 
 
 def screen(words: list[str], env: dict[str, str], lines: int = LINES) -> Recording:
     """What a terminal is sent by a command."""
     master, end = pty.openpty()
     fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", lines, COLUMNS, 0, 0))
-    environment = {**os.environ, "COLUMNS": str(COLUMNS), "TERM": "xterm-256color", **env}
+    environment = {
+        **os.environ,
+        "COLUMNS": str(COLUMNS),
+        "TERM": "xterm-256color",
+        **env,
+    }
     process = subprocess.Popen(  # noqa: S603  # our own command
         [*COMMAND, *words],
         stdin=end,

@@ -64,9 +64,13 @@ class Module:
         """How many tokens begin in each line of code; docstrings and comments are none."""
         docstrings = set[int]()
         for node in ast.walk(self.tree):
-            is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+            is_text = isinstance(node, ast.Expr) and isinstance(
+                node.value, ast.Constant
+            )
             if is_text and isinstance(node.value.value, str):
-                docstrings.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+                docstrings.update(
+                    range(node.lineno, (node.end_lineno or node.lineno) + 1)
+                )
         counts = dict[int, int]()
         for token in tokenize.generate_tokens(io.StringIO(self.text).readline):
             line = token.start[0]
@@ -132,7 +136,11 @@ def layers(modules: list[Module], graph: dict[str, set[str]]) -> int:
 
     below = defaultdict[str, set[str]](set)
     for module in modules:
-        if module.room not in WINGS and module.name != TOP and "__main__" not in module.name:
+        if (
+            module.room not in WINGS
+            and module.name != TOP
+            and "__main__" not in module.name
+        ):
             home = room(module.name)
             below[home] |= {room(other) for other in graph[module.name] if other != TOP}
             below[home] -= {home, *WINGS}
@@ -183,7 +191,11 @@ def _misplaced(modules: list[Module]) -> Iterator[str]:
     graph = {module.name: module.imports(known) for module in modules}
     # A package's own face only passes names on.
     inner = {
-        name: {other for other in others if other != TOP and not name.startswith(f"{other}.")}
+        name: {
+            other
+            for other in others
+            if other != TOP and not name.startswith(f"{other}.")
+        }
         for name, others in graph.items()
         if name != TOP
     }
@@ -211,7 +223,10 @@ def sizes(modules: list[Module]) -> dict[str, tuple[int, int]]:
     rooms = dict[str, tuple[int, int]]()
     for module in modules:
         tokens, lines = rooms.get(module.room, (0, 0))
-        rooms[module.room] = (tokens + sum(module.counts.values()), lines + len(module.counts))
+        rooms[module.room] = (
+            tokens + sum(module.counts.values()),
+            lines + len(module.counts),
+        )
     return dict(sorted(rooms.items()))
 
 

@@ -18,7 +18,9 @@ from mkdocs.structure.pages import Page
 ROOT = Path(__file__).parents[1]
 OF_THE_ROOT = ["CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"]
 LINK = re.compile(r"\[([^\]]+)\]\((\.\./[^)#\s]+)(#[^)\s]*)?\)")
-LOADED = re.compile(r'<(?:script|img|iframe)[^>]+src="https?:[^"]*"|<link[^>]+href="https?:[^"]*"')
+LOADED = re.compile(
+    r'<(?:script|img|iframe)[^>]+src="https?:[^"]*"|<link[^>]+href="https?:[^"]*"'
+)
 log = logging.getLogger("mkdocs.plugins.langchain_svc")
 
 

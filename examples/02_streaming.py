@@ -15,7 +15,9 @@ async def ask_two(model: ChatSvc) -> None:
     async def collect(question: str) -> str:
         return "".join([chunk.text async for chunk in model.astream(question)])
 
-    for answer in await asyncio.gather(collect("What is 6 * 7?"), collect("What is 6 + 7?")):
+    for answer in await asyncio.gather(
+        collect("What is 6 * 7?"), collect("What is 6 + 7?")
+    ):
         print(answer)
 
 

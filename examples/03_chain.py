@@ -17,9 +17,9 @@ class Meeting(BaseModel):
 
 
 parser = PydanticOutputParser(pydantic_object=Meeting)
-prompt = ChatPromptTemplate.from_messages([("system", "{form}"), ("human", "{text}")]).partial(
-    form=parser.get_format_instructions()
-)
+prompt = ChatPromptTemplate.from_messages(
+    [("system", "{form}"), ("human", "{text}")]
+).partial(form=parser.get_format_instructions())
 
 with service() as where, ChatSvc(model="svc-pro", **where) as model:
     chain = prompt | model | parser

@@ -20,7 +20,9 @@ prompt = ChatPromptTemplate.from_template(
 
 def with_sources(passages: list[Document]) -> str:
     """The passages as a prompt's context, each under the name of its document."""
-    return "\n\n".join(f"Source: {p.metadata['source']}\n{p.page_content}" for p in passages)
+    return "\n\n".join(
+        f"Source: {p.metadata['source']}\n{p.page_content}" for p in passages
+    )
 
 
 with service() as where, ChatSvc(model="svc-pro", temperature=0, **where) as model:

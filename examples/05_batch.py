@@ -10,7 +10,9 @@ with service() as where, ChatSvc(model="svc-turbo", **where) as model:
     limits = {"max_concurrency": 6}
 
     # One failure does not end the others: it comes in the place of its answer.
-    for number, answer in model.batch_as_completed(questions, limits, return_exceptions=True):
+    for number, answer in model.batch_as_completed(
+        questions, limits, return_exceptions=True
+    ):
         said = answer if isinstance(answer, Exception) else answer.text
         print(f"{number:2}  {questions[number]}  {said}")
 

@@ -16,7 +16,9 @@ with service(pace=0.01) as where, ChatSvc(model="svc-pro", **where) as model:
         model.invoke("What is 3 + 3?", model="svc-turbo")
 
     counted = usage.models["svc-pro"]
-    print(f"svc-pro: {counted.calls} calls, {counted.total_tokens} tokens, {counted.cost}")
+    print(
+        f"svc-pro: {counted.calls} calls, {counted.total_tokens} tokens, {counted.cost}"
+    )
     print(json.dumps(usage.to_dict()["svc-turbo"], indent=2))
 
 try:

@@ -22,7 +22,9 @@ with (
     service(general=True) as where,
     SvcToolkit(**where) as toolkit,
     # With the toolkit's store, the model and the tools know an image by the same handle.
-    ChatSvc(model="svc-pro", image_inputs="describe", images=toolkit.images, **where) as model,
+    ChatSvc(
+        model="svc-pro", image_inputs="describe", images=toolkit.images, **where
+    ) as model,
 ):
     agent = create_agent(model, toolkit.get_tools())
     for request in REQUESTS:
@@ -31,7 +33,11 @@ with (
 
     # An image in a message is described once, and the chat endpoint gets the description.
     mine = toolkit.images.add(Image.radial_gradient("L"), label="a picture of our own")
-    block = {"type": "image", "base64": toolkit.images.get(mine).base64, "mime_type": "image/png"}
+    block = {
+        "type": "image",
+        "base64": toolkit.images.get(mine).base64,
+        "mime_type": "image/png",
+    }
     answer = model.invoke([HumanMessage(["What is this? ", block])])
     print(f"\n{mine}: {answer.content}")
 

@@ -21,7 +21,12 @@ def reading(code: str, value: float, unit: str) -> dict[str, Any]:
 
 
 RESOURCES = [
-    {"resourceType": "Patient", "id": "nobody", "name": [{"text": "N. O. Body"}], "gender": "male"},
+    {
+        "resourceType": "Patient",
+        "id": "nobody",
+        "name": [{"text": "N. O. Body"}],
+        "gender": "male",
+    },
     {"resourceType": "Condition", "subject": NOBODY, "code": {"text": "hypertension"}},
     *(reading("8480-6", 152, "mm[Hg]"), reading("8462-4", 95, "mm[Hg]")),
     *(reading("8310-5", 99.5, "[degF]"), reading("67151-1", 21, "ng/L")),
@@ -31,12 +36,17 @@ BUNDLE = {"resourceType": "Bundle", "entry": [{"resource": held} for held in RES
 record = PatientContext.from_fhir(BUNDLE)
 print(record, record.fhir_report, sep="\n\n", end="\n\n")
 
-screen: list[ClinicalResult] = []  # what a clinician gets, and no model, trace or checkpoint
+screen: list[
+    ClinicalResult
+] = []  # what a clinician gets, and no model, trace or checkpoint
 with service() as where, clinic() as there, ChatSvc(model="svc-pro", **where) as model:
     to_program = {"answer_to": "program", "deliver": screen.append, **there}
     with SvcMedicalToolkit(patient=record, **to_program) as toolkit:
         _, guidance, risk, _ = toolkit.get_tools()
-        asked = ("user", "Run decision support. Symptoms: chest pain, specialty: cardiology.")
+        asked = (
+            "user",
+            "Run decision support. Symptoms: chest pain, specialty: cardiology.",
+        )
         state = create_agent(model, [guidance]).invoke({"messages": [asked]})
         print("The model reads:", state["messages"][-2].content, sep="\n")
         risk.invoke({"symptoms": "a cough"})

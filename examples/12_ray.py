@@ -32,12 +32,18 @@ def answer(shard: int, folder: Path, where: Mapping[str, str], storage: str) -> 
 with redis() as storage, service() as where, tempfile.TemporaryDirectory() as name:
     folder = Path(name)
     prompts = ({"id": n, "prompt": f"What is {n} * {n}?"} for n in range(48))
-    (folder / "prompts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in prompts))
+    (folder / "prompts.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in prompts)
+    )
 
     ray.init(num_cpus=3, include_dashboard=False, logging_level="ERROR")
-    done = ray.get([answer.remote(shard, folder, where, storage) for shard in range(SHARDS)])
+    done = ray.get(
+        [answer.remote(shard, folder, where, storage) for shard in range(SHARDS)]
+    )
     ray.shutdown()
 
-    found = [row for n in range(SHARDS) for row in bulk.results(folder / f"{n}.journal")]
+    found = [
+        row for n in range(SHARDS) for row in bulk.results(folder / f"{n}.journal")
+    ]
     print(f"{sum(done)} answers from {len(done)} shards")
     print(*sorted(row["content"] for row in found)[:3], sep="\n")

@@ -59,4 +59,6 @@ def needed(module: str, *, extras: str) -> Any:
     try:
         return import_module(module)
     except ImportError:
-        raise SystemExit(f'This example needs {module}: pip install ".[{extras}]"') from None
+        raise SystemExit(
+            f'This example needs {module}: pip install ".[{extras}]"'
+        ) from None

@@ -32,12 +32,18 @@ _DEARER = 20  # how many times as long an input takes whose steps are counted
 def main() -> int:
     """Fuzz the targets one after another, and say what came of it."""
     options = argparse.ArgumentParser(prog="python -m fuzz", description=__doc__)
-    options.add_argument("targets", nargs="*", metavar="TARGET", help=", ".join(TARGETS))
+    options.add_argument(
+        "targets", nargs="*", metavar="TARGET", help=", ".join(TARGETS)
+    )
     options.add_argument("--seconds", type=int, default=10, help="for each target (10)")
     options.add_argument(
-        "--runs", type=int, help="for each target, instead of seconds: the same inputs each time"
+        "--runs",
+        type=int,
+        help="for each target, instead of seconds: the same inputs each time",
     )
-    options.add_argument("--corpus", type=Path, help="a folder that keeps what was reached")
+    options.add_argument(
+        "--corpus", type=Path, help="a folder that keeps what was reached"
+    )
     given = options.parse_args()
     unknown = set(given.targets) - set(TARGETS)
     if unknown:
@@ -95,8 +101,19 @@ def _guided(name: str, folder: Path, bound: Bound) -> tuple[int, list[bytes]]:
         made.mkdir(parents=True, exist_ok=True)
     for number, seed in enumerate(TARGETS[name].seeds()):
         (corpus / f"seed-{number:03}").write_bytes(seed)
-    command = [sys.executable, "-m", "fuzz.guided", name, str(corpus), *bound.for_atheris()]
-    command += [f"-artifact_prefix={found}/", f"-timeout={_SLOWEST}", f"-max_len={_LONGEST}"]
+    command = [
+        sys.executable,
+        "-m",
+        "fuzz.guided",
+        name,
+        str(corpus),
+        *bound.for_atheris(),
+    ]
+    command += [
+        f"-artifact_prefix={found}/",
+        f"-timeout={_SLOWEST}",
+        f"-max_len={_LONGEST}",
+    ]
     command += ["-print_final_stats=1", f"-report_slow_units={_SLOWEST}"]
     ran = subprocess.run(  # noqa: S603 - our own module
         command,
@@ -108,7 +125,9 @@ def _guided(name: str, folder: Path, bound: Bound) -> tuple[int, list[bytes]]:
         env={**os.environ, "PYTHONHASHSEED": "0"},
     )
     said = ran.stdout + ran.stderr
-    runs = re.findall(r"(?:^#|number_of_executed_units: )(\d+)", said, re.MULTILINE) or ["0"]
+    runs = re.findall(
+        r"(?:^#|number_of_executed_units: )(\d+)", said, re.MULTILINE
+    ) or ["0"]
     crashes = [crash.read_bytes() for crash in sorted(found.iterdir())]
     if ran.returncode and not crashes:
         raise SystemExit(f"{name} could not be fuzzed:\n{said[-2_000:]}")

@@ -44,8 +44,12 @@ def whole(text: str) -> Found:
 def streamed(parts: Iterable[str]) -> Found:
     """What the parser makes of an answer in pieces."""
     parser = StreamParser(TOOLS)
-    pieces = [piece for part in parts for piece in parser.feed(part)] + [*parser.finish()]
-    content = "".join(piece.text for piece in pieces if isinstance(piece, (Prose, Doubt)))
+    pieces = [piece for part in parts for piece in parser.feed(part)] + [
+        *parser.finish()
+    ]
+    content = "".join(
+        piece.text for piece in pieces if isinstance(piece, (Prose, Doubt))
+    )
     thoughts = "".join(piece.text for piece in pieces if isinstance(piece, Thought))
     calls = [piece for piece in pieces if isinstance(piece, (Call, BadCall))]
     return content.strip(), thoughts.strip(), calls
@@ -79,9 +83,13 @@ def rendered(data: bytes) -> None:
     for _ in range(1 + draw.below(3)):
         kind = draw.below(3)
         if kind == 0:
-            calls.append(("weather", {"city": draw.short(CALL_PIECES), "days": draw.byte() - 50}))
+            calls.append(
+                ("weather", {"city": draw.short(CALL_PIECES), "days": draw.byte() - 50})
+            )
         elif kind == 1:
-            calls.append(("write_file", {"path": "a", "text": draw.short(CALL_PIECES, 12)}))
+            calls.append(
+                ("write_file", {"path": "a", "text": draw.short(CALL_PIECES, 12)})
+            )
         else:
             calls.append(("now", {}))
     text = calls_text("Let me do that.", [PastCall(*call) for call in calls], form)
@@ -115,7 +123,9 @@ def planted(data: bytes) -> None:
     for _ in range(1 + draw.below(3)):
         words = draw.one_of(_PROSE)
         arguments = {"path": f"p{len(calls)}", "text": draw.short(CALL_PIECES, 5)}
-        call = json.dumps({"name": "write_file", "arguments": arguments}, ensure_ascii=False)
+        call = json.dumps(
+            {"name": "write_file", "arguments": arguments}, ensure_ascii=False
+        )
         text += words + wrapper[0] + call + wrapper[1]
         prose += words
         calls.append(Call("write_file", arguments))

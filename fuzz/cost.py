@@ -49,7 +49,11 @@ def counted(function: Callable[[], object]) -> int:
 
 def repeated(draw: Draw, pieces: tuple[str, ...]) -> str:
     """A text with a beginning, a unit over and over, and an end."""
-    begin, unit, end = draw.short(pieces, 3), draw.short(pieces, 4) or "{", draw.short(pieces, 2)
+    begin, unit, end = (
+        draw.short(pieces, 3),
+        draw.short(pieces, 4) or "{",
+        draw.short(pieces, 2),
+    )
     return begin[:SIZE] + unit * (SIZE // len(unit)) + end[:SIZE]
 
 
@@ -90,7 +94,9 @@ def of_http1(data: bytes) -> None:
 
 def _check(function: Callable[[], object], text: str, most: int) -> None:
     calls = counted(function)
-    assert calls <= most * len(text) + _FREE, f"{calls} calls for {len(text)} characters"
+    assert calls <= most * len(text) + _FREE, (
+        f"{calls} calls for {len(text)} characters"
+    )
 
 
 def _answer(text: str, schema: dict[str, Any]) -> None:

@@ -48,7 +48,11 @@ class Draw:
         """The same as bytes, which may be no UTF-8."""
         as_it_is = self.byte() % 2
         rest = self.rest()[:most]
-        return rest if as_it_is else "".join(_piece(byte, pieces) for byte in rest).encode()
+        return (
+            rest
+            if as_it_is
+            else "".join(_piece(byte, pieces) for byte in rest).encode()
+        )
 
     def short(self, pieces: Sequence[str], most: int = 6) -> str:
         """A text of at most so many pieces."""
@@ -56,7 +60,11 @@ class Draw:
 
 
 def _piece(byte: int, pieces: Sequence[str]) -> str:
-    return pieces[byte] if byte < len(pieces) else chr(byte if byte < 0x7F else byte + 0x40)
+    return (
+        pieces[byte]
+        if byte < len(pieces)
+        else chr(byte if byte < 0x7F else byte + 0x40)
+    )
 
 
 def cut(whole: str, how: int) -> list[str]:

@@ -94,7 +94,9 @@ def http1(data: bytes) -> None:
         assert not ours.reusable
         return
     if theirs.fault:
-        known = any(re.search(f, theirs.fault) and re.search(w, text) for f, w in _STRICTER)
+        known = any(
+            re.search(f, theirs.fault) and re.search(w, text) for f, w in _STRICTER
+        )
         assert known, f"h11 refuses it: {theirs.fault}"
         return
     assert ours.status == theirs.status, "another status"
@@ -127,13 +129,18 @@ def records(data: bytes) -> None:
     reader = line.answer
     assert body == outside.body, "another body inside TLS"
     assert reader.done == outside.done, "another end inside TLS"
-    assert line.reusable == (outside.reusable and not behind), "reusable, though half a record came"
+    assert line.reusable == (outside.reusable and not behind), (
+        "reusable, though half a record came"
+    )
 
 
 @lru_cache(maxsize=1)
 def _contexts() -> tuple[ssl.SSLContext, ssl.SSLContext]:
     authority = trustme.CA(key_type=trustme.KeyType.ECDSA)
-    server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
+    server, client = (
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER),
+        ssl.create_default_context(),
+    )
     authority.issue_cert("h", key_type=trustme.KeyType.ECDSA).configure_cert(server)
     authority.configure_trust(client)
     return server, client

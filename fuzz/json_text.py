@@ -97,7 +97,11 @@ def _sound(text: str) -> Any:
 
 def _depth(value: Any) -> int:
     below = (
-        value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+        value.values()
+        if isinstance(value, dict)
+        else value
+        if isinstance(value, list)
+        else None
     )
     return 0 if below is None else 1 + max(map(_depth, below), default=0)
 
@@ -113,7 +117,9 @@ def same(found: Any, wanted: Any) -> bool:
         )
     if isinstance(wanted, list):
         return (
-            isinstance(found, list) and len(found) == len(wanted) and all(map(same, found, wanted))
+            isinstance(found, list)
+            and len(found) == len(wanted)
+            and all(map(same, found, wanted))
         )
     if isinstance(wanted, float) and not math.isfinite(wanted):
         return found is None or found == wanted
@@ -153,18 +159,28 @@ def _key(draw: Draw) -> str:
 def cut_off(data: bytes) -> None:
     """Of sound JSON that is cut off, what is read stands in the whole, or is said to be cut."""
     draw = Draw(data)
-    style, at, more = draw.below(4), draw.byte() << 8 | draw.byte(), draw.short(JSON_PIECES)
+    style, at, more = (
+        draw.below(4),
+        draw.byte() << 8 | draw.byte(),
+        draw.short(JSON_PIECES),
+    )
     value = {_key(draw): drawn(draw) for _ in range(1 + draw.below(3))}
     text = json.dumps(value, ensure_ascii=style % 2 == 0, indent=style // 2 or None)
     if more.strip()[:1] not in ("", ","):
         more = ""
     whole = read_json(text + (more if more.isspace() else ""))
     assert whole is not None
-    assert (same(whole.value, value), whole.complete, whole.end) == (True, True, len(text))
+    assert (same(whole.value, value), whole.complete, whole.end) == (
+        True,
+        True,
+        len(text),
+    )
     part = text[: at % (len(text) + 1)]
     found = read_json(part)
     shown = PartialObject().feed(part)
-    if found is not None and not found.complete:  # a bracket at the end may close it, quote or not
+    if (
+        found is not None and not found.complete
+    ):  # a bracket at the end may close it, quote or not
         _check_begun(found.value, value, cut=found.cut_in_value)
     if shown is not None:
         _check_begun(shown, value, cut=True)

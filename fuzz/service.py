@@ -20,7 +20,11 @@ from .draw import Draw
 
 KEY = "sk-Marked/7Zq+Key=99"
 _SOUND = json.dumps(
-    {"choices": [{"index": 0, "message": {"content": "sound"}, "finish_reason": "stop"}]}
+    {
+        "choices": [
+            {"index": 0, "message": {"content": "sound"}, "finish_reason": "stop"}
+        ]
+    }
 ).encode()
 _DEADLINE = 1.0
 _SLACK = 20.0  # seconds that a busy machine may add
@@ -31,7 +35,9 @@ _BODIES = (
     '{"data":[{"id":"m","url":"https://x.example/a.png"}]}', '{"models":[{"id":"m"}]}', '{"response":"","done":true}\n',
 )  # fmt: skip
 _CHUNKS = tuple(f"{len(body):x}\r\n{body}\r\n" for body in _BODIES)
-_WHOLE = tuple(f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\n\r\n{body}" for body in _BODIES)
+_WHOLE = tuple(
+    f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\n\r\n{body}" for body in _BODIES
+)
 
 SERVICE_PIECES = (
     *_BODIES, *_CHUNKS, *_WHOLE, "0\r\n\r\n",
@@ -58,8 +64,16 @@ _STARTS = (
     + tuple(
         f"HTTP/1.1 {status}\r\n{framing}\r\n{label}\r\n"
         for status in ("200 OK", "400 No")
-        for framing in ("Content-Length: 60", "Transfer-Encoding: chunked", "Connection: close")
-        for label in ("", "Content-Type: text/event-stream\r\n", "Content-Encoding: gzip\r\n")
+        for framing in (
+            "Content-Length: 60",
+            "Transfer-Encoding: chunked",
+            "Connection: close",
+        )
+        for label in (
+            "",
+            "Content-Type: text/event-stream\r\n",
+            "Content-Encoding: gzip\r\n",
+        )
     )
 )
 
@@ -72,7 +86,9 @@ def _chat(**words: Any) -> Callable[..., Any]:
 
 def _tool(kind: Any, word: str = "base_url") -> Callable[..., Any]:
     return lambda url, **common: kind(
-        **{word: url + ("/v1" if word.endswith("v1") else "")}, handle_tool_error=False, **common
+        **{word: url + ("/v1" if word.endswith("v1") else "")},
+        handle_tool_error=False,
+        **common,
     )
 
 
@@ -89,7 +105,9 @@ async def _astreamed(model: Any) -> Any:
 
 
 def _given(arguments: Any) -> tuple[_Ask, _Ask]:
-    return (lambda asked: asked.invoke(arguments)), (lambda asked: asked.ainvoke(arguments))
+    return (lambda asked: asked.invoke(arguments)), (
+        lambda asked: asked.ainvoke(arguments)
+    )
 
 
 _STREAM: tuple[_Ask, _Ask] = (lambda model: list(model.stream("hi"))), _astreamed
@@ -126,7 +144,9 @@ class _Service(RawServer):
         asked = self.requests.pop()
         while asked:
             script, end = self.script, self.end
-            connection.sendall(response(_SOUND, connection=None) if script is None else script)
+            connection.sendall(
+                response(_SOUND, connection=None) if script is None else script
+            )
             if script is not None and end == 1:
                 linger = struct.pack("ii", 1, 0)  # closes with a reset
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
@@ -162,7 +182,9 @@ def service(data: bytes) -> None:
             assert len(str(error)) < 10_000
         assert time.monotonic() - begun < _DEADLINE + _SLACK
         played.script = None
-        with svc.ChatSvc(base_url_v1=played.url + "/v1", api_key=KEY, max_retries=0) as model:
+        with svc.ChatSvc(
+            base_url_v1=played.url + "/v1", api_key=KEY, max_retries=0
+        ) as model:
             assert model.invoke("hi").text == "sound"
 
 

@@ -35,9 +35,14 @@ class Target:
         for number in range(_SEEDS):
             head = bytes(choose.randrange(256) for _ in range(self.head))
             if not self.pieces:
-                yield bytes(choose.randrange(64) for _ in range(choose.randrange(2, 60)))
+                yield bytes(
+                    choose.randrange(64) for _ in range(choose.randrange(2, 60))
+                )
                 continue
-            some = [choose.randrange(len(self.pieces)) for _ in range(choose.randrange(1, 9))]
+            some = [
+                choose.randrange(len(self.pieces))
+                for _ in range(choose.randrange(1, 9))
+            ]
             if number % 2:
                 text = "".join(self.pieces[one] for one in some)
                 yield head + b"\x01" + text.encode("utf-8", "replace")[:400]

@@ -53,11 +53,15 @@ def stream(data: bytes) -> None:
     body = draw.body(STREAM_PIECES)
     whole = _decoded(label, [body], strict=strict)
     assert _decoded(label, cut_bytes(body, 1), strict=strict) == whole
-    assert _decoded(label, [b"", *cut_bytes(body, how + 2), b""], strict=strict) == whole
+    assert (
+        _decoded(label, [b"", *cut_bytes(body, how + 2), b""], strict=strict) == whole
+    )
     whole[0].encode()  # no half of a character is passed on
 
 
-def _decoded(label: str, parts: list[bytes], *, strict: bool) -> tuple[str, dict[str, Any], bool]:
+def _decoded(
+    label: str, parts: list[bytes], *, strict: bool
+) -> tuple[str, dict[str, Any], bool]:
     decoder = StreamDecoder(label, strict_end=strict)
     texts = [text for part in parts for text in decoder.feed(part)]
     ended = decoder.complete
@@ -80,15 +84,24 @@ def headers(data: bytes) -> None:
     draw = Draw(data)
     status = draw.one_of((429, 503, 200, 500))
     now = draw.one_of((NOW, 0.0, 1e12, -1e11, 253_402_300_799.0))
-    names = ("retry-after", "x-ratelimit-reset", "x-ratelimit-limit", "x-ratelimit-remaining")
+    names = (
+        "retry-after",
+        "x-ratelimit-reset",
+        "x-ratelimit-limit",
+        "x-ratelimit-remaining",
+    )
     text = draw.text(HEADER_PIECES, 100)
     values = dict.fromkeys(names[: 1 + len(text) % 4], text)
     wait = retry_after(status, values, now)
-    assert wait is None or (isinstance(wait, float) and math.isfinite(wait) and wait >= 0)
+    assert wait is None or (
+        isinstance(wait, float) and math.isfinite(wait) and wait >= 0
+    )
     seen = read_rate_limit(values, now)
     if seen is not None:
         json.dumps(seen, allow_nan=False)
-        assert all(seen.get(name, 0) >= 0 for name in ("limit", "remaining", "reset_after"))
+        assert all(
+            seen.get(name, 0) >= 0 for name in ("limit", "remaining", "reset_after")
+        )
 
 
 KEY = "sk-Marked/7Zq+Key=99"
@@ -127,7 +140,9 @@ def failure(data: bytes) -> None:
     label = draw.short(FAILURE_PIECES, 3)
     values = dict.fromkeys(("x-request-id", "retry-after")[: draw.below(3)], label)
     body = draw.body(FAILURE_PIECES)
-    error = read_failure(status, values, body, now=NOW, secrets=[KEY], private=[PATIENT])
+    error = read_failure(
+        status, values, body, now=NOW, secrets=[KEY], private=[PATIENT]
+    )
     assert isinstance(error, SvcError)
     shown = f"{error}\n{error!r}\n{vars(error)!r}\n{error.__cause__!r}\n{error.__context__!r}"
     assert len(shown) < 10_000
@@ -142,7 +157,9 @@ def _forms(text: str) -> set[str]:
     """A text, and what it becomes for someone who undoes its escapes."""
     forms = {text}
     for _ in range(2):
-        forms |= {unquote(form) for form in forms} | {_unescaped(form) for form in forms}
+        forms |= {unquote(form) for form in forms} | {
+            _unescaped(form) for form in forms
+        }
     return {form.casefold() for form in forms}
 
 
@@ -153,7 +170,9 @@ def _unescaped(text: str) -> str:
 def body(data: bytes) -> None:
     """A body comes out the same, or fails, however it is cut, and never larger than its limit."""
     draw = Draw(data)
-    encoding = draw.one_of(("", "gzip", "deflate", "x-gzip", "identity", "br", "gzip, gzip"))
+    encoding = draw.one_of(
+        ("", "gzip", "deflate", "x-gzip", "identity", "br", "gzip, gzip")
+    )
     limit, how, packed = draw.below(200), draw.byte(), draw.below(4)
     raw = draw.rest()
     if packed:
@@ -193,7 +212,10 @@ _READERS: tuple[Callable[[bytes], Any], ...] = (
     v1.read_models,
     general.read_translation,
     endpoints.read_generated,
-    *(lambda body, task=task: endpoints.read_analysis(body, task) for task in endpoints.TASKS),
+    *(
+        lambda body, task=task: endpoints.read_analysis(body, task)
+        for task in endpoints.TASKS
+    ),
     medical.read_answer,
 )
 
@@ -213,7 +235,9 @@ def _check_answer(answer: bytes) -> None:
         assert isinstance(getattr(found, "text", ""), str)
 
 
-_KEYS = tuple(dict.fromkeys(piece[1:-2] for piece in ANSWER_PIECES if piece.endswith('":')))
+_KEYS = tuple(
+    dict.fromkeys(piece[1:-2] for piece in ANSWER_PIECES if piece.endswith('":'))
+)
 _TEXTS = (
     "",
     "Hello",
@@ -279,7 +303,11 @@ def addresses(data: bytes) -> None:
 def _hosts(url: str) -> list[str]:
     authority = url.split("://", 1)[1].replace("/", "?").replace("#", "?").split("?")[0]
     plain = authority.rpartition("@")[2]
-    host = plain.rpartition("]")[0].lstrip("[") if "]" in plain else plain.partition(":")[0]
+    host = (
+        plain.rpartition("]")[0].lstrip("[")
+        if "]" in plain
+        else plain.partition(":")[0]
+    )
     try:
         return [host, unquote(host), httpx.URL(url).raw_host.decode()]
     except httpx.InvalidURL:

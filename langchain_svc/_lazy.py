@@ -16,13 +16,17 @@ _PATIENCE = 10.0  # seconds, in case that what is imported waits for who forks
 
 
 def lazy(
-    package: str, homes: Mapping[str, str], elsewhere: Mapping[str, str] = MappingProxyType({})
+    package: str,
+    homes: Mapping[str, str],
+    elsewhere: Mapping[str, str] = MappingProxyType({}),
 ) -> Callable[[str], Any]:
     """The `__getattr__` of a package: each module, with the names that come from it.
 
     `elsewhere` has names that users of other packages expect, and what to say of each.
     """
-    modules = {name: module for module, names in homes.items() for name in names.split()}
+    modules = {
+        name: module for module, names in homes.items() for name in names.split()
+    }
 
     def find(name: str) -> Any:
         if name not in modules:

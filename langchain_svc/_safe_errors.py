@@ -28,7 +28,9 @@ def safe_constructor(kind: Kind) -> Kind:
             name = type(self).__name__
             fields = type(self).model_fields
             word = next(one for one in ("model", "api_key", *fields) if one in fields)
-            raise TypeError(f"{name} takes its settings by name, as in {name}({word}=...)")
+            raise TypeError(
+                f"{name} takes its settings by name, as in {name}({word}=...)"
+            )
         failed = _failure(super(above, self).__init__, words)
         if failed is not None:
             del self  # half made, it would be shown with what is wrong about it
@@ -38,7 +40,9 @@ def safe_constructor(kind: Kind) -> Kind:
     return kind
 
 
-def _failure(make: Callable[..., None], words: dict[str, Any]) -> ValidationError | None:
+def _failure(
+    make: Callable[..., None], words: dict[str, Any]
+) -> ValidationError | None:
     """What went wrong with `make(**words)`; afterwards `words` is empty."""
     try:
         make(**words)

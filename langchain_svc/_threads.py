@@ -65,7 +65,9 @@ class Workers:
 
     def _renew(self) -> None:
         """Forget what there was: a forked child has none of its threads."""
-        self._lock = threading.RLock()  # a finalizer may ask, while its thread is in here
+        self._lock = (
+            threading.RLock()
+        )  # a finalizer may ask, while its thread is in here
         self._jobs: SimpleQueue[tuple[Future[Any], Callable[[], Any]]] = SimpleQueue()
         self._threads = self._unfinished = 0
         self._shared: dict[Hashable, Future[Any]] = {}
@@ -121,7 +123,10 @@ def _finish(found: Future[Any], work: Callable[[], Any]) -> None:
     else:
         found.set_result(result)
     finally:
-        del found, work  # the traceback of an error holds this frame, and the future the error
+        del (
+            found,
+            work,
+        )  # the traceback of an error holds this frame, and the future the error
 
 
 READERS = Workers("svc-reader", 4)

@@ -63,7 +63,9 @@ class _Column:
     head: str
     words: str  # for one cell, where there is no column
     cell: Callable[[ModelUsage], str]  # "" where there is nothing to tell
-    empty: str = ""  # what stands there then; a column without it is shown where it is needed
+    empty: str = (
+        ""  # what stands there then; a column without it is shown where it is needed
+    )
 
 
 def _count(count: int) -> str:
@@ -71,7 +73,9 @@ def _count(count: int) -> str:
 
 
 def _tokens(counted: int, estimated: int) -> str:
-    return " + ".join(filter(None, (_count(counted), f"~{estimated:,}" if estimated else "")))
+    return " + ".join(
+        filter(None, (_count(counted), f"~{estimated:,}" if estimated else ""))
+    )
 
 
 def _tokens_in(usage: ModelUsage) -> str:
@@ -88,7 +92,10 @@ def _retries(usage: ModelUsage) -> str:
 
 def _cost(usage: ModelUsage) -> str:
     about = "~" if usage.estimated_input_tokens or usage.estimated_output_tokens else ""
-    costs = (f"{about}{cost:,.4g} {name}".strip() for name, cost in sorted(usage.cost.items()))
+    costs = (
+        f"{about}{cost:,.4g} {name}".strip()
+        for name, cost in sorted(usage.cost.items())
+    )
     return " + ".join(costs)
 
 
@@ -97,7 +104,9 @@ _COLUMNS = (
     _Column("cached", "{} cached", lambda u: _count(u.cache_hits)),
     _Column("tokens\nin", "{} tokens in", _tokens_in, "0"),
     _Column("tokens\nout", "{} tokens out", _tokens_out, "0"),
-    _Column("tokens\nin + out", "{} tokens in + out", lambda u: _count(u.unsplit_tokens)),
+    _Column(
+        "tokens\nin + out", "{} tokens in + out", lambda u: _count(u.unsplit_tokens)
+    ),
     _Column("cost", "{}", _cost),
     _Column("retries", "retried {}", _retries, "0"),
 )
@@ -111,7 +120,9 @@ def _went_wrong(usage: ModelUsage) -> list[str]:
     if usage.cut:
         said.append(_said("{} answers cut off", _count(usage.cut)))
     if usage.unpriced_calls:
-        said.append(_said("{} calls without a known price", _count(usage.unpriced_calls)))
+        said.append(
+            _said("{} calls without a known price", _count(usage.unpriced_calls))
+        )
     return said
 
 
@@ -135,7 +146,9 @@ class UsageTable:
         self._rows = rows
         # Those that always stand there, and those with something to tell.
         self._columns = [
-            each for each in _COLUMNS if each.empty or any(each.cell(usage) for _, usage in rows)
+            each
+            for each in _COLUMNS
+            if each.empty or any(each.cell(usage) for _, usage in rows)
         ]
 
     def __repr__(self) -> str:
@@ -149,7 +162,11 @@ class UsageTable:
         from rich.text import Text  # noqa: PLC0415  # the same
 
         table = Table(
-            title="Usage", title_justify="left", box=box.SIMPLE_HEAD, padding=0, pad_edge=False
+            title="Usage",
+            title_justify="left",
+            box=box.SIMPLE_HEAD,
+            padding=0,
+            pad_edge=False,
         )
         table.add_column("model", no_wrap=True)
         for each in self._columns:
@@ -168,6 +185,8 @@ class UsageTable:
         """What these columns would show of each row, and what went wrong, in words."""
         for name, usage in self._rows:
             cells = ((each.words, each.cell(usage)) for each in columns)
-            told = [_said(words, cell) for words, cell in cells if cell] + _went_wrong(usage)
+            told = [_said(words, cell) for words, cell in cells if cell] + _went_wrong(
+                usage
+            )
             if told:
                 yield f"{name}: {', '.join(told)}"

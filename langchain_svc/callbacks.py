@@ -72,7 +72,11 @@ class RunHandler(BaseCallbackHandler, Generic[Run]):
 
     @abstractmethod
     def _begin_model(
-        self, run_id: UUID, operation: str, asked: list[BaseMessage], told: dict[str, Any]
+        self,
+        run_id: UUID,
+        operation: str,
+        asked: list[BaseMessage],
+        told: dict[str, Any],
     ) -> None: ...
 
     @abstractmethod
@@ -93,18 +97,29 @@ class RunHandler(BaseCallbackHandler, Generic[Run]):
         self._begin_model(run_id, "chat", asked, {"serialized": serialized, **kwargs})
 
     def on_llm_start(
-        self, serialized: dict[str, Any], prompts: list[str], *, run_id: UUID, **kwargs: Any
+        self,
+        serialized: dict[str, Any],
+        prompts: list[str],
+        *,
+        run_id: UUID,
+        **kwargs: Any,
     ) -> None:
         """A text model's run begins."""
-        asked: list[BaseMessage] = [HumanMessage.model_construct(content=each) for each in prompts]
-        self._begin_model(run_id, "text_completion", asked, {"serialized": serialized, **kwargs})
+        asked: list[BaseMessage] = [
+            HumanMessage.model_construct(content=each) for each in prompts
+        ]
+        self._begin_model(
+            run_id, "text_completion", asked, {"serialized": serialized, **kwargs}
+        )
 
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:
         """A run has its answer."""
         del kwargs
         self._end_model(run_id, _message(response))
 
-    def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
+    def on_llm_error(
+        self, error: BaseException, *, run_id: UUID, **kwargs: Any
+    ) -> None:
         """A run has failed, or its stream was left early."""
         response = kwargs.get("response")
         answer = _message(response) if isinstance(response, LLMResult) else None
@@ -115,7 +130,9 @@ def asked_model(told: Mapping[str, Any]) -> str | None:
     """The model's id, as a run's start tells it."""
     params = told.get("invocation_params") or {}
     metadata = told.get("metadata") or {}
-    return params.get("model") or params.get("model_name") or metadata.get("ls_model_name")
+    return (
+        params.get("model") or params.get("model_name") or metadata.get("ls_model_name")
+    )
 
 
 @dataclass
@@ -161,13 +178,17 @@ class SvcUsageCallbackHandler(RunHandler[_Run]):
 
     def __enter__(self) -> Self:
         if self._token is not None:
-            raise RuntimeError("This handler is active already; make another for a nested block")
+            raise RuntimeError(
+                "This handler is active already; make another for a nested block"
+            )
         self._token = _free_depth().set(self)
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._token is not None:
-            with suppress(ValueError):  # the block ends in another context than it began in
+            with suppress(
+                ValueError
+            ):  # the block ends in another context than it began in
                 self._token.var.reset(self._token)
         self._token = None
 
@@ -177,7 +198,11 @@ class SvcUsageCallbackHandler(RunHandler[_Run]):
     # -- what LangChain tells -------------------------------------------------------------------
 
     def _begin_model(
-        self, run_id: UUID, operation: str, asked: list[BaseMessage], told: dict[str, Any]
+        self,
+        run_id: UUID,
+        operation: str,
+        asked: list[BaseMessage],
+        told: dict[str, Any],
     ) -> None:
         self._begin(run_id, _Run(str(asked_model(told) or "unknown"), asked))
 
@@ -222,7 +247,9 @@ class SvcUsageCallbackHandler(RunHandler[_Run]):
     def _copies(self, counts: Mapping[str, ModelUsage]) -> dict[str, ModelUsage]:
         with self._lock:
             return {
-                name: replace(usage, errors=Counter(usage.errors), cost=dict(usage.cost))
+                name: replace(
+                    usage, errors=Counter(usage.errors), cost=dict(usage.cost)
+                )
                 for name, usage in sorted(counts.items())
             }
 
@@ -245,7 +272,9 @@ class SvcUsageCallbackHandler(RunHandler[_Run]):
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {'; '.join(str(self.table()).splitlines())}>"
 
-    def _count(self, run: _Run, message: AIMessage | None, error: BaseException | None) -> None:
+    def _count(
+        self, run: _Run, message: AIMessage | None, error: BaseException | None
+    ) -> None:
         """Count a run that has ended, under the model that answered or was asked."""
         metadata = {} if message is None else message.response_metadata
         counts: Any = message and message.usage_metadata
@@ -276,7 +305,9 @@ def _count_cost(
         usage.unpriced_calls += 1
 
 
-def _count_end(usage: ModelUsage, error: type[BaseException] | None, *, sent: bool) -> None:
+def _count_end(
+    usage: ModelUsage, error: type[BaseException] | None, *, sent: bool
+) -> None:
     """Count how a run ended."""
     usage.calls += sent
     if error is not None and issubclass(error, LEFT_EARLY):
@@ -322,4 +353,6 @@ def _message(response: LLMResult) -> AIMessage | None:
     message = getattr(answer, "message", None)
     if answer is None or message is not None:
         return message if isinstance(message, AIMessage) else None
-    return AIMessage(answer.text, response_metadata=answer.generation_info or {})  # a text model's
+    return AIMessage(
+        answer.text, response_metadata=answer.generation_info or {}
+    )  # a text model's

@@ -9,7 +9,10 @@ from inspect import signature
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
-from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
+from langchain_core.callbacks import (
+    AsyncCallbackManagerForLLMRun,
+    CallbackManagerForLLMRun,
+)
 from langchain_core.language_models import (
     BaseChatModel,
     LanguageModelInput,
@@ -105,7 +108,14 @@ class ChatSvc(TextModel, BaseChatModel):
     overrides = frozenset(
         {
             *v1.CHAT_SETTINGS,
-            *("timeout", "deadline", "max_retries", "max_repairs", "stop", "extra_body"),
+            *(
+                "timeout",
+                "deadline",
+                "max_retries",
+                "max_repairs",
+                "stop",
+                "extra_body",
+            ),
             *("on_cut", "max_continuations"),
         }
     )
@@ -251,7 +261,9 @@ class ChatSvc(TextModel, BaseChatModel):
             **traced_options(type(self), kwargs),
         }
 
-    def _combine_llm_outputs(self, llm_outputs: list[dict[str, Any] | None]) -> dict[str, Any]:
+    def _combine_llm_outputs(
+        self, llm_outputs: list[dict[str, Any] | None]
+    ) -> dict[str, Any]:
         return summed_outputs(llm_outputs, self.model)
 
     # -- counting tokens ------------------------------------------------------------------------
@@ -382,7 +394,9 @@ class ChatSvc(TextModel, BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        result: ChatResult = self._answer(self._begin(messages, stop, kwargs, stream=False))
+        result: ChatResult = self._answer(
+            self._begin(messages, stop, kwargs, stream=False)
+        )
         return result
 
     async def _agenerate(
@@ -443,7 +457,9 @@ class ChatSvc(TextModel, BaseChatModel):
         if self.image_inputs == "describe":
             from ._chat import adescribe_images  # noqa: PLC0415  # the same
 
-            messages = await adescribe_images(self, messages, self.images, options.limits)
+            messages = await adescribe_images(
+                self, messages, self.images, options.limits
+            )
         if prompt_size(messages) <= LONG:
             return self._turn(messages, options, stream=stream)
         make = partial(self._turn, messages, options, stream=stream)

@@ -62,12 +62,25 @@ class Interface:
         return ((self.key_header, self.key_prefix + key),)
 
 
-V1 = Interface("v1", "base_url_v1", ENV_BASE_URL_V1, ENV_API_KEY, "Authorization", "Bearer ")
+V1 = Interface(
+    "v1", "base_url_v1", ENV_BASE_URL_V1, ENV_API_KEY, "Authorization", "Bearer "
+)
 GENERAL = Interface(
-    "general", "base_url", ENV_BASE_URL, ENV_API_KEY, "Authorization", "Bearer ", always_json=False
+    "general",
+    "base_url",
+    ENV_BASE_URL,
+    ENV_API_KEY,
+    "Authorization",
+    "Bearer ",
+    always_json=False,
 )
 MEDICAL = Interface(
-    "medical", "medical_base_url", ENV_MEDICAL_BASE_URL, ENV_MEDICAL_API_KEY, "X-API-Key", ""
+    "medical",
+    "medical_base_url",
+    ENV_MEDICAL_BASE_URL,
+    ENV_MEDICAL_API_KEY,
+    "X-API-Key",
+    "",
 )
 
 
@@ -125,7 +138,9 @@ def check_url(url: str, insecure_hosts: Collection[str] = ()) -> str:
     return _checked_url(url, frozenset(name.lower() for name in insecure_hosts))
 
 
-@lru_cache(maxsize=64)  # objects are made for the same few URLs, and this is a third of making one
+@lru_cache(
+    maxsize=64
+)  # objects are made for the same few URLs, and this is a third of making one
 def _checked_url(url: str, named: frozenset[str]) -> str:
     _check_characters(url)
     try:
@@ -134,7 +149,9 @@ def _checked_url(url: str, named: frozenset[str]) -> str:
     except ValueError:
         raise ValueError("the base URL has no valid host and port") from None
     if parts.username is not None or parts.password is not None:
-        raise ValueError("the base URL holds a user name or password: give the key as api_key")
+        raise ValueError(
+            "the base URL holds a user name or password: give the key as api_key"
+        )
     if parts.scheme not in {"http", "https"} or not place:
         raise ValueError(  # without what was given, which may be a key in the wrong place
             "the base URL must look like https://host/path, with http:// on this machine and "
@@ -193,9 +210,13 @@ def check_proxy(url: str) -> str:
     except ValueError:
         place = ""
     if not place or parts.scheme not in {"http", "https", "socks5", "socks5h"}:
-        raise ValueError("the proxy must look like http://host:port, https://... or socks5://...")
+        raise ValueError(
+            "the proxy must look like http://host:port, https://... or socks5://..."
+        )
     if parts.scheme.startswith("socks") and find_spec("socksio") is None:
-        raise ValueError('the proxy speaks SOCKS, for which run: pip install "httpx[socks]"')
+        raise ValueError(
+            'the proxy speaks SOCKS, for which run: pip install "httpx[socks]"'
+        )
     return url
 
 
@@ -217,13 +238,19 @@ def check_headers(headers: Mapping[str, str]) -> dict[str, str]:
         # Many a server reads an underscore as a hyphen.
         known = name.lower().replace("_", "-")
         if known in KEY_HEADERS:
-            raise ValueError(f"default_headers must not hold {name!r}: give the key as api_key")
+            raise ValueError(
+                f"default_headers must not hold {name!r}: give the key as api_key"
+            )
         if known in _OWN_HEADERS:
-            raise ValueError(f"default_headers must not hold {name!r}: it is set for each request")
+            raise ValueError(
+                f"default_headers must not hold {name!r}: it is set for each request"
+            )
         if not _HEADER_NAME.fullmatch(name):
             raise ValueError(f"default_headers: {name!r} is not a header name")
         if not value.isascii() or not value.replace("\t", " ").isprintable():
-            raise ValueError(f"default_headers: the value of {name!r} cannot stand in a header")
+            raise ValueError(
+                f"default_headers: the value of {name!r} cannot stand in a header"
+            )
         if known in {other.lower().replace("_", "-") for other in checked}:
             raise ValueError(f"default_headers holds {name!r} twice")
         checked[name] = value.strip()

@@ -84,7 +84,9 @@ class SvcBudgetError(SvcRequestError):
         super().__init__(message)
         self.used = used
         self.left = left
-        self.budget_id = ""  # of the budget whose bound it is, which `SvcBudgetMiddleware` compares
+        self.budget_id = (
+            ""  # of the budget whose bound it is, which `SvcBudgetMiddleware` compares
+        )
 
 
 class SvcAPIError(SvcError):

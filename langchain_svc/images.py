@@ -31,8 +31,12 @@ from ._threads import new_lock
 from .errors import SvcRequestError
 
 HANDLE = re.compile(r"img_[1-9][0-9]{0,8}[a-z]{0,8}", re.ASCII)
-_LETTERS = "bcdfghjkmnpqrstvwxz"  # which make no words, and none of which looks like a digit
-_LONGEST_PATH = 255  # of a text; longer ones are base64, of which no error repeats anything
+_LETTERS = (
+    "bcdfghjkmnpqrstvwxz"  # which make no words, and none of which looks like a digit
+)
+_LONGEST_PATH = (
+    255  # of a text; longer ones are base64, of which no error repeats anything
+)
 
 
 class ShownAsPng(Protocol):
@@ -147,7 +151,9 @@ class ImageStore:
         """
         try:
             given = self._read(image)
-            return self._put(self.checked(given, bare=not keep_metadata, label=label)).handle
+            return self._put(
+                self.checked(given, bare=not keep_metadata, label=label)
+            ).handle
         except SvcRequestError:  # a DicomImage says for itself why it cannot be drawn
             raise
         except ValueError as error:
@@ -211,7 +217,9 @@ class ImageStore:
         """
         image = self.get(handle)
         if image.data is None:
-            raise SvcRequestError(f"{handle} is only an address, which is never fetched")
+            raise SvcRequestError(
+                f"{handle} is only an address, which is never fetched"
+            )
         path = Path(path)
         path.write_bytes(image.data)
         return path
@@ -248,7 +256,12 @@ class ImageStore:
         vars(self).update(state, _lock=new_lock())
 
     def checked(
-        self, given: str | bytes, *, bare: bool = True, most: int | None = None, **said: Any
+        self,
+        given: str | bytes,
+        *,
+        bare: bool = True,
+        most: int | None = None,
+        **said: Any,
     ) -> StoredImage:
         """An address, base64 or bytes as an image without a handle, which is not put in.
 
@@ -260,7 +273,9 @@ class ImageStore:
         most = most or self.max_image_bytes
         data = decode_base64(given, most) if isinstance(given, str) else given
         if is_dicom(data):
-            raise ImageError("it is DICOM, which DicomImage draws: images.add(DicomImage(path))")
+            raise ImageError(
+                "it is DICOM, which DicomImage draws: images.add(DicomImage(path))"
+            )
         if len(data) > most:
             raise ImageError(f"it has more than {most:,} bytes (max_image_bytes)")
         header = read_image_header(data, self.max_pixels)
@@ -279,7 +294,9 @@ class ImageStore:
                 with image.open("rb") as file:
                     return file.read(self.max_image_bytes + 1)
             except OSError as error:
-                raise ImageError(f"{image.absolute()} cannot be read: {error.strerror}") from None
+                raise ImageError(
+                    f"{image.absolute()} cannot be read: {error.strerror}"
+                ) from None
         if isinstance(image, (bytes, bytearray, memoryview)):
             return bytes(image)
         show = getattr(image, "_repr_png_", None)
@@ -292,7 +309,9 @@ class ImageStore:
             f"{type(image).__name__}"
         )
 
-    def _put(self, image: StoredImage, same: Sequence[bytes | None] = ()) -> StoredImage:
+    def _put(
+        self, image: StoredImage, same: Sequence[bytes | None] = ()
+    ) -> StoredImage:
         """Gives an image a handle, or finds the one that has its address, or one of these bytes."""
         with self._lock:
             for known in self._images.values():
@@ -307,13 +326,17 @@ class ImageStore:
     def _make_room(self, size: int) -> None:
         """Drop the oldest that may be dropped until there is room, or none if that cannot help."""
         kept = dict(self._images)
-        passing = [image.handle for image in kept.values() if image.generated or image.quoted]
+        passing = [
+            image.handle for image in kept.values() if image.generated or image.quoted
+        ]
         while (
             len(kept) >= self.max_images
             or sum(image.size for image in kept.values()) + size > self.max_bytes
         ):
             if not passing:
-                raise ImageError(f"the store is full ({len(self)} images): remove() some")
+                raise ImageError(
+                    f"the store is full ({len(self)} images): remove() some"
+                )
             del kept[passing.pop(0)]
         self._images = kept
 

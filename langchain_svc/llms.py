@@ -7,7 +7,10 @@ from contextlib import aclosing, closing
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
-from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
+from langchain_core.callbacks import (
+    AsyncCallbackManagerForLLMRun,
+    CallbackManagerForLLMRun,
+)
 from langchain_core.language_models.llms import BaseLLM
 from langchain_core.outputs import Generation, GenerationChunk, LLMResult
 from langchain_core.runnables import Runnable
@@ -37,18 +40,23 @@ from ._wire import Completion, Seen, general, v1
 from .config import GENERAL
 
 _Temperature = Annotated[
-    float, bounded_number(general.LOWEST_TEMPERATURE, general.HIGHEST_TEMPERATURE, text=True)
+    float,
+    bounded_number(general.LOWEST_TEMPERATURE, general.HIGHEST_TEMPERATURE, text=True),
 ]
 
 
 class _Prompt(ChatTurn):
     """One prompt and its answer; the service sends one number of tokens, which is not split."""
 
-    def __init__(self, exchange: Exchange[Any], prompt: str, model: str | None, stops: Any) -> None:
+    def __init__(
+        self, exchange: Exchange[Any], prompt: str, model: str | None, stops: Any
+    ) -> None:
         self._counts: dict[str, Any] = {}
         turns = [{"role": "user", "content": prompt}]
         reader = TextReader(split=False)
-        super().__init__(lambda _: exchange, turns, model=model, stops=stops, reader=reader)
+        super().__init__(
+            lambda _: exchange, turns, model=model, stops=stops, reader=reader
+        )
 
     def result(self) -> Generation:
         text = "".join(part.content for part in self._parts)
@@ -62,7 +70,9 @@ class _Prompt(ChatTurn):
         return GenerationChunk(text="", generation_info=self._info(seen))
 
     def _account(self, counts: Mapping[str, int]) -> None:
-        found = {ours: counts[theirs] for ours, theirs in COUNTS.items() if theirs in counts}
+        found = {
+            ours: counts[theirs] for ours, theirs in COUNTS.items() if theirs in counts
+        }
         if len(found) == len(COUNTS) - 1:
             found.setdefault("total_tokens", sum(found.values()))
         if "total_tokens" not in found:
@@ -104,7 +114,9 @@ class SvcLLM(TextModel, BaseLLM):
 
     interfaces = (GENERAL,)
     models_path = general.MODELS_PATH
-    overrides = frozenset({"model", "temperature", "stop", "timeout", "deadline", "max_retries"})
+    overrides = frozenset(
+        {"model", "temperature", "stop", "timeout", "deadline", "max_retries"}
+    )
 
     if TYPE_CHECKING:  # as ChatSvc's
         model_name: str | None = None
@@ -131,7 +143,11 @@ class SvcLLM(TextModel, BaseLLM):
     def _identifying_params(self) -> dict[str, Any]:
         # LangChain puts the stop texts of the call under `stop`, also when there are none; ours
         # stand beside them, so that its cache tells two models apart.
-        return {"model": self.model, "temperature": self.temperature, "own_stop": self.stop}
+        return {
+            "model": self.model,
+            "temperature": self.temperature,
+            "own_stop": self.stop,
+        }
 
     # -- calling --------------------------------------------------------------------------------
 
@@ -158,7 +174,14 @@ class SvcLLM(TextModel, BaseLLM):
     ) -> LLMResult:
         async def ask(prompt: str) -> Any:
             if self.streaming:
-                return _sum([c async for c in self._astream(prompt, stop, run_manager, **kwargs)])
+                return _sum(
+                    [
+                        c
+                        async for c in self._astream(
+                            prompt, stop, run_manager, **kwargs
+                        )
+                    ]
+                )
             return await self._aanswer(self._begin(prompt, stop, kwargs, stream=False))
 
         return self._result(await bounded_gather(map(ask, prompts)))
@@ -194,7 +217,12 @@ class SvcLLM(TextModel, BaseLLM):
                 yield chunk
 
     def _begin(
-        self, prompt: str, stop: list[str] | None, given: Mapping[str, Any], *, stream: bool
+        self,
+        prompt: str,
+        stop: list[str] | None,
+        given: Mapping[str, Any],
+        *,
+        stream: bool,
     ) -> ChatTurn:
         """Prepares one prompt: everything that can go wrong before sending goes wrong here."""
         call: Self

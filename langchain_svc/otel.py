@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
     from opentelemetry.trace import TracerProvider
 else:
-    LoggerProvider = Context = MeterProvider = TracerProvider = Any  # hints are read at run time
+    LoggerProvider = Context = MeterProvider = TracerProvider = (
+        Any  # hints are read at run time
+    )
 
 _AGENT = "langchain_create_agent"  # what LangChain's agents say of themselves
 _ROLES = {"human": "user", "ai": "assistant"}
@@ -95,12 +97,18 @@ class SvcOpenTelemetryCallbackHandler(RunHandler[_Run]):
     # -- models ---------------------------------------------------------------------------------
 
     def _begin_model(
-        self, run_id: UUID, operation: str, asked: list[BaseMessage], told: dict[str, Any]
+        self,
+        run_id: UUID,
+        operation: str,
+        asked: list[BaseMessage],
+        told: dict[str, Any],
     ) -> None:
         params = told.get("invocation_params") or {}
         metadata = told.get("metadata") or {}
         settings = (told.get("serialized") or {}).get("kwargs") or {}
-        url = urlsplit(str(settings.get("base_url_v1") or settings.get("base_url") or ""))
+        url = urlsplit(
+            str(settings.get("base_url_v1") or settings.get("base_url") or "")
+        )
         span = self._telemetry.inference(
             str(metadata.get("ls_provider") or "unknown"),
             request_model=asked_model(told),
@@ -157,10 +165,16 @@ class SvcOpenTelemetryCallbackHandler(RunHandler[_Run]):
         elif counts:
             span.input_tokens = counts.get("input_tokens")
             span.output_tokens = counts.get("output_tokens")
-            given, made = counts.get("input_token_details"), counts.get("output_token_details")
+            given, made = (
+                counts.get("input_token_details"),
+                counts.get("output_token_details"),
+            )
             span.cache_read_input_tokens = (given or {}).get("cache_read")
             span.thinking_tokens = (made or {}).get("reasoning")
-        for name in ("usage_source", "total_tokens"):  # the latter where it is all that is known
+        for name in (
+            "usage_source",
+            "total_tokens",
+        ):  # the latter where it is all that is known
             if name in about:
                 span.attributes[f"langchain_svc.{name}"] = about[name]
         if self._telemetry.should_capture_content():
@@ -185,7 +199,9 @@ class SvcOpenTelemetryCallbackHandler(RunHandler[_Run]):
         """A tool's run begins."""
         about = serialized or {}
         name = about.get("name") or "unknown"
-        span = self._telemetry.tool(name, tool_type="function", context=self._parent(kwargs))
+        span = self._telemetry.tool(
+            name, tool_type="function", context=self._parent(kwargs)
+        )
         span.tool_description = about.get("description")
         span.tool_call_id = kwargs.get("tool_call_id")
         if self._telemetry.should_capture_content():
@@ -214,7 +230,9 @@ class SvcOpenTelemetryCallbackHandler(RunHandler[_Run]):
         del kwargs
         run = self._runs.get(run_id)
         if run is not None and self._telemetry.should_capture_content():
-            run.span.tool_result = output.text if isinstance(output, BaseMessage) else str(output)
+            run.span.tool_result = (
+                output.text if isinstance(output, BaseMessage) else str(output)
+            )
         failed = isinstance(output, ToolMessage) and output.status == "error"
         failure = "_OTHER" if failed else None  # as OpenTelemetry names the unknown
         self._end(run_id, (run and run.failure) or failure)
@@ -260,7 +278,9 @@ class SvcOpenTelemetryCallbackHandler(RunHandler[_Run]):
         del kwargs
         self._end(run_id)
 
-    def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
+    def on_chain_error(
+        self, error: BaseException, *, run_id: UUID, **kwargs: Any
+    ) -> None:
         """A run has failed."""
         del kwargs
         self._end(run_id, _failure(type(error)))

@@ -29,7 +29,11 @@ def register() -> None:
             "register() found no table of providers: it needs the package langchain, 1.4 or "
             "newer 1.x (pip install langchain). ChatSvc(...) works without it"
         ) from error
-    table[PROVIDER] = ("langchain_svc", "ChatSvc", lambda cls, **settings: cls(**settings))
+    table[PROVIDER] = (
+        "langchain_svc",
+        "ChatSvc",
+        lambda cls, **settings: cls(**settings),
+    )
 
 
 def make_loadable(cls: type[Serializable]) -> None:

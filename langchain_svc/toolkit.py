@@ -61,4 +61,7 @@ class SvcToolkit(ServiceToolkit):
     def get_tools(self) -> list[BaseTool]:
         """The selected tools, in a fixed order."""
         own = {"svc_generate_image": {"api": self.image_api}}
-        return [self._make(_TOOLS[name], **own.get(name, {})) for name in self.selected or _TOOLS]
+        return [
+            self._make(_TOOLS[name], **own.get(name, {}))
+            for name in self.selected or _TOOLS
+        ]

@@ -36,7 +36,9 @@ from .errors import SvcRequestError, SvcResponseError
 from .images import HANDLE, ImageStore
 
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8}){0,3}", re.ASCII)
-_LONGEST_TEXT = 100_000  # characters; the documents name no bound, and a model needs one
+_LONGEST_TEXT = (
+    100_000  # characters; the documents name no bound, and a model needs one
+)
 
 
 def _plain(text: str) -> str:
@@ -58,7 +60,9 @@ def _language(code: str) -> str:
 PlainText = Annotated[str, AfterValidator(_plain)]
 Language = Annotated[str, AfterValidator(_language)]
 Count = Annotated[
-    int, Field(ge=1, le=endpoints.MOST_IMAGES), bounded_number(1, endpoints.MOST_IMAGES, whole=True)
+    int,
+    Field(ge=1, le=endpoints.MOST_IMAGES),
+    bounded_number(1, endpoints.MOST_IMAGES, whole=True),
 ]
 
 
@@ -145,7 +149,9 @@ class SvcTranslate(ServiceTool):
     base_url: str | None = url_of(GENERAL)
     """Where the general interface is, without the /api of its paths."""
 
-    def _use(self, _: RunnableConfig, text: str, target: str, source: str | None = None) -> ToolUse:
+    def _use(
+        self, _: RunnableConfig, text: str, target: str, source: str | None = None
+    ) -> ToolUse:
         exchange = self._new_exchange(
             GENERAL,
             "POST",
@@ -157,7 +163,11 @@ class SvcTranslate(ServiceTool):
         )
 
         def process(found: general.Translation) -> ToolOutput:
-            parts = {"text": found.text, "source": source or found.source, "target": target}
+            parts = {
+                "text": found.text,
+                "source": source or found.source,
+                "target": target,
+            }
             return found.text, _provenance(exchange, found.raw) | parts
 
         return ToolUse(exchange, process)
@@ -186,7 +196,9 @@ class SvcAnalyzeImage(ServiceTool):
     images: ImageStore = Field(default_factory=ImageStore, exclude=True, repr=False)
     """The images that handles stand for."""
 
-    max_inline_bytes: Annotated[int, bounded_number(above=True, whole=True)] = 512 * 1024
+    max_inline_bytes: Annotated[int, bounded_number(above=True, whole=True)] = (
+        512 * 1024
+    )
     """The largest image that may stand in the arguments as base64. Larger ones need a handle."""
 
     def _use(self, _: RunnableConfig, image: str, task: endpoints.Task) -> ToolUse:
@@ -194,7 +206,12 @@ class SvcAnalyzeImage(ServiceTool):
         handle = image.strip() if image.strip() in self.images else None
 
         def process(found: endpoints.ImageAnalysis) -> ToolOutput:
-            parts = {"task": task, "image": handle, "text": found.text, "result": found.found}
+            parts = {
+                "task": task,
+                "image": handle,
+                "text": found.text,
+                "result": found.found,
+            }
             return found.text, _provenance(exchange, found.raw) | parts
 
         return ToolUse(exchange, process)
@@ -278,16 +295,22 @@ class SvcGenerateImage(ServiceTool):
                 image = self.images.add_generated(picture, label=label)
             except ValueError as error:
                 address = isinstance(picture, str) and is_address(picture)
-                unread.append({"url": picture if address else None, "reason": str(error)})
+                unread.append(
+                    {"url": picture if address else None, "reason": str(error)}
+                )
                 continue
             handles.append(image.handle)
             size = f"{image.format}, {image.width}x{image.height} pixels"
             lines.append(f"{image.handle}: {image.url or size}")
         if unread:
             reasons = "; ".join(sorted({str(part["reason"]) for part in unread}))
-            lines.append(f"{len(unread)} of {len(found.found)} came unusable: {reasons}")
+            lines.append(
+                f"{len(unread)} of {len(found.found)} came unusable: {reasons}"
+            )
         if not handles:
-            raise SvcResponseError(f"The service made no image that can be kept. {lines[-1]}")
+            raise SvcResponseError(
+                f"The service made no image that can be kept. {lines[-1]}"
+            )
         artifact = {"images": handles, "unread": unread, "prompt": label}
         return "Made:\n" + "\n".join(lines), _provenance(exchange, found.raw) | artifact
 

@@ -5,11 +5,11 @@ import test_hostile
 import test_langchain_tools
 from faults import fault_columns
 from langchain_core.tools import BaseTool
-from privacy import test_leaks
 from service import test_urls
 
 import langchain_svc as svc
 from langchain_svc.sandbox.endpoints import ROUTES
+from privacy import test_leaks
 
 KITS = (svc.SvcToolkit, svc.SvcMedicalToolkit)
 TOOLS = {

@@ -7,7 +7,6 @@ from itertools import chain
 
 import pytest
 from fences import ROOT
-from privacy import test_frames, test_leaks
 from test_readme import rows
 
 import langchain_svc as svc
@@ -25,6 +24,7 @@ from langchain_svc.medical.dicom import image as dicom
 from langchain_svc.medical.dicom import picture
 from langchain_svc.medical.fhir import concepts
 from langchain_svc.sandbox import Fault, Sandbox
+from privacy import test_frames, test_leaks
 
 MB = 1024 * 1024
 

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 
 EVENTS_A_CHUNK = 64
 SERVICE_TIME = 0.02  # seconds that a call of many at once takes
-TOKEN_TIME = 0.02  # seconds between the tokens of a live stream, which are 50 in a second
+TOKEN_TIME = (
+    0.02  # seconds between the tokens of a live stream, which are 50 in a second
+)
 _TOKEN = 12  # characters of an event of a tool call
 
 _SENTENCE = 'The quick brown fox said "no" to 17 lazy dogs, again and again. '
@@ -42,7 +44,9 @@ def arguments(size: int) -> str:
 
 def prompted(size: int) -> str:
     """The same call as our tool instructions have the model write it."""
-    return f'<tool_call>\n{{"name": "save", "arguments": {arguments(size)}}}\n</tool_call>'
+    return (
+        f'<tool_call>\n{{"name": "save", "arguments": {arguments(size)}}}\n</tool_call>'
+    )
 
 
 def pieces(text: str) -> Iterator[str]:

@@ -13,7 +13,13 @@ import time
 from importlib import import_module
 
 # What every chat model needs of langchain-core. It is no merit to import it earlier or later.
-_CORE = ("language_models.chat_models", "messages.tool", "outputs", "tools", "output_parsers")
+_CORE = (
+    "language_models.chat_models",
+    "messages.tool",
+    "outputs",
+    "tools",
+    "output_parsers",
+)
 
 
 def main(name: str, address: str, answer: str) -> None:

@@ -47,19 +47,25 @@ def make(name: str, address: str, answer: str) -> Any:
 def _svc(url: str) -> Any:
     from langchain_svc import ChatSvc
 
-    return ChatSvc(model="svc-pro", api_key="bench-key-0123456789", base_url_v1=f"{url}/v1")
+    return ChatSvc(
+        model="svc-pro", api_key="bench-key-0123456789", base_url_v1=f"{url}/v1"
+    )
 
 
 def _openai(url: str) -> Any:
     from langchain_openai import ChatOpenAI
 
-    return ChatOpenAI(model="svc-pro", api_key="bench-key-0123456789", base_url=f"{url}/v1")
+    return ChatOpenAI(
+        model="svc-pro", api_key="bench-key-0123456789", base_url=f"{url}/v1"
+    )
 
 
 def _mistral(url: str) -> Any:
     from langchain_mistralai import ChatMistralAI
 
-    return ChatMistralAI(model="svc-pro", api_key="bench-key-0123456789", base_url=f"{url}/v1")
+    return ChatMistralAI(
+        model="svc-pro", api_key="bench-key-0123456789", base_url=f"{url}/v1"
+    )
 
 
 def _groq(url: str) -> Any:

@@ -27,7 +27,9 @@ class Least(BaseChatModel):
     def model_post_init(self, context: Any, /) -> None:
         super().model_post_init(context)
         if self.kind == "called":
-            self.calls = [ToolCall(name="save", args=json.loads(arguments(self.size)), id="1")]
+            self.calls = [
+                ToolCall(name="save", args=json.loads(arguments(self.size)), id="1")
+            ]
 
     @property
     def _llm_type(self) -> str:

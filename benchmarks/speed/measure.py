@@ -45,7 +45,11 @@ class Bench:
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
         # Tracing would need a network; compiled modules are what users have.
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("LANGSMITH", "LANGCHAIN"))}
+        kept = {
+            k: v
+            for k, v in os.environ.items()
+            if not k.startswith(("LANGSMITH", "LANGCHAIN"))
+        }
         kept.pop("PYTHONDONTWRITEBYTECODE", None)
         self._env = {**kept, "NO_PROXY": "*"}
         if self._before:
@@ -90,11 +94,16 @@ class Bench:
                 found = self._ask(name, row, warming=turn < 0)
                 for each, figures in together if turn >= 0 else []:
                     if each.key in found:
-                        share = each.calls * each.per if each.key in {"cpu", "bytes"} else 1
+                        share = (
+                            each.calls * each.per if each.key in {"cpu", "bytes"} else 1
+                        )
                         value = found[each.key] / share * _SCALE.get(each.unit, 1.0)
                         figures.setdefault(name, []).append(value)
         for each, figures in together:
-            shown = (f"{name} {statistics.median(them):,.4g}" for name, them in figures.items())
+            shown = (
+                f"{name} {statistics.median(them):,.4g}"
+                for name, them in figures.items()
+            )
             passed = time.monotonic() - self._begun
             _note(f"{passed:4.0f} s  {each.name}, {each.unit}: {', '.join(shown)}")
 
@@ -128,7 +137,14 @@ class Bench:
         with tempfile.TemporaryDirectory() as empty:
             uncompiled = {"PYTHONPYCACHEPREFIX": empty, "PYTHONDONTWRITEBYTECODE": "1"}
             done = subprocess.run(
-                [sys.executable, "-m", "benchmarks.speed.cold", name, self._address, row.answer],
+                [
+                    sys.executable,
+                    "-m",
+                    "benchmarks.speed.cold",
+                    name,
+                    self._address,
+                    row.answer,
+                ],
                 cwd=_ROOT,
                 env=self._env | (uncompiled if row.way == "cold_uncompiled" else {}),
                 check=False,
@@ -136,7 +152,9 @@ class Bench:
                 text=True,
                 timeout=60,
             )
-        return dict(json.loads(done.stdout or json.dumps({"error": done.stderr[-300:]})))
+        return dict(
+            json.loads(done.stdout or json.dumps({"error": done.stderr[-300:]}))
+        )
 
 
 def _asked(worker: subprocess.Popen[str], row: Row) -> dict[str, Any]:

@@ -21,7 +21,11 @@ def draw(results: Results, file: Path) -> None:
     figure, axes = plt.subplots(figsize=(10, 4.2))
     shown = [(row, figures) for row, figures in results if row.short]
     for at, (row, figures) in enumerate(shown):
-        ours, peer, low = middle(figures, OURS), best_peer(row, figures), floor(row, figures)
+        ours, peer, low = (
+            middle(figures, OURS),
+            best_peer(row, figures),
+            floor(row, figures),
+        )
         if ours is None or peer is None:
             continue
         bars = [(ours, OURS, _OURS), (*peer, _PEER), (low, "floor", _FLOOR)]
@@ -29,10 +33,18 @@ def draw(results: Results, file: Path) -> None:
             if value is None:
                 continue
             place, height = at + 0.28 * (beside - 1), value / peer[0]
-            axes.bar(place, height, 0.26, color=colour, edgecolor="#606060", linewidth=0.6)
+            axes.bar(
+                place, height, 0.26, color=colour, edgecolor="#606060", linewidth=0.6
+            )
             if name == peer[1]:  # in its bar, where it hides no figure
                 axes.text(
-                    place, height / 2, name, rotation=90, ha="center", va="center", fontsize=8
+                    place,
+                    height / 2,
+                    name,
+                    rotation=90,
+                    ha="center",
+                    va="center",
+                    fontsize=8,
                 )
             axes.annotate(
                 _told(value, row.unit),
@@ -47,7 +59,9 @@ def draw(results: Results, file: Path) -> None:
                    fontsize=11, loc="left", pad=24)  # fmt: skip
     floor_name = "floor: httpx + langchain-core"
     kinds = ((OURS, _OURS), ("the best peer", _PEER), (floor_name, _FLOOR))
-    handles = [mpl.patches.Patch(facecolor=c, edgecolor="#606060", label=n) for n, c in kinds]
+    handles = [
+        mpl.patches.Patch(facecolor=c, edgecolor="#606060", label=n) for n, c in kinds
+    ]
     axes.legend(handles=handles, fontsize=8, frameon=False, ncols=3, loc="lower left",
                 bbox_to_anchor=(0, 0.99))  # fmt: skip
     figure.tight_layout()

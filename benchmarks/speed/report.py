@@ -31,7 +31,11 @@ class Run:
 def machine() -> str:
     """What figures of this machine depend on, in one sentence."""
     cpuinfo = Path("/proc/cpuinfo")
-    named = cpuinfo.read_text("utf-8").partition("model name")[2] if cpuinfo.exists() else ""
+    named = (
+        cpuinfo.read_text("utf-8").partition("model name")[2]
+        if cpuinfo.exists()
+        else ""
+    )
     model = named.partition("\n")[0].strip("\t: ") or platform.machine()
     versions = ", ".join(f"{name} {version(name)}" for name in _LIBRARIES)
     today = dt.datetime.now(dt.timezone.utc).date()
@@ -43,14 +47,20 @@ def machine() -> str:
 
 def save(run: Run, file: Path) -> None:
     """Keep the figures."""
-    kept = {"machine": run.machine, "rows": {row.name: figures for row, figures in run.results}}
+    kept = {
+        "machine": run.machine,
+        "rows": {row.name: figures for row, figures in run.results},
+    }
     file.write_text(json.dumps(kept, indent=1), "utf-8")
 
 
 def load(file: Path) -> Run:
     """Figures that were kept."""
     kept = json.loads(file.read_text("utf-8"))
-    return Run(kept["machine"], [(r, kept["rows"][r.name]) for r in ROWS if r.name in kept["rows"]])
+    return Run(
+        kept["machine"],
+        [(r, kept["rows"][r.name]) for r in ROWS if r.name in kept["rows"]],
+    )
 
 
 def middle(figures: Figures, name: str) -> float | None:
@@ -95,7 +105,9 @@ def table(results: Results) -> str:
     """The figures in Markdown: medians, with the quartiles of ours."""
     names = [OURS, *(n for n in (BEFORE,) if any(n in f for _, f in results)), *PEERS]
     lines = [
-        "| " + " | ".join(["", *names, "floor", "of the best peer", "of the floor"]) + " |",
+        "| "
+        + " | ".join(["", *names, "floor", "of the best peer", "of the floor"])
+        + " |",
         "|" + "---|" * (len(names) + 4),
     ]
     for row, figures in results:

@@ -60,13 +60,19 @@ class Row:
         return self.way, self.answer, self.calls, self.who, self.fresh
 
 
-_BEGUN = "the median stream waits for about 200 first chunks, one after another on one core."
+_BEGUN = (
+    "the median stream waits for about 200 first chunks, one after another on one core."
+)
 _APP = "FastAPI and uvicorn send each event by itself, and cost the same for all."
 _COUNTED = "in instructions, without the system's part, it takes {} of the best peer"
 _IMPORTS = _COUNTED.format("0.96") + "; langchain-core alone takes 0.84."
 _WAKING = _COUNTED.format("0.43 (`astream`) and 0.48 (`stream`)") + "."
-_MACHINE = "it is met on one machine and missed on another, with the same calls of functions."
-_COLD_CALL = "a call after a pause is cold; in instructions (927e63e), {} of the best peer."
+_MACHINE = (
+    "it is met on one machine and missed on another, with the same calls of functions."
+)
+_COLD_CALL = (
+    "a call after a pause is cold; in instructions (927e63e), {} of the best peer."
+)
 
 
 def _live(
@@ -74,7 +80,9 @@ def _live(
 ) -> tuple[Row, ...]:
     """So many streams at once, begun together; each has 50 tokens a second."""
     name = (
-        f"{streams} streams at once" if tokens == 100 else f"{streams} streams of {tokens} tokens"
+        f"{streams} streams at once"
+        if tokens == 100
+        else f"{streams} streams of {tokens} tokens"
     )
     first = 0.10 if streams == 400 else None
     same: Any = {
@@ -96,7 +104,12 @@ def _app(name: str, answer: str, calls: int, **cpu: Any) -> tuple[Row, ...]:
     }  # fmt: skip
     return (
         Row(f"app that passes on {name}, CPU of a request", **same, **cpu),
-        Row(f"app that passes on {name}, requests a second", unit="1/s", key="rate", **same),
+        Row(
+            f"app that passes on {name}, requests a second",
+            unit="1/s",
+            key="rate",
+            **same,
+        ),
     )
 
 

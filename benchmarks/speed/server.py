@@ -16,7 +16,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from .answers import EVENTS_A_CHUNK, SERVICE_TIME, TOKEN_TIME, arguments, pieces, prompted, words
+from .answers import (
+    EVENTS_A_CHUNK,
+    SERVICE_TIME,
+    TOKEN_TIME,
+    arguments,
+    pieces,
+    prompted,
+    words,
+)
 
 _HEAD = b"HTTP/1.1 200 OK\r\nServer: bench\r\nContent-Type: "
 _USAGE = {"prompt_tokens": 9, "completion_tokens": 12, "total_tokens": 21}
@@ -38,7 +46,11 @@ class Answer:
 
 def _chunk(delta: dict[str, Any], **more: Any) -> dict[str, Any]:
     choice = {"index": 0, "delta": delta, "finish_reason": None}
-    frame = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1_790_000_000}
+    frame = {
+        "id": "chatcmpl-1",
+        "object": "chat.completion.chunk",
+        "created": 1_790_000_000,
+    }
     ending = {name: more.pop(name) for name in ("finish_reason",) if name in more}
     return {**frame, "model": "svc-pro", "choices": [choice | ending], **more}
 
@@ -70,7 +82,8 @@ def _whole(message: dict[str, Any], reason: str = "stop", wait: float = 0.0) -> 
     choice = {"index": 0, "message": message, "finish_reason": reason}
     frame = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1_790_000_000}
     body = json.dumps(
-        {**frame, "model": "svc-pro", "choices": [choice], "usage": _USAGE}, separators=(",", ":")
+        {**frame, "model": "svc-pro", "choices": [choice], "usage": _USAGE},
+        separators=(",", ":"),
     ).encode()
     head = _HEAD + b"application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
     return Answer((head + body,), first_wait=wait)
@@ -83,7 +96,9 @@ def _say(text: str, wait: float = 0.0) -> Answer:
 def _calls(size: int) -> Answer:
     function = {"name": "save", "arguments": arguments(size)}
     call = {"id": "call_123456789", "type": "function", "function": function}
-    return _whole({"role": "assistant", "content": "", "tool_calls": [call]}, "tool_calls")
+    return _whole(
+        {"role": "assistant", "content": "", "tool_calls": [call]}, "tool_calls"
+    )
 
 
 def _call_deltas(size: int) -> Iterator[dict[str, Any]]:
@@ -116,9 +131,13 @@ def _live(count: int, seconds: float = TOKEN_TIME) -> Answer:
 _MAKERS: dict[str, Callable[[int], Answer]] = {
     "say": lambda size: _say("word " * size),
     "slow": lambda size: _say("word " * size, wait=SERVICE_TIME),
-    "many": lambda n: _streamed(_stream(_text_deltas(words(n)), "stop"), size=EVENTS_A_CHUNK),
+    "many": lambda n: _streamed(
+        _stream(_text_deltas(words(n)), "stop"), size=EVENTS_A_CHUNK
+    ),
     "each": lambda n: _streamed(_stream(_text_deltas(words(n)), "stop")),
-    "paced": lambda n: _streamed(_stream(_text_deltas(words(n)), "stop"), together=False),
+    "paced": lambda n: _streamed(
+        _stream(_text_deltas(words(n)), "stop"), together=False
+    ),
     "first": _first,
     "live": _live,
     "hundred": lambda count: _live(count, 0.01),
@@ -151,7 +170,9 @@ class _Connection(asyncio.Protocol):
         if not end:
             return
         lines = head.lower().split(b"\r\n")
-        sizes = [int(line[15:]) for line in lines if line.startswith(b"content-length:")]
+        sizes = [
+            int(line[15:]) for line in lines if line.startswith(b"content-length:")
+        ]
         if len(body) < sum(sizes):
             return
         self._received = b""

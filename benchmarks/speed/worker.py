@@ -215,7 +215,9 @@ def abatch(clock: Clock, new: Callable[[], Any], calls: int) -> None:
 def abatch_bounded(clock: Clock, new: Callable[[], Any], calls: int) -> None:
     model = new()
     with clock.running():
-        _LOOP.run_until_complete(model.abatch([_QUESTION] * calls, {"max_concurrency": 64}))
+        _LOOP.run_until_complete(
+            model.abatch([_QUESTION] * calls, {"max_concurrency": 64})
+        )
 
 
 def memory(clock: Clock, new: Callable[[], Any], calls: int) -> None:
@@ -282,7 +284,10 @@ def main(name: str, address: str) -> None:
         try:
             WAYS[asked["way"]](clock, new, asked["calls"])
         except Exception as error:  # noqa: BLE001  # the table says who cannot do what
-            print(json.dumps({"error": f"{type(error).__name__}: {error}"[:300]}), flush=True)
+            print(
+                json.dumps({"error": f"{type(error).__name__}: {error}"[:300]}),
+                flush=True,
+            )
         else:
             print(json.dumps(vars(clock)), flush=True)
 

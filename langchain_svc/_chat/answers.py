@@ -175,7 +175,9 @@ class CallsReader(TextReader):
         follows: bool,  # arguments are yielded while they are written
         split: bool,  # reasoning is split from the content
         marks: bool,  # a call that was cut off is shown as such, and no error
-        read: Callable[[], Iterable[tuple[str, str]]],  # what the model has read, and of whom
+        read: Callable[
+            [], Iterable[tuple[str, str]]
+        ],  # what the model has read, and of whom
     ) -> None:
         self._offer = offer
         self._answer = answer
@@ -240,14 +242,20 @@ class CallsReader(TextReader):
             return False
         parser = self._probe()
         pieces = [*parser.feed(text), *parser.finish(cut=out_of_room)]
-        calls = [_call_of(piece) for piece in pieces if isinstance(piece, (Doubt, BadCall, Call))]
+        calls = [
+            _call_of(piece)
+            for piece in pieces
+            if isinstance(piece, (Doubt, BadCall, Call))
+        ]
         is_cut_call = any(isinstance(call, BadCall) and call.cut for call in calls)
         self.is_inside = is_cut_call or (is_open and out_of_room)
         if self.is_inside or not out_of_room:
             return self.is_inside
         if calls:
             return not _text_behind(pieces).strip()
-        is_silent = not any(piece.text.strip() for piece in pieces if isinstance(piece, Prose))
+        is_silent = not any(
+            piece.text.strip() for piece in pieces if isinstance(piece, Prose)
+        )
         return is_silent or self._offer.required or self._answer is not None
 
     def restart(self, *, streaming: bool) -> bool:
@@ -262,7 +270,11 @@ class CallsReader(TextReader):
     def finish(self, *, cut: bool, last: bool) -> Iterator[ContentPart]:
         yield from self._parts(self._parser.finish(cut=cut))
         confirmed = self._confirmed()
-        doubts = [doubt for doubt in self._doubts if any(doubt.call is call for call in confirmed)]
+        doubts = [
+            doubt
+            for doubt in self._doubts
+            if any(doubt.call is call for call in confirmed)
+        ]
         if confirmed and not doubts:  # the calls stand in code, and so in the prose
             self._held = []
             self._rest = []
@@ -295,7 +307,9 @@ class CallsReader(TextReader):
             doubts = [doubt for doubt in doubts if not _is_loose(doubt)]
         if text := "".join(piece.text for piece in _without(doubts, pieces)).rstrip():
             yield ContentPart(text)
-        yield from (self._invalid_part(one) for one in self._doubts if not _is_loose(one))
+        yield from (
+            self._invalid_part(one) for one in self._doubts if not _is_loose(one)
+        )
         yield from map(self._invalid_part, self._bad)
 
     def _for_good(self, *, cut: bool, last: bool) -> Iterator[ContentPart]:
@@ -325,9 +339,14 @@ class CallsReader(TextReader):
             self.failure = self._uncalled(cut=cut)
 
     def _uncalled(self, *, cut: bool) -> str:
-        when = "before max_tokens cut its answer off" if cut else "also when it was asked again"
+        when = (
+            "before max_tokens cut its answer off"
+            if cut
+            else "also when it was asked again"
+        )
         return (
-            f"The model did not call {self._required}, as it had to, {when} (.raw has its answer)"
+            f"The model did not call {self._required}, as it had to, {when} "
+            "(.raw has its answer)"
         )
 
     def _is_half(self, *, cut: bool) -> bool:
@@ -358,7 +377,9 @@ class CallsReader(TextReader):
 
     @property
     def _required(self) -> str:
-        return f"the function {self._offer.wanted}" if self._offer.wanted else "a function"
+        return (
+            f"the function {self._offer.wanted}" if self._offer.wanted else "a function"
+        )
 
     def _stands(self, first: list[Prose | Doubt]) -> list[Prose | Doubt]:
         """The first answer, or the second one where the first was nothing but the doubtful."""
@@ -371,7 +392,9 @@ class CallsReader(TextReader):
 
     def _waiting(self) -> str:
         """All of this try that nothing was yielded for."""
-        return "".join([*self._held, self._blanks, *(piece.text for piece in self._rest)])
+        return "".join(
+            [*self._held, self._blanks, *(piece.text for piece in self._rest)]
+        )
 
     def _held_back(self, blanks: str = "") -> Iterator[ContentPart]:
         """The prose that waited, without what the first try has said."""
@@ -483,7 +506,9 @@ class CallsReader(TextReader):
             yield from self._held_back()
         self._blanks = ""
         self._id = new_id()
-        yield ContentPart(call=tool_call_chunk(name=name, args="", id=self._id, index=self._count))
+        yield ContentPart(
+            call=tool_call_chunk(name=name, args="", id=self._id, index=self._count)
+        )
         self._count += 1
         self._good += 1
 
@@ -523,7 +548,9 @@ class CallsReader(TextReader):
             return calls
         tools = self._offer.tools.parsed
         blocks = _code_blocks(self._waiting())
-        in_code = [call for block in blocks for call in parse_calls(block, tools, cut=True)]
+        in_code = [
+            call for block in blocks for call in parse_calls(block, tools, cut=True)
+        ]
         return [call for call in in_code if isinstance(call, Call)]
 
     def _may_follow(self, call: Call, confirmed: list[Call]) -> bool:
@@ -553,7 +580,8 @@ class CallsReader(TextReader):
         asked_about = [_call_of(doubt) for doubt in self._open_doubts]
         calls = [doubt.call for doubt in self._doubts]
         return all(
-            isinstance(one, Call) and one.asked and one in asked_about for one in (call, *calls)
+            isinstance(one, Call) and one.asked and one in asked_about
+            for one in (call, *calls)
         )
 
     def _what_is_wrong(self) -> str | None:
@@ -578,7 +606,9 @@ class CallsReader(TextReader):
         """What the model is asked where it may have meant a call, or only shown one."""
         self._open_doubts = doubts
         shown = doubts[:_MOST_FORMS] if self._offer.parallel else doubts[:1]
-        known = [(self._name_of(doubt), self._arguments_to_show(doubt)) for doubt in shown]
+        known = [
+            (self._name_of(doubt), self._arguments_to_show(doubt)) for doubt in shown
+        ]
         forms = [self._format.form(name, arguments) for name, arguments in known]
         return call_question(
             [*dict.fromkeys(forms)],
@@ -609,7 +639,11 @@ class CallsReader(TextReader):
         reason = doubt.reason
         source = call.source if call else ""
         if isinstance(doubt, Doubt):
-            unanswered = "did not say that it" if self._open_doubts else "was not asked whether it"
+            unanswered = (
+                "did not say that it"
+                if self._open_doubts
+                else "was not asked whether it"
+            )
             reason = f"{reason}, and the model {unanswered} means it"
         id_ = new_id()
         name = call.name if call else None

@@ -69,7 +69,9 @@ class Joint:
         self._before = before
         self._inside = inside
         self._held: str | None = ""  # None once it is decided
-        self._check_at = 0  # characters that must have come before it is looked at again
+        self._check_at = (
+            0  # characters that must have come before it is looked at again
+        )
         self._drops_fence = False
         self._is_cut = False  # whether this part is cut, too
         self._tail = ""  # which may be the end of a fence that is to be dropped
@@ -142,7 +144,11 @@ class Joint:
         begun = before.rpartition("\n")[2]
         if begun and not final and begun.startswith(text):
             raise _More
-        if begun and text.startswith(begun) and self._is_row_again(begun, text, final=final):
+        if (
+            begun
+            and text.startswith(begun)
+            and self._is_row_again(begun, text, final=final)
+        ):
             return len(begun)
         half_word = self._half_word_again(text, final=final)
         if not half_word:
@@ -164,7 +170,9 @@ class Joint:
         """The ends of the answer that count as a repetition where they are written again."""
         before = self._before
         first = max(0, len(before) - _LOOK_BACK)
-        starts = [at + 1 for at in range(len(before) - 1, first - 1, -1) if before[at] == "\n"]
+        starts = [
+            at + 1 for at in range(len(before) - 1, first - 1, -1) if before[at] == "\n"
+        ]
         starts = starts[:_MOST_LINES]
         line = starts[0] if starts else first
         starts += [0]
@@ -205,7 +213,11 @@ class Joint:
         if _is_periodic(before) or not text:
             return False
         size = next(
-            (at for at, pair in enumerate(zip(before, text, strict=False)) if pair[0] != pair[1]),
+            (
+                at
+                for at, pair in enumerate(zip(before, text, strict=False))
+                if pair[0] != pair[1]
+            ),
             min(len(before), len(text)),
         )
         if size == len(text) < len(before) and not final:
@@ -228,7 +240,9 @@ class Joint:
             # It closes the fence, unless one end too many follows.
             if not final:
                 raise _More
-            fences = sum(_IS_FENCE.match(row) is not None for row in text[at:].split("\n"))
+            fences = sum(
+                _IS_FENCE.match(row) is not None for row in text[at:].split("\n")
+            )
             return at if fences % 2 or self._is_cut else line.end()
         if self._stops_in_line or self._inside:
             self._drops_fence = True

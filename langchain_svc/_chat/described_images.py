@@ -65,7 +65,10 @@ def find_images(
     worded: list[BaseMessage] = []
     found: dict[str, FoundImage] = {}
     for number, message in enumerate(messages, 1):
-        count, blocks = 0, [] if isinstance(message.content, str) else [*message.content]
+        count, blocks = (
+            0,
+            [] if isinstance(message.content, str) else [*message.content],
+        )
         for index, block in enumerate(blocks):
             standard = _standard(block)
             if "image" in str(standard.get("type")):
@@ -76,12 +79,17 @@ def find_images(
                 shown = {"type": DESCRIBED_IMAGE, "handle": image.handle, "text": text}
                 first = found.setdefault(image.handle, FoundImage(image, place, shown))
                 blocks[index] = first.block
-        worded.append(message.model_copy(update={"content": blocks}) if count else message)
+        worded.append(
+            message.model_copy(update={"content": blocks}) if count else message
+        )
     return worded, [*found.values()]
 
 
 def describe_images(
-    model: ServiceSettings, messages: Sequence[BaseMessage], store: ImageStore, limits: Limits
+    model: ServiceSettings,
+    messages: Sequence[BaseMessage],
+    store: ImageStore,
+    limits: Limits,
 ) -> list[BaseMessage]:
     """The conversation in text alone; what has not been described yet is described now."""
     worded, calls = _prepared(model, messages, store, limits)
@@ -93,7 +101,10 @@ def describe_images(
 
 
 async def adescribe_images(
-    model: ServiceSettings, messages: Sequence[BaseMessage], store: ImageStore, limits: Limits
+    model: ServiceSettings,
+    messages: Sequence[BaseMessage],
+    store: ImageStore,
+    limits: Limits,
 ) -> list[BaseMessage]:
     """The async version of `describe_images`; several images are described at once."""
     # In a thread: to read a large image and to write it into a request takes tens of milliseconds.
@@ -110,7 +121,10 @@ async def adescribe_images(
 
 
 def _prepared(
-    model: ServiceSettings, messages: Sequence[BaseMessage], store: ImageStore, limits: Limits
+    model: ServiceSettings,
+    messages: Sequence[BaseMessage],
+    store: ImageStore,
+    limits: Limits,
 ) -> tuple[list[BaseMessage], list[tuple[FoundImage, Exchange[Any]]]]:
     """A conversation, and the calls that describe its images before it can be asked."""
     worded, images = find_images(messages, store)
@@ -136,10 +150,18 @@ def _standard(given: Any) -> Mapping[str, Any]:
     if block.get("type") in ("image_url", "input_image"):
         # They know this form with an object and no further words; a bare address is usual too.
         url = block.get("image_url")
-        return {"type": block["type"], "url": url.get("url") if isinstance(url, Mapping) else url}
+        return {
+            "type": block["type"],
+            "url": url.get("url") if isinstance(url, Mapping) else url,
+        }
     try:
         (made,) = HumanMessage([block]).content_blocks
-    except (AttributeError, KeyError, TypeError, ValueError):  # they trust what they read
+    except (
+        AttributeError,
+        KeyError,
+        TypeError,
+        ValueError,
+    ):  # they trust what they read
         return block
     inner = made.get("value") if made["type"] == "non_standard" else made
     return inner if isinstance(inner, dict) else block
@@ -151,7 +173,9 @@ def _kept(block: Mapping[str, Any], store: ImageStore, place: str) -> StoredImag
     try:
         if isinstance(given, str):
             by_address = not block.get("base64") and not is_data_uri(given)
-            return store.add_quoted(check_address(given.strip()) if by_address else given)
+            return store.add_quoted(
+                check_address(given.strip()) if by_address else given
+            )
     except ValueError as error:
         raise SvcRequestError(f"{place} is not sent: {error}") from None
     raise SvcRequestError(

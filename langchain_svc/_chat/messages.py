@@ -63,7 +63,9 @@ def prompt_size(messages: Sequence[BaseMessage]) -> int:
     blocks = (
         block if isinstance(block, str) else str(block.get("text") or "")
         for message in messages
-        for block in (message.content if isinstance(message.content, list) else [message.content])
+        for block in (
+            message.content if isinstance(message.content, list) else [message.content]
+        )
     )
     return _A_MESSAGE * len(messages) + sum(map(len, blocks))
 
@@ -88,7 +90,9 @@ def to_wire(
     if not any(map(itemgetter(1), parts)):
         raise SvcRequestError("There is nothing to send: no message holds any text")
     if preamble:
-        leading = sum(1 for _ in takewhile(lambda one: isinstance(one, SystemMessage), messages))
+        leading = sum(
+            1 for _ in takewhile(lambda one: isinstance(one, SystemMessage), messages)
+        )
         parts.insert(leading, ("system", preamble))
     turns = _joined(parts)
     if system_role == "user":
@@ -117,7 +121,9 @@ def conversation_nonce(messages: Sequence[BaseMessage], secret: str) -> str:
     state = hashlib.blake2b(digest_size=5, key=hashlib.sha256(secret.encode()).digest())
 
     def add(*texts: Any) -> None:
-        state.update("\0".join(map(str, texts)).encode("utf-8", "surrogatepass") + b"\0")
+        state.update(
+            "\0".join(map(str, texts)).encode("utf-8", "surrogatepass") + b"\0"
+        )
 
     asked = False
     for message in messages:
@@ -147,7 +153,10 @@ def texts_read(messages: Iterable[BaseMessage]) -> Iterator[tuple[str, str]]:
             yield "an earlier answer", text
             for call in message.tool_calls:
                 for value in call["args"].values():
-                    yield "an earlier call", value if isinstance(value, str) else render_json(value)
+                    yield (
+                        "an earlier call",
+                        value if isinstance(value, str) else render_json(value),
+                    )
         else:
             yield PERSON, f"{message.name or ''}\n{text}"
 
@@ -171,7 +180,8 @@ def answers_at_once(messages: Iterable[BaseMessage], model: str) -> bool:
             known.get("model_provider") == "svc"
             and known.get("model_name") == model
             and known.get("finish_reason") in {"stop", "tool_calls"}
-            and not message.additional_kwargs.keys() & {"reasoning_content", THINKS_AHEAD}
+            and not message.additional_kwargs.keys()
+            & {"reasoning_content", THINKS_AHEAD}
         ):
             return True
     return False
@@ -181,7 +191,11 @@ _RESULTS = (ToolMessage, FunctionMessage)
 
 
 def _rendered(
-    messages: Sequence[BaseMessage], tool_format: Format, nonce: str, *, omit_images: bool
+    messages: Sequence[BaseMessage],
+    tool_format: Format,
+    nonce: str,
+    *,
+    omit_images: bool,
 ) -> Iterator[tuple[str, str]]:
     """Role and text of each message; the results of one round of calls are said together."""
     several = len({m.name for m in messages if isinstance(m, AIMessage)}) > 1
@@ -189,7 +203,10 @@ def _rendered(
     for _, group in groupby(messages, attrgetter("type")):
         neighbours = list(group)
         if isinstance(neighbours[0], _RESULTS):
-            yield "user", results_text([_result(one, names) for one in neighbours], nonce)
+            yield (
+                "user",
+                results_text([_result(one, names) for one in neighbours], nonce),
+            )
             continue
         for message in neighbours:
             if isinstance(message, AIMessage):
@@ -207,7 +224,9 @@ def _assistant(message: AIMessage, tool_format: Format, *, named: bool) -> str:
     text = _text(message, joint="")  # blocks of an answer are pieces of one text
     if text and message.name and named:
         text = f"{message.name}: {text}"
-    calls = _past_calls(message) if message.tool_calls or message.invalid_tool_calls else []
+    calls = (
+        _past_calls(message) if message.tool_calls or message.invalid_tool_calls else []
+    )
     if not text and not calls and content and not isinstance(content, str):
         text = _NO_TEXT
     return calls_text(text, calls, tool_format) if calls else text
@@ -277,7 +296,9 @@ def _text(message: BaseMessage, *, omit_images: bool = False, joint: str = "\n")
     if isinstance(message.content, str):
         return _foreign([message.content])
     texts: list[str] = []
-    for own, group in groupby(_block_texts(message, omit_images=omit_images), itemgetter(0)):
+    for own, group in groupby(
+        _block_texts(message, omit_images=omit_images), itemgetter(0)
+    ):
         parts = [text for _, text in group]
         texts.append("\n".join(parts) if own else _foreign(parts, joint))
     return "\n".join(texts)
@@ -295,7 +316,9 @@ def _foreign(texts: Iterable[str], joint: str = "\n") -> str:
 _BEGUN = re.compile(r"<(?=[\s/]{0,32}\Z)")
 
 
-def _block_texts(message: BaseMessage, *, omit_images: bool) -> Iterator[tuple[bool, str]]:
+def _block_texts(
+    message: BaseMessage, *, omit_images: bool
+) -> Iterator[tuple[bool, str]]:
     """The text of each block, and whether it is in our own elements.
 
     Everything but media is text, whatever its type. Of an assistant's message other blocks are
@@ -332,7 +355,16 @@ def _in_place_of(kind: str, message: BaseMessage, *, omit_images: bool) -> str:
 
 
 _TEXTS = frozenset({"text", "input_text", "output_text", "text-plain", "refusal"})
-_MEDIA = {"audio", "input_audio", "video", "video_url", "file", "input_file", "document", "media"}
+_MEDIA = {
+    "audio",
+    "input_audio",
+    "video",
+    "video_url",
+    "file",
+    "input_file",
+    "document",
+    "media",
+}
 
 
 def _text_of(block: Mapping[str, Any]) -> str | None:
@@ -350,8 +382,15 @@ def _is_medium(kind: str, block: Mapping[str, Any]) -> bool:
     """Whether a block stands for bytes and not for text."""
     if "image" in kind or kind in _MEDIA:
         source = block.get("source")
-        in_text = isinstance(source, Mapping) and source.get("type") in {"text", "content"}
-        return ("type" in block or len(block) == 1) and not in_text and _text_of(block) is None
+        in_text = isinstance(source, Mapping) and source.get("type") in {
+            "text",
+            "content",
+        }
+        return (
+            ("type" in block or len(block) == 1)
+            and not in_text
+            and _text_of(block) is None
+        )
     return False
 
 

@@ -76,7 +76,9 @@ class TextModel(ServiceSettings):
         """Whether `langchain_core.load` can save and load the model: yes, without its key."""
         return True
 
-    def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> LangSmithParams:
+    def _get_ls_params(
+        self, stop: list[str] | None = None, **kwargs: Any
+    ) -> LangSmithParams:
         params: LangSmithParams = super()._get_ls_params(  # type: ignore[misc]  # LangChain's
             self.stop if stop is None else stop, **kwargs
         )
@@ -168,7 +170,9 @@ class TextModel(ServiceSettings):
                         break
             yield from turn.end()
 
-    async def _achunks(self, begin: Callable[[], Awaitable[ChatTurn]]) -> AsyncGenerator[Any, None]:
+    async def _achunks(
+        self, begin: Callable[[], Awaitable[ChatTurn]]
+    ) -> AsyncGenerator[Any, None]:
         turn = await begin()
         while turn.exchange is not None:
             exchange = turn.exchange

@@ -28,8 +28,15 @@ if TYPE_CHECKING:
 
 
 def _check_model(value: Any) -> str:
-    if not isinstance(value, str) or not value or not value.isprintable() or value != value.strip():
-        raise ValueError("must be a model id, such as 'svc-pro' (list_models() names them)")
+    if (
+        not isinstance(value, str)
+        or not value
+        or not value.isprintable()
+        or value != value.strip()
+    ):
+        raise ValueError(
+            "must be a model id, such as 'svc-pro' (list_models() names them)"
+        )
     return value
 
 
@@ -38,8 +45,12 @@ def _check_stop(value: Any) -> list[str] | None:
         return None
     if isinstance(value, str):  # other integrations take one text, and "" for none
         return [value] if value else []
-    if not isinstance(value, (list, tuple)) or not all(isinstance(s, str) and s for s in value):
-        raise ValueError(f"must be a list of texts, none of them empty, not {safe_repr(value)}")
+    if not isinstance(value, (list, tuple)) or not all(
+        isinstance(s, str) and s for s in value
+    ):
+        raise ValueError(
+            f"must be a list of texts, none of them empty, not {safe_repr(value)}"
+        )
     return list(value)
 
 
@@ -57,7 +68,9 @@ def _check_extra_body(value: Any) -> dict[str, Any]:
         raise ValueError("must be an object of fields to send, such as {'top_p': 0.9}")  # noqa: TRY004
     taken = v1.CHAT_FIELDS & value.keys()
     if taken:
-        raise ValueError(f"must not hold {sorted(taken)}: these are parameters of their own")
+        raise ValueError(
+            f"must not hold {sorted(taken)}: these are parameters of their own"
+        )
     try:
         json.dumps(value, allow_nan=False)
     except (TypeError, ValueError):
@@ -66,7 +79,9 @@ def _check_extra_body(value: Any) -> dict[str, Any]:
 
 
 ON_CUT = ("continue", "mark", "error")
-OnCut = Annotated[Literal["continue", "mark", "error"] | None, BeforeValidator(_check_on_cut)]
+OnCut = Annotated[
+    Literal["continue", "mark", "error"] | None, BeforeValidator(_check_on_cut)
+]
 ModelId = Annotated[str, BeforeValidator(_check_model)]
 Temperature = Annotated[
     float, bounded_number(v1.LOWEST_TEMPERATURE, v1.HIGHEST_TEMPERATURE, text=True)
@@ -78,7 +93,9 @@ ExtraBody = Annotated[dict[str, Any], BeforeValidator(_check_extra_body)]
 _Headers = Annotated[dict[str, str], AfterValidator(check_headers)]
 
 # What an answer is to be.
-_ANSWER_OPTIONS = frozenset({"tools", "tool_choice", "parallel_tool_calls", "response_format"})
+_ANSWER_OPTIONS = frozenset(
+    {"tools", "tool_choice", "parallel_tool_calls", "response_format"}
+)
 # Those and LangChain's own, which have done their work before, are not checked here.
 _PASSED = _ANSWER_OPTIONS | {"stream", "strict"}
 _CHAT_OPTIONS = _PASSED | {"extra_headers"}
@@ -95,7 +112,9 @@ class CallOptions:
     extra_headers: Mapping[str, str] | None
 
 
-def call_options(model: Any, stop: list[str] | None, given: Mapping[str, Any]) -> CallOptions:
+def call_options(
+    model: Any, stop: list[str] | None, given: Mapping[str, Any]
+) -> CallOptions:
     """The options of one call of a chat model.
 
     Raises:
@@ -112,11 +131,16 @@ def call_options(model: Any, stop: list[str] | None, given: Mapping[str, Any]) -
         if offer is not None and offer.required:
             response_format = None  # an answer without calls is none
     limits = settings._limits()  # noqa: SLF001  # our own class
-    return CallOptions(settings, limits, offer, response_format, others.get("extra_headers"))
+    return CallOptions(
+        settings, limits, offer, response_format, others.get("extra_headers")
+    )
 
 
 def call_settings(
-    model: Any, stop: list[str] | None, given: Mapping[str, Any], more: frozenset[str] = frozenset()
+    model: Any,
+    stop: list[str] | None,
+    given: Mapping[str, Any],
+    more: frozenset[str] = frozenset(),
 ) -> tuple[Any, dict[str, Any]]:
     """The model with what a call sets differently, and what else the call has, both checked.
 
@@ -136,7 +160,9 @@ def call_settings(
         except ValueError as error:
             raise SvcRequestError(str(error)) from None
         for name in given.keys() - known:
-            raise SvcRequestError(f"{who} does not take {name!r}; {suggest_name(name, known)}")
+            raise SvcRequestError(
+                f"{who} does not take {name!r}; {suggest_name(name, known)}"
+            )
     others = {
         name: value if name in _PASSED else _checked(kind, name, value)
         for name, value in given.items()
@@ -159,8 +185,12 @@ def _checked(kind: Any, name: str, value: Any) -> Any:
     try:
         return _check_of(kind, name).validate_python(value)
     except ValidationError as error:
-        said = error.errors(include_url=False, include_context=False, include_input=False)
-        raise SvcRequestError(f"{name} {said[0]['msg'].removeprefix('Value error, ')}") from None
+        said = error.errors(
+            include_url=False, include_context=False, include_input=False
+        )
+        raise SvcRequestError(
+            f"{name} {said[0]['msg'].removeprefix('Value error, ')}"
+        ) from None
 
 
 def traced_options(kind: Any, given: Mapping[str, Any]) -> dict[str, Any]:

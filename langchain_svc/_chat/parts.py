@@ -30,7 +30,9 @@ class ContentPart(NamedTuple):
     failed: tuple[str, str] | None = None  # the id of a call that must not run, and why
     checked: str | None = None  # the answer to use instead of the content
     parsed: Any = None  # what was made of it
-    all_was_reasoning: bool = False  # the content so far, though it looked like an answer
+    all_was_reasoning: bool = (
+        False  # the content so far, though it looked like an answer
+    )
 
     @property
     def is_content(self) -> bool:

@@ -49,7 +49,9 @@ def new_turn(
     turns = to_wire(
         messages,
         system_role=settings.system_role,
-        preamble=_preamble(options, settings.tool_format, nonce, calls_before=calls_before),
+        preamble=_preamble(
+            options, settings.tool_format, nonce, calls_before=calls_before
+        ),
         tool_format=FORMATS[settings.tool_format],
         nonce=nonce,
         omit_images=settings.image_inputs == "omit",
@@ -109,7 +111,9 @@ def count_prompt(
         omit_images=settings.image_inputs == "omit",
     )
     schemas = (json.dumps(convert_to_openai_tool(tool)) for tool in tools)
-    return sum(count(turn["content"]) + TOKENS_A_TURN for turn in turns) + sum(map(count, schemas))
+    return sum(count(turn["content"]) + TOKENS_A_TURN for turn in turns) + sum(
+        map(count, schemas)
+    )
 
 
 def _preamble(
@@ -125,7 +129,9 @@ def _preamble(
     return "\n\n".join(parts)
 
 
-_SURE_FACTOR = 1.5  # an estimate may be off by half; only a prompt beyond that surely does not fit
+_SURE_FACTOR = (
+    1.5  # an estimate may be off by half; only a prompt beyond that surely does not fit
+)
 
 
 def _refuse_too_long(settings: Any, prompt: list[str]) -> None:
@@ -134,7 +140,9 @@ def _refuse_too_long(settings: Any, prompt: list[str]) -> None:
     if profile.get("name", model) != model:  # of the model that another one replaces
         profile = documented_profile(model) or {}
     window = profile.get("max_input_tokens")
-    if not window or sum(map(len, prompt)) <= window:  # nearly no token is shorter than a character
+    if (
+        not window or sum(map(len, prompt)) <= window
+    ):  # nearly no token is shorter than a character
         return
     count = sum(map(estimate_tokens, prompt))
     if count > _SURE_FACTOR * window:

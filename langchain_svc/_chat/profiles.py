@@ -17,7 +17,9 @@ from ..errors import SvcRequestError
 DEFAULT_MODEL = "svc-turbo"
 
 # What changes where the images of messages are described.
-IMAGES_DESCRIBED = ModelProfile(image_inputs=True, image_url_inputs=True, image_tool_message=True)
+IMAGES_DESCRIBED = ModelProfile(
+    image_inputs=True, image_url_inputs=True, image_tool_message=True
+)
 
 
 # Tools and structured output are this package's doing, by prompting, for every model alike.
@@ -37,7 +39,11 @@ def text_profile(
     name: str, window: int | None, max_output_tokens: int | None = None
 ) -> ModelProfile:
     """The profile of a model behind the text-only chat endpoint."""
-    profile: Any = {"name": name, **dict.fromkeys(_ABLE, True), **dict.fromkeys(_UNABLE, False)}
+    profile: Any = {
+        "name": name,
+        **dict.fromkeys(_ABLE, True),
+        **dict.fromkeys(_UNABLE, False),
+    }
     if window is not None:
         profile["max_input_tokens"] = window
     if max_output_tokens is not None:

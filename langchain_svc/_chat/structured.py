@@ -57,7 +57,9 @@ class ResponseFormat(dict[str, Any]):
         self.wrapped = wrapped
         self.as_call = as_call
         self.kept = kept
-        super().__init__(type="json_schema", json_schema={"name": name, "schema": self.schema})
+        super().__init__(
+            type="json_schema", json_schema={"name": name, "schema": self.schema}
+        )
 
     def preamble(self, *, among_tools: bool) -> str:
         """The instructions that ask for such an answer."""
@@ -115,7 +117,11 @@ _WRAPPED = "answer"
 
 def _is_a(schema: Any, *kinds: type) -> bool:
     # On Python 3.10 list[int] is an instance of type, too.
-    return isinstance(schema, type) and not get_origin(schema) and issubclass(schema, kinds)
+    return (
+        isinstance(schema, type)
+        and not get_origin(schema)
+        and issubclass(schema, kinds)
+    )
 
 
 def _schema_of(kind: Any) -> dict[str, Any]:
@@ -125,7 +131,11 @@ def _schema_of(kind: Any) -> dict[str, Any]:
         SvcRequestError: It is none.
     """
     try:
-        if isinstance(kind, Mapping) or _is_a(kind, BaseModel, BaseModelV1) or is_typeddict(kind):
+        if (
+            isinstance(kind, Mapping)
+            or _is_a(kind, BaseModel, BaseModelV1)
+            or is_typeddict(kind)
+        ):
             return convert_to_json_schema(kind)
         return {"title": "answer", **TypeAdapter(kind).json_schema()}
     except (ValueError, TypeError, KeyError, NameError, RuntimeError) as error:
@@ -136,7 +146,9 @@ def _schema_of(kind: Any) -> dict[str, Any]:
         ) from error
 
 
-def format_for(schema: Any, *, method: str = "json_schema", kept: bool = False) -> ResponseFormat:
+def format_for(
+    schema: Any, *, method: str = "json_schema", kept: bool = False
+) -> ResponseFormat:
     """The response format of `with_structured_output(schema)`.
 
     In JSON mode the prompt already says what is wanted.
@@ -164,7 +176,12 @@ def _wrapping(schema: dict[str, Any], name: str) -> dict[str, Any]:
     """The schema of an object whose only field is what was asked for."""
     shared = {key: schema.pop(key) for key in ("$defs", "definitions") if key in schema}
     fields = {_WRAPPED: schema}
-    return shared | {"title": name, "type": "object", "properties": fields, "required": [_WRAPPED]}
+    return shared | {
+        "title": name,
+        "type": "object",
+        "properties": fields,
+        "required": [_WRAPPED],
+    }
 
 
 def structured_output(
@@ -189,15 +206,21 @@ def structured_output(
             "kwargs": {"method": method, "strict": strict},
             "schema": schema if isinstance(schema, (type, Mapping)) else form.schema,
         }
-    bound: Runnable[LanguageModelInput, AIMessage] = model.bind(response_format=form, **parameters)
+    bound: Runnable[LanguageModelInput, AIMessage] = model.bind(
+        response_format=form, **parameters
+    )
     parser = StructuredParser(response_format=form)
     if not include_raw:
         return bound | parser
     parsed = RunnablePassthrough.assign(
         parsed=itemgetter("raw") | parser, parsing_error=lambda _: None
     )
-    unparsed = RunnablePassthrough.assign(parsed=lambda _: None, parsing_error=_parsing_error)
-    return RunnableMap(raw=bound) | parsed.with_fallbacks([unparsed], exception_key="parsing_error")
+    unparsed = RunnablePassthrough.assign(
+        parsed=lambda _: None, parsing_error=_parsing_error
+    )
+    return RunnableMap(raw=bound) | parsed.with_fallbacks(
+        [unparsed], exception_key="parsing_error"
+    )
 
 
 def _parsing_error(found: dict[str, Any]) -> BaseException:
@@ -267,7 +290,9 @@ class StructuredParser(BaseTransformOutputParser[Any]):
                 finish_reason=reason if is_cut(reason) else None,
             ) from None
 
-    async def aparse_result(self, result: list[Generation], *, partial: bool = False) -> Any:
+    async def aparse_result(
+        self, result: list[Generation], *, partial: bool = False
+    ) -> Any:
         """The same on an event loop; a long text is read in a thread of the package's own."""
         del partial
         if len(self._read(result)[1]) <= LONG_TO_CHECK:
@@ -277,7 +302,11 @@ class StructuredParser(BaseTransformOutputParser[Any]):
     def _read(self, result: list[Generation]) -> tuple[BaseMessage, str]:
         """The message that came, or one of the text that did; and what in it is the answer."""
         (given, *_), form = result, self.response_format
-        message = given.message if isinstance(given, ChatGeneration) else AIMessage(given.text)
+        message = (
+            given.message
+            if isinstance(given, ChatGeneration)
+            else AIMessage(given.text)
+        )
         if form.as_call and isinstance(message, AIMessage):
             for call in message.tool_calls:
                 if call["name"] == form.name:
@@ -290,7 +319,10 @@ class StructuredParser(BaseTransformOutputParser[Any]):
             yield from growing.feed(piece)
         yield from growing.unseen(self.parse_result(growing.whole))
 
-    async def _atransform(self, input: AsyncIterator[str | BaseMessage]) -> AsyncIterator[Any]:  # noqa: A002
+    async def _atransform(
+        self,
+        input: AsyncIterator[str | BaseMessage],  # noqa: A002  # LangChain's name
+    ) -> AsyncIterator[Any]:
         growing = _Growing(partial=self.response_format.partial)
         async for piece in input:
             for value in growing.feed(piece):

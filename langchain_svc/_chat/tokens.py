@@ -29,7 +29,9 @@ TOKENS_A_TURN = 4
 
 def encoding() -> tiktoken.Encoding | None:
     """Tiktoken's encoding, if its file is on this machine."""
-    usual = os.environ.get("DATA_GYM_CACHE_DIR", str(Path(tempfile.gettempdir(), "data-gym-cache")))
+    usual = os.environ.get(
+        "DATA_GYM_CACHE_DIR", str(Path(tempfile.gettempdir(), "data-gym-cache"))
+    )
     return _load(os.environ.get("TIKTOKEN_CACHE_DIR", usual))
 
 

@@ -76,7 +76,11 @@ def _format(tool: ToolLike) -> dict[str, Any]:
             return tool
         if "name" in tool and tool.keys() & {"parameters", "input_schema"}:
             # The flat forms of OpenAI's newer interface and of Anthropic's.
-            tool = {key: value for key, value in tool.items() if key not in {"type", "strict"}}
+            tool = {
+                key: value
+                for key, value in tool.items()
+                if key not in {"type", "strict"}
+            }
         elif tool["type"] != "object":
             raise SvcRequestError(
                 f"bind_tools cannot offer {safe_repr(tool['type'])}: it is a tool that runs on the "
@@ -85,7 +89,14 @@ def _format(tool: ToolLike) -> dict[str, Any]:
             )
     try:
         made = convert_to_openai_tool(tool)
-    except (ValueError, TypeError, KeyError, AttributeError, NameError, RuntimeError) as error:
+    except (
+        ValueError,
+        TypeError,
+        KeyError,
+        AttributeError,
+        NameError,
+        RuntimeError,
+    ) as error:
         refuse_unwritable(tool)
         raise SvcRequestError(
             f"{safe_repr(tool)} is not a tool: pass a function with a docstring, a Pydantic class, "
@@ -133,7 +144,9 @@ def _hints(kind: Any) -> dict[str, Any]:
     try:
         return get_type_hints(kind) if hasattr(kind, "__name__") else {}
     except NameError as error:
-        raise SvcRequestError(f"{kind.__name__} uses an undefined type: {error}") from None
+        raise SvcRequestError(
+            f"{kind.__name__} uses an undefined type: {error}"
+        ) from None
     except TypeError:
         return {}
 
@@ -142,7 +155,11 @@ class ToolRequest:
     """The functions that a call offers to the model, and what it is to do with them."""
 
     def __init__(
-        self, tools: Sequence[ToolLike], choice: Any = None, *, parallel: bool | None = None
+        self,
+        tools: Sequence[ToolLike],
+        choice: Any = None,
+        *,
+        parallel: bool | None = None,
     ) -> None:
         self.tools = tools if isinstance(tools, ToolList) else ToolList(tools)
         self.choice = _read_choice(choice, self.tools.names)

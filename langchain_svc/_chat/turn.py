@@ -33,7 +33,14 @@ from pydantic_core import from_json
 from .._service import Exchange
 from .._threads import LONG
 from .._toolcalls import defuse
-from .._wire import Completion, Seen, is_cut, is_out_of_room, read_rate_limit, safe_label
+from .._wire import (
+    Completion,
+    Seen,
+    is_cut,
+    is_out_of_room,
+    read_rate_limit,
+    safe_label,
+)
 from ..errors import SvcOutputError
 from .continuation import Joint
 from .messages import THINKS_AHEAD, WireMessages
@@ -45,7 +52,9 @@ CALL_ERRORS = "invalid_tool_call_errors"
 """In `additional_kwargs`: why calls are invalid, by their ids."""
 logger = logging.getLogger("langchain_svc")
 _CLOSERS = ">`"
-_GO_ON = "That answer was cut off: go on exactly where it stopped, and repeat nothing of it."
+_GO_ON = (
+    "That answer was cut off: go on exactly where it stopped, and repeat nothing of it."
+)
 
 
 class ChatTurn:
@@ -95,7 +104,9 @@ class ChatTurn:
         """Ask for another answer."""
         self._begin_answer()
         self._left = self._most_continuations
-        self._joint: Joint | None = None  # where the answer goes on, once it was cut off
+        self._joint: Joint | None = (
+            None  # where the answer goes on, once it was cut off
+        )
         self._kept = len(self._parts)  # of the answers before this one
         self._run(self._turns)
 
@@ -109,7 +120,9 @@ class ChatTurn:
         self._cutter = StopCutter(self._stops)
         self._read: list[str] = []
         self._held = 0  # characters that nothing was yielded for yet
-        self._is_lost = False  # the model has begun anew, and what was yielded cannot be taken back
+        self._is_lost = (
+            False  # the model has begun anew, and what was yielded cannot be taken back
+        )
 
     @property
     def stopped(self) -> bool:
@@ -321,10 +334,14 @@ class ChatTurn:
         usage = _whole_usage(counts)
         if usage is None:
             self._estimated = True
-            asked = sum(count_tokens(turn["content"]) + TOKENS_A_TURN for turn in self._sent)
+            asked = sum(
+                count_tokens(turn["content"]) + TOKENS_A_TURN for turn in self._sent
+            )
             answered = count_tokens("".join(self._part))
             usage = UsageMetadata(
-                input_tokens=asked, output_tokens=answered, total_tokens=asked + answered
+                input_tokens=asked,
+                output_tokens=answered,
+                total_tokens=asked + answered,
             )
         self._usage = usage if self._usage is None else add_usage(self._usage, usage)
 
@@ -349,8 +366,14 @@ class ChatTurn:
         logger.info("the answer will not do: the model is asked once more")
         text = "".join(self._read)
         if text:
-            self._turns = [*self._turns, {"role": "assistant", "content": self._written(text)}]
-        self._turns = [*self._turns, {"role": "user", "content": self._written(repair_prompt)}]
+            self._turns = [
+                *self._turns,
+                {"role": "assistant", "content": self._written(text)},
+            ]
+        self._turns = [
+            *self._turns,
+            {"role": "user", "content": self._written(repair_prompt)},
+        ]
         self._reader.begin()
         self._begin()
 
@@ -364,7 +387,9 @@ class ChatTurn:
         known = {
             "id": seen.id,
             "created": seen.created,
-            "request_id": safe_label(headers.get("x-request-id"), secrets=request.secrets),
+            "request_id": safe_label(
+                headers.get("x-request-id"), secrets=request.secrets
+            ),
             "rate_limit": read_rate_limit(headers, time.time(), request.secrets),
             "retries": self._retries,
             "waited": round(self._waited, 3),
@@ -421,14 +446,18 @@ def _beside(parts: list[ContentPart]) -> dict[str, Any]:
 def _tool_calls(parts: list[ContentPart]) -> list[ToolCall]:
     pieces = [part.call for part in parts if part.call and not part.failed]
     return [  # of each its name, and then all its arguments
-        tool_call(name=begun["name"] or "", args=from_json(rest["args"] or ""), id=begun["id"])
+        tool_call(
+            name=begun["name"] or "", args=from_json(rest["args"] or ""), id=begun["id"]
+        )
         for begun, rest in zip(pieces[::2], pieces[1::2], strict=True)
     ]
 
 
 def _invalid_calls(parts: list[ContentPart]) -> list[InvalidToolCall]:
     return [
-        invalid_tool_call(name=call["name"], args=call["args"], id=call["id"], error=failed[1])
+        invalid_tool_call(
+            name=call["name"], args=call["args"], id=call["id"], error=failed[1]
+        )
         for call, failed in ((part.call, part.failed) for part in parts)
         if call and failed
     ]
@@ -449,7 +478,9 @@ def constructed(text: str, calls: Sequence[ToolCallChunk] = ()) -> ChatGeneratio
 _GENERATION = constructed("")
 _MESSAGE = _GENERATION.message
 # What no two chunks may share.
-_OWN = {name: type(value) for name, value in vars(_MESSAGE).items() if value in ([], {})}
+_OWN = {
+    name: type(value) for name, value in vars(_MESSAGE).items() if value in ([], {})
+}
 
 
 def is_middle(call: ToolCallChunk) -> bool:
@@ -466,7 +497,8 @@ def copied(text: str, calls: Sequence[ToolCallChunk] = ()) -> ChatGenerationChun
     if calls:
         fields["tool_call_chunks"] = list(calls)
         fields["invalid_tool_calls"] = [
-            invalid_tool_call(name=call["name"], args=call["args"], id=call["id"]) for call in calls
+            invalid_tool_call(name=call["name"], args=call["args"], id=call["id"])
+            for call in calls
         ]
         set_: set[str] = message.__pydantic_fields_set__
         set_.update(("tool_call_chunks", "tool_calls", "invalid_tool_calls"))
@@ -496,7 +528,8 @@ def _is_exact() -> bool:
         one, other = copied("a").message, copied("a").message
         shared = any(getattr(one, name) is getattr(other, name) for name in _OWN)
         return not shared and all(
-            _state(copied(*given)) == _state(constructed(*given)) for given in (("a",), ("", calls))
+            _state(copied(*given)) == _state(constructed(*given))
+            for given in (("a",), ("", calls))
         )
     except Exception:  # noqa: BLE001  # whatever has changed
         return False
@@ -540,11 +573,17 @@ def _whole_usage(counts: dict[str, int]) -> UsageMetadata | None:
     if asked is None or answered is None or asked < 0 or answered < 0:
         return None
     total = asked + answered if total is None else total
-    usage = UsageMetadata(input_tokens=asked, output_tokens=answered, total_tokens=total)
+    usage = UsageMetadata(
+        input_tokens=asked, output_tokens=answered, total_tokens=total
+    )
     if "cached_tokens" in counts:
-        usage["input_token_details"] = InputTokenDetails(cache_read=counts["cached_tokens"])
+        usage["input_token_details"] = InputTokenDetails(
+            cache_read=counts["cached_tokens"]
+        )
     if "reasoning_tokens" in counts:
-        usage["output_token_details"] = OutputTokenDetails(reasoning=counts["reasoning_tokens"])
+        usage["output_token_details"] = OutputTokenDetails(
+            reasoning=counts["reasoning_tokens"]
+        )
     return usage
 
 

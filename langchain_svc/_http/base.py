@@ -13,7 +13,9 @@ from typing import NamedTuple
 from .http1 import AnswerReader
 
 _DECRYPTED = 64 * 1024
-_HEAD = 5  # bytes before each record (RFC 8446, section 5.1); the last two are its length
+_HEAD = (
+    5  # bytes before each record (RFC 8446, section 5.1); the last two are its length
+)
 
 
 class Tls:
@@ -22,7 +24,9 @@ class Tls:
     def __init__(self, context: ssl.SSLContext, host: str) -> None:
         self._came, self._going = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._object = context.wrap_bio(self._came, self._going, server_hostname=host)
-        self.ready = self.closed = False  # closed: the other side has said that nothing follows
+        self.ready = self.closed = (
+            False  # closed: the other side has said that nothing follows
+        )
         self._head, self._owed = b"", 0  # of the record that is under way
 
     def handshake(self, data: bytes) -> bytes:

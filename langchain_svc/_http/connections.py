@@ -66,7 +66,9 @@ def _origin(url: str) -> Origin:
     parts = httpx.URL(url)
     secure = parts.scheme == "https"
     port = parts.port or (443 if secure else 80)
-    return Origin(parts.raw_host.decode("ascii"), port, _verifying() if secure else None)
+    return Origin(
+        parts.raw_host.decode("ascii"), port, _verifying() if secure else None
+    )
 
 
 @lru_cache(maxsize=1)
@@ -75,8 +77,12 @@ def _verifying() -> ssl.SSLContext:
     try:
         context = httpx.create_ssl_context()
     except OSError as error:  # an ssl.SSLError is one
-        named = (name for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if os.environ.get(name))
-        reason = error.strerror if isinstance(error, FileNotFoundError) else "none are in it"
+        named = (
+            name for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if os.environ.get(name)
+        )
+        reason = (
+            error.strerror if isinstance(error, FileNotFoundError) else "none are in it"
+        )
         raise SvcRequestError(
             f"The certificates that {next(named, 'certifi')} names cannot be read: {reason}. "
             "Nothing was sent"
@@ -185,9 +191,12 @@ class _Pools:
 
 
 _joining = new_lock()
-_SHARED: weakref.WeakValueDictionary[tuple[int, PoolKey], _Pools] = weakref.WeakValueDictionary()
+_SHARED: weakref.WeakValueDictionary[tuple[int, PoolKey], _Pools] = (
+    weakref.WeakValueDictionary()
+)
 _Loops = dict[
-    asyncio.AbstractEventLoop, tuple[httpx.AsyncHTTPTransport, "AsyncGenerator[None, None]"]
+    asyncio.AbstractEventLoop,
+    tuple[httpx.AsyncHTTPTransport, "AsyncGenerator[None, None]"],
 ]
 
 
@@ -211,7 +220,9 @@ def _close_keeper(keeper: AsyncGenerator[None, None]) -> None:
 _CLOSING: set[asyncio.Future[None]] = set()
 
 
-async def _keep(transport: httpx.AsyncHTTPTransport, loops: _Loops) -> AsyncGenerator[None, None]:
+async def _keep(
+    transport: httpx.AsyncHTTPTransport, loops: _Loops
+) -> AsyncGenerator[None, None]:
     try:
         yield
     finally:

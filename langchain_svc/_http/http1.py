@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import httptools
 
-_LONGEST_HEAD = 100 * 1024  # bytes in a row that hold nothing of a body: heads, trailers, sizes
+_LONGEST_HEAD = (
+    100 * 1024
+)  # bytes in a row that hold nothing of a body: heads, trailers, sizes
 _MOST_ANNOUNCED = 100  # answers of status 1xx before the one that counts
 _START = b"HTTP/"
 _FRAMING = (b"content-length", b"transfer-encoding")

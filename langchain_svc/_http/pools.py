@@ -38,7 +38,9 @@ def _translated(*, connecting: bool = False) -> Generator[None, None, None]:
         kind = httpcore.ConnectTimeout if connecting else httpcore.ReadTimeout
         raise kind(str(error)) from None
     except OSError as error:
-        raise (httpcore.ConnectError if connecting else httpcore.ReadError)(str(error)) from None
+        raise (httpcore.ConnectError if connecting else httpcore.ReadError)(
+            str(error)
+        ) from None
 
 
 class _Idle(Generic[_C]):
@@ -91,7 +93,9 @@ def _head(request: httpcore.Request) -> bytes:
     head = b"\r\n".join((*lines, b"", b""))
     # One line each: whatever a header was made of, it may not become a second header.
     if not head.count(b"\r") == head.count(b"\n") == len(lines) + 1 or b"\0" in head:
-        raise httpcore.LocalProtocolError("a header of the request has a line break or NUL")
+        raise httpcore.LocalProtocolError(
+            "a header of the request has a line break or NUL"
+        )
     return head
 
 
@@ -107,7 +111,9 @@ class _Answer:
     Its body has two halves, of which httpx uses the one that fits.
     """
 
-    def __init__(self, pool: Pool | AsyncPool, connection: Any, timeouts: Timeouts) -> None:
+    def __init__(
+        self, pool: Pool | AsyncPool, connection: Any, timeouts: Timeouts
+    ) -> None:
         self.status, self.headers = connection.answer.status, connection.answer.headers
         self.extensions = {"http_version": b"HTTP/1.1", "reason_phrase": b""}
         self._pool, self._connection, self._timeouts = pool, connection, timeouts

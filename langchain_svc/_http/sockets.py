@@ -21,8 +21,12 @@ from .deadline import FOREVER, Timeouts
 
 _READ_BYTES = 64 * 1024
 _MOST_UNREAD = 256 * 1024  # bytes; then the other side has to wait
-_PATIENCE = 4.0  # seconds for an address that is not the host's last; lost packets are repeated
-_HEAD_START = 0.25  # seconds that an address gets before the next one is tried beside it
+_PATIENCE = (
+    4.0  # seconds for an address that is not the host's last; lost packets are repeated
+)
+_HEAD_START = (
+    0.25  # seconds that an address gets before the next one is tried beside it
+)
 
 
 class Connection(BaseConnection):
@@ -69,7 +73,9 @@ class Connection(BaseConnection):
 
     def _more(self, timeouts: Timeouts) -> bytes:
         body = self.hear(self._receive(timeouts))
-        if self._tls is not None and not self.answer.done:  # else it goes out with the next request
+        if (
+            self._tls is not None and not self.answer.done
+        ):  # else it goes out with the next request
             self._send(self.outgoing(b""), timeouts)
         return body
 
@@ -200,7 +206,9 @@ class AsyncConnection(BaseConnection, asyncio.Protocol):
 
     async def _more(self, timeouts: Timeouts) -> bytes:
         body = self.hear(await self._receive(timeouts))
-        if self._tls is not None and not self.answer.done:  # else it goes out with the next request
+        if (
+            self._tls is not None and not self.answer.done
+        ):  # else it goes out with the next request
             self._transport.write(self.outgoing(b""))
         return body
 

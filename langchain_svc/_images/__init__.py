@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from .addresses import check_address, decode_base64, is_address, is_data_uri, is_image_text
+from .addresses import (
+    check_address,
+    decode_base64,
+    is_address,
+    is_data_uri,
+    is_image_text,
+)
 from .headers import (
     JPEG_FRAMES,
     ImageError,

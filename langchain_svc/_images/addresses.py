@@ -55,14 +55,18 @@ def check_address(url: str) -> str:
             "file to an ImageStore by images.add(path), or give its base64"
         )
     if not _URL.fullmatch(url):
-        raise ImageError("the address must have at most 2048 printable ASCII characters, no spaces")
+        raise ImageError(
+            "the address must have at most 2048 printable ASCII characters, no spaces"
+        )
     try:
         parts = urlsplit(url)
         name, port = (parts.hostname or "").rstrip("."), parts.port
     except ValueError:
         raise ImageError("the address has no valid host and port") from None
     if "@" in parts.netloc or port == 0:
-        raise ImageError("the address must hold no user name, no password and not the port 0")
+        raise ImageError(
+            "the address must hold no user name, no password and not the port 0"
+        )
     # No IP address is a name, nor are its old forms `127.1`, `0x7f000001` and `010.0.0.1`, which
     # parsers read in several ways: the last part of a name begins with a letter.
     if name.endswith(_PRIVATE_ENDS) or not _NAME.fullmatch(name):

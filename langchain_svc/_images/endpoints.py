@@ -27,7 +27,15 @@ LONGEST_PROMPT = 1000
 MOST_IMAGES = 4
 
 # Keys that hold one image, in the order of trust: bytes outlive an address.
-_BYTES_KEYS = ("b64_json", "base64", "b64", "image_base64", "imageBase64", "data_uri", "dataUri")
+_BYTES_KEYS = (
+    "b64_json",
+    "base64",
+    "b64",
+    "image_base64",
+    "imageBase64",
+    "data_uri",
+    "dataUri",
+)
 _URL_KEYS = ("url", "image_url", "imageUrl", "uri", "link", "src", "href")
 _IMAGE_KEYS = ("image", "img", "picture")
 # Keys that hold what holds the images.
@@ -64,9 +72,13 @@ def vision_body(image: str, task: str) -> bytes:
     return dump_json({"image": image, "task": task})
 
 
-def generate_body(prompt: str, *, size: str | None, quality: str | None, n: int | None) -> bytes:
+def generate_body(
+    prompt: str, *, size: str | None, quality: str | None, n: int | None
+) -> bytes:
     """The bytes of an image generation request of either interface; what is None is left out."""
-    return dump_json(given({"prompt": prompt, "size": size, "n": n, "quality": quality}))
+    return dump_json(
+        given({"prompt": prompt, "size": size, "n": n, "quality": quality})
+    )
 
 
 def read_generated(body: bytes) -> GeneratedImages:
@@ -83,7 +95,9 @@ def read_generated(body: bytes) -> GeneratedImages:
         return GeneratedImages((body,), None)
     found = tuple(_pictures(raw, _DEEPEST))
     if not found:
-        raise UnreadableError("it holds no image: neither an address nor base64 where one may be")
+        raise UnreadableError(
+            "it holds no image: neither an address nor base64 where one may be"
+        )
     return GeneratedImages(found, raw)
 
 
@@ -98,7 +112,8 @@ def _pictures(value: Any, depth: int, *, sure: bool = False) -> Iterator[str]:
             yield from _pictures(item, depth - 1, sure=sure)
     elif isinstance(value, dict) and depth:
         tries = (
-            list(_pictures(value.get(key), depth - 1, sure=key in _BYTES_KEYS)) for key in _ALL_KEYS
+            list(_pictures(value.get(key), depth - 1, sure=key in _BYTES_KEYS))
+            for key in _ALL_KEYS
         )
         yield from next(filter(None, tries), ())
 
@@ -107,14 +122,33 @@ def _pictures(value: Any, depth: int, *, sure: bool = False) -> Iterator[str]:
 
 _TEXT_KEYS: dict[str, tuple[str, ...]] = {
     "describe": ("description", "caption", "summary", "text", "answer", "content"),
-    "ocr": ("text", "ocr", "ocr_text", "extracted_text", "full_text", "content", "lines"),
+    "ocr": (
+        "text",
+        "ocr",
+        "ocr_text",
+        "extracted_text",
+        "full_text",
+        "content",
+        "lines",
+    ),
     "detect": (),
     "moderate": (),
 }
 _INNER_KEYS = ("result", "data", "output", "analysis", "response", "results")
 # What an answer says about itself and not about the image.
 _ABOUT = frozenset(
-    {"success", "task", "model", "id", "timestamp", "created", "status", "usage", "tokens", "error"}
+    {
+        "success",
+        "task",
+        "model",
+        "id",
+        "timestamp",
+        "created",
+        "status",
+        "usage",
+        "tokens",
+        "error",
+    }
 )
 
 
@@ -142,7 +176,9 @@ def read_analysis(body: bytes, task: str) -> ImageAnalysis:
 def _payload(raw: Any, keys: tuple[str, ...]) -> Any:
     """The part of a body that is about the image."""
     value = raw
-    while isinstance(value, dict) and not any(isinstance(value.get(key), str) for key in keys):
+    while isinstance(value, dict) and not any(
+        isinstance(value.get(key), str) for key in keys
+    ):
         inner = [value[key] for key in _INNER_KEYS if value.get(key) not in (None, {})]
         if not inner:
             break
@@ -163,7 +199,11 @@ def _task_text(found: Any, task: str) -> str | None:
         value = found.get(key)
         if isinstance(value, str):
             return value
-        if isinstance(value, list) and value and all(isinstance(line, str) for line in value):
+        if (
+            isinstance(value, list)
+            and value
+            and all(isinstance(line, str) for line in value)
+        ):
             return "\n".join(value)
     return None
 

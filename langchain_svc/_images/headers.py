@@ -12,7 +12,9 @@ from dataclasses import dataclass
 
 _STARTS = {b"\x89PNG\r\n\x1a\n": "PNG", b"\xff\xd8\xff": "JPEG"}
 _ANIMATED = 0x02  # a flag of WebP
-DAMAGED = "it is damaged or cut short, so what it holds beside the picture cannot be removed"
+DAMAGED = (
+    "it is damaged or cut short, so what it holds beside the picture cannot be removed"
+)
 
 
 class ImageError(ValueError):
@@ -59,7 +61,9 @@ def format_of(data: bytes) -> str:
             return kind
     if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
         if data[12:16] == b"VP8X" and data[20:21] and data[20] & _ANIMATED:
-            raise ImageError("it is animated, which is not supported: save one frame of it")
+            raise ImageError(
+                "it is animated, which is not supported: save one frame of it"
+            )
         return "WEBP"
     if data.startswith(b"GIF8"):
         raise ImageError("it is a GIF, which is not supported: save it as PNG or JPEG")
@@ -140,11 +144,18 @@ def _end_of_scan(data: bytes, at: int) -> int:
 def _webp_size(data: bytes) -> tuple[int, int]:
     chunk, body = data[12:16], data[20:30]
     if chunk == b"VP8X":
-        width, height = int.from_bytes(body[4:7], "little"), int.from_bytes(body[7:10], "little")
+        width, height = (
+            int.from_bytes(body[4:7], "little"),
+            int.from_bytes(body[7:10], "little"),
+        )
         return (width + 1, height + 1) if len(body) == 10 else (0, 0)  # it ends there
     if chunk == b"VP8L":
         signature, bits = struct.unpack_from("<BI", body)
-        return ((bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1) if signature == 0x2F else (0, 0)
+        return (
+            ((bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1)
+            if signature == 0x2F
+            else (0, 0)
+        )
     start, width, height = struct.unpack_from("<3x3sHH", body)
     fits = chunk == b"VP8 " and start == b"\x9d\x01\x2a"
     return (width & 0x3FFF, height & 0x3FFF) if fits else (0, 0)

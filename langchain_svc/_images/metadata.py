@@ -53,7 +53,9 @@ def _orientation(tiff: bytes) -> bytes:
         for at in range(start + 2, start + 2 + count * _ENTRY, _ENTRY):
             tag, form, _, value = struct.unpack_from(order + "HHIH", tiff, at)
             if tag == _ORIENTATION and form == _SHORT and _UPRIGHT < value <= _LAST:
-                return struct.pack("<4sIHHHIHHI", b"II*\0", 8, 1, tag, form, 1, value, 0, 0)
+                return struct.pack(
+                    "<4sIHHHIHHI", b"II*\0", 8, 1, tag, form, 1, value, 0, 0
+                )
     except (KeyError, struct.error):
         pass
     return b""
@@ -77,7 +79,11 @@ def _png(data: bytes) -> bytes:
             kept.append(chunk)
         elif name == b"eXIf" and (exif := _orientation(chunk[8:-4])):
             body = name + exif
-            kept.append(struct.pack(">I", len(exif)) + body + struct.pack(">I", zlib.crc32(body)))
+            kept.append(
+                struct.pack(">I", len(exif))
+                + body
+                + struct.pack(">I", zlib.crc32(body))
+            )
     if kept[1][4:8] != b"IHDR" or not any(chunk[4:8] == b"IDAT" for chunk in kept):
         raise ImageError(DAMAGED)
     return b"".join(kept)
@@ -100,7 +106,11 @@ def _jpeg(data: bytes) -> bytes:
             part = _part(body, 0, 12) + b"\0\0"  # without its thumbnail
         elif marker == _ADOBE and body.startswith(b"Adobe"):
             part = _part(body, 0, 12)
-        elif marker == _APP1 and body.startswith(b"Exif\0\0") and (exif := _orientation(body[6:])):
+        elif (
+            marker == _APP1
+            and body.startswith(b"Exif\0\0")
+            and (exif := _orientation(body[6:]))
+        ):
             part = body[:6] + exif
         if part is not None:
             kept.append(struct.pack(">BBH", 0xFF, marker, len(part) + 2) + part + scan)
@@ -127,7 +137,9 @@ def _webp(data: bytes) -> bytes:
     if not kept:
         raise ImageError(DAMAGED)
     if kept[0].startswith(b"VP8X"):
-        flags = kept[0][8] & ~(_WEBP_PROFILE | _WEBP_EXIF | _WEBP_XMP) | (_WEBP_EXIF * bool(exif))
+        flags = kept[0][8] & ~(_WEBP_PROFILE | _WEBP_EXIF | _WEBP_XMP) | (
+            _WEBP_EXIF * bool(exif)
+        )
         kept[0] = kept[0][:8] + bytes([flags]) + kept[0][9:]
         kept += [_riff(b"EXIF", exif)] if exif else []
     return _riff(b"RIFF", b"WEBP" + b"".join(kept))
@@ -137,4 +149,8 @@ def _riff(name: bytes, body: bytes) -> bytes:
     return name + struct.pack("<I", len(body)) + body + b"\0" * (len(body) & 1)
 
 
-_WALKS: dict[str, Callable[[bytes], bytes]] = {"PNG": _png, "JPEG": _jpeg, "WEBP": _webp}
+_WALKS: dict[str, Callable[[bytes], bytes]] = {
+    "PNG": _png,
+    "JPEG": _jpeg,
+    "WEBP": _webp,
+}

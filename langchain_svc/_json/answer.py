@@ -35,7 +35,9 @@ _NESTED = 4  # inside another reading that fits
 _ASTRAY = 5  # repaired, and amid a line of prose
 
 _ENDS_EARLY = "answer: the JSON ends before it is complete"
-_MARK = re.compile(rf"(?P<opens>{OPENS})|{CLOSES}|(?P<bracket>[{{\[｛［])", re.IGNORECASE)
+_MARK = re.compile(
+    rf"(?P<opens>{OPENS})|{CLOSES}|(?P<bracket>[{{\[｛［])", re.IGNORECASE
+)
 _LINE_BEFORE = re.compile(r"(?:\A|[\n:>`-])[ \t]*$")
 _LOOK_BACK = 60
 _IN_OBJECT = frozenset([*QUOTES, "}", "\\", "{"])
@@ -71,11 +73,16 @@ class _Search:
         # The best: its penalty, what it fills (negative), whether it is unfenced; and the value.
         self.found: tuple[tuple[int, int, bool], Any] | None = None
         self._differs = False  # whether another object fits as well as the best
-        self._missed = (-1, ["answer: no JSON found in the text"])  # the largest, and what is wrong
+        self._missed = (
+            -1,
+            ["answer: no JSON found in the text"],
+        )  # the largest, and what is wrong
 
     def best(self, *, only: bool) -> Any:
         if only and self._differs:
-            raise SchemaMismatch(["answer: two objects that differ fit the schema; write only one"])
+            raise SchemaMismatch(
+                ["answer: two objects that differ fit the schema; write only one"]
+            )
         if self.found:
             return self.found[1]
         raise SchemaMismatch(self._missed[1])
@@ -125,7 +132,11 @@ class _Search:
         after = peek(self.text, at + 1)
         char = self.text[after : after + 1]
         if self.text[at] in "{｛":
-            return char in _IN_OBJECT or char.isdigit() or is_key(self.text, after, words=True)
+            return (
+                char in _IN_OBJECT
+                or char.isdigit()
+                or is_key(self.text, after, words=True)
+            )
         if char.isalpha() and (at == self._first or self._fenced(at)):
             return True  # items without quotes; elsewhere these are brackets of prose
         return char in _IN_ARRAY or VALUE_START.match(self.text, after) is not None
@@ -174,7 +185,10 @@ class _Search:
 
     def _is_heading(self, at: int) -> bool:
         """Whether a bracket holds bare words: [CONTENT] is no list that somebody meant to write."""
-        return self.text[at] in "[［" and self.text[peek(self.text, at + 1) :][:1].isalpha()
+        return (
+            self.text[at] in "[［"
+            and self.text[peek(self.text, at + 1) :][:1].isalpha()
+        )
 
     def _miss(self, problems: list[str], size: int) -> None:
         if size > self._missed[0]:

@@ -28,7 +28,9 @@ def attempt_json(text: str, start: int = 0) -> Attempt:
     reader = Reader(text, at)
     found = reader.read() if text[at : at + 1] not in ("", "(") else Attempt(None, 0)
     if found.value and text[start:at].strip():  # a comment before it
-        found = replace(found, value=replace(found.value, repairs=found.value.repairs + 1))
+        found = replace(
+            found, value=replace(found.value, repairs=found.value.repairs + 1)
+        )
     return found
 
 
@@ -38,7 +40,9 @@ def _refuse(name: str) -> Any:
 
 def _finite(digits: str) -> float:
     value = float(digits)
-    return value if math.isfinite(value) else _refuse(digits)  # 1e999 is not a number either
+    return (
+        value if math.isfinite(value) else _refuse(digits)
+    )  # 1e999 is not a number either
 
 
 def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -51,7 +55,9 @@ def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return fields
 
 
-_DECODER = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite, object_pairs_hook=once)
+_DECODER = json.JSONDecoder(
+    parse_constant=_refuse, parse_float=_finite, object_pairs_hook=once
+)
 
 
 def _read_strict(text: str, start: int) -> JsonValue | None:
@@ -67,15 +73,21 @@ def _read_strict(text: str, start: int) -> JsonValue | None:
     comma = isinstance(value, dict) and text[after : after + 1] == ","
     if comma and QUOTED_KEY.match(text, peek(text, after + 1)):
         return None  # a key follows the object, so its last brace was one too many
-    if text.count("[", at, end) + text.count("{", at, end) > MAX_DEPTH and _is_too_deep(value):
+    if text.count("[", at, end) + text.count("{", at, end) > MAX_DEPTH and _is_too_deep(
+        value
+    ):
         return None
     whole = whole_characters(value) if "\\u" in text[at:end] else value
-    return JsonValue(whole, end, complete=True, cut_in_value=False, repairs=int(whole != value))
+    return JsonValue(
+        whole, end, complete=True, cut_in_value=False, repairs=int(whole != value)
+    )
 
 
 def _is_too_deep(value: Any) -> bool:
     level = [value]
     for _ in range(MAX_DEPTH):
         held = (one.values() if isinstance(one, dict) else one for one in level)
-        level = [item for items in held for item in items if isinstance(item, (dict, list))]
+        level = [
+            item for items in held for item in items if isinstance(item, (dict, list))
+        ]
     return bool(level)

@@ -16,7 +16,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 # No public module has the tree. Before Python 3.11 the parser had a name of its own.
-_PARSER = importlib.import_module("re._parser" if sys.version_info >= (3, 11) else "sre_parse")
+_PARSER = importlib.import_module(
+    "re._parser" if sys.version_info >= (3, 11) else "sre_parse"
+)
 _REPEATS = frozenset({"MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"})
 _MOST_WAYS = math.log(1_000_000)  # some ten milliseconds
 
@@ -60,7 +62,9 @@ def _ways(tree: Iterable[_Node], length: int) -> float:
 def _ways_of_node(name: str, argument: Any, length: int) -> float:
     if name == "BRANCH":
         branches = argument[1]
-        return max(_ways(branch, length) for branch in branches) + math.log(len(branches))
+        return max(_ways(branch, length) for branch in branches) + math.log(
+            len(branches)
+        )
     if name in _REPEATS:
         least = int(argument[0])
         most = int(argument[1])

@@ -41,7 +41,9 @@ from .signs import (
 
 MAX_DEPTH = 200
 _LONGEST_KEY = 1_000
-_MAX_LOST_ENDS = 8  # every string that turns out to have no end costs a look at the whole rest
+_MAX_LOST_ENDS = (
+    8  # every string that turns out to have no end costs a look at the whole rest
+)
 _ROOT, _KEY, _FIELD, _ITEM = "root", "key", "field", "item"  # where a string may stand
 _WORD = re.compile(r"[-+.\w]+")
 _WORD_MARK = re.compile(r"\n\s*|[,;，；{}\])｝］】\"`<]|\s(?://|/\*|#\s|<!--)")
@@ -50,17 +52,25 @@ _TRIPLES = ('"""', "'''", "```")
 _LABEL = re.compile(r"[^\n`]{0,60}(?=\n)")
 _DOUBLED = re.compile(r"(\"\"|'')(?=[^\s,:}\]\"'])([^\"'\n]{1,300})([\"']{1,2})")
 _MOST_TRIPLES = 20
-_TAIL = re.compile(r"\s{0,40}(?:`{3,9}|</[A-Za-z][\w-]{0,40}>|<[|｜][^<>]{0,40}>)\s{0,40}\Z")
+_TAIL = re.compile(
+    r"\s{0,40}(?:`{3,9}|</[A-Za-z][\w-]{0,40}>|<[|｜][^<>]{0,40}>)\s{0,40}\Z"
+)
 _RAW = re.compile(r"[\x00-\x1f]")
-_SEARCHES = {quote: re.compile(f"[{re.escape(ends)}\\\\]") for quote, ends in QUOTES.items()}
+_SEARCHES = {
+    quote: re.compile(f"[{re.escape(ends)}\\\\]") for quote, ends in QUOTES.items()
+}
 _ESCAPED_QUOTE = re.compile(r'(?<!\\)\\"')
-_KEY_OPENS = re.compile(rf"\"[^\"\n:{{}}]{{1,80}}\"\s{{0,20}}:\s{{0,40}}{VALUE_START.pattern}")
+_KEY_OPENS = re.compile(
+    rf"\"[^\"\n:{{}}]{{1,80}}\"\s{{0,20}}:\s{{0,40}}{VALUE_START.pattern}"
+)
 _KEY_IN_TAIL = re.compile(r",\s{0,40}([^\W\d][\w$-]{0,60})\s{0,20}:\s{0,20}$")
 _KEY_TEXT = re.compile(r"\s*[^:{}\[\],\"]{1,80}(?=:)")
 _LOST_OPENING = re.compile(r"\s{0,5}[^\"\s,\]][^\"\n,\]]{0,80}\"?")
 _CUT_WORD = re.compile(r"(?:t|tr|tru|f|fa|fal|fals|n|nu|nul|-)\Z")
 _CUT_KEY = re.compile(r"\"(?:[^\"\\\n]|\\[^\n]){0,200}\\?\Z")
-_MAY_END = re.compile(r'"\s{0,40}[,:}\]]|[,:{\[]\s{0,40}"')  # a quote that may end its string
+_MAY_END = re.compile(
+    r'"\s{0,40}[,:}\]]|[,:{\[]\s{0,40}"'
+)  # a quote that may end its string
 _INCHES = re.compile(r"(?:^|[\s(x×])\d+(?:[.,/]\d+)?$")
 _BARE_KEY = re.compile(r"[\w$@][\w$@./-]{0,80}(?: [\w$-]{1,40}){0,3}")
 
@@ -82,11 +92,12 @@ class JsonValue:
     value: Any
     end: int  # the index just after it
     complete: bool  # False: the text ended inside it
-    cut_in_value: bool  # the text ended inside a string, number or word, which may be wrong
-    repairs: int  # how much had to be repaired; 0 is strict JSON
-    spare: str = (
-        ""  # why some of the text is in no value: words without a place, a key written twice
+    cut_in_value: (
+        bool  # the text ended inside a string, number or word, which may be wrong
     )
+    repairs: int  # how much had to be repaired; 0 is strict JSON
+    # Why some of the text is in no value: words without a place, a key written twice.
+    spare: str = ""
 
 
 @dataclass(frozen=True)
@@ -168,7 +179,9 @@ class Reader:
         value, repairs = literal(found[0]) if found else ("", 0)
         if isinstance(value, str) or not found:
             return None
-        return JsonValue(value, found.end(), complete=True, cut_in_value=False, repairs=repairs)
+        return JsonValue(
+            value, found.end(), complete=True, cut_in_value=False, repairs=repairs
+        )
 
     # -- containers -------------------------------------------------------------------------------
 
@@ -274,7 +287,10 @@ class Reader:
         if in_object if parent else skipped:
             string = WHOLE_STRING.match(text, after)
             beyond = peek(text, string.end()) if string else after
-            return not (text.startswith(("{", "["), after) or text.startswith((",", "]"), beyond))
+            return not (
+                text.startswith(("{", "["), after)
+                or text.startswith((",", "]"), beyond)
+            )
         return True
 
     # -- items and fields -------------------------------------------------------------------------
@@ -330,7 +346,9 @@ class Reader:
             frame.prose = True
             return None
         self._junk(found.end())
-        self._at += self._text.startswith(('"', "'"), self._at)  # its opening quote was forgotten
+        self._at += self._text.startswith(
+            ('"', "'"), self._at
+        )  # its opening quote was forgotten
         return found[0].strip()
 
     def _opener_for_key(self, frame: _Frame) -> None:
@@ -341,7 +359,9 @@ class Reader:
             self._pop()  # [{"a": 1, {"a": 2}]: the closing brace was forgotten
         elif isinstance(last, (dict, list)):
             items = last if isinstance(last, list) else [last]
-            frame.put(items)  # "a": {...}, {...}: the brackets of the list were forgotten
+            frame.put(
+                items
+            )  # "a": {...}, {...}: the brackets of the list were forgotten
             self._push(_Frame("]", items))
         else:
             self._at += 1  # {{"a": 1}}: braces doubled, as templates want them
@@ -361,7 +381,12 @@ class Reader:
             if string is not None:
                 self._put(string)
             return string is not None
-        if stops(text, at) or text[at] in CLOSERS or text[at] in COMMAS or ELLIPSIS.match(text, at):
+        if (
+            stops(text, at)
+            or text[at] in CLOSERS
+            or text[at] in COMMAS
+            or ELLIPSIS.match(text, at)
+        ):
             return False
         value = self._word(place)
         self._put(value)
@@ -379,7 +404,9 @@ class Reader:
         self._at = max(end, begin + 1)
         self._repairs += repairs + stray
         if isinstance(value, str) and '"' in token:
-            self._spare = self._spare or STRAY_WORDS  # a word, or a string with words before it
+            self._spare = (
+                self._spare or STRAY_WORDS
+            )  # a word, or a string with words before it
         self._cut = self._cut or end >= len(self._text)
         return value
 
@@ -417,8 +444,12 @@ class Reader:
             return structure_at(text, at + 1) or is_key(text, at)
         if char in "`<":
             return stops(text, at)
-        if char == "\n" and place is _FIELD:  # text without quotes may have several lines
-            return structure_at(text, at) or is_key(text, peek(text, at), words=self._has_words)
+        if (
+            char == "\n" and place is _FIELD
+        ):  # text without quotes may have several lines
+            return structure_at(text, at) or is_key(
+                text, peek(text, at), words=self._has_words
+            )
         return True
 
     # -- strings ----------------------------------------------------------------------------------
@@ -434,7 +465,10 @@ class Reader:
             parts.append(part)
             plus = peek(self._text, self._at)
             after = peek(self._text, plus + 1)
-            joined = self._text[plus : plus + 1] == "+" and self._text[after : after + 1] in QUOTES
+            joined = (
+                self._text[plus : plus + 1] == "+"
+                and self._text[after : after + 1] in QUOTES
+            )
             if place is _ROOT or not joined:
                 return "".join(parts)
             self._junk(after)
@@ -459,7 +493,9 @@ class Reader:
         raw = text[at + 1 : end]
         if inside.quotes and (resume == end or _MAY_END.search(raw)):
             self._spare = self._spare or UNESCAPED
-        return self._take(raw, resume, repairs + bool(_RAW.search(raw)) + (resume != end + 1))
+        return self._take(
+            raw, resume, repairs + bool(_RAW.search(raw)) + (resume != end + 1)
+        )
 
     def _take(self, raw: str, resume: int, repairs: int, *, cut: bool = False) -> str:
         value, odd = unescape(raw, cut=cut)
@@ -482,7 +518,9 @@ class Reader:
             inside.braces += text.count("{", seen, mark) - text.count("}", seen, mark)
             seen = mark
             if self._ends(mark, place, inside):
-                doubled = text.startswith(text[mark], mark + 1) and structure_at(text, mark + 2)
+                doubled = text.startswith(text[mark], mark + 1) and structure_at(
+                    text, mark + 2
+                )
                 return mark, mark + 1 + doubled
             before = self._ended_before(mark, place, inside)
             if before is not None:
@@ -512,7 +550,9 @@ class Reader:
         kept = raw.rstrip()
         for frame in self._stack:
             opener = "{[("["}])".index(frame.closer)]
-            if not kept.endswith(frame.closer) or kept.count(frame.closer) <= kept.count(opener):
+            if not kept.endswith(frame.closer) or kept.count(
+                frame.closer
+            ) <= kept.count(opener):
                 return None
             kept = kept[:-1].rstrip()
         return kept
@@ -524,7 +564,9 @@ class Reader:
         for _ in range(_MOST_TRIPLES):  # the first with structure after them
             if end < 0:
                 return None
-            while text.startswith(mark[0], end + 3):  # a quote of the text itself, before the three
+            while text.startswith(
+                mark[0], end + 3
+            ):  # a quote of the text itself, before the three
                 end += 1
             after = peek(text, end + 3)
             stray = text[after : after + 1] in CLOSERS and not self._closes(text[after])
@@ -535,7 +577,9 @@ class Reader:
             return None
         label = _LABEL.match(text, begin) if mark == "```" else None
         inside = text[label.end() if label else begin : end]
-        if inside.startswith("\n"):  # a block of its own: as written, without the margin
+        if inside.startswith(
+            "\n"
+        ):  # a block of its own: as written, without the margin
             inside = textwrap.dedent(inside[1:]).rstrip()
         return self._take(inside, end + 3, 1)
 
@@ -585,13 +629,17 @@ class Reader:
             return self._key_alone(comma, inside)
         return self._opening_lost(at, comma + 1, inside)
 
-    def _ends_before_quote(self, at: int, after: int, place: str, inside: _Inside) -> bool:
+    def _ends_before_quote(
+        self, at: int, after: int, place: str, inside: _Inside
+    ) -> bool:
         """Whether a quote ends its string when another follows: a comma or a colon is missing."""
         text = self._text
         if place is _KEY or is_key(text, after):
             return True
         if after == at + 1 and structure_at(text, after + 1):
-            return inside.quotes % 2 == 0  # "value"" is a quote too many; "say "hi"" is not
+            return (
+                inside.quotes % 2 == 0
+            )  # "value"" is a quote too many; "say "hi"" is not
         string = WHOLE_STRING.match(text, after)
         if place is not _ITEM or string is None:
             return False
@@ -601,12 +649,16 @@ class Reader:
     def _bracket_ends(self, at: int, inside: _Inside) -> bool:
         """Whether the bracket behind a quote closes a container, and not a brace of the text."""
         text, after = self._text, at
-        if not self._closes(text[at]):  # brackets that close nothing, before one that does
+        if not self._closes(
+            text[at]
+        ):  # brackets that close nothing, before one that does
             for _ in range(3):
                 after = peek(text, after + 1)
                 if text[after : after + 1] not in CLOSERS or self._closes(text[after]):
                     break
-            return self._closes(text[after : after + 1]) and structure_at(text, after + 1)
+            return self._closes(text[after : after + 1]) and structure_at(
+                text, after + 1
+            )
         after = peek(text, at + 1)
         if structure_at(text, after) and text[after : after + 1] not in COMMAS:
             return True
@@ -624,7 +676,9 @@ class Reader:
         if stops(text, at) or self._closes(text[at]) or ELLIPSIS.match(text, at):
             return True
         if place is _FIELD:  # [{"a": "b", {"a": ...: a closing brace is missing
-            return is_key(text, peek(text, at + 1) if text[at] == "{" else at, words=words)
+            return is_key(
+                text, peek(text, at + 1) if text[at] == "{" else at, words=words
+            )
         return bool(words or VALUE_START.match(text, at) or _CUT_WORD.match(text, at))
 
     def _key_alone(self, at: int, inside: _Inside) -> bool:
@@ -642,7 +696,9 @@ class Reader:
             return False
         found = _LOST_OPENING.match(self._text, after)
         beyond = peek(self._text, found.end()) if found else 0
-        return bool(found) and (stops(self._text, beyond) or self._text[beyond] in {"]", *COMMAS})
+        return bool(found) and (
+            stops(self._text, beyond) or self._text[beyond] in {"]", *COMMAS}
+        )
 
     def _ended_before(self, at: int, place: str, inside: _Inside) -> int | None:
         """Where the string had ended already if the quote at `at` opens the next one; or None."""
@@ -653,7 +709,9 @@ class Reader:
         if place is _ITEM:
             return None if inside.quotes else self._before_comma(at, inside)
         if inside.braces <= 0 and _KEY_OPENS.match(text, at):
-            glued = text[at - 1].isalnum() or text[at - 1] in ".!?"  # ...cher"rating": 4
+            glued = (
+                text[at - 1].isalnum() or text[at - 1] in ".!?"
+            )  # ...cher"rating": 4
             end = at if glued else self._before_comma(at, inside)
             if end is not None:
                 return end

@@ -22,10 +22,13 @@ _LITERALS: dict[str, Any] = {
     **dict.fromkeys(("null", "Null", "NULL", "None", "NaN", "nan", "undefined")),
     **dict.fromkeys(("Infinity", "+Infinity", "-Infinity")),
 }
-_STRICT = re.compile(r"-?(?:0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?|true|false|null", re.ASCII)
+_STRICT = re.compile(
+    r"-?(?:0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?|true|false|null", re.ASCII
+)
 _DIGITS = r"\d+(?:_\d+)*"
 _LOOSE = re.compile(
-    rf"[-+]?(?:(?!0\d){_DIGITS}(\.(?:{_DIGITS})?)?|(\.{_DIGITS}))([eE][+-]?\d+)?", re.ASCII
+    rf"[-+]?(?:(?!0\d){_DIGITS}(\.(?:{_DIGITS})?)?|(\.{_DIGITS}))([eE][+-]?\d+)?",
+    re.ASCII,
 )
 
 
@@ -80,7 +83,9 @@ def coerce(value: Any, name: str) -> Coerced | None:
         return (str(value).lower() if isinstance(value, bool) else str(value)), SPELLED
     if name not in ("integer", "number") or not isinstance(value, str):
         return None
-    found = _amount(value.strip().strip("*`")) if len(value) <= _LONGEST_NUMBER else None
+    found = (
+        _amount(value.strip().strip("*`")) if len(value) <= _LONGEST_NUMBER else None
+    )
     if found is None or (name == "integer" and found % 1):
         return None
     return (int(found) if name == "integer" else found), SPELLED
@@ -91,7 +96,9 @@ def _amount(text: str) -> int | float | None:
     text = text.replace("\u2212", "-")  # the minus sign of typography
     if _GROUPED.fullmatch(text):
         text = re.sub(r"[.,](?=.*[.,])", "", text).replace(",", ".")
-    return number(re.sub(r"^(-?)0+(?=\d)", r"\1", text)) if "_" not in text else None  # 007
+    return (
+        number(re.sub(r"^(-?)0+(?=\d)", r"\1", text)) if "_" not in text else None
+    )  # 007
 
 
 def _boolean(value: Any) -> Coerced | None:
@@ -119,7 +126,9 @@ def choose(value: Any, options: Sequence[Any]) -> Coerced | None:
 
 def says_nothing(value: Any) -> bool:
     """Whether a value is a way of writing null."""
-    return value is None or (isinstance(value, str) and value.strip().casefold() in _NOTHING)
+    return value is None or (
+        isinstance(value, str) and value.strip().casefold() in _NOTHING
+    )
 
 
 def fold(text: str) -> str:

@@ -30,17 +30,23 @@ Fitted = tuple[Any, int, list[str]]  # the value, its penalty, and what is wrong
 
 SHAPED = 2  # the same value in another container
 _ENOUGH = 20  # problems, for one list
-_LONGEST_OPTION = 60  # characters that a problem shows of a value that the schema allows
+_LONGEST_OPTION = (
+    60  # characters that a problem shows of a value that the schema allows
+)
 _DEEP = "answer: nested too deeply"
 _UNIONS = ("anyOf", "oneOf")
 _COMBINED = frozenset(["$ref", "allOf", *_UNIONS])
 # Wrappers that other keys may stand beside (a schema's skeleton, a tool call), those keys, and
 # wrappers that hold no answer.
-_HOLDS = frozenset(["properties", "arguments", "parameters", "args", "input", "function"])
+_HOLDS = frozenset(
+    ["properties", "arguments", "parameters", "args", "input", "function"]
+)
 _BESIDE = frozenset(
     ["type", "title", "description", "required", "name", "id", "schema", "defs", "tool"]
 )
-_NO_ANSWER = frozenset(["error", "errors", "example", "examples", "schema", "defs", "definitions"])
+_NO_ANSWER = frozenset(
+    ["error", "errors", "example", "examples", "schema", "defs", "definitions"]
+)
 _SCHEMA_KEYS = frozenset(["type", "enum", "const", *_COMBINED])
 _NOTES = frozenset(["type", "title", "description", "default", "examples"])
 _FENCE = re.compile(r"\s*`{3,}[\w+-]*\s*")
@@ -65,7 +71,11 @@ def problems(value: Any, schema: Schema | CompiledSchema) -> list[str]:
 
 
 def fit_schema(
-    value: Any, schema: Schema | CompiledSchema, *, coerce: bool = True, tidy: bool = False
+    value: Any,
+    schema: Schema | CompiledSchema,
+    *,
+    coerce: bool = True,
+    tidy: bool = False,
 ) -> tuple[Any, int]:
     """The value as the schema wants it, and a penalty: 0 if it was valid as it was.
 
@@ -78,7 +88,9 @@ def fit_schema(
     """
     schema = CompiledSchema.of(schema)
     if any(_echoes(value, root.fields) for root in schema.roots):
-        raise SchemaMismatch(["answer: this is the schema itself, not a value that follows it"])
+        raise SchemaMismatch(
+            ["answer: this is the schema itself, not a value that follows it"]
+        )
     fitted, penalty, wrong = _Fitter(schema, coerce=coerce, tidy=tidy).root(value)
     roots = schema.roots if tidy and not wrong else ()
     if roots and all(_is_strange(fitted, one) for one in roots):
@@ -111,7 +123,9 @@ class CompiledSchema:
             found = self._parts[id(schema)] = _Part(schema, self._resolve)
         return found
 
-    def __reduce__(self) -> tuple[Any, ...]:  # in a copy, and after a pickle, all ids are others
+    def __reduce__(
+        self,
+    ) -> tuple[Any, ...]:  # in a copy, and after a pickle, all ids are others
         return CompiledSchema, (self.schema,)
 
     @cached_property
@@ -144,7 +158,11 @@ class CompiledSchema:
             name = word.replace("~1", "/").replace("~0", "~")
             if isinstance(target, Mapping) and name in target:
                 target = target[name]
-            elif isinstance(target, list) and name.isdecimal() and int(name) < len(target):
+            elif (
+                isinstance(target, list)
+                and name.isdecimal()
+                and int(name) < len(target)
+            ):
                 target = target[int(name)]
             else:
                 return True
@@ -174,10 +192,15 @@ class _Part:
         patterns = _mapping(schema.get("patternProperties")).items()
         self._patterns = [(matcher(pattern), part) for pattern, part in patterns]
         self._rest = schema.get("additionalProperties", True)
-        self.items, self.first = schema.get("items", True), _list(schema.get("prefixItems"))
+        self.items, self.first = (
+            schema.get("items", True),
+            _list(schema.get("prefixItems")),
+        )
         if isinstance(self.items, list):  # the old way of writing tuples
             self.items, self.first = True, self.items
-        self.implied = "object" if "properties" in schema else "array" if "items" in schema else ""
+        self.implied = (
+            "object" if "properties" in schema else "array" if "items" in schema else ""
+        )
 
     @cached_property
     def by_type(self) -> list[Schema]:
@@ -191,13 +214,19 @@ class _Part:
     def of_field(self, name: str) -> list[Any]:
         """The schemas of a field; False if the object is closed and has no such field."""
         parts = [self.fields[name]] if name in self.fields else []
-        return (parts + self.patterns(name) if self._patterns else parts) or [self._rest]
+        return (parts + self.patterns(name) if self._patterns else parts) or [
+            self._rest
+        ]
 
     def missed(self, value: Any) -> Iterator[str]:
         """What the keywords ask for that bound a value and do not hold."""
         for kind, measure, holds, words in self._bounds:
-            if _has_type(value, kind) and not holds(measure(value) if measure else value):
-                yield f"{words}, " + (f"got {measure(value)}" if measure else got(value))
+            if _has_type(value, kind) and not holds(
+                measure(value) if measure else value
+            ):
+                yield f"{words}, " + (
+                    f"got {measure(value)}" if measure else got(value)
+                )
 
 
 def _names(asserted: Any) -> list[str]:
@@ -245,7 +274,13 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
     "string": str, "object": dict, "array": (list, tuple),
 }  # fmt: skip
 # Python's types whose values are of a type without another look; a float may be no number.
-_EXACTLY = {"null": type(None), "boolean": bool, "integer": int, "number": int, "string": str}
+_EXACTLY = {
+    "null": type(None),
+    "boolean": bool,
+    "integer": int,
+    "number": int,
+    "string": str,
+}
 
 
 def _is_multiple(step: float, value: float) -> bool:
@@ -282,7 +317,9 @@ def _bounds(schema: Schema) -> Iterator[_Bound]:
 
 
 class _Fitter:
-    def __init__(self, schema: CompiledSchema, *, coerce: bool, tidy: bool = False) -> None:
+    def __init__(
+        self, schema: CompiledSchema, *, coerce: bool, tidy: bool = False
+    ) -> None:
         self._schema, self._coerce, self._tidy = schema, coerce, tidy
         # Holds the values themselves, so that no id is used again.
         self._known: dict[tuple[int, int], tuple[Any, Fitted]] = {}
@@ -321,7 +358,9 @@ class _Fitter:
     def _fit(self, value: Any, part: _Part, path: str) -> Fitted:
         """Its references and unions one after another, and then the schema's own keywords."""
         types = part.types
-        right = [name for name in types if _has_type(value, name, strictly=self._coerce)]
+        right = [
+            name for name in types if _has_type(value, name, strictly=self._coerce)
+        ]
         if types and not right and not self._coerce:
             return value, 0, [f"{path}: expected {' or '.join(types)}, {got(value)}"]
         if len(types) > 1 and not right:
@@ -338,7 +377,9 @@ class _Fitter:
         fitted, more, faults = self._plain(fitted, part, right[:1] or types, path)
         return fitted, penalty + more, wrong + faults
 
-    def _union(self, value: Any, members: list[Any], path: str, *, once: bool = False) -> Fitted:
+    def _union(
+        self, value: Any, members: list[Any], path: str, *, once: bool = False
+    ) -> Fitted:
         tries = [self.fit(value, member, path) for member in members]
         good = [found for found in tries if not found[2]]
         if once and len(good) > 1:
@@ -347,7 +388,9 @@ class _Fitter:
         if good:
             return min(good, key=operator.itemgetter(1))
         types = [_names(_mapping(member).get("type")) for member in members]
-        near = [f[2] for f, names in zip(tries, types, strict=True) if _is_any(value, names)]
+        near = [
+            f[2] for f, names in zip(tries, types, strict=True) if _is_any(value, names)
+        ]
         if all(types) and not near:
             names = " or ".join(dict.fromkeys(chain(*types)))
             return value, 0, [f"{path}: expected {names}, {got(value)}"]
@@ -384,7 +427,11 @@ class _Fitter:
             value, penalty, wrong = self._object(value, part, path)
         elif isinstance(value, list):
             value, penalty, wrong = self._array(value, part, path)
-        return value, penalty, wrong + [f"{path}: expected {one}" for one in part.missed(value)]
+        return (
+            value,
+            penalty,
+            wrong + [f"{path}: expected {one}" for one in part.missed(value)],
+        )
 
     def _readings(
         self, value: Any, part: _Part, name: str, *, untidy: bool
@@ -403,7 +450,11 @@ class _Fitter:
             shapes = _objects(value, part) if name == "object" else _arrays(value)
         elif not untidy:
             options = part.options
-            one = scalars.coerce(value, name) if options is None else scalars.choose(value, options)
+            one = (
+                scalars.coerce(value, name)
+                if options is None
+                else scalars.choose(value, options)
+            )
             if one:
                 yield one
         for shape in shapes:
@@ -491,7 +542,9 @@ def _arrays(value: Any) -> Iterator[Any]:
         return
     held = value if inside is None else inside
     # An object may hold the list that is wanted, so it is no item of it: the model is asked.
-    has_list = isinstance(held, dict) and any(isinstance(one, list) for one in held.values())
+    has_list = isinstance(held, dict) and any(
+        isinstance(one, list) for one in held.values()
+    )
     if held is not None and not has_list:
         yield [held]
 
@@ -519,7 +572,9 @@ def _respelled(value: dict[str, Any], part: _Part) -> tuple[dict[str, Any], int]
         if name not in known and not part.patterns(name):
             wanted = absent.pop(fold(name), [])
             names |= {name: wanted[0]} if len(wanted) == 1 else {}
-    return {names.get(name, name): item for name, item in value.items()}, SPELLED * len(names)
+    return {names.get(name, name): item for name, item in value.items()}, SPELLED * len(
+        names
+    )
 
 
 def _unwrapped(value: dict[str, Any], part: _Part) -> Iterator[Any]:
@@ -547,7 +602,9 @@ def _is_strange(value: Any, part: _Part) -> bool:
 def _is_skeleton(value: Any) -> bool:
     """Whether all fields of an object are schemas: the form was handed back, not filled in."""
     held = value.values() if isinstance(value, dict) else ()
-    return bool(held) and all(isinstance(one, dict) and _SCHEMA_KEYS & one.keys() for one in held)
+    return bool(held) and all(
+        isinstance(one, dict) and _SCHEMA_KEYS & one.keys() for one in held
+    )
 
 
 def _echoes(value: Any, known: Mapping[str, Any]) -> bool:
@@ -555,7 +612,9 @@ def _echoes(value: Any, known: Mapping[str, Any]) -> bool:
     if not isinstance(value, dict) or not known:
         return False
     shown = value.get("properties", ())
-    unfilled = "properties" not in known and _is_skeleton(shown) and set(shown) <= set(known)
+    unfilled = (
+        "properties" not in known and _is_skeleton(shown) and set(shown) <= set(known)
+    )
     return value == known or unfilled
 
 

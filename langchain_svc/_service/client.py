@@ -34,7 +34,12 @@ from .steps import (
     Sleep,
 )
 
-_TIMEOUTS = (httpx.ConnectTimeout, httpx.ReadTimeout, httpx.WriteTimeout, httpx.PoolTimeout)
+_TIMEOUTS = (
+    httpx.ConnectTimeout,
+    httpx.ReadTimeout,
+    httpx.WriteTimeout,
+    httpx.PoolTimeout,
+)
 
 _BEFORE_SENDING = (httpx.ConnectTimeout, httpx.PoolTimeout)
 
@@ -43,7 +48,9 @@ def _lost(error: Exception, *, by_proxy: bool = False) -> Lost:
     """What a failure of the network means, without what a URL or header could bring in."""
     who = "the proxy or the server behind it" if by_proxy else "the server"
     part: BaseException | None = error
-    while part is not None:  # their frames are a cycle that holds the model and its connections
+    while (
+        part is not None
+    ):  # their frames are a cycle that holds the model and its connections
         part.__traceback__ = None
         part = part.__cause__ or part.__context__
     if isinstance(error, _TIMEOUTS):
@@ -61,7 +68,9 @@ def _lost(error: Exception, *, by_proxy: bool = False) -> Lost:
     return Lost("read", type(error).__name__)
 
 
-def _prepared(step: Open, client: httpx.Client | httpx.AsyncClient | None) -> httpx.Request:
+def _prepared(
+    step: Open, client: httpx.Client | httpx.AsyncClient | None
+) -> httpx.Request:
     """The request, or as the caller's own client builds it, with that client's headers."""
     request, read = step.request, step.timeouts
     # Waiting for a place in the pool is not the service's fault: only the deadline bounds it.
@@ -82,14 +91,18 @@ def _prepared(step: Open, client: httpx.Client | httpx.AsyncClient | None) -> ht
     url, headers = _addressed(request.url, request.headers)
     # With a stream httpx adds no headers and encodes nothing: that is a seventh of a call's time.
     stream = httpx.ByteStream(request.body or b"")
-    made = httpx.Request(request.method, url, headers=headers, stream=stream, extensions=extensions)
+    made = httpx.Request(
+        request.method, url, headers=headers, stream=stream, extensions=extensions
+    )
     if request.body is not None:
         made.headers["Content-Length"] = str(len(request.body))
     return made
 
 
 @lru_cache(maxsize=64)  # an object asks the same few again and again
-def _addressed(url: str, headers: tuple[tuple[str, str], ...]) -> tuple[httpx.URL, httpx.Headers]:
+def _addressed(
+    url: str, headers: tuple[tuple[str, str], ...]
+) -> tuple[httpx.URL, httpx.Headers]:
     """A URL, and the headers with its Host, which httpx copies."""
     parsed = httpx.URL(url)
     return parsed, httpx.Headers((("Host", parsed.netloc.decode("ascii")), *headers))
@@ -116,7 +129,9 @@ class Link(_Link):
             if self._client is None:
                 response = self._connections.transport().handle_request(request)
             else:
-                response = self._client.send(request, stream=True, follow_redirects=False)
+                response = self._client.send(
+                    request, stream=True, follow_redirects=False
+                )
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
             return _lost(error, by_proxy=self._connections.by_proxy)
         stream: Any = response.stream
@@ -146,7 +161,13 @@ class Link(_Link):
 
 
 # What a link does for a step. No bound methods: in each link they would be a cycle that holds it.
-_VERBS = {Open: "open", Read: "read", Close: "close", Sleep: "sleep", Acquire: "acquire"}
+_VERBS = {
+    Open: "open",
+    Read: "read",
+    Close: "close",
+    Sleep: "sleep",
+    Acquire: "acquire",
+}
 
 
 def run(
@@ -188,7 +209,9 @@ class AsyncLink(_Link):
                 transport = await self._connections.async_transport()
                 response = await transport.handle_async_request(request)
             else:
-                response = await self._client.send(request, stream=True, follow_redirects=False)
+                response = await self._client.send(
+                    request, stream=True, follow_redirects=False
+                )
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
             return _lost(error, by_proxy=self._connections.by_proxy)
         stream: Any = response.stream
@@ -208,7 +231,9 @@ class AsyncLink(_Link):
         self.held += len(data)
         return data
 
-    async def advance(self, exchange: Exchange[Any], steps: Conversation, reply: Reply) -> Any:
+    async def advance(
+        self, exchange: Exchange[Any], steps: Conversation, reply: Reply
+    ) -> Any:
         """The next step of the conversation, off the loop where it takes long; _OVER at its end.
 
         It is long by what is read now, never by what was: the bytes at hand, at the end those that
@@ -274,6 +299,8 @@ async def arun(
                 with suppress_logs():
                     reply = await getattr(link, verb)(step)
     finally:
-        with suppress(ValueError):  # it is still read in a thread, which this task has left
+        with suppress(
+            ValueError
+        ):  # it is still read in a thread, which this task has left
             steps.close()  # also where a traceback keeps this frame
         await link.close()

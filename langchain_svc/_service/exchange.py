@@ -86,14 +86,21 @@ def converse(exchange: Exchange[Any]) -> Conversation:
             assert failure is not None  # noqa: S101  # without one a try is always sent
             pause = tries.pause(failure, sent=sent)
             if pause is None:
-                failure.error.retries, failure.error.waited = exchange.retries, exchange.waited
+                failure.error.retries, failure.error.waited = (
+                    exchange.retries,
+                    exchange.waited,
+                )
                 raise failure.error
             name = type(failure.error).__name__
-            logger.info("%s: try %d follows in %.2f s", name, exchange.retries + 2, pause)
+            logger.info(
+                "%s: try %d follows in %.2f s", name, exchange.retries + 2, pause
+            )
             asked = failure.error.retry_after is not None
             why = "the service said when to come back" if asked else "backoff"
             exchange.waited += pause
-            if not _is_shown(pause, limit=isinstance(failure.error, errors.SvcRateLimitError)):
+            if not _is_shown(
+                pause, limit=isinstance(failure.error, errors.SvcRateLimitError)
+            ):
                 _warn_of(exchange, pause, f"{name}; {why}")
             yield Sleep(pause)
     finally:
@@ -126,7 +133,9 @@ class _RetryState:
         self._looked = exchange.clock()
         self._until = float("-inf")  # when an outage has been waited for long enough
         self._down = False
-        self.last = False  # the next try ends the wait for an outage; it is sent in any case
+        self.last = (
+            False  # the next try ends the wait for an outage; it is sent in any case
+        )
 
     def pause(self, failure: _Failure, *, sent: bool) -> float | None:
         """Seconds until the next try, or None to give up."""
@@ -140,7 +149,9 @@ class _RetryState:
         backoff = min(_LONGEST_BACKOFF, _FIRST_BACKOFF * 2 ** min(self._pauses, 9))
         # A tenth of jitter keeps the callers that were told the same moment from meeting again.
         pause = (
-            backoff * exchange.jitter() if asked is None else asked * (1 + 0.1 * exchange.jitter())
+            backoff * exchange.jitter()
+            if asked is None
+            else asked * (1 + 0.1 * exchange.jitter())
         )
         self.last = self._down and asked is None and now < self._until < now + pause
         if self.last:
@@ -148,7 +159,11 @@ class _RetryState:
         waits = self._down and now + pause <= self._until
         patient = self._pauses < exchange.limits.max_retries or waits or self.last
         self._pauses += 1
-        return pause if failure.again and patient and now + pause < exchange.until else None
+        return (
+            pause
+            if failure.again and patient and now + pause < exchange.until
+            else None
+        )
 
     def _look(self, failure: _Failure, now: float, *, sent: bool) -> None:
         """Notes whether the service is down: it answered nobody, or the budget is used up."""
@@ -175,7 +190,11 @@ def _admitted(
     try:
         while waits:
             left = exchange.until - exchange.clock()
-            wait: Reply = limiter.acquire(left) if limiter.local else (yield Acquire(limiter, left))
+            wait: Reply = (
+                limiter.acquire(left)
+                if limiter.local
+                else (yield Acquire(limiter, left))
+            )
             if isinstance(wait, errors.SvcError):
                 again = isinstance(wait, errors.SvcConnectionError)
                 return _Failure(wait, again=again, sent=False)
@@ -232,7 +251,9 @@ def _attempt(
         return (yield from _refusal(exchange, head, timeouts))
     parser.begin(head)
     try:
-        body = BodyReader(head.headers.get("content-encoding", ""), exchange.limits.max_bytes)
+        body = BodyReader(
+            head.headers.get("content-encoding", ""), exchange.limits.max_bytes
+        )
         lost = yield from _receive(exchange, parser, body, timeouts)
         if lost is None:
             body.finish()
@@ -251,7 +272,10 @@ def _attempt(
 
 
 def _receive(
-    exchange: Exchange[Any], parser: AnswerParser[Any], body: BodyReader, timeouts: Timeouts
+    exchange: Exchange[Any],
+    parser: AnswerParser[Any],
+    body: BodyReader,
+    timeouts: Timeouts,
 ) -> Generator[Any, Reply, Lost | None]:
     """Yields pieces until the body ends; returns how it was lost, if it was."""
     exchange.received = 0
@@ -319,5 +343,7 @@ def _refusal(
         sent=exchange.request.body,
     )
     yield CLOSE
-    again = head.status in TRANSIENT and (exchange.limits.resend or head.status not in _OF_GATEWAYS)
+    again = head.status in TRANSIENT and (
+        exchange.limits.resend or head.status not in _OF_GATEWAYS
+    )
     return _Failure(error, again=again, of_service=head.status in TROUBLE)

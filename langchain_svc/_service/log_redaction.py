@@ -12,7 +12,9 @@ import logging
 from contextvars import ContextVar, Token
 
 _OURS: ContextVar[bool] = ContextVar("svc_call", default=False)
-_LOGGERS = tuple(f"httpcore.{name}" for name in ("connection", "http11", "http2", "proxy", "socks"))
+_LOGGERS = tuple(
+    f"httpcore.{name}" for name in ("connection", "http11", "http2", "proxy", "socks")
+)
 
 
 class suppress_logs:  # noqa: N801  # used as a statement
@@ -40,7 +42,11 @@ def _cut(record: logging.LogRecord) -> bool:
 
 def _without_reason(record: logging.LogRecord) -> bool:
     """Leaves method, address, version and status."""
-    if _OURS.get() and isinstance(record.args, tuple) and len(record.args) == _REASON + 1:
+    if (
+        _OURS.get()
+        and isinstance(record.args, tuple)
+        and len(record.args) == _REASON + 1
+    ):
         record.args = (*record.args[:_REASON], "")
     return True
 

@@ -51,7 +51,11 @@ class TextParser(AnswerParser[str]):
         self._texts += texts
         self.length = sum(map(len, texts), self.length or 0)
         seen = self.decoder.seen
-        self.complete, self.ended, self.fault = self.decoder.complete, seen.ended, seen.fault
+        self.complete, self.ended, self.fault = (
+            self.decoder.complete,
+            seen.ended,
+            seen.fault,
+        )
         self.error, self.usage = seen.error, seen.usage
         return texts
 

@@ -12,7 +12,9 @@ from collections.abc import Mapping
 
 from .._wire import Price
 
-_MOST_LISTS = 1_000  # the oldest go: a call without a list is refused, and says what to do
+_MOST_LISTS = (
+    1_000  # the oldest go: a call without a list is refused, and says what to do
+)
 _SECRET = os.urandom(32)
 _LISTS: dict[bytes, Mapping[str, Price]] = {}
 

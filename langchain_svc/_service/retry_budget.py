@@ -22,7 +22,9 @@ class Budget:
     def __init__(self) -> None:
         self._tokens = STORE
         self._counted = 0.0  # when time last gave tokens
-        self.answered_at = float("-inf")  # when the last request was sent that was answered
+        self.answered_at = float(
+            "-inf"
+        )  # when the last request was sent that was answered
 
     def __reduce__(self) -> tuple[type[Budget], tuple[()]]:
         return Budget, ()

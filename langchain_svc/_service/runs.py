@@ -43,13 +43,34 @@ def _private_runs() -> PrivateRuns:
 
 # The methods of models and tools that are given texts, and those that make another runnable.
 RUNS = (
-    *("invoke", "ainvoke", "stream", "astream", "batch", "abatch", "batch_as_completed"),
-    *("abatch_as_completed", "transform", "atransform", "astream_log", "astream_events"),
+    *(
+        "invoke",
+        "ainvoke",
+        "stream",
+        "astream",
+        "batch",
+        "abatch",
+        "batch_as_completed",
+    ),
+    *(
+        "abatch_as_completed",
+        "transform",
+        "atransform",
+        "astream_log",
+        "astream_events",
+    ),
     *("stream_events", "generate", "agenerate", "generate_prompt", "agenerate_prompt"),
     *("get_num_tokens_from_messages", "run", "arun"),
 )
 MAKERS = (
-    *("bind", "with_config", "with_retry", "with_fallbacks", "with_listeners", "with_alisteners"),
+    *(
+        "bind",
+        "with_config",
+        "with_retry",
+        "with_fallbacks",
+        "with_listeners",
+        "with_alisteners",
+    ),
     *("with_types", "map", "as_tool", "assign", "pick", "with_structured_output"),
 )
 _ASYNCHRONOUS = frozenset(name for name in RUNS if name.startswith("a"))

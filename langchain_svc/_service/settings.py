@@ -92,8 +92,15 @@ def bounded_number(
         if text and isinstance(value, (str, float)):
             value = _as_number(value)
         # True is not a number, and half a token is not one token.
-        known = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
-        if not known or not low <= value <= high or (above and value == low) or value == math.inf:
+        known = isinstance(value, int if whole else (int, float)) and not isinstance(
+            value, bool
+        )
+        if (
+            not known
+            or not low <= value <= high
+            or (above and value == low)
+            or value == math.inf
+        ):
             raise ValueError(f"must be {allowed}, not {safe_repr(value)}")
         return value
 
@@ -134,7 +141,9 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     # Other packages write "request_timeout" for "timeout"; a slip rarely is in the first letter.
     near = [one for one in names if one.startswith(name)]
     near += sorted((one for one in names if one in name), key=len)[-1:]
-    near += difflib.get_close_matches(name, [one for one in names if one[:1] == name[:1]], n=1)
+    near += difflib.get_close_matches(
+        name, [one for one in names if one[:1] == name[:1]], n=1
+    )
     return f"did you mean {near[0]!r}?" if near else "known are: " + ", ".join(names)
 
 
@@ -193,19 +202,31 @@ _NEUTRAL: dict[str, tuple[Any, ...]] = {
 
 
 def _asks_for_nothing(name: str, value: Any) -> bool:
-    empty = value is None or value is False or (isinstance(value, (dict, list)) and not value)
+    empty = (
+        value is None
+        or value is False
+        or (isinstance(value, (dict, list)) and not value)
+    )
     return name in _HINTS and (empty or value in _NEUTRAL.get(name, ()))
 
 
-def resolve_aliases(given: Mapping[str, Any], known: Collection[str], owner: str) -> dict[str, Any]:
+def resolve_aliases(
+    given: Mapping[str, Any], known: Collection[str], owner: str
+) -> dict[str, Any]:
     """The same in our words, without what asks for nothing."""
     unknown = given.keys() - set(known)
-    words = {k: v for k, v in given.items() if k not in unknown or not _asks_for_nothing(k, v)}
+    words = {
+        k: v
+        for k, v in given.items()
+        if k not in unknown or not _asks_for_nothing(k, v)
+    }
     for theirs in ALIASES.keys() & given.keys() - set(known):
         ours = ALIASES[theirs]
         if ours in known:
             if ours in words:
-                raise ValueError(f"{owner} takes {theirs!r} or {ours!r}, which mean the same")
+                raise ValueError(
+                    f"{owner} takes {theirs!r} or {ours!r}, which mean the same"
+                )
             words[ours] = words.pop(theirs)
     return words
 
@@ -246,16 +267,18 @@ class ServiceSettings(BaseModel):
     """Seconds that a call keeps trying after its first failure while the service is down. With 0
     it fails when its own retries are used up."""
 
-    max_response_bytes: Annotated[int, bounded_number(above=True, whole=True, text=True)] = (
-        64 * 1024 * 1024
-    )
+    max_response_bytes: Annotated[
+        int, bounded_number(above=True, whole=True, text=True)
+    ] = 64 * 1024 * 1024
     """The largest answer that is read, after decompression."""
 
     max_connections: Annotated[int, bounded_number(1, whole=True, text=True)] = 1024
     """The most connections in use at once, for all threads together and for each event loop;
     further calls wait. Objects with the same key, origin and proxy share them."""
 
-    default_headers: Mapping[str, str] = Field(default_factory=dict, exclude=True, repr=False)
+    default_headers: Mapping[str, str] = Field(
+        default_factory=dict, exclude=True, repr=False
+    )
     """Extra headers for every request. Their values are kept out of repr and traces."""
 
     proxy: Secret = Field(default=None, exclude=True, repr=False)
@@ -316,9 +339,15 @@ class ServiceSettings(BaseModel):
         super().__pydantic_init_subclass__(**kwargs)
         # Our own settings first, and without what Pydantic checks about them.
         package = __name__.partition(".")[0]
-        ours = [one for one in cls.__mro__ if one.__module__.partition(".")[0] == package]
-        names = dict.fromkeys(name for one in ours for name in vars(one).get("__annotations__", ()))
-        fields = {name: cls.model_fields[name] for name in names if name in cls.model_fields}
+        ours = [
+            one for one in cls.__mro__ if one.__module__.partition(".")[0] == package
+        ]
+        names = dict.fromkeys(
+            name for one in ours for name in vars(one).get("__annotations__", ())
+        )
+        fields = {
+            name: cls.model_fields[name] for name in names if name in cls.model_fields
+        }
         settings = [
             Parameter(
                 name,
@@ -333,10 +362,15 @@ class ServiceSettings(BaseModel):
         """What was set, the model first; LangChain's profile and metadata would hide it."""
         fields = type(self).model_fields
         first = ["model", *(interface.url_word for interface in self.interfaces)]
-        names = {*first, *self.model_fields_set} & fields.keys() - {"profile", "metadata"}
+        names = {*first, *self.model_fields_set} & fields.keys() - {
+            "profile",
+            "metadata",
+        }
         for name in sorted(names, key=[*first, *fields].index):
             value = getattr(self, name)
-            told = value is not None and (name in first or value != fields[name].default)
+            told = value is not None and (
+                name in first or value != fields[name].default
+            )
             if fields[name].repr and told:
                 yield name, value
 
@@ -356,7 +390,11 @@ class ServiceSettings(BaseModel):
                     + suggest_name(str(name), {*fields, *aliases})
                 )
         # None is what a configuration says that does not set it: the environment may.
-        unset = [name for name in _FROM_ENVIRONMENT if name in values and values[name] is None]
+        unset = [
+            name
+            for name in _FROM_ENVIRONMENT
+            if name in values and values[name] is None
+        ]
         return {k: v for k, v in values.items() if k not in unset} if unset else values
 
     @field_validator("api_key", mode="before")
@@ -409,17 +447,22 @@ class ServiceSettings(BaseModel):
 
         wanted = httpx.Client if info.field_name == "http_client" else httpx.AsyncClient
         if not isinstance(client, wanted):
-            # A ValueError, because pydantic reports those.
-            raise ValueError(f"must be an httpx.{wanted.__name__}, not {safe_repr(client)}")  # noqa: TRY004
+            problem = f"must be an httpx.{wanted.__name__}, not {safe_repr(client)}"
+            raise ValueError(problem)  # noqa: TRY004  # pydantic reports ValueErrors
         return client
 
     @field_validator("quota", "budget")
     @classmethod
     def _check_limit(cls, given: Any, info: Any) -> Any:
         if given is not None and getattr(given, "setting", None) != info.field_name:
-            examples = {"quota": "SvcQuota('pro')", "budget": "SvcBudget(max_tokens=100_000)"}
+            examples = {
+                "quota": "SvcQuota('pro')",
+                "budget": "SvcBudget(max_tokens=100_000)",
+            }
             example = examples[info.field_name]
-            raise ValueError(f"must be an object such as {example}, not {safe_repr(given)}")
+            raise ValueError(
+                f"must be an object such as {example}, not {safe_repr(given)}"
+            )
         return given
 
     def _limits(self) -> Limits:
@@ -477,7 +520,9 @@ class ServiceSettings(BaseModel):
             url=base_url + path,
             headers=(
                 *interface.key_headers(key),
-                *self._headers(headers, typed=body is not None or interface.always_json),
+                *self._headers(
+                    headers, typed=body is not None or interface.always_json
+                ),
             ),
             body=body,
             private=private,
@@ -503,9 +548,13 @@ class ServiceSettings(BaseModel):
     def _keep_prices(self, interface: Interface, prices: Mapping[str, Price]) -> None:
         """Keep what the service listed for this address and key."""
         base_url = require_url(interface, getattr(self, interface.url_word))
-        keep_prices(base_url, require_key(interface, reveal_secret(self.api_key)), prices)
+        keep_prices(
+            base_url, require_key(interface, reveal_secret(self.api_key)), prices
+        )
 
-    def _secrets(self, key: str, more: Mapping[str, str] | None, url: str) -> tuple[str, ...]:
+    def _secrets(
+        self, key: str, more: Mapping[str, str] | None, url: str
+    ) -> tuple[str, ...]:
         """What neither an error nor an answer may repeat of what goes out with a call."""
         headers = (*self.default_headers.items(), *(more or {}).items())
         proxy = reveal_secret(self.proxy)
@@ -526,7 +575,9 @@ class ServiceSettings(BaseModel):
         refuse_trio()
         from . import arun  # noqa: PLC0415  # httpx is imported at the first call
 
-        return arun(exchange, self._connected(exchange.request.url), self.http_async_client)
+        return arun(
+            exchange, self._connected(exchange.request.url), self.http_async_client
+        )
 
     def _connected(self, url: str) -> Connections:
         """This object's connections to the origin of a URL, made at the first call."""
@@ -563,7 +614,8 @@ class ServiceSettings(BaseModel):
         bare = super().__copy__()
         held = vars(bare)
         # "per_run" stands for a patient and is none.
-        bare._lost = tuple(n for n in _NOT_PICKLED if held.get(n) and held[n] != "per_run")  # noqa: SLF001  # our own class
+        lost = (n for n in _NOT_PICKLED if held.get(n) and held[n] != "per_run")
+        bare._lost = tuple(lost)  # noqa: SLF001  # our own class
         for name in bare._lost:  # noqa: SLF001  # our own class
             held[name] = {} if name == "default_headers" else None
         if self.privacy and "images" in held:
@@ -574,7 +626,9 @@ class ServiceSettings(BaseModel):
     def __setstate__(self, state: dict[Any, Any]) -> None:
         super().__setstate__(state)
         key = self._key_of_environment()
-        self.__dict__["api_key"] = None if key is None else self._check_api_key(SecretStr(key))
+        self.__dict__["api_key"] = (
+            None if key is None else self._check_api_key(SecretStr(key))
+        )
 
     def _refuse_lost(self) -> None:
         """Says so where something did not come out of a pickle and was not given again."""
@@ -586,7 +640,9 @@ class ServiceSettings(BaseModel):
                 f"is missing again: model_copy(update={{{names[0]!r}: ...}})"
             )
 
-    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+    def model_copy(
+        self, *, update: Mapping[str, Any] | None = None, deep: bool = False
+    ) -> Self:
         """A copy with other settings. Keys, headers and proxies are checked and kept as secrets.
 
         Raises:
@@ -623,7 +679,14 @@ class ServiceSettings(BaseModel):
 
 
 # It may be kept in a file or sent to another machine.
-_NOT_PICKLED = ("api_key", "proxy", "default_headers", "patient", "deliver", "audit_key")
+_NOT_PICKLED = (
+    "api_key",
+    "proxy",
+    "default_headers",
+    "patient",
+    "deliver",
+    "audit_key",
+)
 _PROXY_VARIABLES = tuple(
     name
     for scheme in ("http", "https", "all")

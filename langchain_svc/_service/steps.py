@@ -162,7 +162,9 @@ class RateLimiter(Protocol):
 class TextEstimates(Protocol):
     """What a quota learned of the service's tokens."""
 
-    def text(self, size: int) -> int | None: ...  # of so many bytes; None before any report
+    def text(
+        self, size: int
+    ) -> int | None: ...  # of so many bytes; None before any report
 
 
 class UseLimit(Protocol):
@@ -181,7 +183,9 @@ class UseLimit(Protocol):
     ) -> RateLimiter: ...
 
 
-BLOCK_LIMITS: ContextVar[tuple[Any, ...]] = ContextVar("langchain_svc_limits", default=())
+BLOCK_LIMITS: ContextVar[tuple[Any, ...]] = ContextVar(
+    "langchain_svc_limits", default=()
+)
 
 
 @dataclass(frozen=True)
@@ -208,7 +212,9 @@ Conversation = Generator[Any, Reply, None]
 class AnswerParser(Generic[T]):
     """Turns the body of one good answer into pieces for the caller."""
 
-    whole = False  # there is one piece, at the end, so that every byte counts as content
+    whole = (
+        False  # there is one piece, at the end, so that every byte counts as content
+    )
 
     def __init__(self) -> None:
         self.fault: str | None = None  # why the answer cannot be taken
@@ -216,8 +222,12 @@ class AnswerParser(Generic[T]):
         self.delivered = False  # a piece has been yielded
         self.complete = False  # the whole answer is here, whatever may follow
         self.ended = False  # nothing can follow
-        self.usage: Mapping[str, int] | None = None  # the tokens that the service reported
-        self.length: int | None = None  # characters of text that came, where that is known
+        self.usage: Mapping[str, int] | None = (
+            None  # the tokens that the service reported
+        )
+        self.length: int | None = (
+            None  # characters of text that came, where that is known
+        )
 
     def begin(self, head: Head) -> None:
         raise NotImplementedError

@@ -78,7 +78,9 @@ class ServiceTool(ServiceSettings, BaseTool):
         if "args_schema" not in self.model_fields_set:
             self.__dict__["args_schema"] = self._arguments()
         if "handle_validation_error" not in self.model_fields_set:
-            self.__dict__["handle_validation_error"] = partial(explain, self.args_schema)
+            self.__dict__["handle_validation_error"] = partial(
+                explain, self.args_schema
+            )
         return self
 
     def _arguments(self) -> Any:
@@ -184,7 +186,9 @@ class ServiceTool(ServiceSettings, BaseTool):
             f"Nothing is known from this call.{later}"
         )
 
-    def _call(self, config: RunnableConfig, run: Any, arguments: dict[str, Any]) -> ToolOutput:
+    def _call(
+        self, config: RunnableConfig, run: Any, arguments: dict[str, Any]
+    ) -> ToolOutput:
         with self._used(run, config, arguments) as use:
             (answer,) = self._pieces(use.exchange)
             return self._within_bound(use.process(answer))
@@ -204,13 +208,17 @@ class ServiceTool(ServiceSettings, BaseTool):
         text, artifact = told
         if len(text) <= self.max_result_chars:
             return told
-        end = text.rfind("\n", 0, self.max_result_chars)  # a line is told whole or not at all
+        end = text.rfind(
+            "\n", 0, self.max_result_chars
+        )  # a line is told whole or not at all
         end = self.max_result_chars if end <= 0 else end
         note = f"[{len(text) - end:,} more characters of this result are left out here]"
         return f"{text[:end]}\n{note}", artifact
 
     @contextmanager
-    def _used(self, run: Any, config: RunnableConfig, given: dict[str, Any]) -> Iterator[ToolUse]:
+    def _used(
+        self, run: Any, config: RunnableConfig, given: dict[str, Any]
+    ) -> Iterator[ToolUse]:
         """Prepares a use, and tells handlers that have `svc_tool_called` how it went.
 
         LangChain tells them neither of retries nor of errors that the model is told as text.
@@ -259,7 +267,11 @@ def _bounded(value: Any, depth: int = _DEEPEST) -> Any:
     lists without end and for integers of thousands of digits.
     """
     if isinstance(value, dict):
-        return {k: _bounded(held, depth - 1) for k, held in value.items()} if depth else "..."
+        return (
+            {k: _bounded(held, depth - 1) for k, held in value.items()}
+            if depth
+            else "..."
+        )
     if isinstance(value, list):
         return [_bounded(held, depth - 1) for held in value] if depth else "..."
     large = isinstance(value, int) and value.bit_length() > _MOST_BITS
@@ -290,7 +302,9 @@ def tool_selection(names: Sequence[str]) -> BeforeValidator:
             return None
         chosen = [value] if isinstance(value, str) else value
         if not isinstance(chosen, (list, tuple, set, frozenset)) or not chosen:
-            raise ValueError(f"must be a list of names of tools, not {safe_repr(value)}")
+            raise ValueError(
+                f"must be a list of names of tools, not {safe_repr(value)}"
+            )
         for name in chosen:
             if name not in names:
                 raise ValueError(
@@ -315,7 +329,9 @@ _MOST_PROBLEMS = 10
 def explain(schema: Any, error: ValidationError) -> str:
     """What is wrong with a call's arguments, for the model: fields and bounds, never values."""
     problems: list[str] = []
-    for found in error.errors(include_url=False, include_context=False, include_input=False):
+    for found in error.errors(
+        include_url=False, include_context=False, include_input=False
+    ):
         if found["type"] == "extra_forbidden":
             problems.append("there is an argument or field that the tool does not have")
             continue
@@ -329,7 +345,9 @@ def explain(schema: Any, error: ValidationError) -> str:
 
 def utc_now(exchange: Exchange[Any]) -> str:
     """The present in UTC as ISO 8601."""
-    return datetime.fromtimestamp(exchange.wall(), timezone.utc).isoformat(timespec="milliseconds")
+    return datetime.fromtimestamp(exchange.wall(), timezone.utc).isoformat(
+        timespec="milliseconds"
+    )
 
 
 def request_id(exchange: Exchange[Any]) -> str | None:

@@ -48,7 +48,9 @@ class Brackets:
             if self._escaped:
                 self._escaped, at = False, at + 1
                 continue
-            found = (_IN_STRING[self._quote] if self._quote else _MARK).search(text, at, end)
+            found = (_IN_STRING[self._quote] if self._quote else _MARK).search(
+                text, at, end
+            )
             at = found.end() if found else end
             if found:
                 self._pass(found[0])
@@ -175,7 +177,9 @@ def _refuse(name: str) -> Any:
 
 
 # Raw line ends in strings are read. NaN, infinities and a key with two values are not JSON.
-_DECODER = json.JSONDecoder(strict=False, parse_constant=_refuse, object_pairs_hook=once)
+_DECODER = json.JSONDecoder(
+    strict=False, parse_constant=_refuse, object_pairs_hook=once
+)
 
 
 def json_at(text: str, begin: int, *, final: bool, lines: bool) -> Json:
@@ -192,7 +196,8 @@ def json_at(text: str, begin: int, *, final: bool, lines: bool) -> Json:
             value, end = _DECODER.raw_decode(part)
         except (ValueError, RecursionError) as error:
             is_open = isinstance(error, json.JSONDecodeError) and (
-                error.msg.startswith(_OPEN_STRING) or error.pos > len(part) - 8  # `\u00e`, `fals`
+                error.msg.startswith(_OPEN_STRING)
+                or error.pos > len(part) - 8  # `\u00e`, `fals`
             )
             if is_open and begin + size >= len(text) and not final:
                 raise More("}]", begin) from None
@@ -250,7 +255,9 @@ def _ends(text: str, begin: int) -> Iterator[tuple[int, bool, bool]]:
             places.append((sign.start(), False, over))
         limit = places[-1][0] if over else end
         length = None if brackets.closed else brackets.feed(text, at, limit)
-        yield from sorted([*places, *([(begin + length, True, over)] if length else [])])
+        yield from sorted(
+            [*places, *([(begin + length, True, over)] if length else [])]
+        )
         at = end
 
 

@@ -41,7 +41,9 @@ def _value_ends(element: str) -> tuple[re.Pattern[str], ...]:
     )
 
 
-_END = re.compile(rf"</{PREFIX}(?:{CALL}|{PARAM}|arg_(?:key|value))(?![\w-])[^<>\n]{{0,200}}>")
+_END = re.compile(
+    rf"</{PREFIX}(?:{CALL}|{PARAM}|arg_(?:key|value))(?![\w-])[^<>\n]{{0,200}}>"
+)
 _BEFORE_TAG = re.compile(BEFORE)
 _KEY = re.compile(r"<(?P<key>[^<>/\s=\"']{1,80})>")
 _ANY_KEY = re.compile(r"[A-Za-z_]")
@@ -107,7 +109,9 @@ def _accounted(c: Cursor, raw: Raw, *, ended: bool) -> list[Raw]:
     return raws
 
 
-def _arguments(c: Cursor, name: str, closing: str = "", *, element: str = "") -> tuple[Raw, bool]:
+def _arguments(
+    c: Cursor, name: str, closing: str = "", *, element: str = ""
+) -> tuple[Raw, bool]:
     """JSON, or an element for each argument, maybe in one around all; then `closing` or any end.
 
     Also whether that end came.
@@ -139,25 +143,34 @@ def _elements(c: Cursor, name: str, closing: str, element: str) -> tuple[Raw, bo
     while True:
         space(c)
         if _ends(c, closing):
-            raw = Raw(name, arguments, texts=True, whole=True, repaired=repaired, spare=spare)
+            raw = Raw(
+                name, arguments, texts=True, whole=True, repaired=repaired, spare=spare
+            )
             return raw, True
         key, ends = _argument_begins(c, name, element, named=bool(closing))
         if not key:
             fault = CUT_OFF if c.sees("<arg_key") else ""
-            return Raw(name, arguments, fault, texts=True, repaired=True, spare=spare), False
+            return Raw(
+                name, arguments, fault, texts=True, repaired=True, spare=spare
+            ), False
         text, match = c.until(*ends)
         if match is None:
             return Raw(name, arguments | {key: text}, CUT_OFF, texts=True), False
         is_open = not match[0].strip()
         repaired = repaired or is_open
-        spare = spare or _unsure_end(key, text, is_open=is_open, is_named=len(ends) == 1)
+        spare = spare or _unsure_end(
+            key, text, is_open=is_open, is_named=len(ends) == 1
+        )
         text = _BEFORE_TAG.sub("", text)
         text = text.removeprefix("\n").removesuffix("\n")  # they belong to the tags
         if key not in arguments:
             arguments[key] = text
         elif _is_list(tool, key):
             earlier = arguments[key]
-            arguments[key] = [*([earlier] if isinstance(earlier, str) else earlier), text]
+            arguments[key] = [
+                *([earlier] if isinstance(earlier, str) else earlier),
+                text,
+            ]
         else:
             spare = spare or f"the parameter {key[:40]!r} stands twice"
 
@@ -206,7 +219,9 @@ def _own_key(c: Cursor, name: str, *, other: bool = False) -> str | None:
     tool = c.judge.find(name)
     key = c.match(_KEY, 80)
     named = key["key"] if key else ""
-    if named and ((other and _ANY_KEY.match(named)) or (tool and named in tool.properties)):
+    if named and (
+        (other and _ANY_KEY.match(named)) or (tool and named in tool.properties)
+    ):
         return named
     c.at = begin
     return None
@@ -220,4 +235,11 @@ def with_json(c: Cursor, name: str, *, loose: bool = False) -> Raw:
         c.take("```")
     if json is None:
         return Raw(name, fault="unreadable arguments")
-    return Raw(name, json.value, json.fault, loose=loose, whole=json.whole, repaired=json.repaired)
+    return Raw(
+        name,
+        json.value,
+        json.fault,
+        loose=loose,
+        whole=json.whole,
+        repaired=json.repaired,
+    )

@@ -22,7 +22,15 @@ from .judge import (
     Raw,
     calls_in,
 )
-from .leftover import SPILL, STRAY_TEXT, account, is_next, may_be_call, space, space_or_end
+from .leftover import (
+    SPILL,
+    STRAY_TEXT,
+    account,
+    is_next,
+    may_be_call,
+    space,
+    space_or_end,
+)
 from .marks import (
     ANY_MARK,
     BEFORE,
@@ -42,7 +50,9 @@ _SPEAKS_OF_TOOLS = ("<tool>", "<tools>", *_UNSURE)  # other texts have these, to
 
 # -- what stands after a mark ---------------------------------------------------------------------
 
-_SPOKEN_OF = re.compile(r"[^\n{}\[\]()<>=:\"]+(?:\Z|[;.,])")  # as in: <tool_call> and </tool_call>
+_SPOKEN_OF = re.compile(
+    r"[^\n{}\[\]()<>=:\"]+(?:\Z|[;.,])"
+)  # as in: <tool_call> and </tool_call>
 _OWN_END = re.compile(r"</?tool_call>|\n[ \t]*\n|<tool_response")
 _CLOSED = re.compile(r"</[^<>\n]{1,60}>\s{0,10}\Z")
 
@@ -57,7 +67,9 @@ def own(c: Cursor) -> list[Raw] | None:
     if raws:
         _close(c, raws, "tool_call", demanded=True)
         closed = c.text[begin : c.at].rstrip().endswith("</tool_call>")
-        if closed and raws[-1].fault == CUT_OFF:  # the text is not cut: the model can be told
+        if (
+            closed and raws[-1].fault == CUT_OFF
+        ):  # the text is not cut: the model can be told
             raws[-1] = replace(raws[-1], fault="a value in it does not end", whole=True)
         return raws
     if raws is not None and is_next(c):
@@ -135,7 +147,9 @@ def _close(c: Cursor, raws: list[Raw], word: str, *, demanded: bool) -> None:
     space_or_end(c)
     if c.char() in ("<", "[", "✿"):
         closing = c.match(CALL_MARK, 80)
-        if (closing and CLOSING.search(closing[0])) or (not closing and c.take(f"</{word}>")):
+        if (closing and CLOSING.search(closing[0])) or (
+            not closing and c.take(f"</{word}>")
+        ):
             return
     c.at = begin
     if demanded or raws[-1].repaired:
@@ -178,7 +192,9 @@ _HEAD_TOKEN = re.compile(
     rf"|(?P<mark>{ANY_MARK})|(?P<fence>`{{3,}}\w*)|(?P<word>[A-Za-z_][\w./-]*)"
     r"|(?P<plain>[\s:：(\[\].=]|\d+\b)"
 )
-_HALF_HEAD_TOKEN = re.compile(r"(?:<[|｜][^<>{}\n]{0,60}|<|\[[A-Z_]{0,30}|✿[A-Z]{0,12}|`{1,2})\Z")
+_HALF_HEAD_TOKEN = re.compile(
+    r"(?:<[|｜][^<>{}\n]{0,60}|<|\[[A-Z_]{0,30}|✿[A-Z]{0,12}|`{1,2})\Z"
+)
 _LONGEST_HEAD = 200
 
 
@@ -292,7 +308,9 @@ def _gemma(c: Cursor) -> list[Raw] | None:
         return None
     parts = _GEMMA_QUOTE.split(c.until(_GEMMA_END)[0])
     # Every second part stood between two marks.
-    found = read_json("".join(dumps(part) if at % 2 else part for at, part in enumerate(parts)))
+    found = read_json(
+        "".join(dumps(part) if at % 2 else part for at, part in enumerate(parts))
+    )
     if found is None:
         return [Raw(head["name"], fault="unreadable arguments")]
     cut = len(parts) % 2 == 0 or found.cut_in_value
@@ -324,7 +342,11 @@ def _python(c: Cursor, *, listed: bool = False) -> list[Raw] | None:
         name = c.word()
         offered = c.judge.find(name) or (listed and found)
         text, closed = c.bracketed() if offered and c.char() == "(" else ("", False)
-        keywords = _keywords(name, text[1:-1] if closed else text[1:], c.judge) if text else None
+        keywords = (
+            _keywords(name, text[1:-1] if closed else text[1:], c.judge)
+            if text
+            else None
+        )
         if keywords is None:
             c.at = begin
             return found or None
@@ -335,7 +357,9 @@ def _python(c: Cursor, *, listed: bool = False) -> list[Raw] | None:
             c.take(")")
 
 
-def _keywords(name: str, body: str, judge: Judge) -> tuple[dict[str, object], str] | None:
+def _keywords(
+    name: str, body: str, judge: Judge
+) -> tuple[dict[str, object], str] | None:
     """The arguments, and what is left over; None if code with variables calls, and no model."""
     tool = judge.find(name)
     order = list(tool.properties) if tool else []
@@ -364,7 +388,9 @@ _QUOTE = re.compile("['\"]")
 
 def _python_value(text: str) -> tuple[object, bool]:
     """An argument's value, and whether it is a literal and not a word."""
-    json = read_json(f"[{text}]")  # a list makes a value of its own of a bare word or number
+    json = read_json(
+        f"[{text}]"
+    )  # a list makes a value of its own of a bare word or number
     items = json.value if json and isinstance(json.value, list) else []
     if len(items) != 1:
         return text, False
@@ -378,7 +404,16 @@ _TICKS = re.compile(r"`{3,}|~{3,}")
 _LABEL = re.compile(r"([\w+-]*)[ \t]*(?=[\n\r{[<])")
 _CODE_LABELS = frozenset({"tool_code", "tool_call", "tool_calls"})
 _SURE_LABELS = _CODE_LABELS.union(
-    ("json", "jsonc", "json5", "javascript", "python", "tool", "tool_use", "function_call")
+    (
+        "json",
+        "jsonc",
+        "json5",
+        "javascript",
+        "python",
+        "tool",
+        "tool_use",
+        "function_call",
+    )
 )
 _LABELS = _SURE_LABELS.union(("", "xml", "text", "plaintext"))
 
@@ -430,8 +465,14 @@ READERS: dict[str, Reader] = {
     "Action:": _react,
     **{mark: partial(marked, mark=mark) for mark in _UNSURE},
 }
-OBSERVATION = "Observation:"  # only if a call came before: other texts have observations, too
-_LINE_STARTS = {"Action:", "functools[", OBSERVATION}  # markup at the beginning of a line only
+OBSERVATION = (
+    "Observation:"  # only if a call came before: other texts have observations, too
+)
+_LINE_STARTS = {
+    "Action:",
+    "functools[",
+    OBSERVATION,
+}  # markup at the beginning of a line only
 # fmt: off
 # Ends of turns and the like, which say nothing.
 NOISE = frozenset({

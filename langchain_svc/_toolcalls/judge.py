@@ -14,11 +14,24 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from .._json import SchemaMismatch, fit_schema, has_surrogates, read_json, whole_characters
+from .._json import (
+    SchemaMismatch,
+    fit_schema,
+    has_surrogates,
+    read_json,
+    whole_characters,
+)
 from .calls import BadCall, Call, Tool
 from .cursor import CUT_OFF, MISSING
 
-_NAMESPACES = ("functions.", "functions:", "function.", "tools.", "tool.", "default_api.")
+_NAMESPACES = (
+    "functions.",
+    "functions:",
+    "function.",
+    "tools.",
+    "tool.",
+    "default_api.",
+)
 _LONGEST_TREE = 20_000  # characters: each level reads all that is inside it
 _EDGES = " \t\r\n\"'`*"
 _CALLED = ".call"  # Llama's built-in tools: brave_search.call(query="…")
@@ -55,7 +68,9 @@ class Raw:
     name: str | None
     arguments: Any = MISSING
     fault: str = ""
-    texts: bool = False  # the format knows only text, so that the schema decides the types
+    texts: bool = (
+        False  # the format knows only text, so that the schema decides the types
+    )
     loose: bool = False  # a text is a fair value for the only argument of the tool
     whole: bool = False  # its own end was seen: the last bracket, or the closing tag
     repaired: bool = False  # it is not quite what its format asks for
@@ -71,7 +86,9 @@ class Judge:
 
     def named_in(self, text: str) -> str | None:
         """The offered name that stands in a text as a word; None if none does."""
-        return next((name for name in re.findall(r"[\w.-]+", text) if self.find(name)), None)
+        return next(
+            (name for name in re.findall(r"[\w.-]+", text) if self.find(name)), None
+        )
 
     def meant_in(self, text: str) -> str | None:
         """The tool that a text may call in a form that nobody knows; None if there is none.
@@ -102,7 +119,11 @@ class Judge:
     def may_begin(self, start: str) -> bool:
         """Whether an offered name may begin so."""
         start = start.strip(_EDGES)
-        spellings = (space + name + _CALLED for space in ("", *_NAMESPACES) for name in self._tools)
+        spellings = (
+            space + name + _CALLED
+            for space in ("", *_NAMESPACES)
+            for name in self._tools
+        )
         return any(spelling.startswith(start) for spelling in spellings)
 
     def fits(self, raw: Raw) -> bool:
@@ -238,7 +259,9 @@ def _typed(text: Any, schema: Any, root: Mapping[str, Any]) -> Any:
     source = text.strip()
     if not source or source[0] == "<":
         return _tree(text, schema, root)
-    listed = source[0] not in "{["  # a list makes a value of its own of a bare word or number
+    listed = (
+        source[0] not in "{["
+    )  # a list makes a value of its own of a bare word or number
     source = f"[{source}]" if listed else source
     found = read_json(source)
     items = [found.value] if found and not listed else found.value if found else []
@@ -250,7 +273,9 @@ def _typed(text: Any, schema: Any, root: Mapping[str, Any]) -> Any:
     return text
 
 
-_BRANCH = re.compile(r"\s*<(?P<tag>[^<>/\s]{1,80})>(?P<inside>.*?)</(?P=tag)>", re.DOTALL)
+_BRANCH = re.compile(
+    r"\s*<(?P<tag>[^<>/\s]{1,80})>(?P<inside>.*?)</(?P=tag)>", re.DOTALL
+)
 
 
 def _tree(text: str, schema: Mapping[str, Any], root: Mapping[str, Any]) -> Any:
@@ -314,9 +339,13 @@ def calls_in(
     return [raw] if raw is not None else None
 
 
-def _listed(items: list[Any], judge: Judge, *, tagged: bool, wrappings: int) -> list[Raw] | None:
+def _listed(
+    items: list[Any], judge: Judge, *, tagged: bool, wrappings: int
+) -> list[Raw] | None:
     """Beside a call the other items were meant as calls, too: their author must hear of them."""
-    found = [calls_in(item, judge, tagged=tagged, wrappings=wrappings) for item in items]
+    found = [
+        calls_in(item, judge, tagged=tagged, wrappings=wrappings) for item in items
+    ]
     if not tagged and any(found):
         return _listed(items, judge, tagged=True, wrappings=wrappings)
     return [raw for raws in found for raw in raws or ()] or None
@@ -346,7 +375,9 @@ def _call(
 def _outside(others: Mapping[str, Any], arguments: Any, tool: Tool | None) -> str:
     """What is wrong if a parameter stands beside the arguments: it would be lost."""
     taken = arguments if isinstance(arguments, dict) else {}
-    astray = [key for key in others if tool and key in tool.properties and key not in taken]
+    astray = [
+        key for key in others if tool and key in tool.properties and key not in taken
+    ]
     return f"{astray[0][:40]!r} stands outside of the arguments" if astray else ""
 
 

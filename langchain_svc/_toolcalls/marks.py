@@ -41,8 +41,12 @@ HALF_CALL_MARK = re.compile(
 )
 # Any special token, between a name and its arguments.
 ANY_MARK = r"<[|｜][^<>{}\n]{1,60}>|\[[A-Z_]{2,30}\]|✿[A-Z]{2,12}✿"
-CLOSING = re.compile(r"/|<\|call\|>|(?:\b|[_▁|｜])(?:end|END|suffix|stop)(?:\b|[_▁|｜])")
+CLOSING = re.compile(
+    r"/|<\|call\|>|(?:\b|[_▁|｜])(?:end|END|suffix|stop)(?:\b|[_▁|｜])"
+)
 # A result that the model made up, or another's turn that it began: nothing after it counts.
-RESULT = re.compile(r"(?i)response|result|output|observation|<\|(?:im_start|start_header)")
+RESULT = re.compile(
+    r"(?i)response|result|output|observation|<\|(?:im_start|start_header)"
+)
 LT = rf"(?:{BEFORE})?<"
 MARK_FOLLOWS = re.compile(f"{CALL_MARK.pattern}|{NAMED_ELEMENT.pattern}")

@@ -19,7 +19,9 @@ from typing import Any
 from .decoded_text import Reading, fold, readings, unescape, without_partial_escape
 
 _NEAR = 200  # letters between the parts of a call, beside the parts themselves
-_BETWEEN = 24  # letters between a key and its value, as in <arg_key>path</arg_key><arg_value>
+_BETWEEN = (
+    24  # letters between a key and its value, as in <arg_key>path</arg_key><arg_value>
+)
 _MANY = 2_000  # places of a text that are looked at for one argument
 _PARTS = 40  # values of a call that are looked for
 _LONG = 300  # letters of a value that are compared
@@ -66,19 +68,25 @@ class Replays:
             for reading in readings("\n".join(parts))
         ]
 
-    def source(self, name: str, arguments: Mapping[str, Any], written: str = "") -> str | None:
+    def source(
+        self, name: str, arguments: Mapping[str, Any], written: str = ""
+    ) -> str | None:
         """Where a call, or what was written of it, stands as a call; None where it is its own."""
         key = json.dumps([name, arguments, written], default=str)
         if key not in self._sources:
             self._sources[key] = self._find_source(name, arguments, written)
         return self._sources[key]
 
-    def _find_source(self, name: str, arguments: Mapping[str, Any], written: str) -> str | None:
+    def _find_source(
+        self, name: str, arguments: Mapping[str, Any], written: str
+    ) -> str | None:
         calls: dict[Callable[[str], str], _Call] = {}
         for speaker, words in self._readings:
             call = calls.get(words.decode)
             if call is None:
-                call = calls[words.decode] = _Call(name, arguments, written, words.decode)
+                call = calls[words.decode] = _Call(
+                    name, arguments, written, words.decode
+                )
             if call.stands_in(words, speaker_asks=speaker == self._asking):
                 return speaker
         return None
@@ -89,7 +97,8 @@ class Replays:
         if beginning != self._beginning:
             self._beginning = beginning
             self._beginning_was_read = any(
-                _letters(beginning, words.decode) in words.letters for _, words in self._readings
+                _letters(beginning, words.decode) in words.letters
+                for _, words in self._readings
             )
         return self._beginning_was_read
 
@@ -204,7 +213,11 @@ class _Call:
     """The letters of a call, decoded as a reading was."""
 
     def __init__(
-        self, name: str, arguments: Mapping[str, Any], written: str, decode: Callable[[str], str]
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        written: str,
+        decode: Callable[[str], str],
     ) -> None:
         self._name = _letters(name, decode)
         self._pairs = list(islice(_pairs(arguments, decode), _PARTS))
@@ -235,7 +248,9 @@ class _Call:
         reach = len(self._name) + _NEAR
         places = [words.places(self._name)]
         for key, value in self._pairs:
-            places.append(words.places(value) if key is None else words.pairs(key, value))
+            places.append(
+                words.places(value) if key is None else words.pairs(key, value)
+            )
             if not places[-1]:
                 return False
             reach += len(key or "") + len(value) + _NEAR
@@ -243,7 +258,8 @@ class _Call:
         if len(rarest) > _MANY:
             return True
         return any(
-            all(_has_between(part, at - reach, at + reach) for part in others) for at in rarest
+            all(_has_between(part, at - reach, at + reach) for part in others)
+            for at in rarest
         )
 
 

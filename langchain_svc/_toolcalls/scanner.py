@@ -66,7 +66,9 @@ _RESIDUE = str.maketrans("", "", "}]")
 _FENCE_LINE = re.compile(r"[^`~\n]*\n")
 _FREE_WASTE, _WASTE = 30_000, 4  # characters read in vain for each one read for good
 _MOST_CALLS = 200
-_TOO_MANY = f"an answer may hold {_MOST_CALLS} calls; this one and all after it are left out"
+_TOO_MANY = (
+    f"an answer may hold {_MOST_CALLS} calls; this one and all after it are left out"
+)
 _LOOSE = frozenset((formats.bare, formats.fenced, formats.READERS["Action:"]))
 _HALF_TAG = re.compile(r"\s*(<[^<>]*)?")
 _OPENING = re.compile(r"\A\s*(?:<tool_call>|`{3,}\w*)\s*")
@@ -84,7 +86,11 @@ class Scanner:
         self._asked = formats.fenced if fences else formats.own
         self.judge = Judge(tools)
         self._mode: Callable[[], Iterator[Piece]] = self._beginning
-        self._text, self._at, self._done = "", 0, 0  # the buffer, the place in it, and before it
+        self._text, self._at, self._done = (
+            "",
+            0,
+            0,
+        )  # the buffer, the place in it, and before it
         self._pieces: list[str] = []
         self._size = self._count = self._wasted = 0
         self._pending = Pending()
@@ -92,10 +98,14 @@ class Scanner:
         self._line = Line()
         self._has_words = False  # whether there was prose beside elements
         self._reacts = False  # whether the answer begins with a thought of ReAct
-        self._gap: list[str] | None = []  # text after a call, or before all, that may be no prose
+        self._gap: (
+            list[str] | None
+        ) = []  # text after a call, or before all, that may be no prose
         self._fence = ""  # the backticks of the fence that the position is inside of
         self._closer = ""  # what ends the reasoning that the position is inside of
-        self._native = False  # whether that is a model's own, and not an element of the answer
+        self._native = (
+            False  # whether that is a model's own, and not an element of the answer
+        )
         self._last: Sequence[Call | BadCall | Doubt] = ()
         self._in_marks = False  # whether the last call stood in marks
         self._pair: tuple[str, str] | None = None  # around marks that were dropped
@@ -129,7 +139,9 @@ class Scanner:
         self._text += "".join(self._pieces)
         self._pieces = []
         if not self._done and not self._at:
-            self._text = self._text.lstrip()  # so that the answer's first word stands first
+            self._text = (
+                self._text.lstrip()
+            )  # so that the answer's first word stands first
         self._holding = False
         try:
             while self._at < len(self._text) and not self.ended:
@@ -146,7 +158,12 @@ class Scanner:
         self._size = len(self._text) - self._at + sum(map(len, self._pieces))
 
     def _say(
-        self, end: int, *, element: bool = False, unread: bool = False, quoted: bool = False
+        self,
+        end: int,
+        *,
+        element: bool = False,
+        unread: bool = False,
+        quoted: bool = False,
     ) -> Iterator[Piece]:
         text = self._text[self._at : end]
         self._at = end
@@ -154,7 +171,9 @@ class Scanner:
         if not text:
             return
         self._pair = None
-        self._has_words = self._has_words or (not element and _LETTER.search(text) is not None)
+        self._has_words = self._has_words or (
+            not element and _LETTER.search(text) is not None
+        )
         self._line.pass_over(text)
         if self._gap is not None and not self._last:  # the beginning of the answer
             text = text.lstrip()
@@ -176,7 +195,9 @@ class Scanner:
 
     def _up_to(self, markers: Markers, *, thought: bool = False) -> Iterator[Piece]:
         """All is prose, or thought, except for the beginning of a marker at the end."""
-        end = len(self._text) if self._final else markers.beginning(self._text, self._at)
+        end = (
+            len(self._text) if self._final else markers.beginning(self._text, self._at)
+        )
         if thought and end > self._at:
             yield Thought(self._text[self._at : end])
             self._at = end
@@ -205,8 +226,14 @@ class Scanner:
 
     def _prose(self) -> Iterator[Piece]:
         found = formats.openers().search(self._text, self._at)
-        at_end = found is not None and not self._final and found.end() == len(self._text)
-        if found and at_end and formats.openers().beginning(self._text, self._at) < found.start():
+        at_end = (
+            found is not None and not self._final and found.end() == len(self._text)
+        )
+        if (
+            found
+            and at_end
+            and formats.openers().beginning(self._text, self._at) < found.start()
+        ):
             found = None  # it may be a part of a longer one
         if found is None:
             yield from self._up_to(formats.openers())
@@ -238,9 +265,13 @@ class Scanner:
             yield from self._skip(end)
             self._gap = []
             yield ThoughtEnd()
-        elif (name := found["element"] or (found["mark"] or "")[1:-1]) in self.judge.names:
+        elif (
+            name := found["element"] or (found["mark"] or "")[1:-1]
+        ) in self.judge.names:
             prefix = found["prefix"] or ""
-            yield from self._try(lambda c: elements.own_element(c, name, prefix), end, end)
+            yield from self._try(
+                lambda c: elements.own_element(c, name, prefix), end, end
+            )
         elif found["named"]:
             yield from self._try(elements.named_element, begin, end)
         elif mark := found["mark"]:
@@ -249,7 +280,10 @@ class Scanner:
             yield from self._say(end, element=True)
 
     def _markup(self, mark: str, end: int) -> Iterator[Piece]:
-        noise, spoken = mark in formats.NOISE, mark == formats.OBSERVATION and not self._last
+        noise, spoken = (
+            mark in formats.NOISE,
+            mark == formats.OBSERVATION and not self._last,
+        )
         if mark in formats.READERS:
             yield from self._try(formats.READERS[mark], end, end)
         elif not (noise or spoken) and marks.RESULT.search(mark):
@@ -261,7 +295,9 @@ class Scanner:
         else:
             yield from self._say(end)
 
-    def _try(self, reader: formats.Reader, begin: int, otherwise: int) -> Iterator[Piece]:
+    def _try(
+        self, reader: formats.Reader, begin: int, otherwise: int
+    ) -> Iterator[Piece]:
         """Read a call from `begin` on; where there is none, the text up to `otherwise` is prose."""
         if self._weary():
             if reader is formats.bare:
@@ -273,14 +309,20 @@ class Scanner:
         self._wasted += max(0, c.cost - (c.at - begin))
         if raws is None:
             unread = reader not in (formats.bare, formats.own) and not self._line.begun
-            end = max(otherwise, c.at) if reader in (formats.bare, formats.own) else otherwise
+            end = (
+                max(otherwise, c.at)
+                if reader in (formats.bare, formats.own)
+                else otherwise
+            )
             yield from self._say(end, unread=unread)
         elif raws and self._is_in_marks(c.at):
             yield from self._say(c.at, quoted=True)
         else:
             yield from self._accept(raws, c.at, reader)
 
-    def _accept(self, raws: list[Raw], end: int, reader: formats.Reader) -> Iterator[Piece]:
+    def _accept(
+        self, raws: list[Raw], end: int, reader: formats.Reader
+    ) -> Iterator[Piece]:
         if not raws:
             self._pair = self._pair or pair(self._text, self._at)
             yield from self._skip(end)
@@ -304,23 +346,35 @@ class Scanner:
         yield from calls
 
     def _is_cut_off(self, raw: Raw, end: int) -> bool:
-        half = None if raw.whole or not self._final else _HALF_TAG.fullmatch(self._text, end)
-        return half is not None and bool(self._cut or half[1] or raw.arguments in (MISSING, "", {}))
+        half = (
+            None
+            if raw.whole or not self._final
+            else _HALF_TAG.fullmatch(self._text, end)
+        )
+        return half is not None and bool(
+            self._cut or half[1] or raw.arguments in (MISSING, "", {})
+        )
 
     def _judged(
         self, raws: list[Raw], text: str, reader: formats.Reader
     ) -> list[Call | BadCall | Doubt]:
         asked = reader is self._asked
         loose = reader in _LOOSE and not asked
-        if reader is formats.bare and self._gap is not None:  # it goes on from a call, or begins
+        if (
+            reader is formats.bare and self._gap is not None
+        ):  # it goes on from a call, or begins
             loose = bool(self._last) and _is_loose(self._last[-1])
         inside = _OPENING.sub("", text).rstrip()
         inside = inside.removesuffix("```").removesuffix("</tool_call>").strip()
         doubts = [self.judge.doubt(raw) for raw in raws]
         if any(doubts):  # what is left over of one may belong to any of them
             reason = next(filter(None, doubts))
-            name = next((tool.name for raw in raws if (tool := self.judge.find(raw.name))), None)
-            bad = BadCall(name, reason, source=inside, text=text, asked=asked, loose=loose)
+            name = next(
+                (tool.name for raw in raws if (tool := self.judge.find(raw.name))), None
+            )
+            bad = BadCall(
+                name, reason, source=inside, text=text, asked=asked, loose=loose
+            )
             return [Doubt(text, reason, bad)]
         texts = [text, *("" for _ in raws[1:])]
         return [
@@ -414,7 +468,9 @@ class Scanner:
         if end == len(self._text) and not self._final:
             raise More
         after = self._text[end : end + 1]
-        alone = after in ("", "\n", "\r") or (not self._line.begun and not after.isalnum())
+        alone = after in ("", "\n", "\r") or (
+            not self._line.begun and not after.isalnum()
+        )
         if alone and found[0].startswith(self._fence):
             self._fence, self._mode = "", self._prose
         yield from self._say(end)

@@ -64,7 +64,9 @@ class BodyReader:
         parts: list[bytes] = []
         room, at = self._left, 0
         while at < len(raw):
-            if self._inflate is None or self._inflate.eof:  # members follow each other (RFC 1952)
+            if (
+                self._inflate is None or self._inflate.eof
+            ):  # members follow each other (RFC 1952)
                 self._inflate = zlib.decompressobj(_GZIP)
             taken = raw[at : at + _TAKEN]
             try:
@@ -73,5 +75,7 @@ class BodyReader:
                 raise BodyError("its compressed form is damaged") from None
             room -= len(parts[-1])
             self._check(room)
-            at += len(taken) - len(self._inflate.unconsumed_tail or self._inflate.unused_data)
+            at += len(taken) - len(
+                self._inflate.unconsumed_tail or self._inflate.unused_data
+            )
         return parts[0] if len(parts) == 1 else b"".join(parts)

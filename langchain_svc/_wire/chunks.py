@@ -12,8 +12,19 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 # Keys that hold a piece of text where there are no `choices`, in the order of trust.
-_TEXT_KEYS = ("response", "delta", "content", "text", "token", "answer", "output", "message")
-_DONE_TYPES = frozenset({"done", "end", "finish", "stop", "complete", "completed", "message_stop"})
+_TEXT_KEYS = (
+    "response",
+    "delta",
+    "content",
+    "text",
+    "token",
+    "answer",
+    "output",
+    "message",
+)
+_DONE_TYPES = frozenset(
+    {"done", "end", "finish", "stop", "complete", "completed", "message_stop"}
+)
 
 
 @dataclass(kw_only=True)

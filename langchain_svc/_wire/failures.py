@@ -81,8 +81,12 @@ def read_failure(
         text += f"; {_NEXT_STEP[status]}"
     if status == 404:
         text += f"; {_why_not_found(url, setting, sent)}"
-    identifier = safe_label(headers.get("x-request-id"), secrets=secrets, private=private)
-    return failure(status, headers, text, now=now, type_=type_, code=code, request_id=identifier)
+    identifier = safe_label(
+        headers.get("x-request-id"), secrets=secrets, private=private
+    )
+    return failure(
+        status, headers, text, now=now, type_=type_, code=code, request_id=identifier
+    )
 
 
 def _why_not_found(url: str, setting: str, sent: bytes | None) -> str:
@@ -90,7 +94,9 @@ def _why_not_found(url: str, setting: str, sent: bytes | None) -> str:
     *parts, path = url.split("/", 3)
     place = "/".join(parts)  # the rest of a base URL could hold a key
     if path.count("chat/completions") > 1:
-        return f"{setting} holds the path of an endpoint, and must end in /v1: {place}/v1"
+        return (
+            f"{setting} holds the path of an endpoint, and must end in /v1: {place}/v1"
+        )
     if "v1/" not in path and "api/" not in path:
         return f"{setting} does not end in /v1: write {place}/v1"
     if path.count("api/") > 1 or ("v1/" in path and "api/" in path):
@@ -117,7 +123,11 @@ def failure(
         text += "; redirects are not followed, as they would carry the key away: check the URL"
     wait = retry_after(status, headers, now)
     if wait is not None:
-        text += f"; come back in {wait:.3g} s" if wait < 1 else f"; come back in {wait:.0f} s"
+        text += (
+            f"; come back in {wait:.3g} s"
+            if wait < 1
+            else f"; come back in {wait:.0f} s"
+        )
     error = _kind(status, code)(
         text,
         status_code=status,
@@ -126,7 +136,9 @@ def failure(
         request_id=request_id,
         retry_after=wait,
     )
-    error.is_retryable = status in TRANSIENT or (error.is_retryable and status not in _LASTING)
+    error.is_retryable = status in TRANSIENT or (
+        error.is_retryable and status not in _LASTING
+    )
     return error
 
 
@@ -186,7 +198,16 @@ _FORMS = (
     re.compile(r"\d+|[^\W\d_]+"),
 )
 _UMLAUTS = str.maketrans(
-    {"ä": "ae", "ö": "oe", "ü": "ue", "Ä": "Ae", "Ö": "Oe", "Ü": "Ue", "å": "aa", "ø": "oe"}
+    {
+        "ä": "ae",
+        "ö": "oe",
+        "ü": "ue",
+        "Ä": "Ae",
+        "Ö": "Oe",
+        "Ü": "Ue",
+        "å": "aa",
+        "ø": "oe",
+    }
 )
 # The words of error messages themselves. They stay readable although a prompt may hold them too.
 _PLAIN_WORDS = frozenset(
@@ -212,7 +233,9 @@ _PLAIN_WORDS = frozenset(
 )
 
 
-def safe_text(text: str, *, secrets: Iterable[str] = (), private: Iterable[str] = ()) -> str:
+def safe_text(
+    text: str, *, secrets: Iterable[str] = (), private: Iterable[str] = ()
+) -> str:
     """A server's message without keys and without the words and numbers of what was sent.
 
     A service that rejects a prompt may quote it, and that may be a patient's record. So every

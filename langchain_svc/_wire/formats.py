@@ -21,7 +21,9 @@ _BROKEN_UTF8 = "a character of the stream was cut in half or is not UTF-8"
 _BROKEN_JSON = "a piece of the stream is malformed JSON"
 _UNKNOWN_SHAPE = "the answer is JSON of an unknown shape"
 _HALF_EVENT = "the stream ended inside an event"
-_SURE_KEYS = frozenset({"choices", "usage", "success", "done", "finish_reason", "error", "tokens"})
+_SURE_KEYS = frozenset(
+    {"choices", "usage", "success", "done", "finish_reason", "error", "tokens"}
+)
 _BEHIND_NAME = len(b"data: ")
 _END_EVENTS = frozenset({b"done", b"end", b"complete", b"finish"})
 
@@ -31,7 +33,9 @@ class Seen(About):
     """What a stream has said so far, apart from its text."""
 
     ended: bool = False  # the format's own end mark has come
-    owes_end: bool = False  # the format has an end mark, so ending without it is a break
+    owes_end: bool = (
+        False  # the format has an end mark, so ending without it is a break
+    )
     fault: str | None = None
     error: Any = None  # an error object that stood in the stream
 
@@ -130,7 +134,11 @@ class Events:
 
     def feed(self, data: bytes) -> list[str]:
         # One whole event a read is how a live stream comes.
-        if data.endswith(b"}\n\n") and data.find(b"\n") == len(data) - 2 and self._is_next(data):
+        if (
+            data.endswith(b"}\n\n")
+            and data.find(b"\n") == len(data) - 2
+            and self._is_next(data)
+        ):
             text = quick_text(data[_BEHIND_NAME:])
             if text is not None:
                 return [text] if text else []
@@ -147,7 +155,12 @@ class Events:
     def _is_next(self, data: bytes) -> bool:
         """Whether the data is the next event of a stream of chunks."""
         between = not (self._data or self._event or self._lines.begun)
-        return between and self._seen.owes_end and data.startswith(b"data: {") and b"\r" not in data
+        return (
+            between
+            and self._seen.owes_end
+            and data.startswith(b"data: {")
+            and b"\r" not in data
+        )
 
     def finish(self) -> list[str]:
         """Takes a last event whose blank line is missing, if it is whole."""
@@ -183,7 +196,9 @@ class Events:
             self._seen.ended = True
         elif event == b"error":
             error = _object(data)
-            said = error.get("error", error) if error else data.decode("utf-8", "replace")
+            said = (
+                error.get("error", error) if error else data.decode("utf-8", "replace")
+            )
             self._seen.take(Found(error=said))
         elif lines:
             self._read(data, lines, texts)
@@ -236,7 +251,11 @@ class Objects:
         rest = self._lines.rest()
         if rest.strip():
             self._held.append(rest)
-        if self._held and not self._seen.ended and not self._value(b"\n".join(self._held), texts):
+        if (
+            self._held
+            and not self._seen.ended
+            and not self._value(b"\n".join(self._held), texts)
+        ):
             self._seen.fault = _HALF_EVENT
         return texts
 
@@ -286,7 +305,11 @@ def quick_text(data: bytes) -> str | None:
         chunk = from_json(data)
         (choice,) = chunk["choices"]
         text = choice["delta"]["content"]
-        if choice["finish_reason"] is None and not choice["index"] and not chunk.get("usage"):
+        if (
+            choice["finish_reason"] is None
+            and not choice["index"]
+            and not chunk.get("usage")
+        ):
             return text if type(text) is str else None
     except (ValueError, KeyError, TypeError):
         pass

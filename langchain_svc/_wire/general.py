@@ -20,7 +20,9 @@ TRANSLATE_PATH = "/api/translate"
 LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE = 0.0, 1.0
 
 
-def chat_body(message: str, *, model: str | None, temperature: float | None, stream: bool) -> bytes:
+def chat_body(
+    message: str, *, model: str | None, temperature: float | None, stream: bool
+) -> bytes:
     """The bytes of a chat request; what is None is left out."""
     body = {"message": message, "model": model, "temperature": temperature}
     return dump_json(given({**body, "stream": stream or None}))
@@ -37,7 +39,9 @@ def read_success(body: bytes) -> Any:
         return raw
     found = read_object(raw)
     if found is not None and found.error is not None:
-        raise UnreadableError("it carries an error under a status of success", found.error)
+        raise UnreadableError(
+            "it carries an error under a status of success", found.error
+        )
     return raw
 
 
@@ -86,7 +90,9 @@ def read_translation(body: bytes) -> Translation:
     """
     raw = read_success(body)
     outer = raw if isinstance(raw, dict) else {"data": raw}
-    text = _translated(outer, _SURE_KEYS) or _translated(outer, (*_SURE_KEYS, *_LIKELY_KEYS))
+    text = _translated(outer, _SURE_KEYS) or _translated(
+        outer, (*_SURE_KEYS, *_LIKELY_KEYS)
+    )
     if not text:
         raise UnreadableError("it holds no translation")
     return Translation(text, _source(outer), raw)
@@ -102,11 +108,15 @@ def _translated(
     if isinstance(value, str) and here:
         return value
     if isinstance(value, list) and depth:
-        texts = filter(None, (_translated(item, keys, depth - 1, here=here) for item in value))
+        texts = filter(
+            None, (_translated(item, keys, depth - 1, here=here) for item in value)
+        )
         return "\n".join(texts) if here else next(texts, None)
     if isinstance(value, dict) and depth:
         keys = (*keys, "text") if here else keys
-        under = (_translated(value.get(key), keys, depth - 1, here=True) for key in keys)
+        under = (
+            _translated(value.get(key), keys, depth - 1, here=True) for key in keys
+        )
         inside = (_translated(value.get(key), keys, depth - 1) for key in _OUTER_KEYS)
         return next(filter(None, chain(under, inside)), None)
     return None

@@ -93,10 +93,15 @@ def read_rate_limit(
     if wait is not None:
         seen["reset_after"] = round(wait, 3)
         seen["reset_at"] = _iso_utc(now + wait)
-    return {**{key: value for key, value in seen.items() if value is not None}, "raw": raw}
+    return {
+        **{key: value for key, value in seen.items() if value is not None},
+        "raw": raw,
+    }
 
 
-def rate_limit_of(headers: Mapping[str, str], now: float) -> tuple[int, int, float] | None:
+def rate_limit_of(
+    headers: Mapping[str, str], now: float
+) -> tuple[int, int, float] | None:
     """The limit, what remains of it and the seconds until it resets, where all three are there."""
     seen = read_rate_limit(headers, now) or {}
     if not {"limit", "remaining", "reset_after"} <= seen.keys():

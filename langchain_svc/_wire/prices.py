@@ -36,7 +36,9 @@ def read_prices(given: Any) -> dict[str, Price]:
     if isinstance(given, Mapping):
         read = {model: _read(pricing) for model, pricing in given.items()}
         for model in (model for model, price in read.items() if price is None):
-            raise ValueError(f"The price of {model!r} is unclear: {given[model]!r:.200}. {_FORM}")
+            raise ValueError(
+                f"The price of {model!r} is unclear: {given[model]!r:.200}. {_FORM}"
+            )
     else:
         models = list(given) if isinstance(given, Iterable) else [given]
         if not all(hasattr(model, "pricing") for model in models):
@@ -61,7 +63,9 @@ def _read(pricing: Any) -> Price | None:
     per = _number(pricing.get("per_tokens"))
     if tokens_in is None or tokens_out is None or not per:
         return None
-    return Price(tokens_in / per, tokens_out / per, str(pricing.get("currency") or "")[:12])
+    return Price(
+        tokens_in / per, tokens_out / per, str(pricing.get("currency") or "")[:12]
+    )
 
 
 def _number(value: Any) -> float | None:

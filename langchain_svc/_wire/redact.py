@@ -17,7 +17,9 @@ MARK = "[key]"
 # A shorter secret, such as the "k" of a test, stands in ordinary words too.
 SHORTEST = 8
 # Headers that say what is sent and by whom; their values are public words.
-_PUBLIC_HEADERS = re.compile(r"accept(-.*)?|content-.*|user-agent|x-title|referer", re.IGNORECASE)
+_PUBLIC_HEADERS = re.compile(
+    r"accept(-.*)?|content-.*|user-agent|x-title|referer", re.IGNORECASE
+)
 
 
 @lru_cache(maxsize=64)  # the same for each call of an object
@@ -43,7 +45,9 @@ def secrets_of(
         user, password = parts.username or "", parts.password or ""
         found += [user, password, unquote(user), unquote(password)]
         if password:
-            found.append(b64encode(f"{unquote(user)}:{unquote(password)}".encode()).decode())
+            found.append(
+                b64encode(f"{unquote(user)}:{unquote(password)}".encode()).decode()
+            )
     return tuple(dict.fromkeys(filter(None, found)))
 
 
@@ -60,8 +64,12 @@ def without_secrets(text: str, secrets: Iterable[str]) -> str:
 @lru_cache(maxsize=64)
 def _parts(secret: str) -> re.Pattern[str]:
     if len(secret) < SHORTEST:
-        return re.compile(rf"(?<!\w){re.escape(secret)}(?!\w)" if secret else "(?!)", re.IGNORECASE)
+        return re.compile(
+            rf"(?<!\w){re.escape(secret)}(?!\w)" if secret else "(?!)", re.IGNORECASE
+        )
     ends = len(secret) - SHORTEST + 1
     starts = "|".join(re.escape(secret[at : at + SHORTEST]) for at in range(ends))
     # Every place where a part begins, and what is left of the last of them.
-    return re.compile(rf"(?:(?={starts}).)+.{{{SHORTEST - 1}}}", re.IGNORECASE | re.DOTALL)
+    return re.compile(
+        rf"(?:(?={starts}).)+.{{{SHORTEST - 1}}}", re.IGNORECASE | re.DOTALL
+    )

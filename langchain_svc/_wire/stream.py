@@ -78,13 +78,21 @@ class StreamDecoder:
         if self._decoder is not None and not self.seen.ended and not self.seen.fault:
             texts += self._decoder.finish()
         texts = self._join(texts, final=True)
-        if self.seen.owes_end and self._strict_end and not (self.complete or self.seen.fault):
-            self.seen.fault = "the stream ended with neither an end mark nor a finish_reason"
+        if (
+            self.seen.owes_end
+            and self._strict_end
+            and not (self.complete or self.seen.fault)
+        ):
+            self.seen.fault = (
+                "the stream ended with neither an end mark nor a finish_reason"
+            )
         return texts
 
     def _join(self, texts: list[str], *, final: bool = False) -> list[str]:
         """Joins halves of characters that were cut apart; a first half at the end is held back."""
-        if self._half or any(not text.isascii() and _HALF.search(text) for text in texts):
+        if self._half or any(
+            not text.isascii() and _HALF.search(text) for text in texts
+        ):
             text = self._half + "".join(texts)
             end = len(text) - ("\ud800" <= text[-1:] <= "\udbff")
             text, self._half = without_surrogates(text[:end]), text[end:]
@@ -95,7 +103,9 @@ class StreamDecoder:
         """Chooses the decoder and feeds it the head; nothing while the head leaves it open."""
         self._head.append(data)
         need = self._need
-        if not final and (need is None or need not in data or not (need or data.strip())):
+        if not final and (
+            need is None or need not in data or not (need or data.strip())
+        ):
             return []  # white space tells nothing, and keeps a connection alive
         head = b"".join(self._head)
         self._head = [head]
@@ -122,9 +132,15 @@ class StreamDecoder:
         """What JSON without a label is: its first line tells, or its end."""
         line, newline, _ = start.partition(b"\n")
         self._need = None if newline else b"\n"
-        is_answer = formats.is_answer(start if final else line) if newline or final else None
+        is_answer = (
+            formats.is_answer(start if final else line) if newline or final else None
+        )
         if is_answer is None:  # an object over several lines, or text
-            return ("objects" if _BEGINS_ANSWER.search(start) else "text") if final else None
+            return (
+                ("objects" if _BEGINS_ANSWER.search(start) else "text")
+                if final
+                else None
+            )
         return "objects" if is_answer else "text"
 
 

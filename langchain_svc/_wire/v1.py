@@ -91,7 +91,12 @@ def chat_body(
         extra: Fields beside the documented ones, which the caller asked to send.
     """
     # The order is fixed, so that the same request is the same bytes in every cassette.
-    body = {"model": settings["model"], "messages": messages, **settings, "stream": stream or None}
+    body = {
+        "model": settings["model"],
+        "messages": messages,
+        **settings,
+        "stream": stream or None,
+    }
     return dump_json({**given(body), **extra})
 
 
@@ -142,7 +147,9 @@ def read_completion(body: bytes) -> Completion:
     if found is None:
         raise UnreadableError("its JSON has none of the fields of an answer")
     if found.error is not None:
-        raise UnreadableError("it carries an error under a status of success", found.error)
+        raise UnreadableError(
+            "it carries an error under a status of success", found.error
+        )
     if found.text is None:
         what = "its first choice holds" if found.completion else "it holds"
         raise UnreadableError(f"{what} no text")
@@ -157,7 +164,10 @@ def read_models(body: bytes) -> list[ModelRecord]:
     """
     found: Any = load_body(body)
     if isinstance(found, dict):
-        found = next((found[k] for k in ("data", "models") if isinstance(found.get(k), list)), None)
+        found = next(
+            (found[k] for k in ("data", "models") if isinstance(found.get(k), list)),
+            None,
+        )
     if not isinstance(found, list):
         raise UnreadableError("it holds no list of models")
     records = [record for item in found if (record := _read_model(item)) is not None]
@@ -171,7 +181,9 @@ def _read_model(item: Any) -> ModelRecord | None:
         return ModelRecord(item, raw={"id": item})
     if not isinstance(item, dict):
         return None
-    id_ = next((item[k] for k in ("id", "model", "name") if isinstance(item.get(k), str)), None)
+    id_ = next(
+        (item[k] for k in ("id", "model", "name") if isinstance(item.get(k), str)), None
+    )
     if id_ is None:
         return None
     pricing = item.get("pricing") or item.get("price")
@@ -196,13 +208,21 @@ def _words(value: Any) -> tuple[str, ...]:
 
 def _first_size(item: Mapping[str, Any]) -> int | None:
     """The context window: a number of tokens, or a text like `128K`."""
-    for key in ("context_window", "context_length", "max_context", "max_input_tokens", "context"):
+    for key in (
+        "context_window",
+        "context_length",
+        "max_context",
+        "max_input_tokens",
+        "context",
+    ):
         value = item.get(key)
         if isinstance(value, str):
             digits = value.strip().lower().removesuffix("tokens").strip()
             scale = {"k": 1_000, "m": 1_000_000}.get(digits[-1:], 1)
             digits = digits.rstrip("km").replace(",", "").replace("_", "")
-            value = int(digits) * scale if digits.isascii() and digits.isdigit() else None
+            value = (
+                int(digits) * scale if digits.isascii() and digits.isdigit() else None
+            )
         if isinstance(value, int) and not isinstance(value, bool) and value > 0:
             return value
     return None

@@ -42,7 +42,13 @@ def json_line(plain: Any) -> str:
 
 
 def output_line(
-    number: int, key: Any, *, content: Any, usage: Any, finish_reason: str | None, error: Any
+    number: int,
+    key: Any,
+    *,
+    content: Any,
+    usage: Any,
+    finish_reason: str | None,
+    error: Any,
 ) -> str:
     """A row of the output as JSON text.
 
@@ -76,7 +82,11 @@ class AnswerWatch(RunHandler[None]):
         self.reasons: list[str] = []
 
     def _begin_model(
-        self, run_id: UUID, operation: str, asked: list[BaseMessage], told: dict[str, Any]
+        self,
+        run_id: UUID,
+        operation: str,
+        asked: list[BaseMessage],
+        told: dict[str, Any],
     ) -> None: ...
 
     def _end_model(
@@ -124,7 +134,9 @@ class RowResult:
         """The row's error; a cut one where it is that an answer to check was cut."""
         if isinstance(error, SvcOutputError) and is_cut(error.finish_reason):
             return cls._of_text(to_json(error.raw or None), error.finish_reason)
-        return cls(error=to_json({"type": type(error).__name__, "message": error_text(error)}))
+        return cls(
+            error=to_json({"type": type(error).__name__, "message": error_text(error)})
+        )
 
     @classmethod
     def _of_text(cls, content: str, reason: str | None) -> Self:
@@ -146,7 +158,9 @@ class RowResult:
             self.currency = costs[0][0]
         self.tokens = sum(model.total_tokens for model in models) or None
         if self.tokens and not any(model.unsplit_tokens for model in models):
-            self.tokens_in = sum(m.input_tokens + m.estimated_input_tokens for m in models)
+            self.tokens_in = sum(
+                m.input_tokens + m.estimated_input_tokens for m in models
+            )
             self.tokens_out = self.tokens - self.tokens_in
         return self
 

@@ -86,7 +86,9 @@ class BulkReport(Totals):
 
 def _takes_options(
     _: Callable[P, BulkOptions],
-) -> Callable[[Callable[..., T]], Callable[Concatenate[Runnable[Any, Any], Rows, P], T]]:
+) -> Callable[
+    [Callable[..., T]], Callable[Concatenate[Runnable[Any, Any], Rows, P], T]
+]:
     """Gives a function of a runnable, rows and `**options` the types of the options."""
     return lambda function: function
 
@@ -158,7 +160,9 @@ class Estimate:
 class Job:
     """A run with everything around it."""
 
-    def __init__(self, runnable: Runnable[Any, Any], rows: Rows, options: BulkOptions) -> None:
+    def __init__(
+        self, runnable: Runnable[Any, Any], rows: Rows, options: BulkOptions
+    ) -> None:
         options.check_places(rows)
         self._runnable = runnable
         self.prices = None if options.prices is None else read_prices(options.prices)
@@ -215,7 +219,9 @@ class Job:
         """Begin no more rows, and end when the open ones have answers."""
         self._interrupted = True
         self._call_soon(self._ended.set)
-        with suppress(OSError):  # not sys.stderr, which may be in the middle of a line of progress
+        with suppress(
+            OSError
+        ):  # not sys.stderr, which may be in the middle of a line of progress
             os.write(2, _ENDING)
 
     def _stop(self) -> None:
@@ -284,7 +290,9 @@ class Job:
             return
         problems = Problems()
         with closing(preview):
-            while not self._ended.is_set() and (rows := await _on(self._reader, preview.chunk)):
+            while not self._ended.is_set() and (
+                rows := await _on(self._reader, preview.chunk)
+            ):
                 for row in rows:
                     problems.add(row)
         if self._ended.is_set():
@@ -294,7 +302,9 @@ class Job:
         if problems.bad and problems.bad == problems.rows:
             raise SvcRequestError(f"No row of the input can be asked. {problems}")
         if problems.bad and is_watched(self._options.progress):
-            log(f"{problems.bad:,} of {problems.rows:,} rows cannot be asked. {problems}")
+            log(
+                f"{problems.bad:,} of {problems.rows:,} rows cannot be asked. {problems}"
+            )
 
     async def _go(self) -> None:
         self._journal = await _on(self._disk, self._open)
@@ -315,7 +325,10 @@ class Job:
             if output is None:
                 return
             lines = output_lines(
-                journal, self._register, ordered=self._options.ordered, reason=self._reason()
+                journal,
+                self._register,
+                ordered=self._options.ordered,
+                reason=self._reason(),
             )
             if output == "-":
                 for line in lines:
@@ -330,7 +343,10 @@ class Job:
         return "it was interrupted" if self._interrupted else "it was cancelled"
 
     async def _ask_all(self) -> None:
-        workers = [asyncio.ensure_future(self._work()) for _ in range(self._options.concurrency)]
+        workers = [
+            asyncio.ensure_future(self._work())
+            for _ in range(self._options.concurrency)
+        ]
         done = asyncio.ensure_future(asyncio.wait(workers))
         ended = asyncio.ensure_future(self._ended.wait())
         grace = 0.0
@@ -378,7 +394,9 @@ class Job:
             self._exhausted = True
             await self._check_end()
             return
-        mark = partial(self._journal.mark, rows, retry_errors=self._options.retry_errors)
+        mark = partial(
+            self._journal.mark, rows, retry_errors=self._options.retry_errors
+        )
         await _on(self._disk, mark)
         for row in rows:
             if row.to_ask and row.problem:
@@ -415,16 +433,22 @@ class Job:
             state.open -= 1
             state.waits.pop(row.number, None)
 
-    async def _try(self, row: Row, tries: RowTries, usage: SvcUsageCallbackHandler) -> float | None:
+    async def _try(
+        self, row: Row, tries: RowTries, usage: SvcUsageCallbackHandler
+    ) -> float | None:
         """Asks once and saves what came; or the seconds after which to try again."""
         watch = AnswerWatch()
         config = merge_configs(self._options.config, {"callbacks": [usage, watch]})
         try:
-            result = RowResult.of_answer(await self._runnable.ainvoke(row.input, config), watch)
+            result = RowResult.of_answer(
+                await self._runnable.ainvoke(row.input, config), watch
+            )
         except Exception as error:  # noqa: BLE001  # a row's error, or the run's
             pause = self._outage.pause(error, tries)
             if pause is not None:
-                self._state.wait(row.number, pause, isinstance(error, SvcRateLimitError))
+                self._state.wait(
+                    row.number, pause, isinstance(error, SvcRateLimitError)
+                )
                 return pause
             result = RowResult.of_error(error)
         else:

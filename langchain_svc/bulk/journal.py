@@ -218,7 +218,14 @@ class Journal:
         ).fetchone()
         done, failed, cut, tokens_in, tokens_out, tokens = map(int, counts)
         return Totals(
-            done, failed, cut, tokens_in, tokens_out, tokens, cost=cost, currency=currency or ""
+            done,
+            failed,
+            cut,
+            tokens_in,
+            tokens_out,
+            tokens,
+            cost=cost,
+            currency=currency or "",
         )
 
     def end_input(self, count: int) -> None:
@@ -248,8 +255,12 @@ class Journal:
         """Every row of the output by its number, as JSON text: as they finished, or in order."""
         names = ("input_tokens", "output_tokens", "total_tokens")
         order = "number" if ordered else "finished"
-        for number, key, content, error, reason, *counts in self._db.execute(_RESULTS + order):
-            usage = {name: n for name, n in zip(names, counts, strict=True) if n is not None}
+        for number, key, content, error, reason, *counts in self._db.execute(
+            _RESULTS + order
+        ):
+            usage = {
+                name: n for name, n in zip(names, counts, strict=True) if n is not None
+            }
             try:
                 line = output_line(
                     number,
@@ -271,7 +282,9 @@ class Journal:
             with closing(sqlite3.connect(draft)) as db:
                 db.executescript(_SCHEMA)
                 with db:
-                    db.executemany("INSERT INTO settings VALUES (?, ?)", settings.items())
+                    db.executemany(
+                        "INSERT INTO settings VALUES (?, ?)", settings.items()
+                    )
                 db.execute("PRAGMA journal_mode = WAL")
             with suppress(FileExistsError):
                 _name_new_file(draft, self.path)
@@ -280,9 +293,13 @@ class Journal:
         if not self.path.exists():
             raise SvcRequestError(f"There is no journal {self.path}")
         real = self.path.resolve()
-        beside = [real.with_name(real.name + end) for end in ("-wal", "-journal", "-shm")]
+        beside = [
+            real.with_name(real.name + end) for end in ("-wal", "-journal", "-shm")
+        ]
         if not real.is_file() or any(path.is_symlink() for path in beside):
-            raise self._damaged("it is not a regular file, or a link to another lies beside it")
+            raise self._damaged(
+                "it is not a regular file, or a link to another lies beside it"
+            )
 
     def _check_head(self) -> None:
         """Opening a file that is another's would change it; so its head is read first."""
@@ -293,8 +310,13 @@ class Journal:
             raise SvcRequestError(
                 f"The journal {self.path} cannot be read: {error.strerror}"
             ) from None
-        if (head[:16], head[68:72]) != (b"SQLite format 3\0", _APPLICATION.to_bytes(4, "big")):
-            raise SvcRequestError(f"{self.path} is not a whole journal: give another file")
+        if (head[:16], head[68:72]) != (
+            b"SQLite format 3\0",
+            _APPLICATION.to_bytes(4, "big"),
+        ):
+            raise SvcRequestError(
+                f"{self.path} is not a whole journal: give another file"
+            )
         if head[60:64] != _FORMAT.to_bytes(4, "big"):
             raise SvcRequestError(
                 f"The journal {self.path} was written by another version of langchain-svc. Finish "
@@ -353,7 +375,9 @@ class Journal:
         db.execute("COMMIT")
         (verdict,) = db.execute("PRAGMA quick_check(1)").fetchone()
         if verdict != "ok":
-            raise self._damaged("its pages do not fit together, or hold what no run writes")
+            raise self._damaged(
+                "its pages do not fit together, or hold what no run writes"
+            )
 
     def _check_name(self) -> None:
         """The locked file must be the one that has the name, for the next run will open that."""
@@ -387,7 +411,9 @@ class Journal:
             with self._db:
                 self._db.execute("DELETE FROM rows")
                 self._db.execute("DELETE FROM settings")
-                self._db.executemany("INSERT INTO settings VALUES (?, ?)", settings.items())
+                self._db.executemany(
+                    "INSERT INTO settings VALUES (?, ?)", settings.items()
+                )
             return
         other = sorted(
             name
@@ -445,7 +471,9 @@ def temporary(path: Path, advice: str) -> Iterator[Path]:
         finally:
             draft.unlink(missing_ok=True)
     except OSError as error:
-        raise SvcRequestError(f"{path} cannot be written: {error.strerror}. {advice}") from None
+        raise SvcRequestError(
+            f"{path} cannot be written: {error.strerror}. {advice}"
+        ) from None
 
 
 def results(journal: Place, *, ordered: bool = True) -> Iterator[dict[str, Any]]:

@@ -28,8 +28,23 @@ Format: TypeAlias = str | Callable[[Any], Any] | None
 # answer is cut: a whole one is the same, and the others are to be asked again with a higher limit.
 _NO_MATTER = ServiceSettings.model_fields.keys() - {"privacy"} | {
     *("max_tokens", "on_cut", "max_continuations"),
-    *("base_url", "base_url_v1", "medical_base_url", "callbacks", "metadata", "tags", "name"),
-    *("streaming", "stream_tool_args", "merge_events", "require_stream_end", "repr", "lc"),
+    *(
+        "base_url",
+        "base_url_v1",
+        "medical_base_url",
+        "callbacks",
+        "metadata",
+        "tags",
+        "name",
+    ),
+    *(
+        "streaming",
+        "stream_tool_args",
+        "merge_events",
+        "require_stream_end",
+        "repr",
+        "lc",
+    ),
 }
 
 
@@ -87,7 +102,9 @@ class BulkOptions:
             value = getattr(self, name)
             number = isinstance(value, kinds) and not isinstance(value, bool)
             if not number or not least <= value < math.inf:
-                raise SvcRequestError(f"{name} must be {kind} >= {least}, not {safe_repr(value)}")
+                raise SvcRequestError(
+                    f"{name} must be {kind} >= {least}, not {safe_repr(value)}"
+                )
 
     def check_places(self, rows: Any) -> None:
         """No file may be written over another, and a device is not replaced by a file."""
@@ -102,8 +119,14 @@ class BulkOptions:
                 f"The output {output} is written as JSONL, which its suffix denies: name it "
                 f"{output.with_suffix('.jsonl')}"
             )
-        places = [rows if isinstance(rows, str | os.PathLike) else None, self.journal, self.output]
-        named = [os.path.realpath(place) for place in places if place not in {None, "-"}]
+        places = [
+            rows if isinstance(rows, str | os.PathLike) else None,
+            self.journal,
+            self.output,
+        ]
+        named = [
+            os.path.realpath(place) for place in places if place not in {None, "-"}
+        ]
         if len(set(named)) < len(named):
             raise SvcRequestError(
                 "The input, the journal and the output must be three files, and two of them are "
@@ -142,7 +165,9 @@ def _leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
         for key, part in value.items():
             if key not in _NO_MATTER:
                 # "kwargs" is LangChain's word for what a class is made with.
-                yield from _leaves(name if key == "kwargs" else f"{name}.{key}".lstrip("."), part)
+                yield from _leaves(
+                    name if key == "kwargs" else f"{name}.{key}".lstrip("."), part
+                )
     elif isinstance(value, list) and any(isinstance(part, dict) for part in value):
         for place, part in enumerate(value):
             yield from _leaves(f"{name}.{place}".lstrip("."), part)

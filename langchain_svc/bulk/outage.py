@@ -75,7 +75,11 @@ class Outage:
             self._count_alike(error)
             return None
         tries.failures += 1
-        if not limited and tries.failures >= _TRIES and self._answers > tries.answers_before:
+        if (
+            not limited
+            and tries.failures >= _TRIES
+            and self._answers > tries.answers_before
+        ):
             return None
         now = time.monotonic()
         self._failing_since = self._failing_since or now

@@ -29,13 +29,17 @@ def output_lines(
         reason: Why rows are unanswered.
     """
     results = journal.lines(ordered=ordered)
-    message = f"The run ended before this row had an answer: {reason}. The next run asks it"
+    message = (
+        f"The run ended before this row had an answer: {reason}. The next run asks it"
+    )
     unanswered = (
         (number, _unanswered_line(number, key, message))
         for number, key in register.others(journal.numbers())
     )
     if ordered:
-        merged: Iterable[tuple[int, str]] = heapq.merge(results, unanswered, key=itemgetter(0))
+        merged: Iterable[tuple[int, str]] = heapq.merge(
+            results, unanswered, key=itemgetter(0)
+        )
     else:
         merged = chain(results, unanswered)
     for _, line in merged:

@@ -143,7 +143,10 @@ async def shown(state: RunState, *, wanted: bool | None) -> AsyncIterator[None]:
 def _bar(state: RunState) -> Iterator[Show]:
     from rich import console, progress  # noqa: PLC0415  # an extra
 
-    columns = progress.BarColumn(bar_width=20), progress.TextColumn("{task.description}")
+    columns = (
+        progress.BarColumn(bar_width=20),
+        progress.TextColumn("{task.description}"),
+    )
     with progress.Progress(*columns, console=console.Console(stderr=True)) as bar:
         task = bar.add_task("", total=None)
         yield lambda line: bar.update(

@@ -23,7 +23,9 @@ class Register:
             db = self._opened = sqlite3.connect("", check_same_thread=False)
             db.execute("PRAGMA journal_mode = OFF")
             db.execute("CREATE TABLE rows (number INTEGER PRIMARY KEY, key TEXT)")
-            db.execute("CREATE TABLE ids (key TEXT PRIMARY KEY, number INTEGER) WITHOUT ROWID")
+            db.execute(
+                "CREATE TABLE ids (key TEXT PRIMARY KEY, number INTEGER) WITHOUT ROWID"
+            )
         return self._opened
 
     def close(self) -> None:
@@ -43,13 +45,17 @@ class Register:
     def owner(self, key: str) -> int | None:
         """The first row with an id; None for an unknown one."""
         with self._lock:
-            row = self._db.execute("SELECT number FROM ids WHERE key = ?", (key,)).fetchone()
+            row = self._db.execute(
+                "SELECT number FROM ids WHERE key = ?", (key,)
+            ).fetchone()
         return None if row is None else row[0]
 
     def others(self, numbers: Iterator[int]) -> Iterator[tuple[int, str]]:
         """The rows that are not among these numbers, which are in order: number and id."""
         next_number = next(numbers, None)
-        for number, key in self._db.execute("SELECT number, key FROM rows ORDER BY number"):
+        for number, key in self._db.execute(
+            "SELECT number, key FROM rows ORDER BY number"
+        ):
             while next_number is not None and next_number < number:
                 next_number = next(numbers, None)
             if next_number != number:

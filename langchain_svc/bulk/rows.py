@@ -112,7 +112,9 @@ class Source:
     def __init__(self, rows: Rows, template: Format, register: Register) -> None:
         self._rows = rows
         self._format = template
-        self._columns = _columns(template) if isinstance(template, str) else frozenset[str]()
+        self._columns = (
+            _columns(template) if isinstance(template, str) else frozenset[str]()
+        )
         self._register = register
         self._file: IO[bytes] | None = None  # one that has an end
         self._read = 0
@@ -219,7 +221,9 @@ class Source:
             hint = _separator_hint(raw)
             raise BadRow(f"it has no column {missing[0]!r}, only {_names(raw)}{hint}")
         if all(_is_empty(raw[name]) for name in self._columns):
-            raise BadRow(f"it has nothing to ask: {', '.join(sorted(self._columns))} is empty")
+            raise BadRow(
+                f"it has nothing to ask: {', '.join(sorted(self._columns))} is empty"
+            )
         filled = {name: "" if value is None else value for name, value in raw.items()}
         try:
             return self._format.format_map(filled)
@@ -288,7 +292,9 @@ def _separator_hint(row: Mapping[Any, Any]) -> str:
 def _columns(template: str) -> frozenset[str]:
     """The columns that a template names."""
     try:
-        fields = [name for _, name, _, _ in Formatter().parse(template) if name is not None]
+        fields = [
+            name for _, name, _, _ in Formatter().parse(template) if name is not None
+        ]
     except ValueError:
         fields = []
     if not fields or not all(name.isidentifier() for name in fields):
@@ -301,8 +307,12 @@ def _columns(template: str) -> frozenset[str]:
 
 def _digest(value: Any) -> bytes:
     # What JSON cannot hold is told by its class: the same in the next run.
-    plain = to_jsonable_python(value, fallback=lambda one: str(type(one)), inf_nan_mode="strings")
-    return hashlib.blake2b(json.dumps(plain, sort_keys=True).encode(), digest_size=16).digest()
+    plain = to_jsonable_python(
+        value, fallback=lambda one: str(type(one)), inf_nan_mode="strings"
+    )
+    return hashlib.blake2b(
+        json.dumps(plain, sort_keys=True).encode(), digest_size=16
+    ).digest()
 
 
 # -- formats --------------------------------------------------------------------------------------
@@ -344,7 +354,9 @@ def _parsed(line: bytes) -> Any:
     except BadRow as bad:
         return bad
     except json.JSONDecodeError as error:
-        return BadRow(f"the line is not JSON that can be read: {error.msg} at column {error.colno}")
+        return BadRow(
+            f"the line is not JSON that can be read: {error.msg} at column {error.colno}"
+        )
     except (ValueError, RecursionError) as error:  # neither repeats the line
         return BadRow(f"the line is not JSON that can be read: {error}")
     if not isinstance(row, dict):
@@ -374,7 +386,9 @@ def _csv(file: IO[bytes]) -> Iterator[tuple[int, dict[str, str]]]:
     try:
         line, header = next(records, (1, []))
         if not header:
-            raise _DamageError(1, "the file is empty, and must begin with the names of its columns")
+            raise _DamageError(
+                1, "the file is empty, and must begin with the names of its columns"
+            )
         twice = next((name for name in header if header.count(name) > 1), None)
         if twice is not None:
             raise _DamageError(
@@ -400,7 +414,9 @@ def _csv_records(text: io.TextIOWrapper) -> Iterator[tuple[int, list[str]]]:
         try:
             record = next(reader, None)
         except csv.Error as error:
-            raise _DamageError(line, _quoting_problem(str(error), line, reader.line_num)) from None
+            raise _DamageError(
+                line, _quoting_problem(str(error), line, reader.line_num)
+            ) from None
         if record is None:
             return
         if record:
@@ -421,7 +437,9 @@ def _csv_lines(text: io.TextIOWrapper) -> Iterator[str]:
     """Lines of text in UTF-8, of a length that memory holds."""
     for number, line in enumerate(iter(partial(text.readline, LONGEST_ROW), ""), 1):
         if len(line) == LONGEST_ROW and not line.endswith(("\n", "\r")):
-            raise _DamageError(number, f"the line is longer than {LONGEST_ROW:,} characters")
+            raise _DamageError(
+                number, f"the line is longer than {LONGEST_ROW:,} characters"
+            )
         if "\0" in line or not _is_unicode(line):
             raise _DamageError(
                 number,
@@ -453,14 +471,18 @@ def _parquet(file: IO[bytes]) -> Iterator[tuple[int, Any]]:
         ) from error
     names: list[str] = []
     try:
-        opened = pyarrow.parquet.ParquetFile(file, pre_buffer=False, buffer_size=1 << 20)
+        opened = pyarrow.parquet.ParquetFile(
+            file, pre_buffer=False, buffer_size=1 << 20
+        )
         names = opened.schema_arrow.names
         if len(set(names)) == len(names):
             for batch in opened.iter_batches(batch_size=256):
                 for row in batch.to_pylist():
                     yield 0, row
     except (pyarrow.ArrowException, OSError, ValueError, OverflowError):
-        raise SvcRequestError("the input is not a Parquet file, or is damaged") from None
+        raise SvcRequestError(
+            "the input is not a Parquet file, or is damaged"
+        ) from None
     if len(set(names)) < len(names):
         raise SvcRequestError("the input names a column twice: rename one")
 

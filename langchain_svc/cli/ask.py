@@ -37,7 +37,9 @@ def add(parser: argparse.ArgumentParser) -> None:
         "`git diff | langchain-svc ask review this`. The exit code is 3 if the answer was cut off."
     )
     parser.add_argument(
-        "question", nargs="*", help="the question; - (or nothing, in a pipe) reads it from stdin"
+        "question",
+        nargs="*",
+        help="the question; - (or nothing, in a pipe) reads it from stdin",
     )
     add_options(parser, *ASKED, "--json", "--schema")
 
@@ -50,7 +52,9 @@ def run(args: argparse.Namespace) -> int:
     with new_model(**model_settings(args)) as model:
         begun = time.monotonic()
         if schema is not None:
-            result = model.with_structured_output(schema, include_raw=True).invoke(asked)
+            result = model.with_structured_output(schema, include_raw=True).invoke(
+                asked
+            )
             if result["parsing_error"] is not None:
                 raise result["parsing_error"]
             answer: Any = result["raw"]
@@ -68,7 +72,9 @@ def run(args: argparse.Namespace) -> int:
         tell(usage_line(answer, took))
     reason = answer.response_metadata.get("finish_reason")
     if schema is None and is_cut(reason):  # an object was checked, and is whole
-        tell(f"langchain-svc: the answer was cut off (finish_reason {reason!r}): {_MORE}")
+        tell(
+            f"langchain-svc: the answer was cut off (finish_reason {reason!r}): {_MORE}"
+        )
         return _CUT
     return 0
 
@@ -84,7 +90,9 @@ def _question(words: list[str]) -> str:
     read = sys.stdin.read().strip() if piped else ""
     question = "\n\n".join(filter(str.strip, (said, read)))
     if not question:
-        raise MisuseError("no question given: write it after `langchain-svc ask`, or pipe one in")
+        raise MisuseError(
+            "no question given: write it after `langchain-svc ask`, or pipe one in"
+        )
     return question
 
 
@@ -101,8 +109,12 @@ def usage_line(answer: AIMessage, seconds: float) -> str:
     usage, metadata = answer.usage_metadata, answer.response_metadata
     parts = [str(metadata.get("model_name") or "the model")]
     if usage:
-        estimated = " (estimated)" if metadata.get("usage_source") == "estimated" else ""
-        parts.append(f"{usage['input_tokens']:,} -> {usage['output_tokens']:,} tokens{estimated}")
+        estimated = (
+            " (estimated)" if metadata.get("usage_source") == "estimated" else ""
+        )
+        parts.append(
+            f"{usage['input_tokens']:,} -> {usage['output_tokens']:,} tokens{estimated}"
+        )
     parts.append(f"{seconds:.2f} s")
     left = (metadata.get("rate_limit") or {}).get("remaining")
     if left is not None:

@@ -12,13 +12,30 @@ import langchain_svc as svc
 
 from .. import bulk
 from .._wire import read_prices, v1
-from ..errors import SvcAuthenticationError, SvcError, SvcPermissionDeniedError, SvcRequestError
+from ..errors import (
+    SvcAuthenticationError,
+    SvcError,
+    SvcPermissionDeniedError,
+    SvcRequestError,
+)
 from .terminal import add_options, emit, model_settings, read_schema, tell
 
 _SOME_FAILED, _INTERRUPTED = 1, 130
 _FILTERED = "content_filter"  # a finish_reason that no limit of tokens explains
-_RETRY, _CORRECT, _MORE_TOKENS = "retry", "correct", "more tokens"  # what helps a failed row
-_OPTIONS = ("journal", "output", "concurrency", "format", "ordered", "retry_errors", "outage_wait")
+_RETRY, _CORRECT, _MORE_TOKENS = (
+    "retry",
+    "correct",
+    "more tokens",
+)  # what helps a failed row
+_OPTIONS = (
+    "journal",
+    "output",
+    "concurrency",
+    "format",
+    "ordered",
+    "retry_errors",
+    "outage_wait",
+)
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -31,12 +48,30 @@ def add(parser: argparse.ArgumentParser) -> None:
     add("input", help=".jsonl, .csv or .parquet; - for JSONL on stdin")
     add("output", help="a JSONL file, written when the run ends; - for stdout")
     add("--journal", metavar="FILE", help="where answers are kept (OUTPUT.journal)")
-    add("--concurrency", type=int, default=16, metavar="N", help="rows at a time (%(default)s)")
+    add(
+        "--concurrency",
+        type=int,
+        default=16,
+        metavar="N",
+        help="rows at a time (%(default)s)",
+    )
     add("--plan", metavar="NAME", help="stay within this plan's limits")
-    add("--dry-run", action="store_true", help="show what the run would take; send nothing")
-    add("--retry-errors", action="store_true", help="retry the rows that had an error or were cut")
+    add(
+        "--dry-run",
+        action="store_true",
+        help="show what the run would take; send nothing",
+    )
+    add(
+        "--retry-errors",
+        action="store_true",
+        help="retry the rows that had an error or were cut",
+    )
     add("--ordered", action="store_true", help="results in the input's order")
-    add("--format", metavar="TEXT", help='prompts from other columns: "Summarize: {text}"')
+    add(
+        "--format",
+        metavar="TEXT",
+        help='prompts from other columns: "Summarize: {text}"',
+    )
     add_options(parser, "--schema", "--model", "--temperature", "--max-tokens")
     add(
         "--outage-wait",
@@ -57,13 +92,17 @@ def run(args: argparse.Namespace) -> int:
             )
         args.journal = args.output + ".journal"
     # A row waits as long as the plan wants; the run itself ends after --outage-wait.
-    with svc.ChatSvc(deadline=None, quota=_quota(args), **model_settings(args)) as model:
+    with svc.ChatSvc(
+        deadline=None, quota=_quota(args), **model_settings(args)
+    ) as model:
         listing = _list_models(model, dry_run=args.dry_run)
         same = {name: getattr(args, name) for name in _OPTIONS}
         prices = listing.prices(model.model)
         options = bulk.BulkOptions(prices=prices, progress=not args.quiet, **same)
         schema = None if args.schema is None else read_schema(args.schema)
-        runnable: Any = model if schema is None else model.with_structured_output(schema)
+        runnable: Any = (
+            model if schema is None else model.with_structured_output(schema)
+        )
         job = bulk.Job(runnable, args.input, options)
         if args.dry_run:
             return _tell_estimate(job, args, model, listing)
@@ -103,7 +142,9 @@ class _Listing:
         if model not in prices:
             return {}
         currency = prices[model].currency
-        return {name: price for name, price in prices.items() if price.currency == currency}
+        return {
+            name: price for name, price in prices.items() if price.currency == currency
+        }
 
 
 def _list_models(model: svc.ChatSvc, *, dry_run: bool) -> _Listing:
@@ -129,14 +170,20 @@ def _run(job: bulk.Job, args: argparse.Namespace) -> int:
     try:
         report = job.run()
     except KeyboardInterrupt:
-        tell(f"langchain-svc: interrupted: {_counts(job.report())}. Resume with:\n  {_again(args)}")
+        tell(
+            f"langchain-svc: interrupted: {_counts(job.report())}. Resume with:\n  {_again(args)}"
+        )
         return _INTERRUPTED
     except SvcError as error:
         report = job.report()
         if report.done or report.failed or report.asked:
-            tell(f"langchain-svc: stopped: {_counts(report)}. Then resume with:\n  {_again(args)}")
+            tell(
+                f"langchain-svc: stopped: {_counts(report)}. Then resume with:\n  {_again(args)}"
+            )
         raise error from None
-    tell(f"{_counts(report)} in {bulk.duration(report.seconds)}; journal {report.journal}")
+    tell(
+        f"{_counts(report)} in {bulk.duration(report.seconds)}; journal {report.journal}"
+    )
     if not report.failed:
         return 0
     _tell_failures(report, args)
@@ -151,7 +198,9 @@ def _tell_failures(report: bulk.BulkReport, args: argparse.Namespace) -> None:
             errors.setdefault(_remedy(row), row["error"])
     max_tokens = None
     if _RETRY in errors:
-        tell(f"The first error is a {errors[_RETRY]['type']}: {errors[_RETRY]['message']}")
+        tell(
+            f"The first error is a {errors[_RETRY]['type']}: {errors[_RETRY]['message']}"
+        )
     if _MORE_TOKENS in errors:
         limit = args.max_tokens or v1.MAX_TOKENS_BY_DEFAULT
         tell(f"Answers were cut at --max-tokens, {limit:,} in this run")
@@ -159,7 +208,9 @@ def _tell_failures(report: bulk.BulkReport, args: argparse.Namespace) -> None:
     if _CORRECT in errors:
         place = "the input" if args.input == "-" else args.input
         tell(f"{errors[_CORRECT]['message']}. Correct such rows in {place}")
-    tell(f"Retry the failed rows with:\n  {_again(args, retry=True, max_tokens=max_tokens)}")
+    tell(
+        f"Retry the failed rows with:\n  {_again(args, retry=True, max_tokens=max_tokens)}"
+    )
 
 
 def _remedy(row: dict[str, Any]) -> str:
@@ -182,7 +233,9 @@ def _counts(report: bulk.BulkReport) -> str:
     return ", ".join(parts)
 
 
-def _again(args: argparse.Namespace, *, retry: bool = False, max_tokens: int | None = None) -> str:
+def _again(
+    args: argparse.Namespace, *, retry: bool = False, max_tokens: int | None = None
+) -> str:
     """The command to type next."""
     words = list(args.words)
     if max_tokens is not None:
@@ -204,7 +257,11 @@ def _tell_estimate(
     price = (job.prices or {}).get(model.model)
     if estimate.tokens_out is None:
         most = args.max_tokens or v1.MAX_TOKENS_BY_DEFAULT
-        tokens_out, how, unit = most * estimate.requests, "at most", f" ({most:,} per answer)"
+        tokens_out, how, unit = (
+            most * estimate.requests,
+            "at most",
+            f" ({most:,} per answer)",
+        )
     else:
         tokens_out, how = round(estimate.tokens_out * estimate.requests), "about"
         unit = " (as in the journal's answers)"
@@ -220,7 +277,9 @@ def _tell_estimate(
         cost = f"{how} {bulk.money(amount, price.currency)}"
     begin, end = problems.longest
     # A quote that was closed by accident makes many records one, which no reader can see.
-    longest = f" (the longest from line {begin:,} to {end:,})" if end > begin > 0 else ""
+    longest = (
+        f" (the longest from line {begin:,} to {end:,})" if end > begin > 0 else ""
+    )
     emit(f"rows        {problems.rows:,}{longest}")
     if estimate.answered:
         emit(f"answered    {estimate.answered:,}")

@@ -42,8 +42,16 @@ _LIBRARIES = (
 _TIMEOUTS: dict[str, Any] = {"timeout": 15.0, "deadline": 30.0, "max_retries": 0}
 _NAMED = 6  # models; some services list hundreds
 # What changes the way to the service.
-_OTHER_VARIABLES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE")
-_OWN_VARIABLES = [getattr(config, name) for name in vars(config) if name.startswith("ENV_")]
+_OTHER_VARIABLES = (
+    "HTTPS_PROXY",
+    "HTTP_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+    "SSL_CERT_FILE",
+)
+_OWN_VARIABLES = [
+    getattr(config, name) for name in vars(config) if name.startswith("ENV_")
+]
 
 
 @dataclass(frozen=True)
@@ -84,8 +92,12 @@ def run(args: argparse.Namespace) -> int:
     elif failed:
         emit(f"\n{failed} failed.")
     elif not set_up:
-        emit("\nNothing is set up. Run `langchain-svc sandbox` in another terminal and paste the")
-        emit("lines that it prints, or set the key and the address that your provider gave you.")
+        emit(
+            "\nNothing is set up. Run `langchain-svc sandbox` in another terminal and paste the"
+        )
+        emit(
+            "lines that it prints, or set the key and the address that your provider gave you."
+        )
     else:
         emit("\nEverything that is set up works.")
     return 1 if failed or not set_up else 0
@@ -127,21 +139,31 @@ def _environment() -> Iterator[_Finding]:
     for interface in (V1, GENERAL, MEDICAL):
         for name in (interface.key_env, interface.url_env):
             if (interface, name) != (GENERAL, V1.key_env):
-                said = ("ok", f"{name} is set") if _set(name) else ("-", f"{name} is not set")
+                said = (
+                    ("ok", f"{name} is set")
+                    if _set(name)
+                    else ("-", f"{name} is not set")
+                )
                 yield _Finding("environment", *said)
     for name in sorted(os.environ):
         near = difflib.get_close_matches(name, _OWN_VARIABLES, 1, 0.8)
         if near and name not in _OWN_VARIABLES:
             fix = f"rename it to {near[0]}"
-            yield _Finding("environment", "warn", f"{name} is set, which nothing reads", fix)
+            yield _Finding(
+                "environment", "warn", f"{name} is set, which nothing reads", fix
+            )
     for name in ("LANGSMITH_TRACING", "LANGCHAIN_TRACING_V2"):
         if os.environ.get(name, "").strip().lower() == "true":
             fix = f"unset {name}, unless the prompts may leave this machine"
-            yield _Finding("environment", "warn", f"{name} sends prompts to LangSmith", fix)
+            yield _Finding(
+                "environment", "warn", f"{name} sends prompts to LangSmith", fix
+            )
     for name in filter(_set, _OTHER_VARIABLES):
         if name == "SSL_CERT_FILE" and not Path(os.environ[name]).is_file():
             fix = f"let {name} name a file of certificates, or unset it"
-            yield _Finding("environment", "FAIL", f"{name} names a file that is not there", fix)
+            yield _Finding(
+                "environment", "FAIL", f"{name} names a file that is not there", fix
+            )
         else:
             yield _Finding("environment", "-", f"{name} is set")
 
@@ -165,11 +187,19 @@ def _checked(interface: Interface, *, chat: bool) -> Iterator[_Finding]:
         models, took = _timed(model.list_models)
         ids = [one.id for one in models]
         more = f" and {len(ids) - _NAMED} more" if len(ids) > _NAMED else ""
-        said = f"GET models answered in {took}: {', '.join(ids[:_NAMED]) or 'none'}{more}"
+        said = (
+            f"GET models answered in {took}: {', '.join(ids[:_NAMED]) or 'none'}{more}"
+        )
         yield _Finding(interface.name, "ok", said)
         if interface is V1 and model.model not in ids:
-            fix = f"name one of them: ChatSvc(model={ids[0]!r})" if ids else "ask your provider"
-            yield _Finding("v1", "warn", f"the default model {model.model!r} is not listed", fix)
+            fix = (
+                f"name one of them: ChatSvc(model={ids[0]!r})"
+                if ids
+                else "ask your provider"
+            )
+            yield _Finding(
+                "v1", "warn", f"the default model {model.model!r} is not listed", fix
+            )
         if interface is V1 and chat:
             yield _chatted(model)
 
@@ -199,7 +229,9 @@ def _chatted(model: Any) -> _Finding:
     asked = [HumanMessage("Say OK.")]
     exchange = model._begin(asked, None, {"max_tokens": 5}, stream=True).exchange  # noqa: SLF001  # our own class
     pieces, took = _timed(lambda: list(model._pieces(exchange)))  # noqa: SLF001  # our own class
-    label = exchange.head.headers.get("content-type", "no Content-Type").partition(";")[0]
+    label = exchange.head.headers.get("content-type", "no Content-Type").partition(";")[
+        0
+    ]
     seen = exchange.parser.decoder.seen
     ended = "its own end mark" if seen.ended else seen.finish_reason or "nothing"
     usage = "sent" if seen.usage else "not sent (it is estimated)"
@@ -222,7 +254,9 @@ def _failed(interface: Interface, error: Exception) -> _Finding:
         SvcRateLimitError: "wait, and run this again",
     }
     fix = next((fix for kind, fix in fixes.items() if isinstance(error, kind)), "")
-    return _Finding(interface.name, "FAIL", said, fix or "try again later, or ask your provider")
+    return _Finding(
+        interface.name, "FAIL", said, fix or "try again later, or ask your provider"
+    )
 
 
 _ENDINGS = {

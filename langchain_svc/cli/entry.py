@@ -117,7 +117,9 @@ def build_parser(command: str | None = None) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="store_true", help="show the version")
     parser.set_defaults(
         run=lambda args: (
-            emit(f"langchain-svc {svc.__version__}") if args.version else parser.print_help()
+            emit(f"langchain-svc {svc.__version__}")
+            if args.version
+            else parser.print_help()
         )
     )
     commands = parser.add_subparsers(metavar="COMMAND")

@@ -17,7 +17,9 @@ from .terminal import MisuseError, emit, tell
 
 def add(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
-    parser.description = "A local stand-in for the service: real HTTP, rules instead of AI."
+    parser.description = (
+        "A local stand-in for the service: real HTTP, rules instead of AI."
+    )
     option = parser.add_argument
     option("--host", default="127.0.0.1", help="loopback address (%(default)s)")
     option("--port", type=int, default=8765, help="0 for any free one (%(default)s)")
@@ -39,13 +41,35 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="between the pieces of a stream (%(default)s)",
     )
-    option("--api-key", default="sandbox-key", metavar="KEY", help="of v1, general (%(default)s)")
-    option("--medical-api-key", default="sandbox-medical-key", metavar="KEY", help="(%(default)s)")
-    option("--upstream", metavar="URL", help="an OpenAI-compatible server that answers instead")
+    option(
+        "--api-key",
+        default="sandbox-key",
+        metavar="KEY",
+        help="of v1, general (%(default)s)",
+    )
+    option(
+        "--medical-api-key",
+        default="sandbox-medical-key",
+        metavar="KEY",
+        help="(%(default)s)",
+    )
+    option(
+        "--upstream",
+        metavar="URL",
+        help="an OpenAI-compatible server that answers instead",
+    )
     option("--upstream-model", metavar="NAME", help="model to request from it")
-    option("--upstream-key-env", metavar="VAR", help="environment variable with its key")
-    option("--upstream-allow-http", action="store_true", help="allow plain http to other machines")
-    option("--no-inspector", action="store_true", help="do not serve the inspector at /")
+    option(
+        "--upstream-key-env", metavar="VAR", help="environment variable with its key"
+    )
+    option(
+        "--upstream-allow-http",
+        action="store_true",
+        help="allow plain http to other machines",
+    )
+    option(
+        "--no-inspector", action="store_true", help="do not serve the inspector at /"
+    )
     option("--quiet", action="store_true", help="do not log requests")
 
 
@@ -54,17 +78,29 @@ def run(args: argparse.Namespace) -> int:
     upstream = _upstream(args)
     sandbox = _started(args, upstream)
     try:
-        who = f"{args.upstream_model} behind it" if args.upstream else "answers by rules, not by AI"
-        limits = "no rate limit" if args.plan == "enterprise" else f"limits of the plan {args.plan}"
+        who = (
+            f"{args.upstream_model} behind it"
+            if args.upstream
+            else "answers by rules, not by AI"
+        )
+        limits = (
+            "no rate limit"
+            if args.plan == "enterprise"
+            else f"limits of the plan {args.plan}"
+        )
         tell(f"The sandbox of langchain-svc {svc.__version__}: {limits}, {who}.")
         if not args.no_inspector:
-            tell(f"Inspect its requests in a browser on this machine: {sandbox.inspector_url}")
+            tell(
+                f"Inspect its requests in a browser on this machine: {sandbox.inspector_url}"
+            )
         if upstream is not None and (trouble := upstream.trouble()):
             tell(f"The model behind it will not answer yet: {trouble}")
         tell("Paste these lines into another terminal. Ctrl-C here stops the sandbox.")
         for name, value in sandbox.env.items():
             emit(f"export {name}={shlex.quote(value)}")
-        serve(sandbox, None if args.quiet else lambda exchange: tell(in_a_line(exchange)))
+        serve(
+            sandbox, None if args.quiet else lambda exchange: tell(in_a_line(exchange))
+        )
     finally:
         sandbox.stop()
     tell("Stopped.")
@@ -78,10 +114,14 @@ def _upstream(args: argparse.Namespace) -> Upstream | None:
         raise MisuseError("--upstream: name its model too: --upstream-model NAME")
     key = os.environ.get(args.upstream_key_env or "")
     if args.upstream_key_env and not key:
-        raise MisuseError(f"--upstream-key-env: the variable {args.upstream_key_env} is not set")
+        raise MisuseError(
+            f"--upstream-key-env: the variable {args.upstream_key_env} is not set"
+        )
     try:
         allow_http = args.upstream_allow_http
-        return Upstream(args.upstream, args.upstream_model, api_key=key, allow_http=allow_http)
+        return Upstream(
+            args.upstream, args.upstream_model, api_key=key, allow_http=allow_http
+        )
     except ValueError as error:
         raise MisuseError(str(error)) from None
 
@@ -101,7 +141,9 @@ def _started(args: argparse.Namespace, upstream: Upstream | None) -> Sandbox:
             medical_api_key=args.medical_api_key,
         ).start()
     except ValueError as error:
-        raise MisuseError(str(error).replace(", unless allow_remote=True", "")) from None
+        raise MisuseError(
+            str(error).replace(", unless allow_remote=True", "")
+        ) from None
     except OSError as error:
         why = str(error.strerror or error).partition(" (")[0]
         raise MisuseError(

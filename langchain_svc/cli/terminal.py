@@ -29,10 +29,17 @@ if TYPE_CHECKING:
 _LONGEST_WAIT = 5.0  # seconds; who sits at a terminal would rather be told to come back
 
 _OPTIONS: dict[str, dict[str, Any]] = {
-    "--model": {"metavar": "ID", "help": "model id, as listed by `langchain-svc models`"},
+    "--model": {
+        "metavar": "ID",
+        "help": "model id, as listed by `langchain-svc models`",
+    },
     "--system": {"metavar": "TEXT", "help": "instructions for the model"},
     "--temperature": {"metavar": "N", "type": float, "help": "0 to 2"},
-    "--max-tokens": {"metavar": "N", "type": int, "help": "maximum tokens of an answer"},
+    "--max-tokens": {
+        "metavar": "N",
+        "type": int,
+        "help": "maximum tokens of an answer",
+    },
     "--schema": {"metavar": "FILE", "help": "a JSON schema that each answer must fit"},
     "--json": {"action": "store_true", "help": "print all of it as JSON"},
 }
@@ -66,7 +73,9 @@ def add_options(parser: argparse.ArgumentParser, *names: str) -> None:
 
 def model_settings(args: argparse.Namespace) -> dict[str, Any]:
     """The settings of a model that were given."""
-    given = {name: getattr(args, name) for name in ("model", "temperature", "max_tokens")}
+    given = {
+        name: getattr(args, name) for name in ("model", "temperature", "max_tokens")
+    }
     return {name: value for name, value in given.items() if value is not None}
 
 
@@ -101,7 +110,9 @@ def tell(text: str) -> None:
     if is_terminal(sys.stderr):
         # A command to paste, which stands indented, stays one line.
         lines = text.split("\n")
-        text = "\n".join(line if line.startswith("  ") else wrapped(line) for line in lines)
+        text = "\n".join(
+            line if line.startswith("  ") else wrapped(line) for line in lines
+        )
     with suppress(OSError):
         _write(sys.stderr, text, "\n")
 
@@ -119,7 +130,9 @@ def _write(stream: TextIO, text: str, end: str) -> None:
 def harmless(text: str) -> str:
     """The text with a visible sign for each control character but newline and tab."""
     kept = "\n\t\u200d\u200c"  # the last two join letters in emoji and some scripts
-    hidden = {c for c in text if unicodedata.category(c) in {"Cc", "Cf"} and c not in kept}
+    hidden = {
+        c for c in text if unicodedata.category(c) in {"Cc", "Cf"} and c not in kept
+    }
     return text.translate(dict.fromkeys(map(ord, hidden), "\N{REPLACEMENT CHARACTER}"))
 
 
@@ -150,7 +163,9 @@ def error_line(error: Exception) -> str:
         found = error.errors(include_url=False, include_input=False)[0]
         said = found["msg"].removeprefix("Value error, ")
         setting = str(found["loc"][0]) if found["loc"] else said.partition(": ")[0]
-        return f"{_WHERE_SET.get(setting, setting)}: {said.removeprefix(setting + ': ')}"
+        return (
+            f"{_WHERE_SET.get(setting, setting)}: {said.removeprefix(setting + ': ')}"
+        )
     hints = [hint for kind, hint in _HINTS.items() if isinstance(error, kind)]
     return " ".join("; ".join([str(error), *hints]).split())
 
@@ -174,7 +189,10 @@ def read_schema(name: str) -> dict[str, Any]:
         raise MisuseError(
             f"--schema: {name!r} holds a {type(schema).__name__}; give a JSON schema (an object)"
         )
-    return {"title": "".join(c if c.isalnum() else "_" for c in Path(name).stem), **schema}
+    return {
+        "title": "".join(c if c.isalnum() else "_" for c in Path(name).stem),
+        **schema,
+    }
 
 
 # -- answers --------------------------------------------------------------------------------------

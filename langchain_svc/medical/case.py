@@ -59,7 +59,9 @@ def case_of(config: RunnableConfig | None) -> str:
 
 def _cases_of_thread(config: RunnableConfig | None) -> Iterator[str]:
     """The cases of the answers that a thread of LangGraph holds."""
-    read = configurable(config).get("__pregel_read")  # the state, as LangGraph hands it to a node
+    read = configurable(config).get(
+        "__pregel_read"
+    )  # the state, as LangGraph hands it to a node
     if read is None:
         return
     try:
@@ -85,7 +87,9 @@ def _cases_of_artifact(artifact: Any) -> Iterator[str]:
 # that may hold the record.
 
 
-def load(loader: Loader | None, config: RunnableConfig | None) -> PatientContext | str | None:
+def load(
+    loader: Loader | None, config: RunnableConfig | None
+) -> PatientContext | str | None:
     """The record of a run's case, or why there is none; None without a loader."""
     if loader is None:
         return None
@@ -115,7 +119,9 @@ async def aload(
     if not case:
         return _NO_CASE
     try:
-        record = loader(case) if is_async(loader) else await off_event_loop(loader, case)
+        record = (
+            loader(case) if is_async(loader) else await off_event_loop(loader, case)
+        )
         if inspect.isawaitable(record):
             record = await record
     except Exception as error:  # noqa: BLE001  # the same
@@ -124,7 +130,9 @@ async def aload(
 
 
 def _raised(error: Exception) -> str:
-    return f"The record of this case cannot be had: patient= raised {type(error).__name__}"
+    return (
+        f"The record of this case cannot be had: patient= raised {type(error).__name__}"
+    )
 
 
 def _checked(record: Any) -> PatientContext | str:

@@ -31,7 +31,11 @@ def _base64_image(value: Any) -> str:
     if not isinstance(value, (str, bytes, bytearray)):
         raise ValueError(_NO_IMAGE)  # noqa: TRY004  # pydantic reports ValueErrors
     try:
-        data = decode_base64(value, MOST_IMAGE_BYTES) if isinstance(value, str) else bytes(value)
+        data = (
+            decode_base64(value, MOST_IMAGE_BYTES)
+            if isinstance(value, str)
+            else bytes(value)
+        )
         if len(data) > MOST_IMAGE_BYTES or not data.startswith(_STARTS):
             raise ValueError(_NO_IMAGE)
         read_image_header(data, MOST_PIXELS)
@@ -73,7 +77,9 @@ def imaging_type(images: Sequence[Any]) -> str | None:
     found: dict[str, None] = {}
     for value in images[:MOST_IMAGES]:
         try:
-            modality, part = codes_of(value) if isinstance(value, DicomImage) else ("", "")
+            modality, part = (
+                codes_of(value) if isinstance(value, DicomImage) else ("", "")
+            )
         except (ImageError, ImportError):
             continue
         name = _MODALITIES.get(modality)

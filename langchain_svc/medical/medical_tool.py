@@ -110,13 +110,17 @@ class MedicalSettings(ServiceSettings):
         """
         deliver = self._deliver_or_raise(deliver)
         if is_async(deliver):
-            raise SvcRequestError("deliver is an async function: await adeliver_again()")
+            raise SvcRequestError(
+                "deliver is an async function: await adeliver_again()"
+            )
         for result in self.undelivered:
             if not deliver_now(deliver, result):
                 self._outbox.remove(result)
         return self.undelivered
 
-    async def adeliver_again(self, deliver: Deliver = None) -> tuple[ClinicalResult, ...]:
+    async def adeliver_again(
+        self, deliver: Deliver = None
+    ) -> tuple[ClinicalResult, ...]:
         """The same for a function that is async or not."""
         deliver = self._deliver_or_raise(deliver)
         for result in self.undelivered:
@@ -127,7 +131,9 @@ class MedicalSettings(ServiceSettings):
     def _deliver_or_raise(self, deliver: Deliver) -> Deliver:
         deliver = deliver or self.deliver
         if deliver is None:
-            raise SvcRequestError("There is no deliver: give a function, deliver_again(show)")
+            raise SvcRequestError(
+                "There is no deliver: give a function, deliver_again(show)"
+            )
         return deliver
 
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
@@ -138,8 +144,12 @@ class MedicalSettings(ServiceSettings):
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
         memo = {} if memo is None else memo
         if callable(self.patient):
-            memo[id(self.patient)] = self.patient  # the same, for a method of a database
-        memo[id(self.deliver)] = self.deliver  # a copy of a queue's `put` would fill no queue
+            memo[id(self.patient)] = (
+                self.patient
+            )  # the same, for a method of a database
+        memo[id(self.deliver)] = (
+            self.deliver
+        )  # a copy of a queue's `put` would fill no queue
         return super().__deepcopy__(memo)
 
 
@@ -179,7 +189,9 @@ class MedicalTool(MedicalSettings, ServiceTool):
     description: str = ""
 
     def _arguments(self) -> type[Record]:
-        return self.endpoint.unbound if self.patient is None else self.endpoint.arguments
+        return (
+            self.endpoint.unbound if self.patient is None else self.endpoint.arguments
+        )
 
     def _to_args_and_kwargs(
         self, tool_input: str | dict[str, Any], tool_call_id: str | None
@@ -207,7 +219,10 @@ class MedicalTool(MedicalSettings, ServiceTool):
             MEDICAL,
             end.method,
             end.path,
-            partial(WholeParser, read_answer if self.answer_to == "model" else _read_unquoted),
+            partial(
+                WholeParser,
+                read_answer if self.answer_to == "model" else _read_unquoted,
+            ),
             self._limits(),
             body=dump_json(body) if end.record_fields else None,
             private=(*values_sent(body), *values_sent(record)),
@@ -292,7 +307,9 @@ class MedicalTool(MedicalSettings, ServiceTool):
 
     # -- the answer, which nothing may hold before it was delivered --------------------------------
 
-    def _call(self, config: RunnableConfig, run: Any, arguments: dict[str, Any]) -> ToolOutput:
+    def _call(
+        self, config: RunnableConfig, run: Any, arguments: dict[str, Any]
+    ) -> ToolOutput:
         if is_async(self.deliver):
             raise SvcRequestError(NEEDS_AWAIT)
         loaded = load(self._loader(), config)
@@ -309,10 +326,14 @@ class MedicalTool(MedicalSettings, ServiceTool):
         self, config: RunnableConfig, run: Any, arguments: dict[str, Any]
     ) -> ToolOutput:
         loaded = await aload(self._loader(), config)
-        receipt, result = await super()._acall(config, run, {**arguments, "loaded": loaded})
+        receipt, result = await super()._acall(
+            config, run, {**arguments, "loaded": loaded}
+        )
         failure = "the call was interrupted"
         try:
-            failure = self._told_nowhere(result) or await adeliver_now(self.deliver, result)
+            failure = self._told_nowhere(result) or await adeliver_now(
+                self.deliver, result
+            )
         finally:
             if failure:
                 self._outbox.keep(result)
@@ -331,7 +352,9 @@ class MedicalTool(MedicalSettings, ServiceTool):
     def _within_bound(self, told: ToolOutput) -> ToolOutput:
         return told  # `_told_of` cuts nothing
 
-    def _told_of(self, receipt: str, result: ClinicalResult, failure: str) -> ToolOutput:
+    def _told_of(
+        self, receipt: str, result: ClinicalResult, failure: str
+    ) -> ToolOutput:
         """What the model is told and what the artifact is, once the answer was delivered."""
         if failure:
             raise SvcError(

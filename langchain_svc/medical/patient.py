@@ -72,7 +72,10 @@ class _Between:
 
     def __get_pydantic_json_schema__(self, *_: Any) -> dict[str, Any]:
         bounds = {"minimum": self.low, "maximum": self.high}
-        return {"type": "number", **{k: v for k, v in bounds.items() if math.isfinite(v)}}
+        return {
+            "type": "number",
+            **{k: v for k, v in bounds.items() if math.isfinite(v)},
+        }
 
     def checked(self, value: Any) -> Any:
         doubts = self.doubts and f": {self.doubts}"
@@ -86,7 +89,9 @@ class _Between:
 
 
 _PRESSURE = "it is a pressure in mmHg; a lower one is probably in kPa"
-_FAHRENHEIT = "a higher one is probably in degrees Fahrenheit; give degrees Celsius, (F - 32)/1.8"
+_FAHRENHEIT = (
+    "a higher one is probably in degrees Fahrenheit; give degrees Celsius, (F - 32)/1.8"
+)
 _YEARS = "it is an age in years; give years, not a year of birth or days"
 Age = Annotated[int | float, _Between(0, 130, _YEARS)]
 Systolic = Annotated[int | float, _Between(30, 350, _PRESSURE)]
@@ -114,7 +119,9 @@ def text_problem(value: Any, most: int = LONGEST_LINE) -> str:
     return "must be plain text: it holds markup" if _MARKUP.search(value) else ""
 
 
-def line(most: int = LONGEST_LINE, pattern: str = "", wanted: str = "") -> BeforeValidator:
+def line(
+    most: int = LONGEST_LINE, pattern: str = "", wanted: str = ""
+) -> BeforeValidator:
     """Accepts a plain text of 1 to `most` characters; its pattern is told as `wanted`."""
 
     def check(value: Any) -> Any:
@@ -207,7 +214,9 @@ class _Readings(Record):
             raise ValueError(f"must hold at most {MOST_ENTRIES} further readings")
         for name, value in further.items():
             if not isinstance(name, str) or not _READING_NAME.fullmatch(name):
-                raise ValueError("the name of a further reading must be at most 60 letters")
+                raise ValueError(
+                    "the name of a further reading must be at most 60 letters"
+                )
             if not _finite(value):
                 raise ValueError(
                     "each further reading must be a finite number, not a text, true, false or NaN"
@@ -230,11 +239,19 @@ class VitalSigns(_Readings):
 
     group = "vital_signs"
 
-    systolic: Systolic | None = Field(default=None, description="Systolic pressure in mmHg.")
-    diastolic: Diastolic | None = Field(default=None, description="Diastolic pressure in mmHg.")
+    systolic: Systolic | None = Field(
+        default=None, description="Systolic pressure in mmHg."
+    )
+    diastolic: Diastolic | None = Field(
+        default=None, description="Diastolic pressure in mmHg."
+    )
     heart_rate: HeartRate | None = Field(default=None, description="Beats a minute.")
-    temperature: Temperature | None = Field(default=None, description="Degrees Celsius.")
-    respiratory_rate: RespiratoryRate | None = Field(default=None, description="Breaths a minute.")
+    temperature: Temperature | None = Field(
+        default=None, description="Degrees Celsius."
+    )
+    respiratory_rate: RespiratoryRate | None = Field(
+        default=None, description="Breaths a minute."
+    )
 
     @model_validator(mode="after")
     def _check_pressures(self) -> Self:
@@ -261,8 +278,12 @@ class Demographics(Record):
 
     age: Age | None = Field(default=None, description="Age in years.")
     sex: Sex | None = Field(default=None, description="Sex, such as female or male.")
-    medical_history: Lines = Field(default=(), description="Earlier and present conditions.")
-    current_medications: Lines = Field(default=(), description="What the patient takes now.")
+    medical_history: Lines = Field(
+        default=(), description="Earlier and present conditions."
+    )
+    current_medications: Lines = Field(
+        default=(), description="What the patient takes now."
+    )
 
 
 class PatientContext(Demographics):
@@ -312,7 +333,11 @@ class PatientContext(Demographics):
             if name not in known and name not in map(to_camel, known):
                 from .._service import did_you_mean  # noqa: PLC0415  # few names are wrong
 
-                asked = ", which is an argument of the tools" if name in _OF_A_REQUEST else ""
+                asked = (
+                    ", which is an argument of the tools"
+                    if name in _OF_A_REQUEST
+                    else ""
+                )
                 raise ValueError(
                     f"PatientContext has no field {safe_repr(name)}{asked}; "
                     + did_you_mean(str(name), known)
@@ -322,7 +347,9 @@ class PatientContext(Demographics):
     @model_validator(mode="before")
     @classmethod
     def _name_imaging(cls, values: Any) -> Any:
-        if not isinstance(values, Mapping) or values.get("imaging_type", values.get("imagingType")):
+        if not isinstance(values, Mapping) or values.get(
+            "imaging_type", values.get("imagingType")
+        ):
             return values
         images = values.get("images")
         found = imaging_type(images) if isinstance(images, (list, tuple)) else None
@@ -399,10 +426,14 @@ class PatientContext(Demographics):
             ImportError: The extra `fhir` is not installed.
         """
         if typed_texts not in {"take", "leave_out"}:
-            raise SvcRequestError(f"typed_texts is {typed_texts!r}; it takes take or leave_out")
+            raise SvcRequestError(
+                f"typed_texts is {typed_texts!r}; it takes take or leave_out"
+            )
         for name, switch in (("restricted", restricted), ("partial", partial)):
             if not isinstance(switch, bool):
-                raise SvcRequestError(f"{name} must be True or False, not {safe_repr(switch)}")
+                raise SvcRequestError(
+                    f"{name} must be True or False, not {safe_repr(switch)}"
+                )
         if isinstance(risk_factors, str):
             raise SvcRequestError("risk_factors must be a list of texts, not one text")
         options = ImportOptions(
@@ -419,7 +450,13 @@ class PatientContext(Demographics):
         )
         made = cls._read(source, options, risk_factors, images)
         if isinstance(made, Exception):
-            del source, patient, options, risk_factors, images  # some tools show an error's frames
+            del (
+                source,
+                patient,
+                options,
+                risk_factors,
+                images,
+            )  # some tools show an error's frames
             try:
                 raise made
             finally:
@@ -428,7 +465,11 @@ class PatientContext(Demographics):
 
     @classmethod
     def _read(
-        cls, source: Any, options: ImportOptions, risk_factors: Iterable[str], images: Iterable[Any]
+        cls,
+        source: Any,
+        options: ImportOptions,
+        risk_factors: Iterable[str],
+        images: Iterable[Any],
     ) -> Self | Exception:
         """The record, or what is wrong, without the frames that have the source."""
         try:
@@ -456,7 +497,9 @@ def _clock(today: date | None, now: datetime | None) -> Clock | None:
             today = today.date()
         return Clock(today) if today else None
     if today is not None:
-        raise SvcRequestError("from_fhir takes today= or now=, not both: now= is a moment of a day")
+        raise SvcRequestError(
+            "from_fhir takes today= or now=, not both: now= is a moment of a day"
+        )
     if not isinstance(now, datetime) or now.utcoffset() is None:
         raise SvcRequestError(
             "now must be a datetime with a time zone, such as datetime.now().astimezone()"

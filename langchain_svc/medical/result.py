@@ -75,7 +75,9 @@ class ClinicalReceipt:
         entity = {
             "what": {"identifier": {"value": self.id}},
             "detail": [
-                {"type": kind, "valueString": value} for kind, value in details.items() if value
+                {"type": kind, "valueString": value}
+                for kind, value in details.items()
+                if value
             ],
         }
         program = {"display": "langchain-svc"}
@@ -85,7 +87,12 @@ class ClinicalReceipt:
                 "system": "http://terminology.hl7.org/CodeSystem/audit-event-type",
                 "code": "rest",
             },
-            "subtype": [{"system": "http://hl7.org/fhir/restful-interaction", "code": "operation"}],
+            "subtype": [
+                {
+                    "system": "http://hl7.org/fhir/restful-interaction",
+                    "code": "operation",
+                }
+            ],
             "action": "E",
             "recorded": self.time,
             "outcome": "0",
@@ -152,7 +159,13 @@ class ClinicalResult(ClinicalReceipt, _InMemory):
     def recommendations(self) -> tuple[Any, ...]:
         """The entries of the answer's field `recommendations`, as the service sent them."""
         value = self._field("recommendations")
-        return tuple(value) if isinstance(value, list) else () if value in (None, "") else (value,)
+        return (
+            tuple(value)
+            if isinstance(value, list)
+            else ()
+            if value in (None, "")
+            else (value,)
+        )
 
     def _field(self, *names: str) -> Any:
         held = self.raw if isinstance(self.raw, Mapping) else {}

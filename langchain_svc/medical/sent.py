@@ -32,7 +32,9 @@ def names_sent(body: Fields) -> tuple[str, ...]:
         if known is None:
             names.append(name)
         else:
-            names += dict.fromkeys(f"{name}.{key if key in known else '*'}" for key in value)
+            names += dict.fromkeys(
+                f"{name}.{key if key in known else '*'}" for key in value
+            )
     return tuple(names)
 
 
@@ -69,9 +71,13 @@ def of_record(record: Fields, names: Iterable[str], report: FhirReport | None) -
     """What of a record was sent, what was not, and what its import had left out."""
     names = [*names]
     sent = {name: record[name] for name in names if name in record}
-    missing = [_words(name) for name in names if name not in record and name != "imagingType"]
+    missing = [
+        _words(name) for name in names if name not in record and name != "imagingType"
+    ]
     told = [f"Sent of the patient's record: {in_words(sent)}."]
-    if further := {name: record[name] for name in record if name not in {*names, "imagingType"}}:
+    if further := {
+        name: record[name] for name in record if name not in {*names, "imagingType"}
+    }:
         told.append(f"Not taken by this endpoint: {in_words(further)}.")
     if missing:
         told.append(f"Not sent: {', '.join(missing)}.")
@@ -147,7 +153,9 @@ def values_sent(body: Fields) -> tuple[str, ...]:
 
     Of an image only both ends: an answer that quotes it begins or ends with them.
     """
-    return tuple(_values(body, frozenset(body) | frozenset().union(*_READINGS.values())))
+    return tuple(
+        _values(body, frozenset(body) | frozenset().union(*_READINGS.values()))
+    )
 
 
 def _values(value: Any, documented: frozenset[str]) -> Iterator[str]:

@@ -37,7 +37,9 @@ Message = Annotated[str, line(20_000)]
 Specialty = Annotated[
     str, line(80, _WORDS, "the name of a specialty in letters, such as cardiology")
 ]
-Language = Annotated[str, line(40, r"[^\W\d_]{2}[\w -]*", "a language code such as en or pt-BR")]
+Language = Annotated[
+    str, line(40, r"[^\W\d_]{2}[\w -]*", "a language code such as en or pt-BR")
+]
 
 
 # -- arguments ------------------------------------------------------------------------------------
@@ -46,12 +48,15 @@ Language = Annotated[str, line(40, r"[^\W\d_]{2}[\w -]*", "a language code such 
 class ConsultArguments(Record):
     """Arguments of a consultation."""
 
-    message: Message = Field(description="The symptoms or the medical question, in plain text.")
+    message: Message = Field(
+        description="The symptoms or the medical question, in plain text."
+    )
     specialty: Specialty | None = Field(
         None, description="Medical specialty, such as cardiology or oncology."
     )
     language: Language | None = Field(
-        None, description="Code of the language to answer in, such as en or de; en if left out."
+        None,
+        description="Code of the language to answer in, such as en or de; en if left out.",
     )
 
 
@@ -66,9 +71,9 @@ class UnboundConsultArguments(ConsultArguments):
 class DecisionArguments(Record):
     """Arguments of decision support."""
 
-    symptoms: Annotated[tuple[Line, ...], Field(min_length=1, max_length=MOST_ENTRIES)] = Field(
-        description="The patient's symptoms, each in a few words."
-    )
+    symptoms: Annotated[
+        tuple[Line, ...], Field(min_length=1, max_length=MOST_ENTRIES)
+    ] = Field(description="The patient's symptoms, each in a few words.")
     specialty: Specialty = Field(
         description="Medical specialty, such as cardiovascular, oncology or neurology."
     )
@@ -78,10 +83,12 @@ class UnboundDecisionArguments(DecisionArguments):
     """The same, with what is known of the patient."""
 
     vital_signs: VitalSigns | None = Field(
-        None, description="Measured vital signs as numbers. Leave out what was not measured."
+        None,
+        description="Measured vital signs as numbers. Leave out what was not measured.",
     )
     lab_results: LabResults | None = Field(
-        None, description="Laboratory results as numbers. Leave out what was not measured."
+        None,
+        description="Laboratory results as numbers. Leave out what was not measured.",
     )
     medical_history: Lines = Field((), description="Earlier and present conditions.")
 
@@ -91,7 +98,8 @@ class CancerArguments(Record):
 
     symptoms: Message = Field(description="The patient's symptoms, in plain text.")
     imaging_type: Line | None = Field(
-        None, description="What kind of imaging was done, such as chest CT, MRI or X-ray."
+        None,
+        description="What kind of imaging was done, such as chest CT, MRI or X-ray.",
     )
 
 
@@ -101,7 +109,9 @@ class UnboundCancerArguments(CancerArguments):
     patient_age: Age | None = Field(None, description="Age in years.")
     patient_sex: Sex | None = Field(None, description="Sex, such as female or male.")
     risk_factors: Lines = Field((), description="Such as smoking or a family history.")
-    images: Images = Field((), description="PNG or JPEG images in base64; no paths, no URLs.")
+    images: Images = Field(
+        (), description="PNG or JPEG images in base64; no paths, no URLs."
+    )
 
 
 class StatusArguments(Record):
@@ -141,7 +151,10 @@ class SvcDecisionSupport(MedicalTool):
     """
 
     endpoint: ClassVar[MedicalEndpoint] = MedicalEndpoint(
-        wire.PROTOCOLS_PATH, DecisionArguments, UnboundDecisionArguments, wire.OF_PROTOCOLS
+        wire.PROTOCOLS_PATH,
+        DecisionArguments,
+        UnboundDecisionArguments,
+        wire.OF_PROTOCOLS,
     )
     name: str = "svc_decision_support"
     description: str = (

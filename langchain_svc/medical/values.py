@@ -73,10 +73,14 @@ def sent_values(
 
 def _of_record(name: str, value: Any, line: FhirTaken | None) -> SentValue:
     if line is None:
-        return SentValue(name=name, value=value, unit=_unit_of(name), source="the record")
+        return SentValue(
+            name=name, value=value, unit=_unit_of(name), source="the record"
+        )
     element = " ".join(filter(None, (line.resource, line.code)))
     source = f"{element}, entry {line.place}"
-    return SentValue(name=name, value=value, unit=line.unit, source=source, days=line.days)
+    return SentValue(
+        name=name, value=value, unit=line.unit, source=source, days=line.days
+    )
 
 
 def _leaves(path: str, value: Any) -> Iterator[tuple[str, int, Any]]:

@@ -35,9 +35,14 @@ OF_CANCER = {
 # -- requests (section 2) -------------------------------------------------------------------------
 
 
-def request_body(given: Fields, record: Fields, names: Mapping[str, str]) -> dict[str, Any]:
+def request_body(
+    given: Fields, record: Fields, names: Mapping[str, str]
+) -> dict[str, Any]:
     """A request: what was asked, and of the patient's record what it has fields for."""
-    body, added = dict(given), {names[name]: record[name] for name in names if name in record}
+    body, added = (
+        dict(given),
+        {names[name]: record[name] for name in names if name in record},
+    )
     for path, value in added.items():
         outer, _, inner = path.partition(".")
         body[outer] = {**body.get(outer, {}), inner: value} if inner else value
@@ -69,7 +74,9 @@ def read_answer(body: bytes) -> MedicalAnswer:
     # Numbers stay as they are written, and of two fields with one name none is lost.
     written: Any = {"parse_float": str, "parse_int": str, "parse_constant": str}
     try:
-        told = json.loads(body.decode("utf-8-sig"), object_pairs_hook=_Members, **written)
+        told = json.loads(
+            body.decode("utf-8-sig"), object_pairs_hook=_Members, **written
+        )
         if isinstance(told, _Members) and [name for name, _ in told] == ["response"]:
             told = told[0][1] if isinstance(told[0][1], str) else told
         if not isinstance(raw, (str, list, dict)) or not _says_something(told):
@@ -131,7 +138,9 @@ _NO_ANSWER = frozenset({"success", "disclaimer"})
 
 def _says_something(value: Any) -> bool:
     if isinstance(value, _Members):
-        return any(_says_something(held) for name, held in value if name not in _NO_ANSWER)
+        return any(
+            _says_something(held) for name, held in value if name not in _NO_ANSWER
+        )
     if isinstance(value, dict):
         return _says_something(_Members(value.items()))
     if isinstance(value, list):
@@ -145,7 +154,9 @@ def _outline(value: Any, lines: list[str], depth: int = 0) -> None:
         lines.append(indent + _leaf(value))
         return
     for item in value:
-        label, held = (f"{item[0]}:", item[1]) if isinstance(value, _Members) else ("-", item)
+        label, held = (
+            (f"{item[0]}:", item[1]) if isinstance(value, _Members) else ("-", item)
+        )
         start = len(lines)
         _outline(held, lines, depth + 1)
         if label != "-" and isinstance(held, list) and held:
@@ -169,4 +180,8 @@ def _without_files(found: re.Match[str]) -> str:
     """A note in place of a file; not of a long word or a sequence of bases, which lack letters."""
     text = found[0]
     is_file = all(re.search(letters, text) for letters in ("[A-Z]", "[a-z]", "[0-9]"))
-    return f"[{len(text):,} characters of base64]" if is_file and len(text) > _MOST else text
+    return (
+        f"[{len(text):,} characters of base64]"
+        if is_file and len(text) > _MOST
+        else text
+    )

@@ -28,14 +28,18 @@ _KEPT_OF_SERIALIZED = ("lc", "type", "id", "name")
 _WITHHELD = ("on_retry", "on_interrupt", "on_resume", "on_stream_event")
 
 
-def _passed(event: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+def _passed(
+    event: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, Any]:
     """The arguments of an event as a handler may see them."""
     told = [masked(arg) for arg in args]
     if event.endswith("_start"):
         first = args[0] if args else None
         offered(event, first, kwargs)
         if isinstance(first, dict):  # which class runs, without what it was made of
-            told[0] = {name: first[name] for name in _KEPT_OF_SERIALIZED if name in first}
+            told[0] = {
+                name: first[name] for name in _KEPT_OF_SERIALIZED if name in first
+            }
     elif event == "on_llm_new_token" and args:
         told[0] = PIECE if args[0] else args[0]
     elif event == "on_custom_event":
@@ -81,7 +85,9 @@ class _Masking:
         setattr(self._handler, name, value)
 
     def __eq__(self, other: object) -> bool:
-        return bool(self._handler == (other._handler if type(other) is _Masking else other))
+        return bool(
+            self._handler == (other._handler if type(other) is _Masking else other)
+        )
 
     def __hash__(self) -> int:
         return hash(self._handler)
@@ -165,17 +171,27 @@ class PrivateCallbacks(BaseCallbackManager):
     ) -> None:
         """Wrap these handlers and all that come later; `words` are a callback manager's own."""
         inherited = handlers if inheritable_handlers is None else inheritable_handlers
-        super().__init__(_Handlers(handlers), _Handlers(inherited), parent_run_id, **words)
+        super().__init__(
+            _Handlers(handlers), _Handlers(inherited), parent_run_id, **words
+        )
 
     @classmethod
     def around(cls, callbacks: Any) -> Any:
         """The callbacks of a run, masked; of several, one for each prompt."""
         if isinstance(callbacks, BaseCallbackManager):
             return cls().merge(callbacks)
-        several = [one for one in callbacks or () if isinstance(one, (list, BaseCallbackManager))]
+        several = [
+            one
+            for one in callbacks or ()
+            if isinstance(one, (list, BaseCallbackManager))
+        ]
         return [*map(cls.around, callbacks)] if several else cls(callbacks or ())
 
-    def set_handlers(self, handlers: list[BaseCallbackHandler], inherit: bool = True) -> None:  # noqa: FBT001, FBT002  # LangChain's
+    def set_handlers(
+        self,
+        handlers: list[BaseCallbackHandler],
+        inherit: bool = True,  # noqa: FBT001, FBT002  # LangChain's
+    ) -> None:
         """Put these handlers in place of all others."""
         self.handlers, self.inheritable_handlers = _Handlers(), _Handlers()
         for handler in handlers:

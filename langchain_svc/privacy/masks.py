@@ -43,8 +43,12 @@ def mask(text: str) -> str:
     """What stands for a text. Nothing stands for nothing, and a mask for itself."""
     if not text or isinstance(text, _Mask):
         return text
-    digest = blake2b(text.encode("utf-8", "surrogatepass"), key=_KEY, digest_size=6).hexdigest()
-    return _Mask(f"[{len(text):,} character{'' if len(text) == 1 else 's'}, hash {digest}]")
+    digest = blake2b(
+        text.encode("utf-8", "surrogatepass"), key=_KEY, digest_size=6
+    ).hexdigest()
+    return _Mask(
+        f"[{len(text):,} character{'' if len(text) == 1 else 's'}, hash {digest}]"
+    )
 
 
 def words(text: str) -> frozenset[str]:
@@ -158,7 +162,11 @@ def _is_told(name: str, value: Any) -> bool:
     if isinstance(value, str):
         return value in _WORDS.get(name, _OFFERED if name in _MODELS else ())
     kinds = (int, float) if name in _AMOUNTS else int
-    return name in _COUNTS | _AMOUNTS and isinstance(value, kinds) and not isinstance(value, bool)
+    return (
+        name in _COUNTS | _AMOUNTS
+        and isinstance(value, kinds)
+        and not isinstance(value, bool)
+    )
 
 
 def _table(value: Mapping[Any, Any], _: int = 0) -> dict[str, Any]:
@@ -173,7 +181,9 @@ def _table(value: Mapping[Any, Any], _: int = 0) -> dict[str, Any]:
 def _metadata(value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
     """What stands beside an answer."""
     told = _table(value)
-    rest = {name: held for name, held in value.items() if name not in told.keys() | _MODELS}
+    rest = {
+        name: held for name, held in value.items() if name not in told.keys() | _MODELS
+    }
     return _mapping(rest, depth) | told
 
 
@@ -182,10 +192,16 @@ def _text(value: Any) -> str:
 
 
 def _tool_call(call: Mapping[str, Any]) -> dict[str, Any]:
-    args = _text(call["args"])  # one mask for all, since their names are the model's words too
+    args = _text(
+        call["args"]
+    )  # one mask for all, since their names are the model's words too
     made = {"name": _name(call["name"]), "id": masked(call["id"])}
     if "error" in call:
-        return made | {"args": args, "error": _text(call["error"]), "type": "invalid_tool_call"}
+        return made | {
+            "args": args,
+            "error": _text(call["error"]),
+            "type": "invalid_tool_call",
+        }
     return made | {"args": {"masked": args} if args else {}, "type": "tool_call"}
 
 
@@ -199,7 +215,9 @@ _FIELDS: dict[str, Callable[[Any, int], Any]] = {
     **dict.fromkeys(("id", "tool_call_id", "artifact", "text", "page_content"), masked),
     **dict.fromkeys(("messages", "message", "generations"), masked),
     **dict.fromkeys(("response_metadata", "generation_info", "llm_output"), _metadata),
-    **dict.fromkeys(("tool_calls", "invalid_tool_calls"), lambda held, _: [*map(_tool_call, held)]),
+    **dict.fromkeys(
+        ("tool_calls", "invalid_tool_calls"), lambda held, _: [*map(_tool_call, held)]
+    ),
     "content": lambda held, _: _text(held),
     "additional_kwargs": _mapping,
     "usage_metadata": _table,
@@ -211,9 +229,16 @@ _FIELDS: dict[str, Callable[[Any, int], Any]] = {
 
 def _record(value: BaseModel, depth: int) -> BaseModel:
     """An object of the same kind, with the same counts, and without its texts."""
-    given = {name: getattr(value, name) for name in type(value).model_fields if name in _FIELDS}
+    given = {
+        name: getattr(value, name)
+        for name in type(value).model_fields
+        if name in _FIELDS
+    }
     return value.model_construct(
-        **{name: None if v is None else _FIELDS[name](v, depth) for name, v in given.items()}
+        **{
+            name: None if v is None else _FIELDS[name](v, depth)
+            for name, v in given.items()
+        }
     )
 
 
@@ -226,12 +251,16 @@ def masked_error(error: BaseException, _: int = 0) -> BaseException:
 
     A traceback's frames hold the prompt in their variables, so it has none.
     """
-    if isinstance(error, SvcError):  # its own text is ours, and safe; what it holds may not be
+    if isinstance(
+        error, SvcError
+    ):  # its own text is ours, and safe; what it holds may not be
         made = type(error).__new__(type(error), *error.args)
         for name, held in vars(error).items():
             made.__dict__[name] = masked(held) if name in _TEXTS_OF_ERRORS else held
         return made
-    if not isinstance(error, Exception):  # the ways in which a run is ended from outside
+    if not isinstance(
+        error, Exception
+    ):  # the ways in which a run is ended from outside
         return type(error)()
     return MaskedError(f"{type(error).__name__}: {mask(str(error))}")
 
@@ -243,6 +272,9 @@ _KINDS: tuple[tuple[Any, Callable[[Any, int], Any]], ...] = (
     ((int, float, complex), lambda _, __: "[a number]"),
     ((BaseMessage, Generation, LLMResult, PromptValue, Document), _record),
     (Mapping, _mapping),
-    ((list, tuple, set, frozenset), lambda v, depth: [masked(i, depth + 1) for i in [*v][:_MOST]]),
+    (
+        (list, tuple, set, frozenset),
+        lambda v, depth: [masked(i, depth + 1) for i in [*v][:_MOST]],
+    ),
     (BaseException, masked_error),
 )

@@ -9,7 +9,14 @@ frames hold, and what LangChain wraps around a model or tool by its own methods 
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Iterator
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterator,
+)
 from contextlib import aclosing
 from functools import lru_cache
 from typing import Any
@@ -22,7 +29,9 @@ from ..errors import SvcError, SvcRequestError
 from .callbacks import PrivateCallbacks, private_config
 from .masks import masked_error
 
-_UNCACHED = "privacy='phi' goes with cache=False only: a cache keeps prompts and answers"
+_UNCACHED = (
+    "privacy='phi' goes with cache=False only: a cache keeps prompts and answers"
+)
 
 
 def refuse_cache(model: Any) -> None:
@@ -40,7 +49,9 @@ class PrivateRun:
 
     __slots__ = ("_args", "_kwargs", "_method")
 
-    def __init__(self, method: Callable[..., Any], args: tuple[Any, ...], kwargs: Any) -> None:
+    def __init__(
+        self, method: Callable[..., Any], args: tuple[Any, ...], kwargs: Any
+    ) -> None:
         self._method, self._args, self._kwargs = method, args, kwargs
 
     def __repr__(self) -> str:
@@ -55,14 +66,18 @@ class PrivateRun:
 
     def _begun(self) -> Any:
         if getattr(self._args[0], "cache", False) is not False:
-            raise SvcRequestError(f"{_UNCACHED}. A copy of another model needs cache=False, too")
+            raise SvcRequestError(
+                f"{_UNCACHED}. A copy of another model needs cache=False, too"
+            )
         signature = _signature(self._method)
         given = signature.bind(*self._args, **self._kwargs)
         words = given.arguments
         # Some take their callbacks by themselves, some within a config, and some none.
         if "callbacks" in signature.parameters:
             words["callbacks"] = PrivateCallbacks.around(words.get("callbacks"))
-        elif "config" in signature.parameters and self._method.__name__ != "with_config":
+        elif (
+            "config" in signature.parameters and self._method.__name__ != "with_config"
+        ):
             words["config"] = private_config(words.get("config"))
         return self._method(*given.args, **given.kwargs)
 
@@ -116,7 +131,9 @@ def _returned(found: Any) -> Any:
     """What a run gives, with the errors that a batch returns as those that it raises."""
     if isinstance(found, BaseException):
         return without_texts(found)
-    if type(found) in {list, tuple} and any(isinstance(one, BaseException) for one in found):
+    if type(found) in {list, tuple} and any(
+        isinstance(one, BaseException) for one in found
+    ):
         return type(found)(map(_returned, found))
     return found
 

@@ -19,9 +19,8 @@ else:
     try:
         from langchain.agents.middleware import AgentMiddleware as _Middleware
     except ImportError:
-        _Middleware = (
-            object  # so that the name can be imported; the constructor says what is missing
-        )
+        # The name can be imported; the constructor says what is missing.
+        _Middleware = object
 
 AT_LIMIT = ("end", "raise", "ask")
 _BOUNDS = ("max_requests", "max_tokens", "max_cost")
@@ -86,7 +85,9 @@ class SvcBudgetMiddleware(_Middleware):
             if message is not None:
                 return message
 
-    async def awrap_model_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
+    async def awrap_model_call(
+        self, request: Any, handler: Callable[[Any], Awaitable[Any]]
+    ) -> Any:
         """The async version of `wrap_model_call`."""
         while True:
             try:
@@ -102,7 +103,9 @@ class SvcBudgetMiddleware(_Middleware):
         with self.budget:
             return handler(request)
 
-    async def awrap_tool_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
+    async def awrap_tool_call(
+        self, request: Any, handler: Callable[[Any], Awaitable[Any]]
+    ) -> Any:
         """The async version of `wrap_tool_call`."""
         with self.budget:
             return await handler(request)
@@ -137,7 +140,9 @@ class SvcBudgetMiddleware(_Middleware):
 
     def _raise_to(self, answer: Any) -> None:
         """Raise the bounds as a person has answered; ValueError where that is no such answer."""
-        is_raise = isinstance(answer, Mapping) and bool(answer) and {*answer} <= {*_BOUNDS}
+        is_raise = (
+            isinstance(answer, Mapping) and bool(answer) and {*answer} <= {*_BOUNDS}
+        )
         if not is_raise:
             raise ValueError(
                 "The answer to a budget's question must be 'end', or larger bounds such as "

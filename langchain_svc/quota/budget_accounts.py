@@ -101,7 +101,9 @@ class MemoryBudget:
 
     local = True
 
-    def __init__(self, period: str | None, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, period: str | None, clock: Callable[[], float] = time.time
+    ) -> None:
         self.estimates = Estimates()
         self._name = period
         self._clock = clock

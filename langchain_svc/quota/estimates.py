@@ -31,7 +31,9 @@ class Estimates:
         self._ratio, self._answer = 1.0, 100.0  # before any answer has come
         self._of_texts: float | None = None  # the ratio, of long prompts alone
         self.samples = 0
-        self.error = 0.0  # how far estimates were off on average, as a share of what was used
+        self.error = (
+            0.0  # how far estimates were off on average, as a share of what was used
+        )
         self.looked_at = 0.0  # when an answer's headers were read last
 
     def prompt(self, size: int) -> int:
@@ -50,7 +52,9 @@ class Estimates:
 
     def learn(self, size: int, estimate: int, used: Used) -> None:
         """Take in what a call of `size` bytes, estimated so, used."""
-        weight = max(_WEIGHT, 1 / (self.samples + 1))  # so the first answer replaces the start
+        weight = max(
+            _WEIGHT, 1 / (self.samples + 1)
+        )  # so the first answer replaces the start
         if used.prompt is not None and size:
             ratio = used.prompt * BYTES_A_TOKEN / size
             self._ratio += weight * (ratio - self._ratio)

@@ -87,18 +87,28 @@ class Outcome(NamedTuple):
     tokens: int | None = None  # None where that is not known
     status: int | None = None
     retry_after: float | None = None  # seconds
-    limits: tuple[int, int, float] | None = None  # the limit, what remains, seconds to the reset
+    limits: tuple[int, int, float] | None = (
+        None  # the limit, what remains, seconds to the reset
+    )
 
 
 class Window:
     """The use of one limit. Times are seconds of any clock that does not go back."""
 
     def __init__(self, limit: Limit) -> None:
-        self.unit, self.planned, self.seconds = limit.unit, float(limit.amount), limit.seconds
+        self.unit, self.planned, self.seconds = (
+            limit.unit,
+            float(limit.amount),
+            limit.seconds,
+        )
         self.limit = self.planned
-        self.lapses = math.inf  # when a limit that the headers told is not believed any more
+        self.lapses = (
+            math.inf
+        )  # when a limit that the headers told is not believed any more
         self.width = limit.seconds / BUCKETS
-        self.turnover = limit.seconds + LATENESS + self.width  # how long a bucket counts
+        self.turnover = (
+            limit.seconds + LATENESS + self.width
+        )  # how long a bucket counts
         self.used = 0.0
         self._rolls_at = 0.0  # nothing leaves before
         self.buckets: dict[int, float] = {}  # in the order of time
@@ -158,7 +168,9 @@ class Window:
         forgotten = now + belief(self.seconds)
         bucket = min(self.at(began), self.at(now), self.at(forgotten - self.seconds))
         first = min(bucket, self.at(began - _ROUNDING))
-        others = limit - remaining - sum(n for at, n in self.buckets.items() if at >= first)
+        others = (
+            limit - remaining - sum(n for at, n in self.buckets.items() if at >= first)
+        )
         if others > 0:
             self.add(bucket, others)
 
@@ -193,7 +205,9 @@ class Ledger:
     def _window_of(self, seconds: float) -> Window:
         found = self.windows.get(("requests", seconds))
         if found is None:
-            found = self.windows["requests", seconds] = Window(Limit("requests", math.inf, seconds))
+            found = self.windows["requests", seconds] = Window(
+                Limit("requests", math.inf, seconds)
+            )
         return found
 
     def _rolled(self) -> float:
@@ -221,7 +235,9 @@ class Ledger:
                 self._turns[priority] = max(self._turns[priority], ticket.turn)
                 if len(self._finished) > 64 + len(self.waiting):  # rarely
                     turns = self._finished.items()
-                    self._finished = {p: last for p, last in turns if last > self._turns[p[0]]}
+                    self._finished = {
+                        p: last for p, last in turns if last > self._turns[p[0]]
+                    }
                 return None
             if not ticket.waits:
                 self._place(ticket)
@@ -230,7 +246,9 @@ class Ledger:
                 ticket.waits = True
             # Those in front ask often, so that a place that comes free is taken at once; those
             # whose turn is at the same moment ask one after the other.
-            again = max(0.005, min(wait.turn, 0.2 + 0.05 * rank)) + 0.002 * min(rank, 100)
+            again = max(0.005, min(wait.turn, 0.2 + 0.05 * rank)) + 0.002 * min(
+                rank, 100
+            )
             return wait._replace(again=again)
 
     def _place(self, ticket: Ticket) -> None:
@@ -270,8 +288,12 @@ class Ledger:
     def _count(self, ticket: Ticket, now: float) -> None:
         ticket.at = now
         for window in self.windows.values():
-            window.add(window.at(now), 1 if window.unit == "requests" else ticket.tokens)
-        if self._bulk_at or ticket.priority == BULK:  # interactive calls take from bulk ones
+            window.add(
+                window.at(now), 1 if window.unit == "requests" else ticket.tokens
+            )
+        if (
+            self._bulk_at or ticket.priority == BULK
+        ):  # interactive calls take from bulk ones
             self._bulk_at = max(self._bulk_at, now - _SLACK) + self._pace()
 
     def leave(self, ticket: Ticket) -> None:
@@ -315,7 +337,9 @@ class Ledger:
         if limit < 1 or period is None:
             return
         known = [w for w in self.windows.values() if w.unit == "requests"]
-        window = next((w for w in known if w.limit == limit and reset <= w.seconds + 1), None)
+        window = next(
+            (w for w in known if w.limit == limit and reset <= w.seconds + 1), None
+        )
         if window is None:
             if self._periods and period not in self._periods:
                 return  # the plan has no such limit: somebody else's header
@@ -337,7 +361,11 @@ class Ledger:
             longest = max(0.0, self.hold_until - now)
             for window in self.windows.values():
                 on_requests = window.unit == "requests"
-                queued = len(self.waiting) if on_requests else sum(t.tokens for t in self.waiting)
+                queued = (
+                    len(self.waiting)
+                    if on_requests
+                    else sum(t.tokens for t in self.waiting)
+                )
                 amount = (requests if on_requests else tokens) + queued
                 wait = window.wait(now, amount)
                 if on_requests and window.seconds > MINUTE and amount > window.limit:
@@ -350,7 +378,9 @@ class Ledger:
         """What a snapshot tells."""
         with self._lock:
             now = self._rolled()
-            waiting = [sum(t.priority == priority for t in self.waiting) for priority in (0, 1)]
+            waiting = [
+                sum(t.priority == priority for t in self.waiting) for priority in (0, 1)
+            ]
             return {
                 "windows": [
                     (w.unit, w.limit, w.seconds, max(0, round(w.used)), w.empties(now))

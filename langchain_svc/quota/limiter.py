@@ -59,7 +59,9 @@ class Shared:
     ) -> CallLimiter:
         """What a call under all these limits asks before each try."""
         quota = next((limit for limit in limits if limit.setting == "quota"), None)
-        budgets = tuple(dict.fromkeys(limit for limit in limits if limit.setting == "budget"))
+        budgets = tuple(
+            dict.fromkeys(limit for limit in limits if limit.setting == "budget")
+        )
         account = None if quota is None else quota.account(interface, key)
         return CallLimiter(account, budgets, size, (quota or budgets[0]).estimates)
 
@@ -159,10 +161,16 @@ class SvcBudget(Shared):
         key: str | None = None,
         period: Literal["hour", "day", "month"] | None = None,
     ) -> None:
-        bounds = {"max_requests": max_requests, "max_tokens": max_tokens, "max_cost": max_cost}
+        bounds = {
+            "max_requests": max_requests,
+            "max_tokens": max_tokens,
+            "max_cost": max_cost,
+        }
         _check_bounds(bounds)
         if all(value is None for value in bounds.values()):
-            raise ValueError("Give at least one of max_requests=, max_tokens= and max_cost=")
+            raise ValueError(
+                "Give at least one of max_requests=, max_tokens= and max_cost="
+            )
         if period is not None and period not in PERIODS_OF_BUDGETS:
             raise ValueError(
                 f"period must be one of {', '.join(map(repr, PERIODS_OF_BUDGETS))}, or None for a "
@@ -217,7 +225,11 @@ class SvcBudget(Shared):
         Raises:
             ValueError: A bound is not a number of 0 or more.
         """
-        bounds = {"max_requests": max_requests, "max_tokens": max_tokens, "max_cost": max_cost}
+        bounds = {
+            "max_requests": max_requests,
+            "max_tokens": max_tokens,
+            "max_cost": max_cost,
+        }
         _check_bounds(bounds)
         with self._lock:
             for name, value in bounds.items():
@@ -226,7 +238,9 @@ class SvcBudget(Shared):
                     self._bounds[name] = max(value, before)
             self._given = {**self._given, **self._bounds}
 
-    def hold(self, size: CallSize, prompt: int, estimates: Estimates, left: float) -> Hold | Wait:
+    def hold(
+        self, size: CallSize, prompt: int, estimates: Estimates, left: float
+    ) -> Hold | Wait:
         """Take what a call may use, or how long to wait until that can be decided.
 
         Raises:
@@ -262,7 +276,9 @@ class SvcBudget(Shared):
             tokens = prompt + (size.max_tokens or estimates.answer(None))
         return Hold(self, tokens, prompt if tokens else 0, self._price(size))
 
-    def _granted(self, hold: Hold, most: Amounts, standing: Standing, left: float) -> Hold | Wait:
+    def _granted(
+        self, hold: Hold, most: Amounts, standing: Standing, left: float
+    ) -> Hold | Wait:
         """The call's share, if the account has granted it."""
         if standing.reservation is not None:
             return hold._replace(reservation=standing.reservation)
@@ -338,7 +354,9 @@ class SvcBudget(Shared):
         """Whether it is a bound of this budget that a call would have exceeded."""
         return error.budget_id == self._id
 
-    def settle(self, hold: Hold, *, sent: bool, tokens: int | None, prompt: int | None) -> None:
+    def settle(
+        self, hold: Hold, *, sent: bool, tokens: int | None, prompt: int | None
+    ) -> None:
         """Count what a call used in the end, as far as it is known."""
         assert hold.reservation is not None  # noqa: S101  # only such holds are kept
         if not sent:
@@ -359,7 +377,9 @@ class SvcBudget(Shared):
             BLOCK_LIMITS.set(budgets[:last] + budgets[last + 1 :])
 
     def __repr__(self) -> str:
-        bounds = ", ".join(f"{k}={v!r}" for k, v in self._bounds.items() if v is not None)
+        bounds = ", ".join(
+            f"{k}={v!r}" for k, v in self._bounds.items() if v is not None
+        )
         if not self.local:  # whose use only Redis knows
             return f"SvcBudget({bounds}, storage={self._given['storage']!r})"
         return f"SvcBudget({bounds}, used={self.used})"
@@ -374,10 +394,14 @@ def _check_bounds(bounds: Mapping[str, float | None]) -> None:
         is_number = isinstance(value, kind) and not isinstance(value, bool)
         if not (is_number and 0 <= value < math.inf):
             wanted = "a number" if name == "max_cost" else "a whole number"
-            raise ValueError(f"{name} must be {wanted} of 0 or more, not {safe_repr(value)}")
+            raise ValueError(
+                f"{name} must be {wanted} of 0 or more, not {safe_repr(value)}"
+            )
 
 
-def _account_of(storage: str, key: str | None, period: str | None) -> tuple[BudgetAccount, str]:
+def _account_of(
+    storage: str, key: str | None, period: str | None
+) -> tuple[BudgetAccount, str]:
     """Where the use of a budget is counted, and how errors name that place."""
     if key is not None and not (isinstance(key, str) and key):
         raise ValueError(f"key must be a text such as 'user:42', not {safe_repr(key)}")
@@ -414,16 +438,27 @@ class CallLimiter:
         size: CallSize,
         estimates: Estimates,
     ) -> None:
-        self.account, self.budgets, self.size, self.estimates = account, budgets, size, estimates
+        self.account, self.budgets, self.size, self.estimates = (
+            account,
+            budgets,
+            size,
+            estimates,
+        )
         # Whether asking needs no I/O.
-        self.local = (account is None or account.local) and all(b.local for b in budgets)
+        self.local = (account is None or account.local) and all(
+            b.local for b in budgets
+        )
         job = BULK_JOB.get()
-        self._ticket = Ticket(priority=INTERACTIVE if job is None else BULK, party=job or "")
+        self._ticket = Ticket(
+            priority=INTERACTIVE if job is None else BULK, party=job or ""
+        )
         self._holds: list[Hold] = []
         self._prompt = 0
         # Estimates are made only where something counts tokens.
         counted = account is not None and account.counts_tokens
-        if size.metered and (counted or any(budget.counts_tokens for budget in budgets)):
+        if size.metered and (
+            counted or any(budget.counts_tokens for budget in budgets)
+        ):
             self._prompt = estimates.prompt(size.body)
             self._ticket.tokens = self._prompt + estimates.answer(size.max_tokens)
 
@@ -451,7 +486,9 @@ class CallLimiter:
                 if isinstance(hold, Wait):
                     return hold
                 self._holds.append(hold)
-            wait = None if self.account is None else await self.account.aask(self._ticket)
+            wait = (
+                None if self.account is None else await self.account.aask(self._ticket)
+            )
             return self._answer(wait, left)
         except SvcError as failed:
             self._release()
@@ -465,7 +502,9 @@ class CallLimiter:
         if wait is None or wait.turn <= left:
             return wait
         self.leave()
-        period = next((f"{name}'s" for name, n in PERIODS.items() if n == wait.period), "plan's")
+        period = next(
+            (f"{name}'s" for name, n in PERIODS.items() if n == wait.period), "plan's"
+        )
         error = SvcRateLimitError(
             f"The {period} quota is used up: this call's turn comes in {wait.turn:,.0f} s, and its "
             f"deadline leaves {max(0.0, left):,.0f} s. Nothing was sent. Come back then, or "
@@ -509,7 +548,9 @@ class CallLimiter:
             limits = rate_limit_of(headers, now)
             if limits is not None:
                 self.estimates.looked_at = now
-        self.account.settle(self._ticket, Outcome(sent, tokens, status, retry_after, limits))
+        self.account.settle(
+            self._ticket, Outcome(sent, tokens, status, retry_after, limits)
+        )
 
     def leave(self) -> None:
         """The call is given up: it waits no more, and what it held is free again."""
@@ -522,7 +563,9 @@ class CallLimiter:
     ) -> None:
         holds, self._holds = self._holds, []
         for hold in holds:
-            hold.budget.settle(hold, sent=sent, tokens=tokens, prompt=used and used.prompt)
+            hold.budget.settle(
+                hold, sent=sent, tokens=tokens, prompt=used and used.prompt
+            )
 
 
 @contextmanager

@@ -65,7 +65,9 @@ class Plan:
 
 
 def _v1(minute: int, hour: int, tokens: int) -> Plan:
-    return Plan(requests_per_minute=minute, requests_per_hour=hour, tokens_per_minute=tokens)
+    return Plan(
+        requests_per_minute=minute, requests_per_hour=hour, tokens_per_minute=tokens
+    )
 
 
 def _general(minute: int, day: int, tokens: int) -> Plan:
@@ -107,7 +109,9 @@ def plans_of(plan: str | Plan) -> dict[str, Plan]:
     if found:
         return found
     if isinstance(plan, str) and "://" in plan:  # which may hold a password
-        raise ValueError("An address is not a plan: give it as storage=..., beside a plan")
+        raise ValueError(
+            "An address is not a plan: give it as storage=..., beside a plan"
+        )
     short = dict.fromkeys(full.partition(":")[2] for full in DOCUMENTED)
     raise ValueError(
         f"There is no plan {safe_repr(plan)}. Give one of {', '.join(map(repr, short))} (on each "

@@ -118,14 +118,18 @@ class SvcQuota(Shared):
 
             self._place = place_of(storage)
             goes_on = on_storage_failure == "local"
-            self._account_in_redis = partial(RedisAccount, link_to(storage), goes_on=goes_on)
+            self._account_in_redis = partial(
+                RedisAccount, link_to(storage), goes_on=goes_on
+            )
         self._given = {
             "plan": plan,
             "storage": self._place,  # without a password
             "on_storage_failure": on_storage_failure,
         }
         self._accounts: dict[tuple[str, str], Ledger] = {}
-        self._known: dict[tuple[str, int], Ledger] = {}  # a digest costs as much as all the rest
+        self._known: dict[
+            tuple[str, int], Ledger
+        ] = {}  # a digest costs as much as all the rest
 
     def account(self, interface: str, key: str) -> Ledger:
         """Where the use of a key on an interface is counted."""
@@ -144,24 +148,31 @@ class SvcQuota(Shared):
         return found
 
     def _new_account(self, scope: str, key: str = "") -> Ledger:
-        limits = tuple(self._plans.get("" if scope == "all" else scope, Plan()).limits())
+        limits = tuple(
+            self._plans.get("" if scope == "all" else scope, Plan()).limits()
+        )
         if self._account_in_redis is None or not key:
             return Ledger(limits)
         return self._account_in_redis(limits, name=f"{scope}:{key}")
 
     def snapshot(self) -> QuotaSnapshot:
         """Where the quota stands now, on every interface that was called."""
-        looks = [(scope, account.look()) for (scope, _), account in [*self._accounts.items()]]
+        looks = [
+            (scope, account.look()) for (scope, _), account in [*self._accounts.items()]
+        ]
         if not looks:
             looks = [
-                (scope or "all", self._new_account(scope or "all").look()) for scope in self._plans
+                (scope or "all", self._new_account(scope or "all").look())
+                for scope in self._plans
             ]
         plan = self._given["plan"]
         return QuotaSnapshot(
             plan=plan if isinstance(plan, str) else "custom",
             storage=self._place,
             limits=tuple(
-                _limit(scope, window) for scope, look in looks for window in look["windows"]
+                _limit(scope, window)
+                for scope, look in looks
+                for window in look["windows"]
             ),
             waiting=sum(look["waiting"][0] for _, look in looks),
             waiting_bulk=sum(look["waiting"][1] for _, look in looks),
@@ -204,9 +215,12 @@ class SvcQuota(Shared):
         scope: str = interface or ("general" if [*self._plans] == ["general"] else "v1")
         if "" in self._plans:
             scope = "all"
-        accounts = [found for (name, _), found in [*self._accounts.items()] if name == scope]
+        accounts = [
+            found for (name, _), found in [*self._accounts.items()] if name == scope
+        ]
         return max(
-            account.eta(requests, tokens) for account in accounts or [self._new_account(scope)]
+            account.eta(requests, tokens)
+            for account in accounts or [self._new_account(scope)]
         )
 
     def rate_limiter(

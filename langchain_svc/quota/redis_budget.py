@@ -54,7 +54,9 @@ class RedisBudget:
     def __init__(self, link: RedisLink, *, name: str, period: str | None) -> None:
         self.link = link
         self.source = script("budget.lua")
-        self.estimates = Estimates()  # which outlive a budget that is made for one request
+        self.estimates = (
+            Estimates()
+        )  # which outlive a budget that is made for one request
         keys = [f"svc-budget:{_FORMAT}:{{{name}}}:{key}" for key in _KEYS]
         keys.append(f"svc-budget:{_FORMAT}:began")
         self._command = link.command(self.source, keys, json.dumps([period]))
@@ -98,7 +100,9 @@ class RedisBudget:
     def _standing(self, reply: BudgetReply, question: Question) -> Standing:
         wait = None
         if reply.wait or reply.lost:
-            wait = Wait(max(0.005, reply.wait), max(0.005, min(0.2, reply.wait)), MINUTE)
+            wait = Wait(
+                max(0.005, reply.wait), max(0.005, min(0.2, reply.wait)), MINUTE
+            )
         reservation = None
         if reply.granted:
             with self._lock:
@@ -121,7 +125,9 @@ class RedisBudget:
 
     def look(self) -> Standing:
         """Where the account stands; SvcConnectionError where Redis does not answer."""
-        for _ in range(3):  # one may say that Redis has lost the account, one that a period began
+        for _ in range(
+            3
+        ):  # one may say that Redis has lost the account, one that a period began
             question = Question(self)
             reply: BudgetReply = question.within(math.inf)
             is_complete = question.body["period"] in {_UNNAMED, reply.period}
@@ -141,13 +147,19 @@ class RedisBudget:
         """The checked reply; raises ValueError or the like for anything else."""
         body = json.loads(answer)
         born, lost, granted = body["born"], body["lost"], body["granted"]
-        is_reply = isinstance(born, str) and isinstance(lost, bool) and isinstance(granted, bool)
+        is_reply = (
+            isinstance(born, str)
+            and isinstance(lost, bool)
+            and isinstance(granted, bool)
+        )
         if not is_reply:
             raise ValueError("an answer of another form")
         period, wait, calls = numbers(body["period"], body["wait"], body["calls"])
         used = _amounts(body["used"])
         reserved = _amounts(body["reserved"])
-        return BudgetReply(born, int(period), lost, granted, wait, used, reserved, int(calls))
+        return BudgetReply(
+            born, int(period), lost, granted, wait, used, reserved, int(calls)
+        )
 
     def packed(self, question: Question) -> bytes:
         """A question with all that this process used, as it is sent."""
@@ -170,7 +182,9 @@ class RedisBudget:
                 }
         return packed_with(self._command, body)
 
-    def heard(self, question: Question, reply: BudgetReply | SvcConnectionError) -> None:
+    def heard(
+        self, question: Question, reply: BudgetReply | SvcConnectionError
+    ) -> None:
         """Remember what a reply says, and tell again what Redis did not hear or has lost."""
         body = question.body
         with self._lock:
@@ -200,7 +214,9 @@ class RedisBudget:
                 reservation = Reservation(call["most"], reply.period, call["id"])
                 self._reservations[call["id"]] = reservation
 
-    def give_back(self, question: Question, reply: BudgetReply | SvcConnectionError) -> None:
+    def give_back(
+        self, question: Question, reply: BudgetReply | SvcConnectionError
+    ) -> None:
         """The share was granted when nobody waited for it any more."""
         call = question.body.get("call")
         if call is None or not isinstance(reply, BudgetReply):

@@ -57,7 +57,14 @@ _KEYS = ("state", "queue", "seen", "tokens", "processes", "turns0", "turns1")
 _FORMAT = 4  # of what the keys hold: packages that keep something else use other keys
 _LONGEST_QUEUE = 10**6
 _TOKENS = 3  # where a question about a call has its tokens
-_NO_REPLY = (TypeError, ValueError, KeyError, AttributeError, OverflowError, RecursionError)
+_NO_REPLY = (
+    TypeError,
+    ValueError,
+    KeyError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+)
 _URL = (
     'storage must be "memory", "redis://host:port/0", "rediss://host:port/0" or "unix://path", '
     "with / ? # @ in names and passwords written as %2F %3F %23 %40"
@@ -158,12 +165,16 @@ class RedisLink:
         self._used_at = 0.0
         self._pid = 0
         self._lock = new_lock()
-        self._connection = self._connected()  # which checks the URL, and connects when it is used
+        self._connection = (
+            self._connected()
+        )  # which checks the URL, and connects when it is used
 
     def _connected(self) -> Any:
         times = {"socket_timeout": _TIMEOUT, "socket_connect_timeout": _TIMEOUT}
         try:
-            pool = ConnectionPool.from_url(self._url, **times, retry=Retry(NoBackoff(), 0))
+            pool = ConnectionPool.from_url(
+                self._url, **times, retry=Retry(NoBackoff(), 0)
+            )
             return pool.make_connection()
         except (ValueError, TypeError, RedisError):
             # The text of such an error may repeat the password: it may not be in ours.
@@ -186,7 +197,9 @@ class RedisLink:
                     # Of a parent's connection a forked child has a copy, and of its thread none.
                     self._questions = SimpleQueue()
                     self._connection = self._connected()
-                    threading.Thread(target=self._serve, name="svc quota", daemon=True).start()
+                    threading.Thread(
+                        target=self._serve, name="svc quota", daemon=True
+                    ).start()
                     self._pid = os.getpid()
         self._questions.put(question)
 
@@ -210,7 +223,9 @@ class RedisLink:
             with suppress(Empty):
                 while len(questions) < _TOGETHER:
                     questions.append(waiting.get_nowait())
-            for question, answer in zip(questions, self._answers(questions), strict=True):
+            for question, answer in zip(
+                questions, self._answers(questions), strict=True
+            ):
                 question.answer(self._checked(question, answer))
 
     def _answers(self, questions: list[Question]) -> list[Any]:
@@ -220,7 +235,9 @@ class RedisLink:
         try:
             packed = [question.account.packed(question) for question in questions]
             now = time.monotonic()
-            if now - self._used_at > 1 and connection.can_read():  # closed, or out of step
+            if (
+                now - self._used_at > 1 and connection.can_read()
+            ):  # closed, or out of step
                 connection.disconnect()
             self._used_at = now
             connection.send_packed_command([b"".join(packed)])
@@ -275,7 +292,9 @@ def place_of(url: str) -> str:
         # The value may hold a password, so no error may repeat it, unless it has no place at all.
         value = "a URL of another form" if rest else safe_repr(url)
         raise ValueError(f"{_URL}, not {value}")
-    host = parts.netloc.rpartition("@")[2]  # what stands before the last @ is a name or a password
+    host = parts.netloc.rpartition("@")[
+        2
+    ]  # what stands before the last @ is a name or a password
     return f"{scheme}://{host}{parts.path}"
 
 
@@ -388,12 +407,16 @@ class RedisAccount(Ledger):
         self.link = link
         self.source = script("quota.lua") if source is None else source
         self._goes_on = goes_on
-        self._tokens_limit = min((n.amount for n in limits if n.unit == "tokens"), default=0)
+        self._tokens_limit = min(
+            (n.amount for n in limits if n.unit == "tokens"), default=0
+        )
         keys = [f"svc-quota:{_FORMAT}:{{{name}}}:{key}" for key in _KEYS]
         keys.append(f"svc-quota:{_FORMAT}:began")
         self._command = link.command(self.source, keys, json.dumps(limits))
         self._news = _no_news()
-        self._processes = 0  # that shared the account when Redis answered last; 0: it never did
+        self._processes = (
+            0  # that shared the account when Redis answered last; 0: it never did
+        )
         self._use_to_share: list[float] | None = None  # of each limit, at that time
         self._born = ""  # when the state in Redis began
         self._ahead = time.time() - time.monotonic()  # Redis' clock, of ours
@@ -454,7 +477,12 @@ class RedisAccount(Ledger):
             ticket.stored_at = at = ticket.at + self._ahead
             with self._lock:
                 self._news["counted"] += [
-                    (w.unit, w.seconds, at, 1 if w.unit == "requests" else ticket.tokens)
+                    (
+                        w.unit,
+                        w.seconds,
+                        at,
+                        1 if w.unit == "requests" else ticket.tokens,
+                    )
                     for w in self.windows.values()
                 ]
         return wait
@@ -465,7 +493,9 @@ class RedisAccount(Ledger):
             # Nobody knows how many processes there are: a roll-out may have started hundreds while
             # Redis was away. May they not send more than the plan together, each sends one request
             # in a window; more processes than that can only keep the plan by sending nothing.
-            requests = [limit.amount for limit in self._limits if limit.unit == "requests"]
+            requests = [
+                limit.amount for limit in self._limits if limit.unit == "requests"
+            ]
             self._share(min(requests, default=math.inf), [0.0] * len(self._limits))
         elif self._use_to_share is not None:
             self._share(self._processes, self._use_to_share)

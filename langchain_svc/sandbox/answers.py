@@ -57,7 +57,9 @@ def cut(
         model=model,
         text="".join(kept),
         finish_reason="length" if len(kept) < len(pieces) else "stop",
-        prompt_tokens=sum(count_tokens(message["content"]) + _FRAME for message in messages),
+        prompt_tokens=sum(
+            count_tokens(message["content"]) + _FRAME for message in messages
+        ),
         completion_tokens=len(kept),
         pieces=tuple(kept),
     )
@@ -144,7 +146,9 @@ _ENOUGH = 2  # a word of the tool's name, or two of its description
 
 def _due(prompt: ReadPrompt) -> list[Call]:
     """The calls to make now: of those that the question needs, the ones that were not made yet."""
-    if not prompt.tools or (prompt.results and prompt.results[-1].failed and not prompt.required):
+    if not prompt.tools or (
+        prompt.results and prompt.results[-1].failed and not prompt.required
+    ):
         return []
     tools = [tool for tool in prompt.tools if tool.name == prompt.named] or prompt.tools
     due = _planned(prompt, tools)[len(prompt.calls) :]
@@ -178,7 +182,9 @@ def _planned(prompt: ReadPrompt, tools: Sequence[OfferedTool]) -> list[Call]:
 
 def _best(tools: Sequence[OfferedTool], text: str) -> tuple[OfferedTool, float]:
     """The tool with the most words of a text, and what they are worth."""
-    signs = (f"{_OPERATORS[found[2]][1]} calculate math" for found in _SUM.finditer(text))
+    signs = (
+        f"{_OPERATORS[found[2]][1]} calculate math" for found in _SUM.finditer(text)
+    )
     said = set(_stems(" ".join([text, *signs])))
 
     def worth(tool: OfferedTool) -> float:
@@ -199,11 +205,16 @@ def _calls(tool: OfferedTool, step: str, previous: Sequence[str]) -> list[Call]:
     known = set(_stems(tool.about))
     found = re.findall(r"[^\W\d_][\w'-]*|\S", step)
     said = (word[0].isalpha() and set(_stems(word)) - known for word in found)
-    beyond = " ".join(word if new else "\n" for word, new in zip(found, said, strict=True))
+    beyond = " ".join(
+        word if new else "\n" for word, new in zip(found, said, strict=True)
+    )
     filler.left["words"] = [run.strip() for run in beyond.split("\n") if run.strip()]
     arguments = filler.fill(schema)
     calls = [(tool.name, arguments)]
-    names, kinds = schema.get("required") or list(schema["properties"]), set(filler.used)
+    names, kinds = (
+        schema.get("required") or list(schema["properties"]),
+        set(filler.used),
+    )
     if len(names) == 1 and len(kinds) == 1 and kinds <= {"quoted", "name", "number"}:
         (kind,) = kinds
         for value in filler.left[kind][: _MOST_CALLS - 1]:
@@ -254,7 +265,11 @@ class _Filler:
     """
 
     def __init__(
-        self, root: Schema, text: str, reply: Callable[[], str], previous: Sequence[str] = ()
+        self,
+        root: Schema,
+        text: str,
+        reply: Callable[[], str],
+        previous: Sequence[str] = (),
     ) -> None:
         self._root = root
         self._text = text
@@ -268,7 +283,9 @@ class _Filler:
         }
         self.used: list[str] = []  # the kinds of the values that were taken
 
-    def fill(self, schema: Any, name: str = "", depth: int = 0, *, required: bool = True) -> Any:
+    def fill(
+        self, schema: Any, name: str = "", depth: int = 0, *, required: bool = True
+    ) -> Any:
         """A value for a schema; None where the text has none and none is required."""
         schema, required = self._resolved(schema, required=required)
         if depth > _DEEPEST or self._fields > _MOST_FIELDS:
@@ -281,11 +298,17 @@ class _Filler:
         kind = _type_of(schema)
         match kind:
             case "object":
-                return self._object(schema, depth) if required or depth < _MOST_NESTED else None
+                return (
+                    self._object(schema, depth)
+                    if required or depth < _MOST_NESTED
+                    else None
+                )
             case "array":
                 return self._array(schema, name, depth, required=required)
             case "boolean":
-                return _says(self._text, name) or schema.get("default", False if required else None)
+                return _says(self._text, name) or schema.get(
+                    "default", False if required else None
+                )
             case "integer" | "number":
                 value = self._number(schema, name, required=required)
                 return int(value) if value is not None and kind == "integer" else value
@@ -309,9 +332,15 @@ class _Filler:
             inner += _list(schema, "allOf")
             if not inner:
                 return schema, required
-            rest = {k: v for k, v in schema.items() if k not in {"$ref", "allOf", "anyOf", "oneOf"}}
+            rest = {
+                k: v
+                for k, v in schema.items()
+                if k not in {"$ref", "allOf", "anyOf", "oneOf"}
+            }
             parts = [part for part in inner if isinstance(part, dict)]
-            schema = {key: value for part in [*parts, rest] for key, value in part.items()}
+            schema = {
+                key: value for part in [*parts, rest] for key, value in part.items()
+            }
         return {}, required
 
     def _referred(self, reference: object) -> object:
@@ -329,7 +358,9 @@ class _Filler:
         }
         return {k: made[k] for k in properties if made[k] is not None or k in wanted}
 
-    def _array(self, schema: Schema, name: str, depth: int, *, required: bool) -> list[Any] | None:
+    def _array(
+        self, schema: Schema, name: str, depth: int, *, required: bool
+    ) -> list[Any] | None:
         least = max(_bound(schema, "minItems", 0), int(required))
         most = min(_bound(schema, "maxItems", _MOST_ITEMS), _MOST_ITEMS)
         made: list[Any] = []
@@ -343,7 +374,9 @@ class _Filler:
 
     def _number(self, schema: Schema, name: str, *, required: bool) -> float | None:
         words = re.escape(name.replace("_", " "))
-        beside = re.findall(rf"(?i)\b{words}\b[^\d\n]{{0,12}}({_VALUES['number']})", self._text)
+        beside = re.findall(
+            rf"(?i)\b{words}\b[^\d\n]{{0,12}}({_VALUES['number']})", self._text
+        )
         text = self._take(["number"], beside)
         if text is None and (not required or "default" in schema):
             default: float | None = schema.get("default")
@@ -361,7 +394,11 @@ class _Filler:
         value = self._explicit(words) or self._special(special)
         free = _FREE.search(words) is not None
         if not value and not (free and self._previous) and form not in _FORMATS:
-            other = ["name", "expression", "words", "number"] if required and not free else []
+            other = (
+                ["name", "expression", "words", "number"]
+                if required and not free
+                else []
+            )
             value = self._take(["quoted", *other])
         if not value and (not required or "default" in schema):
             default: str | None = schema.get("default")
@@ -394,7 +431,9 @@ class _Filler:
         kind = next((kind for kind in kinds if self.left.get(kind)), "")
         if not kind:
             return None
-        taken = next((each for each in self.left[kind] if each in wanted), self.left[kind][0])
+        taken = next(
+            (each for each in self.left[kind] if each in wanted), self.left[kind][0]
+        )
         self.left[kind].remove(taken)
         self.used.append(kind)
         return taken
@@ -422,7 +461,9 @@ def _bound(schema: Schema, name: str, default: int) -> int:
 
 # -- answers in words -----------------------------------------------------------------------------
 
-_LABEL = re.compile(r"\s*(?:\[\d+\]\s*)?(?i:source|document|title|file)\s*:\s*(.{1,200})")
+_LABEL = re.compile(
+    r"\s*(?:\[\d+\]\s*)?(?i:source|document|title|file)\s*:\s*(.{1,200})"
+)
 _NUMBERED = re.compile(r"\s*(\[\d+\])\s*(.*)")
 _PERSONA = re.compile(
     r"(?i)(?:you(?:'re| are)|your|answer|respond|reply|use|always|never|do not|if you|be|given|keep"
@@ -437,7 +478,9 @@ def _in_words(prompt: ReadPrompt, model: str) -> str:
     if prompt.images:
         return f'The description of the image says: "{prompt.images[0][:_LONGEST]}"'
     lines = [line for line in prompt.question.splitlines() if line.strip()] or [""]
-    asked = next((line for line in reversed(lines) if line.rstrip().endswith("?")), lines[-1])
+    asked = next(
+        (line for line in reversed(lines) if line.rstrip().endswith("?")), lines[-1]
+    )
     beside = "\n".join(line for line in lines if line != asked)
     if told := "; ".join(_sums(asked)) or _quoted(asked, [*prompt.material, beside]):
         return told
@@ -467,10 +510,16 @@ def _quoted(asked: str, texts: Sequence[str]) -> str | None:
                 continue
             numbered = _NUMBERED.match(line)
             source, said = numbered.groups() if numbered else (label, line)
-            passages += [(source, each) for each in _sentences(said) if each not in asked]
+            passages += [
+                (source, each) for each in _sentences(said) if each not in asked
+            ]
     bags = [frozenset(_stems(sentence)) for _, sentence in passages]
     common = Counter(word for bag in bags for word in bag)
-    worth = {w: math.log(1 + len(bags) / common[w]) for w in set(_stems(asked)) if w in common}
+    worth = {
+        w: math.log(1 + len(bags) / common[w])
+        for w in set(_stems(asked))
+        if w in common
+    }
     scores = [sum(worth.get(w, 0) for w in bag) / (1 + 0.02 * len(bag)) for bag in bags]
     if not any(scores):
         return None
@@ -480,5 +529,9 @@ def _quoted(asked: str, texts: Sequence[str]) -> str | None:
 
 def _sentences(line: str) -> Iterator[str]:
     for piece in re.split(r"(?<=[.!?])\s+(?=[A-Z`\"'\d])", line):
-        if (said := piece.strip()) and not said.endswith("?") and not _PERSONA.match(said):
+        if (
+            (said := piece.strip())
+            and not said.endswith("?")
+            and not _PERSONA.match(said)
+        ):
             yield said

@@ -56,7 +56,9 @@ class App:
                 return
             exchange.update(body=body)
             request = replace(request, body=body)
-            exchange.update(disconnected=await self._respond(request, exchange, connection))
+            exchange.update(
+                disconnected=await self._respond(request, exchange, connection)
+            )
         except Exception as bug:  # noqa: BLE001 - whatever it is, the test must see a 500
             await self._report(bug, request, exchange, connection)
         finally:
@@ -105,7 +107,9 @@ class App:
         if fault.status is not None:
             return self._service.refuse(request, Problem(fault.status))
         if connection.too_large:
-            return self._service.refuse(request, Problem(413, "The body is larger than 32 MB."))
+            return self._service.refuse(
+                request, Problem(413, "The body is larger than 32 MB.")
+            )
         return await connection.until_gone(self._service.answer(request, exchange))
 
     async def _report(

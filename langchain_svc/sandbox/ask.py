@@ -72,24 +72,34 @@ class Ask:
             raise Problem(404, why, code="model_not_found")
         large = sum(len(message["content"]) for message in messages) > LARGE
         given = (messages, model, max_tokens)
-        answer = await asyncio.to_thread(self._own, *given) if large else self._own(*given)
+        answer = (
+            await asyncio.to_thread(self._own, *given) if large else self._own(*given)
+        )
         if answer is None:
             limit = {} if max_tokens is None else {"max_tokens": max_tokens}
             assert self.settings.upstream is not None  # noqa: S101 - else the rules have answered
             live = await self.settings.upstream.answer(
-                messages, {**options, **limit}, self.exchange, self._charge, streams=streams
+                messages,
+                {**options, **limit},
+                self.exchange,
+                self._charge,
+                streams=streams,
             )
             self.exchange.answer = live
             return live
         window = MODELS[model].max_tokens
         if answer.prompt_tokens > window:
-            why = f"The prompt has {answer.prompt_tokens} tokens; {model} takes {window}."
+            why = (
+                f"The prompt has {answer.prompt_tokens} tokens; {model} takes {window}."
+            )
             raise Problem(400, why, code="context_length_exceeded")
         self._charge(answer)
         self.exchange.answer = answer
         return answer
 
-    def _own(self, messages: Messages, model: str, max_tokens: int | None) -> ChatAnswer | None:
+    def _own(
+        self, messages: Messages, model: str, max_tokens: int | None
+    ) -> ChatAnswer | None:
         text = self.script.rest(messages)
         if text is None:
             text = self.script.text(self.exchange.received, messages)

@@ -71,10 +71,15 @@ class MessageBody(Body):
 async def _completion(ask: Ask, body: CompletionBody) -> HttpReply:
     for index, message in enumerate(body.messages):
         if ask.settings.strict and message.role == "system":
-            raise Problem(400, f"messages[{index}].role: expected 'user' or 'assistant'.")
+            raise Problem(
+                400, f"messages[{index}].role: expected 'user' or 'assistant'."
+            )
     streams = body.stream and ask.stream_format != "json"
     answer = await ask.chat(
-        [{"role": message.role, "content": message.content} for message in body.messages],
+        [
+            {"role": message.role, "content": message.content}
+            for message in body.messages
+        ],
         body.model,
         {"temperature": body.temperature},
         max_tokens=body.max_tokens,
@@ -93,12 +98,18 @@ async def _completion(ask: Ask, body: CompletionBody) -> HttpReply:
 
 async def _chat(ask: Ask, body: MessageBody) -> HttpReply:
     streams = body.stream and ask.stream_format != "json"
-    options = {"temperature": body.temperature} if "temperature" in body.model_fields_set else {}
+    options = (
+        {"temperature": body.temperature}
+        if "temperature" in body.model_fields_set
+        else {}
+    )
     messages = [{"role": "user", "content": body.message}]
     answer = await ask.chat(messages, body.model, options, streams=streams)
     if streams:
         lines = ask.stream_format == "ndjson"
-        return _streamed(_line_stream(answer) if lines else _completion_stream(ask, answer))
+        return _streamed(
+            _line_stream(answer) if lines else _completion_stream(ask, answer)
+        )
     return json_reply(
         {
             "success": True,
@@ -121,7 +132,10 @@ def _completion_stream(ask: Ask, answer: ChatAnswer) -> Stream:
     def chunk(piece: str, index: int) -> object:
         role = {} if index else {"role": "assistant"}
         delta = {**role, "content": piece}
-        return {**envelope, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
+        return {
+            **envelope,
+            "choices": [{"index": 0, "delta": delta, "finish_reason": None}],
+        }
 
     def last() -> object:
         choice = {"index": 0, "delta": {}, "finish_reason": answer.finish_reason}
@@ -200,7 +214,9 @@ def _pictures(ask: Ask, body: PicturesBody) -> HttpReply:
 
 def _picture(_ask: Ask, body: PictureBody) -> HttpReply:
     uri = f"data:image/png;base64,{_drawn(body)}"
-    return json_reply({"success": True, "image": uri, "size": body.size, "quality": body.quality})
+    return json_reply(
+        {"success": True, "image": uri, "size": body.size, "quality": body.quality}
+    )
 
 
 async def _vision(_ask: Ask, body: VisionBody) -> HttpReply:
@@ -214,7 +230,9 @@ async def _vision(_ask: Ask, body: VisionBody) -> HttpReply:
         try:
             result = await asyncio.to_thread(samples.analyze, data, body.task)
         except ValueError:
-            raise Problem(400, "image: expected a picture in a common format.") from None
+            raise Problem(
+                400, "image: expected a picture in a common format."
+            ) from None
     return json_reply({"success": True, "task": body.task, "result": result})
 
 
@@ -317,11 +335,14 @@ ROUTES = {
     "/api/generate-image": {"POST": Endpoint(_picture, PictureBody, slow=True)},
     "/api/translate": {"POST": Endpoint(_translate, TranslateBody)},
     "/api/medical/chat": {
-        "POST": Endpoint(lambda _, body: json_reply(samples.consult(body.sent)), ConsultBody)
+        "POST": Endpoint(
+            lambda _, body: json_reply(samples.consult(body.sent)), ConsultBody
+        )
     },
     "/api/medical/clinic-protocols": {
         "POST": Endpoint(
-            lambda _, body: json_reply(samples.decision_support(body.sent)), DecisionBody
+            lambda _, body: json_reply(samples.decision_support(body.sent)),
+            DecisionBody,
         ),
         "GET": Endpoint(_status),
     },

@@ -60,7 +60,9 @@ class Fault:
 
     status: Annotated[int, Field(ge=200, le=599)] | None = None
     body: object = None
-    headers: Mapping[_HeaderName, _HeaderText | int | float] = field(default_factory=dict)
+    headers: Mapping[_HeaderName, _HeaderText | int | float] = field(
+        default_factory=dict
+    )
     content_type: _HeaderText | None = None
     delay: _Seconds = 0.0
     hang: bool = False
@@ -85,14 +87,22 @@ class Fault:
                 raise ValueError("body: expected str, bytes or a JSON value") from None
         chosen = [name for name in _ENDINGS if getattr(self, name) not in (None, False)]
         if len(chosen) > 1:
-            raise ValueError(f"{' and '.join(chosen)} contradict each other; choose one")
+            raise ValueError(
+                f"{' and '.join(chosen)} contradict each other; choose one"
+            )
         if self.heartbeats is not None and not self.stall:
             raise ValueError("heartbeats: expected stall=True beside it")
 
     @property
     def interrupts(self) -> bool:
         """Whether the answer is not delivered to its end."""
-        return self.cut or self.end or self.stall or self.error_event or self.reset == "inside"
+        return (
+            self.cut
+            or self.end
+            or self.stall
+            or self.error_event
+            or self.reset == "inside"
+        )
 
 
 class FaultBook:
@@ -109,7 +119,9 @@ class FaultBook:
         chosen = tuple(faults)
         for each in chosen:
             if not isinstance(each, Fault):
-                raise TypeError(f"faults: expected Fault objects, got {type(each).__name__}.")
+                raise TypeError(
+                    f"faults: expected Fault objects, got {type(each).__name__}."
+                )
         with self._lock:
             self._faults = chosen
             self._seen = [0] * len(chosen)
@@ -145,7 +157,7 @@ class FaultBook:
                 if fault.times is not None and self._seen[index] > fault.times:
                     continue
                 # A number per (seed, fault, request): one fault's draws never move another's.
-                draw = random.Random(f"{self._seed}/{index}/{self._seen[index]}").random()  # noqa: S311
-                if draw < fault.rate:
+                seed = f"{self._seed}/{index}/{self._seen[index]}"
+                if random.Random(seed).random() < fault.rate:  # noqa: S311  # no secret
                     return fault
         return None

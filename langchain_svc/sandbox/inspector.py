@@ -22,7 +22,13 @@ from urllib.parse import quote
 
 from langchain_svc.sandbox.faults import Fault, FaultBook
 from langchain_svc.sandbox.log import Log, Received, ServedExchange
-from langchain_svc.sandbox.prompts import Part, count_tokens, cut_messages, is_call, values_in
+from langchain_svc.sandbox.prompts import (
+    Part,
+    count_tokens,
+    cut_messages,
+    is_call,
+    values_in,
+)
 from langchain_svc.sandbox.wire import JSON_TYPE, HttpReply, HttpRequest, is_loopback
 
 _PREFIX = "/_inspector/"
@@ -71,7 +77,9 @@ class Inspector:
         self._meters = meters
         self._about = about
         self.token = secrets.token_urlsafe(24)
-        self._rows: dict[int, dict[str, object]] = {}  # what does not change while it is answered
+        self._rows: dict[
+            int, dict[str, object]
+        ] = {}  # what does not change while it is answered
 
     @staticmethod
     def is_for_it(request: HttpRequest) -> bool:
@@ -84,11 +92,17 @@ class Inspector:
         host = request.headers.get("host", "")
         name = host.rpartition(":")[0] if re.search(r":\d*$", host) else host
         if not from_here or not is_loopback(name.strip("[]")):
-            return _refusal("The inspector answers on 127.0.0.1, [::1] and localhost only.")
+            return _refusal(
+                "The inspector answers on 127.0.0.1, [::1] and localhost only."
+            )
         page = request.path == "/"
         given = request.query if page else request.headers.get("x-inspector-token", "")
-        if not hmac.compare_digest(given.removeprefix("token=").encode(), self.token.encode()):
-            return _refusal("Open the address with the token that the sandbox told at its start.")
+        if not hmac.compare_digest(
+            given.removeprefix("token=").encode(), self.token.encode()
+        ):
+            return _refusal(
+                "Open the address with the token that the sandbox told at its start."
+            )
         if page:
             return self._page()
         what, number, piece = _asked(request)
@@ -98,7 +112,9 @@ class Inspector:
             return _json(self._state())
         found = [each for each in self._log.latest() if each.number == number]
         if what != "exchange" or not found:
-            return _refusal("There is no such exchange; the latest are kept.", status=404)
+            return _refusal(
+                "There is no such exchange; the latest are kept.", status=404
+            )
         return _json(_detail(found[0], piece, request.headers.get("host", "")))
 
     def _page(self) -> HttpReply:
@@ -122,7 +138,9 @@ class Inspector:
     def _changed(self, request: HttpRequest, what: str) -> HttpReply:
         if what == "forget":
             self._faults.drop_next()
-        elif what == "fail" and (fault := FAULTS.get(request.body.decode(errors="replace"))):
+        elif what == "fail" and (
+            fault := FAULTS.get(request.body.decode(errors="replace"))
+        ):
             self._faults.put_next(fault)
         else:
             return _refusal(f"Expected one of {', '.join(FAULTS)}.", status=400)
@@ -130,7 +148,9 @@ class Inspector:
 
     def _state(self) -> dict[str, object]:
         latest = self._log.latest()
-        known = {each.number: self._rows.get(each.number) or _row(each) for each in latest}
+        known = {
+            each.number: self._rows.get(each.number) or _row(each) for each in latest
+        }
         self._rows = {number: row for number, row in known.items() if row["run"]}
         return {
             **self._about,
@@ -152,7 +172,9 @@ _HEADERS = {
 
 def _json(body: object) -> HttpReply:
     # In ASCII: what was received may hold halves of characters, which UTF-8 cannot say.
-    return HttpReply(200, {"content-type": JSON_TYPE, **_HEADERS}, json.dumps(body).encode())
+    return HttpReply(
+        200, {"content-type": JSON_TYPE, **_HEADERS}, json.dumps(body).encode()
+    )
 
 
 def _refusal(text: str, *, status: int = 403) -> HttpReply:
@@ -219,8 +241,12 @@ def _row(exchange: ServedExchange) -> dict[str, object]:
 
 def _fault_in_words(fault: Fault) -> str:
     known = _NAMES.get(id(fault))
-    given = {name: value for name, value in vars(fault).items() if value != _NO_FAULT[name]}
-    return known or _shown(", ".join(f"{name}={value!r}" for name, value in given.items()), 200)
+    given = {
+        name: value for name, value in vars(fault).items() if value != _NO_FAULT[name]
+    }
+    return known or _shown(
+        ", ".join(f"{name}={value!r}" for name, value in given.items()), 200
+    )
 
 
 _NO_FAULT = vars(Fault())
@@ -246,7 +272,9 @@ def _detail(exchange: ServedExchange, piece: int, host: str) -> dict[str, object
         ],
         "answered": dict(exchange.headers),
     }
-    return shown if piece else {**shown, **_request(exchange), **_copies(exchange, host)}
+    return (
+        shown if piece else {**shown, **_request(exchange), **_copies(exchange, host)}
+    )
 
 
 def _copies(exchange: ServedExchange, host: str) -> dict[str, str]:
@@ -260,12 +288,13 @@ def _copies(exchange: ServedExchange, host: str) -> dict[str, str]:
     name, before = ("X-API-Key", "") if medical else ("Authorization", "Bearer ")
     url = f"http://{host}{quote(seen.path)}{'?' * bool(seen.query)}{seen.query}"
     curl = f'curl -X {shlex.quote(seen.method)} {shlex.quote(url)} -H "{name}: {before}${variable}"'
-    python = (
-        f'import os\n\nimport httpx\n\nkey = os.environ["{variable}"]\nanswer = httpx.request(\n'
-    )
+    python = f'import os\n\nimport httpx\n\nkey = os.environ["{variable}"]\n'
+    python += "answer = httpx.request(\n"
     python += f"    {seen.method!r},\n    {url!r},\n    headers={{{name!r}: {before!r} + key}},\n"
     if seen.body:
-        curl += f" -H 'Content-Type: application/json' -d {shlex.quote(json.dumps(sent))}"
+        curl += (
+            f" -H 'Content-Type: application/json' -d {shlex.quote(json.dumps(sent))}"
+        )
         python += f"    json={sent!r},\n"
     return {
         "curl": curl,
@@ -278,8 +307,14 @@ def _request(exchange: ServedExchange) -> dict[str, object]:
     sent = _json_of(seen)
     messages = _read_prompt(sent)
     body: dict[str, Any] = sent if isinstance(sent, dict) else {}
-    rest = {name: value for name, value in body.items() if name not in {"messages", "message"}}
-    counts: Counter[str] = Counter()  # about how many tokens come from where, by our own rule
+    rest = {
+        name: value
+        for name, value in body.items()
+        if name not in {"messages", "message"}
+    }
+    counts: Counter[str] = (
+        Counter()
+    )  # about how many tokens come from where, by our own rule
     for kind, text in (part for _, parts in messages for part in parts):
         counts[kind] += count_tokens(text)
     return {
@@ -290,21 +325,31 @@ def _request(exchange: ServedExchange) -> dict[str, object]:
             for role, parts in messages
         ],
         "tokens_by": counts,
-        "parameters": {_shown(name, 100): _value(value) for name, value in rest.items()},
-        "body": "" if body else _shown(seen.body.decode(errors="backslashreplace"), _MOST_SHOWN),
+        "parameters": {
+            _shown(name, 100): _value(value) for name, value in rest.items()
+        },
+        "body": ""
+        if body
+        else _shown(seen.body.decode(errors="backslashreplace"), _MOST_SHOWN),
     }
 
 
 def _value(value: object) -> str:
     try:
-        written = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        written = (
+            value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        )
     except RecursionError:
         written = "nested too deep to show"
     return _shown(written, 2_000)
 
 
 def _shown(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[:most]}\n… {len(text) - most:,} more characters"
+    return (
+        text
+        if len(text) <= most
+        else f"{text[:most]}\n… {len(text) - most:,} more characters"
+    )
 
 
 # -- reading a chat's body and its answer ---------------------------------------------------------
@@ -321,5 +366,7 @@ def _read_prompt(body: object) -> list[tuple[str, list[Part]]]:
     messages = body.get("messages")
     if not isinstance(messages, list):
         message = body.get("message")
-        messages = [{"role": "user", "content": message}] if isinstance(message, str) else []
+        messages = (
+            [{"role": "user", "content": message}] if isinstance(message, str) else []
+        )
     return cut_messages(message for message in messages if isinstance(message, dict))

@@ -14,7 +14,9 @@ HOUR = 3_600.0
 DAY = 86_400.0
 
 
-Limits = tuple[tuple[str, int, float], ...]  # a unit, an amount of it, and the window's seconds
+Limits = tuple[
+    tuple[str, int, float], ...
+]  # a unit, an amount of it, and the window's seconds
 
 
 def _v1(per_minute: int, per_hour: int, tokens: int) -> Limits:
@@ -81,7 +83,9 @@ class Meter:
         """Count one request and return 0, or return the seconds to wait and count nothing."""
         with self._lock:
             now = self._roll()
-            full = [window.ends(now) - now for window in self._windows if window.left == 0]
+            full = [
+                window.ends(now) - now for window in self._windows if window.left == 0
+            ]
             if full:
                 return max(full)
             for window in self._of("requests"):
@@ -101,14 +105,19 @@ class Meter:
         """
         with self._lock:
             now = self._roll()
-            window = min(self._of("requests"), key=lambda each: (each.left, -each.ends(now)))
+            window = min(
+                self._of("requests"), key=lambda each: (each.left, -each.ends(now))
+            )
             return window.amount, window.left, window.ends(now)
 
     def windows(self) -> list[dict[str, object]]:
         """Every limit with its use, and the seconds until its window ends."""
         with self._lock:
             now = self._roll()
-            return [{**vars(each), "ends_in": each.ends(now) - now} for each in self._windows]
+            return [
+                {**vars(each), "ends_in": each.ends(now) - now}
+                for each in self._windows
+            ]
 
     def _of(self, unit: str) -> list[_Window]:
         return [window for window in self._windows if window.unit == unit]

@@ -18,7 +18,9 @@ from langchain_svc.sandbox.answers import ChatAnswer
 from langchain_svc.sandbox.faults import Fault
 from langchain_svc.sandbox.wire import JSON_TYPE, HttpRequest
 
-_SECRET_HEADERS = frozenset({"authorization", "x-api-key", "cookie", "proxy-authorization"})
+_SECRET_HEADERS = frozenset(
+    {"authorization", "x-api-key", "cookie", "proxy-authorization"}
+)
 _SCHEMES = frozenset({"bearer", "basic", "digest"})
 
 
@@ -62,7 +64,8 @@ class Received:
 def _masked(headers: Mapping[str, str]) -> dict[str, str]:
     """The headers with the values of keys and cookies replaced, their scheme kept."""
     return {
-        name: _mask(value) if name in _SECRET_HEADERS else value for name, value in headers.items()
+        name: _mask(value) if name in _SECRET_HEADERS else value
+        for name, value in headers.items()
     }
 
 
@@ -112,7 +115,9 @@ class ServedExchange:
     @property
     def said(self) -> str:
         """The text of a chat's answer as far as it was sent; none where a fault took its place."""
-        if self.answer is None or (self.fault is not None and self.fault.body is not None):
+        if self.answer is None or (
+            self.fault is not None and self.fault.body is not None
+        ):
             return ""
         if self.headers.get("content-type") == JSON_TYPE:
             return self.answer.text if self.fault is None and self.pieces else ""
@@ -174,7 +179,9 @@ class Log:
             self.listener(exchange)
         with self._lock:
             size = sum(each.kept + len(each.received.body) for each in self._latest)
-            while self._latest and (size > _MOST_BYTES or len(self._latest) > _MOST_EXCHANGES):
+            while self._latest and (
+                size > _MOST_BYTES or len(self._latest) > _MOST_EXCHANGES
+            ):
                 oldest = self._latest.popleft()
                 size -= oldest.kept + len(oldest.received.body)
                 oldest.forget()

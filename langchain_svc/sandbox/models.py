@@ -33,7 +33,13 @@ _MODELS = (
     Model("svc-analyst", "SVC Analyst", "SVC", ("chat", "analysis"), 128_000),
     Model("alder-small", "Alder Small", "Alder Works", ("chat",), 16_000),
     Model("alder-medium", "Alder Medium", "Alder Works", ("chat", "analysis"), 64_000),
-    Model("alder-large", "Alder Large", "Alder Works", ("chat", "code", "analysis"), 128_000),
+    Model(
+        "alder-large",
+        "Alder Large",
+        "Alder Works",
+        ("chat", "code", "analysis"),
+        128_000,
+    ),
     Model("brook-swift", "Brook Swift", "Brookside Lab", ("chat",), 8_000),
     Model("brook-deep", "Brook Deep", "Brookside Lab", ("chat", "analysis"), 200_000),
     Model("brook-eye", "Brook Eye", "Brookside Lab", ("chat", "vision"), 32_000),
@@ -45,7 +51,9 @@ _MODELS = (
     Model("dune-sight", "Dune Sight", "Dunelight", ("chat", "vision"), 64_000),
     Model("ember-base", "Ember Base", "Emberfield", ("chat",), 16_000),
     Model("ember-reason", "Ember Reason", "Emberfield", ("chat", "analysis"), 128_000),
-    Model("fjord-one", "Fjord One", "Fjord Systems", ("chat", "vision", "code"), 128_000),
+    Model(
+        "fjord-one", "Fjord One", "Fjord Systems", ("chat", "vision", "code"), 128_000
+    ),
     Model("fjord-long", "Fjord Long", "Fjord Systems", ("chat", "analysis"), 200_000),
     Model("grove-mini", "Grove Mini", "Grovekeeper", ("chat",), 8_000),
 )
@@ -65,6 +73,11 @@ def v1_listing() -> dict[str, object]:
 
 def _v1_record(model: Model) -> dict[str, object]:
     price_in, price_out = _PRICES[model.id]
-    price = {"input": price_in, "output": price_out, "currency": "USD", "per_tokens": 1_000_000}
+    price = {
+        "input": price_in,
+        "output": price_out,
+        "currency": "USD",
+        "per_tokens": 1_000_000,
+    }
     held = {"capabilities": model.capabilities, "context_window": model.max_tokens}
     return {"id": model.id, "object": "model", **held, "pricing": price}

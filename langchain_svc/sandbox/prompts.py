@@ -40,10 +40,13 @@ def cut_messages(messages: Iterable[Mapping[str, Any]]) -> list[tuple[str, list[
     asked = [
         index
         for index, (role, parts) in enumerate(found)
-        if role == "user" and any(kind == "question" and text.strip() for kind, text in parts)
+        if role == "user"
+        and any(kind == "question" and text.strip() for kind, text in parts)
     ]
     for _, parts in found[: asked[-1] if asked else 0]:
-        parts[:] = [("history" if kind == "question" else kind, text) for kind, text in parts]
+        parts[:] = [
+            ("history" if kind == "question" else kind, text) for kind, text in parts
+        ]
     return found
 
 
@@ -86,7 +89,9 @@ def _cut(text: str, spans: Iterable[_Cut], rest: str) -> Iterator[Part]:
         yield rest, text[done:]
 
 
-def _elements(text: str, openings: re.Pattern[str]) -> Iterator[tuple[re.Match[str], int]]:
+def _elements(
+    text: str, openings: re.Pattern[str]
+) -> Iterator[tuple[re.Match[str], int]]:
     """The opening tag of each element that is closed, and where the element ends."""
     done, unclosed = 0, set()
     for found in openings.finditer(text):
@@ -111,7 +116,10 @@ def _instructions(text: str) -> Iterator[_Cut]:
         if kind == "schema" and schema_of(value) is None:
             continue
         above, below = text.rfind("\n\n", done, start), text.find("\n\n", end)
-        begin, done = (above + 2 if above >= 0 else done), (below if below >= 0 else len(text))
+        begin, done = (
+            (above + 2 if above >= 0 else done),
+            (below if below >= 0 else len(text)),
+        )
         yield begin, done, kind
 
 
@@ -130,7 +138,9 @@ def _framed(text: str, start: int, end: int) -> Span:
 
 def _documents(text: str) -> list[_Cut]:
     spans = [(*found.span(), "documents") for found in _HEADED.finditer(text)]
-    spans += [(opening.start(), end, "documents") for opening, end in _elements(text, _TAGGED)]
+    spans += [
+        (opening.start(), end, "documents") for opening, end in _elements(text, _TAGGED)
+    ]
     return sorted(spans)
 
 
@@ -166,13 +176,17 @@ def values_in(text: str) -> Iterator[tuple[dict[str, Any], Span]]:
 
 def is_call(value: Mapping[str, Any]) -> bool:
     """Whether an object is a call of a function."""
-    return isinstance(value.get("name"), str) and isinstance(value.get("arguments"), dict)
+    return isinstance(value.get("name"), str) and isinstance(
+        value.get("arguments"), dict
+    )
 
 
 def tool_of(value: Mapping[str, Any]) -> OfferedTool | None:
     """The function that an object describes, or None."""
     function = value.get("function", value)
-    if not isinstance(function, dict) or not isinstance(name := function.get("name"), str):
+    if not isinstance(function, dict) or not isinstance(
+        name := function.get("name"), str
+    ):
         return None
     schema = function.get("parameters", function.get("input_schema"))
     if "arguments" in function or (schema is None and "description" not in function):
@@ -181,9 +195,13 @@ def tool_of(value: Mapping[str, Any]) -> OfferedTool | None:
     held = schema.get("properties")
     found = held.items() if isinstance(held, dict) else ()
     properties = {key: part for key, part in found if isinstance(part, dict)}
-    fields = (f"{key} {part.get('description', '')}" for key, part in properties.items())
+    fields = (
+        f"{key} {part.get('description', '')}" for key, part in properties.items()
+    )
     about = " ".join([name, str(function.get("description", "")), *fields])
-    return OfferedTool(name, about, {**schema, "type": "object", "properties": properties})
+    return OfferedTool(
+        name, about, {**schema, "type": "object", "properties": properties}
+    )
 
 
 def schema_of(value: Schema) -> Schema | None:
@@ -204,7 +222,9 @@ _TAGS = re.compile(r"</?(?:system_message|user_message|tool_response|image)\b[^<
 _NAMED = re.compile(r'<[^<>]*\b(?:name|handle)="([^"]*)"')
 _COMPLAINT = re.compile(r"That (?:answer|call) ")
 _REQUIRED = re.compile(r"(?i)\bmust (?:now )?(?:call|be called|use)\b")
-_WANTS_JSON = re.compile(r"(?i)\b(?:answer|return|respond|reply|output|formatted)\b[^.\n]*\bJSON\b")
+_WANTS_JSON = re.compile(
+    r"(?i)\b(?:answer|return|respond|reply|output|formatted)\b[^.\n]*\bJSON\b"
+)
 _ABOUT_FORM = re.compile(r"\bJSON\b|^```|\bschema\b")
 
 
@@ -245,11 +265,19 @@ class ReadPrompt:
             self.question = self.material.pop()
         self._take_form()
         self.single = "at most one" in self._demands
-        due = [line for line in re.split(r"\n|\. ", self._demands) if _REQUIRED.search(line)]
+        due = [
+            line
+            for line in re.split(r"\n|\. ", self._demands)
+            if _REQUIRED.search(line)
+        ]
         self.required = bool(self.tools and due)
         # "That answer calls this, but that must be called": the last name counts.
-        at = {tool.name: line.rfind(tool.name) for line in due[-1:] for tool in self.tools}
-        self.named = max((name for name in at if at[name] >= 0), key=at.__getitem__, default="")
+        at = {
+            tool.name: line.rfind(tool.name) for line in due[-1:] for tool in self.tools
+        }
+        self.named = max(
+            (name for name in at if at[name] >= 0), key=at.__getitem__, default=""
+        )
 
     @property
     def text(self) -> str:
@@ -267,7 +295,9 @@ class ReadPrompt:
             self.calls += called
             self.results += results
         said = ((kind, text) for kind, text in parts if kind in _SAID)
-        question = _bare(_name(text) if kind == "image" else text for kind, text in said)
+        question = _bare(
+            _name(text) if kind == "image" else text for kind, text in said
+        )
         if _COMPLAINT.match(question):
             self._demands += f"{question}\n"
         elif question or not self.question:
@@ -280,7 +310,9 @@ class ReadPrompt:
         done = 0
         for value, (start, end) in values_in(text):
             if tool := tool_of(value):
-                self.tools = [each for each in self.tools if each.name != tool.name] + [tool]
+                self.tools = [each for each in self.tools if each.name != tool.name] + [
+                    tool
+                ]
             elif is_call(value):
                 begin, stop = _framed(text, start, end)
                 self.opening, self.closing = text[begin:start], text[end:stop]
@@ -297,12 +329,14 @@ class ReadPrompt:
         sentences = re.split(r"(?<=[.!?])(?=\s)|(?<=\n)", self.question)
         about = [bool(_ABOUT_FORM.search(each)) for each in sentences]
         if self.schema is None:
-            keys = re.findall(r"[`'\"](\w+)[`'\"]", "".join(compress(sentences, about))) or [
-                "answer"
-            ]
+            keys = re.findall(
+                r"[`'\"](\w+)[`'\"]", "".join(compress(sentences, about))
+            ) or ["answer"]
             fields = {key: {"type": "string"} for key in keys}
             self.schema = {"properties": fields, "required": keys}
-        rest = "".join(each for each, of_form in zip(sentences, about, strict=True) if not of_form)
+        rest = "".join(
+            each for each, of_form in zip(sentences, about, strict=True) if not of_form
+        )
         self.question = rest.strip() or self.question
 
 

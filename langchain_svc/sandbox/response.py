@@ -6,7 +6,14 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from langchain_svc.sandbox.faults import Fault
-from langchain_svc.sandbox.wire import HALF_CHARACTER, JSON_TYPE, HttpReply, Problem, Stream, encode
+from langchain_svc.sandbox.wire import (
+    HALF_CHARACTER,
+    JSON_TYPE,
+    HttpReply,
+    Problem,
+    Stream,
+    encode,
+)
 
 NO_FAULT = Fault()
 
@@ -49,7 +56,9 @@ class Response:
 def response(reply: HttpReply, fault: Fault = NO_FAULT) -> Response:
     """Apply a fault to an answer."""
     reply = _overlaid(reply, fault)
-    return _streamed(reply, reply.stream, fault) if reply.stream else _whole(reply, fault)
+    return (
+        _streamed(reply, reply.stream, fault) if reply.stream else _whole(reply, fault)
+    )
 
 
 def _overlaid(reply: HttpReply, fault: Fault) -> HttpReply:
@@ -59,7 +68,9 @@ def _overlaid(reply: HttpReply, fault: Fault) -> HttpReply:
         reply = replace(reply, body=body, stream=None)
     if fault.mangle == "content-type":
         right = headers.get("content-type", "")
-        headers["content-type"] = "text/html" if right.startswith(JSON_TYPE) else JSON_TYPE
+        headers["content-type"] = (
+            "text/html" if right.startswith(JSON_TYPE) else JSON_TYPE
+        )
     if fault.content_type is not None:
         headers["content-type"] = fault.content_type
     headers.update({name.lower(): str(value) for name, value in fault.headers.items()})
@@ -106,7 +117,9 @@ async def _frames(stream: Stream, fault: Fault) -> AsyncGenerator[bytes, None]:
             async for text in texts:
                 if fault.interrupts and index >= fault.after:
                     break
-                yield (stream.broken_frame if index == broken else stream.frame)(text, index)
+                yield (stream.broken_frame if index == broken else stream.frame)(
+                    text, index
+                )
                 index += 1
     except Problem:
         failed = True  # what has begun cannot get another status

@@ -100,7 +100,9 @@ def draw(prompt: str, *, size: str, quality: str, index: int) -> bytes:
     picture = Image.new("P", (width, height), 0)
     picture.putpalette([*(channel // 2 + 64 for channel in seed[:3]), 255, 255, 255])
     # A font without Unicode refuses what it cannot draw; the file carries the exact text.
-    caption = f"{prompt[:_CAPTION]}\n({quality}, variant {index})".encode("latin-1", "replace")
+    caption = f"{prompt[:_CAPTION]}\n({quality}, variant {index})".encode(
+        "latin-1", "replace"
+    )
     lines = "\n".join(textwrap.wrap(caption.decode("latin-1"), 64))
     ImageDraw.Draw(picture).text((width // 20, height // 2), lines, fill=1)
     notes, file = PngImagePlugin.PngInfo(), io.BytesIO()

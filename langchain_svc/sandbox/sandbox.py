@@ -114,7 +114,10 @@ class Sandbox:
         self._host = "127.0.0.1" if host == "localhost" else host
         self._port = port
         self._plan = plan
-        self._keys = (_key("api_key", api_key), _key("medical_api_key", medical_api_key))
+        self._keys = (
+            _key("api_key", api_key),
+            _key("medical_api_key", medical_api_key),
+        )
         settings = Settings(
             plan=plan,
             api_key=api_key,
@@ -181,7 +184,9 @@ class Sandbox:
     def url(self) -> str:
         """The address, without a path: `http://127.0.0.1:PORT`. RuntimeError when not started."""
         if self._server is None:
-            raise RuntimeError("The sandbox has no address before start(); use it in a with block.")
+            raise RuntimeError(
+                "The sandbox has no address before start(); use it in a with block."
+            )
         host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self._host, self._host)  # noqa: S104
         host = f"[{host}]" if ":" in host else host
         return f"http://{host}:{self._server.port}"
@@ -250,7 +255,9 @@ class Sandbox:
         return 0 if self._server is None else self._server.open_connections
 
 
-def serve(sandbox: Sandbox, tell: Callable[[ServedExchange], None] | None = None) -> None:
+def serve(
+    sandbox: Sandbox, tell: Callable[[ServedExchange], None] | None = None
+) -> None:
     """Serve until interrupted (Ctrl-C) or stopped; starts the sandbox unless it is running.
 
     `tell` is called with each exchange that is over, in this thread: a terminal that does not
@@ -276,10 +283,17 @@ def serve(sandbox: Sandbox, tell: Callable[[ServedExchange], None] | None = None
 
 def _require_option(name: str, value: str, options: Iterable[str]) -> None:
     if value not in options:
-        raise ValueError(f"{name}: expected one of {', '.join(options)}, got {value!r}.")
+        raise ValueError(
+            f"{name}: expected one of {', '.join(options)}, got {value!r}."
+        )
 
 
 def _key(name: str, value: str) -> str:
-    if not value or not value.isascii() or not value.isprintable() or value != value.strip():
+    if (
+        not value
+        or not value.isascii()
+        or not value.isprintable()
+        or value != value.strip()
+    ):
         raise ValueError(f"{name}: expected printable ASCII that is not empty.")
     return value

@@ -15,7 +15,9 @@ from langchain_svc.sandbox.faults import Fault
 if TYPE_CHECKING:
     from langchain_svc.sandbox.log import Received
 
-_EXPECTED = "a text, a ToolCall, a list of ToolCalls, a Fault, or a function of the request"
+_EXPECTED = (
+    "a text, a ToolCall, a list of ToolCalls, a Fault, or a function of the request"
+)
 _CHATS = ("/v1/chat/completions", "/api/chat")
 _GO_ON = re.compile(r"That answer was cut off: go on\b")
 _MOST_CUT = 100  # answers whose rest is kept
@@ -87,14 +89,20 @@ class Script:
 
         A function that answers everything answers this, too.
         """
-        if self._endless or len(messages) < 2 or not _GO_ON.match(messages[-1]["content"]):
+        if (
+            self._endless
+            or len(messages) < 2
+            or not _GO_ON.match(messages[-1]["content"])
+        ):
             return None
         begun = messages[-2]["content"]
         with self._lock:
             texts = [text for text in self._cut if text.startswith(begun)]
         return texts[-1].removeprefix(begun) if texts else None
 
-    def text(self, request: Received, messages: Sequence[Mapping[str, str]]) -> str | None:
+    def text(
+        self, request: Received, messages: Sequence[Mapping[str, str]]
+    ) -> str | None:
         """Play an answer; None where the rules are to answer."""
         with self._lock:
             if not self._left or isinstance(due := self._left[0], Fault):
@@ -106,10 +114,14 @@ class Script:
         if isinstance(said, str):
             return said
         calls = [said] if isinstance(said, ToolCall) else said
-        return answers.calls_in_form([(c.name, dict(c.arguments)) for c in calls], messages)
+        return answers.calls_in_form(
+            [(c.name, dict(c.arguments)) for c in calls], messages
+        )
 
 
 def _require_said(said: object) -> None:
     calls = said if isinstance(said, Sequence) else [said]
-    if not isinstance(said, str) and not (calls and all(isinstance(c, ToolCall) for c in calls)):
+    if not isinstance(said, str) and not (
+        calls and all(isinstance(c, ToolCall) for c in calls)
+    ):
         raise TypeError(f"answers: expected {_EXPECTED}, got {type(said).__name__}.")

@@ -28,7 +28,10 @@ class Server:
     """One listening socket and the thread that serves it."""
 
     def __init__(
-        self, app: Callable[[HttpRequest, HttpConnection], Awaitable[None]], host: str, port: int
+        self,
+        app: Callable[[HttpRequest, HttpConnection], Awaitable[None]],
+        host: str,
+        port: int,
     ) -> None:
         self._app = app
         self._connections: set[HttpConnection] = set()
@@ -36,7 +39,9 @@ class Server:
         self._socket = socket.create_server((host, port), family=family, backlog=1024)
         self.port: int = self._socket.getsockname()[1]
         self._socket.settimeout(0)  # never blocks the loop
-        self._loop = asyncio.SelectorEventLoop()  # on every platform: it can watch a socket
+        self._loop = (
+            asyncio.SelectorEventLoop()
+        )  # on every platform: it can watch a socket
         self._arriving: set[asyncio.Task[Any]] = set()
         self._halt = asyncio.Event()
         self._ready = threading.Event()
@@ -65,7 +70,9 @@ class Server:
     def _run(self) -> None:
         try:
             self._loop.run_until_complete(self._serve())
-            self._loop.run_until_complete(self._loop.shutdown_asyncgens())  # half-read answers
+            self._loop.run_until_complete(
+                self._loop.shutdown_asyncgens()
+            )  # half-read answers
             self._loop.run_until_complete(self._loop.shutdown_default_executor())
         finally:
             self._loop.close()
@@ -192,7 +199,9 @@ class HttpConnection(asyncio.Protocol):
             headers[name] = f"{headers[name]}, {value}" if name in headers else value
         peer = self._transport.get_extra_info("peername")
         method = event.method.decode("latin-1")
-        request = HttpRequest(method, unquote(path), query, headers, peer[1] if peer else 0)
+        request = HttpRequest(
+            method, unquote(path), query, headers, peer[1] if peer else 0
+        )
         self._bodiless = method == "HEAD"
         self._task = self._loop.create_task(self._answer(request))
 
@@ -222,7 +231,9 @@ class HttpConnection(asyncio.Protocol):
         if self._http.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
             text = b"This is not an HTTP request."
             length = [("content-length", str(len(text))), ("connection", "close")]
-            self._write(h11.Response(status_code=400, headers=length, reason=b"Bad Request"))
+            self._write(
+                h11.Response(status_code=400, headers=length, reason=b"Bad Request")
+            )
             self._write(h11.Data(data=text))
         self._transport.close()
 
@@ -251,7 +262,9 @@ class HttpConnection(asyncio.Protocol):
     def begin(self, status: int, headers: Iterable[tuple[str, str]]) -> None:
         """Send the head of an answer; without a content-length its body is chunked."""
         reason = _REASONS.get(status, "").encode()
-        self._write(h11.Response(status_code=status, headers=list(headers), reason=reason))
+        self._write(
+            h11.Response(status_code=status, headers=list(headers), reason=reason)
+        )
 
     async def send(self, data: bytes) -> None:
         """Send a piece of the body, once the client has read enough of those before."""

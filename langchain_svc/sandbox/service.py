@@ -56,10 +56,17 @@ class Service:
         key, medical_key = settings.api_key, settings.medical_api_key
         self._v1 = ServedInterface(v1_error, "sse", key, meters[0], shows_limits=True)
         self._general = ServedInterface(
-            lambda problem: {"success": False, "error": problem.message}, "text", key, meters[1]
+            lambda problem: {"success": False, "error": problem.message},
+            "text",
+            key,
+            meters[1],
         )
         self._medical = ServedInterface(
-            lambda problem: {"error": problem.message}, "json", medical_key, meters[2], bearer=False
+            lambda problem: {"error": problem.message},
+            "json",
+            medical_key,
+            meters[2],
+            bearer=False,
         )
 
     async def answer(self, request: HttpRequest, exchange: ServedExchange) -> HttpReply:
@@ -102,7 +109,10 @@ class Service:
 
     def meters(self) -> dict[str, list[dict[str, object]]]:
         """The limits of the plan, by interface; none where it has no limit."""
-        return {"v1": self._v1.meter.windows(), "general": self._general.meter.windows()}
+        return {
+            "v1": self._v1.meter.windows(),
+            "general": self._general.meter.windows(),
+        }
 
     def _interface(self, path: str) -> ServedInterface:
         if f"{path}/".startswith("/v1/"):
@@ -122,7 +132,11 @@ class Service:
         return body
 
     def _with_headers(
-        self, interface: ServedInterface, request: HttpRequest, reply: HttpReply, serial: int
+        self,
+        interface: ServedInterface,
+        request: HttpRequest,
+        reply: HttpReply,
+        serial: int,
     ) -> HttpReply:
         now = self._settings.clock()
         digest = sha256(request.path.encode() + request.body).hexdigest()
@@ -140,7 +154,11 @@ class Service:
 
 
 def _refusal(interface: ServedInterface, problem: Problem) -> HttpReply:
-    body = interface.error_body(problem) if problem.status >= HTTPStatus.BAD_REQUEST else {}
+    body = (
+        interface.error_body(problem)
+        if problem.status >= HTTPStatus.BAD_REQUEST
+        else {}
+    )
     reply = json_reply(body, status=problem.status)
     return replace(reply, headers={**reply.headers, **problem.headers})
 
@@ -151,7 +169,9 @@ def _endpoint(request: HttpRequest) -> Endpoint:
         raise Problem(404)
     if request.method not in methods:
         allowed = ", ".join(sorted(methods))
-        raise Problem(405, f"This path answers {allowed} only.", headers={"allow": allowed})
+        raise Problem(
+            405, f"This path answers {allowed} only.", headers={"allow": allowed}
+        )
     return methods[request.method]
 
 

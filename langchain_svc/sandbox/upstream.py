@@ -22,7 +22,9 @@ from langchain_svc.sandbox.log import ServedExchange
 from langchain_svc.sandbox.prompts import count_tokens
 from langchain_svc.sandbox.wire import Problem, is_loopback
 
-_TIMEOUT = httpx.Timeout(600.0, connect=5.0)  # a model on a small machine thinks for minutes
+_TIMEOUT = httpx.Timeout(
+    600.0, connect=5.0
+)  # a model on a small machine thinks for minutes
 _CHECK_TIMEOUT = 3.0  # seconds
 _LONGEST_NOTE = 300
 # Its status -> ours. A wrong key or name is a mistake of whoever started the sandbox, not of the
@@ -57,16 +59,30 @@ class Upstream:
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.url)
-        if parts.scheme not in {"http", "https"} or not parts.hostname or "@" in parts.netloc:
-            raise ValueError("upstream: expected an address such as http://127.0.0.1:11434/v1.")
-        if parts.scheme == "http" and not self.allow_http and not is_loopback(parts.hostname):
+        if (
+            parts.scheme not in {"http", "https"}
+            or not parts.hostname
+            or "@" in parts.netloc
+        ):
+            raise ValueError(
+                "upstream: expected an address such as http://127.0.0.1:11434/v1."
+            )
+        if (
+            parts.scheme == "http"
+            and not self.allow_http
+            and not is_loopback(parts.hostname)
+        ):
             raise ValueError(
                 f"upstream: plain http to {parts.hostname} would send prompts and key in the "
                 "clear. Use https, or allow it (--upstream-allow-http, allow_http=True)."
             )
         for name, value in (("model", self.model), ("key", self.api_key)):
-            if value is not None and (not value or not value.isascii() or not value.isprintable()):
-                raise ValueError(f"upstream {name}: expected printable ASCII that is not empty.")
+            if value is not None and (
+                not value or not value.isascii() or not value.isprintable()
+            ):
+                raise ValueError(
+                    f"upstream {name}: expected printable ASCII that is not empty."
+                )
 
     def trouble(self) -> str:
         """Why it will not answer, in one line; empty where it lists models. It is asked once."""
@@ -132,7 +148,9 @@ class Upstream:
     def _reached(self) -> dict[str, Any]:
         # Proxies are for what is elsewhere, and plain http needs no certificates.
         return {
-            "headers": {"authorization": f"Bearer {self.api_key}"} if self.api_key else {},
+            "headers": {"authorization": f"Bearer {self.api_key}"}
+            if self.api_key
+            else {},
             "trust_env": not is_loopback(urlsplit(self.url).hostname or ""),
             "verify": self.url.startswith("https"),
         }
@@ -182,11 +200,15 @@ class _GrowingAnswer(ChatAnswer):
             case [{**choice}, *_]:
                 said = choice.get(where)
                 text = self._said(said) if isinstance(said, dict) else ""
-                self.finish_reason = str(choice.get("finish_reason") or self.finish_reason)
+                self.finish_reason = str(
+                    choice.get("finish_reason") or self.finish_reason
+                )
             case _ if where == "message":
                 raise Problem(500, _MESSAGES[500])
         self.text += text
-        self.completion_tokens += count_tokens(text)  # until it says how many there were
+        self.completion_tokens += count_tokens(
+            text
+        )  # until it says how many there were
         match value.get("usage"):
             case {"prompt_tokens": int(prompt), "completion_tokens": int(completion)}:
                 self.prompt_tokens, self.completion_tokens = prompt, completion

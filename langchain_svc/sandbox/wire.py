@@ -102,7 +102,9 @@ class Problem(Exception):  # noqa: N818 - it is a value that travels by raise, n
         headers: Mapping[str, str] | None = None,
     ) -> None:
         self.status = status
-        self.message = message or _MESSAGES.get(status, f"The service answered {status}.")
+        self.message = message or _MESSAGES.get(
+            status, f"The service answered {status}."
+        )
         self.code = code
         self.headers = headers or {}
         super().__init__(self.message)
@@ -111,9 +113,16 @@ class Problem(Exception):  # noqa: N818 - it is a value that travels by raise, n
 def v1_error(problem: Problem) -> dict[str, object]:
     """Return the documented v1 error body."""
     kind, code = _V1_KINDS.get(
-        problem.status, _V1_KINDS[400 if problem.status < HTTPStatus.INTERNAL_SERVER_ERROR else 500]
+        problem.status,
+        _V1_KINDS[400 if problem.status < HTTPStatus.INTERNAL_SERVER_ERROR else 500],
     )
-    return {"error": {"message": problem.message, "type": kind, "code": problem.code or code}}
+    return {
+        "error": {
+            "message": problem.message,
+            "type": kind,
+            "code": problem.code or code,
+        }
+    }
 
 
 # -- bodies ---------------------------------------------------------------------------------------
@@ -143,7 +152,9 @@ AnyBody = TypeVar("AnyBody", bound=Body)
 
 def parsed(kind: type[AnyBody], request: HttpRequest) -> AnyBody:
     """Return the JSON object of a request, or refuse it with 400."""
-    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    media_type = (
+        request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    )
     if media_type != JSON_TYPE:
         raise Problem(400, "Content-Type: expected application/json.")
     try:
@@ -161,8 +172,12 @@ def parsed(kind: type[AnyBody], request: HttpRequest) -> AnyBody:
 def _explained(wrong: ValidationError) -> str:
     """Return the path of the first wrong field, and what was expected there."""
     first = wrong.errors(include_url=False, include_input=False)[0]
-    path = "".join(f"[{at}]" if isinstance(at, int) else f".{at}" for at in first["loc"])
-    return ": ".join(filter(None, [path.removeprefix("."), f"{first['msg'].rstrip('.')}."]))
+    path = "".join(
+        f"[{at}]" if isinstance(at, int) else f".{at}" for at in first["loc"]
+    )
+    return ": ".join(
+        filter(None, [path.removeprefix("."), f"{first['msg'].rstrip('.')}."])
+    )
 
 
 _EVENTS = "text/event-stream; charset=utf-8"

@@ -27,7 +27,9 @@ def _sections(source: str, text: str) -> list[Document]:
     for part in sections:
         section, _, body = part.partition("\n")
         metadata = {"source": source, "title": title, "section": section.strip()}
-        passages.append(Document(page_content=" ".join(body.split()), metadata=metadata))
+        passages.append(
+            Document(page_content=" ".join(body.split()), metadata=metadata)
+        )
     return passages
 
 
@@ -45,20 +47,26 @@ class Bm25Retriever(BaseRetriever):
     def model_post_init(self, context: Any, /) -> None:
         """Index the passages, their headings included."""
         self._index = bm25s.BM25()
-        texts = [" ".join((*p.metadata.values(), p.page_content)) for p in self.passages]
+        texts = [
+            " ".join((*p.metadata.values(), p.page_content)) for p in self.passages
+        ]
         self._index.index(_words(texts), show_progress=False)
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun
     ) -> list[Document]:
         most = min(self.k, len(self.passages))
-        found, scores = self._index.retrieve(_words([query]), k=most, show_progress=False)
+        found, scores = self._index.retrieve(
+            _words([query]), k=most, show_progress=False
+        )
         ranked = zip(found[0], scores[0], strict=True)
         return [self.passages[number] for number, score in ranked if score > 0]
 
 
 def _words(texts: list[str]) -> Any:
     def stems(words: list[str]) -> list[str]:
-        return [word.removesuffix("s") for word in words]  # so that `redirects` finds `redirect`
+        return [
+            word.removesuffix("s") for word in words
+        ]  # so that `redirects` finds `redirect`
 
     return bm25s.tokenize(texts, stemmer=stems, show_progress=False)

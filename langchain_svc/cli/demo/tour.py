@@ -93,19 +93,25 @@ def _chain(model: ChatSvc) -> None:
     text = "We expect 12 people in Lisbon for the meeting about 'caching'."
     prompt = ChatPromptTemplate.from_template("What meeting is meant here? {text}")
     chain = prompt | model.with_structured_output(Meeting)
-    _step("3. Structured output", "prompt | model.with_structured_output(Meeting)", text)
+    _step(
+        "3. Structured output", "prompt | model.with_structured_output(Meeting)", text
+    )
     _say(repr(chain.invoke({"text": text})))
 
 
 def _documents(model: ChatSvc) -> None:
     question = "What is the difference between no-store and no-cache?"
-    _step("4. A question about documents", "retriever | prompt | model | parser", question)
+    _step(
+        "4. A question about documents", "retriever | prompt | model | parser", question
+    )
     prompt = ChatPromptTemplate.from_template(
         "Answer the question from the context alone, and name the source.\n\n"
         "Context:\n{context}\n\nQuestion: {question}"
     )
     found = Bm25Retriever(passages=shipped_passages()).invoke(question)
-    context = "\n\n".join(f"Source: {p.metadata['source']}\n{p.page_content}" for p in found)
+    context = "\n\n".join(
+        f"Source: {p.metadata['source']}\n{p.page_content}" for p in found
+    )
     chain = prompt | model | StrOutputParser()
     _say(chain.invoke({"context": context, "question": question}))
     places = (f"{p.metadata['source']} ({p.metadata['section']})" for p in found)
@@ -138,7 +144,9 @@ def _agent(model: ChatSvc) -> None:
         for call in answer.tool_calls:
             result = TOOLS[call["name"]].invoke(call)
             conversation.append(result)
-            given = ", ".join(f"{name}={value!r}" for name, value in call["args"].items())
+            given = ", ".join(
+                f"{name}={value!r}" for name, value in call["args"].items()
+            )
             _say(f"{call['name']}({given}) gave {result.text!r}")
         answer = agent.invoke(conversation)
     _say(answer.text)

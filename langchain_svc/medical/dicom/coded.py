@@ -13,12 +13,16 @@ _JPEG_LS_FRAME = 0xF7
 _RLE_HEADER = 64
 
 
-def check_coded(frame: bytes, syntax: str, rows: int, columns: int, sample_bytes: int) -> None:
+def check_coded(
+    frame: bytes, syntax: str, rows: int, columns: int, sample_bytes: int
+) -> None:
     """Refuse a compressed frame that is not of the size that the header gives."""
     try:
         if syntax == RLELossless:
             fits = _rle_fits(frame, rows * columns, sample_bytes)
-        elif frame.startswith(b"\xff\xd8"):  # not by libjpeg, which decodes it to tell its size
+        elif frame.startswith(
+            b"\xff\xd8"
+        ):  # not by libjpeg, which decodes it to tell its size
             fits = jpeg_size(frame, JPEG_FRAMES | {_JPEG_LS_FRAME}) == (columns, rows)
         else:
             said = get_parameters(frame)
@@ -26,7 +30,9 @@ def check_coded(frame: bytes, syntax: str, rows: int, columns: int, sample_bytes
     except (ValueError, IndexError, RuntimeError, struct.error):
         fits = False
     if not fits:
-        raise ImageError("its compressed pixels are damaged, or not of the size its header gives")
+        raise ImageError(
+            "its compressed pixels are damaged, or not of the size its header gives"
+        )
 
 
 def _rle_fits(frame: bytes, pixels: int, sample_bytes: int) -> bool:
@@ -36,7 +42,8 @@ def _rle_fits(frame: bytes, pixels: int, sample_bytes: int) -> bool:
         return False
     ends = [*starts[1:count], len(frame)]
     return all(
-        _RLE_HEADER <= start < end <= len(frame) and _unfolds_within(frame, start, end, pixels + 1)
+        _RLE_HEADER <= start < end <= len(frame)
+        and _unfolds_within(frame, start, end, pixels + 1)
         for start, end in zip(starts[:count], ends, strict=True)
     )
 

@@ -48,12 +48,18 @@ def read_header(source: bytes | Dataset) -> Dataset:
     kept = Dataset()
     for tag in _TAGS:
         if tag in read:
-            kept[tag] = read.get_item(tag)  # not converted: a warning would repeat a wrong value
+            kept[tag] = read.get_item(
+                tag
+            )  # not converted: a warning would repeat a wrong value
     if "PixelData" not in kept:
-        raise ImageError("it holds no pixels (a report, a plan or a structure, for example)")
+        raise ImageError(
+            "it holds no pixels (a report, a plan or a structure, for example)"
+        )
     meta = getattr(read, "file_meta", None)
     if meta is None or "TransferSyntaxUID" not in meta:
-        raise ImageError("it does not say how its pixels are stored (TransferSyntaxUID)")
+        raise ImageError(
+            "it does not say how its pixels are stored (TransferSyntaxUID)"
+        )
     kept.file_meta = meta
     return kept
 
@@ -110,9 +116,15 @@ def _inflated(data: bytes) -> bytes:
 # -- what is refused -------------------------------------------------------------------------------
 
 _NO_PICTURES = {
-    "SEG": ("1.2.840.10008.5.1.4.1.1.66.", "a segmentation (SEG): its pixels are labels"),
+    "SEG": (
+        "1.2.840.10008.5.1.4.1.1.66.",
+        "a segmentation (SEG): its pixels are labels",
+    ),
     "RTDOSE": ("1.2.840.10008.5.1.4.1.1.481.2", "a dose distribution (RTDOSE)"),
-    "RTIMAGE": ("1.2.840.10008.5.1.4.1.1.481.1", "an image of a radiation beam (RTIMAGE)"),
+    "RTIMAGE": (
+        "1.2.840.10008.5.1.4.1.1.481.1",
+        "an image of a radiation beam (RTIMAGE)",
+    ),
 }
 _SECONDARY_CAPTURES = "1.2.840.10008.5.1.4.1.1.7"
 # Whose detectors make the pixels themselves; the others often photograph or draw a screen.
@@ -146,7 +158,9 @@ def _identifying(header: Dataset) -> str:
     drawn = "SCREEN SAVE" in _text(header, "ImageType") or "ConversionType" in header
     captured = _text(header, "SOPClassUID").startswith(_SECONDARY_CAPTURES)
     # A CR reader makes PRIMARY images; what was made of them later may have a legend.
-    drawn |= _text(header, "Modality") == "CR" and "SECONDARY" in _text(header, "ImageType")
+    drawn |= _text(header, "Modality") == "CR" and "SECONDARY" in _text(
+        header, "ImageType"
+    )
     if _text(header, "Modality") in _DIRECT and not drawn and not captured:
         return ""
     return (

@@ -97,11 +97,15 @@ class DicomImage:
         if expect_patient_id is None:
             return
         if not isinstance(expect_patient_id, str) or not expect_patient_id.strip():
-            raise SvcRequestError("expect_patient_id must be the text of a PatientID, not empty")
+            raise SvcRequestError(
+                "expect_patient_id must be the text of a PatientID, not empty"
+            )
         try:
             patient_id = _extra().read_patient_id(_read(self.source))
         except ImageError as error:
-            raise SvcRequestError(f"This DICOM image cannot be taken: {error}") from None
+            raise SvcRequestError(
+                f"This DICOM image cannot be taken: {error}"
+            ) from None
         if not patient_id:
             raise SvcRequestError(
                 "This DICOM image does not say whose it is (PatientID), and a patient is expected"
@@ -122,7 +126,9 @@ class DicomImage:
         try:
             return _extra().draw_png(self, _read(self.source))  # type: ignore[no-any-return]
         except ImageError as error:
-            raise SvcRequestError(f"This DICOM image cannot be taken: {error}") from None
+            raise SvcRequestError(
+                f"This DICOM image cannot be taken: {error}"
+            ) from None
 
     def _repr_png_(self) -> bytes:
         return self.png()
@@ -174,7 +180,9 @@ def _read(source: DicomSource) -> bytes | Dataset:
     if not isinstance(source, (bytes, bytearray)):
         return source
     if not is_dicom(source):
-        raise ImageError("it is not a DICOM file: DICM does not stand at its 129th byte")
+        raise ImageError(
+            "it is not a DICOM file: DICM does not stand at its 129th byte"
+        )
     return bytes(source)
 
 

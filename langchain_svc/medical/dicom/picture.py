@@ -15,7 +15,11 @@ from PIL import Image
 from pydicom import Dataset
 from pydicom.encaps import get_frame
 from pydicom.pixels.decoders.base import get_decoder
-from pydicom.pixels.processing import apply_color_lut, apply_modality_lut, apply_windowing
+from pydicom.pixels.processing import (
+    apply_color_lut,
+    apply_modality_lut,
+    apply_windowing,
+)
 from pydicom.pixels.utils import pixel_array
 
 from ..._images import ImageError
@@ -29,7 +33,15 @@ _MOST_FRAMES = 100_000
 _WHITE = 255
 _PLAIN = frozenset({"MONOCHROME1", "MONOCHROME2"})
 _COLOURS = frozenset(
-    {"RGB", "PALETTE COLOR", "YBR_FULL", "YBR_FULL_422", "YBR_PARTIAL_420", "YBR_ICT", "YBR_RCT"}
+    {
+        "RGB",
+        "PALETTE COLOR",
+        "YBR_FULL",
+        "YBR_FULL_422",
+        "YBR_PARTIAL_420",
+        "YBR_ICT",
+        "YBR_RCT",
+    }
 )
 Array: TypeAlias = "np.ndarray[Any, Any]"
 Centre: TypeAlias = tuple[float, float]  # and width
@@ -47,9 +59,13 @@ def draw_png(image: Any, source: bytes | Dataset) -> bytes:
     except ImageError:
         raise
     except NotImplementedError:
-        raise ImageError("its pixels are stored in a way that cannot be decoded here") from None
+        raise ImageError(
+            "its pixels are stored in a way that cannot be decoded here"
+        ) from None
     except Exception:  # noqa: BLE001  # damaged files fail in many ways, and say what they hold
-        raise ImageError("its pixels, or what says how to draw them, are damaged") from None
+        raise ImageError(
+            "its pixels, or what says how to draw them, are damaged"
+        ) from None
     shades[_blanked(shades, image)] = 0
     drawn = _resized(Image.fromarray(shades), aspect, image.longest_side)
     if drawn.getcolors(1):
@@ -77,11 +93,17 @@ def _frame_index(header: Dataset, wanted: int | None) -> int:
     rows, columns = int(header.Rows), int(header.Columns)
     count = int(header.get("NumberOfFrames") or 1)
     if rows * columns > MOST_PIXELS:
-        raise ImageError(f"it has {columns}x{rows} pixels, which is more than {MOST_PIXELS:,}")
+        raise ImageError(
+            f"it has {columns}x{rows} pixels, which is more than {MOST_PIXELS:,}"
+        )
     if min(rows, columns, count) < 1 or count > _MOST_FRAMES:
-        raise ImageError("its numbers of rows, columns and frames are not the size of a picture")
+        raise ImageError(
+            "its numbers of rows, columns and frames are not the size of a picture"
+        )
     if wanted is not None and wanted > count:
-        raise ImageError(f"it has {count} frames, counted from 1; there is no frame {wanted}")
+        raise ImageError(
+            f"it has {count} frames, counted from 1; there is no frame {wanted}"
+        )
     return count // 2 if wanted is None else wanted - 1
 
 
@@ -94,7 +116,9 @@ def _check_compressed(header: Dataset, index: int) -> None:
         if "ExtendedOffsetTable" in header:
             offsets = header.ExtendedOffsetTable, header.ExtendedOffsetTableLengths
         count = int(header.get("NumberOfFrames") or 1)
-        coded = get_frame(header.PixelData, index, number_of_frames=count, extended_offsets=offsets)
+        coded = get_frame(
+            header.PixelData, index, number_of_frames=count, extended_offsets=offsets
+        )
         sample_bytes = int(header.SamplesPerPixel) * (int(header.BitsAllocated) // 8)
         check_coded(coded, syntax, int(header.Rows), int(header.Columns), sample_bytes)
 
@@ -152,12 +176,16 @@ def _in_window(values: Array, header: Dataset, centre: float, width: float) -> A
     header.add_new("WindowWidth", "FD", width)
     with np.errstate(over="ignore"):  # far outside a sigmoid
         least, greatest = apply_windowing(np.array([-np.inf, np.inf]), header)
-        parts: Array = (apply_windowing(values, header) - least) / ((greatest - least) or 1)
+        parts: Array = (apply_windowing(values, header) - least) / (
+            (greatest - least) or 1
+        )
     return parts
 
 
 def _own_window(header: Dataset) -> Centre | None:
-    centre, width = (_first(header.get(name)) for name in ("WindowCenter", "WindowWidth"))
+    centre, width = (
+        _first(header.get(name)) for name in ("WindowCenter", "WindowWidth")
+    )
     return None if centre is None or width is None or width <= 0 else (centre, width)
 
 
@@ -177,7 +205,9 @@ def _looked_up(values: Array, table: Dataset, *, little: bool) -> Array:
     entries = table.LUTData
     if isinstance(entries, bytes):
         wide = len(entries) >= 2 * count
-        entries = np.frombuffer(entries, f"{'<' if little else '>'}u2" if wide else "u1")
+        entries = np.frombuffer(
+            entries, f"{'<' if little else '>'}u2" if wide else "u1"
+        )
     entries = np.asarray(entries[:count], np.uint16)
     indexes = np.clip(np.rint(values).astype(np.int64) - first, 0, count - 1)
     return _eight_bits(entries[indexes], bits)
@@ -204,7 +234,9 @@ _SHAPES = ("PixelAspectRatio", "PixelSpacing", "ImagerPixelSpacing")
 
 def _use_frames_own(header: Dataset, index: int) -> None:
     """Put what is said of one frame, or else of all, in the place of what the file says."""
-    groups = _groups(header, index, "PixelValueTransformationSequence", "FrameVOILUTSequence")
+    groups = _groups(
+        header, index, "PixelValueTransformationSequence", "FrameVOILUTSequence"
+    )
     for group in reversed(list(groups)):
         for name in _SHADING:
             if name in group:
@@ -216,7 +248,10 @@ def _use_frames_own(header: Dataset, index: int) -> None:
 
 def _groups(header: Dataset, index: int, *names: str) -> Iterator[Dataset]:
     each = header.get("PerFrameFunctionalGroupsSequence") or ()
-    for item in (*each[index : index + 1], *(header.get("SharedFunctionalGroupsSequence") or ())):
+    for item in (
+        *each[index : index + 1],
+        *(header.get("SharedFunctionalGroupsSequence") or ()),
+    ):
         for name in names:
             yield from item.get(name) or ()
 
@@ -232,7 +267,9 @@ def _aspect(header: Dataset, index: int) -> float:
     return 1.0
 
 
-def _resized(drawn: Image.Image, aspect: float, longest_side: int | None) -> Image.Image:
+def _resized(
+    drawn: Image.Image, aspect: float, longest_side: int | None
+) -> Image.Image:
     """A picture with square pixels, and no larger than it may be."""
     width, height = drawn.width * max(1, 1 / aspect), drawn.height * max(1, aspect)
     if longest_side is not None:

@@ -87,7 +87,11 @@ def text(held: Any) -> str:
 def is_restricted(raw: Mapping[str, Any]) -> bool:
     """Whether a resource or bundle has a security label that restricts who may read it."""
     metas = objects([raw.get("meta")])
-    labels = [text(label.get("code")) for meta in metas for label in objects(meta.get("security"))]
+    labels = [
+        text(label.get("code"))
+        for meta in metas
+        for label in objects(meta.get("security"))
+    ]
     if "confidentiality" in raw:  # of a Composition
         labels.append(text(raw["confidentiality"]))
     return not _UNRESTRICTED.issuperset(labels)
@@ -141,7 +145,9 @@ class Resource:
         if self.kind != "Observation":
             return None
         try:
-            components = [_codes_of(component) for component in self.raw.get("component", ())]
+            components = [
+                _codes_of(component) for component in self.raw.get("component", ())
+            ]
             return _codes_of(self.raw).union(*components)
         except (AttributeError, KeyError, TypeError):
             return None
@@ -165,11 +171,15 @@ def checked(kind: str, raw: Mapping[str, Any]) -> Any:
     """A resource's used elements as an object of fhir.resources, or an ElementError."""
     if is_of_another_version(kind, raw):
         raise ElementError("it holds an element of FHIR STU3 or R5, which R4 lacks")
-    kept = {name: _pruned(name, raw[name]) for name in USED[kind].split() if name in raw}
+    kept = {
+        name: _pruned(name, raw[name]) for name in USED[kind].split() if name in raw
+    }
     try:
         return _model(kind).model_validate({"resourceType": kind, **kept})
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        first = error.errors(
+            include_url=False, include_context=False, include_input=False
+        )[0]
         raise ElementError(_said(first)) from None
     except RecursionError:
         raise ElementError("it is nested too deeply") from None
@@ -191,7 +201,11 @@ def _pruned(name: str, value: Any) -> Any:
         return [_pruned(name, one) for one in value]
     if not isinstance(value, Mapping):
         return value
-    return {inner: _pruned(inner, value[inner]) for inner in within.split() if inner in value}
+    return {
+        inner: _pruned(inner, value[inner])
+        for inner in within.split()
+        if inner in value
+    }
 
 
 _PROBLEMS: Mapping[str, str] = {
@@ -206,7 +220,9 @@ def _said(problem: Any) -> str:
     path = problem["loc"]
     if problem["type"] == "extra_forbidden":
         path = path[:-1]
-    where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    where = "".join(
+        f"[{part}]" if isinstance(part, int) else f".{part}" for part in path
+    )
     said = _PROBLEMS.get(problem["type"], "is not what FHIR R4 allows there")
     return f"{where.lstrip('.') or 'the resource'} {said}"
 

@@ -28,7 +28,9 @@ _TERMINOLOGIES: Mapping[str, str] = {
     "RoleCode": "http://terminology.hl7.org/CodeSystem/v3-RoleCode",
 }
 _PUBLISHED = {
-    system: name for name, systems in _TERMINOLOGIES.items() for system in systems.split()
+    system: name
+    for name, systems in _TERMINOLOGIES.items()
+    for system in systems.split()
 }
 LOINC = frozenset(_TERMINOLOGIES["LOINC"].split())
 # Codes that say that nothing is known, or that there is nothing.
@@ -63,7 +65,9 @@ def words_of(concept: Any) -> tuple[Words, ...]:
     if concept is None:
         return ()
     codings = concept.coding or ()
-    published = [coding for coding in codings if coding.display and _is_published(coding)]
+    published = [
+        coding for coding in codings if coding.display and _is_published(coding)
+    ]
     unpublished = (coding.display for coding in codings if not _is_published(coding))
     typed = typed_words(concept.text or next(filter(None, unpublished), None))
     if not published:
@@ -83,7 +87,9 @@ def _is_published(coding: Any) -> bool:
 
 def labelled(label: str, concept: Any) -> tuple[Words, ...]:
     """A concept that another is about, such as its site, in words behind a label."""
-    return tuple(Words(f"{label}: {words.text}", words.typed) for words in words_of(concept))
+    return tuple(
+        Words(f"{label}: {words.text}", words.typed) for words in words_of(concept)
+    )
 
 
 def _code_alone(codings: Any) -> Words | None:
@@ -101,7 +107,8 @@ def says_nothing(concept: Any) -> bool:
     """Whether a code says that nothing is known, or that there is nothing of its kind."""
     codings = (concept.coding or ()) if concept is not None else ()
     return any(
-        coding.system in _NOTHING_SYSTEMS or coding.code in _NOTHING_CODES for coding in codings
+        coding.system in _NOTHING_SYSTEMS or coding.code in _NOTHING_CODES
+        for coding in codings
     )
 
 

@@ -18,7 +18,12 @@ _NOTHING = ""
 # What an extension's code decides, by the last part of its address.
 _DECIDING: Mapping[str, Mapping[str, str]] = {
     # German ICD-10-GM: excluded, suspected, state after, certain
-    "icd-10-gm-diagnosesicherheit": {"A": REFUTED, "V": DOUBTED, "Z": OVER, "G": _NOTHING},
+    "icd-10-gm-diagnosesicherheit": {
+        "A": REFUTED,
+        "V": DOUBTED,
+        "Z": OVER,
+        "G": _NOTHING,
+    },
     # US Core, by SNOMED CT: drug treatment is not taken; complies with it
     "us-core-medication-adherence": {"715036001": NOT_TAKEN, "1156699004": _NOTHING},
     # The assertion that a substance does no harm is written as an allergy to it.

@@ -32,7 +32,10 @@ _BARE = Substance(bare=True)
 _CHOLESTEROL, _GLUCOSE = Substance(386.66), Substance(180.156)  # C27H46O, C6H12O6
 # Amounts of hemoglobin count its subunits (a quarter of 64,458 g/mol; ICSH).
 _HEMOGLOBIN, _HBA1C = Substance(16114.5), Substance(hba1c=True)
-_CREATININE, _LACTIC_ACID = Substance(113.12), Substance(90.078, charge=1)  # C4H7N3O, C3H6O3
+_CREATININE, _LACTIC_ACID = (
+    Substance(113.12),
+    Substance(90.078, charge=1),
+)  # C4H7N3O, C3H6O3
 _FATS = Substance(885.45)  # mixed, counted as triolein, C57H104O6
 _BILIRUBIN, _T4, _T3 = map(
     Substance, (584.67, 776.87, 650.97)
@@ -43,7 +46,9 @@ _NA, _K = Substance(22.990, charge=1), Substance(39.098, charge=1)
 _CL, _HCO3 = Substance(35.45, charge=1), Substance(61.017, charge=1)
 _CO2 = Substance(charge=1)  # mostly bicarbonate, and given in its equivalents
 _CA, _MG = Substance(40.078, charge=2), Substance(24.305, charge=2)
-_P = Substance(30.974)  # weighed as phosphorus; it has no charge here: that depends on the pH
+_P = Substance(
+    30.974
+)  # weighed as phosphorus; it has no charge here: that depends on the pH
 _UREA = Substance(28.014)  # weighed as its two nitrogens
 _DAY, _WEEK, _QUARTER = (timedelta(days=days) for days in (1, 7, 90))
 HISTORY, MEDICATIONS, RISKS = "medical_history", "current_medications", "risk_factors"
@@ -96,7 +101,15 @@ _VITAL_SIGNS: tuple[_Row, ...] = (
     ("systolic", "mm[Hg]", 30, 350, _DAY, _ANY, "8480-6 8459-0 8460-8 8461-6 76534-7"),
     ("diastolic", "mm[Hg]", 15, 250, _DAY, _ANY, "8462-4 8453-3 8454-1 8455-8 76535-4"),
     ("heart_rate", "/min", 0, 400, _DAY, _ANY, "8867-4 8889-8 8893-0"),
-    ("temperature", "Cel", 20, 45, _DAY, _ANY, "8310-5 8331-1 8332-9 8333-7 8328-7 8329-5 75539-7"),
+    (
+        "temperature",
+        "Cel",
+        20,
+        45,
+        _DAY,
+        _ANY,
+        "8310-5 8331-1 8332-9 8333-7 8328-7 8329-5 75539-7",
+    ),
     ("respiratory_rate", "/min", 0, 150, _DAY, _ANY, "9279-1"),
     ("oxygenSaturation", "%", 10, 100, _DAY, _ANY, "2708-6 59408-5"),
     ("height", "cm", 20, 280, _QUARTER, _ANY, "8302-2 3137-7"),
@@ -183,7 +196,9 @@ def _by_code(group: str, rows: Iterable[_Row]) -> dict[str, Field]:
 
 
 _ALL = _by_code(_VITAL, _VITAL_SIGNS) | _by_code(_LAB, (*_LAB_RESULTS, *_COMMON))
-ORDER = tuple(dict.fromkeys(one.path for one in _ALL.values()))  # in which readings are sent
+ORDER = tuple(
+    dict.fromkeys(one.path for one in _ALL.values())
+)  # in which readings are sent
 
 _BY_NAME: dict[tuple[str, str], Field] = {
     (field.group, field.name.lower()): field for field in _ALL.values()
@@ -204,11 +219,17 @@ def doubts_about(group: str, name: str, value: float) -> str:
     field = _field_named(group, name)
     if field is None or field.low <= value <= field.high:
         return ""
-    probable = next((unit for unit in _USUAL_UNITS if _is_possible(field, value, unit)), "")
+    probable = next(
+        (unit for unit in _USUAL_UNITS if _is_possible(field, value, unit)), ""
+    )
     reason = "it is in another unit, or a slip"
     if probable:
-        reason = f"it is probably {'a fraction' if probable == '1' else f'in {probable}'}"
-    return f"{field.name} must be {field.low:g} to {field.high:g} {field.unit}: {reason}"
+        reason = (
+            f"it is probably {'a fraction' if probable == '1' else f'in {probable}'}"
+        )
+    return (
+        f"{field.name} must be {field.low:g} to {field.high:g} {field.unit}: {reason}"
+    )
 
 
 def usual_unit(group: str, name: str) -> str:
@@ -237,7 +258,9 @@ def fields_by_code(
     """The fields by LOINC code, with what `PatientContext.from_fhir` was told to add or change."""
     table = _named(lab_codes, units)
     labs = dict.fromkeys(one.name for one in table.values() if one.group == _LAB)
-    names = dict.fromkeys(part for one in table.values() for part in (one.group, one.name))
+    names = dict.fromkeys(
+        part for one in table.values() for part in (one.group, one.name)
+    )
     if wrong := [name for name in units if name not in labs]:
         raise SvcRequestError(
             f"units has {wrong[0]!r}; it takes names of laboratory results: {', '.join(labs)}"
@@ -245,34 +268,48 @@ def fields_by_code(
     for name, width in windows.items():
         if name not in names:
             raise SvcRequestError(f"windows has {name!r}; it takes {', '.join(names)}")
-        if width is not None and not (isinstance(width, timedelta) and width >= timedelta()):
+        if width is not None and not (
+            isinstance(width, timedelta) and width >= timedelta()
+        ):
             raise SvcRequestError(
                 f"windows must have a timedelta of 0 or more, or None, for {name!r}"
             )
     return {code: _adapted(one, units, windows) for code, one in table.items()}
 
 
-def _named(lab_codes: Mapping[str, str] | Literal["common"], units: Mapping[str, str]) -> Codes:
+def _named(
+    lab_codes: Mapping[str, str] | Literal["common"], units: Mapping[str, str]
+) -> Codes:
     """The table with the codes that the application names."""
     if isinstance(lab_codes, str):
         if lab_codes != "common":
-            raise SvcRequestError(f"lab_codes is {lab_codes!r}; it takes a mapping or 'common'")
+            raise SvcRequestError(
+                f"lab_codes is {lab_codes!r}; it takes a mapping or 'common'"
+            )
         return _ALL
     named = {known.name: known for known in _ALL.values()}
     table = dict(_ALL)
     for code, name in lab_codes.items():
         if not _CODE.fullmatch(code):
-            raise SvcRequestError("lab_codes must have LOINC codes such as 2345-7 as its keys")
+            raise SvcRequestError(
+                "lab_codes must have LOINC codes such as 2345-7 as its keys"
+            )
         if not _NAME.fullmatch(name):
-            raise SvcRequestError("a name in lab_codes must be at most 60 letters and digits")
+            raise SvcRequestError(
+                "a name in lab_codes must be at most 60 letters and digits"
+            )
         if name not in named and name not in units:
             raise SvcRequestError(
                 f"lab_codes has the name {name!r}, for which units must have a UCUM unit"
             )
-        if code in _ALL:  # what a code measures is known by it, whatever the application calls it
+        if (
+            code in _ALL
+        ):  # what a code measures is known by it, whatever the application calls it
             known = _ALL[code]
             wanted = named.get(name, known).unit
-            table[code] = replace(known, name=name, sent="" if wanted == known.unit else wanted)
+            table[code] = replace(
+                known, name=name, sent="" if wanted == known.unit else wanted
+            )
         else:
             table[code] = named.get(name) or Field(_LAB, name, spelled(units[name]))
     return table

@@ -44,10 +44,14 @@ def read_condition(importing: Import, resource: Resource, condition: Any) -> str
     if over:
         remarks.append("past")
     remarks += _begun(condition)
-    details = [words for site in condition.bodySite or () for words in labelled("site", site)]
+    details = [
+        words for site in condition.bodySite or () for words in labelled("site", site)
+    ]
     details += labelled("severity", condition.severity)
     details += [
-        words for stage in condition.stage or () for words in labelled("stage", stage.summary)
+        words
+        for stage in condition.stage or ()
+        for words in labelled("stage", stage.summary)
     ]
     return importing.take_concept(
         HISTORY, resource, condition.code, remarks=remarks, details=details
@@ -76,7 +80,9 @@ def _doubts(condition: Any, decisions: frozenset[str]) -> list[str]:
 
 def _is_unknown(status: Any, known: frozenset[str]) -> bool:
     """Whether there is a status, but none of its codes is known: it may be a text alone."""
-    return bool(status and (status.coding or status.text)) and not known & {*codes_of(status)}
+    return bool(status and (status.coding or status.text)) and not known & {
+        *codes_of(status)
+    }
 
 
 def _is_over(condition: Any, today: date) -> bool:
@@ -88,7 +94,9 @@ def _is_over(condition: Any, today: date) -> bool:
     end = condition.abatementDateTime or (period and (period.end or period.start))
     if end:
         return day(end) <= today
-    abated = condition.abatementAge or condition.abatementRange or condition.abatementString
+    abated = (
+        condition.abatementAge or condition.abatementRange or condition.abatementString
+    )
     return bool(states & _ENDED or abated)
 
 
@@ -139,14 +147,20 @@ def read_procedure(importing: Import, resource: Resource, procedure: Any) -> str
     if procedure.status != "completed":
         return "it is not completed"
     period = procedure.performedPeriod
-    done = year(procedure.performedDateTime or (period and (period.end or period.start)))
+    done = year(
+        procedure.performedDateTime or (period and (period.end or period.start))
+    )
     return importing.take_concept(
         HISTORY,
         resource,
         procedure.code,
         "procedure: ",
         remarks=[done] if done else [],
-        details=[words for site in procedure.bodySite or () for words in labelled("site", site)],
+        details=[
+            words
+            for site in procedure.bodySite or ()
+            for words in labelled("site", site)
+        ],
         rank=_PROCEDURES,
     )
 

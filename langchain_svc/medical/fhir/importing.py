@@ -64,7 +64,9 @@ class Import(ImportLog):
     options: ImportOptions
     medications: Mapping[str, Resource]
     person: dict[str, Any] = field(default_factory=dict)
-    texts: dict[str, dict[str, _Entry]] = field(default_factory=dict)  # by field, then lower case
+    texts: dict[str, dict[str, _Entry]] = field(
+        default_factory=dict
+    )  # by field, then lower case
     measured: list[Measurement] = field(default_factory=list)
     not_read: Counter[str] = field(default_factory=Counter)
 
@@ -87,9 +89,14 @@ class Import(ImportLog):
 
     def _pass_over(self, resource: Resource) -> None:
         if resource.kind == "DiagnosticReport" and resource.raw.keys() & _CONCLUSIONS:
-            self.leave(resource, "conclusions of reports are not read, as they may tell anything")
+            self.leave(
+                resource,
+                "conclusions of reports are not read, as they may tell anything",
+            )
         elif not is_of_r4(resource.kind):
-            self.leave(resource, "FHIR R4 has no resource of this type; other versions may")
+            self.leave(
+                resource, "FHIR R4 has no resource of this type; other versions may"
+            )
         else:
             self.not_read[resource.kind] += 1
 
@@ -106,7 +113,9 @@ class Import(ImportLog):
         if resource.method == "DELETE":
             return Untrue("its entry is a request to delete it")
         if resource.raw.get("focus"):
-            return Untrue("it is about somebody or something other than the patient (focus)")
+            return Untrue(
+                "it is about somebody or something other than the patient (focus)"
+            )
         if not resource.kind.startswith("Medication"):
             return ""
         if is_of_another_version(resource.kind, resource.raw):
@@ -114,7 +123,9 @@ class Import(ImportLog):
         status = resource.raw.get("status")
         if status == "entered-in-error":
             return Untrue("it is entered-in-error")
-        return "" if status == "active" else "it is not active"  # checking them all takes long
+        return (
+            "" if status == "active" else "it is not active"
+        )  # checking them all takes long
 
     def _add_checked(self, reader: Reader, resource: Resource) -> None:
         try:
@@ -124,7 +135,9 @@ class Import(ImportLog):
                 if untaken := self._out_of_time(read) or reader(self, resource, read):
                     self.leave(resource, untaken)
                 for name in extensions_of(resource).unknown:
-                    self.beside(resource, "extension", f"an extension is not read: {name}")
+                    self.beside(
+                        resource, "extension", f"an extension is not read: {name}"
+                    )
                 return
         except ElementError as error:
             reason = str(error)
@@ -132,7 +145,9 @@ class Import(ImportLog):
         measurements = [
             measurement
             for measurement in unread(resource, reason, self.options.codes)
-            if not (measurement.at and days_before(measurement.at, self.clock.today) < 0)
+            if not (
+                measurement.at and days_before(measurement.at, self.clock.today) < 0
+            )
         ]
         self.measured += measurements
         if not measurements:
@@ -165,7 +180,11 @@ class Import(ImportLog):
         if says_nothing(concept):
             return NOTHING
         words = words_of(concept)
-        return self.take(name, resource, words, prefix, **more) if words else "it has no text"
+        return (
+            self.take(name, resource, words, prefix, **more)
+            if words
+            else "it has no text"
+        )
 
     def take(
         self,
@@ -229,9 +248,15 @@ class Import(ImportLog):
             for name in (HISTORY, MEDICATIONS, RISKS)
             if name in self.texts
         }
-        texts = {name: tuple(entry.text for entry in held) for name, held in entries.items()}
+        texts = {
+            name: tuple(entry.text for entry in held) for name, held in entries.items()
+        }
         parameters = {**self.person, **texts, **values}
-        lines = (*person, *(entry.line for held in entries.values() for entry in held), *self.taken)
+        lines = (
+            *person,
+            *(entry.line for held in entries.values() for entry in held),
+            *self.taken,
+        )
         self.leave_asides({line.entry for line in lines})
         report = FhirReport(
             lines,
@@ -248,7 +273,12 @@ class Import(ImportLog):
         at = measurement.at
         try:
             reason = self.take(
-                statement.field, origin, [statement.words], rank=_STATUS_RANK, code=code, at=at
+                statement.field,
+                origin,
+                [statement.words],
+                rank=_STATUS_RANK,
+                code=code,
+                at=at,
             )
         except ElementError as error:
             reason = str(error)

@@ -17,7 +17,9 @@ def leaves_out(rule: Rule) -> Callable[[Mapping[str, Any]], bool]:
     if callable(rule):
         return lambda raw: _ask(rule, raw)
     if isinstance(rule, str):
-        raise SvcRequestError("leave_out must be a list of codes or a function, not one text")
+        raise SvcRequestError(
+            "leave_out must be a list of codes or a function, not one text"
+        )
     codes = frozenset(rule)
     return lambda raw: bool(codes) and not codes.isdisjoint(_codes(raw))
 

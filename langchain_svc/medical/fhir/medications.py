@@ -16,7 +16,9 @@ from .times import day, is_past
 _PROPOSED = frozenset({"proposal", "plan", "option"})
 
 
-def read_medication(importing: Import, resource: Resource, medication: Any) -> str | None:
+def read_medication(
+    importing: Import, resource: Resource, medication: Any
+) -> str | None:
     """Take an active medication, if it is current on the day of the record."""
     requested = resource.kind == "MedicationRequest"
     if requested and medication.doNotPerform:
@@ -38,7 +40,9 @@ def read_medication(importing: Import, resource: Resource, medication: Any) -> s
         return "it names no medication, or refers to one that is not in the record"
     dosages = medication.dosageInstruction if requested else medication.dosage
     details = [_dosage(importing, resource, dosage) for dosage in dosages or ()]
-    return importing.take(MEDICATIONS, resource, words, details=[*filter(None, details)])
+    return importing.take(
+        MEDICATIONS, resource, words, details=[*filter(None, details)]
+    )
 
 
 def _dosage(importing: Import, resource: Resource, dosage: Any) -> Words | None:
@@ -71,7 +75,11 @@ def _request_is_over(request: Any, today: date) -> str:
     if bounds and all(period and is_past(period.end, today) for period in bounds):
         return "the bounds of its dosage have ended (dosageInstruction.timing)"
     periods = [*bounds, *filter(None, [validity])]
-    return _NOT_BEGUN if periods and all(_begins_later(period, today) for period in periods) else ""
+    return (
+        _NOT_BEGUN
+        if periods and all(_begins_later(period, today) for period in periods)
+        else ""
+    )
 
 
 def _begins_later(period: Any, today: date) -> bool:
@@ -85,7 +93,9 @@ def _bounds(dosage: Any) -> Any:
     return repeat.boundsPeriod if repeat else None
 
 
-def _referred(importing: Import, resource: Resource, reference: Any) -> tuple[Words, ...]:
+def _referred(
+    importing: Import, resource: Resource, reference: Any
+) -> tuple[Words, ...]:
     """The medication that a reference names: contained, in the record, or by its display only."""
     name = str(reference.reference or "")
     raw = _contained(resource, name)

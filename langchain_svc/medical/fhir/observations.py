@@ -27,7 +27,9 @@ from .times import OLDEST, Clock, as_of, rough_day, time_of, to_datetime
 from .units import UnitError, unit_of
 
 _PRESSURES = ("vital_signs.systolic", "vital_signs.diastolic")
-_NOT_BELOW = "diastolic must be below systolic: they are probably exchanged or not in mmHg"
+_NOT_BELOW = (
+    "diastolic must be below systolic: they are probably exchanged or not in mmHg"
+)
 _NOT_FINAL = "its status is not final, amended or corrected"
 
 
@@ -47,7 +49,12 @@ class Measurement:
     @property
     def rank(self) -> tuple[datetime, datetime, bool, int]:
         """The greater, the newer; of equal times the one issued later, a final one, the later."""
-        return (self.at or OLDEST, self.issued, self.untold != _NOT_FINAL, self.origin.order)
+        return (
+            self.at or OLDEST,
+            self.issued,
+            self.untold != _NOT_FINAL,
+            self.origin.order,
+        )
 
 
 def measurements(
@@ -65,14 +72,20 @@ def measurements(
     for part, raw in _parts(log, table, resource, observation):
         code = _known(part, table)
         about = table[code]
-        if not is_usual_site(about, codes_of(observation.bodySite), observation.bodySite):
+        if not is_usual_site(
+            about, codes_of(observation.bodySite), observation.bodySite
+        ):
             log.leave(resource, "its body site is not the usual one", code, at)
         elif about.path in read:
             several = "it has several values, perhaps of several postures"
             read[about.path] = replace(read[about.path], untold=several)
         else:
-            untold = _no_number(raw, part) if observation.status in FINAL else _NOT_FINAL
-            read[about.path] = measured(about, code, quantity=part.valueQuantity, untold=untold)
+            untold = (
+                _no_number(raw, part) if observation.status in FINAL else _NOT_FINAL
+            )
+            read[about.path] = measured(
+                about, code, quantity=part.valueQuantity, untold=untold
+            )
     yield from read.values()
 
 
@@ -88,16 +101,22 @@ def _parts(
         yield observation, resource.raw
     panels = codes_of(observation.code)
     components = observation.component or ()
-    for part, raw in zip(components, objects(resource.raw.get("component")), strict=False):
+    for part, raw in zip(
+        components, objects(resource.raw.get("component")), strict=False
+    ):
         codes = codes_of(part.code, LOINC)
         known = {table[code].path for code in codes if code in table}
         name = next(iter(codes), "without a LOINC code")
         if not known:
             log.beside(resource, "component", f"a component is not read: {name}")
         elif len(known) > 1 or any(code not in table for code in codes):
-            log.leave(resource, "its codes mean more than one thing", name, part="component")
+            log.leave(
+                resource, "its codes mean more than one thing", name, part="component"
+            )
         elif not is_of_panel(table[_known(part, table)], panels):
-            reason = f"it is a part of something that is not known for it: {resource.name}"
+            reason = (
+                f"it is a part of something that is not known for it: {resource.name}"
+            )
             log.leave(resource, reason, name, part="component")
         else:
             yield part, raw
@@ -125,7 +144,11 @@ def _no_number(raw: Mapping[str, Any], part: Any) -> str:
             return f"it is not a number with a unit ({name})"
     if part.valueQuantity is None or part.valueQuantity.value is None:
         return "it has no value"
-    return "it is a bound (such as <) and not a number" if part.valueQuantity.comparator else ""
+    return (
+        "it is a bound (such as <) and not a number"
+        if part.valueQuantity.comparator
+        else ""
+    )
 
 
 def unread(resource: Resource, reason: str, table: Codes) -> Iterator[Measurement]:
@@ -133,7 +156,11 @@ def unread(resource: Resource, reason: str, table: Codes) -> Iterator[Measuremen
     period = resource.raw.get("effectivePeriod")
     told = (
         *(resource.raw.get(name) for name in ("effectiveDateTime", "effectiveInstant")),
-        *((period.get("end"), period.get("start")) if isinstance(period, Mapping) else ()),
+        *(
+            (period.get("end"), period.get("start"))
+            if isinstance(period, Mapping)
+            else ()
+        ),
         resource.raw.get("issued"),
     )
     at = next(filter(None, map(rough_day, filter(None, told))), None)
@@ -174,7 +201,9 @@ def newest(
     _keep_one_time(chosen, log)
     _keep_one_pressure(chosen, log)
     readings: dict[str, tuple[Number, FhirTaken]] = {}
-    for path in dict.fromkeys((*ORDER, *chosen)):  # in one order, whatever that of the bundle
+    for path in dict.fromkeys(
+        (*ORDER, *chosen)
+    ):  # in one order, whatever that of the bundle
         if path in chosen and (made := _in_its_unit(chosen[path], log)):
             readings[path] = made
     if _are_exchanged(*(readings.get(path, (None,))[0] for path in _PRESSURES)):
@@ -208,7 +237,9 @@ def _answers(chosen: dict[str, Measurement], log: ImportLog) -> Statements:
         log.leave(due.origin, NEWER, due.code, due.at)
         del chosen[DUE_DATE.path]
     statements = []
-    for answer in [chosen.pop(question.path) for question in ALL if question.path in chosen]:
+    for answer in [
+        chosen.pop(question.path) for question in ALL if question.path in chosen
+    ]:
         if answer.words:
             statements.append((answer, Statement(answer.about.field, answer.words)))
         else:
@@ -219,7 +250,9 @@ def _answers(chosen: dict[str, Measurement], log: ImportLog) -> Statements:
 def _keep_one_time(chosen: dict[str, Measurement], log: ImportLog) -> None:
     newest_at: dict[str, datetime] = {}
     for one in chosen.values():
-        newest_at[one.about.kind] = max(newest_at.get(one.about.kind, OLDEST), one.at or OLDEST)
+        newest_at[one.about.kind] = max(
+            newest_at.get(one.about.kind, OLDEST), one.at or OLDEST
+        )
     for path, one in list(chosen.items()):
         reason = one.untold or _out_of_time(one, newest_at[one.about.kind], log.clock)
         if reason:
@@ -233,7 +266,11 @@ def _out_of_time(one: Measurement, newest_at: datetime, clock: Clock) -> str:
         return ""
     if one.at is None:
         return "it does not say when it was made"
-    told = f"{width.days} days" if width.days > 1 else f"{width.total_seconds() / 3600:g} hours"
+    told = (
+        f"{width.days} days"
+        if width.days > 1
+        else f"{width.total_seconds() / 3600:g} hours"
+    )
     if clock.age_of(one.at) > width:
         return f"older than its window of {told}"
     if newest_at - one.at > width:
@@ -243,10 +280,14 @@ def _out_of_time(one: Measurement, newest_at: datetime, clock: Clock) -> str:
 
 def _keep_one_pressure(chosen: dict[str, Measurement], log: ImportLog) -> None:
     """A pressure is two numbers of one moment: without its pair, the older one says nothing."""
-    pair = sorted((chosen[path] for path in _PRESSURES if path in chosen), key=lambda o: o.rank)
+    pair = sorted(
+        (chosen[path] for path in _PRESSURES if path in chosen), key=lambda o: o.rank
+    )
     if len(pair) == len(_PRESSURES) and pair[0].at != pair[1].at:
         older = chosen.pop(pair[0].about.path)
-        log.leave(older.origin, "the other pressure was measured later", older.code, older.at)
+        log.leave(
+            older.origin, "the other pressure was measured later", older.code, older.at
+        )
 
 
 def _in_its_unit(one: Measurement, log: ImportLog) -> tuple[Number, FhirTaken] | None:
@@ -260,7 +301,9 @@ def _in_its_unit(one: Measurement, log: ImportLog) -> tuple[Number, FhirTaken] |
         log.leave(one.origin, reason, one.code, one.at)
         return None
     line = log.line(one.origin, known.path, one.code, one.at)
-    return value, replace(line, unit=wanted, converted_from=unit if unit != wanted else "")
+    return value, replace(
+        line, unit=wanted, converted_from=unit if unit != wanted else ""
+    )
 
 
 def _are_exchanged(systolic: Number | None, diastolic: Number | None) -> bool:

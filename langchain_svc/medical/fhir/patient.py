@@ -20,7 +20,9 @@ from .subject import Subject
 from .times import TODDLER, Clock, age, day, effective
 
 
-def read_patient(given: Any, options: ImportOptions) -> tuple[dict[str, Any], FhirReport]:
+def read_patient(
+    given: Any, options: ImportOptions
+) -> tuple[dict[str, Any], FhirReport]:
     """The parameters of a `PatientContext`, and what was taken."""
     source = read_source(given)
     if not options.partial:
@@ -36,7 +38,9 @@ def read_patient(given: Any, options: ImportOptions) -> tuple[dict[str, Any], Fh
         if name
     }
     now = datetime.now().astimezone()
-    importing = Import(options.clock or Clock(now.date(), now), subject, options, by_name)
+    importing = Import(
+        options.clock or Clock(now.date(), now), subject, options, by_name
+    )
     if subject.resource is not None:
         _check_alive(importing, subject.resource)
     for one in source.resources:
@@ -50,7 +54,9 @@ def read_patient(given: Any, options: ImportOptions) -> tuple[dict[str, Any], Fh
 
 def _check_permitted(source: FhirSource, subject: Subject) -> None:
     """Refuse a record that as a whole is restricted by a label, or by a consent that denies."""
-    own = [resource for resource in source.resources if not subject.passes_over(resource)]
+    own = [
+        resource for resource in source.resources if not subject.passes_over(resource)
+    ]
     labelled = [
         resource.kind
         for resource in own
@@ -102,7 +108,10 @@ def _check_whole(source: FhirSource) -> None:
 def _empty(report: FhirReport) -> str:
     unread = ", ".join(f"{count} {kind}" for kind, count in report.not_read.items())
     reasons = "; ".join(dict.fromkeys(one.reason for one in report.left_out[:10]))
-    told = [f"not read: {unread}" if unread else "", f"left out: {reasons}" if reasons else ""]
+    told = [
+        f"not read: {unread}" if unread else "",
+        f"left out: {reasons}" if reasons else "",
+    ]
     seen = "; ".join(filter(None, told)) or "it has no resources"
     return (
         f"The record holds nothing that is taken ({seen}). Give one with the patient's resources, "
@@ -147,8 +156,12 @@ def _check_alive(importing: Import, resource: Resource) -> None:
     if undated:
         reason = "the patient has died, and nothing says when (deceasedBoolean)"
         importing.leave(resource, reason, part="date of death")
-    if any(link.get("type") == "replaced-by" for link in objects(resource.raw.get("link"))):
-        raise SvcRequestError(f"{place}: another Patient resource has replaced it; give that one's")
+    if any(
+        link.get("type") == "replaced-by" for link in objects(resource.raw.get("link"))
+    ):
+        raise SvcRequestError(
+            f"{place}: another Patient resource has replaced it; give that one's"
+        )
 
 
 def _patient(importing: Import, resource: Resource, patient: Any) -> str | None:
@@ -171,16 +184,26 @@ def _take_age(importing: Import, resource: Resource, born: Any) -> None:
         reason = "a date of birth without a day tells no age below two years"
         importing.leave(resource, reason, part="age")
         return
-    note = "" if is_whole else "from a date of birth without a day, so up to a year too high"
+    note = (
+        ""
+        if is_whole
+        else "from a date of birth without a day, so up to a year too high"
+    )
     importing.person["age"] = years
-    importing.taken.append(replace(importing.line(resource, "age"), unit="a", note=note))
+    importing.taken.append(
+        replace(importing.line(resource, "age"), unit="a", note=note)
+    )
 
 
 def _sex(raw: Mapping[str, Any], gender: str | None) -> tuple[str, str]:
     """The sex and where it is from; none where it is unknown."""
     for url, name in _SEXES.items():
         for one in objects(raw.get("extension")):
-            sex = _SEX_CODES.get(str(one.get("valueCode"))) if one.get("url") == url else None
+            sex = (
+                _SEX_CODES.get(str(one.get("valueCode")))
+                if one.get("url") == url
+                else None
+            )
             if sex:
                 return sex, f"from {name}" if sex != gender else ""
     return (gender, "") if gender in {"male", "female", "other"} else ("", "")

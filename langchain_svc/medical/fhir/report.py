@@ -46,7 +46,11 @@ class _ReportLine:
         """Its entry, and how old it is."""
         if self.days is None:
             return str(self.entry)
-        age = f"{self.days:,} day{'s'[: self.days > 1]} old" if self.days else "of that day"
+        age = (
+            f"{self.days:,} day{'s'[: self.days > 1]} old"
+            if self.days
+            else "of that day"
+        )
         return f"{self.entry} ({age})"
 
 
@@ -67,7 +71,11 @@ class FhirTaken(_ReportLine):
     note: str = ""
 
     def __str__(self) -> str:
-        units = f"{self.converted_from} to {self.unit}" if self.converted_from else self.unit
+        units = (
+            f"{self.converted_from} to {self.unit}"
+            if self.converted_from
+            else self.unit
+        )
         parts = (self.resource, self.code, units, self.note)
         return f"{self.field}: {', '.join(filter(None, parts))}"
 
@@ -129,7 +137,9 @@ class FhirReport:
         `not_read` counts.
         """
         return dict(
-            Counter(line.part or line.resource for line in self.left_out if line.is_missing)
+            Counter(
+                line.part or line.resource for line in self.left_out if line.is_missing
+            )
         )
 
     def __str__(self) -> str:
@@ -146,7 +156,9 @@ class FhirReport:
         if self.further_pages:
             lines.append("The bundle is one page of several.")
         if self.restricted:
-            lines.append("Labels and consents that restrict it were overruled (restricted=True).")
+            lines.append(
+                "Labels and consents that restrict it were overruled (restricted=True)."
+            )
         return "\n".join(lines)
 
 
@@ -171,7 +183,9 @@ class ImportLog:
     def line(self, origin: Resource, name: str, *reading: Any) -> FhirTaken:
         return FhirTaken(field=name, **self._origin(origin, *reading))
 
-    def leave(self, origin: Resource, reason: str, *reading: Any, part: str = "") -> None:
+    def leave(
+        self, origin: Resource, reason: str, *reading: Any, part: str = ""
+    ) -> None:
         origins = self._origin(origin, *reading)
         self.left_out.append(FhirLeftOut(reason=reason, part=part, **origins))
 
@@ -179,7 +193,12 @@ class ImportLog:
         self, origin: Resource, code: str = "", at: datetime | None = None
     ) -> dict[str, Any]:
         days = None if at is None else days_before(at, self.clock.today)
-        return {"entry": origin.entry, "resource": origin.kind, "code": code, "days": days}
+        return {
+            "entry": origin.entry,
+            "resource": origin.kind,
+            "code": code,
+            "days": days,
+        }
 
     def beside(self, resource: Resource, part: str, reason: str) -> None:
         """Say, if anything of a resource is taken, that a part of it is not."""

@@ -39,7 +39,9 @@ class FhirSource:
         """Take a resource, or those of a bundle."""
         kind = raw.get("resourceType") if isinstance(raw, Mapping) else None
         if not isinstance(raw, Mapping) or (kind is None and not place):
-            raise SvcRequestError(f"{place} must be an object" if place else f"FHIR is {_FORMS}")
+            raise SvcRequestError(
+                f"{place} must be an object" if place else f"FHIR is {_FORMS}"
+            )
         if not isinstance(kind, str) or not KIND.fullmatch(kind):
             name = f"{place}.resourceType".lstrip(".")
             raise SvcRequestError(f"{name} must be the name of a FHIR resource")
@@ -47,16 +49,23 @@ class FhirSource:
             self._add_bundle(raw, place or "Bundle", entry)
             return
         self.failed |= kind == "OperationOutcome" and any(
-            issue.get("severity") in ("fatal", "error") for issue in objects(raw.get("issue"))
+            issue.get("severity") in ("fatal", "error")
+            for issue in objects(raw.get("issue"))
         )
         label = ".".join(map(str, entry))
         index = int(label or 0) if len(entry) < 2 else label  # nested
         order = len(self.resources)
-        self.resources.append(Resource(index, kind, raw, place or kind, order, **request))
+        self.resources.append(
+            Resource(index, kind, raw, place or kind, order, **request)
+        )
 
-    def _add_bundle(self, raw: Mapping[str, Any], place: str, entry: tuple[int, ...]) -> None:
+    def _add_bundle(
+        self, raw: Mapping[str, Any], place: str, entry: tuple[int, ...]
+    ) -> None:
         if len(entry) >= _DEEPEST:
-            raise SvcRequestError(f"{place}: bundles are nested more than {_DEEPEST} deep")
+            raise SvcRequestError(
+                f"{place}: bundles are nested more than {_DEEPEST} deep"
+            )
         if raw.get("type") == "history":
             raise SvcRequestError(
                 "The bundle's type is history, which holds old versions; give a searchset, a "
@@ -73,7 +82,9 @@ class FhirSource:
             if not isinstance(one, Mapping):
                 raise SvcRequestError(f"{where} must be an object")
             if one.get("resource") is not None:
-                method = next((r.get("method") for r in objects([one.get("request")])), "")
+                method = next(
+                    (r.get("method") for r in objects([one.get("request")])), ""
+                )
                 request = {"url": text(one.get("fullUrl")), "method": text(method)}
                 self.add(one["resource"], f"{where}.resource", *entry, index, **request)
 
@@ -85,7 +96,9 @@ def read_source(given: Any) -> FhirSource:
         source.add(held, "")
         return source
     for index, one in enumerate(held):
-        source.further_pages = False  # the next one in the list is the page that follows
+        source.further_pages = (
+            False  # the next one in the list is the page that follows
+        )
         source.add(one, f"resources[{index}]", index)
     return source
 
@@ -103,7 +116,9 @@ def _loaded(given: Any) -> Any:
         try:
             given = bytes(given).decode("utf-8-sig")
         except UnicodeDecodeError:
-            raise SvcRequestError("The record is not valid JSON: it is not UTF-8") from None
+            raise SvcRequestError(
+                "The record is not valid JSON: it is not UTF-8"
+            ) from None
     if isinstance(given, (list, tuple)):
         held: list[Any] = []
         for one in given:

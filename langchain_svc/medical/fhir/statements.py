@@ -46,7 +46,9 @@ def _answer(observation: Any, known: Mapping[str, str], label: str) -> Words | N
     for code in codes_of(value):
         if code in known:
             return Words(known[code])
-    words = words_of(value) or tuple(filter(None, [typed_words(observation.valueString)]))
+    words = words_of(value) or tuple(
+        filter(None, [typed_words(observation.valueString)])
+    )
     if not words:
         return None
     text = "; ".join(part.text for part in words)
@@ -58,13 +60,17 @@ def _smoking(observation: Any, _: date) -> Words | None:
 
 
 def _pregnancy(observation: Any, today: date) -> Words | None:
-    return _dated(_answer(observation, _PREGNANCIES, "pregnancy status"), observation, today)
+    return _dated(
+        _answer(observation, _PREGNANCIES, "pregnancy status"), observation, today
+    )
 
 
 def _breastfeeding(observation: Any, today: date) -> Words | None:
     words = _answer(observation, _BREASTFEEDING, "breastfeeding status")
     if observation.valueBoolean is not None:
-        words = Words("breastfeeding" if observation.valueBoolean else "not breastfeeding")
+        words = Words(
+            "breastfeeding" if observation.valueBoolean else "not breastfeeding"
+        )
     return _dated(words, observation, today)
 
 

@@ -8,7 +8,9 @@ from collections.abc import Iterable
 from ...errors import SvcRequestError
 from .bundle import Resource, objects, text
 
-_PATIENT = re.compile(r"(?:.*/)?Patient/([A-Za-z0-9.-]{1,64})(?:/_history/[A-Za-z0-9.-]+)?")
+_PATIENT = re.compile(
+    r"(?:.*/)?Patient/([A-Za-z0-9.-]{1,64})(?:/_history/[A-Za-z0-9.-]+)?"
+)
 _OF_A_PATIENT = frozenset({"FamilyMemberHistory", "AllergyIntolerance", "Consent"})
 _ABSOLUTE = ("http://", "https://")
 
@@ -20,16 +22,24 @@ def _without_version(url: str) -> str:
 class Subject:
     """The one patient of a record, as far as references tell; `wanted` passes others over."""
 
-    def __init__(self, resources: Iterable[Resource], wanted: str | None = None) -> None:
-        self._kinds = {resource.url: resource.kind for resource in resources if resource.url}
+    def __init__(
+        self, resources: Iterable[Resource], wanted: str | None = None
+    ) -> None:
+        self._kinds = {
+            resource.url: resource.kind for resource in resources if resource.url
+        }
         self._only = wanted is not None
         self._count_owners(resources)
         self._url, self._id = "", ""
         patients = [one for one in resources if one.kind == "Patient"]
         if wanted is not None:
-            reference = wanted if "/" in wanted or ":" in wanted else f"Patient/{wanted}"
+            reference = (
+                wanted if "/" in wanted or ":" in wanted else f"Patient/{wanted}"
+            )
             self._url, self._id = _without_version(reference), _id_of(reference)
-            patients = [one for one in patients if self._is(one.url) or one.id == self._id]
+            patients = [
+                one for one in patients if self._is(one.url) or one.id == self._id
+            ]
         if len({_identity(one) for one in patients}) > 1:
             raise SvcRequestError(
                 f"The record holds {len(patients)} patients (entries "
@@ -46,7 +56,9 @@ class Subject:
         names = set(filter(self._names_a_patient, map(_name_of_patient, resources)))
         ids = {resource.id for resource in resources if resource.kind == "Patient"}
         ids.update(map(_id_of, names))
-        self._servers = {_server_of(name) for name in names if name.startswith(_ABSOLUTE)}
+        self._servers = {
+            _server_of(name) for name in names if name.startswith(_ABSOLUTE)
+        }
         self._is_alone = len(ids - {""}) <= 1 and len(self._servers) <= 1
 
     def passes_over(self, resource: Resource) -> bool:
@@ -54,9 +66,13 @@ class Subject:
         if not self._only:
             return False
         if resource.kind == "Patient":
-            return self.resource is None or _identity(resource) != _identity(self.resource)
+            return self.resource is None or _identity(resource) != _identity(
+                self.resource
+            )
         reference = _reference(resource)
-        return self._names_a_patient(reference) and not self._is(_without_version(reference))
+        return self._names_a_patient(reference) and not self._is(
+            _without_version(reference)
+        )
 
     def owns(self, resource: Resource) -> bool:
         """Whether a resource is this patient's; False where that is unclear, else it raises."""
@@ -66,7 +82,9 @@ class Subject:
         reference = _reference(resource)
         if not self._names_a_patient(reference):
             return False
-        if not self._url and not self._id:  # there is no Patient: the first one named is the one
+        if (
+            not self._url and not self._id
+        ):  # there is no Patient: the first one named is the one
             self._url, self._id = _without_version(reference), _id_of(reference)
         if self._is(_without_version(reference)):
             return not self._is_of_an_unknown_server(reference)
@@ -84,7 +102,9 @@ class Subject:
     def _is_of_an_unknown_server(self, reference: str) -> bool:
         """Whether several servers have a patient of this id, and nothing says which is this one."""
         absolute = reference.startswith(_ABSOLUTE)
-        return absolute and not self._url.startswith(_ABSOLUTE) and len(self._servers) > 1
+        return (
+            absolute and not self._url.startswith(_ABSOLUTE) and len(self._servers) > 1
+        )
 
     def _is(self, reference: str) -> bool:
         if reference == self._url:

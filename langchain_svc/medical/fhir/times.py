@@ -79,7 +79,9 @@ def is_past(end: Any, today: date) -> bool:
 def days_before(at: datetime, today: date) -> int:
     """How many days before `today` a moment was, where it was; below 0 is after it."""
     days = (today - at.date()).days
-    return 0 if days == -1 else days  # where the patient is, the next day may have begun
+    return (
+        0 if days == -1 else days
+    )  # where the patient is, the next day may have begun
 
 
 def effective(observation: Any) -> Any:

@@ -48,7 +48,9 @@ class Unit:
     def with_enzyme_units(self) -> Unit:
         """The same with its international units written as U."""
         count = self.powers[_INTERNATIONAL]
-        return self._with({_INTERNATIONAL: -count, _MOLE: count, _SECOND: -count}, _ENZYME**count)
+        return self._with(
+            {_INTERNATIONAL: -count, _MOLE: count, _SECOND: -count}, _ENZYME**count
+        )
 
     def _with(self, added: Mapping[int, int], factor: float) -> Unit:
         powers = list(self.powers)
@@ -66,7 +68,9 @@ class Unit:
 
 
 def _unit(factor: float, offset: float = 0.0, **powers: int) -> Unit:
-    return Unit(factor, tuple(powers.get(name.strip("[]"), 0) for name in _DIMENSIONS), offset)
+    return Unit(
+        factor, tuple(powers.get(name.strip("[]"), 0) for name in _DIMENSIONS), offset
+    )
 
 
 # Those that take a prefix, and those that do not.
@@ -125,7 +129,9 @@ def read_unit(code: str) -> Unit:
         whole = whole._with(times, unit.factor**power)  # noqa: SLF001  # our own class
         amounts[times[_MOLE] < 0] += abs(times[_MOLE])
         notes |= {
-            re.sub(r"[\s_]", "", note).lower() for note in part.group("about", "note") if note
+            re.sub(r"[\s_]", "", note).lower()
+            for note in part.group("about", "note")
+            if note
         }
         at = part.end()
     return replace(whole, amounts=min(amounts), notes=frozenset(notes))
@@ -142,7 +148,9 @@ def _atom(symbol: str) -> Unit:
     if found is not None:
         return found
     for prefix, scale in _PREFIXES.items():
-        metric = _METRIC.get(symbol[len(prefix) :]) if symbol.startswith(prefix) else None
+        metric = (
+            _METRIC.get(symbol[len(prefix) :]) if symbol.startswith(prefix) else None
+        )
         if metric is not None:
             return Unit(metric.factor * scale, metric.powers)
     raise UnknownUnitError

@@ -44,8 +44,14 @@ _REWRITTEN: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"^(m?)eq(?=/)", r"\1eq"),
         (r"^gm(?=/)", "g"),
         (r"^(cells|copies)(?=/)", r"{\1}"),
-        (r"/ ?[{(\[]? ?1[.,]73[ ._]?[{(\[]?(?:sq ?)?(?:m(?:2|\^2|²)|sqm)?[})\]]?$", "/{1.73_m2}"),
-        (r"/ ?[{(]?24[. ]?h(?:r|rs|our|ours)?[})]$|/ ?24 ?h(?:r|rs|our|ours)?$|/day$", "/d"),
+        (
+            r"/ ?[{(\[]? ?1[.,]73[ ._]?[{(\[]?(?:sq ?)?(?:m(?:2|\^2|²)|sqm)?[})\]]?$",
+            "/{1.73_m2}",
+        ),
+        (
+            r"/ ?[{(]?24[. ]?h(?:r|rs|our|ours)?[})]$|/ ?24 ?h(?:r|rs|our|ours)?$|/day$",
+            "/d",
+        ),
         (r"/(?:hr|hour)$", "/h"),
     )
 )
@@ -124,14 +130,20 @@ def converted(value: Decimal, unit: str, to: str, substance: Substance) -> int |
     # % and mmol/mol have no dimension either, and are not multiples of each other.
     if source.powers != target.powers or source.amounts != target.amounts:
         raise UnitError(f"its unit cannot be converted to {to}")
-    return _rounded((float(value) * source.factor + source.offset - target.offset) / target.factor)
+    return _rounded(
+        (float(value) * source.factor + source.offset - target.offset) / target.factor
+    )
 
 
 def _check_kind(source: Unit, target: Unit, to: str, substance: Substance) -> None:
     if substance.bare and source.factor != target.factor:
-        raise UnitError(f"its unit cannot be converted to {to}: it is a number without a unit")
+        raise UnitError(
+            f"its unit cannot be converted to {to}: it is a number without a unit"
+        )
     if _differ(source.notes, target.notes):
-        raise UnitError(f"its unit cannot be converted to {to}: their notes in braces differ")
+        raise UnitError(
+            f"its unit cannot be converted to {to}: their notes in braces differ"
+        )
 
 
 def _rounded(value: float) -> float:
@@ -151,8 +163,17 @@ def _other_scale(value: float, source: Unit, target: Unit) -> float:
     if any(source.powers) or any(target.powers):
         raise UnitError("its unit is none of hemoglobin A1c")
     if source.amounts:
-        return (_SLOPE * value * source.factor / _PER_MILLE + _INTERCEPT) * _PERCENT / target.factor
-    return (value * source.factor / _PERCENT - _INTERCEPT) / _SLOPE * _PER_MILLE / target.factor
+        return (
+            (_SLOPE * value * source.factor / _PER_MILLE + _INTERCEPT)
+            * _PERCENT
+            / target.factor
+        )
+    return (
+        (value * source.factor / _PERCENT - _INTERCEPT)
+        / _SLOPE
+        * _PER_MILLE
+        / target.factor
+    )
 
 
 # -- notes in braces ------------------------------------------------------------------------------
