@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from langchain_svc._calls.formats import ENDINGS, NOISE, READERS
+from langchain_svc._calls.parse import BadCall, Call, Doubt, StreamParser, Tool
+from langchain_svc._calls.render import FENCED, TAGS, PastCall, calls_text
+from langchain_svc._calls.scanner import Prose, Thought
 from langchain_svc._json.schema import problems
-from langchain_svc._toolcalls.formats import ENDINGS, NOISE, READERS
-from langchain_svc._toolcalls.parse import BadCall, Call, Doubt, StreamParser, Tool
-from langchain_svc._toolcalls.render import FENCED, TAGS, PastCall, calls_text
-from langchain_svc._toolcalls.scanner import Prose, Thought
 
 from .draw import Draw, cut
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ._lazy import lazy, name_wings
+from ._base.lazy import lazy, name_wings
 from ._version import __version__ as __version__
 
 if TYPE_CHECKING:  # for type checkers, which know no names made at run time
-    from .callbacks import SvcUsageCallbackHandler as SvcUsageCallbackHandler
-    from .chat_models import ChatSvc as ChatSvc
+    from .chat import ChatSvc as ChatSvc
+    from .chat import SvcLLM as SvcLLM
+    from .chat import register as register
     from .errors import SvcAPIError as SvcAPIError
     from .errors import SvcAuthenticationError as SvcAuthenticationError
     from .errors import SvcBadRequestError as SvcBadRequestError
@@ -30,7 +31,6 @@ if TYPE_CHECKING:  # for type checkers, which know no names made at run time
     from .errors import SvcStreamError as SvcStreamError
     from .errors import SvcTimeoutError as SvcTimeoutError
     from .images import ImageStore as ImageStore
-    from .llms import SvcLLM as SvcLLM
     from .medical import ClinicalReceipt as ClinicalReceipt
     from .medical import ClinicalResult as ClinicalResult
     from .medical import DicomImage as DicomImage
@@ -41,7 +41,10 @@ if TYPE_CHECKING:  # for type checkers, which know no names made at run time
     from .medical import SvcMedicalConsult as SvcMedicalConsult
     from .medical import SvcMedicalStatus as SvcMedicalStatus
     from .medical import SvcMedicalToolkit as SvcMedicalToolkit
-    from .otel import SvcOpenTelemetryCallbackHandler as SvcOpenTelemetryCallbackHandler
+    from .observe import (
+        SvcOpenTelemetryCallbackHandler as SvcOpenTelemetryCallbackHandler,
+    )
+    from .observe import SvcUsageCallbackHandler as SvcUsageCallbackHandler
     from .privacy import PrivateCallbacks as PrivateCallbacks
     from .quota import BudgetUse as BudgetUse
     from .quota import Plan as Plan
@@ -51,10 +54,9 @@ if TYPE_CHECKING:  # for type checkers, which know no names made at run time
     from .quota import SvcBudgetMiddleware as SvcBudgetMiddleware
     from .quota import SvcQuota as SvcQuota
     from .quota import bulk_priority as bulk_priority
-    from .registration import register as register
-    from .toolkit import SvcToolkit as SvcToolkit
     from .tools import SvcAnalyzeImage as SvcAnalyzeImage
     from .tools import SvcGenerateImage as SvcGenerateImage
+    from .tools import SvcToolkit as SvcToolkit
     from .tools import SvcTranslate as SvcTranslate
 
 _HOMES = {
@@ -63,8 +65,7 @@ _HOMES = {
         "BudgetUse Plan QuotaLimit QuotaSnapshot SvcBudget SvcBudgetMiddleware SvcQuota "
         "bulk_priority"
     ),
-    "callbacks": "SvcUsageCallbackHandler",
-    "chat_models": "ChatSvc",
+    "chat": "ChatSvc SvcLLM register",
     "errors": (
         "SvcAPIError SvcAuthenticationError SvcBadRequestError SvcBudgetError "
         "SvcConnectionError SvcContextOverflowError SvcError SvcNotFoundError SvcOutputError "
@@ -72,31 +73,27 @@ _HOMES = {
         "SvcServerError SvcStreamError SvcTimeoutError"
     ),
     "images": "ImageStore",
-    "llms": "SvcLLM",
     "medical": (
         "ClinicalReceipt ClinicalResult DicomImage FhirReport PatientContext SvcCancerRisk "
         "SvcDecisionSupport SvcMedicalConsult SvcMedicalStatus SvcMedicalToolkit"
     ),
-    "otel": "SvcOpenTelemetryCallbackHandler",
-    "registration": "register",
-    "toolkit": "SvcToolkit",
-    "tools": "SvcAnalyzeImage SvcGenerateImage SvcTranslate",
+    "observe": "SvcOpenTelemetryCallbackHandler SvcUsageCallbackHandler",
+    "tools": "SvcAnalyzeImage SvcGenerateImage SvcToolkit SvcTranslate",
 }
 """Each public name, by the module that has it."""
 
 _NAMES = sorted(["__version__", *" ".join(_HOMES.values()).split()])
 
-if not TYPE_CHECKING:
+if not TYPE_CHECKING:  # so that type checkers find a misspelt name
     __all__ = _NAMES  # noqa: PLE0605  # so that a name is written in two places and not in three
-
-__getattr__ = lazy(
-    __name__,
-    _HOMES,
-    elsewhere={
-        "SvcChat": "the chat model is ChatSvc",
-        "SvcEmbeddings": "the platform has no embeddings; use those of any other package",
-    },
-)
+    __getattr__ = lazy(
+        __name__,
+        _HOMES,
+        elsewhere={
+            "SvcChat": "the chat model is ChatSvc",
+            "SvcEmbeddings": "the platform has no embeddings; use those of any other package",
+        },
+    )
 
 name_wings(privacy=f"{__name__}.privacy")
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, cast
 
+from ._base.threads import new_lock
 from ._images import (
     ImageError,
     check_address,
@@ -27,7 +28,6 @@ from ._images import (
     read_image_header,
     without_metadata,
 )
-from ._threads import new_lock
 from .errors import SvcRequestError
 
 HANDLE = re.compile(r"img_[1-9][0-9]{0,8}[a-z]{0,8}", re.ASCII)

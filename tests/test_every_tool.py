@@ -25,7 +25,7 @@ def classes(names):
 
 
 TABLES = {
-    "_TOOLS in langchain_svc/toolkit.py or langchain_svc/medical/tools.py": {type(tool).__name__ for kit in KITS for tool in kit().get_tools()},
+    "_TOOLS in langchain_svc/tools/toolkit.py or langchain_svc/medical/tools.py": {type(tool).__name__ for kit in KITS for tool in kit().get_tools()},
     "ROWS in tests/test_endpoints.py": {row.kind.__name__ for row in test_endpoints.ROWS.values()},
     "CASES in tests/test_langchain_tools.py": {case.kind.__name__ for case in test_langchain_tools.CASES.values()},
     "GOOD in tests/test_hostile.py": {kind for kind, name in TOOLS.items() if name in test_hostile.GOOD},

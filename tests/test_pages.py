@@ -10,12 +10,13 @@ from fences import ROOT
 from test_readme import rows
 
 import langchain_svc as svc
-from langchain_svc import _threads, errors, tools
-from langchain_svc._chat import described_images
+from langchain_svc import errors
+from langchain_svc._base import threads as _threads
+from langchain_svc._calls import scanner
 from langchain_svc._images import endpoints as images
 from langchain_svc._service import exchange, retry_budget
-from langchain_svc._toolcalls import scanner
 from langchain_svc._wire import chunks, failures, general
+from langchain_svc.chat import described_images
 from langchain_svc.medical import images as clinical
 from langchain_svc.medical import patient
 from langchain_svc.medical import tools as medical
@@ -24,6 +25,7 @@ from langchain_svc.medical.dicom import image as dicom
 from langchain_svc.medical.dicom import picture
 from langchain_svc.medical.fhir import concepts
 from langchain_svc.sandbox import Fault, Sandbox
+from langchain_svc.tools import general as tools
 from privacy import test_frames, test_leaks
 
 MB = 1024 * 1024

@@ -9,7 +9,7 @@ from langchain.agents import create_agent
 from rich.console import Console
 
 from langchain_svc import ChatSvc, SvcLLM, SvcTranslate, SvcUsageCallbackHandler
-from langchain_svc._usage import ModelUsage, UsageTable
+from langchain_svc.observe.usage import ModelUsage, UsageTable
 from langchain_svc.sandbox import Fault, Sandbox, ToolCall
 
 HELLO = {"text": "Good morning", "target": "es"}

@@ -12,6 +12,7 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableSerializable
 from pydantic import BaseModel
 
+import langchain_svc.medical
 from langchain_svc import (
     ChatSvc,
     ClinicalReceipt,
@@ -100,3 +101,8 @@ def errors(error: SvcError) -> None:
     if isinstance(error, SvcStreamError):
         partial: str = error.partial
         print(partial, seconds)
+
+
+# A misspelt name is an error, at the top and in a wing.
+print(langchain_svc.ChatSvcc)  # type: ignore[attr-defined]
+print(langchain_svc.medical.PatientContxt)  # type: ignore[attr-defined]

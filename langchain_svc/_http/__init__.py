@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._lazy import lazy
+from .._base.lazy import lazy
 from .deadline import FOREVER, TIMEOUTS, Timeouts
 
 if TYPE_CHECKING:
     from .connections import Connections, PoolKey
 
-# httpx, which they import, is slow to load, and many processes never connect.
-__getattr__ = lazy(__name__, {"connections": "Connections PoolKey"})
+if not TYPE_CHECKING:  # a misspelt name is an error for type checkers
+    # httpx, which they import, is slow to load, and many processes never connect.
+    __getattr__ = lazy(__name__, {"connections": "Connections PoolKey"})

@@ -28,7 +28,7 @@ from urllib.request import getproxies, proxy_bypass
 import httpx
 from pydantic import SecretStr
 
-from .._threads import new_lock
+from .._base.threads import new_lock
 from ..config import check_proxy, is_loopback
 from ..errors import SvcRequestError
 from .base import Origin

@@ -15,7 +15,7 @@ from typing import Any
 import anyio
 from aiohappyeyeballs import start_connection
 
-from .._threads import LOOK_UPS
+from .._base.threads import LOOK_UPS
 from .base import BaseConnection, Origin
 from .deadline import FOREVER, Timeouts
 

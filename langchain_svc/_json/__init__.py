@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._lazy import lazy
+from .._base.lazy import lazy
 from .reasoning import (
     ALL_WAS_REASONING,
     CONTENT,
@@ -27,16 +27,17 @@ if TYPE_CHECKING:
     from .schema import CompiledSchema, SchemaMismatch, fit_schema
     from .signs import has_surrogates, whole_characters
 
-__getattr__ = lazy(
-    __name__,
-    {
-        "answer": "read_answer",
-        "signs": "has_surrogates whole_characters",
-        "lenient": "attempt_json once read_json",
-        "markers": "Markers",
-        "partial": "PartialObject",
-        "reader": "JsonValue",
-        "scalars": "shortened",
-        "schema": "CompiledSchema SchemaMismatch fit_schema",
-    },
-)
+if not TYPE_CHECKING:  # a misspelt name is an error for type checkers
+    __getattr__ = lazy(
+        __name__,
+        {
+            "answer": "read_answer",
+            "signs": "has_surrogates whole_characters",
+            "lenient": "attempt_json once read_json",
+            "markers": "Markers",
+            "partial": "PartialObject",
+            "reader": "JsonValue",
+            "scalars": "shortened",
+            "schema": "CompiledSchema SchemaMismatch fit_schema",
+        },
+    )

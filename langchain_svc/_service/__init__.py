@@ -1,12 +1,12 @@
-"""Reaching the service: settings, retries, connections. The network is touched only here."""
+"""Reaching the service: settings, retries, and the exchange of a request and its answer."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._lazy import lazy
+from .._base.lazy import lazy
 from .parsers import TextParser, WholeParser
-from .runs import MAKERS, RUNS, Privacy, keeps_runs, set_uncached
+from .runs import MAKERS, RUNS, Privacy, keeps_runs, replaces, set_uncached
 from .settings import (
     ALIASES,
     Retries,
@@ -24,22 +24,6 @@ from .steps import BLOCK_LIMITS, ON_WAIT, CallSize, Exchange, Limits, Request, W
 
 if TYPE_CHECKING:
     from .client import arun, run
-    from .tool import (
-        ServiceTool,
-        ServiceToolkit,
-        ToolOutput,
-        ToolUse,
-        request_id,
-        tool_selection,
-        utc_now,
-        vision_exchange,
-    )
-
-__getattr__ = lazy(
-    __name__,
-    {
-        "client": "run arun",
-        "tool": "ToolUse ServiceTool ServiceToolkit ToolOutput utc_now request_id tool_selection"
-        " vision_exchange",
-    },
-)
+    from .vision import vision_exchange
+else:
+    __getattr__ = lazy(__name__, {"client": "run arun", "vision": "vision_exchange"})

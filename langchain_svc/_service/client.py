@@ -16,8 +16,8 @@ from typing import Any
 
 import httpx
 
+from .._base.threads import LONG, off_loop
 from .._http import FOREVER, TIMEOUTS, Connections
-from .._threads import LONG, off_loop
 from .exchange import converse
 from .log_redaction import suppress_logs
 from .steps import (

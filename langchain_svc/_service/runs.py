@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, Literal, Protocol, TypeVar
 
-from .._lazy import wing
+from .._base.lazy import wing
 from ..errors import SvcRequestError
 
 Privacy = Literal["phi"] | None

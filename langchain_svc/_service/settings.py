@@ -38,8 +38,8 @@ from pydantic import (
 )
 from typing_extensions import Self
 
-from .._lazy import forks_wait_for_imports
-from .._safe_errors import safe_constructor, safe_repr
+from .._base.lazy import forks_wait_for_imports
+from .._base.safe_errors import safe_constructor, safe_repr
 from .._version import __version__
 from .._wire import ACCEPT_ENCODING, Price, secrets_of
 from ..config import (

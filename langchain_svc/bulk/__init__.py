@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._lazy import lazy
+from .._base.lazy import lazy
 
 if TYPE_CHECKING:
     from .answers import CUT
@@ -25,14 +25,15 @@ if TYPE_CHECKING:
 
 __all__ = ["BulkOptions", "BulkReport", "arun", "results", "run"]
 
-__getattr__ = lazy(
-    __name__,
-    {
-        "answers": "CUT",
-        "job": "BulkReport Job arun run",
-        "journal": "results",
-        "options": "BulkOptions",
-        "progress": "duration failures money",
-        "rows": "BadRow",
-    },
-)
+if not TYPE_CHECKING:  # a misspelt name is an error for type checkers
+    __getattr__ = lazy(
+        __name__,
+        {
+            "answers": "CUT",
+            "job": "BulkReport Job arun run",
+            "journal": "results",
+            "options": "BulkOptions",
+            "progress": "duration failures money",
+            "rows": "BadRow",
+        },
+    )

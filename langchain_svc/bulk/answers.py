@@ -17,8 +17,8 @@ from pydantic_core import to_jsonable_python
 from typing_extensions import Self
 
 from .._wire import is_cut
-from ..callbacks import RunHandler, SvcUsageCallbackHandler
 from ..errors import SvcError, SvcOutputError
+from ..observe import RunHandler, SvcUsageCallbackHandler
 
 CUT = "cut"
 # Where the integrations of LangChain say why an answer ended.

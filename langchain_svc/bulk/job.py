@@ -26,12 +26,12 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from langchain_core.runnables import Runnable
 from langchain_core.runnables.config import merge_configs
 
-from .._chat import TOKENS_A_TURN, count_tokens
+from .._base.threads import Workers
+from .._base.tokens import TOKENS_A_TURN, count_tokens
 from .._service import ON_WAIT
-from .._threads import Workers
 from .._wire import Price, read_prices
-from ..callbacks import SvcUsageCallbackHandler
 from ..errors import SvcRateLimitError, SvcRequestError
+from ..observe import SvcUsageCallbackHandler
 from ..quota import bulk_priority
 from .answers import AnswerWatch, RowResult, error_text, to_json
 from .journal import Journal, Totals, results

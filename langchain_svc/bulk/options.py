@@ -16,7 +16,7 @@ from langchain_core.load.serializable import Serializable
 from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import BaseModel
 
-from .._safe_errors import safe_repr
+from .._base.safe_errors import safe_repr
 from .._service import ServiceSettings
 from ..errors import SvcRequestError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from .._wire import read_prices
-from ..chat_models import ListedModel
+from ..chat import ListedModel
 from .terminal import add_options, emit, emit_json, new_model
 
 _HEAD = ("MODEL", "CONTEXT", "PRICE IN/OUT", "CAPABILITIES")

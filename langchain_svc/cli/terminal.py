@@ -24,7 +24,7 @@ from ..errors import SvcError, SvcServerError, SvcStreamError
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessageChunk
 
-    from ..chat_models import ChatSvc
+    from ..chat import ChatSvc
 
 _LONGEST_WAIT = 5.0  # seconds; who sits at a terminal would rather be told to come back
 

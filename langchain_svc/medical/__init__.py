@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._lazy import lazy
+from .._base.lazy import lazy
 
 if TYPE_CHECKING:
     from .dicom import DicomImage
@@ -32,15 +32,17 @@ __all__ = [
     "SvcMedicalToolkit",
 ]
 
-__getattr__ = lazy(
-    __name__,
-    {
-        "dicom": "DicomImage",
-        "fhir": "FhirReport",
-        "patient": "PatientContext",
-        "result": "ClinicalReceipt ClinicalResult",
-        "tools": (
-            "SvcCancerRisk SvcDecisionSupport SvcMedicalConsult SvcMedicalStatus SvcMedicalToolkit"
-        ),
-    },
-)
+if not TYPE_CHECKING:  # a misspelt name is an error for type checkers
+    __getattr__ = lazy(
+        __name__,
+        {
+            "dicom": "DicomImage",
+            "fhir": "FhirReport",
+            "patient": "PatientContext",
+            "result": "ClinicalReceipt ClinicalResult",
+            "tools": (
+                "SvcCancerRisk SvcDecisionSupport SvcMedicalConsult SvcMedicalStatus "
+                "SvcMedicalToolkit"
+            ),
+        },
+    )

@@ -9,7 +9,7 @@ from typing import Any
 from langchain_core.messages import ToolMessage
 from langchain_core.runnables import RunnableConfig
 
-from .._safe_errors import safe_repr
+from .._base.safe_errors import safe_repr
 from ..errors import SvcRequestError
 from .delivery import is_async, off_event_loop
 from .patient import PatientContext

@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from .._threads import Workers, new_lock
+from .._base.threads import Workers, new_lock
 from .result import ClinicalResult
 
 Deliver = Callable[[ClinicalResult], object] | None

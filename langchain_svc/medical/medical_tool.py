@@ -12,21 +12,11 @@ from langchain_core.runnables import RunnableConfig
 from pydantic import Field, PrivateAttr, model_validator
 from typing_extensions import Self
 
-from .._service import (
-    Secret,
-    ServiceSettings,
-    ServiceTool,
-    ToolOutput,
-    ToolUse,
-    WholeParser,
-    request_id,
-    reveal_secret,
-    url_of,
-    utc_now,
-)
+from .._service import Secret, ServiceSettings, WholeParser, reveal_secret, url_of
 from .._wire import UnreadableError, dump_json
 from ..config import MEDICAL
 from ..errors import SvcError, SvcRequestError
+from ..tools import ServiceTool, ToolOutput, ToolUse, request_id, utc_now
 from .case import Loader, aload, case_of, configurable, load
 from .delivery import (
     NEEDS_AWAIT,

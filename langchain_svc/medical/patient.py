@@ -31,7 +31,7 @@ from pydantic_core import CoreSchema
 from pydantic_core.core_schema import no_info_plain_validator_function
 from typing_extensions import Self
 
-from .._safe_errors import safe_constructor, safe_repr
+from .._base.safe_errors import safe_constructor, safe_repr
 from ..errors import SvcRequestError
 from .fhir import (
     Clock,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._lazy import lazy
+from .._base.lazy import lazy
 
 if TYPE_CHECKING:
     from .agents import SvcBudgetMiddleware
@@ -12,12 +12,13 @@ if TYPE_CHECKING:
     from .plans import Plan
     from .quota import QuotaLimit, QuotaSnapshot, SvcQuota
 
-__getattr__ = lazy(
-    __name__,
-    {
-        "agents": "SvcBudgetMiddleware",
-        "limiter": "BudgetUse SvcBudget bulk_priority",
-        "plans": "Plan",
-        "quota": "QuotaLimit QuotaSnapshot SvcQuota",
-    },
-)
+if not TYPE_CHECKING:  # a misspelt name is an error for type checkers
+    __getattr__ = lazy(
+        __name__,
+        {
+            "agents": "SvcBudgetMiddleware",
+            "limiter": "BudgetUse SvcBudget bulk_priority",
+            "plans": "Plan",
+            "quota": "QuotaLimit QuotaSnapshot SvcQuota",
+        },
+    )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from langchain_core.messages import AIMessage
 
-from .._safe_errors import safe_repr
+from .._base.safe_errors import safe_repr
 from ..errors import SvcBudgetError
 from .limiter import SvcBudget
 

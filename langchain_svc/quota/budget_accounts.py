@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import NamedTuple, Protocol
 
+from .._base.threads import new_lock
 from .._service import Wait
-from .._threads import new_lock
 from .estimates import Estimates
 
 Amounts = tuple[int, int, float]  # requests, tokens, cost

@@ -29,8 +29,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, NamedTuple
 
+from .._base.threads import new_lock
 from .._service import Wait
-from .._threads import new_lock
 from .plans import DAY, HOUR, MINUTE, Limit
 
 logger = logging.getLogger("langchain_svc")

@@ -14,9 +14,9 @@ from weakref import WeakValueDictionary
 
 from typing_extensions import Self
 
-from .._safe_errors import safe_repr
+from .._base.safe_errors import safe_repr
+from .._base.threads import new_lock
 from .._service import BLOCK_LIMITS, CallSize, Wait
-from .._threads import new_lock
 from .._wire import Price, rate_limit_of, read_prices
 from ..errors import SvcBudgetError, SvcConnectionError, SvcError, SvcRateLimitError
 from .budget_accounts import (

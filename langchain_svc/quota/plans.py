@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import NamedTuple
 
-from .._safe_errors import safe_repr
+from .._base.safe_errors import safe_repr
 
 MEMORY = "memory"  # the storage of a process by itself
 MINUTE, HOUR, DAY = 60.0, 3_600.0, 86_400.0

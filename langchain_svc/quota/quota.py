@@ -12,7 +12,7 @@ from typing import Literal
 
 from langchain_core.rate_limiters import BaseRateLimiter
 
-from .._safe_errors import safe_repr
+from .._base.safe_errors import safe_repr
 from .ledger import Ledger, Ticket
 from .limiter import Shared
 from .plans import LEARN, MEMORY, Plan, key_digest, plans_of

@@ -11,8 +11,8 @@ from itertools import count
 from typing import Any, NamedTuple
 from weakref import WeakSet
 
+from .._base.threads import new_lock
 from .._service import Wait
-from .._threads import new_lock
 from ..errors import SvcConnectionError
 from .budget_accounts import NOTHING, Amounts, Bounds, Reservation, Standing, add
 from .estimates import Estimates

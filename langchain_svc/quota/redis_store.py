@@ -31,9 +31,9 @@ from typing import Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
 from uuid import uuid4
 
-from .._safe_errors import safe_repr
+from .._base.safe_errors import safe_repr
+from .._base.threads import new_lock
 from .._service import Wait
-from .._threads import new_lock
 from ..errors import SvcConnectionError
 from .ledger import TOO_MANY_REQUESTS, Ledger, Outcome, Ticket, Window
 from .plans import Limit

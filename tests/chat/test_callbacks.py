@@ -20,8 +20,8 @@ from langchain_svc import (
     SvcRequestError,
     SvcServerError,
     SvcUsageCallbackHandler,
-    callbacks,
 )
+from langchain_svc.observe import callbacks
 from langchain_svc.sandbox import Fault, Sandbox
 
 QUESTIONS = [f"Question {number}" for number in range(10)]

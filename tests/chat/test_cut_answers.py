@@ -15,7 +15,7 @@ from peers import Scripted, answering, hearing, summed
 from pydantic import BaseModel
 
 import langchain_svc as svc
-from langchain_svc._chat.continuation import Joint, join
+from langchain_svc.chat.continuation import Joint, join
 from langchain_svc.sandbox import ToolCall
 
 LONG = (

@@ -10,7 +10,7 @@ from peers import RawServer, Scripted, response
 from pydantic import BaseModel, field_validator
 
 import langchain_svc as svc
-from langchain_svc import _threads
+from langchain_svc._base import threads as _threads
 
 LONG = "x" * 60_000
 OVER = threading.Event()

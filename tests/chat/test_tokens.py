@@ -12,7 +12,7 @@ import tiktoken
 from langchain_core.messages import AIMessage, HumanMessage
 
 import langchain_svc as svc
-from langchain_svc._chat import tokens as _tokens
+from langchain_svc._base import tokens as _tokens
 from langchain_svc.chat_models import ListedModel
 
 

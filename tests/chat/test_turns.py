@@ -13,8 +13,8 @@ from langchain_core.tools import StructuredTool
 from peers import Scripted, hearing, summed
 
 from langchain_svc import ChatSvc
-from langchain_svc._chat.messages import to_wire
-from langchain_svc._chat.tools import ToolList
+from langchain_svc.chat.messages import to_wire
+from langchain_svc.chat.tools import ToolList
 
 MARK = "4b1d0c0ffe"
 HOSTILE = [

@@ -20,7 +20,7 @@ from peers import RawServer, response, settled
 from pydantic import BaseModel
 
 import langchain_svc as svc
-from langchain_svc import _threads
+from langchain_svc._base import threads as _threads
 
 ROWS = [{"a": 1, "b": f"row {at}"} for at in range(400)]
 

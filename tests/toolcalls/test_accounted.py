@@ -8,7 +8,7 @@ import re
 import pytest
 from call_forms import FORMS, TOOLS, called, events, said
 
-from langchain_svc._toolcalls import BadCall, Call, Doubt, Tool
+from langchain_svc._calls import BadCall, Call, Doubt, Tool
 
 EVERY_FORM = pytest.mark.parametrize("name", FORMS)
 WHOLE = {"text": "Rome", "path": "/srv/ann.txt"}

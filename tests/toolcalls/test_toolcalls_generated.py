@@ -9,7 +9,7 @@ import json
 import pytest
 from call_forms import FORMS, called, events, said
 
-from langchain_svc._toolcalls import Doubt, Prose, Replays
+from langchain_svc._calls import Doubt, Prose, Replays
 
 EVERY_FORM = pytest.mark.parametrize("name", FORMS)
 NUMBERS = {name: number for number, name in enumerate(FORMS)}  # what is combined with what

@@ -8,8 +8,8 @@ from honest_calls import ASKED, HONEST, PERSON
 from text_formats import FORMATS, quoted_printable, spans
 
 from fuzz.cost import counted
-from langchain_svc._toolcalls import Replays
-from langchain_svc._toolcalls.decoded_text import readings
+from langchain_svc._calls import Replays
+from langchain_svc._calls.decoded_text import readings
 
 ARGUMENTS = (
     {"path": "/mail/old", "count": -3},

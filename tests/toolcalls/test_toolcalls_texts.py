@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from call_forms import called, events, said
 
-from langchain_svc._toolcalls import BadCall, Doubt, Prose, StreamParser, Tool, parse_calls
+from langchain_svc._calls import BadCall, Doubt, Prose, StreamParser, Tool, parse_calls
 
 TOOLS = [
     Tool("weather", {"type": "object", "properties": {"city": {"type": "string"}, "days": {"type": "integer"}}, "required": ["city"]}),

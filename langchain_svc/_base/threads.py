@@ -20,7 +20,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 from weakref import WeakSet
 
-from .errors import SvcTimeoutError
+from ..errors import SvcTimeoutError
 
 T = TypeVar("T")
 LONG = 50_000

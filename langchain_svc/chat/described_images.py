@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import BaseMessage, HumanMessage
 
+from .._base.safe_errors import safe_repr
+from .._base.threads import bounded_gather, off_loop
 from .._images import check_address, is_data_uri
-from .._safe_errors import safe_repr
 from .._service import ServiceSettings, vision_exchange
-from .._threads import bounded_gather, off_loop
 from ..errors import SvcError, SvcRequestError
 from ..images import ImageStore, StoredImage
 from .messages import DESCRIBED_IMAGE, to_wire

@@ -15,9 +15,9 @@ from typing import Any, get_args, get_type_hints
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, PydanticUserError, TypeAdapter
 
-from .._safe_errors import safe_repr
+from .._base.safe_errors import safe_repr
+from .._calls import FORMATS, Tool, ToolFormat, choice_line, marks_line, tools_block
 from .._service import did_you_mean
-from .._toolcalls import FORMATS, Tool, ToolFormat, choice_line, marks_line, tools_block
 from ..errors import SvcRequestError
 from .parts import ToolLike
 

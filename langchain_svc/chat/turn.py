@@ -30,9 +30,10 @@ from langchain_core.messages.tool import invalid_tool_call, tool_call, tool_call
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from pydantic_core import from_json
 
+from .._base.threads import LONG
+from .._base.tokens import TOKENS_A_TURN, count_tokens
+from .._calls import defuse
 from .._service import Exchange
-from .._threads import LONG
-from .._toolcalls import defuse
 from .._wire import (
     Completion,
     Seen,
@@ -45,7 +46,6 @@ from ..errors import SvcOutputError
 from .continuation import Joint
 from .messages import THINKS_AHEAD, WireMessages
 from .parts import CHECKED, ContentPart, TextReader
-from .tokens import TOKENS_A_TURN, count_tokens
 
 PROVIDER = "svc"
 CALL_ERRORS = "invalid_tool_call_errors"

@@ -24,10 +24,10 @@ from pydantic.v1 import ValidationError as ValidationErrorV1
 from typing_extensions import is_typeddict
 
 from .. import _json
+from .._base.safe_errors import safe_repr
+from .._base.threads import LONG_TO_CHECK, off_loop
+from .._calls import BadCall, Call, Tool, parse_calls, render_json
 from .._json import SchemaMismatch, shortened
-from .._safe_errors import safe_repr
-from .._threads import LONG_TO_CHECK, off_loop
-from .._toolcalls import BadCall, Call, Tool, parse_calls, render_json
 from .._wire import is_cut
 from ..errors import SvcOutputError, SvcRequestError
 from .parts import CHECKED

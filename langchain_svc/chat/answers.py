@@ -11,9 +11,8 @@ from typing import Any
 
 from langchain_core.messages.tool import tool_call_chunk
 
-from .._json import SchemaMismatch, Thoughts
-from .._threads import LONG_TO_CHECK
-from .._toolcalls import (
+from .._base.threads import LONG_TO_CHECK
+from .._calls import (
     FORMATS,
     BadCall,
     Begun,
@@ -33,6 +32,7 @@ from .._toolcalls import (
     parse_calls,
     problem_text,
 )
+from .._json import SchemaMismatch, Thoughts
 from .messages import PERSON, guarded
 from .parts import ContentPart, TextReader, split_parts
 from .structured import ResponseFormat

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, TypeAdapter, ValidationError
 
-from .._safe_errors import safe_repr
+from .._base.safe_errors import safe_repr
 from .._service import (
     ALIASES,
     Limits,

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 from langchain_core.messages import ToolCallChunk
 from langchain_core.tools import BaseTool
 
+from .._base.threads import LONG
 from .._json import ALL_WAS_REASONING, CONTENT, Thoughts
 from .._json import Piece as Thought
-from .._threads import LONG
 
 ToolLike = Mapping[str, Any] | type | Callable[..., Any] | BaseTool
 """What a tool may be given as."""

@@ -13,27 +13,17 @@ from urllib.parse import urlsplit
 from langchain_core.runnables import RunnableConfig
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from ._images import (
+from .._images import (
     ImageError,
     endpoints,
     is_address,
 )
-from ._service import (
-    Exchange,
-    ServiceTool,
-    ToolOutput,
-    ToolUse,
-    WholeParser,
-    bounded_number,
-    request_id,
-    url_of,
-    utc_now,
-    vision_exchange,
-)
-from ._wire import general
-from .config import GENERAL, V1
-from .errors import SvcRequestError, SvcResponseError
-from .images import HANDLE, ImageStore
+from .._service import Exchange, WholeParser, bounded_number, url_of, vision_exchange
+from .._wire import general
+from ..config import GENERAL, V1
+from ..errors import SvcRequestError, SvcResponseError
+from ..images import HANDLE, ImageStore
+from .base import ServiceTool, ToolOutput, ToolUse, request_id, utc_now
 
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8}){0,3}", re.ASCII)
 _LONGEST_TEXT = (

@@ -10,8 +10,9 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
+from .._base.tokens import TOKENS_A_TURN, estimate_tokens
+from .._calls import FORMATS, ToolFormat, no_tools_block
 from .._service import Exchange, reveal_secret
-from .._toolcalls import FORMATS, ToolFormat, no_tools_block
 from ..errors import SvcContextOverflowError
 from .messages import (
     WireMessages,
@@ -24,7 +25,6 @@ from .messages import (
 from .options import CallOptions
 from .parts import TextReader
 from .profiles import documented_profile
-from .tokens import TOKENS_A_TURN, estimate_tokens
 from .turn import ChatTurn
 
 

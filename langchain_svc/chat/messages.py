@@ -24,7 +24,7 @@ from langchain_core.messages import (
 )
 from langchain_core.utils.json import parse_partial_json
 
-from .._toolcalls import (
+from .._calls import (
     TAGS,
     Format,
     PastCall,

@@ -12,14 +12,14 @@ from langchain_core.language_models import LangSmithParams
 from pydantic import model_validator
 from typing_extensions import Self
 
+from .._base.threads import off_loop
+from .._base.tokens import count_tokens, encoding
 from .._service import Exchange, ServiceSettings, TextParser, WholeParser, set_uncached
-from .._threads import off_loop
 from .._version import __version__
 from .._wire import read_prices
 from ..errors import SvcRequestError
 from .options import Stop
 from .profiles import ListedModel, listed_models
-from .tokens import count_tokens, encoding
 from .turn import PROVIDER, ChatTurn
 
 
@@ -70,6 +70,12 @@ class TextModel(ServiceSettings):
     def lc_secrets(self) -> dict[str, str]:
         """Where the key comes from when a serialized model is loaded."""
         return {"api_key": "SVC_API_KEY"}
+
+    @classmethod
+    def get_lc_namespace(cls) -> list[str]:
+        """The path by which saved models name their class: the public one, which does not move."""
+        package, _, path = cls.__module__.partition(".")
+        return [package, path.rpartition(".")[2]]
 
     @classmethod
     def is_lc_serializable(cls) -> bool:

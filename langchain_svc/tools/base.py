@@ -23,16 +23,18 @@ from langchain_core.tools import BaseTool, BaseToolkit, ToolException
 from pydantic import BeforeValidator, PrivateAttr, ValidationError, model_validator
 from typing_extensions import Self
 
-from .._images import endpoints
-from .._safe_errors import safe_repr
-from .._threads import LONG, off_loop
+from .._base.safe_errors import safe_repr
+from .._base.threads import LONG, off_loop
+from .._service import (
+    Exchange,
+    ServiceSettings,
+    bounded_number,
+    did_you_mean,
+    keeps_runs,
+    replaces,
+)
 from .._wire import safe_label
-from ..config import GENERAL
 from ..errors import SvcError, SvcRequestError
-from .parsers import WholeParser
-from .runs import keeps_runs, replaces
-from .settings import ServiceSettings, bounded_number, did_you_mean
-from .steps import Exchange, Limits
 
 if TYPE_CHECKING:
     from .._http import Connections
@@ -355,22 +357,3 @@ def request_id(exchange: Exchange[Any]) -> str | None:
     request = exchange.request
     given = exchange.head.headers.get("x-request-id") if exchange.head else None
     return safe_label(given, secrets=request.secrets, private=request.private)
-
-
-# A service that quotes an image which it cannot read quotes its beginning.
-_QUOTABLE = 4096
-
-
-def vision_exchange(
-    asker: ServiceSettings, image: str, task: endpoints.Task, limits: Limits
-) -> Exchange[endpoints.ImageAnalysis]:
-    """The call that asks about an image, given as its address or as base64."""
-    return asker._new_exchange(  # noqa: SLF001  # our own class
-        GENERAL,
-        "POST",
-        endpoints.VISION_PATH,
-        partial(WholeParser, partial(endpoints.read_analysis, task=task)),
-        limits,
-        body=endpoints.vision_body(image, task),
-        private=(image[:_QUOTABLE],),
-    )

@@ -1,0 +1,1 @@
+"""What every room stands on: late imports, threads, safe errors, counts of tokens."""

@@ -1,0 +1,29 @@
+"""The call that asks about an image: a tool makes it, and a chat model that describes images."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from .._images import endpoints
+from ..config import GENERAL
+from .parsers import WholeParser
+from .settings import ServiceSettings
+from .steps import Exchange, Limits
+
+# A service that quotes an image which it cannot read quotes its beginning.
+_QUOTABLE = 4096
+
+
+def vision_exchange(
+    asker: ServiceSettings, image: str, task: endpoints.Task, limits: Limits
+) -> Exchange[endpoints.ImageAnalysis]:
+    """The call that asks about an image, given as its address or as base64."""
+    return asker._new_exchange(  # noqa: SLF001  # our own class
+        GENERAL,
+        "POST",
+        endpoints.VISION_PATH,
+        partial(WholeParser, partial(endpoints.read_analysis, task=task)),
+        limits,
+        body=endpoints.vision_body(image, task),
+        private=(image[:_QUOTABLE],),
+    )

@@ -1,0 +1,23 @@
+"""The chat model and the text model, and one turn of a chat: what is asked, and what is read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .._base.lazy import lazy
+
+if TYPE_CHECKING:
+    from .chat_models import ChatSvc as ChatSvc
+    from .llms import SvcLLM as SvcLLM
+    from .profiles import ListedModel as ListedModel
+    from .registration import register as register
+else:
+    __getattr__ = lazy(
+        __name__,
+        {
+            "chat_models": "ChatSvc",
+            "llms": "SvcLLM",
+            "profiles": "ListedModel",
+            "registration": "register",
+        },
+    )

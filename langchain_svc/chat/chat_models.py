@@ -1,0 +1,498 @@
+"""`ChatSvc`: the chat completions of the v1 interface as a LangChain chat model."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from functools import partial
+from inspect import signature
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+
+from langchain_core.callbacks import (
+    AsyncCallbackManagerForLLMRun,
+    CallbackManagerForLLMRun,
+)
+from langchain_core.language_models import (
+    BaseChatModel,
+    LanguageModelInput,
+    ModelProfile,
+)
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGenerationChunk, ChatResult
+from langchain_core.runnables import Runnable
+from pydantic import ConfigDict, Field, model_validator
+from typing_extensions import Self
+
+from .._base.threads import LONG, off_loop
+from .._calls import ToolFormat
+from .._service import (
+    Exchange,
+    Retries,
+    WholeParser,
+    keeps_runs,
+    url_of,
+)
+from .._wire import v1
+from ..config import GENERAL, V1, Interface
+from ..images import ImageStore
+from .messages import SystemRole, WireMessages, prompt_size
+from .model import TextModel
+from .options import (
+    CallOptions,
+    ExtraBody,
+    MaxTokens,
+    ModelId,
+    OnCut,
+    Temperature,
+    call_options,
+    traced_options,
+)
+from .parts import ToolLike
+from .prepare import count_prompt, new_turn
+from .profiles import (
+    DEFAULT_MODEL,
+    IMAGES_DESCRIBED,
+    ListedModel,
+    documented_profile,
+    find_listed,
+)
+from .registration import make_loadable
+from .turn import ChatTurn, summed_outputs
+
+__all__ = ["ChatSvc", "ListedModel"]
+
+_Method = Literal["json_schema", "function_calling", "json_mode"]
+_Object = TypeVar("_Object")
+
+
+@keeps_runs
+class ChatSvc(TextModel, BaseChatModel):
+    """A chat model on the service's v1 interface.
+
+    Every way of calling a LangChain chat model works: `invoke`, `stream`, `batch`, their
+    async versions, `stream_events`. Answers always carry `usage_metadata`, and
+    `response_metadata` with `model_name`, `finish_reason`, `id`, `rate_limit` and
+    `usage_source` ("service" or "estimated").
+
+        from langchain_svc import ChatSvc
+
+        model = ChatSvc(model="svc-pro", api_key="...", base_url_v1="https://.../v1")
+        model.invoke("Good morning")
+
+    Settings that shape an answer can be given for one call: `model.invoke(..., temperature=0)`,
+    and so `model`, `max_tokens`, `stop`, `timeout`, `deadline`, `max_retries`, `max_repairs`,
+    `on_cut`, `max_continuations`.
+
+    Raises:
+        SvcError: Every failure of a call; see `langchain_svc.errors` for the tree.
+        pydantic.ValidationError: From the constructor, for a setting out of its bounds.
+
+    Rests on the v1 API, sections 2, 4, 5, 7 and 8.
+    """
+
+    # Misspelt settings are refused by name before; this tells Pydantic's plugin of mypy.
+    model_config = ConfigDict(extra="forbid")
+
+    interfaces = (V1, GENERAL)
+    models_path = v1.MODELS_PATH
+
+    if TYPE_CHECKING:  # what other integrations call them, which the constructor takes
+        model_name: str = DEFAULT_MODEL
+        max_completion_tokens: int | None = None
+    else:
+        max_completion_tokens = property(attrgetter("max_tokens"))
+
+    overrides = frozenset(
+        {
+            *v1.CHAT_SETTINGS,
+            *(
+                "timeout",
+                "deadline",
+                "max_retries",
+                "max_repairs",
+                "stop",
+                "extra_body",
+            ),
+            *("on_cut", "max_continuations"),
+        }
+    )
+
+    model: ModelId = DEFAULT_MODEL
+    """The model's id."""
+
+    temperature: Temperature | None = None
+    """0 to 2; left to the service (0.7) where it is None."""
+
+    max_tokens: MaxTokens | None = None
+    """Maximum tokens of an answer; None leaves it to the service (2000)."""
+
+    base_url_v1: str | None = url_of(V1)
+    """Where the interface is; its path ends in /v1."""
+
+    system_role: SystemRole = "user"
+    """"user" folds system text into the user turns; "system" sends it in a role of its own,
+    which the documents do not show."""
+
+    tool_format: ToolFormat = "tags"
+    """How the model is asked to write calls of tools: "tags" or "fenced" (JSON in a fence)."""
+
+    max_repairs: Retries = 2
+    """How often, within one run, the model is told what is wrong with its answer: JSON that does
+    not fit, a call that cannot be read or that repeats what it read, a required call that is not
+    there."""
+
+    on_cut: OnCut = None
+    """What becomes of an answer that `max_tokens` cut off. None: a tool call or an object is
+    continued, a text is marked (finish_reason "length"). "continue": a text is continued, too.
+    "mark": nothing is; a call that was cut off is an invalid one. "error": `SvcOutputError`."""
+
+    max_continuations: Retries = 3
+    """How often, for one answer, the model is told to go on where it was cut off. A call that is
+    still cut off then is a `SvcOutputError`."""
+
+    reasoning: Literal["split", "keep"] = "split"
+    """"split" takes what a model thinks aloud (`<think>` and the like) out of the content, into a
+    content block of its own; "keep" leaves it there."""
+
+    stream_tool_args: bool = False
+    """Whether a stream yields the arguments of a call while they are written, as models with native
+    tools do. Otherwise it yields a call when it is whole and known to be one: what was yielded can
+    neither be asked for anew nor wait for the model to confirm that it means it."""
+
+    extra_body: ExtraBody = Field(default_factory=dict)
+    """Further fields of every request, which the documents do not show."""
+
+    image_inputs: Literal["refuse", "describe", "omit"] = "refuse"
+    """"describe" has each image described once by the service's vision model (POST /api/vision,
+    which needs `base_url`), and puts the description and a handle of `images` in its place.
+    "omit" leaves images out, and says so in their place."""
+
+    base_url: str | None = url_of(GENERAL)
+    """Where the general interface is, without the /api of its paths."""
+
+    images: ImageStore = Field(default_factory=ImageStore, exclude=True, repr=False)
+    """The images that handles stand for."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_base_url(cls, values: Any) -> Any:
+        """Takes `base_url`, as other integrations name it, where it can mean one thing only."""
+        if not isinstance(values, Mapping) or not values.get("base_url"):
+            return values
+        if values.get("image_inputs") == "describe":
+            return values
+        if values.get("base_url_v1"):
+            raise ValueError(
+                'base_url is the general interface, which only image_inputs="describe" needs; '
+                "base_url_v1 is set already"
+            )
+        others = {name: value for name, value in values.items() if name != "base_url"}
+        return others | {"base_url_v1": values["base_url"]}
+
+    @model_validator(mode="after")
+    def _take_an_address_only_for_images(self) -> Self:
+        """Another host than the chat's may be told the key only where that is asked for."""
+        if self.image_inputs != "describe":
+            self.__dict__["base_url"] = None
+        return self
+
+    @model_validator(mode="after")
+    def _check_profile_keys(self) -> Self:
+        # This takes the place of LangChain's check, which works out type hints for each object:
+        # half of the time of making one. Of a profile that came from us it can find nothing.
+        if self.profile != self._resolve_model_profile():
+            super()._check_profile_keys()  # type: ignore[operator]  # Pydantic unwraps it
+        return self
+
+    def _needed(self) -> Collection[Interface]:
+        return self.interfaces if self.image_inputs == "describe" else (V1,)
+
+    def check(self) -> ListedModel:
+        """Ask the service for its models (GET /models), the cheapest call there is.
+
+        A wrong key, address or model id shows up now, and not in the middle of the work.
+
+        Returns:
+            What the service lists about this model.
+
+        Raises:
+            SvcError: As for any call; `SvcRequestError` where the model is not listed.
+        """
+        return find_listed(self.list_models(), self.model)
+
+    async def acheck(self) -> ListedModel:
+        """The async version of `check`."""
+        return find_listed(await self.alist_models(), self.model)
+
+    # -- what LangChain asks about a model ------------------------------------------------------
+
+    @property
+    def _llm_type(self) -> str:
+        return "svc-chat"
+
+    def _resolve_model_profile(self) -> ModelProfile | None:
+        profile = documented_profile(self.model)
+        if profile is not None and self.image_inputs == "describe":
+            profile |= IMAGES_DESCRIBED
+        if profile is not None and self.stream_tool_args:
+            profile["tool_call_streaming"] = True
+        return profile
+
+    @property
+    def _identifying_params(self) -> dict[str, Any]:
+        return {
+            **{name: getattr(self, name) for name in v1.CHAT_SETTINGS},
+            "stop": self.stop,
+            "system_role": self.system_role,
+            "extra_body": self.extra_body,
+        }
+
+    def _get_invocation_params(
+        self, stop: list[str] | None = None, **kwargs: Any
+    ) -> dict[str, Any]:
+        return {
+            **self._identifying_params,
+            "model_name": self.model,
+            "_type": self._llm_type,
+            "stop": self.stop if stop is None else stop,
+            **traced_options(type(self), kwargs),
+        }
+
+    def _combine_llm_outputs(
+        self, llm_outputs: list[dict[str, Any] | None]
+    ) -> dict[str, Any]:
+        return summed_outputs(llm_outputs, self.model)
+
+    # -- counting tokens ------------------------------------------------------------------------
+
+    def get_num_tokens_from_messages(
+        self, messages: list[BaseMessage], tools: Sequence[Any] | None = None
+    ) -> int:
+        """About how many tokens a conversation has as it would be sent, with its tools.
+
+        No request is sent: an image counts as its description once it has one.
+        """
+        if self.image_inputs == "describe":
+            from .described_images import find_images  # noqa: PLC0415  # most models see no picture
+
+            messages, _ = find_images(messages, self.images)
+        return count_prompt(self, messages, tools or (), self.get_num_tokens)
+
+    # -- tools and objects ----------------------------------------------------------------------
+
+    def bind_tools(
+        self,
+        tools: Sequence[ToolLike],
+        *,
+        tool_choice: str | bool | dict[str, Any] | None = None,
+        parallel_tool_calls: bool | None = None,
+        strict: bool | None = None,
+        **kwargs: Any,
+    ) -> Runnable[LanguageModelInput, AIMessage]:
+        """This model with tools that it can call, as with native tool calling.
+
+        The endpoint has no tools: they are described in the prompt, and calls are read from the
+        answer's text. A call that can be read is one of `tool_calls`, whether or not its arguments
+        fit the tool; one that cannot, after `max_repairs` requests to write it anew, is one of
+        `invalid_tool_calls`.
+
+        Args:
+            tools: Functions with docstrings, Pydantic classes, TypedDicts, `BaseTool`s or dicts.
+            tool_choice: "auto" (also None and False), "any" (also "required" and True), "none",
+                or the name of a tool. Where a call is required and none comes, the model is told
+                so at most `max_repairs` times, within the same run.
+            parallel_tool_calls: False keeps the first call of an answer.
+            strict: Accepted for the sake of code written for other models; calls are always
+                checked against their schemas.
+            **kwargs: Settings for every call of the binding. `response_format=SomeClass` makes an
+                answer without calls fit the class: `message.additional_kwargs["parsed"]` is its
+                object.
+
+        Raises:
+            SvcRequestError: A tool or the choice cannot be read.
+            SvcOutputError: From a call, when a required call did not come.
+        """
+        from .tools import ToolList, tool_request  # noqa: PLC0415  # most models have no tools
+
+        bound = {
+            "tools": ToolList(tools),
+            "tool_choice": tool_choice,
+            "parallel_tool_calls": parallel_tool_calls,
+        }
+        tool_request(bound)  # what cannot be read is refused now, and not at the call
+        given = {name: value for name, value in bound.items() if value is not None}
+        return self.bind(**given, **kwargs)
+
+    @overload
+    def with_structured_output(
+        self,
+        schema: type[_Object],
+        *,
+        include_raw: Literal[False] = False,
+        method: _Method = "json_schema",
+        strict: bool | None = None,
+        **kwargs: Any,
+    ) -> Runnable[LanguageModelInput, _Object]: ...
+
+    @overload
+    def with_structured_output(
+        self,
+        schema: Any = None,
+        *,
+        include_raw: bool = False,
+        method: _Method = "json_schema",
+        strict: bool | None = None,
+        **kwargs: Any,
+    ) -> Runnable[LanguageModelInput, Any]: ...
+
+    def with_structured_output(
+        self,
+        schema: Any = None,
+        *,
+        include_raw: bool = False,
+        method: _Method = "json_schema",
+        strict: bool | None = None,
+        **kwargs: Any,
+    ) -> Runnable[LanguageModelInput, Any]:
+        """This model, answering with objects of a class or another type, or with dicts.
+
+        An answer is checked within the run, and asked for again with the exact problems at most
+        `max_repairs` times.
+
+        Args:
+            schema: A Pydantic class (v2 or v1), a dataclass, a list, tuple, union or Literal of
+                these, a TypedDict, a JSON schema with a title or an OpenAI function. With
+                "json_mode" it may be None: any JSON object will do.
+            include_raw: Give `{"raw": message, "parsed": object, "parsing_error": error}` and
+                raise nothing for an answer that does not fit.
+            method: "json_schema" puts the schema into the prompt; "function_calling" does too, and
+                gives the message the answer as a tool call of the schema's name; "json_mode"
+                leaves the wording to your prompt.
+            strict: Accepted for the sake of code written for other models; answers are always
+                checked.
+            **kwargs: Settings for every call.
+
+        Raises:
+            SvcRequestError: The schema or the method cannot be read.
+            SvcOutputError: From a call, when no answer fits the schema.
+        """
+        from .structured import structured_output  # noqa: PLC0415  # the same
+
+        return structured_output(
+            self, schema, kwargs, include_raw=include_raw, method=method, strict=strict
+        )
+
+    # -- calling --------------------------------------------------------------------------------
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        result: ChatResult = self._answer(
+            self._begin(messages, stop, kwargs, stream=False)
+        )
+        return result
+
+    async def _agenerate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        turn = await self._abegin(messages, stop, kwargs, stream=False)
+        result: ChatResult = await self._aanswer(turn)
+        return result
+
+    def _stream(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> Iterator[ChatGenerationChunk]:
+        return self._chunks(partial(self._begin, messages, stop, kwargs, stream=True))
+
+    def _astream(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> AsyncIterator[ChatGenerationChunk]:
+        return self._achunks(partial(self._abegin, messages, stop, kwargs, stream=True))
+
+    def _begin(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None,
+        given: Mapping[str, Any],
+        *,
+        stream: bool,
+    ) -> ChatTurn:
+        """Prepares one turn: everything that can go wrong before sending goes wrong here."""
+        options = call_options(self, stop, given)
+        if self.image_inputs == "describe":
+            from .described_images import describe_images  # noqa: PLC0415  # most models see no picture
+
+            messages = describe_images(self, messages, self.images, options.limits)
+        return self._turn(messages, options, stream=stream)
+
+    async def _abegin(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None,
+        given: Mapping[str, Any],
+        *,
+        stream: bool,
+    ) -> ChatTurn:
+        """The same, off the event loop where the conversation is long."""
+        options = call_options(self, stop, given)
+        if self.image_inputs == "describe":
+            from .described_images import adescribe_images  # noqa: PLC0415  # the same
+
+            messages = await adescribe_images(
+                self, messages, self.images, options.limits
+            )
+        if prompt_size(messages) <= LONG:
+            return self._turn(messages, options, stream=stream)
+        make = partial(self._turn, messages, options, stream=stream)
+        return await off_loop(options.limits.until(time.monotonic()), make)
+
+    def _turn(
+        self, messages: Sequence[BaseMessage], options: CallOptions, *, stream: bool
+    ) -> ChatTurn:
+        settings: Self = options.settings
+
+        def ask(turns: WireMessages) -> Exchange[Any]:
+            return self._new_exchange(
+                V1,
+                "POST",
+                v1.CHAT_PATH,
+                self._new_text_reader if stream else _new_completion_reader,
+                options.limits,
+                body=v1.chat_body(
+                    turns,
+                    {name: getattr(settings, name) for name in v1.CHAT_SETTINGS},
+                    stream=stream,
+                    extra=settings.extra_body,
+                ),
+                private=tuple(turn["content"] for turn in turns),
+                headers=options.extra_headers,
+                chat=(settings.model, settings.max_tokens),
+            )
+
+        return new_turn(ask, messages, options, stream=stream)
+
+
+# LangChain asks for these signatures at every call, which costs a twentieth of it to work out.
+for _method in (vars(ChatSvc)[name] for name in ("_generate", "_agenerate")):
+    _method.__signature__ = signature(_method)
+
+_new_completion_reader = partial(WholeParser, v1.read_completion)
+
+make_loadable(ChatSvc)

@@ -1,0 +1,253 @@
+"""`SvcLLM`: the chat endpoint of the general interface as a LangChain text model."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import aclosing, closing
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+from langchain_core.callbacks import (
+    AsyncCallbackManagerForLLMRun,
+    CallbackManagerForLLMRun,
+)
+from langchain_core.language_models.llms import BaseLLM
+from langchain_core.outputs import Generation, GenerationChunk, LLMResult
+from langchain_core.runnables import Runnable
+from pydantic import ConfigDict
+from typing_extensions import Self
+
+from .._base.threads import bounded_gather
+from .._service import (
+    Exchange,
+    WholeParser,
+    bounded_number,
+    keeps_runs,
+    url_of,
+)
+from .._wire import Completion, Seen, general, v1
+from ..config import GENERAL
+from .model import TextModel
+from .options import ModelId, call_settings
+from .parts import ContentPart, TextReader
+from .turn import COUNTS, ChatTurn, summed_outputs, token_usage
+
+_Temperature = Annotated[
+    float,
+    bounded_number(general.LOWEST_TEMPERATURE, general.HIGHEST_TEMPERATURE, text=True),
+]
+
+
+class _Prompt(ChatTurn):
+    """One prompt and its answer; the service sends one number of tokens, which is not split."""
+
+    def __init__(
+        self, exchange: Exchange[Any], prompt: str, model: str | None, stops: Any
+    ) -> None:
+        self._counts: dict[str, Any] = {}
+        turns = [{"role": "user", "content": prompt}]
+        reader = TextReader(split=False)
+        super().__init__(
+            lambda _: exchange, turns, model=model, stops=stops, reader=reader
+        )
+
+    def result(self) -> Generation:
+        text = "".join(part.content for part in self._parts)
+        return Generation(text=text, generation_info=self._info(self._answer))
+
+    def _chunks(self, parts: list[ContentPart]) -> list[GenerationChunk]:
+        return [GenerationChunk(text=part.content) for part in parts]
+
+    def _last_chunk(self, seen: Completion | Seen) -> GenerationChunk:
+        # Once only and at the end: LangChain joins texts and adds numbers when it adds chunks up.
+        return GenerationChunk(text="", generation_info=self._info(seen))
+
+    def _account(self, counts: Mapping[str, int]) -> None:
+        found = {
+            ours: counts[theirs] for ours, theirs in COUNTS.items() if theirs in counts
+        }
+        if len(found) == len(COUNTS) - 1:
+            found.setdefault("total_tokens", sum(found.values()))
+        if "total_tokens" not in found:
+            super()._account({})
+            found = {"total_tokens": self._usage["total_tokens"]} if self._usage else {}
+        self._counts = found
+
+    def _info(self, seen: Any) -> dict[str, Any]:
+        known = self._names(seen) | self._metadata(seen)
+        known["timestamp"] = seen.timestamp
+        return {name: value for name, value in known.items() if value} | self._counts
+
+
+@keeps_runs
+class SvcLLM(TextModel, BaseLLM):
+    """A text model on the service's general interface: a text in, a text out.
+
+    `invoke`, `stream`, `batch` and their async versions work as for any LangChain LLM. Each
+    generation carries `generation_info` with `model_name`, `model_provider`, `total_tokens`,
+    `usage_source` ("service" or "estimated") and what else came: `timestamp`, `request_id`,
+    `rate_limit`. The service sends one token count, which is not split by guessing.
+
+        from langchain_svc import SvcLLM
+
+        llm = SvcLLM(api_key="...", base_url="https://...")
+        llm.invoke("Good morning")
+
+    Settings of an answer can be given for one call, too: `llm.invoke(..., temperature=0)`, and so
+    `model`, `stop`, `timeout`, `deadline`, `max_retries`.
+
+    Raises:
+        SvcError: Every failure of a call; see `langchain_svc.errors` for the tree.
+        pydantic.ValidationError: From the constructor, for a setting out of its bounds.
+
+    Rests on the general API, sections 2, 4, 5, 7 and 8.
+    """
+
+    model_config = ConfigDict(extra="forbid")  # as ChatSvc's
+
+    interfaces = (GENERAL,)
+    models_path = general.MODELS_PATH
+    overrides = frozenset(
+        {"model", "temperature", "stop", "timeout", "deadline", "max_retries"}
+    )
+
+    if TYPE_CHECKING:  # as ChatSvc's
+        model_name: str | None = None
+
+    base_url: str | None = url_of(GENERAL)
+    """Where the general interface is, without the /api of its paths."""
+
+    model: ModelId | None = None
+    """The model's id; the service's default model where it is None."""
+
+    temperature: _Temperature | None = None
+    """0 to 1; left to the service where it is None."""
+
+    # LangChain's LLMs make one call of a batch, in which one failure loses every answer. The
+    # endpoint takes one message at a time, so here a batch is what it is for a chat model.
+    batch = Runnable.batch
+    abatch = Runnable.abatch
+
+    @property
+    def _llm_type(self) -> str:
+        return "svc-llm"
+
+    @property
+    def _identifying_params(self) -> dict[str, Any]:
+        # LangChain puts the stop texts of the call under `stop`, also when there are none; ours
+        # stand beside them, so that its cache tells two models apart.
+        return {
+            "model": self.model,
+            "temperature": self.temperature,
+            "own_stop": self.stop,
+        }
+
+    # -- calling --------------------------------------------------------------------------------
+
+    def _generate(
+        self,
+        prompts: list[str],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> LLMResult:
+        def ask(prompt: str) -> Any:
+            if self.streaming:
+                return _sum([*self._stream(prompt, stop, run_manager, **kwargs)])
+            return self._answer(self._begin(prompt, stop, kwargs, stream=False))
+
+        return self._result([ask(prompt) for prompt in prompts])
+
+    async def _agenerate(
+        self,
+        prompts: list[str],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> LLMResult:
+        async def ask(prompt: str) -> Any:
+            if self.streaming:
+                return _sum(
+                    [
+                        c
+                        async for c in self._astream(
+                            prompt, stop, run_manager, **kwargs
+                        )
+                    ]
+                )
+            return await self._aanswer(self._begin(prompt, stop, kwargs, stream=False))
+
+        return self._result(await bounded_gather(map(ask, prompts)))
+
+    def _stream(
+        self,
+        prompt: str,
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> Iterator[GenerationChunk]:
+        begin = partial(self._begin, prompt, stop, kwargs, stream=True)
+        with closing(self._chunks(begin)) as chunks:
+            for chunk in chunks:
+                if run_manager is not None:
+                    run_manager.on_llm_new_token(chunk.text, chunk=chunk)
+                yield chunk
+
+    async def _astream(
+        self,
+        prompt: str,
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> AsyncIterator[GenerationChunk]:
+        async def begin() -> ChatTurn:
+            return self._begin(prompt, stop, kwargs, stream=True)
+
+        async with aclosing(self._achunks(begin)) as chunks:
+            async for chunk in chunks:
+                if run_manager is not None:
+                    await run_manager.on_llm_new_token(chunk.text, chunk=chunk)
+                yield chunk
+
+    def _begin(
+        self,
+        prompt: str,
+        stop: list[str] | None,
+        given: Mapping[str, Any],
+        *,
+        stream: bool,
+    ) -> ChatTurn:
+        """Prepares one prompt: everything that can go wrong before sending goes wrong here."""
+        call: Self
+        call, _ = call_settings(self, stop, given)
+        exchange = self._new_exchange(
+            GENERAL,
+            "POST",
+            general.CHAT_PATH,
+            self._new_text_reader if stream else _new_answer_reader,
+            call._limits(),  # noqa: SLF001  # our own class
+            body=general.chat_body(
+                prompt, model=call.model, temperature=call.temperature, stream=stream
+            ),
+            private=(prompt,),
+            chat=(call.model, None),
+        )
+        return _Prompt(exchange, prompt, call.model, call.stop or ())
+
+    def _result(self, answers: Sequence[Generation]) -> LLMResult:
+        outputs = []
+        for info in (answer.generation_info or {} for answer in answers):
+            name = info.get("model_name")
+            outputs.append({"token_usage": token_usage(info), "model_name": name})
+        return LLMResult(
+            generations=[[answer] for answer in answers],
+            llm_output=summed_outputs(outputs, self.model),
+        )
+
+
+def _sum(chunks: list[GenerationChunk]) -> Generation:
+    text = "".join(chunk.text for chunk in chunks)
+    return Generation(text=text, generation_info=chunks[-1].generation_info)
+
+
+_new_answer_reader = partial(WholeParser, v1.read_completion)

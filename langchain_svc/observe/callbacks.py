@@ -1,0 +1,358 @@
+"""Counts what calls cost: tokens, money, retries, waits and errors, by model and tool.
+
+One handler may watch many threads, event loops and graphs at once. Each run is known by its id
+from its start to its end, so a handler that is reached twice (given to the call and active as a
+context manager) still counts once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import abstractmethod
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from contextvars import ContextVar, Token
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
+from uuid import UUID
+
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.outputs import LLMResult
+from langchain_core.tracers.context import register_configure_hook
+from typing_extensions import Self
+
+from .._base.threads import new_lock
+from .._base.tokens import TOKENS_A_TURN, count_tokens
+from .._wire import Price, is_cut, read_prices
+from ..errors import SvcContextOverflowError, SvcRequestError
+from .usage import ModelUsage, UsageTable
+
+_Active = ContextVar["SvcUsageCallbackHandler | None"]
+_ACTIVE: list[_Active] = []
+"""One for each depth of nested blocks: LangChain gives a run the handlers of all."""
+
+
+def _free_depth() -> _Active:
+    for depth in _ACTIVE:
+        held = depth.get()
+        if held is None or held._token is None:  # noqa: SLF001  # our own class: it has ended elsewhere
+            return depth
+    _ACTIVE.append(ContextVar("svc_usage", default=None))
+    register_configure_hook(_ACTIVE[-1], inheritable=True)
+    return _ACTIVE[-1]
+
+
+_MOST_RUNS = 10_000  # that are counted at one time
+# How a run ends when the caller stops reading, which is not an error.
+LEFT_EARLY = (GeneratorExit, asyncio.CancelledError, KeyboardInterrupt)
+
+
+Run = TypeVar("Run")
+
+
+class RunHandler(BaseCallbackHandler, Generic[Run]):
+    """Knows the runs that are open, and hears of chat models and text models in one form."""
+
+    run_inline = True  # the work is short, and a thread a token would cost more than it
+
+    def __init__(self) -> None:
+        self._runs: dict[UUID, Run] = {}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self  # copies of a model are heard together
+
+    def _begin(self, run_id: UUID, run: Run) -> None:
+        """Keep a run. The oldest go: LangChain tells no end of a cancelled one."""
+        self._runs.setdefault(run_id, run)  # it may be told twice
+        while len(self._runs) > _MOST_RUNS:
+            with suppress(KeyError, RuntimeError):  # another thread was quicker
+                del self._runs[next(iter(self._runs))]
+
+    @abstractmethod
+    def _begin_model(
+        self,
+        run_id: UUID,
+        operation: str,
+        asked: list[BaseMessage],
+        told: dict[str, Any],
+    ) -> None: ...
+
+    @abstractmethod
+    def _end_model(
+        self, run_id: UUID, answer: AIMessage | None, error: BaseException | None = None
+    ) -> None: ...
+
+    def on_chat_model_start(
+        self,
+        serialized: dict[str, Any],
+        messages: list[list[BaseMessage]],
+        *,
+        run_id: UUID,
+        **kwargs: Any,
+    ) -> None:
+        """A chat model's run begins."""
+        asked = [message for turns in messages for message in turns]
+        self._begin_model(run_id, "chat", asked, {"serialized": serialized, **kwargs})
+
+    def on_llm_start(
+        self,
+        serialized: dict[str, Any],
+        prompts: list[str],
+        *,
+        run_id: UUID,
+        **kwargs: Any,
+    ) -> None:
+        """A text model's run begins."""
+        asked: list[BaseMessage] = [
+            HumanMessage.model_construct(content=each) for each in prompts
+        ]
+        self._begin_model(
+            run_id, "text_completion", asked, {"serialized": serialized, **kwargs}
+        )
+
+    def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:
+        """A run has its answer."""
+        del kwargs
+        self._end_model(run_id, _message(response))
+
+    def on_llm_error(
+        self, error: BaseException, *, run_id: UUID, **kwargs: Any
+    ) -> None:
+        """A run has failed, or its stream was left early."""
+        response = kwargs.get("response")
+        answer = _message(response) if isinstance(response, LLMResult) else None
+        self._end_model(run_id, answer, error)
+
+
+def asked_model(told: Mapping[str, Any]) -> str | None:
+    """The model's id, as a run's start tells it."""
+    params = told.get("invocation_params") or {}
+    metadata = told.get("metadata") or {}
+    return (
+        params.get("model") or params.get("model_name") or metadata.get("ls_model_name")
+    )
+
+
+@dataclass
+class _Run:
+    model: str
+    prompt: list[BaseMessage]
+
+
+class SvcUsageCallbackHandler(RunHandler[_Run]):
+    """Counts calls, tokens, cost, cache hits, retries, waits and errors, by model.
+
+    Give it to calls, or use it as a context manager that watches every call made inside:
+
+        with SvcUsageCallbackHandler(prices=model.list_models()) as usage:
+            chain.batch(questions)
+        print(usage)
+        print(usage.models["svc-pro"].total_tokens)
+
+    Calls of this package's tools are counted too, by the tool's name. See docs/usage.md.
+
+    Attributes:
+        models: A `ModelUsage` for each model id: a copy of the counts of this moment.
+        tools: The same for each of this package's tools.
+    """
+
+    def __init__(self, prices: Mapping[str, Any] | Iterable[Any] | None = None) -> None:
+        """Count from zero.
+
+        Args:
+            prices: What tokens cost: the models of `ChatSvc.list_models()`, or by model id
+                `{"input": 5.0, "output": 15.0, "per_tokens": 1_000_000, "currency": "USD"}`. A
+                handler asks the service for nothing by itself.
+
+        Raises:
+            ValueError: A price by model id cannot be read.
+        """
+        super().__init__()
+        self._prices = None if prices is None else read_prices(prices)
+        self._models: defaultdict[str, ModelUsage] = defaultdict(ModelUsage)
+        self._tools: defaultdict[str, ModelUsage] = defaultdict(ModelUsage)
+        self._lock = new_lock()
+        self._token: Token[SvcUsageCallbackHandler | None] | None = None
+
+    def __enter__(self) -> Self:
+        if self._token is not None:
+            raise RuntimeError(
+                "This handler is active already; make another for a nested block"
+            )
+        self._token = _free_depth().set(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._token is not None:
+            with suppress(
+                ValueError
+            ):  # the block ends in another context than it began in
+                self._token.var.reset(self._token)
+        self._token = None
+
+    def __reduce__(self) -> tuple[type[Self], tuple[Any]]:
+        return type(self), (self._prices,)  # another process counts for itself
+
+    # -- what LangChain tells -------------------------------------------------------------------
+
+    def _begin_model(
+        self,
+        run_id: UUID,
+        operation: str,
+        asked: list[BaseMessage],
+        told: dict[str, Any],
+    ) -> None:
+        self._begin(run_id, _Run(str(asked_model(told) or "unknown"), asked))
+
+    def _end_model(
+        self, run_id: UUID, answer: AIMessage | None, error: BaseException | None = None
+    ) -> None:
+        with self._lock:
+            run = self._runs.pop(run_id, None)
+            if run is not None:
+                self._count(run, answer, error)
+
+    def svc_tool_called(  # the tools of this package call it
+        self,
+        run_id: UUID,
+        *,
+        name: str,
+        endpoint: str,
+        retries: int,
+        waited: float,
+        error: type[BaseException] | None,
+    ) -> None:
+        """One of this package's tools has called the service, or refused to."""
+        with self._lock:
+            usage = self._tools[name]
+            refused = error is not None and issubclass(error, SvcRequestError)
+            _count_end(usage, error, sent=bool(endpoint) and not refused)
+            usage.retries += retries
+            usage.waited += waited
+
+    # -- what comes of it -----------------------------------------------------------------------
+
+    @property
+    def models(self) -> dict[str, ModelUsage]:
+        """The counts of each model."""
+        return self._copies(self._models)
+
+    @property
+    def tools(self) -> dict[str, ModelUsage]:
+        """The counts of each of this package's tools."""
+        return self._copies(self._tools)
+
+    def _copies(self, counts: Mapping[str, ModelUsage]) -> dict[str, ModelUsage]:
+        with self._lock:
+            return {
+                name: replace(
+                    usage, errors=Counter(usage.errors), cost=dict(usage.cost)
+                )
+                for name, usage in sorted(counts.items())
+            }
+
+    def to_dict(self) -> dict[str, dict[str, Any]]:
+        """All counts by model id or tool name, of plain dicts and numbers.
+
+        Each has its `kind`, "model" or "tool".
+        """
+        found = {"model": self.models, "tool": self.tools}
+        return {
+            name: {"kind": kind, **usage.to_dict()}
+            for kind, usages in found.items()
+            for name, usage in usages.items()
+        }
+
+    def table(self) -> UsageTable:
+        """The counts as a table: rich shows it as one, `print` and notebooks as lines."""
+        return UsageTable([*self.models.items(), *self.tools.items()])
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {'; '.join(str(self.table()).splitlines())}>"
+
+    def _count(
+        self, run: _Run, message: AIMessage | None, error: BaseException | None
+    ) -> None:
+        """Count a run that has ended, under the model that answered or was asked."""
+        metadata = {} if message is None else message.response_metadata
+        counts: Any = message and message.usage_metadata
+        model = metadata.get("model_name") or run.model
+        usage = self._models[model]
+        if error is None and counts and counts.get("total_cost") == 0:
+            usage.cache_hits += 1  # so LangChain marks an answer of its cache
+            return
+        _count_end(usage, None if error is None else type(error), sent=_was_sent(error))
+        reason = metadata.get("finish_reason") or getattr(error, "finish_reason", None)
+        usage.cut += isinstance(reason, str) and is_cut(reason)
+        usage.retries += metadata.get("retries", 0) + getattr(error, "retries", 0)
+        usage.waited += metadata.get("waited", 0.0) + getattr(error, "waited", 0.0)
+        spent = None if message is None else _count_tokens(run, usage, message, error)
+        if spent is not None and self._prices is not None:
+            price = self._prices.get(model) or self._prices.get(run.model)
+            _count_cost(usage, price, *spent)
+
+
+def _count_cost(
+    usage: ModelUsage, price: Price | None, tokens_in: int, tokens_out: int | None
+) -> None:
+    """Count what the tokens of a call cost; `tokens_out` is None where only their sum is known."""
+    if price is not None and (tokens_out is not None or price.input == price.output):
+        cost = price.input * tokens_in + price.output * (tokens_out or 0)
+        usage.cost[price.currency] = usage.cost.get(price.currency, 0.0) + cost
+    elif tokens_in or tokens_out:
+        usage.unpriced_calls += 1
+
+
+def _count_end(
+    usage: ModelUsage, error: type[BaseException] | None, *, sent: bool
+) -> None:
+    """Count how a run ended."""
+    usage.calls += sent
+    if error is not None and issubclass(error, LEFT_EARLY):
+        usage.stopped += 1
+    elif error is not None:
+        usage.errors[error.__name__] += 1
+
+
+def _was_sent(error: BaseException | None) -> bool:
+    """Whether a call reached the service; an overflow may have been foreseen."""
+    if isinstance(error, SvcContextOverflowError):
+        return error.status_code is not None
+    return not isinstance(error, SvcRequestError)
+
+
+def _count_tokens(
+    run: _Run, usage: ModelUsage, message: AIMessage, error: BaseException | None
+) -> tuple[int, int | None] | None:
+    """Count the tokens of a call: those in and those out, or their sum and None."""
+    counts, metadata = message.usage_metadata, message.response_metadata
+    estimated = metadata.get("usage_source") == "estimated"
+    if counts is not None:
+        tokens_in, tokens_out = counts["input_tokens"], counts["output_tokens"]
+    elif "total_tokens" in metadata:
+        usage.unsplit_tokens += metadata["total_tokens"]
+        return metadata["total_tokens"], None
+    elif error is not None and message.text:
+        tokens_in = sum(count_tokens(turn.text) + TOKENS_A_TURN for turn in run.prompt)
+        tokens_out, estimated = count_tokens(message.text), True
+    else:
+        return None
+    if estimated:
+        usage.estimated_input_tokens += tokens_in
+        usage.estimated_output_tokens += tokens_out
+    else:
+        usage.input_tokens += tokens_in
+        usage.output_tokens += tokens_out
+    return tokens_in, tokens_out
+
+
+def _message(response: LLMResult) -> AIMessage | None:
+    answer = next((one for many in response.generations for one in many if one), None)
+    message = getattr(answer, "message", None)
+    if answer is None or message is not None:
+        return message if isinstance(message, AIMessage) else None
+    return AIMessage(
+        answer.text, response_metadata=answer.generation_info or {}
+    )  # a text model's

@@ -1,0 +1,68 @@
+"""`SvcToolkit`: the tools of the general interface, with one set of connections and one store."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Annotated, Literal
+
+from langchain_core.tools import BaseTool
+from pydantic import Field
+
+from .._service import url_of
+from ..config import GENERAL, V1, Interface
+from ..images import ImageStore
+from .base import ServiceTool, ServiceToolkit, tool_selection
+from .general import SvcAnalyzeImage, SvcGenerateImage, SvcTranslate
+
+_TOOLS: dict[str, type[ServiceTool]] = {
+    "svc_translate": SvcTranslate,
+    "svc_analyze_image": SvcAnalyzeImage,
+    "svc_generate_image": SvcGenerateImage,
+}
+
+
+class SvcToolkit(ServiceToolkit):
+    """Translation, image analysis and image generation for an agent.
+
+        from langchain_svc import SvcToolkit
+
+        with SvcToolkit(api_key="...", base_url="https://...", base_url_v1="...") as toolkit:
+            handle = toolkit.images.add("photo.jpg")
+            agent = create_agent(model, toolkit.get_tools())
+
+    All tools share the toolkit's connections and its store of images. It takes the constructor
+    parameters that every class of this package takes, and passes them on.
+    """
+
+    interfaces = (V1, GENERAL)
+
+    base_url_v1: str | None = url_of(V1)
+    """Where the v1 interface is, which makes images; its path ends in /v1."""
+
+    base_url: str | None = url_of(GENERAL)
+    """Where the general interface is, without the /api of its paths."""
+
+    image_api: Literal["v1", "general"] = "v1"
+    """Which interface makes images."""
+
+    selected: Annotated[Sequence[str] | None, tool_selection(tuple(_TOOLS))] = None
+    """The names of the tools to give; all where it is None."""
+
+    images: ImageStore = Field(default_factory=ImageStore, exclude=True, repr=False)
+    """The images that tools take and make, by handle."""
+
+    retry_lost: bool = False
+    """Whether to resend an image generation that the service may already have received."""
+
+    def _needed(self) -> Collection[Interface]:
+        kinds = [_TOOLS[name] for name in self.selected or _TOOLS]
+        on_v1 = SvcGenerateImage in kinds and self.image_api == "v1"
+        return [V1] * on_v1 + [GENERAL] * (len(kinds) > on_v1)
+
+    def get_tools(self) -> list[BaseTool]:
+        """The selected tools, in a fixed order."""
+        own = {"svc_generate_image": {"api": self.image_api}}
+        return [
+            self._make(_TOOLS[name], **own.get(name, {}))
+            for name in self.selected or _TOOLS
+        ]
