@@ -29,7 +29,8 @@ from .._wire import Completion, Seen, general, v1
 from ..config import GENERAL
 from .model import TextModel
 from .options import ModelId, call_settings
-from .parts import ContentPart, TextReader
+from .parts import ContentPart
+from .readers import TextReader
 from .turn import COUNTS, ChatTurn, summed_outputs, token_usage
 
 _Temperature = Annotated[

@@ -23,8 +23,8 @@ from .messages import (
     to_wire,
 )
 from .options import CallOptions
-from .parts import TextReader
 from .profiles import documented_profile
+from .readers import AnswerReader, TextReader
 from .turn import ChatTurn
 
 
@@ -58,7 +58,7 @@ def new_turn(
     )
     _refuse_too_long(settings, [turn["content"] for turn in turns])
     if options.offer or options.response_format or calls_before:
-        reader = _reader_of(messages, options, stream=stream)
+        reader: AnswerReader = _reader_of(messages, options, stream=stream)
     else:
         reader = TextReader(split=settings.reasoning == "split")
     return ChatTurn(
@@ -76,10 +76,11 @@ def new_turn(
 
 def _reader_of(
     messages: Sequence[BaseMessage], options: CallOptions, *, stream: bool
-) -> TextReader:
+) -> AnswerReader:
     """A reader of calls of tools, or of JSON that fits a schema."""
     # Here and not above: these modules are two thirds of what importing ChatSvc takes.
-    from .answers import CallsReader, JsonReader  # noqa: PLC0415
+    from .calls_reader import CallsReader  # noqa: PLC0415
+    from .structured import JsonReader  # noqa: PLC0415  # the same
     from .tools import ToolRequest  # noqa: PLC0415  # the same
 
     settings, offer, form = options.settings, options.offer, options.response_format

@@ -1,11 +1,12 @@
 """JSON answers: how they are asked for, how they are checked, and what users get of them.
 
-An answer is checked inside the run, where it can still be asked for again (`answers.py`).
+`JsonReader` checks an answer inside the run, where the model can still be asked again.
 `StructuredParser` then makes the object of it, or raises with all there is to know of the failure.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from functools import cached_property
@@ -14,6 +15,7 @@ from typing import Any, get_origin
 
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages.tool import tool_call_chunk
 from langchain_core.output_parsers import BaseTransformOutputParser
 from langchain_core.outputs import ChatGeneration, Generation
 from langchain_core.runnables import Runnable, RunnableMap, RunnablePassthrough
@@ -26,11 +28,12 @@ from typing_extensions import is_typeddict
 from .. import _json
 from .._base.safe_errors import safe_repr
 from .._base.threads import LONG_TO_CHECK, off_loop
-from .._calls import BadCall, Call, Tool, parse_calls, render_json
-from .._json import SchemaMismatch, shortened
+from .._calls import BadCall, Call, Tool, parse_calls, problem_text, render_json
+from .._json import SchemaMismatch, Thoughts, shortened
 from .._wire import is_cut
 from ..errors import SvcOutputError, SvcRequestError
-from .parts import CHECKED
+from .parts import CHECKED, ContentPart, split_parts
+from .readers import AnswerReader, new_id
 from .tools import refuse_unwritable
 
 _ANY_OBJECT: dict[str, Any] = {"type": "object"}
@@ -255,6 +258,115 @@ def read_response_format(given: Any) -> ResponseFormat | None:
         'response_format must be a class, {"type": "json_schema", "json_schema": {"name", '
         f'"schema"}}}}, {{"type": "json_object"}} or {{"type": "text"}}, not {safe_repr(given)}'
     )
+
+
+class JsonReader(AnswerReader):
+    """Reads one JSON value that fits a schema; the content is that JSON and nothing else.
+
+    A stream shows nothing before the answer was checked, unless the format asks for partial
+    objects. Then the JSON is shown as it comes, and a checked answer that differs comes beside it.
+    """
+
+    long = LONG_TO_CHECK
+
+    is_inside = True
+
+    def __init__(self, response_format: ResponseFormat, *, streaming: bool) -> None:
+        self._format = response_format
+        self._shows_partial = streaming and response_format.partial
+        self._restarted = False  # after a part of an answer was shown
+        self.start_answer()
+
+    def start_answer(self) -> None:
+        self.repair_prompt = None
+        self._text: list[str] = []
+        self._content: list[str] = []  # the text without its reasoning
+        self._showing = False
+        self._splitter = Thoughts(spoken=True)
+
+    def read_chunk(self, text: str) -> Iterator[ContentPart]:
+        self._text.append(text)
+        for part in split_parts(self._splitter.feed(text)):
+            yield from self._read_part(part)
+
+    def wants_rest(self, text: str, *, out_of_room: bool) -> bool:
+        if not out_of_room:
+            return False
+        try:
+            self._format.check(text, cut=True)
+        except SchemaMismatch:
+            return True
+        return False
+
+    def restart(self, *, streaming: bool) -> bool:
+        self._restarted = streaming and self._was_shown
+        self.start_answer()
+        return True
+
+    @property
+    def _was_shown(self) -> bool:
+        return self._showing or self._restarted
+
+    def _read_part(self, part: ContentPart) -> Iterator[ContentPart]:
+        if part.all_was_reasoning and not self._showing:
+            yield ContentPart(reasoning="".join(self._content))
+            self._content = []
+            return
+        if not part.content:
+            yield part
+            return
+        self._content.append(part.content)
+        if not self._shows_partial or self._restarted:
+            return
+        text = part.content
+        if not self._showing:
+            start = text.find("{")
+            if start < 0:
+                return
+            text = text[start:]
+        self._showing = True
+        yield ContentPart(text)
+
+    def end_answer(self, *, cut: bool, last: bool) -> Iterator[ContentPart]:
+        for part in split_parts(self._splitter.finish()):
+            yield from self._read_part(part)
+        try:
+            value = self._format.check("".join(self._text), cut=cut)
+        except SchemaMismatch as error:
+            if not cut:  # an answer that max_tokens cut would only be cut again
+                self.repair_prompt = _repair_prompt(error.problems)
+            if last or cut:
+                yield ContentPart("" if self._was_shown else "".join(self._content))
+            return
+        if self._format.as_call:
+            yield from self._call_parts(value)
+        elif self._was_shown:
+            yield ContentPart(checked=_dump(value))
+        else:
+            yield ContentPart(_dump(value))
+        if self._format.kept:
+            yield ContentPart(parsed=self._format.make(value))
+
+    def _call_parts(self, value: object) -> Iterator[ContentPart]:
+        """The value as the arguments of a call, as `with_structured_output` may ask for."""
+        self.called = True
+        arguments = value if isinstance(value, dict) else {"answer": value}
+        name = tool_call_chunk(name=self._format.name, args="", id=new_id(), index=0)
+        yield ContentPart(call=name)
+        yield ContentPart(call=tool_call_chunk(args=_dump(arguments), index=0))
+
+
+_MOST_PROBLEMS = 20
+
+
+def _repair_prompt(problems: Iterable[str]) -> str:
+    lines = [f"- {problem_text(problem)}" for problem in [*problems][:_MOST_PROBLEMS]]
+    then = "Write the whole answer once more, with these problems fixed, as JSON and nothing else."
+    return "\n".join(["That answer cannot be used:", *lines, then])
+
+
+def _dump(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 class StructuredParser(BaseTransformOutputParser[Any]):

@@ -45,7 +45,8 @@ from .._wire import (
 from ..errors import SvcOutputError
 from .continuation import Joint
 from .messages import THINKS_AHEAD, WireMessages
-from .parts import CHECKED, ContentPart, TextReader
+from .parts import CHECKED, ContentPart
+from .readers import AnswerReader
 
 PROVIDER = "svc"
 CALL_ERRORS = "invalid_tool_call_errors"
@@ -74,7 +75,7 @@ class ChatTurn:
         *,
         model: str | None,
         stops: Sequence[str],
-        reader: TextReader,
+        reader: AnswerReader,
         written: Callable[[str], str] = defuse,
         reasks: int = 0,
         on_cut: str | None = "mark",
@@ -266,7 +267,7 @@ class ChatTurn:
         if not text:
             return ()
         self._read.append(text)
-        return self._reader.feed(text)
+        return self._reader.read_chunk(text)
 
     def _finish(self, seen: Completion | Seen) -> list[ContentPart]:
         """The last parts of an answer; whether the model is asked once more is decided here."""
@@ -283,7 +284,7 @@ class ChatTurn:
             return parts
         if rest := self._cutter.finish():
             self._read.append(rest)
-            parts += self._reader.feed(rest)
+            parts += self._reader.read_chunk(rest)
         cut = self._is_cut(seen.finish_reason)
         if cut and self._on_cut == "error":
             raise SvcOutputError(
@@ -293,7 +294,7 @@ class ChatTurn:
                 usage=self._usage,
                 finish_reason=seen.finish_reason,
             )
-        parts += self._reader.finish(cut=cut, last=not self._reasks)
+        parts += self._reader.end_answer(cut=cut, last=not self._reasks)
         self._next(seen.finish_reason)
         return parts
 
@@ -374,7 +375,7 @@ class ChatTurn:
             *self._turns,
             {"role": "user", "content": self._written(repair_prompt)},
         ]
-        self._reader.begin()
+        self._reader.start_answer()
         self._begin()
 
     def _names(self, seen: Completion | Seen) -> dict[str, Any]:

@@ -1,10 +1,8 @@
-"""Readers of answers that hold calls of tools, or JSON that fits a schema."""
+"""The reader of answers that may call tools."""
 
 from __future__ import annotations
 
-import json
 import re
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
@@ -32,126 +30,16 @@ from .._calls import (
     parse_calls,
     problem_text,
 )
-from .._json import SchemaMismatch, Thoughts
 from .messages import PERSON, guarded
-from .parts import ContentPart, TextReader, split_parts
-from .structured import ResponseFormat
+from .parts import ContentPart
+from .readers import AnswerReader, new_id
+from .structured import JsonReader
 from .tools import ToolRequest
 
 _JOINT = "\n\n"
 
 
-def new_id() -> str:
-    """An id for a call that no other call has, in whatever process or trimmed conversation."""
-    return f"call_{uuid.uuid4().hex[:24]}"
-
-
-def _dump(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)
-
-
-class JsonReader(TextReader):
-    """One JSON value that fits a schema; the content is that JSON and nothing else.
-
-    A stream is held back until the answer was checked, save where the format asks for partial
-    objects: then JSON is yielded as it comes, and a checked answer that differs comes beside it.
-    """
-
-    long = LONG_TO_CHECK
-
-    is_inside = True
-
-    def __init__(self, form: ResponseFormat, *, streaming: bool) -> None:
-        self._form = form
-        self._partial = streaming and form.partial
-        self._showed = False  # of an answer before this one
-        self.begin()
-
-    def begin(self) -> None:
-        self.repair_prompt = None
-        self._text: list[str] = []
-        self._content: list[str] = []
-        self._shown = False
-        self._splitter = Thoughts(spoken=True)
-
-    def feed(self, text: str) -> Iterator[ContentPart]:
-        self._text.append(text)
-        for part in split_parts(self._splitter.feed(text)):
-            yield from self._take(part)
-
-    def wants_rest(self, text: str, *, out_of_room: bool) -> bool:
-        if not out_of_room:
-            return False
-        try:
-            self._form.check(text, cut=True)
-        except SchemaMismatch:
-            return True
-        return False
-
-    def restart(self, *, streaming: bool) -> bool:
-        self._showed = streaming and (self._shown or self._showed)
-        self.begin()
-        return True
-
-    def _take(self, part: ContentPart) -> Iterator[ContentPart]:
-        if part.all_was_reasoning and not self._shown:
-            yield ContentPart(reasoning="".join(self._content))
-            self._content = []
-        elif not part.content:
-            yield part
-        else:
-            self._content.append(part.content)
-            text = part.content
-            if not self._partial or self._showed:
-                return
-            if not self._shown:
-                begin = text.find("{")
-                if begin < 0:
-                    return
-                text = text[begin:]
-            self._shown = True
-            yield ContentPart(text)
-
-    def finish(self, *, cut: bool, last: bool) -> Iterator[ContentPart]:
-        for part in split_parts(self._splitter.finish()):
-            yield from self._take(part)
-        try:
-            value = self._form.check("".join(self._text), cut=cut)
-        except SchemaMismatch as error:
-            if not cut:  # an answer that max_tokens cut would only be cut again
-                self.repair_prompt = _repair_prompt(
-                    "That answer cannot be used:",
-                    error.problems,
-                    "Write the whole answer once more, with these problems fixed, as JSON and "
-                    "nothing else.",
-                )
-            if last or cut:
-                is_shown = self._shown or self._showed
-                yield ContentPart("" if is_shown else "".join(self._content))
-            return
-        if self._form.as_call:
-            self.called = True
-            arguments = value if isinstance(value, dict) else {"answer": value}
-            begun = tool_call_chunk(name=self._form.name, args="", id=new_id(), index=0)
-            yield ContentPart(call=begun)
-            yield ContentPart(call=tool_call_chunk(args=_dump(arguments), index=0))
-        else:
-            answer = _dump(value)
-            is_shown = self._shown or self._showed
-            yield ContentPart(checked=answer) if is_shown else ContentPart(answer)
-        if self._form.kept:
-            yield ContentPart(parsed=self._form.make(value))
-
-
-def _repair_prompt(what: str, problems: Iterable[str], then: str) -> str:
-    lines = [f"- {problem_text(problem)}" for problem in [*problems][:_MOST_PROBLEMS]]
-    return "\n".join([what, *lines, then])
-
-
-_MOST_PROBLEMS = 20
-
-
-class CallsReader(TextReader):
+class CallsReader(AnswerReader):
     """Calls of the offered tools, with prose around them; or, if none must be called, an answer.
 
     What becomes of a call: a readable one is yielded, whatever its schema says of it, for the tool
@@ -205,9 +93,9 @@ class CallsReader(TextReader):
         self._open_doubts: list[Doubt | BadCall] = []  # in the answer before this one
         # Prose waits for a call, or to be read as JSON; in later tries it always does.
         self._holds = offer.required or answer is not None
-        self.begin()
+        self.start_answer()
 
-    def begin(self) -> None:
+    def start_answer(self) -> None:
         self.repair_prompt = None
         self.failure = None
         self.malformed = False
@@ -225,9 +113,9 @@ class CallsReader(TextReader):
         self._following = False
         self._thinking = False
         if self._answer is not None:
-            self._answer.begin()
+            self._answer.start_answer()
 
-    def feed(self, text: str) -> Iterator[ContentPart]:
+    def read_chunk(self, text: str) -> Iterator[ContentPart]:
         yield from self._parts(self._parser.feed(text))
         self.ended = self._parser.ended
 
@@ -264,10 +152,10 @@ class CallsReader(TextReader):
         if streaming and not self._holds:
             self._earlier = "".join(self._said)
             self._holds = True
-        self.begin()
+        self.start_answer()
         return True
 
-    def finish(self, *, cut: bool, last: bool) -> Iterator[ContentPart]:
+    def end_answer(self, *, cut: bool, last: bool) -> Iterator[ContentPart]:
         yield from self._parts(self._parser.finish(cut=cut))
         confirmed = self._confirmed()
         doubts = [
@@ -315,8 +203,8 @@ class CallsReader(TextReader):
     def _for_good(self, *, cut: bool, last: bool) -> Iterator[ContentPart]:
         """The answer has no call, and the model is not asked again."""
         if self._answer is not None and not self._bad:
-            yield from self._answer.feed(self._waiting())
-            yield from self._answer.finish(cut=cut, last=last)
+            yield from self._answer.read_chunk(self._waiting())
+            yield from self._answer.end_answer(cut=cut, last=last)
             self.repair_prompt = self._answer.repair_prompt
             if self.repair_prompt and self._doubts:
                 self.repair_prompt = self._question([*self._doubts, *self._bad])
