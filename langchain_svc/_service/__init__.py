@@ -5,22 +5,29 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .._base.lazy import lazy
-from .parsers import TextParser, WholeParser
-from .runs import MAKERS, RUNS, Privacy, keeps_runs, replaces, set_uncached
-from .settings import (
-    ALIASES,
+from .fields import (
     Retries,
     Seconds,
     Secret,
-    ServiceSettings,
     bounded_number,
-    did_you_mean,
-    resolve_aliases,
     reveal_secret,
-    suggest_name,
     url_of,
 )
-from .steps import BLOCK_LIMITS, ON_WAIT, CallSize, Exchange, Limits, Request, Wait
+from .hints import ALIASES
+from .names import did_you_mean, resolve_aliases, suggest_name
+from .parsers import TextParser, WholeParser
+from .runs import MAKERS, RUNS, Privacy, keeps_runs, replaces, set_uncached
+from .settings import ServiceSettings
+from .steps import (
+    BLOCK_LIMITS,
+    ON_WAIT,
+    AnswerParser,
+    CallSize,
+    Exchange,
+    Limits,
+    Request,
+    Wait,
+)
 
 if TYPE_CHECKING:
     from .client import arun, run

@@ -74,14 +74,14 @@ def converse(exchange: Exchange[Any]) -> Conversation:
     try:
         while True:
             free = failure is None or not failure.of_service or tries.last
-            sent = free or exchange.budget.take(exchange.clock())
+            sent = free or exchange.retry_budget.take(exchange.clock())
             if sent:
                 exchange.retries += failure is not None
                 exchange.parser = parser = exchange.new_parser()
                 attempt = _attempt if exchange.limiter is None else _admitted
                 failure = yield from attempt(exchange, parser)
                 if failure is None:
-                    exchange.budget.succeeded()
+                    exchange.retry_budget.succeeded()
                     return
             assert failure is not None  # noqa: S101  # without one a try is always sent
             pause = tries.pause(failure, sent=sent)
@@ -171,7 +171,7 @@ class _RetryState:
         if failure.of_service and self._until < 0:
             self._until = now + exchange.limits.outage_wait
             was_down = True  # it may have been, until the moment of another's answer
-        answered = exchange.budget.answered_at >= self._looked
+        answered = exchange.retry_budget.answered_at >= self._looked
         self._down = failure.of_service and not (sent and answered)
         self._looked = now
         if was_down and not self._down and now < self._until:
@@ -246,7 +246,9 @@ def _attempt(
     assert isinstance(head, Head)  # noqa: S101  # what Open is answered with
     exchange.head = head
     if head.status not in TROUBLE:
-        exchange.budget.answered_at = max(exchange.budget.answered_at, begun)
+        exchange.retry_budget.answered_at = max(
+            exchange.retry_budget.answered_at, begun
+        )
     if not 200 <= head.status < 300:
         return (yield from _refusal(exchange, head, timeouts))
     parser.begin(head)

@@ -16,7 +16,7 @@ REFILL = 0.5
 TOKENS_A_SECOND = 10.0
 
 
-class Budget:
+class RetryBudget:
     """The tokens of one object. Copies and pickles begin with a full store."""
 
     def __init__(self) -> None:
@@ -26,8 +26,8 @@ class Budget:
             "-inf"
         )  # when the last request was sent that was answered
 
-    def __reduce__(self) -> tuple[type[Budget], tuple[()]]:
-        return Budget, ()
+    def __reduce__(self) -> tuple[type[RetryBudget], tuple[()]]:
+        return RetryBudget, ()
 
     def take(self, now: float) -> bool:
         """Whether there is a token for a retry, which is then gone."""

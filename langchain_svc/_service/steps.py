@@ -17,7 +17,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from .. import errors
 from .._http import FOREVER, Timeouts
 from .._wire import Price, read_failure
-from .retry_budget import Budget
+from .retry_budget import RetryBudget
 
 T = TypeVar("T")
 
@@ -179,11 +179,11 @@ class UseLimit(Protocol):
     def estimates(self) -> TextEstimates: ...
 
     def limiter(
-        self, interface: str, key: str, size: CallSize, limits: tuple[Any, ...]
+        self, interface: str, key: str, size: CallSize, limits: tuple[UseLimit, ...]
     ) -> RateLimiter: ...
 
 
-BLOCK_LIMITS: ContextVar[tuple[Any, ...]] = ContextVar(
+BLOCK_LIMITS: ContextVar[tuple[UseLimit, ...]] = ContextVar(
     "langchain_svc_limits", default=()
 )
 
@@ -249,7 +249,7 @@ class Exchange(Generic[T]):
     request: Request
     limits: Limits
     new_parser: Callable[[], AnswerParser[T]]
-    budget: Budget = field(default_factory=Budget)
+    retry_budget: RetryBudget = field(default_factory=RetryBudget)
     limiter: RateLimiter | None = None
     read_failure: Callable[..., errors.SvcAPIError] = read_failure
     clock: Callable[[], float] = time.monotonic

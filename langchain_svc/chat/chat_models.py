@@ -205,7 +205,7 @@ class ChatSvc(TextModel, BaseChatModel):
             super()._check_profile_keys()  # type: ignore[operator]  # Pydantic unwraps it
         return self
 
-    def _needed(self) -> Collection[Interface]:
+    def _interfaces_in_use(self) -> Collection[Interface]:
         return self.interfaces if self.image_inputs == "describe" else (V1,)
 
     def check(self) -> ListedModel:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, closing
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,6 +19,7 @@ from typing_extensions import Self
 
 from .._base.threads import bounded_gather
 from .._service import (
+    AnswerParser,
     Exchange,
     WholeParser,
     bounded_number,
@@ -221,11 +222,14 @@ class SvcLLM(TextModel, BaseLLM):
         """Prepares one prompt: everything that can go wrong before sending goes wrong here."""
         call: Self
         call, _ = call_settings(self, stop, given)
+        new_parser: Callable[[], AnswerParser[Any]] = _new_answer_reader
+        if stream:
+            new_parser = self._new_text_reader
         exchange = self._new_exchange(
             GENERAL,
             "POST",
             general.CHAT_PATH,
-            self._new_text_reader if stream else _new_answer_reader,
+            new_parser,
             call._limits(),  # noqa: SLF001  # our own class
             body=general.chat_body(
                 prompt, model=call.model, temperature=call.temperature, stream=stream

@@ -247,10 +247,10 @@ class ServiceTool(ServiceSettings, BaseTool):
                     error=raised,
                 )
 
-    def _connected(self, url: str) -> Connections:
+    def _connections_to(self, url: str) -> Connections:
         if self._shared is None:
-            return super()._connected(url)
-        return self._shared._connected(url)  # noqa: SLF001  # the same package
+            return super()._connections_to(url)
+        return self._shared._connections_to(url)  # noqa: SLF001  # the same package
 
     def __copy__(self) -> Self:
         made = super().__copy__()
@@ -285,7 +285,7 @@ class ServiceToolkit(ServiceSettings, BaseToolkit):
 
     def _make(self, kind: Callable[..., ServiceTool], **own: Any) -> ServiceTool:
         """A tool of this kind: what both have a parameter for is passed on."""
-        self._refuse_lost()  # a tool without its patient would ask the model for one
+        self._refuse_incomplete_pickle()  # a tool without its patient would ask the model for one
         words = {
             name: getattr(self, name)
             for name in type(self).model_fields

@@ -54,7 +54,7 @@ class SvcToolkit(ServiceToolkit):
     retry_lost: bool = False
     """Whether to resend an image generation that the service may already have received."""
 
-    def _needed(self) -> Collection[Interface]:
+    def _interfaces_in_use(self) -> Collection[Interface]:
         kinds = [_TOOLS[name] for name in self.selected or _TOOLS]
         on_v1 = SvcGenerateImage in kinds and self.image_api == "v1"
         return [V1] * on_v1 + [GENERAL] * (len(kinds) > on_v1)

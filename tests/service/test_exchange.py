@@ -12,7 +12,7 @@ import pytest
 import langchain_svc as svc
 from langchain_svc._service.exchange import converse
 from langchain_svc._service.parsers import TextParser, WholeParser
-from langchain_svc._service.retry_budget import REFILL, STORE, TOKENS_A_SECOND, Budget
+from langchain_svc._service.retry_budget import REFILL, STORE, TOKENS_A_SECOND, RetryBudget
 from langchain_svc._service.steps import READ, Exchange, Head, Limits, Lost, Open, Request, Sleep
 from langchain_svc.sandbox import Fault, Sandbox
 
@@ -50,7 +50,7 @@ class World:
         self.spread = spread  # how many times as long some answers take
         self.limits = Limits(**limits)
         self.reader = reader or (lambda: WholeParser(json.loads))
-        self.budget = Budget()
+        self.retry_budget = RetryBudget()
         self.jitter = jitter or random.Random(seed).random
         self.now = 0.0
         self.sent, self.timeouts, self.pieces = [], [], []
@@ -79,7 +79,7 @@ class World:
     def _begin(self, number):
         self.began[number] = self.now
         call = Exchange(
-            REQUEST, self.limits, self.reader, self.budget,
+            REQUEST, self.limits, self.reader, self.retry_budget,
             clock=lambda: self.now, wall=lambda: 1_790_000_000.0, jitter=self.jitter,
         )  # fmt: skip
         self._later(0.0, number, converse(call), None, [])
@@ -273,7 +273,7 @@ def test_a_prompt_that_always_fails_is_no_outage_where_others_are_answered():
 def test_a_full_plan_takes_nothing_from_the_budget():
     world = World(lambda *_: FULL, max_retries=500, deadline=None).run(1)
     assert len(world.sent) == 501
-    assert [world.budget.take(world.now) for _ in range(int(STORE) + 1)].count(True) == STORE
+    assert [world.retry_budget.take(world.now) for _ in range(int(STORE) + 1)].count(True) == STORE
 
 
 def test_a_callers_own_deadline_takes_nothing_either():

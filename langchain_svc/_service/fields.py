@@ -1,0 +1,366 @@
+"""The constructor parameters that every class of this package shares, and their checks.
+
+How to reach the service, how long to wait, how often to try. A class names the interfaces that it
+speaks to; from them follow the variable its key is read from, the URLs that are checked and the
+calls that it may make.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from inspect import Parameter, Signature
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
+
+from langchain_core.utils import from_env
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    SecretStr,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+from typing_extensions import Self
+
+from .._base.lazy import forks_wait_for_imports
+from .._base.safe_errors import safe_repr
+from ..config import (
+    Interface,
+    check_headers,
+    check_key,
+    check_proxy,
+    check_url,
+    require_key,
+    require_url,
+)
+from .names import resolve_aliases, suggest_name
+from .retry_budget import RetryBudget
+from .runs import Privacy
+
+if TYPE_CHECKING:
+    import httpx
+
+    from .._http import Connections
+    from .steps import UseLimit
+
+forks_wait_for_imports()
+
+
+def bounded_number(
+    low: float = 0,
+    high: float = math.inf,
+    *,
+    above: bool = False,
+    whole: bool = False,
+    text: bool = False,
+) -> BeforeValidator:
+    """Accepts a finite number from `low` to `high`; the error names the value and the bounds.
+
+    Args:
+        low: The lowest value allowed.
+        high: The highest value allowed.
+        above: Whether `low` itself is too low.
+        whole: Whether it must be an int.
+        text: Whether it may be written as text, as environment variables and configurations have
+            it, and 10.0 is 10.
+    """
+    number_types: tuple[type[int | float], ...] = (int, float)
+    kind = "a number"
+    if whole:  # half a token is not one token
+        number_types = (int,)
+        kind = "a whole number"
+    allowed = f"{kind} above {low:g}" if above else f"{kind} from {low:g}"
+    if high != math.inf:
+        allowed += f" to {high:g}"
+
+    def check(value: object) -> object:
+        if value is None:
+            return None
+        if text and isinstance(value, (str, float)):
+            value = _as_number(value)
+        if (
+            not isinstance(value, number_types)
+            or isinstance(value, bool)
+            or not low <= value <= high
+            or (above and value == low)
+            or value == math.inf
+        ):
+            raise ValueError(f"must be {allowed}, not {safe_repr(value)}")
+        return value
+
+    return BeforeValidator(check)
+
+
+def _as_number(value: str | float) -> str | float:
+    if isinstance(value, str):
+        try:
+            value = float(value)
+        except ValueError:
+            return value
+    if value.is_integer():
+        return int(value)
+    return value
+
+
+Seconds = Annotated[float, bounded_number(above=True, text=True)]
+Retries = Annotated[int, bounded_number(whole=True, text=True)]
+if TYPE_CHECKING:  # what the constructor accepts; a secret is kept as a SecretStr
+    Secret: TypeAlias = SecretStr | str | None
+    Limiting: TypeAlias = UseLimit | None
+    Client: TypeAlias = httpx.Client | None
+    AsyncClient: TypeAlias = httpx.AsyncClient | None
+else:  # their validators below check the others, with an error of their own
+    Secret = SecretStr | None
+    Limiting = Client = AsyncClient = object
+
+
+def url_of(interface: Interface) -> Any:
+    """The field that holds an interface's URL; read from the environment where it is not given."""
+    return Field(default_factory=from_env(interface.url_env, default=None))
+
+
+def reveal_secret(secret: Secret) -> str | None:
+    if isinstance(secret, SecretStr):
+        return secret.get_secret_value()
+    return secret
+
+
+class SettingsFields(BaseModel):
+    """How to reach the service, how long to wait and how often to try."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True, hide_input_in_errors=True)
+
+    interfaces: ClassVar[tuple[Interface, ...]] = ()
+    """Those that the class speaks to. They have one key, which goes to no other."""
+
+    api_key: Secret = Field(default=None, repr=False, validate_default=True)
+    """The key; read from the environment where it is not given."""
+
+    timeout: Seconds | None = 120.0
+    """Seconds without a byte after which a call is given up. None waits for ever."""
+
+    deadline: Seconds | None = 600.0
+    """Seconds for everything a call does: waiting, retries and the whole stream."""
+
+    max_retries: Retries = 2
+    """How many times a call is tried again after the first try."""
+
+    max_retry_wait: Annotated[float, bounded_number(text=True)] = 60.0
+    """Seconds: if the service asks for a longer wait, the call fails at once and says so."""
+
+    outage_wait: Annotated[float, bounded_number(text=True)] = 0.0
+    """Seconds that a call keeps trying after its first failure while the service is down. With 0
+    it fails when its own retries are used up."""
+
+    max_response_bytes: Annotated[
+        int, bounded_number(above=True, whole=True, text=True)
+    ] = 64 * 1024 * 1024
+    """The largest answer that is read, after decompression."""
+
+    max_connections: Annotated[int, bounded_number(1, whole=True, text=True)] = 1024
+    """The most connections in use at once, for all threads together and for each event loop;
+    further calls wait. Objects with the same key, origin and proxy share them."""
+
+    default_headers: Mapping[str, str] = Field(
+        default_factory=dict, exclude=True, repr=False
+    )
+    """Extra headers for every request. Their values are kept out of repr and traces."""
+
+    proxy: Secret = Field(default=None, exclude=True, repr=False)
+    """A proxy's URL; without it the environment's proxies are used, save for loopback."""
+
+    insecure_hosts: Sequence[str] = ()
+    """Hosts besides loopback that may be called over plain http."""
+
+    http_client: Client = Field(default=None, exclude=True, repr=False)
+    """An `httpx.Client` to use instead of our own connections. It is yours to close."""
+
+    http_async_client: AsyncClient = Field(default=None, exclude=True, repr=False)
+    """The same for asynchronous calls: an `httpx.AsyncClient`."""
+
+    quota: Limiting = Field(default=None, exclude=True, repr=False)
+    """A `SvcQuota`: calls wait for their turn instead of being refused. Give one to all objects
+    that use a key."""
+
+    budget: Limiting = Field(default=None, exclude=True, repr=False)
+    """A `SvcBudget`: a call that would exceed it is not sent."""
+
+    privacy: Privacy = None
+    """"phi" keeps what is sent and answered out of callbacks, traces, errors and caches."""
+
+    # Fields that a pickle left out, and that this object may need to be given again.
+    _unpicklable_fields: tuple[str, ...] = PrivateAttr(default=())
+
+    # By origin, since an interface may be spoken to over TLS or through a proxy and another not.
+    _connections: dict[str, Connections] = PrivateAttr(default_factory=dict)
+    _retry_budget: RetryBudget = PrivateAttr(default_factory=RetryBudget)
+
+    @classmethod
+    def from_env(cls, **settings: Any) -> Self:
+        """An object configured from the environment, where the key and each address must be set.
+
+        An application that uses this fails when it starts, and not at its first request.
+
+        Args:
+            **settings: Those of the constructor.
+
+        Raises:
+            SvcRequestError: A variable is not set. (Without `from_env` the first call says so.)
+        """
+        try:
+            configured = cls(**settings)
+        finally:
+            settings.clear()  # a traceback may show variables, and these hold the key
+        for interface in configured._interfaces_in_use():
+            if configured.api_key is None:
+                require_key(interface, None)
+            require_url(interface, getattr(configured, interface.url_word))
+        return configured
+
+    def _interfaces_in_use(self) -> Collection[Interface]:
+        """The interfaces that calls of this object reach."""
+        return self.interfaces
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        super().__pydantic_init_subclass__(**kwargs)
+        # Our own settings stand first, and without what Pydantic checks about them.
+        package = __name__.partition(".")[0]
+        fields = cls.model_fields
+        names: dict[str, None] = {}
+        for base in cls.__mro__:
+            if base.__module__.partition(".")[0] == package:
+                names |= dict.fromkeys(vars(base).get("__annotations__", ()))
+        names |= dict.fromkeys(fields)
+        parameters = []
+        for name in names:
+            if name in fields:
+                default = fields[name].default
+                if fields[name].default_factory:
+                    default = None
+                parameters.append(
+                    Parameter(name, Parameter.KEYWORD_ONLY, default=default)
+                )
+        cls.__signature__ = Signature(parameters)
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, object]]:
+        """What was set, the model first; LangChain's profile and metadata would hide it."""
+        fields = type(self).model_fields
+        first = ["model", *(interface.url_word for interface in self.interfaces)]
+        names = {*first, *self.model_fields_set} & fields.keys()
+        names -= {"profile", "metadata"}
+        for name in sorted(names, key=[*first, *fields].index):
+            value = getattr(self, name)
+            if not fields[name].repr or value is None:
+                continue
+            if name in first or value != fields[name].default:
+                yield name, value
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_names(cls, values: object) -> object:
+        """Takes the names that other integrations use, and refuses those that nobody knows."""
+        if not isinstance(values, Mapping):
+            return values
+        fields = cls.model_fields
+        if values.keys() - fields:
+            values = resolve_aliases(values, fields, cls.__name__)
+            aliases = {field.alias for field in fields.values() if field.alias}
+            for name in values.keys() - fields - aliases:
+                raise ValueError(
+                    f"{cls.__name__} has no setting {name!r}; "
+                    + suggest_name(str(name), {*fields, *aliases})
+                )
+        # None is what a configuration says that does not set it: the environment may.
+        unset = [
+            name
+            for name in _FROM_ENVIRONMENT
+            if name in values and values[name] is None
+        ]
+        if not unset:
+            return values
+        return {name: value for name, value in values.items() if name not in unset}
+
+    @field_validator("api_key", mode="before")
+    @classmethod
+    def _read_key(cls, key: object) -> object:
+        if key is None:
+            return cls._key_of_environment()
+        return key
+
+    @classmethod
+    def _key_of_environment(cls) -> str | None:
+        if not cls.interfaces:
+            return None
+        (name,) = {interface.key_env for interface in cls.interfaces}
+        return os.environ.get(name)
+
+    @field_validator("api_key")
+    @classmethod
+    def _check_api_key(cls, key: SecretStr | None) -> SecretStr | None:
+        if key is None:
+            return None
+        stripped = check_key(key.get_secret_value())
+        if not stripped:
+            return None
+        return SecretStr(stripped)
+
+    @model_validator(mode="after")
+    def _check_urls(self) -> Self:
+        for interface in self.interfaces:
+            url = getattr(self, interface.url_word) or None
+            if url is not None:
+                try:
+                    url = check_url(url, self.insecure_hosts)
+                except ValueError as error:
+                    name = interface.url_word
+                    if url == os.environ.get(interface.url_env):
+                        name = interface.url_env
+                    raise ValueError(f"{name}: {error}") from None
+            self.__dict__[interface.url_word] = url
+        return self
+
+    @field_validator("default_headers")
+    @classmethod
+    def _check_default_headers(cls, headers: Mapping[str, str]) -> dict[str, str]:
+        return check_headers(headers)
+
+    @field_validator("proxy")
+    @classmethod
+    def _check_proxy(cls, proxy: SecretStr | None) -> SecretStr | None:
+        if proxy is not None:
+            check_proxy(proxy.get_secret_value())
+        return proxy
+
+    @field_validator("http_client", "http_async_client")
+    @classmethod
+    def _check_client(cls, client: object, info: ValidationInfo) -> object:
+        if client is None:
+            return None
+        import httpx  # noqa: PLC0415  # only those who inject a client pay for its import here
+
+        kind: type[httpx.Client | httpx.AsyncClient] = httpx.Client
+        if info.field_name == "http_async_client":
+            kind = httpx.AsyncClient
+        if not isinstance(client, kind):
+            problem = f"must be an httpx.{kind.__name__}, not {safe_repr(client)}"
+            raise ValueError(problem)  # noqa: TRY004  # pydantic reports ValueErrors
+        return client
+
+    @field_validator("quota", "budget")
+    @classmethod
+    def _check_limit(cls, limit: object, info: ValidationInfo) -> object:
+        if limit is None or getattr(limit, "setting", None) == info.field_name:
+            return limit
+        example = "SvcQuota('pro')"
+        if info.field_name == "budget":
+            example = "SvcBudget(max_tokens=100_000)"
+        raise ValueError(f"must be an object such as {example}, not {safe_repr(limit)}")
+
+
+_FROM_ENVIRONMENT = ("api_key", "base_url_v1", "base_url", "medical_base_url")
