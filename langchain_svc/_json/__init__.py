@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from .answer import read_answer
     from .lenient import attempt_json, once, read_json
     from .markers import Markers
+    from .parser import JsonValue
     from .partial import PartialObject
-    from .reader import JsonValue
     from .scalars import shortened
     from .schema import CompiledSchema, SchemaMismatch, fit_schema
     from .signs import has_surrogates, whole_characters
@@ -36,7 +36,7 @@ if not TYPE_CHECKING:  # a misspelt name is an error for type checkers
             "lenient": "attempt_json once read_json",
             "markers": "Markers",
             "partial": "PartialObject",
-            "reader": "JsonValue",
+            "parser": "JsonValue",
             "scalars": "shortened",
             "schema": "CompiledSchema SchemaMismatch fit_schema",
         },

@@ -19,7 +19,7 @@ import re
 from typing import Any
 
 from .lenient import attempt_json
-from .reader import JsonValue
+from .parser import JsonValue
 from .reasoning import CLOSE, CLOSES, OPENS, without_reasoning
 from .schema import CompiledSchema, Schema, SchemaMismatch, fit_schema
 from .signs import QUOTES, VALUE_START, is_key, peek

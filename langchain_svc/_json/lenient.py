@@ -7,7 +7,8 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from .reader import MAX_DEPTH, Attempt, JsonValue, Reader, twice
+from .frames import twice
+from .parser import MAX_DEPTH, Attempt, JsonValue, LenientParser
 from .signs import QUOTED_KEY, SPACE, peek, skip, whole_characters
 
 
@@ -25,13 +26,13 @@ def attempt_json(text: str, start: int = 0) -> Attempt:
     if strict:
         return Attempt(strict, strict.end - start)
     at = skip(text, start)
-    reader = Reader(text, at)
-    found = reader.read() if text[at : at + 1] not in ("", "(") else Attempt(None, 0)
-    if found.value and text[start:at].strip():  # a comment before it
-        found = replace(
-            found, value=replace(found.value, repairs=found.value.repairs + 1)
-        )
-    return found
+    if text[at : at + 1] in ("", "("):
+        return Attempt(None, 0)
+    attempt = LenientParser(text, at).parse()
+    if attempt.value and text[start:at].strip():  # a comment before it is a repair
+        value = replace(attempt.value, repairs=attempt.value.repairs + 1)
+        return replace(attempt, value=value)
+    return attempt
 
 
 def _refuse(name: str) -> Any:

@@ -13,6 +13,8 @@ import re
 from collections.abc import Hashable, Sequence
 from typing import Any
 
+Scalar = str | int | float | None
+
 # -- words and numbers ----------------------------------------------------------------------------
 
 # NaN and the infinities are not JSON; "no value" is the nearest that JSON can say.
@@ -44,7 +46,7 @@ def number(word: str) -> int | float | None:
         return None
 
 
-def literal(word: str) -> tuple[Any, int]:
+def literal(word: str) -> tuple[Scalar, int]:
     """What a word without quotes stands for, and how many repairs that took.
 
     A word that is neither a number nor a literal stands for itself. Numbers with leading zeros

@@ -1,0 +1,617 @@
+"""Parses broken JSON in one pass forward; every decision looks at a bounded stretch of text.
+
+- A key without a value is not a field; a container that the text leaves open is closed as it is.
+- A closing bracket closes what it can, unless what follows could not stand there: a slip.
+- A comma too many or too few changes nothing. What is neither key nor value is passed over.
+- Where a string ends, `strings.py` says.
+"""
+
+# ruff: noqa: RUF001 - what models write has such characters
+
+from __future__ import annotations
+
+import re
+import textwrap
+from dataclasses import dataclass
+from typing import Any
+
+from .frames import Frame, Slot, can_close, comma_separates, expects_bare_words
+from .scalars import Scalar, literal
+from .signs import (
+    ARROW,
+    BLANK_LINE,
+    CLOSERS,
+    COLONS,
+    COMMAS,
+    ELLIPSIS,
+    OPENERS,
+    QUOTED_KEY,
+    QUOTES,
+    STRUCTURE,
+    VALUE_START,
+    WHOLE_STRING,
+    is_key,
+    peek,
+    plus_joins,
+    skip,
+    stops,
+    structure_at,
+    unescape,
+)
+from .strings import StringScan
+
+MAX_DEPTH = 200
+# Every string that turns out to have no end costs a look at the whole rest.
+_MAX_UNTERMINATED = 8
+_WORD = re.compile(r"[-+.\w]+")
+_WORD_MARK = re.compile(r"\n\s*|[,;，；{}\])｝］】\"`<]|\s(?://|/\*|#\s|<!--)")
+_SHORT_WORD = re.compile(
+    r"(?:[-+.\d][\w.+-]*|true|false|null|True|False|None)(?![\w.+-])"
+)
+_BARE_KEY = re.compile(r"[\w$@][\w$@./-]{0,80}(?: [\w$-]{1,40}){0,3}")
+_TRIPLES = ('"""', "'''", "```")
+_MAX_TRIPLES = 20
+_LABEL = re.compile(r"[^\n`]{0,60}(?=\n)")
+_DOUBLED = re.compile(r"(\"\"|'')(?=[^\s,:}\]\"'])([^\"'\n]{1,300})([\"']{1,2})")
+_TAIL = re.compile(
+    r"\s{0,40}(?:`{3,9}|</[A-Za-z][\w-]{0,40}>|<[|｜][^<>]{0,40}>)\s{0,40}\Z"
+)
+_CONTROL = re.compile(r"[\x00-\x1f]")
+_ESCAPED_QUOTE = re.compile(r'(?<!\\)\\"')
+# A quote that may end its string.
+_MAY_END = re.compile(r'"\s{0,40}[,:}\]]|[,:{\[]\s{0,40}"')
+_OPENER_OF = {"}": "{", "]": "[", ")": "("}
+
+STRAY_WORDS = "it holds words where JSON has values"
+UNESCAPED = "a quote in one of its strings is not escaped"
+ELIDED = "it leaves something out with dots"
+
+
+@dataclass(frozen=True)
+class JsonValue:
+    """One value that was read from a text."""
+
+    value: Any
+    end: int  # the index just after it
+    complete: bool  # False: the text ended inside it
+    # The text ended inside a string, number or word, which may be wrong.
+    cut_in_value: bool
+    repairs: int  # how much had to be repaired; 0 is strict JSON
+    # Why some of the text is in no value: words without a place, a key written twice.
+    spare: str = ""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """The outcome of reading at one place."""
+
+    value: JsonValue | None
+    cost: int  # how many characters were looked at
+    too_deep_until: int = 0  # all that begins before it is nested too deeply
+
+
+class LenientParser:
+    """Parses the value that begins at `at`."""
+
+    def __init__(self, text: str, at: int) -> None:
+        self._text = text
+        self._at = at
+        self._root: dict[str, object] | list[object] | None = None
+        self._frames: list[Frame] = []
+        self._is_prose = False  # the root has text, and none of it is a key or a value
+        self._is_cut = False  # the text ended inside a value
+        self._spare = ""
+        self._repairs = 0
+        self._unterminated = 0  # strings without an end
+
+    def parse(self) -> Attempt:
+        """The value, and what it cost."""
+        begin = self._at
+        if self._text[begin] not in OPENERS:
+            scalar = self._parse_scalar()
+            if scalar is None:
+                return Attempt(None, 0)
+            return Attempt(scalar, scalar.end - begin)
+        try:
+            complete = self._parse_containers()
+        except RecursionError:
+            return Attempt(None, self._at - begin, too_deep_until=self._at)
+        cost = self._at - begin + self._unterminated * (len(self._text) - begin)
+        if self._is_prose:
+            return Attempt(None, cost)
+        value = JsonValue(
+            self._root,
+            self._at,
+            complete,
+            cut_in_value=self._is_cut,
+            repairs=self._repairs,
+            spare=self._spare,
+        )
+        return Attempt(value, cost)
+
+    def _parse_scalar(self) -> JsonValue | None:
+        if self._is_at_string():
+            string = self._parse_string(Slot.ROOT)
+            cut = self._is_cut
+            return JsonValue(string, self._at, not cut, cut, self._repairs)
+        word = _WORD.match(self._text, self._at)
+        if word is None:
+            return None
+        value, repairs = literal(word[0])
+        if isinstance(value, str):
+            return None
+        end = word.end()
+        return JsonValue(value, end, complete=True, cut_in_value=False, repairs=repairs)
+
+    # -- containers -------------------------------------------------------------------------------
+
+    def _parse_containers(self) -> bool:
+        """Parse until the root is closed; returns whether it was."""
+        self._open()
+        while self._frames:
+            before = self._at
+            self._skip_space()
+            if self._text_ends(before):
+                break
+            frame = self._frames[-1]
+            char = self._text[self._at]
+            if char in CLOSERS:
+                self._close(CLOSERS[char])
+            elif char in COMMAS:
+                self._at += 1
+                if char != ",":
+                    self._repairs += 1
+                frame.commas += 1
+            elif dots := ELLIPSIS.match(self._text, self._at):
+                self._pass_over(dots.end())
+                self._spare = self._spare or ELIDED
+            elif frame.is_object:
+                self._parse_field(frame)
+            else:
+                self._parse_item(frame)
+        closed = not self._frames
+        if not closed and self._is_at_end() and self._frames[-1].commas:
+            self._is_cut = True  # it was about to go on
+        while self._frames:
+            self._repairs += 1
+            self._pop()
+        return closed
+
+    def _is_at_end(self) -> bool:
+        return self._at >= len(self._text)
+
+    def _text_ends(self, before: int) -> bool:
+        """Whether the JSON ends here: with the text, at a fence or tag, or where prose goes on."""
+        text = self._text
+        at = self._at
+        if stops(text, at):
+            return True
+        # A paragraph that begins with a word is prose, unless this container has bare words, or
+        # the word is a key or a value.
+        frame = self._frames[-1]
+        may_be_prose = frame.value and not frame.has_bare_words and text[at].isalpha()
+        if may_be_prose and BLANK_LINE.search(text, before, at):
+            return not (VALUE_START.match(text, at) or is_key(text, at))
+        return False
+
+    def _skip_space(self) -> None:
+        """Go on behind white space and comments."""
+        begin = self._at
+        self._at = skip(self._text, begin)
+        # Comments are no JSON. A single character is white space, or invisible, and no repair.
+        if self._at - begin > 1 and not self._text[begin : self._at].isspace():
+            self._repairs += 1
+
+    def _pass_over(self, end: int) -> None:
+        """Go on at `end`: what stands before it is no JSON."""
+        self._at = end
+        self._repairs += 1
+
+    def _open(self) -> None:
+        char = self._text[self._at]
+        self._at += 1
+        if char not in "{[":
+            self._repairs += 1
+        closer = OPENERS[char]
+        container: dict[str, object] | list[object] = []
+        if closer == "}":
+            container = {}
+        if self._frames:
+            self._put(container)
+        else:
+            self._root = container
+        self._push(Frame(closer, container))
+
+    def _put(self, value: object) -> None:
+        problem = self._frames[-1].put(value)
+        self._spare = self._spare or problem
+
+    def _push(self, frame: Frame) -> None:
+        if len(self._frames) >= MAX_DEPTH:
+            raise RecursionError
+        self._frames.append(frame)
+
+    def _pop(self) -> None:
+        frame = self._frames.pop()
+        commas = frame.commas
+        if not frame.value:
+            commas -= 1  # the one that a container opens with, which nobody wrote
+        self._repairs += max(0, commas)
+        if frame.has_prose:
+            self._spare = self._spare or STRAY_WORDS
+            self._is_prose = not frame.value and not self._frames
+
+    def _close(self, closer: str) -> None:
+        self._at += 1
+        depth = self._depth_of(closer)
+        if depth is None or not self._may_close(depth):
+            self._repairs += 1  # a slip: the bracket is passed over
+            return
+        # The containers inside it were not closed by brackets of their own.
+        self._repairs += len(self._frames) - 1 - depth
+        while len(self._frames) > depth:
+            self._pop()
+
+    def _depth_of(self, closer: str) -> int | None:
+        """Where the innermost container stands that the bracket can close."""
+        for depth in range(len(self._frames) - 1, -1, -1):
+            if self._frames[depth].closer == closer:
+                return depth
+        return None
+
+    def _may_close(self, depth: int) -> bool:
+        """Whether what follows a closing bracket can stand behind the container at this depth."""
+        text = self._text
+        comma = peek(text, self._at)
+        if text[comma : comma + 1] not in COMMAS:
+            return True
+        after = peek(text, comma + 1)
+        in_object = depth > 0 and self._frames[depth - 1].is_object
+        if self._frames[depth].is_object:
+            # {"a": 1}, "b": 2}: only in an object may a key follow, so this brace is a slip.
+            return in_object or not QUOTED_KEY.match(text, after)
+        if in_object:
+            # {"a": [1], "x"]}: a key must follow the list. An item does, so the list goes on.
+            return not self._is_item(after)
+        if depth == 0 and len(self._frames) > 1:
+            # [{"a": 1], {"a": 2}]: the bracket would close the root over an open object, and
+            # another item follows, so the root goes on.
+            return not self._is_item(after)
+        # A list in a list: an item may follow. The root, with nothing open inside: anything may.
+        return True
+
+    def _is_item(self, at: int) -> bool:
+        text = self._text
+        if text.startswith(("{", "["), at):
+            return True
+        string = WHOLE_STRING.match(text, at)
+        if string:
+            at = peek(text, string.end())
+        return text.startswith((",", "]"), at)
+
+    # -- items and fields -------------------------------------------------------------------------
+
+    def _parse_item(self, frame: Frame) -> None:
+        in_object = len(self._frames) > 1 and self._frames[-2].is_object
+        if self._text[self._at] in COLONS:
+            self._pass_over(self._at + 1)
+        elif frame.value and in_object and QUOTED_KEY.match(self._text, self._at):
+            self._pop()  # {"a": [1, "b": 2}: the list's closing bracket was forgotten
+            self._repairs += 1
+        else:
+            self._settle_commas(frame)
+            self._parse_value(frame, Slot.ITEM)
+
+    def _parse_field(self, frame: Frame) -> None:
+        if self._text[self._at] in OPENERS:
+            self._parse_opener_for_key(frame)
+            return
+        quoted = self._is_at_string()
+        unterminated = self._unterminated
+        if quoted:
+            key = self._parse_string(Slot.KEY)
+        else:
+            key = self._parse_bare_key(frame)
+        if key is None:
+            return
+        self._settle_commas(frame)
+        if not self._pass_colon(quoted=quoted):
+            # A key without a value is no field. It is prose, unless the text ended here, or the
+            # key has no end: then the rest of the field may have been lost.
+            self._repairs += 1
+            at_end = self._is_at_end()
+            self._is_cut = self._is_cut or at_end
+            is_broken_off = at_end or self._unterminated > unterminated
+            if not quoted or not is_broken_off:
+                frame.has_prose = True
+            return
+        frame.key = key
+        if not quoted:
+            frame.has_bare_words = True
+        if not self._parse_value(frame, Slot.FIELD):
+            self._repairs += 1
+            self._is_cut = self._is_cut or self._is_at_end()
+
+    def _pass_colon(self, *, quoted: bool) -> bool:
+        """Pass the colon, or what stands for it; returns whether a value may follow."""
+        self._skip_space()
+        arrow = ARROW.match(self._text, self._at)
+        if arrow:
+            self._at = arrow.end()
+            self._skip_space()
+            if arrow[0] != ":":
+                self._repairs += 1
+            return True
+        if not quoted or self._is_at_end():
+            return False
+        self._repairs += 1  # {"a" "b"}: the colon was forgotten
+        return self._text[self._at] in OPENERS or self._is_at_string()
+
+    def _parse_bare_key(self, frame: Frame) -> str | None:
+        key = _BARE_KEY.match(self._text, self._at)
+        if key is None:
+            self._pass_over(self._at + 1)
+            frame.has_prose = True
+            return None
+        self._pass_over(key.end())
+        if self._text.startswith(('"', "'"), self._at):
+            self._at += 1  # {a": 1}: its opening quote was forgotten
+        return key[0].strip()
+
+    def _parse_opener_for_key(self, frame: Frame) -> None:
+        """Parse an object or a list where a key should be."""
+        self._repairs += 1
+        last: object = None
+        if isinstance(frame.value, dict):
+            last = frame.value.get(frame.key)
+        if frame.value and len(self._frames) > 1 and not self._frames[-2].is_object:
+            self._pop()  # [{"a": 1, {"a": 2}]: the closing brace was forgotten
+        elif isinstance(last, dict):
+            # {"a": {...}, {...}}: the brackets of the list were forgotten
+            items: list[object] = [last]
+            frame.put(items)
+            self._push(Frame("]", items))
+        elif isinstance(last, list):
+            # {"a": [{...}], {...}}: the list was closed too early
+            self._push(Frame("]", last))
+        else:
+            self._at += 1  # {{"a": 1}}: braces are doubled, as templates want them
+
+    def _settle_commas(self, frame: Frame) -> None:
+        """Count a comma too many or too few before an item."""
+        self._repairs += abs(frame.commas - 1)
+        frame.commas = 0
+
+    def _parse_value(self, frame: Frame, slot: Slot) -> bool:
+        """Parse the value that stands here into the frame; returns whether one does."""
+        text = self._text
+        at = self._at
+        if at >= len(text):
+            return False
+        if text[at] in OPENERS:
+            self._open()
+            return True
+        if self._is_at_string():
+            string = self._parse_string(slot)
+            if string is None:
+                return False
+            self._put(string)
+            return True
+        if stops(text, at) or text[at] in STRUCTURE or ELLIPSIS.match(text, at):
+            return False
+        value = self._parse_word(slot)
+        self._put(value)
+        if slot is Slot.ITEM and isinstance(value, str):
+            frame.has_bare_words = True
+        return True
+
+    # -- words ------------------------------------------------------------------------------------
+
+    def _parse_word(self, slot: Slot) -> Scalar:
+        """The value without quotes that begins here; it is at least one character long."""
+        begin = self._at
+        end = self._word_end(slot)
+        token = self._text[begin:end].strip()
+        word = token
+        if token.endswith('"'):  # its opening quote was forgotten
+            word = token.rstrip('"').rstrip()
+            self._repairs += 1
+        value, repairs = literal(word)
+        self._at = max(end, begin + 1)
+        self._repairs += repairs
+        if isinstance(value, str) and '"' in token:
+            # It may as well be a string with stray words before it.
+            self._spare = self._spare or STRAY_WORDS
+        self._is_cut = self._is_cut or end >= len(self._text)
+        return value
+
+    def _word_end(self, slot: Slot) -> int:
+        text = self._text
+        at = self._at
+        short_word = _SHORT_WORD.match(text, at)
+        if short_word and self._next_begins(short_word.end(), slot):
+            return short_word.end()
+        braces = 0  # opened inside the word
+        for match in _WORD_MARK.finditer(text, at):
+            mark = match.start()
+            char = text[mark]
+            if char == "{":
+                braces += 1
+            elif char == "}" and braces:
+                braces -= 1
+            elif self._ends_word(mark, slot):
+                if char == '"' and not is_key(text, mark):
+                    return mark + 1  # the quote belongs to the word
+                return mark
+        return len(text)
+
+    def _next_begins(self, at: int, slot: Slot) -> bool:
+        """Whether the next field or item begins behind a number or a literal, comma or not."""
+        text = self._text
+        after = peek(text, at)
+        if text[after : after + 1] in COMMAS:
+            after = peek(text, after + 1)
+            return text[after : after + 1] in QUOTES
+        if slot is Slot.ITEM:
+            return after > at and VALUE_START.match(text, after) is not None
+        return is_key(text, after, words=expects_bare_words(self._frames))
+
+    def _ends_word(self, at: int, slot: Slot) -> bool:
+        """Whether the mark at `at` ends the word."""
+        text = self._text
+        char = text[at]
+        if char in COMMAS:
+            return slot is Slot.ITEM or comma_separates(text, at, slot, self._frames)
+        if char in CLOSERS:
+            return can_close(char, self._frames)
+        if char == '"':  # it was forgotten at the beginning, or the next key begins
+            return structure_at(text, at + 1) or is_key(text, at)
+        if char in "`<":
+            return stops(text, at)
+        if char == "\n" and slot is Slot.FIELD:
+            # Text without quotes may have several lines.
+            bare_words = expects_bare_words(self._frames)
+            return structure_at(text, at) or is_key(
+                text, peek(text, at), words=bare_words
+            )
+        return True
+
+    # -- strings ----------------------------------------------------------------------------------
+
+    def _is_at_string(self) -> bool:
+        r"""Whether a string begins here, with a quote or, escaped once too often, with \"."""
+        return self._text[self._at] in QUOTES or self._text.startswith('\\"', self._at)
+
+    def _parse_string(self, slot: Slot) -> str | None:
+        """The string that stands here, with those that a + adds to it; None for a fence."""
+        parts: list[str] = []
+        while True:
+            part = self._parse_one_string(slot)
+            if part is None:
+                return None
+            parts.append(part)
+            plus = peek(self._text, self._at)
+            if slot is Slot.ROOT or not self._text.startswith("+", plus):
+                break
+            if not plus_joins(self._text, plus):
+                break
+            self._pass_over(peek(self._text, plus + 1))
+        return "".join(parts)
+
+    def _parse_one_string(self, slot: Slot) -> str | None:
+        text = self._text
+        at = self._at
+        if text[at] == "\\":
+            return self._parse_doubly_escaped(at + 2)
+        if slot in (Slot.FIELD, Slot.ITEM) and text.startswith(_TRIPLES, at):
+            string = self._parse_triple(at)
+            if string is not None or text[at] == "`":
+                return string
+        doubled = _DOUBLED.match(text, at)
+        if doubled and (slot is Slot.KEY or structure_at(text, doubled.end())):
+            return self._end_string(doubled[2], doubled.end(), 1)  # {""a"": ""b""}
+        scan = StringScan(text, at + 1, slot, self._frames)
+        ends = scan.find_end()
+        repairs = scan.inner_quotes
+        if text[at] != '"':
+            repairs += 1
+        if ends is None:
+            return self._parse_unterminated(scan, repairs)
+        end, resume = ends
+        raw = text[at + 1 : end]
+        # Quotes inside that might have ended the string, or a string without a closing quote: it
+        # can be read in another way.
+        if scan.inner_quotes and (resume == end or _MAY_END.search(raw)):
+            self._spare = self._spare or UNESCAPED
+        if _CONTROL.search(raw):
+            repairs += 1
+        if resume != end + 1:
+            repairs += 1
+        return self._end_string(raw, resume, repairs)
+
+    def _end_string(
+        self, raw: str, resume: int, repairs: int, *, cut: bool = False
+    ) -> str:
+        """The text of a string, which ends here: parsing goes on at `resume`."""
+        value, odd_escapes = unescape(raw, cut=cut)
+        self._at = resume
+        self._repairs += repairs + odd_escapes
+        self._is_cut = self._is_cut or cut
+        return value
+
+    def _parse_unterminated(self, scan: StringScan, repairs: int) -> str:
+        """A string with no end: its closing quote was forgotten, or the text was cut off in it."""
+        text = self._text
+        begin = scan.begin
+        self._unterminated += 1
+        if self._unterminated > _MAX_UNTERMINATED:
+            return self._end_string(text[begin:], len(text), repairs, cut=True)
+        # A fence or a tag at the end of the text is not part of the string.
+        body = text[begin:]
+        tail = _TAIL.search(text, max(begin, len(text) - 60))
+        if tail:
+            body = text[begin : tail.start()]
+        content = self._without_closers(body)
+        if content is None:
+            return self._end_string(body, len(text), repairs + 1, cut=True)
+        if scan.inner_quotes % 2:  # one of them was its end, and junk follows
+            end = scan.last_inner_quote
+            return self._end_string(text[begin:end], end + 1, repairs + 1)
+        return self._end_string(content, begin + len(content), repairs + 1)
+
+    def _without_closers(self, raw: str) -> str | None:
+        """The string without the closing brackets at its end, if they close all that is open."""
+        content = raw.rstrip()
+        for frame in self._frames:
+            if not content.endswith(frame.closer):
+                return None
+            # A bracket that the string itself opened belongs to the string.
+            opened = content.count(_OPENER_OF[frame.closer])
+            if content.count(frame.closer) <= opened:
+                return None
+            content = content[:-1].rstrip()
+        return content
+
+    def _parse_triple(self, at: int) -> str | None:
+        """A string in triple quotes, as in Python; None if it has no end."""
+        text = self._text
+        quotes = text[at : at + 3]
+        begin = at + 3
+        end = self._triple_end(quotes, begin)
+        if end is None:
+            return None
+        if quotes == "```":
+            label = _LABEL.match(text, begin)
+            if label:
+                begin = label.end()
+        content = text[begin:end]
+        if content.startswith("\n"):
+            # A block of its own: as written, without the margin.
+            content = textwrap.dedent(content[1:]).rstrip()
+        return self._end_string(content, end + 3, 1)
+
+    def _triple_end(self, quotes: str, begin: int) -> int | None:
+        """Where the first triple quotes stand that the structure of JSON follows."""
+        text = self._text
+        end = text.find(quotes, begin)
+        for _ in range(_MAX_TRIPLES):
+            if end < 0:
+                return None
+            while text.startswith(quotes[0], end + 3):
+                end += 1  # a quote of the text itself, before the three
+            after = peek(text, end + 3)
+            char = text[after : after + 1]
+            is_stray = char in CLOSERS and not can_close(char, self._frames)
+            if structure_at(text, after) and not is_stray:
+                return end
+            end = text.find(quotes, end + 3)
+        return None
+
+    def _parse_doubly_escaped(self, begin: int) -> str:
+        r"""A string between \" and \", as in JSON encoded twice but for its outer quotes."""
+        closing = _ESCAPED_QUOTE.search(self._text, begin)
+        if closing is None:
+            raw, _ = unescape(self._text[begin:], cut=True)
+            return self._end_string(raw, len(self._text), 1, cut=True)
+        raw, _ = unescape(self._text[begin : closing.start()])
+        return self._end_string(raw, closing.end(), 1)
