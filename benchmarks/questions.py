@@ -76,7 +76,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def outcomes(rows: Iterable[Row]) -> list[Outcome]:
     """What becomes of each row's answer."""
-    with Sandbox(keep=0) as box, ChatSvc(**box.v1) as model:
+    with Sandbox(keep=0) as box, ChatSvc(**box.v1, on_cut="mark") as model:
         return [_outcome(row, box, model) for row in rows]
 
 
