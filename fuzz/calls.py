@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from langchain_svc._calls.formats import ENDINGS, NOISE, READERS
+from langchain_svc._calls.families import READERS
+from langchain_svc._calls.marks import ENDINGS, NOISE
 from langchain_svc._calls.parse import BadCall, Call, Doubt, StreamParser, Tool
 from langchain_svc._calls.render import FENCED, TAGS, PastCall, calls_text
 from langchain_svc._calls.scanner import Prose, Thought
@@ -30,7 +31,7 @@ CALL_PIECES = (
     "<parameter=city>", "<parameter name=\"city\">", "Rome", "Action Input: ", "Observation: x", "<arg_key>city</arg_key>", "<arg_value>", "</arg_value>",
     "<tool_name>", "<｜tool▁sep｜>", "[ARGS]", "[CALL_ID]", " to=weather", "<|message|>", "call:weather", '<|"|>', "print(", "<b>", "//", "/*", "weather\n{",
     "<function=", "<invoke name=", "<tool_calls>", "[TOOL_CALLS]", "<｜tool▁call▁begin｜>", "<|tool_call_begin|>", "<|tool_call|>", "</function>", "</tool_calls>", "]<]mm[>[",
-    *sorted({*READERS, *NOISE, *ENDINGS}),
+    *sorted({"<tool_call>", *READERS, *NOISE, *ENDINGS}),
     *("<think>", "</think>", "[THINK]", "[/THINK]", "<|channel>thought", "<channel|>", "<analysis>"),
 )  # fmt: skip
 Found = tuple[str, str, list[Call | BadCall]]

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
 
 from .._json import JsonValue, attempt_json, once
-
-MISSING: Final = object()  # a call that says nothing of arguments
-CUT_OFF: Final = "the call is cut off inside a value"
+from .calls import CUT_OFF, MISSING, Raw
+from .judge import Judge
 
 # -- brackets -------------------------------------------------------------------------------------
 
@@ -268,10 +268,16 @@ _WORD = re.compile(r"[\w.-]*")
 
 
 class Cursor:
-    """Reads `text` from `at` on; `judge` knows the tools."""
+    """Reads `text` from `at` on; `judge` knows the tools, and `families` other forms."""
 
-    def __init__(self, text: str, at: int, judge: Any, *, final: bool) -> None:
-        self.text, self.at, self.judge, self.final = text, at, judge, final
+    def __init__(
+        self, text: str, at: int, judge: Judge, families: Families, *, final: bool
+    ) -> None:
+        self.text = text
+        self.at = at
+        self.judge = judge
+        self.families = families
+        self.final = final
         self.cost = 0  # how many characters were looked at to tell where something ends
 
     @property
@@ -364,3 +370,39 @@ class Cursor:
         self.at = found.end
         self.cost += found.cost
         return None if found.value is MISSING else found
+
+
+# -- the forms of other families ------------------------------------------------------------------
+
+Reader = Callable[[Cursor], "list[Raw] | None"]
+
+
+def _reads_nothing(_: Cursor, *_more: str) -> None:
+    """The reader of a form that nobody reads."""
+
+
+@dataclass(frozen=True)
+class Families:
+    """Readers of the forms of other model families; as it stands, there are none.
+
+    Each returns the calls that it reads where the cursor stands, or None.
+    """
+
+    # By the mark that opens the form.
+    readers: Mapping[str, Reader] = field(default_factory=lambda: MappingProxyType({}))
+    # What stands after any other mark of calls.
+    marked: Callable[[Cursor, str], list[Raw] | None] = _reads_nothing
+    # What stands inside tags and is no JSON.
+    inside: Reader = _reads_nothing
+    # An element of calls that names a tool.
+    named_element: Reader = _reads_nothing
+    # What stands in an element of a tool's own name: the name, and the prefix of the element.
+    own_element: Callable[[Cursor, str, str], list[Raw] | None] = _reads_nothing
+    # What begins with a square bracket and is no JSON.
+    listed: Reader = _reads_nothing
+    # What stands in a fence of code.
+    code: Reader = _reads_nothing
+    # A call that an answer begins with, without any mark.
+    unmarked: Reader = _reads_nothing
+    # Those of the readers above whose calls count only where the answer ends with them.
+    loose: frozenset[Reader] = frozenset()

@@ -11,7 +11,6 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from .._json import (
@@ -21,8 +20,7 @@ from .._json import (
     read_json,
     whole_characters,
 )
-from .calls import BadCall, Call, Tool
-from .cursor import CUT_OFF, MISSING
+from .calls import CUT_OFF, MISSING, BadCall, Call, Raw, Tool
 
 _NAMESPACES = (
     "functions.",
@@ -55,26 +53,6 @@ SIDE_KEYS = (
     "content",
 )
 # fmt: on
-
-
-@dataclass(frozen=True)
-class Raw:
-    """A call as it was written.
-
-    `fault` says why nobody can read it. `spare` says what this reading left over: then another
-    reading may be the right one, so the model has to be asked.
-    """
-
-    name: str | None
-    arguments: Any = MISSING
-    fault: str = ""
-    texts: bool = (
-        False  # the format knows only text, so that the schema decides the types
-    )
-    loose: bool = False  # a text is a fair value for the only argument of the tool
-    whole: bool = False  # its own end was seen: the last bracket, or the closing tag
-    repaired: bool = False  # it is not quite what its format asks for
-    spare: str = ""
 
 
 class Judge:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from .calls import Raw
 from .cursor import Cursor, More
-from .judge import ARGUMENT_KEYS, CONTAINER_KEYS, NAME_KEYS, SIDE_KEYS, Raw, fold_key
+from .judge import ARGUMENT_KEYS, CONTAINER_KEYS, NAME_KEYS, SIDE_KEYS, fold_key
 from .marks import BEFORE, CALL, MARK_FOLLOWS, PREFIX
 
 SPILL = re.compile(r"[\s}\])]*")  # closers too many

@@ -7,6 +7,9 @@ word of calls in it; its name also shows whether it opens, closes or begins a re
 from __future__ import annotations
 
 import re
+from functools import lru_cache
+
+from .._json import HALF_MARK, NATIVE, NATIVE_ENDS, SPOKEN, Markers
 
 _N = r"[\w:▁.-]"
 _WORD = r"(?:[Tt]ool|TOOL|[Ff]unc|FUNC|[Cc]all|CALL|[Aa]ction|ACTION|[Pp]lugin|[Ii]nvoke|recipient|python_(?:tag|start|end))"  # noqa: E501
@@ -50,3 +53,54 @@ RESULT = re.compile(
 )
 LT = rf"(?:{BEFORE})?<"
 MARK_FOLLOWS = re.compile(f"{CALL_MARK.pattern}|{NAMED_ELEMENT.pattern}")
+
+# -- the search for all of it ---------------------------------------------------------------------
+
+OBSERVATION = (
+    "Observation:"  # only if a call came before: other texts have observations, too
+)
+_LINE_STARTS = {
+    "Action:",
+    "functools[",
+    OBSERVATION,
+}  # markup at the beginning of a line only
+# fmt: off
+# Ends of turns and the like, which say nothing.
+NOISE = frozenset({
+    "</tool_call>", "</parameter>", "</xml>", "<|channel|>final<|message|>",
+    "<|channel|>commentary<|message|>", "<|START_RESPONSE|>", "<|END_RESPONSE|>", "<|im_end|>",
+    "<|eot_id|>", "<|eom_id|>", "<|eom|>", "<|from|>assistant", "<|from|> assistant", "<|content|>",
+    "<|recipient|>all", "<|recipient|> all", "<|end|>", "[BEGIN FINAL RESPONSE]",
+    "[END FINAL RESPONSE]", ">>>all\n",
+})
+ENDINGS = frozenset({"<tool_response", "<tool_result", "<|im_start|>", "<|start_header_id|>"})
+# fmt: on
+
+_HALF_OPENER = re.compile(rf"{HALF_CALL_MARK.pattern}|{HALF_MARK.pattern}")
+# An object whose first key may follow, or whose brace is doubled.
+_OBJECT = r"\{(?=\s*(?:\{\s*)?(?:[\"'“”‘’`/#\w]|\Z))"
+_OTHERS = (
+    rf"(?P<before>{BEFORE})"
+    rf"|(?P<thinks>{NATIVE})|(?P<thought>{NATIVE_ENDS})|(?P<spoken>{SPOKEN})"
+    rf"|(?P<mark>{CALL_MARK.pattern})"
+    r"|(?P<ticks>`+|~{3,})"
+    rf"|(?P<json>{_OBJECT}|\[(?=\s*(?:{_OBJECT}|[/#A-Za-z_]|\Z)))"
+    rf"|(?P<named>{NAMED_ELEMENT.pattern})"
+    rf"|<(?P<prefix>{PREFIX})(?P<element>[A-Za-z_][\w.-]*)>"
+)
+
+
+@lru_cache(maxsize=4)
+def openers(opening_marks: frozenset[str]) -> Markers:
+    """What may concern the parser in prose; a match has one of the groups of `_OTHERS`."""
+    markers = {*opening_marks, *NOISE, *ENDINGS}
+    plain = sorted(markers - _LINE_STARTS, reverse=True)  # the longer one of two first
+    return Markers(plain, _LINE_STARTS, _OTHERS, _HALF_OPENER)
+
+
+@lru_cache(maxsize=32)
+def ends(closer: str) -> Markers:
+    """What ends a thought; or, with "", a fence of code, which a thought may leave open."""
+    if closer:
+        return Markers([closer])
+    return Markers(others=rf"(?P<ticks>`+|~{{3,}})|{NATIVE_ENDS}", half=HALF_MARK)

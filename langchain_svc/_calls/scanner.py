@@ -1,7 +1,7 @@
 """The parser's core: text in pieces -> prose, thoughts and calls, in order.
 
 The text is prose, code between fences, or thoughts. In prose the next opener is searched
-(`formats`), and its reader decides on the text from there (`cursor`). What cannot be decided yet is
+(`marks`), and its reader decides on the text from there (`cursor`). What cannot be decided yet is
 looked at again when more has come (`Pending`), so all ways of cutting a text give the same.
 
 What is read in vain is counted: a text that makes it grow out of proportion is not asked for calls
@@ -16,10 +16,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from .._json import Markers, closer_of
-from . import elements, formats, marks
-from .calls import BadCall, Call, Doubt, Tool
-from .cursor import CUT_OFF, MISSING, Cursor, More, Pending
-from .judge import Judge, Raw
+from . import asked, marks
+from .calls import CUT_OFF, MISSING, BadCall, Call, Doubt, Raw, Tool
+from .cursor import Cursor, Families, More, Pending, Reader
+from .judge import Judge
 from .line import Line, pair
 
 
@@ -69,7 +69,6 @@ _MOST_CALLS = 200
 _TOO_MANY = (
     f"an answer may hold {_MOST_CALLS} calls; this one and all after it are left out"
 )
-_LOOSE = frozenset((formats.bare, formats.fenced, formats.READERS["Action:"]))
 _HALF_TAG = re.compile(r"\s*(<[^<>]*)?")
 _OPENING = re.compile(r"\A\s*(?:<tool_call>|`{3,}\w*)\s*")
 
@@ -81,9 +80,15 @@ def _is_loose(call: Call | BadCall | Doubt) -> bool:
 class Scanner:
     """Reads one answer: `feed` its pieces, then `finish`."""
 
-    def __init__(self, tools: Sequence[Tool], *, fences: bool = False) -> None:
+    def __init__(
+        self, tools: Sequence[Tool], families: Families, *, fences: bool = False
+    ) -> None:
         self.ended = False
-        self._asked = formats.fenced if fences else formats.own
+        self._families = families
+        self._readers = {"<tool_call>": asked.own, **families.readers}
+        self._openers = marks.openers(frozenset(self._readers))
+        self._loose = frozenset[Reader]((*families.loose, asked.bare, asked.fenced))
+        self._asked = asked.fenced if fences else asked.own
         self.judge = Judge(tools)
         self._mode: Callable[[], Iterator[Piece]] = self._beginning
         self._text, self._at, self._done = (
@@ -217,26 +222,26 @@ class Scanner:
 
     def _beginning(self) -> Iterator[Piece]:
         """The answer may begin with a call in a family's own format that has lost its marks."""
-        c = Cursor(self._text, self._at, self.judge, final=self._final)
+        c = Cursor(self._text, self._at, self.judge, self._families, final=self._final)
         self._reacts = c.char() == "T" and c.sees("Thought:")
-        raws = formats.unmarked(c)
+        raws = self._families.unmarked(c)
         self._mode = self._prose
         if raws:
-            yield from self._accept(raws, c.at, formats.unmarked)
+            yield from self._accept(raws, c.at, self._families.unmarked)
 
     def _prose(self) -> Iterator[Piece]:
-        found = formats.openers().search(self._text, self._at)
+        found = self._openers.search(self._text, self._at)
         at_end = (
             found is not None and not self._final and found.end() == len(self._text)
         )
         if (
             found
             and at_end
-            and formats.openers().beginning(self._text, self._at) < found.start()
+            and self._openers.beginning(self._text, self._at) < found.start()
         ):
             found = None  # it may be a part of a longer one
         if found is None:
-            yield from self._up_to(formats.openers())
+            yield from self._up_to(self._openers)
             return
         begin = found.start()
         yield from self._say(begin)
@@ -252,9 +257,9 @@ class Scanner:
     def _opener(self, found: re.Match[str]) -> Iterator[Piece]:
         begin, end = found.span()
         if found["json"]:
-            if not self._final and formats.openers().may_begin(self._text, begin):
+            if not self._final and self._openers.may_begin(self._text, begin):
                 raise More  # `[TO`
-            yield from self._try(formats.bare, begin, begin + 1)
+            yield from self._try(asked.bare, begin, begin + 1)
         elif found["marker"]:
             yield from self._markup(found["marker"], end)
         elif mark := found["thinks"] or found["spoken"]:
@@ -270,10 +275,10 @@ class Scanner:
         ) in self.judge.names:
             prefix = found["prefix"] or ""
             yield from self._try(
-                lambda c: elements.own_element(c, name, prefix), end, end
+                lambda c: self._families.own_element(c, name, prefix), end, end
             )
         elif found["named"]:
-            yield from self._try(elements.named_element, begin, end)
+            yield from self._try(self._families.named_element, begin, end)
         elif mark := found["mark"]:
             yield from self._markup(mark, end)
         else:
@@ -281,38 +286,34 @@ class Scanner:
 
     def _markup(self, mark: str, end: int) -> Iterator[Piece]:
         noise, spoken = (
-            mark in formats.NOISE,
-            mark == formats.OBSERVATION and not self._last,
+            mark in marks.NOISE,
+            mark == marks.OBSERVATION and not self._last,
         )
-        if mark in formats.READERS:
-            yield from self._try(formats.READERS[mark], end, end)
+        if mark in self._readers:
+            yield from self._try(self._readers[mark], end, end)
         elif not (noise or spoken) and marks.RESULT.search(mark):
             self.ended = True
         elif not (noise or spoken or marks.CLOSING.search(mark)):
-            yield from self._try(lambda c: formats.marked(c, mark), end, end)
+            yield from self._try(lambda c: self._families.marked(c, mark), end, end)
         elif self._last or mark[1] in "|｜" or (noise and mark[1] != "/"):
             yield from self._skip(end, noise=noise)
         else:
             yield from self._say(end)
 
-    def _try(
-        self, reader: formats.Reader, begin: int, otherwise: int
-    ) -> Iterator[Piece]:
+    def _try(self, reader: Reader, begin: int, otherwise: int) -> Iterator[Piece]:
         """Read a call from `begin` on; where there is none, the text up to `otherwise` is prose."""
         if self._weary():
-            if reader is formats.bare:
+            if reader is asked.bare:
                 yield from self._say(otherwise)
             yield from self._skip(otherwise)
             return
-        c = Cursor(self._text, begin, self.judge, final=self._final)
+        c = Cursor(self._text, begin, self.judge, self._families, final=self._final)
         raws = reader(c)
         self._wasted += max(0, c.cost - (c.at - begin))
         if raws is None:
-            unread = reader not in (formats.bare, formats.own) and not self._line.begun
+            unread = reader not in (asked.bare, asked.own) and not self._line.begun
             end = (
-                max(otherwise, c.at)
-                if reader in (formats.bare, formats.own)
-                else otherwise
+                max(otherwise, c.at) if reader in (asked.bare, asked.own) else otherwise
             )
             yield from self._say(end, unread=unread)
         elif raws and self._is_in_marks(c.at):
@@ -320,9 +321,7 @@ class Scanner:
         else:
             yield from self._accept(raws, c.at, reader)
 
-    def _accept(
-        self, raws: list[Raw], end: int, reader: formats.Reader
-    ) -> Iterator[Piece]:
+    def _accept(self, raws: list[Raw], end: int, reader: Reader) -> Iterator[Piece]:
         if not raws:
             self._pair = self._pair or pair(self._text, self._at)
             yield from self._skip(end)
@@ -334,8 +333,8 @@ class Scanner:
         calls = self._judged(raws, text, reader)
         is_doubtful = any(isinstance(call, Doubt) for call in calls)
         self._gap = None if is_doubtful else []
-        in_marks, self._in_marks = self._in_marks, reader is not formats.bare
-        if in_marks and reader is formats.bare and calls == self._last:
+        in_marks, self._in_marks = self._in_marks, reader is not asked.bare
+        if in_marks and reader is asked.bare and calls == self._last:
             return  # models write the last call once more without its tags
         self._last = calls
         self._count += len(calls)
@@ -356,12 +355,12 @@ class Scanner:
         )
 
     def _judged(
-        self, raws: list[Raw], text: str, reader: formats.Reader
+        self, raws: list[Raw], text: str, reader: Reader
     ) -> list[Call | BadCall | Doubt]:
-        asked = reader is self._asked
-        loose = reader in _LOOSE and not asked
+        is_asked = reader is self._asked
+        loose = reader in self._loose and not is_asked
         if (
-            reader is formats.bare and self._gap is not None
+            reader is asked.bare and self._gap is not None
         ):  # it goes on from a call, or begins
             loose = bool(self._last) and _is_loose(self._last[-1])
         inside = _OPENING.sub("", text).rstrip()
@@ -373,12 +372,12 @@ class Scanner:
                 (tool.name for raw in raws if (tool := self.judge.find(raw.name))), None
             )
             bad = BadCall(
-                name, reason, source=inside, text=text, asked=asked, loose=loose
+                name, reason, source=inside, text=text, asked=is_asked, loose=loose
             )
             return [Doubt(text, reason, bad)]
         texts = [text, *("" for _ in raws[1:])]
         return [
-            self.judge.judge(raw, source=inside, text=text, asked=asked, loose=loose)
+            self.judge.judge(raw, source=inside, text=text, asked=is_asked, loose=loose)
             for raw, text in zip(raws, texts, strict=True)
         ]
 
@@ -433,11 +432,13 @@ class Scanner:
             self._fence = ""
             return
         if not self._weary():
-            c = Cursor(self._text, self._at, self.judge, final=self._final)
-            raws = formats.fenced(c, after_prose=self._gap is None and not self._reacts)
+            c = Cursor(
+                self._text, self._at, self.judge, self._families, final=self._final
+            )
+            raws = asked.fenced(c, after_prose=self._gap is None and not self._reacts)
             if raws:
                 self._fence = ticks
-                yield from self._accept(raws, c.at, formats.fenced)
+                yield from self._accept(raws, c.at, asked.fenced)
                 return
             self._wasted += c.cost
         line = _FENCE_LINE.match(self._text, end)
@@ -456,9 +457,9 @@ class Scanner:
 
     def _code(self) -> Iterator[Piece]:
         """In a fence: up to the backticks that end it, everything is prose."""
-        found = formats.ends("").search(self._text, self._at)
+        found = marks.ends("").search(self._text, self._at)
         if found is None:
-            yield from self._up_to(formats.ends(""))
+            yield from self._up_to(marks.ends(""))
             return
         yield from self._say(found.start())
         end = found.end()
@@ -480,9 +481,9 @@ class Scanner:
     def _thinking(self) -> Iterator[Piece]:
         """In a thought; or in an element of thoughts that a prompt may have asked for: prose."""
         native = self._native
-        found = formats.ends(self._closer).search(self._text, self._at)
+        found = marks.ends(self._closer).search(self._text, self._at)
         if found is None:
-            yield from self._up_to(formats.ends(self._closer), thought=native)
+            yield from self._up_to(marks.ends(self._closer), thought=native)
             return
         self._mode = self._prose
         if native and found.start() > self._at:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from .calls import Tool
-from .cursor import CUT_OFF, Cursor
-from .judge import ARGUMENT_KEYS, NAME_KEYS, Raw
-from .leftover import account, space, space_or_end
-from .marks import BEFORE, CALL, LT, PARAM, PREFIX, SUFFIX
+from ..asked import FENCE
+from ..calls import CUT_OFF, Raw, Tool
+from ..cursor import Cursor
+from ..judge import ARGUMENT_KEYS, NAME_KEYS
+from ..leftover import account, space, space_or_end
+from ..marks import BEFORE, CALL, LT, PARAM, PREFIX, SUFFIX
 
-FENCE = re.compile(r"`{3,9}[ \t]{0,9}\w{0,20}\s{0,40}(?=[^\s`])")
 # A value may hold anything, tags of calls too. So it ends at its own closing tag before another tag
 # of the call; where that is missing, before the next parameter or the closing tag of the element.
 

@@ -1,0 +1,170 @@
+"""The form of calls that our own prompt asks for: JSON in tags, in a fence, or alone.
+
+A reader begins where the form does and returns the calls that it reads; an empty list if the text
+is only noise around calls, None if this is no call. What stands in the tags and is no JSON is left
+to the families, if there are any.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from .calls import CUT_OFF, Raw
+from .cursor import Cursor
+from .judge import calls_in
+from .leftover import SPILL, account, is_next, may_be_call, space, space_or_end
+from .marks import CALL_MARK, CLOSING, NAMED_ELEMENT
+
+FENCE = re.compile(r"`{3,9}[ \t]{0,9}\w{0,20}\s{0,40}(?=[^\s`])")
+_SPOKEN_OF = re.compile(
+    r"[^\n{}\[\]()<>=:\"]+(?:\Z|[;.,])"
+)  # as in: <tool_call> and </tool_call>
+_OWN_END = re.compile(r"</?tool_call>|\n[ \t]*\n|<tool_response")
+_CLOSED = re.compile(r"</[^<>\n]{1,60}>\s{0,10}\Z")
+
+
+def own(c: Cursor) -> list[Raw] | None:
+    """`<tool_call>{"name": …, "arguments": …}</tool_call>`, or whatever stands in these tags."""
+    space(c)
+    begin = c.at
+    if c.take("</tool_call>"):
+        return [Raw(None, fault="the block is empty", whole=True)]
+    raws = inside(c, tagged=True)
+    if raws:
+        close(c, raws, "tool_call", demanded=True)
+        closed = c.text[begin : c.at].rstrip().endswith("</tool_call>")
+        if (
+            closed and raws[-1].fault == CUT_OFF
+        ):  # the text is not cut: the model can be told
+            raws[-1] = replace(raws[-1], fault="a value in it does not end", whole=True)
+        return raws
+    if raws is not None and is_next(c):
+        return raws
+    return _unread(c, begin)
+
+
+def _unread(c: Cursor, begin: int) -> list[Raw] | None:
+    """What stands in our own tags and is a call in no format; tags alone were only spoken of."""
+    c.at = begin
+    text, end = c.until(_OWN_END, need=">\n")
+    name = c.judge.named_in(text)
+    if _SPOKEN_OF.match(text) and not name:
+        return None
+    fault = "this is not a JSON object with a name and arguments"
+    if end is not None and end[0] == "</tool_call>":
+        return [Raw(None, fault=fault, whole=True)]
+    if not text.strip() and end is None:
+        return [Raw(None, fault=CUT_OFF)]
+    c.at = begin
+    return [Raw(name, spare=fault)] if name else None
+
+
+def inside(c: Cursor, *, tagged: bool) -> list[Raw] | None:
+    """The calls that begin here; empty if another opening tag stands here."""
+    fence = c.match(FENCE, 60) if c.char() == "`" else None
+    char = c.char()
+    if char == "<":
+        return c.families.inside(c) or []
+    raws = bare(c, tagged=tagged) if char in ("{", "[") else c.families.inside(c)
+    if fence:
+        c.space()
+        c.take("```")
+    return raws
+
+
+def close(c: Cursor, raws: list[Raw], word: str, *, demanded: bool) -> None:
+    """Pass over brackets too many and the closing tag; what stands before it is left over.
+
+    `demanded`: the form has a closing tag, so without one the call ends only where the answer does
+    or another call begins.
+    """
+    begin = c.at
+    if _CLOSED.search(c.text, max(0, begin - 80), begin):
+        return
+    c.skip(SPILL)
+    space_or_end(c)
+    if c.char() in ("<", "[", "✿"):
+        closing = c.match(CALL_MARK, 80)
+        if (closing and CLOSING.search(closing[0])) or (
+            not closing and c.take(f"</{word}>")
+        ):
+            return
+    c.at = begin
+    if demanded or raws[-1].repaired:
+        account(c, raws)
+
+
+def json_calls(c: Cursor, *, tagged: bool) -> list[Raw] | None:
+    """The calls that the JSON here is."""
+    begin = c.at
+    json = c.json(lines=not tagged)
+    if json is None:
+        return None
+    raws = calls_in(json.value, c.judge, tagged=tagged)
+    if raws is None and json.fault:
+        c.at = begin  # other calls may stand in what was left open
+    if raws:
+        fault = raws[-1].fault or json.fault
+        raws[-1] = replace(raws[-1], fault=fault, whole=json.whole)
+    if raws and json.repaired:
+        raws = [replace(raw, repaired=True) for raw in raws]
+    return raws
+
+
+# -- JSON with nothing around it, or only a fence -------------------------------------------------
+# An answer may be made of JSON, too: what cannot be a call by its first keys is given back at once.
+
+_TICKS = re.compile(r"`{3,}|~{3,}")
+_LABEL = re.compile(r"([\w+-]*)[ \t]*(?=[\n\r{[<])")
+_CODE_LABELS = frozenset({"tool_code", "tool_call", "tool_calls"})
+_SURE_LABELS = _CODE_LABELS.union(
+    (
+        "json",
+        "jsonc",
+        "json5",
+        "javascript",
+        "python",
+        "tool",
+        "tool_use",
+        "function_call",
+    )
+)
+_LABELS = _SURE_LABELS.union(("", "xml", "text", "plaintext"))
+
+
+def bare(c: Cursor, *, tagged: bool = False) -> list[Raw] | None:
+    """`{"name": …, "arguments": …}`, lists of these, `{"tool_calls": […]}`, `[name(key=value)]`."""
+    begin = c.at
+    found = c.families.listed(c) if c.char() == "[" else None
+    if found is not None:
+        return found
+    c.at = begin
+    return json_calls(c, tagged=tagged) if tagged or may_be_call(c) else None
+
+
+def fenced(c: Cursor, *, after_prose: bool = False) -> list[Raw] | None:
+    """A fence whose text begins with a call; the cursor is left inside of it.
+
+    Fences show examples, too: it must name an offered tool, and after prose its label must be one
+    for calls or data.
+    """
+    c.skip(_TICKS)
+    match = c.match(_LABEL, 40)
+    label = match[1].lower() if match else None
+    if label not in (_SURE_LABELS if after_prose else _LABELS):
+        return None
+    raws: list[Raw] | None = []
+    while raws == []:  # a mark before another one
+        c.space()
+        mark = c.match(CALL_MARK, 80) if c.char() in ("<", "[") else None
+        if mark:
+            raws = c.families.marked(c, mark[0])
+        elif c.char() == "<":
+            is_named = c.match(NAMED_ELEMENT, 80, peek=True)
+            raws = c.families.named_element(c) if is_named else None
+        elif c.char() in ("{", "["):
+            raws = bare(c)
+        else:
+            raws = c.families.code(c) if label in _CODE_LABELS else None
+    return raws if raws and any(c.judge.find(raw.name) for raw in raws) else None

@@ -1,0 +1,87 @@
+"""How other model families write calls, each form with its reader. Nothing else depends on it.
+
+Whoever gives `StreamParser` the empty `Families()` in place of `FAMILIES` reads the form asked for,
+and asks the model about all others. `READERS` has a row for each mark of a family with a syntax of
+its own. A reader begins right after the mark and returns the calls it reads; an empty list if the
+text is only noise around calls, None if this is not markup at all.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ..asked import close, inside, json_calls
+from ..calls import Raw
+from ..cursor import Cursor, Families, Reader
+from ..leftover import space
+from ..marks import MARK_FOLLOWS
+from .elements import NAME_TAGS, name_and_arguments, named_element, own_element
+from .gemma import gemma
+from .named import headed, unmarked
+from .python import python_calls, python_list
+from .react import react
+
+_UNSURE = ("<xml>", "<|channel|>commentary ", "<|start|>assistant")
+_SPEAKS_OF_TOOLS = ("<tool>", "<tools>", *_UNSURE)  # other texts have these, too
+
+
+def marked(c: Cursor, mark: str) -> list[Raw] | None:
+    """What stands after the mark of any family; the mark alone is dropped before another one."""
+    begin, sure = c.at, mark not in _SPEAKS_OF_TOOLS
+    space(c)
+    raws = inside(c, tagged=sure) or None
+    if raws is None:
+        c.at = begin
+        raws = headed(c, offered=not sure)
+    if raws is None:
+        c.at = begin
+        space(c)
+        dropped = mark[1] in "|｜" or c.match(MARK_FOLLOWS, 80)
+        c.at = begin
+        return [] if dropped else None
+    # Special tokens and brackets often have no closer, elements have one.
+    close(c, raws, mark[1:-1], demanded=mark[0] == "<" and mark[1].isalpha())
+    return raws
+
+
+def _inside(c: Cursor) -> list[Raw] | None:
+    """What stands after a mark and is no JSON."""
+    begin = c.at
+    if c.char() == "<":
+        raws = name_and_arguments(c) if c.sees(*NAME_TAGS) else None
+        c.at = c.at if raws else begin
+        return raws
+    raws = None
+    for reader in (name_and_arguments, python_calls, headed):
+        c.at = begin
+        raws = reader(c)
+        if raws:
+            break
+    return raws
+
+
+def _functools(c: Cursor) -> list[Raw] | None:
+    """`functools[{…}, …]`: Phi-4 mini."""
+    c.at -= 1
+    return json_calls(c, tagged=True)
+
+
+READERS: dict[str, Reader] = {
+    "<|tool_call>": gemma,
+    "<start_function_call>": gemma,
+    "functools[": _functools,
+    ">>>": headed,
+    "Action:": react,
+    **{mark: partial(marked, mark=mark) for mark in _UNSURE},
+}
+FAMILIES = Families(
+    readers=READERS,
+    marked=marked,
+    inside=_inside,
+    named_element=named_element,
+    own_element=own_element,
+    listed=python_list,
+    code=python_calls,
+    unmarked=unmarked,
+    loose=frozenset((react,)),
+)

@@ -1,0 +1,33 @@
+"""Gemma's and FunctionGemma's own syntax of calls."""
+
+from __future__ import annotations
+
+import re
+from json import dumps
+
+from ..._json import read_json
+from ..calls import CUT_OFF, Raw
+from ..cursor import Cursor
+
+_GEMMA_HEAD = re.compile(r"\s*call:\s*(?P<name>[\w.:/-]+)\s*(?=\{)")
+_GEMMA_QUOTE = re.compile(r"<\|\"\|>|<escape>")
+_GEMMA_END = re.compile(
+    r"<tool_call\|>|<end_function_call>|(?=<\|tool_call>|<start_function_call>)"
+)
+
+
+def gemma(c: Cursor) -> list[Raw] | None:
+    """`<|tool_call>call:name{…}<tool_call|>`, and FunctionGemma's `<start_function_call>`."""
+    head = c.match(_GEMMA_HEAD)
+    if not head:
+        return None
+    parts = _GEMMA_QUOTE.split(c.until(_GEMMA_END)[0])
+    # Every second part stood between two marks.
+    found = read_json(
+        "".join(dumps(part) if at % 2 else part for at, part in enumerate(parts))
+    )
+    if found is None:
+        return [Raw(head["name"], fault="unreadable arguments")]
+    cut = len(parts) % 2 == 0 or found.cut_in_value
+    fault = CUT_OFF if cut else found.spare
+    return [Raw(head["name"], found.value, fault, whole=found.complete, repaired=True)]
