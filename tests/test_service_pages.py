@@ -3,8 +3,10 @@
 import re
 
 import pytest
+from test_endpoints import ROWS as ENDPOINTS
 from test_readme import ROOT, rows
 
+from langchain_svc import ChatSvc
 from langchain_svc._wire import failures, general, v1
 from langchain_svc.medical import wire as medical
 from langchain_svc.quota.plans import DOCUMENTED
@@ -44,6 +46,50 @@ def test_the_fields_of_a_request_are_the_sandboxs(path):
     tables = section(name, 2).split("\n\n")
     named = [{row[0].strip("`") for row in rows(table)} for table in tables]
     assert {field.alias or key for key, field in body.model_fields.items()} in named
+
+
+def test_the_fields_of_a_chat_are_written_once_and_known_everywhere():
+    (chat,) = (
+        methods[method].body
+        for path, methods in ROUTES.items()
+        for method in methods
+        if path.endswith(v1.CHAT_PATH)
+    )
+    places = {
+        "CompletionBody in langchain_svc/sandbox/endpoints.py": chat.model_fields.keys(),
+        "the table of requests in section 2 of docs/service/v1.md": next(
+            names
+            for table in section("v1", 2).split("\n\n")
+            if "messages" in (names := {row[0].strip("`") for row in rows(table)})
+        ),
+        "the fields of ChatSvc, or stream and messages": {
+            name for name in v1.CHAT_FIELDS if name in {*ChatSvc.model_fields, "messages", "stream"}
+        },
+    }
+    problems = [
+        f"{sorted(v1.CHAT_FIELDS ^ set(fields))} differs between CHAT_SETTINGS in "
+        f"langchain_svc/_wire/v1.py and {place}"
+        for place, fields in places.items()
+        if set(fields) != v1.CHAT_FIELDS
+    ]
+    assert not problems, "\n".join(problems)
+
+
+@pytest.mark.parametrize(
+    "endpoint", sorted({row.endpoint for row in ENDPOINTS.values() if row.fields})
+)
+def test_the_client_sends_the_fields_that_the_sandbox_takes(endpoint):
+    method, path = endpoint.split()
+    sent = {
+        name.partition(".")[0]
+        for row in ENDPOINTS.values()
+        if row.endpoint == endpoint
+        for name in row.fields.split()
+    }
+    body = ROUTES[path][method].body
+    assert sent == {field.alias or key for key, field in body.model_fields.items()}, (
+        f"ROWS in tests/test_endpoints.py and {body.__name__} in langchain_svc/sandbox/endpoints.py"
+    )
 
 
 def test_the_windows_of_the_models_are_those_of_their_profiles():

@@ -25,6 +25,8 @@ CLASSES = {
     "SvcDecisionSupport": (svc.SvcDecisionSupport, "medical_base_url"),
     "SvcCancerRisk": (svc.SvcCancerRisk, "medical_base_url"),
     "SvcMedicalStatus": (svc.SvcMedicalStatus, "medical_base_url"),
+    "SvcToolkit, v1": (svc.SvcToolkit, "base_url_v1"),
+    "SvcToolkit, general": (svc.SvcToolkit, "base_url"),
     "SvcMedicalToolkit": (svc.SvcMedicalToolkit, "medical_base_url"),
 }
 EVERY_CLASS = pytest.mark.parametrize("name", CLASSES)

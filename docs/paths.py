@@ -1,0 +1,105 @@
+"""Writes the two paths in docs/architecture.md, from a trace: `python docs/paths.py`.
+
+With `--check` it only says whether the page is what the code does. A call is traced on the sandbox:
+a stream with a tool bound, whose answer is a tool call. Each file stands where it is first entered,
+with the function by which it is entered; its purpose is the first line of its docstring.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+from types import FrameType
+
+from langchain_svc import ChatSvc
+from langchain_svc.sandbox import Sandbox
+
+PACKAGE = Path(__file__).resolve().parents[1] / "langchain_svc"
+PAGE = Path(__file__).with_name("architecture.md")
+LEFT_OUT = {
+    "_base",
+    "sandbox",
+    "config.py",
+    "errors.py",
+    "__init__.py",
+}  # used everywhere
+READ = ("_http/sockets.py", "read")  # by which the first byte of an answer comes
+CALL = '<tool_call>\n{"name": "weather", "arguments": {"city": "Oslo"}}\n</tool_call>'
+
+
+def weather(city: str) -> str:
+    """Say what the weather is."""
+    return city
+
+
+class Trace:
+    """The functions of the package that a call enters, before and after the answer's first byte."""
+
+    def __init__(self) -> None:
+        self.prompt: dict[str, str] = {}  # file: the function by which it is entered
+        self.answer: dict[str, str] = {}
+        self._path = self.prompt
+
+    def __call__(self, frame: FrameType, event: str, _: object) -> None:
+        """Record a call; the interpreter calls this."""
+        file = Path(frame.f_code.co_filename)
+        if not file.is_relative_to(PACKAGE):
+            return
+        name = file.relative_to(PACKAGE).as_posix()
+        function = frame.f_code.co_name
+        if event == "return" and (name, function) == READ:
+            self._path = self.answer
+        if event != "call" or function.startswith("<"):
+            return
+        if not LEFT_OUT & {name.partition("/")[0], file.name}:
+            self._path.setdefault(name, frame.f_code.co_qualname)
+
+
+def traced() -> Trace:
+    """The trace of one call, after a first one that imports what is imported late."""
+    trace = Trace()
+    with Sandbox(answers=[CALL, CALL]) as sandbox, ChatSvc(**sandbox.v1) as model:
+        asks = model.bind_tools([weather])
+        list(asks.stream("How is the weather in Oslo?"))
+        sys.setprofile(trace)
+        try:
+            list(model.bind_tools([weather]).stream("How is the weather in Oslo?"))
+        finally:
+            sys.setprofile(None)
+    return trace
+
+
+def table(path: dict[str, str]) -> str:
+    """The rows of one path."""
+    lines = ["| | file | entered by | what it is for |", "|---|---|---|---|"]
+    for number, (name, function) in enumerate(path.items(), 1):
+        docstring = (
+            ast.get_docstring(ast.parse((PACKAGE / name).read_text("utf-8"))) or ""
+        )
+        about = docstring.partition("\n")[0]
+        lines.append(f"| {number} | `{name}` | `{function}` | {about} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Write the page, or check it."""
+    page = PAGE.read_text("utf-8")
+    trace = traced()
+    expected = page
+    for name, path in (("prompt", trace.prompt), ("answer", trace.answer)):
+        head, begin, rest = expected.partition(
+            f"<!-- {name}: written by docs/paths.py -->\n"
+        )
+        _, end, tail = rest.partition("<!-- end -->\n")
+        expected = f"{head}{begin}\n{table(path)}\n\n{end}{tail}"
+    if "--check" not in sys.argv:
+        PAGE.write_text(expected, "utf-8")
+    elif page != expected:
+        sys.exit(
+            "docs/architecture.md has other paths than the code: run python docs/paths.py"
+        )
+
+
+if __name__ == "__main__":
+    main()

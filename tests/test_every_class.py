@@ -1,0 +1,177 @@
+"""What a new public class still lacks, in one list: its kind, and its rows in the tests' tables.
+
+`SERVICES` are found by what they are: a class with `max_retries` asks the service. Every other
+class that is no error and no function has a row in `VALUES`, which makes one that holds a secret.
+"""
+
+import pickle
+
+import pytest
+import test_endpoints
+import test_hostile
+import test_langchain_tools
+from faults import fault_columns
+from langchain_core.tools import BaseTool
+from peers import tool_call
+from service import test_urls
+
+import langchain_svc as svc
+from langchain_svc.sandbox import Sandbox
+from langchain_svc.sandbox.endpoints import ROUTES
+from privacy import test_leaks
+
+KEY = "sk-KEY-OF-THE-REGISTRY"
+NAME = "Rosalind-Marked"
+RECORD = {
+    "resourceType": "Bundle",
+    "entry": [
+        {"resource": {"resourceType": "Patient", "gender": "female", "name": [{"family": NAME}]}},
+        {"resource": {"resourceType": "Condition", "code": {"text": NAME}}},
+    ],
+}
+PUBLIC = {
+    name: kind
+    for name, kind in ((name, getattr(svc, name)) for name in svc.__all__)
+    if isinstance(kind, type)
+}
+SERVICES = {
+    name: kind
+    for name, kind in PUBLIC.items()
+    if "max_retries" in getattr(kind, "model_fields", ())
+}
+TOOLS = {
+    name: kind.model_fields["name"].default
+    for name, kind in SERVICES.items()
+    if issubclass(kind, BaseTool)
+}
+TOOLKITS = {name for name in SERVICES if name.endswith("Toolkit")}
+MODELS = SERVICES.keys() - TOOLS.keys() - TOOLKITS
+ERRORS = {name for name, kind in PUBLIC.items() if issubclass(kind, Exception)}
+
+
+def classes(names):
+    """The classes in names such as `SvcTranslate.invoke` and `SvcGenerateImage, v1`."""
+    return {name.partition(",")[0].partition(".")[0] for name in names}
+
+
+DOORS = classes(test_leaks.DOORS)
+TABLES = {  # table: the classes that need a row there, and those that have one
+    "_TOOLS in langchain_svc/tools/toolkit.py or langchain_svc/medical/tools.py": (
+        TOOLS.keys(),
+        {
+            type(tool).__name__
+            for toolkit in (svc.SvcToolkit, svc.SvcMedicalToolkit)
+            for tool in toolkit().get_tools()
+        },
+    ),
+    "ROWS in tests/test_endpoints.py": (
+        SERVICES.keys() - TOOLKITS,
+        {row.kind.__name__ for row in test_endpoints.ROWS.values()},
+    ),
+    "CASES in tests/test_langchain_tools.py": (
+        TOOLS.keys(),
+        {case.kind.__name__ for case in test_langchain_tools.CASES.values()},
+    ),
+    "GOOD in tests/test_hostile.py": (
+        TOOLS.keys(),
+        {kind for kind, name in TOOLS.items() if name in test_hostile.GOOD},
+    ),
+    "DOORS in tests/privacy/test_leaks.py": (SERVICES.keys(), DOORS),
+    "CLASSES in tests/service/test_urls.py": (SERVICES.keys(), classes(test_urls.CLASSES)),
+    "COLUMNS in tests/faults/fault_columns.py": (
+        SERVICES.keys() - TOOLKITS,
+        classes(column.name for column in fault_columns.COLUMNS),
+    ),
+}
+
+
+# -- classes that ask nobody -----------------------------------------------------------------------
+
+
+def result(sandbox):
+    tool = svc.SvcMedicalConsult(**sandbox.medical)
+    return tool.invoke(tool_call(tool, {"message": f"Seen by {NAME}"})).artifact
+
+
+def storage_with_a_password(_):
+    return f"redis://:{KEY}@127.0.0.1:1/0"
+
+
+def dicom_image(_):
+    pytest.importorskip("pydicom")
+    return svc.DicomImage(b"\0" * 128 + b"DICM" + NAME.encode())
+
+
+VALUES = {
+    "BudgetUse": lambda _: svc.BudgetUse(requests=1),
+    "ClinicalReceipt": lambda sandbox: result(sandbox).receipt,
+    "ClinicalResult": result,
+    "DicomImage": dicom_image,
+    "FhirReport": lambda _: svc.PatientContext.from_fhir(RECORD).fhir_report,
+    "ImageStore": lambda _: svc.ImageStore(),
+    "PatientContext": lambda _: svc.PatientContext(medicalHistory=[NAME]),
+    "Plan": lambda _: svc.Plan(requests_per_minute=5),
+    "PrivateCallbacks": lambda _: svc.PrivateCallbacks([]),
+    "QuotaLimit": lambda _: svc.SvcQuota("v1:free").snapshot().limits[0],
+    "QuotaSnapshot": lambda _: svc.SvcQuota("v1:free").snapshot(),
+    "SvcBudget": lambda s: svc.SvcBudget(
+        max_requests=5, storage=storage_with_a_password(s), key="job"
+    ),
+    "SvcBudgetMiddleware": lambda _: svc.SvcBudgetMiddleware(svc.SvcBudget(max_requests=5)),
+    "SvcOpenTelemetryCallbackHandler": lambda _: svc.SvcOpenTelemetryCallbackHandler(),
+    "SvcQuota": lambda s: svc.SvcQuota("v1:free", storage=storage_with_a_password(s)),
+    "SvcUsageCallbackHandler": lambda _: svc.SvcUsageCallbackHandler(),
+}
+
+
+def test_every_class_has_its_kind_and_its_rows():
+    problems = [
+        f"{name} has no row of {table}"
+        for table, (needed, present) in TABLES.items()
+        for name in sorted(needed - present)
+    ]
+    others = PUBLIC.keys() - SERVICES.keys() - ERRORS
+    problems += [
+        f"{name} asks nobody: it needs a row of VALUES in tests/test_every_class.py"
+        for name in sorted(others - VALUES.keys())
+    ]
+    assert not problems, "\n".join(problems)
+    assert others == VALUES.keys(), "a row of VALUES has no public class any more"
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_no_value_shows_a_key_or_a_patient(name):
+    with Sandbox() as sandbox:
+        value = VALUES[name](sandbox)
+    shown = f"{value!r} {value}"
+    assert KEY not in shown
+    assert NAME not in shown
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_every_value_survives_a_pickle(name):
+    with Sandbox() as sandbox:
+        value = VALUES[name](sandbox)
+    data = pickle.dumps(value)
+    assert KEY not in str(data)
+    assert type(pickle.loads(data)) is type(value)
+
+
+@pytest.mark.parametrize(
+    "door", [door for door in test_leaks.DOORS if door.endswith((".invoke", ".stream", ".plain"))]
+)
+def test_every_call_is_counted(door, monkeypatch):
+    make, use = test_leaks.DOORS[door]
+    usage = svc.SvcUsageCallbackHandler()
+    with Sandbox() as sandbox:
+        for name, value in sandbox.env.items():
+            monkeypatch.setenv(name, value)
+        use(make({}), {"callbacks": [usage]})
+    assert [entry.calls for entry in (*usage.models.values(), *usage.tools.values())] == [1]
+
+
+def test_the_endpoints_of_the_sandbox_have_their_rows():
+    served = {f"{method} {path}" for path, methods in ROUTES.items() for method in methods}
+    rows = {row.endpoint for row in test_endpoints.ROWS.values()}
+    assert served - rows == set(), "add a row to ROWS in tests/test_endpoints.py"
+    assert rows - served == set(), "add it to ROUTES in langchain_svc/sandbox/endpoints.py"
