@@ -1,11 +1,11 @@
 """`PrivateCallbacks`: whoever records a run gets masks in place of its texts.
 
-Which handlers hear of a run is known only when it is configured, since the environment and
-context managers add some. So this callback manager has lists that wrap whatever is put into them,
+Which handlers record a run is known only when it is configured, since the environment and
+context managers add some. So this callback manager has lists that wrap every handler put into them,
 at whatever moment; a child run's manager takes over what is in them.
 
-What a caller asked to be streamed to himself (`astream_events`, the stream modes of LangGraph)
-travels as a callback too, but is the caller's answer, and is left unchanged.
+A caller who asks for a stream (`astream_events`, the stream modes of LangGraph) gets it through a
+callback too. That is the caller's answer, and stays unchanged.
 """
 
 from __future__ import annotations
@@ -17,54 +17,63 @@ from typing import Any, SupportsIndex
 from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager
+from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import ensure_config
 
-from .masks import PIECE, call_settings, masked, offered, words
+from .masks import PIECE, call_settings, masked, remember_offered, word_set
 
-# What says where a run stands among others; the application wrote it for this purpose.
-_PLACE = words("run_id parent_run_id tags metadata name run_type batch_size color end")
-_KEPT_OF_SERIALIZED = ("lc", "type", "id", "name")
+# Where a run stands among others; the application wrote it for this purpose.
+_PLACE = word_set(
+    "run_id parent_run_id tags metadata name run_type batch_size color end"
+)
+_CLASS_FIELDS = ("lc", "type", "id", "name")  # of a serialized object
 # tenacity's state holds the arguments of the call; the others hold a graph's or stream's values.
 _WITHHELD = ("on_retry", "on_interrupt", "on_resume", "on_stream_event")
 
 
-def _passed(
+def _masked_event(
     event: str, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[Any, Any]:
+) -> tuple[list[object], dict[str, object]]:
     """The arguments of an event as a handler may see them."""
-    told = [masked(arg) for arg in args]
+    first = args[0] if args else None
+    masked_args = [masked(arg) for arg in args]
     if event.endswith("_start"):
-        first = args[0] if args else None
-        offered(event, first, kwargs)
-        if isinstance(first, dict):  # which class runs, without what it was made of
-            told[0] = {
-                name: first[name] for name in _KEPT_OF_SERIALIZED if name in first
+        remember_offered(event, first, kwargs)
+        if isinstance(first, dict):  # which class runs, without its arguments
+            masked_args[0] = {
+                name: first[name] for name in _CLASS_FIELDS if name in first
             }
-    elif event == "on_llm_new_token" and args:
-        told[0] = PIECE if args[0] else args[0]
+    elif event == "on_llm_new_token" and first:
+        masked_args[0] = PIECE
     elif event == "on_custom_event":
-        told[0] = args[0]
-    return told, {
-        name: value if name in _PLACE else _masked_word(name, value)
-        for name, value in kwargs.items()
-    }
+        masked_args[0] = first  # the event's name
+    masked_kwargs = {name: _masked_keyword(name, kwargs[name]) for name in kwargs}
+    return masked_args, masked_kwargs
 
 
-def _masked_word(name: str, value: Any) -> Any:
+def _masked_keyword(name: str, value: object) -> object:
+    if name in _PLACE:
+        return value
     if name == "invocation_params":
         return call_settings(value)
-    told = masked(value)
-    if name == "chunk":  # its length would be told by its mask
-        for one, text in ((told, "text"), (getattr(told, "message", None), "content")):
-            if getattr(one, text, ""):
-                setattr(one, text, PIECE)
-    return told
+    result = masked(value)
+    if name == "chunk":
+        _hide_length(result, "text")
+        _hide_length(getattr(result, "message", None), "content")
+    return result
+
+
+def _hide_length(chunk: object, field: str) -> None:
+    """A mask tells the length of its text, and that of a chunk could give the text away."""
+    if getattr(chunk, field, ""):
+        setattr(chunk, field, PIECE)
 
 
 class _Masking:
-    """A handler that is told masks in place of texts. To LangChain it looks like the one inside."""
+    """A handler that gets masks in place of texts. To LangChain it looks like the one inside."""
 
     __slots__ = ("_handler",)
+    _handler: BaseCallbackHandler
 
     def __init__(self, handler: BaseCallbackHandler) -> None:
         object.__setattr__(self, "_handler", handler)
@@ -73,21 +82,20 @@ class _Masking:
     def __class__(self) -> type[Any]:
         return type(self._handler)
 
-    def __getattr__(self, name: str) -> Any:
-        held = getattr(self._handler, name)
-        if name.startswith("on_") and callable(held):
-            return _hearing(name, held)
+    def __getattr__(self, name: str) -> object:
+        attribute = getattr(self._handler, name)
         if name == "copy_with_metadata_defaults":
-            return lambda *args, **kwargs: _Masking(held(*args, **kwargs))
-        return held
+            return lambda *args, **kwargs: _Masking(attribute(*args, **kwargs))
+        if name.startswith("on_") and callable(attribute):
+            return _masked_method(name, attribute)
+        return attribute
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         setattr(self._handler, name, value)
 
     def __eq__(self, other: object) -> bool:
-        return bool(
-            self._handler == (other._handler if type(other) is _Masking else other)
-        )
+        handler = other._handler if type(other) is _Masking else other
+        return bool(self._handler == handler)
 
     def __hash__(self) -> int:
         return hash(self._handler)
@@ -102,23 +110,25 @@ class _Masking:
         return f"<masked {type(self._handler).__name__}>"
 
 
-def _hearing(event: str, hear: Callable[..., Any]) -> Callable[..., Any]:
-    """A handler's method, told what may be told."""
+def _masked_method(event: str, method: Callable[..., Any]) -> Callable[..., Any]:
+    """A handler's method, with masked arguments; one of `_WITHHELD` is not called."""
 
-    def tell(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Any, **kwargs: Any) -> object:
         if event in _WITHHELD:
             return None
-        args_, kwargs_ = _passed(event, args, kwargs)
-        return hear(*args_, **kwargs_)
+        masked_args, masked_kwargs = _masked_event(event, args, kwargs)
+        return method(*masked_args, **masked_kwargs)
 
-    async def atell(*args: Any, **kwargs: Any) -> Any:
-        told = tell(*args, **kwargs)
-        return None if told is None else await told
+    async def acall(*args: Any, **kwargs: Any) -> object:
+        if event in _WITHHELD:
+            return None
+        masked_args, masked_kwargs = _masked_event(event, args, kwargs)
+        return await method(*masked_args, **masked_kwargs)
 
-    return atell if inspect.iscoroutinefunction(hear) else tell
+    return acall if inspect.iscoroutinefunction(method) else call
 
 
-def _masking(handler: Any) -> Any:
+def _masking(handler: BaseCallbackHandler | _Masking) -> BaseCallbackHandler | _Masking:
     """The handler under a mask, unless it is under one or hands a stream to the caller."""
     if type(handler) is _Masking or hasattr(handler, "tap_output_iter"):
         return handler
@@ -126,9 +136,9 @@ def _masking(handler: Any) -> Any:
 
 
 class _Handlers(list[Any]):
-    """A list of handlers, each of them masked, in which every copy is one too."""
+    """A list that masks each handler put into it; a copy of it does the same."""
 
-    def __init__(self, handlers: Iterable[Any] = ()) -> None:
+    def __init__(self, handlers: Iterable[BaseCallbackHandler] = ()) -> None:
         super().__init__(map(_masking, handlers))
 
     def __bool__(self) -> bool:
@@ -137,13 +147,13 @@ class _Handlers(list[Any]):
     def copy(self) -> _Handlers:
         return _Handlers(self)
 
-    def append(self, handler: Any) -> None:
+    def append(self, handler: BaseCallbackHandler) -> None:
         super().append(_masking(handler))
 
-    def extend(self, handlers: Iterable[Any]) -> None:
+    def extend(self, handlers: Iterable[BaseCallbackHandler]) -> None:
         super().extend(map(_masking, handlers))
 
-    def insert(self, index: SupportsIndex, handler: Any) -> None:
+    def insert(self, index: SupportsIndex, handler: BaseCallbackHandler) -> None:
         super().insert(index, _masking(handler))
 
 
@@ -155,11 +165,11 @@ class PrivateCallbacks(BaseCallbackManager):
         agent = create_agent(model, tools).with_config(callbacks=PrivateCallbacks())
 
     or for one run: `agent.invoke(question, {"callbacks": PrivateCallbacks([tracer])})`. Every
-    handler of that run, also one that the environment adds, such as LangSmith's, is told what
-    happens there and in the runs inside with `[412 characters, hash 1f3a9c2b7d04]` in place of
-    each text. A handler that a step inside adds for itself is not reached: `privacy="phi"` of a
-    model or tool masks for that one too. The caller gets the real answer, and so does who reads a
-    stream of events. Tags, metadata and names of runs are the application's own words, and stay.
+    handler of that run, also one that the environment adds, such as LangSmith's, gets the events
+    of that run and of the runs inside with `[412 characters, hash 1f3a9c2b7d04]` in place of each
+    text. A handler that a step inside adds for itself is not reached: `privacy="phi"` of a model
+    or tool masks for that one too. The caller gets the real answer, also in a stream of events.
+    Tags, metadata and names of runs are the application's own words, and stay.
     """
 
     def __init__(
@@ -167,25 +177,23 @@ class PrivateCallbacks(BaseCallbackManager):
         handlers: Iterable[BaseCallbackHandler] = (),
         inheritable_handlers: Iterable[BaseCallbackHandler] | None = None,
         parent_run_id: UUID | None = None,
-        **words: Any,
+        **options: Any,
     ) -> None:
-        """Wrap these handlers and all that come later; `words` are a callback manager's own."""
+        """Wrap these handlers and all that come later; `options` are a callback manager's own."""
         inherited = handlers if inheritable_handlers is None else inheritable_handlers
         super().__init__(
-            _Handlers(handlers), _Handlers(inherited), parent_run_id, **words
+            _Handlers(handlers), _Handlers(inherited), parent_run_id, **options
         )
 
     @classmethod
-    def around(cls, callbacks: Any) -> Any:
+    def around(cls, callbacks: Any) -> PrivateCallbacks | list[Any]:
         """The callbacks of a run, masked; of several, one for each prompt."""
         if isinstance(callbacks, BaseCallbackManager):
             return cls().merge(callbacks)
-        several = [
-            one
-            for one in callbacks or ()
-            if isinstance(one, (list, BaseCallbackManager))
-        ]
-        return [*map(cls.around, callbacks)] if several else cls(callbacks or ())
+        callbacks = callbacks or ()
+        if any(isinstance(item, (list, BaseCallbackManager)) for item in callbacks):
+            return [*map(cls.around, callbacks)]
+        return cls(callbacks)
 
     def set_handlers(
         self,
@@ -193,14 +201,22 @@ class PrivateCallbacks(BaseCallbackManager):
         inherit: bool = True,  # noqa: FBT001, FBT002  # LangChain's
     ) -> None:
         """Put these handlers in place of all others."""
-        self.handlers, self.inheritable_handlers = _Handlers(), _Handlers()
+        self.handlers = _Handlers()
+        self.inheritable_handlers = _Handlers()
         for handler in handlers:
             self.add_handler(handler, inherit=inherit)
 
 
-def private_config(config: Any) -> Any:
+def private_config(
+    config: RunnableConfig | list[RunnableConfig] | None,
+) -> dict[str, Any] | list[dict[str, Any]]:
     """A run's config with its callbacks masked, or one for each input."""
     if isinstance(config, list):
-        return [*map(private_config, config)]
-    made = ensure_config(config)
-    return {**made, "callbacks": PrivateCallbacks.around(made.get("callbacks"))}
+        return [*map(_private_config, config)]
+    return _private_config(config)
+
+
+def _private_config(config: RunnableConfig | None) -> dict[str, Any]:
+    complete = ensure_config(config)
+    callbacks = PrivateCallbacks.around(complete.get("callbacks"))
+    return {**complete, "callbacks": callbacks}

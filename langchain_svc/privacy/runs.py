@@ -1,9 +1,9 @@
 """`privacy="phi"`: the runs of models and tools are kept out of records.
 
 The core hands over each method by which LangChain begins a run (`_service/runs.py`). Here the
-run's callbacks are masked (`callbacks.py`), an error leaves without the texts that it and its
-frames hold, and what LangChain wraps around a model or tool by its own methods (`bind`,
-`with_retry`) becomes private too.
+run's callbacks are masked (`callbacks.py`), and an error leaves without the texts that it and its
+frames hold. The runnables that LangChain's own methods (`bind`, `with_retry`) wrap around a model
+or tool become private too.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ from collections.abc import (
     Coroutine,
     Generator,
     Iterator,
+    Mapping,
 )
 from contextlib import aclosing
 from functools import lru_cache
 from typing import Any
 
-from langchain_core.runnables import Runnable, RunnableBinding
+from langchain_core.language_models import BaseLanguageModel
+from langchain_core.runnables import Runnable, RunnableBinding, RunnableSerializable
 from langchain_core.tools import StructuredTool, Tool
 
 from .._service import Privacy, keeps_runs
@@ -34,14 +36,14 @@ _UNCACHED = (
 )
 
 
-def refuse_cache(model: Any) -> None:
+def refuse_cache(model: BaseLanguageModel[Any]) -> None:
     """A private model is not cached: a cache's keys are prompts, and its values answers."""
     if model.cache:
         raise ValueError(_UNCACHED)
 
 
 class PrivateRun:
-    """What is to be done, kept where no frame of a traceback shows it.
+    """A call of a private object's method, which no frame of a traceback shows.
 
     Its texts stand in no variable of the frames that an error leaves through, and the frames
     further in are taken off: tools render tracebacks with local variables.
@@ -50,63 +52,70 @@ class PrivateRun:
     __slots__ = ("_args", "_kwargs", "_method")
 
     def __init__(
-        self, method: Callable[..., Any], args: tuple[Any, ...], kwargs: Any
+        self,
+        method: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
     ) -> None:
-        self._method, self._args, self._kwargs = method, args, kwargs
+        self._method = method
+        self._args = args
+        self._kwargs = kwargs
 
     def __repr__(self) -> str:
         return "<a private run>"
 
-    def __call__(self) -> Any:
+    def __call__(self) -> object:
         try:
-            return _kept(self._begun())
+            return _private_result(self._start())
         except BaseException as error:  # noqa: BLE001  # raised again, without its frames
             failed = without_texts(error)
         raise failed
 
-    def _begun(self) -> Any:
+    def _start(self) -> object:
         if getattr(self._args[0], "cache", False) is not False:
             raise SvcRequestError(
                 f"{_UNCACHED}. A copy of another model needs cache=False, too"
             )
         signature = _signature(self._method)
-        given = signature.bind(*self._args, **self._kwargs)
-        words = given.arguments
-        # Some take their callbacks by themselves, some within a config, and some none.
+        bound = signature.bind(*self._args, **self._kwargs)
+        arguments = bound.arguments
+        # Some methods take their callbacks by themselves, some within a config, and some none.
         if "callbacks" in signature.parameters:
-            words["callbacks"] = PrivateCallbacks.around(words.get("callbacks"))
+            arguments["callbacks"] = PrivateCallbacks.around(arguments.get("callbacks"))
         elif (
             "config" in signature.parameters and self._method.__name__ != "with_config"
         ):
-            words["config"] = private_config(words.get("config"))
-        return self._method(*given.args, **given.kwargs)
+            arguments["config"] = private_config(arguments.get("config"))
+        return self._method(*bound.args, **bound.kwargs)
 
 
 _signature = lru_cache(inspect.signature)
 
 
-def _kept(found: Any) -> Any:
-    """What a method gives, kept private in turn where it is a runnable, or is yet to come."""
-    if isinstance(found, Runnable):
-        return make_private(found)
-    if isinstance(found, Coroutine):
-        return _later(found)
-    if isinstance(found, Generator):
-        return _pieces(found)
-    return _apieces(found) if isinstance(found, AsyncGenerator) else _returned(found)
+def _private_result(result: object) -> object:
+    """The result of a private method: a runnable, a coroutine or a stream becomes private too."""
+    if isinstance(result, Runnable):
+        return make_private(result)
+    if isinstance(result, Coroutine):
+        return _awaited(result)
+    if isinstance(result, Generator):
+        return _pieces(result)
+    if isinstance(result, AsyncGenerator):
+        return _apieces(result)
+    return _cleaned(result)
 
 
-async def _later(found: Coroutine[Any, Any, Any]) -> Any:
+async def _awaited(run: Coroutine[Any, Any, Any]) -> object:
     try:
-        return _returned(await found)
+        return _cleaned(await run)
     except BaseException as error:  # noqa: BLE001  # raised again, without its frames
         failed = without_texts(error)
     raise failed
 
 
-def _pieces(found: Generator[Any, Any, Any]) -> Iterator[Any]:
+def _pieces(stream: Generator[Any, Any, Any]) -> Iterator[Any]:
     try:
-        yield from map(_returned, found)
+        yield from map(_cleaned, stream)
     except BaseException as error:  # noqa: BLE001  # raised again, without its frames
         failed = without_texts(error)
     else:
@@ -114,11 +123,11 @@ def _pieces(found: Generator[Any, Any, Any]) -> Iterator[Any]:
     raise failed
 
 
-async def _apieces(found: AsyncGenerator[Any, Any]) -> AsyncIterator[Any]:
+async def _apieces(stream: AsyncGenerator[Any, Any]) -> AsyncIterator[Any]:
     try:
-        async with aclosing(found) as pieces:
+        async with aclosing(stream) as pieces:
             async for piece in pieces:
-                yield _returned(piece)
+                yield _cleaned(piece)
                 del piece  # it would stand in this frame when the next one fails
     except BaseException as error:  # noqa: BLE001  # raised again, without its frames
         failed = without_texts(error)
@@ -127,21 +136,23 @@ async def _apieces(found: AsyncGenerator[Any, Any]) -> AsyncIterator[Any]:
     raise failed
 
 
-def _returned(found: Any) -> Any:
-    """What a run gives, with the errors that a batch returns as those that it raises."""
-    if isinstance(found, BaseException):
-        return without_texts(found)
-    if type(found) in {list, tuple} and any(
-        isinstance(one, BaseException) for one in found
-    ):
-        return type(found)(map(_returned, found))
-    return found
+def _cleaned(result: object) -> object:
+    """A result in which the errors that a batch returns have no texts, as those that it raises."""
+    if isinstance(result, BaseException):
+        return without_texts(result)
+    if type(result) is not list and type(result) is not tuple:
+        return result
+    if any(isinstance(item, BaseException) for item in result):
+        return type(result)(map(_cleaned, result))
+    return result
 
 
 def without_texts(error: BaseException) -> BaseException:
-    """An error for the caller: without frames, and without what it held of prompt and answer."""
+    """An error for the caller: without frames, and without texts of prompt and answer in it."""
     cause = error.__cause__
-    failed = masked_error(error) if isinstance(error, SvcError) else error
+    failed = error
+    if isinstance(error, SvcError):
+        failed = masked_error(error)
     failed.__context__ = None
     failed.__cause__ = masked_error(cause) if isinstance(cause, SvcError) else None
     return failed.with_traceback(None)
@@ -173,18 +184,22 @@ class PrivateStructuredTool(StructuredTool):
     privacy: Privacy = "phi"
 
 
-_KINDS: tuple[tuple[Any, Any], ...] = (
+_PRIVATE_KINDS: tuple[
+    tuple[type[RunnableSerializable[Any, Any]], type[RunnableSerializable[Any, Any]]],
+    ...,
+] = (
     (RunnableBinding, PrivateBinding),
     (Tool, PrivateTool),
     (StructuredTool, PrivateStructuredTool),
 )
 
 
-def make_private(made: Any) -> Any:
+def make_private(runnable: Runnable[Any, Any]) -> Runnable[Any, Any]:
     """A runnable as one whose runs are private."""
-    for kind, private in _KINDS:
-        if isinstance(made, private):
-            return made
-        if isinstance(made, kind):
-            return private(**{name: getattr(made, name) for name in kind.model_fields})
-    return PrivateBinding(bound=made)
+    for kind, private in _PRIVATE_KINDS:
+        if isinstance(runnable, private):
+            return runnable
+        if isinstance(runnable, kind):
+            fields = {name: getattr(runnable, name) for name in kind.model_fields}
+            return private(**fields)
+    return PrivateBinding(bound=runnable)
