@@ -82,9 +82,13 @@ USES = {
     "pick": lambda r, x: r.pick("name").invoke(x),
     "batch, returned": lambda r, x: r.batch([x, x], return_exceptions=True),
     "abatch, returned": _later(lambda r, x: r.abatch([x, x], return_exceptions=True)),
-    "batch_as_completed, returned": lambda r, x: [one for _, one in r.batch_as_completed([x, x], return_exceptions=True)],
-    "abatch_as_completed, returned": _later(lambda r, x: listed(r.abatch_as_completed([x, x], return_exceptions=True))),
-}  # fmt: skip
+    "batch_as_completed, returned": lambda r, x: [
+        one for _, one in r.batch_as_completed([x, x], return_exceptions=True)
+    ],
+    "abatch_as_completed, returned": _later(
+        lambda r, x: listed(r.abatch_as_completed([x, x], return_exceptions=True))
+    ),
+}
 
 
 def errors_of(use, made, given):
@@ -112,12 +116,18 @@ CHAT = {
     "with_config": lambda m: m.with_config(tags=["t"]),
     "with_retry": lambda m: m.with_retry(stop_after_attempt=2, wait_exponential_jitter=False),
     "with_fallbacks": lambda m: m.with_fallbacks([m.bind(temperature=0.1)]),
-    "bind, then all others": lambda m: m.bind_tools([finding]).bind(temperature=0).with_config(tags=["t"]).with_retry(stop_after_attempt=1).with_fallbacks([m]),
+    "bind, then all others": lambda m: (
+        m.bind_tools([finding])
+        .bind(temperature=0)
+        .with_config(tags=["t"])
+        .with_retry(stop_after_attempt=1)
+        .with_fallbacks([m])
+    ),
     "json_schema": lambda m: m.with_structured_output(Finding),
     "function_calling": lambda m: m.with_structured_output(Finding, method="function_calling"),
     "json_mode": lambda m: m.with_structured_output(Finding, method="json_mode"),
     "include_raw": lambda m: m.with_structured_output(Finding, include_raw=True),
-}  # fmt: skip
+}
 
 
 @pytest.fixture(scope="module")
@@ -134,11 +144,20 @@ def refusing():
 
 
 KINDS = {
-    **{name: lambda at, make=make: (make(svc.ChatSvc(**at.v1, privacy="phi")), ASKED) for name, make in CHAT.items()},
+    **{
+        name: lambda at, make=make: (make(svc.ChatSvc(**at.v1, privacy="phi")), ASKED)
+        for name, make in CHAT.items()
+    },
     "text model": lambda at: (svc.SvcLLM(api_key="k", base_url=at.url, privacy="phi"), ASKED),
-    "tool": lambda at: (svc.SvcMedicalConsult(api_key="k", medical_base_url=at.url, privacy="phi"), {"message": ASKED}),
-    "tool, wrong arguments": lambda at: (svc.SvcMedicalConsult(api_key="k", medical_base_url=at.url, privacy="phi"), {"massage": ASKED}),
-}  # fmt: skip
+    "tool": lambda at: (
+        svc.SvcMedicalConsult(api_key="k", medical_base_url=at.url, privacy="phi"),
+        {"message": ASKED},
+    ),
+    "tool, wrong arguments": lambda at: (
+        svc.SvcMedicalConsult(api_key="k", medical_base_url=at.url, privacy="phi"),
+        {"massage": ASKED},
+    ),
+}
 
 
 @pytest.mark.parametrize("use", USES.values(), ids=USES)
@@ -154,10 +173,21 @@ def test_an_error_has_no_frame_with_the_prompt(refusing, kind, use):
 
 
 AS_TOOLS = {
-    "chat": lambda at: svc.ChatSvc(**at.v1, privacy="phi").bind(temperature=0).with_types(input_type=str).as_tool(description="ask"),
-    "text": lambda at: svc.SvcLLM(api_key="k", base_url=at.url, privacy="phi").with_types(input_type=str).as_tool(description="ask"),
-    "tool": lambda at: svc.SvcMedicalConsult(api_key="k", medical_base_url=at.url, privacy="phi").as_tool(),
-}  # fmt: skip
+    "chat": lambda at: (
+        svc.ChatSvc(**at.v1, privacy="phi")
+        .bind(temperature=0)
+        .with_types(input_type=str)
+        .as_tool(description="ask")
+    ),
+    "text": lambda at: (
+        svc.SvcLLM(api_key="k", base_url=at.url, privacy="phi")
+        .with_types(input_type=str)
+        .as_tool(description="ask")
+    ),
+    "tool": lambda at: svc.SvcMedicalConsult(
+        api_key="k", medical_base_url=at.url, privacy="phi"
+    ).as_tool(),
+}
 
 
 @pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
@@ -215,9 +245,24 @@ def test_every_verb_of_langchain_is_known():
     """A new one is private, or it is named here: these neither take texts nor make a runnable,
     or (`pipe`, `configurable_fields`) make a chain, whose frames are its own."""
     open_ones = {
-        "asdict", "dict", "pipe", "configurable_fields", "configurable_alternatives", "bind_tools", "get_num_tokens", "get_token_ids",
-        "model_copy", "model_post_init", "save", "to_json", "to_json_not_implemented", "get_graph", "get_name", "get_prompts", "config_schema",
-    }  # fmt: skip
+        "asdict",
+        "dict",
+        "pipe",
+        "configurable_fields",
+        "configurable_alternatives",
+        "bind_tools",
+        "get_num_tokens",
+        "get_token_ids",
+        "model_copy",
+        "model_post_init",
+        "save",
+        "to_json",
+        "to_json_not_implemented",
+        "get_graph",
+        "get_name",
+        "get_prompts",
+        "config_schema",
+    }
     for base in (BaseChatModel, BaseLLM, BaseTool):
         verbs = {
             name

@@ -87,7 +87,12 @@ def echo(told):
 
 def headers(told):
     line = " ".join(told.split())[:2000]
-    return {"content_type": "application/json", "x_request_id": KEY, "x_echo": line, "set_cookie": f"k={KEY}"}  # fmt: skip
+    return {
+        "content_type": "application/json",
+        "x_request_id": KEY,
+        "x_echo": line,
+        "set_cookie": f"k={KEY}",
+    }
 
 
 def refusal(status, body=echo, **more):
@@ -271,7 +276,12 @@ def told(error, without=()):
 def views(thing):
     """All that an object tells about itself."""
     parts = [repr(thing), str(thing), dumps(thing), str(pickle.dumps(thing))]
-    copies = (copy.copy(thing), copy.deepcopy(thing), thing.model_copy(), pickle.loads(pickle.dumps(thing)))  # fmt: skip
+    copies = (
+        copy.copy(thing),
+        copy.deepcopy(thing),
+        thing.model_copy(),
+        pickle.loads(pickle.dumps(thing)),
+    )
     parts += [repr(one) + str(one) for one in copies]
     parts += [str(thing.model_dump()), str(thing.model_dump(mode="json", fallback=str))]
     for name in ("_get_invocation_params", "_get_ls_params", "_get_llm_string", "asdict"):
@@ -478,7 +488,11 @@ def test_a_client_or_proxy_of_the_callers_logs_nothing_of_an_answer(everything_i
         server.kind = "error in 200"
         words = settings(server.url)
         if proxied:
-            words |= {"proxy": server.url.replace("//", f"//u:{KEY}@"), "base_url_v1": "http://svc.example/v1", "insecure_hosts": ["svc.example"]}  # fmt: skip
+            words |= {
+                "proxy": server.url.replace("//", f"//u:{KEY}@"),
+                "base_url_v1": "http://svc.example/v1",
+                "insecure_hosts": ["svc.example"],
+            }
         else:
             words["http_client"] = client
         model = DOORS["ChatSvc.invoke"][0](words)

@@ -386,7 +386,16 @@ TURNS = [
 ]
 
 
-@pytest.mark.parametrize("value", [LOOKALIKES, {"response_metadata": LOOKALIKES}, {"messages": LOOKALIKES, "usage_metadata": LOOKALIKES}, TURNS, *VALUES])  # fmt: skip
+@pytest.mark.parametrize(
+    "value",
+    [
+        LOOKALIKES,
+        {"response_metadata": LOOKALIKES},
+        {"messages": LOOKALIKES, "usage_metadata": LOOKALIKES},
+        TURNS,
+        *VALUES,
+    ],
+)
 def test_no_value_of_a_chain_is_readable_whatever_its_name(value):
     tracer = Tracer()
     chain = RunnableLambda(lambda found: found) | RunnableLambda(lambda found: [found])
@@ -400,7 +409,10 @@ def test_no_name_of_a_reading_makes_it_readable_in_a_tools_run(box):
     tracer = Tracer()
     tool = svc.SvcDecisionSupport(**box.medical, privacy="phi")
     readings = {"systolic": 39.4242, "temperature": 39.4242}
-    tool.invoke({"symptoms": ["AIDS"], "specialty": "oncology", "vital_signs": readings}, {"callbacks": [tracer]})  # fmt: skip
+    tool.invoke(
+        {"symptoms": ["AIDS"], "specialty": "oncology", "vital_signs": readings},
+        {"callbacks": [tracer]},
+    )
     (run,) = tracer.runs
     clean(TOLD_BY_THEM, f"{run.inputs}{run.outputs}{run.serialized}{run.extra}")
     assert b'"temperature":39.4242' in box.requests[-1].body
@@ -408,7 +420,10 @@ def test_no_name_of_a_reading_makes_it_readable_in_a_tools_run(box):
 
 def test_only_tools_that_were_offered_are_named(box):
     tracer = Tracer()
-    calls = [f'<tool_call>{{"name": "{name}", "arguments": {{}}}}</tool_call>' for name in ("svc_medical_status", "Quixote")]  # fmt: skip
+    calls = [
+        f'<tool_call>{{"name": "{name}", "arguments": {{}}}}</tool_call>'
+        for name in ("svc_medical_status", "Quixote")
+    ]
     model = Scripted("\n".join(calls)).model(privacy="phi")
     bound = model.bind_tools([svc.SvcMedicalStatus(**box.medical)])
     answer = bound.invoke("x", {"callbacks": [tracer]})
@@ -438,7 +453,13 @@ def test_a_word_of_a_call_that_nobody_knows_is_masked():
 # -- caches -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("make_model", [lambda box, **words: svc.ChatSvc(**box.v1, **words), lambda box, **words: svc.SvcLLM(**box.general, **words)])  # fmt: skip
+@pytest.mark.parametrize(
+    "make_model",
+    [
+        lambda box, **words: svc.ChatSvc(**box.v1, **words),
+        lambda box, **words: svc.SvcLLM(**box.general, **words),
+    ],
+)
 def test_nothing_private_is_cached(box, make_model):
     cache = InMemoryCache()
     set_llm_cache(cache)

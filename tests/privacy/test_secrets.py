@@ -62,7 +62,12 @@ def test_a_proxys_password_does_not_come_back(monkeypatch, scheme, from_environm
     body = json.dumps({"error": {"message": told}}).encode()
     with answering(body, status=f"407 denied {told}") as server:
         proxy = server.url.replace("//", f"//alice.smith:{PASSWORD}@")
-        words = {"api_key": KEY, "base_url_v1": f"{scheme}://svc.example/v1", "max_retries": 0, "insecure_hosts": ["svc.example"]}  # fmt: skip
+        words = {
+            "api_key": KEY,
+            "base_url_v1": f"{scheme}://svc.example/v1",
+            "max_retries": 0,
+            "insecure_hosts": ["svc.example"],
+        }
         if from_environment:
             monkeypatch.setenv(f"{scheme.upper()}_PROXY", proxy)
         else:
