@@ -105,9 +105,9 @@ def _answer(text: str, schema: dict[str, Any]) -> None:
 
 
 def _by_parts(text: str) -> None:
-    reader = PartialObject()
+    parser = PartialObject()
     for at in range(0, len(text), 5):
-        reader.feed(text[at : at + 5])
+        parser.parse_chunk(text[at : at + 5])
 
 
 def _stream(text: str, step: int) -> None:

@@ -177,7 +177,7 @@ def cut_off(data: bytes) -> None:
     )
     part = text[: at % (len(text) + 1)]
     found = read_json(part)
-    shown = PartialObject().feed(part)
+    shown = PartialObject().parse_chunk(part)
     if (
         found is not None and not found.complete
     ):  # a bracket at the end may close it, quote or not
@@ -213,9 +213,9 @@ def partial(data: bytes) -> None:
     """Whatever streams in is shown without complaint, and what is shown is JSON."""
     draw = Draw(data)
     how = draw.byte()
-    reader = PartialObject()
+    parser = PartialObject()
     for part in cut(draw.text(JSON_PIECES), how + 1):
-        json.dumps(reader.feed(part), allow_nan=False)
+        json.dumps(parser.parse_chunk(part), allow_nan=False)
 
 
 def answer(data: bytes) -> None:

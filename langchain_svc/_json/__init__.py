@@ -12,8 +12,8 @@ from .reasoning import (
     NATIVE,
     NATIVE_ENDS,
     SPOKEN,
-    Piece,
-    Thoughts,
+    ReasoningSplitter,
+    Segment,
     closer_of,
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
-from typing import Any
+from typing import NoReturn
 
 from .frames import twice
 from .parser import MAX_DEPTH, Attempt, JsonValue, LenientParser
@@ -35,18 +35,18 @@ def attempt_json(text: str, start: int = 0) -> Attempt:
     return attempt
 
 
-def _refuse(name: str) -> Any:
+def _refuse(name: str) -> NoReturn:
     raise ValueError(name)
 
 
 def _finite(digits: str) -> float:
     value = float(digits)
-    return (
-        value if math.isfinite(value) else _refuse(digits)
-    )  # 1e999 is not a number either
+    if not math.isfinite(value):  # 1e999 is not a number either
+        _refuse(digits)
+    return value
 
 
-def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """An object of these fields, for a decoder; ValueError where a key has two values."""
     fields = dict(pairs)
     if len(fields) < len(pairs):
@@ -71,24 +71,30 @@ def _read_strict(text: str, start: int) -> JsonValue | None:
     except (ValueError, RecursionError):
         return None
     after = peek(text, end)
-    comma = isinstance(value, dict) and text[after : after + 1] == ","
-    if comma and QUOTED_KEY.match(text, peek(text, after + 1)):
-        return None  # a key follows the object, so its last brace was one too many
-    if text.count("[", at, end) + text.count("{", at, end) > MAX_DEPTH and _is_too_deep(
-        value
-    ):
+    comma_follows = text.startswith(",", after)
+    if comma_follows and isinstance(value, dict):
+        key = QUOTED_KEY.match(text, peek(text, after + 1))
+        if key:  # its last brace was one too many
+            return None
+    brackets = text.count("[", at, end) + text.count("{", at, end)
+    if brackets > MAX_DEPTH and _is_too_deep(value):
         return None
-    whole = whole_characters(value) if "\\u" in text[at:end] else value
-    return JsonValue(
-        whole, end, complete=True, cut_in_value=False, repairs=int(whole != value)
-    )
+    repairs = 0
+    if "\\u" in text[at:end]:
+        whole = whole_characters(value)
+        repairs = int(whole != value)
+        value = whole
+    return JsonValue(value, end, complete=True, cut_in_value=False, repairs=repairs)
 
 
-def _is_too_deep(value: Any) -> bool:
+def _is_too_deep(value: object) -> bool:
     level = [value]
     for _ in range(MAX_DEPTH):
-        held = (one.values() if isinstance(one, dict) else one for one in level)
-        level = [
-            item for items in held for item in items if isinstance(item, (dict, list))
-        ]
+        items: list[object] = []
+        for container in level:
+            if isinstance(container, dict):
+                items += container.values()
+            elif isinstance(container, list):
+                items += container
+        level = [item for item in items if isinstance(item, (dict, list))]
     return bool(level)

@@ -12,7 +12,7 @@ import importlib
 import math
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 # No public module has the tree. Before Python 3.11 the parser had a name of its own.
@@ -22,7 +22,8 @@ _PARSER = importlib.import_module(
 _REPEATS = frozenset({"MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"})
 _MOST_WAYS = math.log(1_000_000)  # some ten milliseconds
 
-_Node = tuple[Any, Any]
+_Node = tuple[Any, Any]  # its name and its arguments, whose form goes by the name
+_Tree = Sequence[_Node]
 
 
 def matcher(pattern: str) -> Callable[[str], bool]:
@@ -32,39 +33,41 @@ def matcher(pattern: str) -> Callable[[str], bool]:
     if the pattern was written for another engine.
     """
     try:
-        search = re.compile(pattern).search
-        tree = _PARSER.parse(pattern)
+        compiled = re.compile(pattern)
+        tree: _Tree = _PARSER.parse(pattern)
     except (re.error, RecursionError, OverflowError):
         return lambda _: True
-    anchored = _is_anchored(tree)
+    anchored = _is_anchored(tree, compiled.flags)
 
     def matches(text: str) -> bool:
-        starts = 0.0 if anchored else math.log(len(text) + 1)
-        too_many = starts + _ways(tree, len(text)) > _MOST_WAYS
-        return too_many or search(text) is not None
+        ways = _ways(tree, len(text))
+        if not anchored:
+            ways += math.log(len(text) + 1)  # a match may begin anywhere
+        return ways > _MOST_WAYS or compiled.search(text) is not None
 
     return matches
 
 
-def _is_anchored(tree: Any) -> bool:
+def _is_anchored(tree: _Tree, flags: int) -> bool:
     """Whether a match can begin at the text's beginning only."""
-    if not tree or tree.state.flags & re.MULTILINE:
+    if not tree or flags & re.MULTILINE:
         return False
     name, argument = tree[0]
     return str(name) == "AT" and "BEGINNING" in str(argument)
 
 
-def _ways(tree: Iterable[_Node], length: int) -> float:
+def _ways(tree: _Tree, length: int) -> float:
     """In how many ways a pattern may read a text of this length at most; the logarithm of it."""
-    return math.fsum(_ways_of_node(_name(node), node[1], length) for node in tree)
+    return math.fsum(_ways_of_node(node, length) for node in tree)
 
 
-def _ways_of_node(name: str, argument: Any, length: int) -> float:
+def _ways_of_node(node: _Node, length: int) -> float:
+    name = str(node[0])
+    argument = node[1]
     if name == "BRANCH":
         branches = argument[1]
-        return max(_ways(branch, length) for branch in branches) + math.log(
-            len(branches)
-        )
+        most_ways = max(_ways(branch, length) for branch in branches)
+        return most_ways + math.log(len(branches))
     if name in _REPEATS:
         least = int(argument[0])
         most = int(argument[1])
@@ -72,10 +75,8 @@ def _ways_of_node(name: str, argument: Any, length: int) -> float:
         times = min(most, max(least, length))
         counts = max(times - least, 0) + 1
         return math.log(counts) + times * _ways(argument[2], length)
-    parts = argument if isinstance(argument, tuple) else (argument,)
+    parts = (argument,)
+    if isinstance(argument, tuple):
+        parts = argument
     groups = [part for part in parts if isinstance(part, _PARSER.SubPattern)]
     return math.fsum(_ways(group, length) for group in groups)
-
-
-def _name(node: _Node) -> str:
-    return str(node[0])

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 from langchain_core.messages import ToolCallChunk
 from langchain_core.tools import BaseTool
 
-from .._json import ALL_WAS_REASONING, CONTENT
-from .._json import Piece as Thought
+from .._json import ALL_WAS_REASONING, CONTENT, Segment
 
 ToolLike = Mapping[str, Any] | type | Callable[..., Any] | BaseTool
 """What a tool may be given as."""
@@ -42,10 +41,10 @@ class ContentPart(NamedTuple):
 _NOTHING_ELSE = ContentPart()[1:]
 
 
-def split_parts(pieces: Iterable[Thought]) -> list[ContentPart]:
+def split_parts(segments: Iterable[Segment]) -> list[ContentPart]:
     """Content and reasoning as parts."""
     parts: list[ContentPart] = []
-    for kind, text in pieces:
+    for kind, text in segments:
         if kind == CONTENT:
             parts.append(ContentPart(text))
         elif kind == ALL_WAS_REASONING:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from .._base.threads import LONG
-from .._json import Thoughts
+from .._json import ReasoningSplitter
 from .parts import ContentPart, split_parts
 
 
@@ -75,18 +75,18 @@ class TextReader(AnswerReader):
         self.start_answer()
 
     def start_answer(self) -> None:
-        self._splitter = Thoughts() if self._split else None
+        self._splitter = ReasoningSplitter() if self._split else None
 
     def read_chunk(self, text: str) -> Iterable[ContentPart]:
         if self._splitter is None:
             return [ContentPart(text)]
-        return split_parts(self._splitter.feed(text))
+        return split_parts(self._splitter.parse_chunk(text))
 
     def end_answer(self, *, cut: bool, last: bool) -> Iterable[ContentPart]:
         del cut, last
         if self._splitter is None:
             return []
-        return split_parts(self._splitter.finish())
+        return split_parts(self._splitter.close())
 
 
 def new_id() -> str:

@@ -29,7 +29,7 @@ from .. import _json
 from .._base.safe_errors import safe_repr
 from .._base.threads import LONG_TO_CHECK, off_loop
 from .._calls import BadCall, Call, Tool, parse_calls, problem_text, render_json
-from .._json import SchemaMismatch, Thoughts, shortened
+from .._json import ReasoningSplitter, SchemaMismatch, shortened
 from .._wire import is_cut
 from ..errors import SvcOutputError, SvcRequestError
 from .parts import CHECKED, ContentPart, split_parts
@@ -282,11 +282,11 @@ class JsonReader(AnswerReader):
         self._text: list[str] = []
         self._content: list[str] = []  # the text without its reasoning
         self._showing = False
-        self._splitter = Thoughts(spoken=True)
+        self._splitter = ReasoningSplitter(spoken=True)
 
     def read_chunk(self, text: str) -> Iterator[ContentPart]:
         self._text.append(text)
-        for part in split_parts(self._splitter.feed(text)):
+        for part in split_parts(self._splitter.parse_chunk(text)):
             yield from self._read_part(part)
 
     def wants_rest(self, text: str, *, out_of_room: bool) -> bool:
@@ -328,7 +328,7 @@ class JsonReader(AnswerReader):
         yield ContentPart(text)
 
     def end_answer(self, *, cut: bool, last: bool) -> Iterator[ContentPart]:
-        for part in split_parts(self._splitter.finish()):
+        for part in split_parts(self._splitter.close()):
             yield from self._read_part(part)
         try:
             value = self._format.check("".join(self._text), cut=cut)
@@ -455,7 +455,7 @@ class _Growing:
     def feed(self, piece: str | BaseMessage) -> list[Any]:
         message = AIMessage(piece) if isinstance(piece, str) else piece
         self._message = message if self._message is None else self._message + message
-        value = self._reader.feed(message.text) if self._partial else None
+        value = self._reader.parse_chunk(message.text) if self._partial else None
         return self.unseen(value) if value else []
 
     @property

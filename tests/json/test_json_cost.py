@@ -53,9 +53,9 @@ def answer(text):
 
 
 def by_letters(text):
-    reader = PartialObject()
+    parser = PartialObject()
     for letter in text:
-        shown = reader.feed(letter)
+        shown = parser.parse_chunk(letter)
     return shown
 
 
@@ -73,9 +73,9 @@ def test_a_stream_of_small_pieces_is_read_once():
     pieces = [text[at : at + 4] for at in range(0, len(text), 4)]
 
     def stream(pieces):
-        reader = PartialObject()
+        parser = PartialObject()
         for piece in pieces:
-            shown = reader.feed(piece)
+            shown = parser.parse_chunk(piece)
         return shown
 
     assert stream([*pieces, " " * len(text)]) == json.loads(text)

@@ -31,13 +31,13 @@ from langchain_svc._json.partial import PartialObject
     ],
 )
 def test_what_is_shown(text, value):
-    assert PartialObject().feed(text) == value
+    assert PartialObject().parse_chunk(text) == value
 
 
 def test_what_was_shown_stays_as_it_was():
-    reader = PartialObject()
+    parser = PartialObject()
     pieces = ('{"l": [', "1, ", '{"s": "a', 'b"}', "], ", '"n": 2}', ' {"more": 1}')
-    shown = [reader.feed(piece) for piece in pieces]
+    shown = [parser.parse_chunk(piece) for piece in pieces]
     assert shown == [
         {"l": []},
         {"l": [1]},
