@@ -27,8 +27,8 @@ def parse(text: str, tools: list[dict[str, Any]]) -> Found:
 def parse_chunks(chunks: Iterable[str], tools: list[dict[str, Any]]) -> Found:
     """The same, of an answer that comes in pieces."""
     stream = StreamParser(tools_of(tools))
-    pieces = [piece for chunk in chunks for piece in stream.feed(chunk)] + [
-        *stream.finish()
+    pieces = [piece for chunk in chunks for piece in stream.parse_chunk(chunk)] + [
+        *stream.close()
     ]
     content = "".join(
         piece.text for piece in pieces if isinstance(piece, (Prose, Doubt))

@@ -45,8 +45,8 @@ def whole(text: str) -> Found:
 def streamed(parts: Iterable[str]) -> Found:
     """What the parser makes of an answer in pieces."""
     parser = StreamParser(TOOLS)
-    pieces = [piece for part in parts for piece in parser.feed(part)] + [
-        *parser.finish()
+    pieces = [piece for part in parts for piece in parser.parse_chunk(part)] + [
+        *parser.close()
     ]
     content = "".join(
         piece.text for piece in pieces if isinstance(piece, (Prose, Doubt))

@@ -113,8 +113,8 @@ def _by_parts(text: str) -> None:
 def _stream(text: str, step: int) -> None:
     parser = StreamParser(TOOLS)
     for at in range(0, len(text), step):
-        deque(parser.feed(text[at : at + step]), maxlen=0)
-    deque(parser.finish(), maxlen=0)
+        deque(parser.parse_chunk(text[at : at + step]), maxlen=0)
+    deque(parser.close(), maxlen=0)
 
 
 def _decode(body: bytes, label: str, step: int) -> None:

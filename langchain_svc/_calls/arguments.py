@@ -22,21 +22,21 @@ _LONGEST_HEAD = 300
 
 
 @dataclass(frozen=True)
-class Begun:
+class CallStart:
     """A call begins."""
 
     name: str
 
 
 @dataclass(frozen=True)
-class Written:
+class ArgumentsDelta:
     """A piece of the JSON of its arguments."""
 
     text: str
 
 
 @dataclass(frozen=True)
-class Ended:
+class CallEnd:
     """The call is whole, and known; `rest` has to follow what was written of its arguments.
 
     Where the call is bad, that is a bracket that closes nothing, so that nobody completes them.
@@ -57,17 +57,17 @@ class ArgumentStream:
         self.begun = False
         self.over = False  # this is not a call that can be followed
 
-    def begin(self, held: str) -> list[Begun | Written]:
+    def begin(self, held: str) -> list[CallStart | ArgumentsDelta]:
         """See whether the text that is held back begins a call, and shows its arguments."""
         head = _HEAD.match(held)
         if head is None:
             self.over = len(held) > _LONGEST_HEAD
         elif not self._holds(held):
             self.begun = True
-            return [Begun(head["name"]), *self.feed(held[head.end() :])]
+            return [CallStart(head["name"]), *self.feed(held[head.end() :])]
         return []
 
-    def feed(self, text: str) -> list[Begun | Written]:
+    def feed(self, text: str) -> list[CallStart | ArgumentsDelta]:
         """The next piece of the text."""
         if self._brackets.closed:
             return []
@@ -75,9 +75,9 @@ class ArgumentStream:
         piece = text if size is None else text[: size - self._size]
         self._size += len(piece)
         self._written.append(piece)
-        return [Written(piece)] if piece else []
+        return [ArgumentsDelta(piece)] if piece else []
 
-    def end(self, call: Call | BadCall) -> Ended:
+    def end(self, call: Call | BadCall) -> CallEnd:
         """The parser has read the call."""
         quote, closers = self._brackets.rest
         if isinstance(call, Call):
@@ -87,6 +87,6 @@ class ArgumentStream:
                 reason = "the arguments are not JSON as they were written"
                 call = BadCall(call.name, reason, source=call.source, asked=True)
             else:
-                return Ended(replace(call, arguments=arguments, asked=True), closers)
+                return CallEnd(replace(call, arguments=arguments, asked=True), closers)
         wrong = "}" if closers.startswith("]") else "]"
-        return Ended(call, quote + wrong)
+        return CallEnd(call, quote + wrong)

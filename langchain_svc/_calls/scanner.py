@@ -78,7 +78,7 @@ def _is_loose(call: Call | BadCall | Doubt) -> bool:
 
 
 class Scanner:
-    """Reads one answer: `feed` its pieces, then `finish`."""
+    """Reads one answer: `parse_chunk` for each piece, then `close`."""
 
     def __init__(
         self, tools: Sequence[Tool], families: Families, *, fences: bool = False
@@ -115,7 +115,7 @@ class Scanner:
         self._in_marks = False  # whether the last call stood in marks
         self._pair: tuple[str, str] | None = None  # around marks that were dropped
 
-    def feed(self, text: str) -> Iterator[Piece]:
+    def parse_chunk(self, text: str) -> Iterator[Piece]:
         """What can be told of the text with this piece."""
         if self.ended or not text:
             return
@@ -124,7 +124,7 @@ class Scanner:
         if not self._holding or self._pending.due(text, self._size):
             yield from self._run()
 
-    def finish(self, *, cut: bool = False) -> Iterator[Piece]:
+    def close(self, *, cut: bool = False) -> Iterator[Piece]:
         """What is left, now that nothing more will come; `cut` says that the text was cut off."""
         self._final, self._cut = True, cut
         if not self.ended:

@@ -12,11 +12,12 @@ from langchain_core.messages.tool import tool_call_chunk
 from .._base.threads import LONG_TO_CHECK
 from .._calls import (
     FORMATS,
+    ArgumentsDelta,
     BadCall,
-    Begun,
     Call,
+    CallEnd,
+    CallStart,
     Doubt,
-    Ended,
     Event,
     Format,
     Prose,
@@ -24,7 +25,6 @@ from .._calls import (
     StreamParser,
     Thought,
     ThoughtEnd,
-    Written,
     arguments_json,
     call_question,
     parse_calls,
@@ -116,7 +116,7 @@ class CallsReader(AnswerReader):
             self._answer.start_answer()
 
     def read_chunk(self, text: str) -> Iterator[ContentPart]:
-        yield from self._parts(self._parser.feed(text))
+        yield from self._parts(self._parser.parse_chunk(text))
         self.ended = self._parser.ended
 
     def wants_rest(self, text: str, *, out_of_room: bool) -> bool:
@@ -129,7 +129,7 @@ class CallsReader(AnswerReader):
         if not (out_of_room or is_open):
             return False
         parser = self._probe()
-        pieces = [*parser.feed(text), *parser.finish(cut=out_of_room)]
+        pieces = [*parser.parse_chunk(text), *parser.close(cut=out_of_room)]
         calls = [
             _call_of(piece)
             for piece in pieces
@@ -156,7 +156,7 @@ class CallsReader(AnswerReader):
         return True
 
     def end_answer(self, *, cut: bool, last: bool) -> Iterator[ContentPart]:
-        yield from self._parts(self._parser.finish(cut=cut))
+        yield from self._parts(self._parser.close(cut=cut))
         confirmed = self._confirmed()
         doubts = [
             doubt
@@ -319,15 +319,17 @@ class CallsReader(AnswerReader):
             else:
                 yield from self._follow(piece)
 
-    def _follow(self, event: Begun | Written | Ended) -> Iterator[ContentPart]:
+    def _follow(
+        self, event: CallStart | ArgumentsDelta | CallEnd
+    ) -> Iterator[ContentPart]:
         """A call whose arguments are yielded while they are written."""
-        if isinstance(event, Begun):
+        if isinstance(event, CallStart):
             self._following = self._wants(event.name)
             if self._following:
                 yield from self._begin_call(event.name)
-        elif self._following and isinstance(event, Written):
+        elif self._following and isinstance(event, ArgumentsDelta):
             yield self._arguments(event.text)
-        elif self._following and isinstance(event, Ended):
+        elif self._following and isinstance(event, CallEnd):
             yield from self._end_followed(event.call, event.rest)
 
     def _end_followed(self, call: Call | BadCall, rest: str) -> Iterator[ContentPart]:

@@ -32,8 +32,10 @@ def events(text, step=None, tools=TOOLS, *, cut=False):
     """What the parser makes of a text in steps, or of a whole one."""
     parser = StreamParser(tools)
     step = step or len(text) + 1
-    found = [e for at in range(0, len(text), step) for e in parser.feed(text[at : at + step])]
-    return [*found, *parser.finish(cut=cut)]
+    found = [
+        e for at in range(0, len(text), step) for e in parser.parse_chunk(text[at : at + step])
+    ]
+    return [*found, *parser.close(cut=cut)]
 
 
 def called(found):

@@ -40,7 +40,7 @@ def test_the_form_asked_for_is_read(name, step):
 )
 def test_in_its_tags_only_json_is_read(body, kind):
     parser = StreamParser(TOOLS)
-    result = [*parser.feed(f"<tool_call>\n{body}\n</tool_call>"), *parser.finish()]
+    result = [*parser.parse_chunk(f"<tool_call>\n{body}\n</tool_call>"), *parser.close()]
     calls = [event for event in result if isinstance(event, (Call, BadCall, Doubt))]
     assert [type(call) for call in calls] == [kind]
 

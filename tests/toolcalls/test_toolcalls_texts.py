@@ -109,9 +109,9 @@ def test_prose_is_never_held_back(text, most):
     parser = StreamParser(TOOLS)
     out = ""
     for n, letter in enumerate(text, 1):
-        out += "".join(e.text for e in parser.feed(letter) if isinstance(e, Prose))
+        out += "".join(e.text for e in parser.parse_chunk(letter) if isinstance(e, Prose))
         assert n - len(out) <= most
-    out += "".join(e.text for e in parser.finish() if isinstance(e, Prose))
+    out += "".join(e.text for e in parser.close() if isinstance(e, Prose))
     assert out == text
 
 
