@@ -29,8 +29,11 @@ WEATHER = {
     },
 }
 CASES = [
-    {"id": "a", "category": "simple", "tools": [WEATHER], "question": "What is the weather in Oslo?", "calls": [{"name": "weather", "args": {"city": "Oslo"}}], "accepted": [{"city": ["Oslo", "Oslo, Norway"]}]},
-    {"id": "b", "category": "parallel", "tools": [WEATHER], "question": "What is the weather in Paris and in Rome?", "calls": [{"name": "weather", "args": {"city": "Rome"}}, {"name": "weather", "args": {"city": "Paris"}}], "accepted": [{"city": ["Rome"]}, {"city": ["Paris"]}]},
+    {"id": "a", "category": "simple", "tools": [WEATHER], "question": "What is the weather in Oslo?",
+        "calls": [{"name": "weather", "args": {"city": "Oslo"}}], "accepted": [{"city": ["Oslo", "Oslo, Norway"]}]},
+    {"id": "b", "category": "parallel", "tools": [WEATHER], "question": "What is the weather in Paris and in Rome?",
+        "calls": [{"name": "weather", "args": {"city": "Rome"}}, {"name": "weather", "args": {"city": "Paris"}}],
+        "accepted": [{"city": ["Rome"]}, {"city": ["Paris"]}]},
     {"id": "c", "category": "irrelevance", "tools": [WEATHER], "question": "Hello!", "calls": []},
 ]  # fmt: skip
 

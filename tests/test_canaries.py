@@ -174,17 +174,32 @@ class Canary:
 
 CANARIES = [
     Canary("httpx.HTTPTransport._pool", "_http/connections.py", "No call works.", calls_go_over_our_connections),
-    Canary("httpx.AsyncHTTPTransport._pool", "_http/connections.py", "No asynchronous call works.", calls_of_a_loop_go_over_our_connections),
-    Canary("threading.Lock._at_fork_reinit", "_base/threads.py", "A forked child may wait for ever for a lock that a thread of its parent held.", a_lock_is_free_again),
-    Canary("langchain_core.load.load._default_class_paths_cache", "chat/registration.py", "load(..., allowed_objects='all') does not know ChatSvc; allowed_objects=[ChatSvc] works.", a_model_is_loaded_as_one_of_all),
-    Canary("langchain.chat_models.base._BUILTIN_PROVIDERS", "chat/registration.py", "register() raises ImportError; ChatSvc(...) works.", init_chat_model_finds_it),
-    Canary("langchain_core: BaseChatModel._resolve_model_profile", "chat/chat_models.py", "Models have no profile, and agents do not know their context windows.", a_profile_is_the_documents),
-    Canary("langchain_core: BaseTool._to_args_and_kwargs", "tools/base.py", "A failed tool raises where a model's call is to be answered with its text.", a_tool_knows_whether_a_model_called_it),
-    Canary("langchain_core: BaseLanguageModel._add_version", "chat/model.py", "Traces do not name the version of this package.", the_version_stands_in_traces),
-    Canary("langchain_core and langgraph: tap_output_iter", "privacy/callbacks.py", "Who streams events of a private run reads masks.", what_a_caller_streams_is_not_masked),
-    Canary("langchain_core: handlers are told apart by isinstance, so by __class__", "privacy/callbacks.py", "In private runs LangChain adds a tracer twice, and each run is told twice.", a_handler_is_known_by_its_class),
-    Canary("langchain_core: the lists of a manager are copied, or replaced where they are false: __bool__", "privacy/callbacks.py", "Texts of private runs reach the handlers that the environment adds.", an_empty_list_keeps_its_masks),
-    Canary("httpx and httpcore: the loggers, and the arguments of getMessage", "_service/log_redaction.py", "At DEBUG and INFO, logs repeat what the service says, which may be a key.", logs_say_no_more_than_what_happened),
+    Canary("httpx.AsyncHTTPTransport._pool", "_http/connections.py", "No asynchronous call works.",
+        calls_of_a_loop_go_over_our_connections),
+    Canary("threading.Lock._at_fork_reinit", "_base/threads.py",
+        "A forked child may wait for ever for a lock that a thread of its parent held.", a_lock_is_free_again),
+    Canary("langchain_core.load.load._default_class_paths_cache", "chat/registration.py",
+        "load(..., allowed_objects='all') does not know ChatSvc; allowed_objects=[ChatSvc] works.",
+        a_model_is_loaded_as_one_of_all),
+    Canary("langchain.chat_models.base._BUILTIN_PROVIDERS", "chat/registration.py",
+        "register() raises ImportError; ChatSvc(...) works.", init_chat_model_finds_it),
+    Canary("langchain_core: BaseChatModel._resolve_model_profile", "chat/chat_models.py",
+        "Models have no profile, and agents do not know their context windows.", a_profile_is_the_documents),
+    Canary("langchain_core: BaseTool._to_args_and_kwargs", "tools/base.py",
+        "A failed tool raises where a model's call is to be answered with its text.",
+        a_tool_knows_whether_a_model_called_it),
+    Canary("langchain_core: BaseLanguageModel._add_version", "chat/model.py",
+        "Traces do not name the version of this package.", the_version_stands_in_traces),
+    Canary("langchain_core and langgraph: tap_output_iter", "privacy/callbacks.py",
+        "Who streams events of a private run reads masks.", what_a_caller_streams_is_not_masked),
+    Canary("langchain_core: handlers are told apart by isinstance, so by __class__", "privacy/callbacks.py",
+        "In private runs LangChain adds a tracer twice, and each run is told twice.", a_handler_is_known_by_its_class),
+    Canary("langchain_core: the lists of a manager are copied, or replaced where they are false: __bool__",
+        "privacy/callbacks.py", "Texts of private runs reach the handlers that the environment adds.",
+        an_empty_list_keeps_its_masks),
+    Canary("httpx and httpcore: the loggers, and the arguments of getMessage", "_service/log_redaction.py",
+        "At DEBUG and INFO, logs repeat what the service says, which may be a key.",
+        logs_say_no_more_than_what_happened),
 ]  # fmt: skip
 
 
@@ -218,7 +233,8 @@ def test_every_private_name_of_others_has_a_row():
 HANDLERS = (BaseCallbackHandler, AsyncCallbackHandler, GraphCallbackHandler)
 EVENTS = sorted({name for kind in HANDLERS for name in dir(kind) if name.startswith("on_")})
 TOLD = [
-    SECRET, [SECRET], [[HumanMessage(SECRET)]], {"key": SECRET}, {SECRET: 1}, AIMessage(SECRET), Document(SECRET), ValueError(SECRET), SimpleNamespace(text=SECRET),
+    SECRET, [SECRET], [[HumanMessage(SECRET)]], {"key": SECRET}, {SECRET: 1}, AIMessage(SECRET), Document(SECRET),
+    ValueError(SECRET), SimpleNamespace(text=SECRET),
     LLMResult(generations=[[ChatGeneration(message=AIMessage(SECRET))]]), (SECRET, {"deep": [SECRET]}),
 ]  # fmt: skip
 

@@ -81,8 +81,24 @@ COMPLETION = {
     "choices": [{"index": 0, "message": {"role": "assistant", "content": "Hi"}, "finish_reason": "stop"}],
     "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
 }  # fmt: skip
-CHAT_ANSWER = {"success": True, "response": "Hi", "model": "svc-pro", "tokens": 2, "timestamp": "2026-01-01T00:00:00Z"}  # fmt: skip
-STATUS = {"status": "operational", "uptime": "99.9%", "latency": "20ms", "capabilities": {"clinicCDSS": True, "medicalAI": True, "cancerDiagnosis": True, "multiLanguage": True}}  # fmt: skip
+CHAT_ANSWER = {
+    "success": True,
+    "response": "Hi",
+    "model": "svc-pro",
+    "tokens": 2,
+    "timestamp": "2026-01-01T00:00:00Z",
+}
+STATUS = {
+    "status": "operational",
+    "uptime": "99.9%",
+    "latency": "20ms",
+    "capabilities": {
+        "clinicCDSS": True,
+        "medicalAI": True,
+        "cancerDiagnosis": True,
+        "multiLanguage": True,
+    },
+}
 
 TALK = [("user", "Hello"), ("assistant", "Grüße 你好"), ("user", '"Who" are\nyou?')]
 MESSAGES = [{"role": role, "content": text} for role, text in TALK]
@@ -108,25 +124,30 @@ CONTEXT = {
 ROWS = {
     # v1 API, sections 2, 4 and 5. Rule 4: "Requests carry Content-Type: application/json".
     "v1 chat": Row(
-        "POST /v1/chat/completions", svc.ChatSvc, INVOKE, answer=COMPLETION, fields="model messages temperature max_tokens",
+        "POST /v1/chat/completions", svc.ChatSvc, INVOKE, answer=COMPLETION,
+        fields="model messages temperature max_tokens",
         cases={
             "minimal": ({"model": "svc-code"}, "Hello", {"model": "svc-code", "messages": ONE_MESSAGE}),
             "full": (HOT, TALK, {**HOT, "messages": MESSAGES}),
-            "not given": ({"model": "svc-code", "temperature": None, "max_tokens": None, "streaming": False}, "Hello", {"model": "svc-code", "messages": ONE_MESSAGE}),
+            "not given": ({"model": "svc-code", "temperature": None, "max_tokens": None, "streaming": False}, "Hello",
+                {"model": "svc-code", "messages": ONE_MESSAGE}),
         },
     ),
     "v1 chat, streaming": Row(
-        "POST /v1/chat/completions", svc.ChatSvc, STREAM, answer=EVENTS, fields="model messages temperature max_tokens stream",
+        "POST /v1/chat/completions", svc.ChatSvc, STREAM, answer=EVENTS,
+        fields="model messages temperature max_tokens stream",
         cases={
             "minimal": ({"model": "svc-code"}, "Hello", {"model": "svc-code", "messages": ONE_MESSAGE, "stream": True}),
             "full": (HOT, TALK, {**HOT, "messages": MESSAGES, "stream": True}),
         },
     ),
     "v1 images": Row(
-        "POST /v1/images/generate", svc.SvcGenerateImage, USE, answer={"data": [{"b64_json": B64}]}, fields="prompt size n quality",
+        "POST /v1/images/generate", svc.SvcGenerateImage, USE, answer={"data": [{"b64_json": B64}]},
+        fields="prompt size n quality",
         cases={
             "minimal": ({}, {"prompt": "a cat"}, {"prompt": "a cat"}),
-            "full": ({}, {"prompt": "x" * 1000, "size": "1792x1024", "n": 4, "quality": "hd"}, {"prompt": "x" * 1000, "size": "1792x1024", "n": 4, "quality": "hd"}),
+            "full": ({}, {"prompt": "x" * 1000, "size": "1792x1024", "n": 4, "quality": "hd"},
+                {"prompt": "x" * 1000, "size": "1792x1024", "n": 4, "quality": "hd"}),
             "not given": ({}, {"prompt": "a cat", "size": None, "n": None, "quality": None}, {"prompt": "a cat"}),
         },
     ),
@@ -147,13 +168,15 @@ ROWS = {
             "full": (COOL, "Hello", {"message": "Hello", **COOL, "stream": True}),
         },
     ),
-    "general models": Row("GET /api/models", svc.SvcLLM, LIST, {"minimal": ({}, None, None)}, {"models": [{"id": "svc-pro"}]}, headers=BEARER),
+    "general models": Row("GET /api/models", svc.SvcLLM, LIST, {"minimal": ({}, None, None)},
+        {"models": [{"id": "svc-pro"}]}, headers=BEARER),
     "vision": Row(
         "POST /api/vision", svc.SvcAnalyzeImage, USE, answer={"description": "a cat"}, fields="image task",
         cases={
             "an address": ({}, {"image": PAGE, "task": "describe"}, {"image": PAGE, "task": "describe"}),
             "base64": ({}, {"image": B64, "task": "ocr"}, {"image": B64, "task": "ocr"}),
-            "a data URI": ({}, {"image": f"data:image/png;base64,{B64}", "task": "detect"}, {"image": B64, "task": "detect"}),
+            "a data URI": ({}, {"image": f"data:image/png;base64,{B64}", "task": "detect"},
+                {"image": B64, "task": "detect"}),
             "moderate": ({}, {"image": B64, "task": "moderate"}, {"image": B64, "task": "moderate"}),
         },
     ),
@@ -161,7 +184,8 @@ ROWS = {
         "POST /api/generate-image", svc.SvcGenerateImage, USE, answer={"image": B64}, fields="prompt size quality",
         cases={
             "minimal": (GENERAL_IMAGE, {"prompt": "a cat"}, {"prompt": "a cat"}),
-            "full": (GENERAL_IMAGE, {"prompt": "a cat", "size": "1024x1792", "quality": "standard"}, {"prompt": "a cat", "size": "1024x1792", "quality": "standard"}),
+            "full": (GENERAL_IMAGE, {"prompt": "a cat", "size": "1024x1792", "quality": "standard"},
+                {"prompt": "a cat", "size": "1024x1792", "quality": "standard"}),
             "not given": (GENERAL_IMAGE, {"prompt": "a cat", "size": None, "quality": None}, {"prompt": "a cat"}),
         },
     ),
@@ -169,7 +193,8 @@ ROWS = {
         "POST /api/translate", svc.SvcTranslate, USE, answer={"translation": "hola"}, fields="text from to",
         cases={
             "minimal": ({}, {"text": "hello", "target": "es"}, {"text": "hello", "to": "es"}),
-            "full": ({}, {"text": "hello", "target": "es", "source": "en"}, {"text": "hello", "from": "en", "to": "es"}),
+            "full": ({}, {"text": "hello", "target": "es", "source": "en"},
+                {"text": "hello", "from": "en", "to": "es"}),
             "not given": ({}, {"text": "hello", "target": "es", "source": None}, {"text": "hello", "to": "es"}),
         },
     ),
@@ -181,41 +206,65 @@ ROWS = {
         cases={
             "minimal": ({}, {"message": "a cough"}, {"message": "a cough"}),
             "full": (
-                {}, {"message": "a cough", "specialty": "oncology", "language": "de", "patient_context": {"age": 61, "sex": "female", "medical_history": ["asthma"], "current_medications": ["salbutamol"]}},
+                {},
+                {"message": "a cough", "specialty": "oncology", "language": "de",
+                "patient_context": {"age": 61, "sex": "female", "medical_history": ["asthma"],
+                "current_medications": ["salbutamol"]}},
                 {"message": "a cough", "specialty": "oncology", "language": "de", "patientContext": CONTEXT},
             ),
-            "not given": ({}, {"message": "a cough", "specialty": None, "language": None, "patient_context": {"age": None, "sex": None, "medical_history": [], "current_medications": []}}, {"message": "a cough"}),
+            "not given": ({},
+                {"message": "a cough", "specialty": None, "language": None,
+                "patient_context": {"age": None, "sex": None, "medical_history": [], "current_medications": []}},
+                {"message": "a cough"}),
         },
     ),
     "decision support": Row(
-        "POST /api/medical/clinic-protocols", svc.SvcDecisionSupport, USE, answer={"recommendations": ["rest"]}, headers=API_KEY | JSON_TYPE,
+        "POST /api/medical/clinic-protocols", svc.SvcDecisionSupport, USE, answer={"recommendations": ["rest"]},
+        headers=API_KEY | JSON_TYPE,
         fields="symptoms vitalSigns labResults medicalHistory specialty",
         cases={
-            "minimal": ({}, {"symptoms": ["pain"], "specialty": "neurology"}, {"symptoms": ["pain"], "specialty": "neurology"}),
+            "minimal": ({}, {"symptoms": ["pain"], "specialty": "neurology"},
+                {"symptoms": ["pain"], "specialty": "neurology"}),
             "full": (
-                {}, {"symptoms": ["pain", "fever"], "specialty": "oncology", "vital_signs": {"systolic": 150, "diastolic": 95.5, "heart_rate": 90, "temperature": 37.2, "respiratory_rate": 18}, "lab_results": RESULTS, "medical_history": ["asthma"]},
-                {"symptoms": ["pain", "fever"], "specialty": "oncology", "vitalSigns": VITALS, "labResults": RESULTS, "medicalHistory": ["asthma"]},
+                {},
+                {"symptoms": ["pain", "fever"], "specialty": "oncology",
+                "vital_signs": {"systolic": 150, "diastolic": 95.5, "heart_rate": 90, "temperature": 37.2,
+                "respiratory_rate": 18}, "lab_results": RESULTS, "medical_history": ["asthma"]},
+                {"symptoms": ["pain", "fever"], "specialty": "oncology", "vitalSigns": VITALS, "labResults": RESULTS,
+                    "medicalHistory": ["asthma"]},
             ),
             "further readings": (
-                {}, {"symptoms": ["pain"], "specialty": "neurology", "vital_signs": {"oxygenSaturation": 97}, "lab_results": {"glucose": 99}},
-                {"symptoms": ["pain"], "specialty": "neurology", "vitalSigns": {"oxygenSaturation": 97}, "labResults": {"glucose": 99}},
+                {},
+                {"symptoms": ["pain"], "specialty": "neurology", "vital_signs": {"oxygenSaturation": 97},
+                "lab_results": {"glucose": 99}},
+                {"symptoms": ["pain"], "specialty": "neurology", "vitalSigns": {"oxygenSaturation": 97},
+                    "labResults": {"glucose": 99}},
             ),
-            "not given": ({}, {"symptoms": ["pain"], "specialty": "neurology", "vital_signs": {"systolic": None}, "lab_results": None, "medical_history": []}, {"symptoms": ["pain"], "specialty": "neurology"}),
+            "not given": ({},
+                {"symptoms": ["pain"], "specialty": "neurology", "vital_signs": {"systolic": None}, "lab_results": None,
+                "medical_history": []}, {"symptoms": ["pain"], "specialty": "neurology"}),
         },
     ),
     "cancer diagnosis": Row(
-        "POST /api/medical/cancer-diagnosis", svc.SvcCancerRisk, USE, answer={"riskLevel": "low"}, headers=API_KEY | JSON_TYPE,
+        "POST /api/medical/cancer-diagnosis", svc.SvcCancerRisk, USE, answer={"riskLevel": "low"},
+        headers=API_KEY | JSON_TYPE,
         fields="patientAge patientSex symptoms riskFactors images imagingType",
         cases={
             "minimal": ({}, {"symptoms": "a cough"}, {"symptoms": "a cough"}),
             "full": (
-                {}, {"symptoms": "a cough", "patient_age": 61, "patient_sex": "female", "risk_factors": ["smoking"], "images": [B64], "imaging_type": "chest CT"},
-                {"patientAge": 61, "patientSex": "female", "symptoms": "a cough", "riskFactors": ["smoking"], "images": [B64], "imagingType": "chest CT"},
+                {},
+                {"symptoms": "a cough", "patient_age": 61, "patient_sex": "female", "risk_factors": ["smoking"],
+                "images": [B64], "imaging_type": "chest CT"},
+                {"patientAge": 61, "patientSex": "female", "symptoms": "a cough", "riskFactors": ["smoking"],
+                    "images": [B64], "imagingType": "chest CT"},
             ),
-            "not given": ({}, {"symptoms": "a cough", "patient_age": None, "patient_sex": None, "risk_factors": [], "images": [], "imaging_type": None}, {"symptoms": "a cough"}),
+            "not given": ({},
+                {"symptoms": "a cough", "patient_age": None, "patient_sex": None, "risk_factors": [], "images": [],
+                "imaging_type": None}, {"symptoms": "a cough"}),
         },
     ),
-    "medical status": Row("GET /api/medical/clinic-protocols", svc.SvcMedicalStatus, USE, {"minimal": ({}, {}, None)}, STATUS, headers=API_KEY | JSON_TYPE),
+    "medical status": Row("GET /api/medical/clinic-protocols", svc.SvcMedicalStatus, USE, {"minimal": ({}, {}, None)},
+        STATUS, headers=API_KEY | JSON_TYPE),
 }  # fmt: skip
 
 
@@ -223,7 +272,8 @@ def test_the_rows_are_those_of_the_documents():
     listed = {
         "POST /v1/chat/completions", "POST /v1/images/generate", "GET /v1/models",
         "POST /api/chat", "GET /api/models", "POST /api/vision", "POST /api/generate-image", "POST /api/translate",
-        "POST /api/medical/chat", "POST /api/medical/clinic-protocols", "GET /api/medical/clinic-protocols", "POST /api/medical/cancer-diagnosis",
+        "POST /api/medical/chat", "POST /api/medical/clinic-protocols", "GET /api/medical/clinic-protocols",
+        "POST /api/medical/cancer-diagnosis",
     }  # fmt: skip
     rows = {row.endpoint for row in ROWS.values()}
     assert rows == listed, "ROWS and this list of the documents' endpoints differ"

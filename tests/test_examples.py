@@ -44,11 +44,15 @@ SAID = {
     "01_chat.py": ["17 \\* 23 = 391", "391 / 17 = 23", "finish_reason: stop", "'input_tokens': [1-9]"],
     "02_streaming.py": ["HTTP caches", "'total_tokens': [1-9]", "6 \\* 7 = 42", "6 \\+ 7 = 13"],
     "03_chain.py": [r"Meeting\(topic='caching', city='Lisbon', people=12\)"],
-    "04_rag.py": ["> .*According to caching.md.*forbids a cache to store.*> .*According to retrying.md.*POST and PATCH are not idempotent"],
-    "05_batch.py": [rf"(?m)^ ?{n - 1}  What is {n} \* {n}\?  .*= {n * n}$" for n in range(1, 25)] + [r"\n\['1 \* 1 = 1', '2 \* 2 = 4', '3 \* 3 = 9'\]\n$"],
+    "04_rag.py": [
+        ("> .*According to caching.md.*forbids a cache to store.*> "
+         ".*According to retrying.md.*POST and PATCH are not idempotent")],
+    "05_batch.py": [rf"(?m)^ ?{n - 1}  What is {n} \* {n}\?  .*= {n * n}$" for n in range(1,
+        25)] + [r"\n\['1 \* 1 = 1', '2 \* 2 = 4', '3 \* 3 = 9'\]\n$"],
     "06_usage.py": ["svc-pro: 7 calls, [1-9]\\d* tokens", '"calls": 1', "Usage"],
     "08_agent.py": ["(Tool Message.*){3}Ai Message.*Thursday", "Not Found", "Service Unavailable"],
-    "09_structured.py": [r"Meeting\(topic='caching', city='Lisbon', people=12\)", "Lisbon True", r"\n\{'topic': 'caching', 'city': 'Lisbon', 'people': 12\}\n$"],
+    "09_structured.py": [r"Meeting\(topic='caching', city='Lisbon', people=12\)", "Lisbon True",
+        r"\n\{'topic': 'caching', 'city': 'Lisbon', 'people': 12\}\n$"],
 }  # fmt: skip
 
 

@@ -61,8 +61,16 @@ def loaded_by(code):
 
 
 def test_importing_and_constructing_loads_no_http_library():
-    core = loaded_by("import langchain_core.language_models.chat_models, langchain_core.language_models.llms, langchain_core.outputs, langchain_core.tools")  # fmt: skip
-    ours = loaded_by("from langchain_svc import ChatSvc, SvcLLM, SvcToolkit; ChatSvc(), SvcLLM(), SvcToolkit().get_tools()") - core  # fmt: skip
+    core = loaded_by(
+        "import langchain_core.language_models.chat_models, langchain_core.language_models.llms, "
+        "langchain_core.outputs, langchain_core.tools"
+    )
+    ours = (
+        loaded_by(
+            "from langchain_svc import ChatSvc, SvcLLM, SvcToolkit; ChatSvc(), SvcLLM(), SvcToolkit().get_tools()"
+        )
+        - core
+    )
     assert not {"httpx", "httpcore", "tiktoken", "rich", "h11", "PIL"} & ours
 
 

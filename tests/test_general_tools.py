@@ -123,9 +123,12 @@ NEEDED = {
 }
 PAGE = "https://example.com/a.png"
 PICTURES = [
-    {"data": [{"b64_json": B64, "revised_prompt": "x"}]}, {"data": [{"url": PAGE}]}, {"image": URI}, {"image": B64}, {"images": [B64]}, {"images": [{"url": PAGE}]},
-    {"url": PAGE}, {"base64": B64}, {"success": True, "data": {"image": {"base64": B64}}}, {"result": {"output": [URI]}}, {"output": PAGE}, [{"url": URI}],
-    {"image_url": {"url": URI}}, B64, {"artifacts": [{"base64": B64, "seed": 1}]}, {"data": [{"b64_json": B64, "url": PAGE}]}, PNG,
+    {"data": [{"b64_json": B64, "revised_prompt": "x"}]}, {"data": [{"url": PAGE}]}, {"image": URI}, {"image": B64},
+    {"images": [B64]}, {"images": [{"url": PAGE}]},
+    {"url": PAGE}, {"base64": B64}, {"success": True, "data": {"image": {"base64": B64}}},
+    {"result": {"output": [URI]}}, {"output": PAGE}, [{"url": URI}],
+    {"image_url": {"url": URI}}, B64, {"artifacts": [{"base64": B64, "seed": 1}]},
+    {"data": [{"b64_json": B64, "url": PAGE}]}, PNG,
 ]  # fmt: skip
 
 
@@ -162,18 +165,28 @@ def test_a_body_without_a_result_is_a_tool_error(cls, body):
 
 
 TRANSLATIONS = [
-    {"translation": "hola"}, {"translatedText": "hola"}, {"translated_text": "hola"}, {"text": "hola"}, {"result": "hola"}, {"data": "hola"},
-    {"text": "hello", "result": {"translation": "hola"}}, {"success": True, "data": {"translations": [{"translatedText": "hola"}]}}, "hola",
-    {"translations": [{"detected_source_language": "EN", "text": "hola"}]}, [{"translations": [{"text": "hola", "to": "es"}]}], {"output": {"text": "hola"}},
-    {"original": "hello", "translated": "hola"}, {"result": {"text": "hola"}}, {"translation": {"text": "hola"}}, {"translation": {"es": "hola", "text": "hola"}},
+    {"translation": "hola"}, {"translatedText": "hola"}, {"translated_text": "hola"}, {"text": "hola"},
+    {"result": "hola"}, {"data": "hola"},
+    {"text": "hello", "result": {"translation": "hola"}},
+    {"success": True, "data": {"translations": [{"translatedText": "hola"}]}}, "hola",
+    {"translations": [{"detected_source_language": "EN", "text": "hola"}]},
+    [{"translations": [{"text": "hola", "to": "es"}]}], {"output": {"text": "hola"}},
+    {"original": "hello", "translated": "hola"}, {"result": {"text": "hola"}}, {"translation": {"text": "hola"}},
+    {"translation": {"es": "hola", "text": "hola"}},
 ]  # fmt: skip
 ANALYSES = [
-    ("describe", {"description": "a cat"}, "a cat"), ("describe", {"result": "a cat"}, "a cat"), ("describe", {"data": {"caption": "a cat"}}, "a cat"),
-    ("describe", "a cat", "a cat"), ("describe", {"success": True, "response": {"text": "a cat"}}, "a cat"), ("ocr", {"text": "EXIT"}, "EXIT"),
+    ("describe", {"description": "a cat"}, "a cat"), ("describe", {"result": "a cat"}, "a cat"),
+    ("describe", {"data": {"caption": "a cat"}}, "a cat"),
+    ("describe", "a cat", "a cat"), ("describe", {"success": True, "response": {"text": "a cat"}}, "a cat"),
+    ("ocr", {"text": "EXIT"}, "EXIT"),
     ("ocr", {"result": {"lines": ["EX", "IT"]}}, "EX\nIT"), ("ocr", {"text": ""}, "No text was found in the image."),
-    ("detect", {"objects": [{"label": "cat", "score": 0.9}]}, '{"objects":[{"label":"cat","score":0.9}]}'), ("detect", {"result": {"objects": [], "faces": []}}, '{"objects":[],"faces":[]}'),
-    ("detect", [{"name": "cat", "confidence": 1}], '[{"name":"cat","confidence":1}]'), ("detect", {"results": [{"label": "cat"}]}, '[{"label":"cat"}]'), ("detect", {"data": []}, "Nothing was found in the image."),
-    ("moderate", {"flagged": True, "categories": {"violence": True}}, '{"flagged":true,"categories":{"violence":true}}'), ("moderate", {"data": {"safe": True}}, '{"safe":true}'),
+    ("detect", {"objects": [{"label": "cat", "score": 0.9}]}, '{"objects":[{"label":"cat","score":0.9}]}'),
+    ("detect", {"result": {"objects": [], "faces": []}}, '{"objects":[],"faces":[]}'),
+    ("detect", [{"name": "cat", "confidence": 1}], '[{"name":"cat","confidence":1}]'),
+    ("detect", {"results": [{"label": "cat"}]}, '[{"label":"cat"}]'),
+    ("detect", {"data": []}, "Nothing was found in the image."),
+    ("moderate", {"flagged": True, "categories": {"violence": True}},
+        '{"flagged":true,"categories":{"violence":true}}'), ("moderate", {"data": {"safe": True}}, '{"safe":true}'),
 ]  # fmt: skip
 TEXTS = [(svc.SvcTranslate, {}, body, "hola") for body in TRANSLATIONS]
 TEXTS += [(svc.SvcAnalyzeImage, {"task": task}, body, text) for task, body, text in ANALYSES]
@@ -227,9 +240,12 @@ def test_errors_are_raised_where_that_is_wanted(box):
 
 
 REFUSED = [
-    (svc.SvcTranslate, {"base_ur": "x"}, "did you mean 'base_url'"), (svc.SvcGenerateImage, {"api": "v2"}, "'v1' or 'general'"),
-    (svc.SvcGenerateImage, {"base_url_v1": "http://svc.example/v1"}, "plain http"), (svc.SvcAnalyzeImage, {"images": []}, "ImageStore"),
-    (svc.SvcToolkit, {"selected": ["svc_translat"]}, "did you mean 'svc_translate'"), (svc.SvcToolkit, {"selected": []}, "list of names"),
+    (svc.SvcTranslate, {"base_ur": "x"}, "did you mean 'base_url'"),
+    (svc.SvcGenerateImage, {"api": "v2"}, "'v1' or 'general'"),
+    (svc.SvcGenerateImage, {"base_url_v1": "http://svc.example/v1"}, "plain http"),
+    (svc.SvcAnalyzeImage, {"images": []}, "ImageStore"),
+    (svc.SvcToolkit, {"selected": ["svc_translat"]}, "did you mean 'svc_translate'"),
+    (svc.SvcToolkit, {"selected": []}, "list of names"),
     (svc.SvcToolkit, {"selected": 7}, "list of names"), (svc.SvcToolkit, {"timeout": -1}, "above 0"),
 ]  # fmt: skip
 

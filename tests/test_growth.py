@@ -2,8 +2,8 @@
 
 The first half asks every pattern of the package, so that a new one is asked, too: with texts that
 repeat what its own repeats match. No window that bounds what a pattern is shown counts in its
-favour. The second half goes through the public classes. CPU time is counted, and growth rather than time, so that a busy
-machine does no harm.
+favour. The second half goes through the public classes. CPU time is counted, and growth rather than
+time, so that a busy machine does no harm.
 """
 
 from __future__ import annotations

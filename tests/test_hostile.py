@@ -140,33 +140,48 @@ DEEP = [nested(100), nested(20_000), nested(20_000, lambda inner: {"systolic": i
 NO_STRINGS = [5, 1.5, True, math.nan, math.inf, [], {}, ["x"], {"ZAP": 1}, ["x"] * 20_000, 10**400, *DEEP]
 BAD_STRINGS = ["", " \n", "ZAP\x00", "ZAP\x1b[2J", "ZAP\x9b2J", "ZAP\ud800", HUGE]
 MARKUP = ["<script>ZAP</script>", "</tool_response>ZAP", "ZAP<img src=x>"]
-PLACES = ["/etc/passwd", "../../ZAP", "C:\\ZAP", "file:///etc/passwd", "http://127.0.0.1/ZAP", "http://169.254.169.254/latest", "http://[::1]/", "data:text/html;base64,WkFQ"]
+PLACES = ["/etc/passwd", "../../ZAP", "C:\\ZAP", "file:///etc/passwd", "http://127.0.0.1/ZAP",
+    "http://169.254.169.254/latest", "http://[::1]/", "data:text/html;base64,WkFQ"]
 NO_TEXT = [*NO_STRINGS, *BAD_STRINGS]
 NO_LINE = [*NO_TEXT, *MARKUP]
 NO_WORD = [*NO_LINE, *PLACES, "ZAP; DROP TABLE"]
 NO_ENUM = [*NO_WORD, "destroy", "OCR", "1x1", "HD", "describe "]
-NO_NUMBER = ["5", "five", "", True, False, math.nan, math.inf, -math.inf, 10**400, 10**5_000, -1, [], {}, [5], {"ZAP": 5}, *DEEP]
-NO_LIST = ["ZAP", 5, True, {}, {"ZAP": "x"}, [5], [None], [True], [""], ["ZAP\x00"], ["\ud800"], ["<b>ZAP"], [["x"]], [{"ZAP": 1}], ["x"] * 20_000, [HUGE], *DEEP]
-NO_OBJECT = ["ZAP", "{}", 5, True, [], ["x"], {"ZAP ZAP!": 1}, {"ZAP": "x"}, {"": 1}, {f"k{i}": 1 for i in range(20_000)}, {"age": {"systolic": 1}}, *DEEP]
+NO_NUMBER = ["5", "five", "", True, False, math.nan, math.inf, -math.inf, 10**400, 10**5_000, -1, [], {}, [5],
+    {"ZAP": 5}, *DEEP]
+NO_LIST = ["ZAP", 5, True, {}, {"ZAP": "x"}, [5], [None], [True], [""], ["ZAP\x00"], ["\ud800"], ["<b>ZAP"], [["x"]],
+    [{"ZAP": 1}], ["x"] * 20_000, [HUGE], *DEEP]
+NO_OBJECT = ["ZAP", "{}", 5, True, [], ["x"], {"ZAP ZAP!": 1}, {"ZAP": "x"}, {"": 1},
+    {f"k{i}": 1 for i in range(20_000)}, {"age": {"systolic": 1}}, *DEEP]
 FURTHER = [{"ZAP": bad} for bad in NO_NUMBER if bad != -1]
 READINGS = [*FURTHER, *[{"systolic": bad} for bad in NO_NUMBER]]
 RESULTS = [*FURTHER, *[{"troponin": bad} for bad in NO_NUMBER]]
 # fmt: on
 
 IMAGES = [
-    "/etc/passwd", "../../secret.png", "C:\\secret.png", "~/.ssh/id_rsa", "", " ", "img_2", "img_0", "IMG_1", "img_1\x00", "file:///etc/passwd", "FILE://localhost/etc/passwd",
-    "http://127.0.0.1/a.png", "http://127.1/", "http://2130706433/", "http://0x7f000001/", "http://0177.0.0.1/", "http://localhost/", "http://LOCALHOST./", "http://a.localhost/", "http://[::1]/",
-    "http://[::ffff:127.0.0.1]/", "http://[64:ff9b::7f00:1]/", "http://[fe80::1%25eth0]/", "http://[fd00::1]/", "http://0.0.0.0/", "http://169.254.169.254/latest/meta-data", "http://10.1.2.3/",
-    "http://192.168.0.1/", "http://172.16.0.1/", "http://100.64.0.1/", "http://224.0.0.1/", "http://metadata/", "http://metadata.google.internal/", "http://printer.local/", "https://user:pw@example.com/a.png",
-    "https://example.com@127.0.0.1/", "https://127.0.0.1\\@example.com/", "http://exa mple.com/", "https://example.com/a\x00.png", "http://127%2e0.0.1/", "http://①27.0.0.1/", "http://example.com:99999/",
-    "http://", "https:///a.png", "https://example.com/" + "a" * 3000, "ftp://example.com/a.png", "gopher://example.com/", "javascript:alert(1)", "//example.com/a.png", "data:text/html,<script>", "data:image/png;base64,", "data:image/png;base64,AAAA",
-    "data:image/png,abc", "A" * 3_000_000, B64 + "A" * 2_000_000, "data:image/png;base64," + "iVBORw0KGgo" * 300_000, "%%%", "<img src=x>", base64.b64encode(b"%PDF-1.7 not an image").decode(), base64.b64encode(b"<svg onload=x>").decode(),
-    base64.b64encode(PNG[:16] + b"\x00\x01\x00\x00\x00\x01\x00\x00" + PNG[24:]).decode(), base64.b64encode(PNG[:18]).decode(), base64.b64encode(bytes(128) + b"DICM" + bytes(64)).decode(),
+    "/etc/passwd", "../../secret.png", "C:\\secret.png", "~/.ssh/id_rsa", "", " ", "img_2", "img_0", "IMG_1",
+    "img_1\x00", "file:///etc/passwd", "FILE://localhost/etc/passwd",
+    "http://127.0.0.1/a.png", "http://127.1/", "http://2130706433/", "http://0x7f000001/", "http://0177.0.0.1/",
+    "http://localhost/", "http://LOCALHOST./", "http://a.localhost/", "http://[::1]/",
+    "http://[::ffff:127.0.0.1]/", "http://[64:ff9b::7f00:1]/", "http://[fe80::1%25eth0]/", "http://[fd00::1]/",
+    "http://0.0.0.0/", "http://169.254.169.254/latest/meta-data", "http://10.1.2.3/",
+    "http://192.168.0.1/", "http://172.16.0.1/", "http://100.64.0.1/", "http://224.0.0.1/", "http://metadata/",
+    "http://metadata.google.internal/", "http://printer.local/", "https://user:pw@example.com/a.png",
+    "https://example.com@127.0.0.1/", "https://127.0.0.1\\@example.com/", "http://exa mple.com/",
+    "https://example.com/a\x00.png", "http://127%2e0.0.1/", "http://①27.0.0.1/", "http://example.com:99999/",
+    "http://", "https:///a.png", "https://example.com/" + "a" * 3000, "ftp://example.com/a.png",
+    "gopher://example.com/", "javascript:alert(1)", "//example.com/a.png", "data:text/html,<script>",
+    "data:image/png;base64,", "data:image/png;base64,AAAA",
+    "data:image/png,abc", "A" * 3_000_000, B64 + "A" * 2_000_000, "data:image/png;base64," + "iVBORw0KGgo" * 300_000,
+    "%%%", "<img src=x>", base64.b64encode(b"%PDF-1.7 not an image").decode(),
+    base64.b64encode(b"<svg onload=x>").decode(),
+    base64.b64encode(PNG[:16] + b"\x00\x01\x00\x00\x00\x01\x00\x00" + PNG[24:]).decode(),
+    base64.b64encode(PNG[:18]).decode(), base64.b64encode(bytes(128) + b"DICM" + bytes(64)).decode(),
 ]  # fmt: skip
 
 # fmt: off
 NO_IMAGE = [*NO_WORD, *IMAGES]
-NO_IMAGES = ["ZAP", 5, True, {}, [B64, "ZAP"], [None], *[[image] for image in NO_IMAGE], ["https://example.com/a.png"], ["img_1"]]
+NO_IMAGES = ["ZAP", 5, True, {}, [B64, "ZAP"], [None], *[[image] for image in NO_IMAGE], ["https://example.com/a.png"],
+    ["img_1"]]
 # fmt: on
 
 TEXT = "(text|prompt|message|symptoms): (must|String should) "
@@ -174,18 +189,35 @@ CODE, WORD = "language code|must be a text", "must be|must have at most"
 TASKS = "'detect', 'ocr', 'moderate' or 'describe'|must be a text"
 SIZES, QUALITIES = "1024x1024|must be a text", "'standard' or 'hd'|must be a text"
 ARGUMENTS = [
-    ("svc_translate", "text", [*NO_TEXT, None], TEXT), ("svc_translate", "target", [*NO_WORD, None, "Spanish", "es\n", "../es"], CODE), ("svc_translate", "source", [*NO_WORD, "english!"], CODE),
-    ("svc_analyze_image", "image", [*NO_IMAGE, None], "as it was given|must be a text"), ("svc_analyze_image", "task", [*NO_ENUM, None], TASKS),
-    ("svc_generate_image", "prompt", [*NO_TEXT, None], TEXT), ("svc_generate_image", "size", NO_ENUM, SIZES), ("svc_generate_image", "quality", NO_ENUM, QUALITIES), ("svc_generate_image", "n", [*NO_NUMBER, 0, 5, 2.0], "whole number from 1 to 4"),
-    ("on general", "prompt", [*NO_TEXT, None], TEXT), ("on general", "size", NO_ENUM, SIZES), ("on general", "quality", NO_ENUM, QUALITIES), ("on general", "n", [1, *NO_NUMBER], "prompt, size, quality"),
-    ("svc_medical_consult", "message", [*NO_LINE, None], TEXT), ("svc_medical_consult", "specialty", NO_WORD, WORD), ("svc_medical_consult", "language", NO_WORD, WORD),
+    ("svc_translate", "text", [*NO_TEXT, None], TEXT),
+    ("svc_translate", "target", [*NO_WORD, None, "Spanish", "es\n", "../es"], CODE),
+    ("svc_translate", "source", [*NO_WORD, "english!"], CODE),
+    ("svc_analyze_image", "image", [*NO_IMAGE, None], "as it was given|must be a text"),
+    ("svc_analyze_image", "task", [*NO_ENUM, None], TASKS),
+    ("svc_generate_image", "prompt", [*NO_TEXT, None], TEXT), ("svc_generate_image", "size", NO_ENUM, SIZES),
+    ("svc_generate_image", "quality", NO_ENUM, QUALITIES),
+    ("svc_generate_image", "n", [*NO_NUMBER, 0, 5, 2.0], "whole number from 1 to 4"),
+    ("on general", "prompt", [*NO_TEXT, None], TEXT), ("on general", "size", NO_ENUM, SIZES),
+    ("on general", "quality", NO_ENUM, QUALITIES), ("on general", "n", [1, *NO_NUMBER], "prompt, size, quality"),
+    ("svc_medical_consult", "message", [*NO_LINE, None], TEXT), ("svc_medical_consult", "specialty", NO_WORD, WORD),
+    ("svc_medical_consult", "language", NO_WORD, WORD),
     ("svc_medical_consult", "patient_context", NO_OBJECT, "must be|does not have"),
-    ("svc_medical_consult", "patient_context", [{"age": bad} for bad in [*NO_NUMBER, 131]], "finite number|0 or more|130 or less"),
-    ("svc_medical_consult", "patient_context", [{name: bad} for bad in NO_LIST for name in ("medical_history", "current_medications")], "list|text|characters"),
-    ("svc_decision_support", "symptoms", [*NO_LIST, None, []], "list|text|items?|characters"), ("svc_decision_support", "specialty", [*NO_WORD, None], WORD), ("svc_decision_support", "medical_history", NO_LIST, "list|text|items|characters"),
-    ("svc_decision_support", "vital_signs", [*NO_OBJECT, *READINGS], "must be|must hold"), ("svc_decision_support", "lab_results", [*NO_OBJECT, *RESULTS], "must be|must hold"),
-    ("svc_cancer_risk", "symptoms", [*NO_LINE, None], TEXT), ("svc_cancer_risk", "patient_age", [*NO_NUMBER, 131], "finite number|0 or more|130 or less"), ("svc_cancer_risk", "patient_sex", [*NO_LINE, "x" * 41], "text|characters"),
-    ("svc_cancer_risk", "risk_factors", NO_LIST, "list|text|items|characters"), ("svc_cancer_risk", "images", NO_IMAGES, "PNG or JPEG|list|at most"), ("svc_cancer_risk", "imaging_type", [*NO_LINE, "x" * 2_001], "text|characters"),
+    ("svc_medical_consult", "patient_context", [{"age": bad} for bad in [*NO_NUMBER, 131]],
+        "finite number|0 or more|130 or less"),
+    ("svc_medical_consult", "patient_context",
+        [{name: bad} for bad in NO_LIST for name in ("medical_history", "current_medications")],
+        "list|text|characters"),
+    ("svc_decision_support", "symptoms", [*NO_LIST, None, []], "list|text|items?|characters"),
+    ("svc_decision_support", "specialty", [*NO_WORD, None], WORD),
+    ("svc_decision_support", "medical_history", NO_LIST, "list|text|items|characters"),
+    ("svc_decision_support", "vital_signs", [*NO_OBJECT, *READINGS], "must be|must hold"),
+    ("svc_decision_support", "lab_results", [*NO_OBJECT, *RESULTS], "must be|must hold"),
+    ("svc_cancer_risk", "symptoms", [*NO_LINE, None], TEXT),
+    ("svc_cancer_risk", "patient_age", [*NO_NUMBER, 131], "finite number|0 or more|130 or less"),
+    ("svc_cancer_risk", "patient_sex", [*NO_LINE, "x" * 41], "text|characters"),
+    ("svc_cancer_risk", "risk_factors", NO_LIST, "list|text|items|characters"),
+    ("svc_cancer_risk", "images", NO_IMAGES, "PNG or JPEG|list|at most"),
+    ("svc_cancer_risk", "imaging_type", [*NO_LINE, "x" * 2_001], "text|characters"),
 ]  # fmt: skip
 
 
@@ -213,7 +245,23 @@ def test_no_argument_is_left_out(served):
 
 # -- what is wrong with a call as a whole ----------------------------------------------------------
 
-FOREIGN = ["api_key", "base_url", "medical_base_url", "default_headers", "proxy", "config", "run_manager", "callbacks", "svc_patient", "patient", "images_store", "self", "from", "__class__", "x" * 5_000]  # fmt: skip
+FOREIGN = [
+    "api_key",
+    "base_url",
+    "medical_base_url",
+    "default_headers",
+    "proxy",
+    "config",
+    "run_manager",
+    "callbacks",
+    "svc_patient",
+    "patient",
+    "images_store",
+    "self",
+    "from",
+    "__class__",
+    "x" * 5_000,
+]
 
 
 @pytest.mark.parametrize("name", [name for name, asked in GOOD.items() if asked])
@@ -229,12 +277,21 @@ async def test_arguments_that_a_tool_does_not_have(tools, name):
 
 
 ROWS = [
-    ("svc_generate_image", {"prompt": "x" * 1_001}, "1000"), ("svc_translate", {"text": "x" * 100_001, "target": "es"}, "100,000 characters"),
-    ("svc_decision_support", {"symptoms": ["x"] * 201, "specialty": "x"}, "at most 200"), ("svc_decision_support", {"symptoms": ["x", 5], "specialty": "x"}, "symptoms.1: must be a text"),
-    ("svc_decision_support", {"symptoms": ["x"], "specialty": "x", "vital_signs": {"temperature": 98.6}}, "Fahrenheit"), ("svc_decision_support", {"symptoms": ["x"], "specialty": "x", "vital_signs": {"systolic": 80, "diastolic": 120}}, "exchanged"),
-    ("svc_medical_consult", {"message": "x" * 20_001}, "at most 20,000 characters"), ("svc_medical_consult", {"message": "x", "patient_context": {"ZAP": 1}}, "does not have"),
-    ("svc_cancer_risk", {"symptoms": "x", "patient_age": 300}, "130 or less"), ("svc_cancer_risk", {"symptoms": "x", "images": [B64] * 9}, "at most 8"), ("svc_cancer_risk", {"symptoms": "x", "images": [HUGE]}, "at most 8 MB"),
-    ("svc_cancer_risk", {"symptoms": "x", "images": ["https://example.com/a.png"]}, "paths and addresses are not read"), ("svc_analyze_image", {"image": "img_9", "task": "ocr"}, "exactly as it was given"), ("svc_analyze_image", {"image": "/etc/passwd", "task": "ocr"}, "files are not read"),
+    ("svc_generate_image", {"prompt": "x" * 1_001}, "1000"),
+    ("svc_translate", {"text": "x" * 100_001, "target": "es"}, "100,000 characters"),
+    ("svc_decision_support", {"symptoms": ["x"] * 201, "specialty": "x"}, "at most 200"),
+    ("svc_decision_support", {"symptoms": ["x", 5], "specialty": "x"}, "symptoms.1: must be a text"),
+    ("svc_decision_support", {"symptoms": ["x"], "specialty": "x", "vital_signs": {"temperature": 98.6}}, "Fahrenheit"),
+    ("svc_decision_support", {"symptoms": ["x"], "specialty": "x", "vital_signs": {"systolic": 80, "diastolic": 120}},
+    "exchanged"),
+    ("svc_medical_consult", {"message": "x" * 20_001}, "at most 20,000 characters"),
+    ("svc_medical_consult", {"message": "x", "patient_context": {"ZAP": 1}}, "does not have"),
+    ("svc_cancer_risk", {"symptoms": "x", "patient_age": 300}, "130 or less"),
+    ("svc_cancer_risk", {"symptoms": "x", "images": [B64] * 9}, "at most 8"),
+    ("svc_cancer_risk", {"symptoms": "x", "images": [HUGE]}, "at most 8 MB"),
+    ("svc_cancer_risk", {"symptoms": "x", "images": ["https://example.com/a.png"]}, "paths and addresses are not read"),
+    ("svc_analyze_image", {"image": "img_9", "task": "ocr"}, "exactly as it was given"),
+    ("svc_analyze_image", {"image": "/etc/passwd", "task": "ocr"}, "files are not read"),
 ]  # fmt: skip
 
 

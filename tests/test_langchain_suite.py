@@ -14,7 +14,10 @@ pytestmark = pytest.mark.vcr
 
 # The suites download a picture, which no test here may do. They are given this one in its place:
 # a small drawing of the same kind, a diagram of some boxes and arrows.
-PICTURE = "https://raw.githubusercontent.com/langchain-ai/docs/4d11d08b6b0e210bd456943f7a22febbd168b543/src/images/agentic-rag-output.png"
+PICTURE = (
+    "https://raw.githubusercontent.com/langchain-ai/docs/4d11d08b6b0e210bd456943f7a22febbd168b543"
+    "/src/images/agentic-rag-output.png"
+)
 DRAWING = Path(__file__).with_name("pictures") / "diagram.png"
 
 

@@ -235,7 +235,13 @@ def test_errors_are_recorded_by_type_and_without_their_text(sandbox, chat, otel)
     with pytest.raises(KeyError):
         RunnableLambda(breaks).invoke("Hello", otel.config)
     kind = "langchain_svc.errors.SvcNotFoundError"
-    assert [span.attributes[ERROR_TYPE] for span in otel.spans] == [kind, kind, "ValueError", "_OTHER", "KeyError"]  # fmt: skip
+    assert [span.attributes[ERROR_TYPE] for span in otel.spans] == [
+        kind,
+        kind,
+        "ValueError",
+        "_OTHER",
+        "KeyError",
+    ]
     for span in otel.spans:
         assert span.status.status_code is StatusCode.ERROR
         assert span.status.description is None

@@ -210,6 +210,10 @@ def test_links_lead_somewhere(page):
 
 
 def test_every_test_that_a_page_names_is_there():
-    named = {(page.name, path) for page in PAGES for path in re.findall(r"tests/[\w/]+\.py", page.read_text("utf-8"))}  # fmt: skip
+    named = {
+        (page.name, path)
+        for page in PAGES
+        for path in re.findall(r"tests/[\w/]+\.py", page.read_text("utf-8"))
+    }
     assert len(named) > 15
     assert [one for one in named if not (ROOT / one[1]).is_file()] == []

@@ -183,7 +183,10 @@ def overnight():
     return made
 
 
-NEWS = "12,345|120|12,345,678 + ~7,001|2,345,678|~47.11 USD|1,234 (812.5 s)|30 SvcServerError|7 SvcNotFoundError|3 left early"
+NEWS = (
+    "12,345|120|12,345,678 + ~7,001|2,345,678|~47.11 USD|1,234 (812.5 s)"
+    "|30 SvcServerError|7 SvcNotFoundError|3 left early"
+)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,6 @@
-"""LangGraph's tutorials and the notebooks of LangChain Academy, in our own words and on a few lines of data."""
+"""LangGraph's tutorials and the notebooks of LangChain Academy, in our own words and on a few lines
+of data.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ from typing_extensions import TypedDict
 
 @program("tutorial: adaptive, corrective and self-RAG", "langgraph")
 def graded_rag():
-    """A question is routed; documents and the answer are graded; what fails is asked anew or written again."""
+    """A question is routed; documents and the answer are graded; what fails is asked anew or
+    written again.
+    """
 
     class Route(BaseModel):
         """Where to look."""
@@ -76,7 +80,9 @@ def graded_rag():
 
 @program("tutorial: reflexion and ReWOO", "langgraph")
 def reflexion():
-    """A draft that is revised after searches of a ToolNode, and repaired where it does not fit; a plan as text whose steps use earlier results."""
+    """A draft that is revised after searches of a ToolNode, and repaired where it does not fit; a
+    plan as text whose steps use earlier results.
+    """
 
     class Draft(BaseModel):
         """An answer, and what to search for to better it."""
@@ -128,7 +134,9 @@ def reflexion():
 
 @program("tutorial: gathering from a simulated user", "langgraph")
 def gathering():
-    """A chatbot asks until it can call a tool with what it needs; the model plays the user too, with roles swapped."""
+    """A chatbot asks until it can call a tool with what it needs; the model plays the user too,
+    with roles swapped.
+    """
 
     def run(model):
         def bot(state):
@@ -162,7 +170,9 @@ def gathering():
 
 @program("tutorial: hierarchical teams", "langgraph")
 def teams():
-    """Supervisors that route by a schema and Command, a team as a node of another, answers under names."""
+    """Supervisors that route by a schema and Command, a team as a node of another, answers under
+    names.
+    """
 
     def team(model, **members):
         names = {"type": "string", "enum": [*members, "FINISH"]}
@@ -198,7 +208,9 @@ def teams():
 
 @program("tutorial: functional API", "langgraph")
 def functional():
-    """An agent of tasks: parallel calls as futures, an interrupt, what the last run saved, a store across threads."""
+    """An agent of tasks: parallel calls as futures, an interrupt, what the last run saved, a store
+    across threads.
+    """
     from langgraph.func import entrypoint, task
 
     def run(model):
@@ -232,7 +244,9 @@ def functional():
 
 @program("academy: research assistant", "langgraph")
 def research():
-    """Analysts as a list of objects, changed after a person's feedback; an interview of each as a sub-graph, by Send and in parallel; a report of all. No two calls have the same id."""
+    """Analysts as a list of objects, changed after a person's feedback; an interview of each as a
+    sub-graph, by Send and in parallel; a report of all. No two calls have the same id.
+    """
 
     class Analysts(BaseModel):
         """Who asks."""

@@ -40,7 +40,12 @@ def executor(make, tools=(add,), **words):
 
 @program("AgentExecutor: tool-calling agents", "langchain-classic")
 def tool_agents():
-    """create_tool_calling_agent, create_openai_tools_agent: a good call; a wrong name and an unreadable call, from which the run recovers. A missing argument raises the tool's ValidationError, as with ChatOpenAI; `handle_validation_error=True` goes on. The legacy `functions` of create_openai_functions_agent are rejected, and the error names the agent to use."""
+    """create_tool_calling_agent, create_openai_tools_agent: a good call; a wrong name and an
+    unreadable call, from which the run recovers. A missing argument raises the tool's
+    ValidationError, as with ChatOpenAI; `handle_validation_error=True` goes on. The legacy
+    `functions` of create_openai_functions_agent are rejected, and the error names the agent to
+    use.
+    """
     from langchain_classic import agents
 
     for make in (agents.create_tool_calling_agent, agents.create_openai_tools_agent):
@@ -62,7 +67,9 @@ def tool_agents():
 
 @program("AgentExecutor: ReAct, structured chat, JSON and XML agents", "langchain-classic")
 def text_agents():
-    """Agents of plain text, which rely on `stop`. (The XML agent's own stop sequence cuts the tag that its parser wants.)"""
+    """Agents of plain text, which rely on `stop`. (The XML agent's own stop sequence cuts the tag
+    that its parser wants.)
+    """
     from langchain_classic.agents import (
         create_json_chat_agent,
         create_react_agent,
@@ -94,7 +101,9 @@ def text_agents():
 
 @program("retrieval chains", "langchain-classic")
 def retrieval():
-    """ConversationalRetrievalChain, RetrievalQA, create_retrieval_chain with a history-aware retriever, summary memory."""
+    """ConversationalRetrievalChain, RetrievalQA, create_retrieval_chain with a history-aware
+    retriever, summary memory.
+    """
     from langchain_classic.chains import (
         ConversationalRetrievalChain,
         ConversationChain,

@@ -27,7 +27,9 @@ from langchain_svc import register
 
 @program("checkpointers", "langgraph-checkpoint-sqlite")
 def checkpointers():
-    """A thread in SQLite and in memory: stopped at a breakpoint, its call edited, continued, and forked from its history."""
+    """A thread in SQLite and in memory: stopped at a breakpoint, its call edited, continued, and
+    forked from its history.
+    """
     from langgraph.checkpoint.sqlite import SqliteSaver
 
     def run(model, saver):
@@ -52,7 +54,9 @@ def checkpointers():
 
 @program("interrupt and resume", "langgraph")
 def interrupts():
-    """Two tools of one answer wait for a person; both are resumed at once. Injected state and ids are never the model's."""
+    """Two tools of one answer wait for a person; both are resumed at once. Injected state and ids
+    are never the model's.
+    """
     from langgraph.types import Command, interrupt
 
     @tool
@@ -78,7 +82,9 @@ def interrupts():
 
 @program("caches, dumps, copies", "langchain-core")
 def kept():
-    """InMemoryCache: plain, with tools, structured; the second answer costs no request. dumps, deepcopy, pickle and model_copy of a used model, also with tools; no key is in the text."""
+    """InMemoryCache: plain, with tools, structured; the second answer costs no request. dumps,
+    deepcopy, pickle and model_copy of a used model, also with tools; no key is in the text.
+    """
     from langchain_core.caches import InMemoryCache
     from langchain_core.load import dumps, loads
 
@@ -118,7 +124,9 @@ def kept():
 
 @program("batches, retries, fallbacks", "langchain-core")
 def batches():
-    """RunnableParallel, with_retry, batch_as_completed, return_exceptions, a rate limiter; `with_fallbacks([...])`, then `bind_tools` and `with_structured_output`."""
+    """RunnableParallel, with_retry, batch_as_completed, return_exceptions, a rate limiter;
+    `with_fallbacks([...])`, then `bind_tools` and `with_structured_output`.
+    """
     from langchain_core.output_parsers import StrOutputParser
     from langchain_core.rate_limiters import InMemoryRateLimiter
     from langchain_core.runnables import RunnableParallel
@@ -141,7 +149,9 @@ def batches():
 
 @program("init_chat_model and configurable models", "langchain")
 def init():
-    """`svc:svc-pro` after register(), with base_url, numbers as text, aliases; configurable by "any"; configurable_fields, configurable_alternatives."""
+    """`svc:svc-pro` after register(), with base_url, numbers as text, aliases; configurable by
+    "any"; configurable_fields, configurable_alternatives.
+    """
     from langchain.chat_models import init_chat_model
     from langchain_core.runnables import ConfigurableField
 
@@ -189,7 +199,9 @@ def histories():
 
 @program("output parsers", "langchain-core")
 def parsers():
-    """Pydantic tools, JSON, XML and lists, streamed and not; a class as `response_format`, with values that ask for nothing."""
+    """Pydantic tools, JSON, XML and lists, streamed and not; a class as `response_format`, with
+    values that ask for nothing.
+    """
     from langchain_core.output_parsers import (
         CommaSeparatedListOutputParser,
         JsonOutputParser,

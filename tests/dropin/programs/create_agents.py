@@ -1,4 +1,6 @@
-"""LangChain's create_agent: calls, wrong calls, streams, structured responses; with_structured_output."""
+"""LangChain's create_agent: calls, wrong calls, streams, structured responses;
+with_structured_output.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,10 @@ def parallel_calls():
 
 @program("create_agent: wrong calls", "langchain")
 def wrong_calls():
-    """A missing argument, an unknown name, a wrong type: the tool's error reaches the model, which goes on. After a call that is not JSON, ChatSvc asks again in the run, where ChatOpenAI's run ends."""
+    """A missing argument, an unknown name, a wrong type: the tool's error reaches the model, which
+    goes on. After a call that is not JSON, ChatSvc asks again in the run, where ChatOpenAI's run
+    ends.
+    """
     for wrong in WRONG.values():
         for text in ("", "I will."):
             _, play = on_both([calls(wrong, text=text), "recovered"], agent_run)
@@ -68,7 +73,9 @@ def wrong_calls():
 
 @program("create_agent: stream modes", "langchain")
 def stream_modes():
-    """values, updates, messages, debug, tasks; usage is on the messages, blocking and asynchronously."""
+    """values, updates, messages, debug, tasks; usage is on the messages, blocking and
+    asynchronously.
+    """
 
     def streamed(model, mode):
         return create_agent(model, [add]).stream(ASK, stream_mode=mode)
@@ -90,7 +97,9 @@ def stream_modes():
 
 @program("create_agent: events", "langchain", python=(3, 11))
 def events():
-    """astream_events v2: every event's name, and the usage at the end of each model run. stream_events v3: the typed events of the run, and the kinds of blocks of its model in order."""
+    """astream_events v2: every event's name, and the usage at the end of each model run.
+    stream_events v3: the typed events of the run, and the kinds of blocks of its model in order.
+    """
 
     async def older(agent):
         events = [e async for e in agent.astream_events(ASK, version="v2")]
@@ -131,7 +140,10 @@ class Typed(TypedDict):
 
 @program("create_agent: structured responses", "langchain")
 def structured_responses():
-    """ToolStrategy: a good answer, after none, one, two and three that do not fit. ProviderStrategy: a class, a dict schema, a dataclass and a TypedDict, with and without tools."""
+    """ToolStrategy: a good answer, after none, one, two and three that do not fit.
+    ProviderStrategy: a class, a dict schema, a dataclass and a TypedDict, with and without
+    tools.
+    """
 
     def answered(script, strategy, tools=()):
         words = {"response_format": strategy}
@@ -150,7 +162,9 @@ def structured_responses():
 
 @program("output_version v1, streamed", "langchain-core")
 def output_version():
-    """Text, then a call, as v1 content blocks. *Third party*: LangChain merges a call into the text block before it, for every model; `tool_calls` is right."""
+    """Text, then a call, as v1 content blocks. *Third party*: LangChain merges a call into the text
+    block before it, for every model; `tool_calls` is right.
+    """
 
     def run(model):
         chunks = list(model.bind_tools([add]).stream("x"))
@@ -218,7 +232,9 @@ MANY = {
 
 @program("with_structured_output", "langchain-core")
 def schemas():
-    """Recursive, discriminated, dates, enums, sets, aliases, validators, $defs, TypedDict, dict: each with three methods; include_raw; streams of partial objects."""
+    """Recursive, discriminated, dates, enums, sets, aliases, validators, $defs, TypedDict, dict:
+    each with three methods; include_raw; streams of partial objects.
+    """
     tree = {**MANY, "children": [{**MANY, "children": []}]}
     for method in ("json_schema", "function_calling", "json_mode"):
         called = method == "function_calling"

@@ -20,7 +20,9 @@ from langchain_svc import register
 
 @program("open_deep_research", "open-deep-research", "open-deep-research==0.0.16")
 def open_deep_research():
-    """Its own graph without a search, models "svc:svc-pro": a brief, research, its compression, the report."""
+    """Its own graph without a search, models "svc:svc-pro": a brief, research, its compression, the
+    report.
+    """
     from open_deep_research.deep_researcher import deep_researcher_builder
 
     register()
@@ -154,7 +156,9 @@ def langserve():
 
 @program("crewai", "crewai", "crewai==1.15.30")
 def crewai():
-    """An agent does a task through an adapter. *Third party*: it refuses every LangChain model; the lines of BaseLLM in the script adapt one."""
+    """An agent does a task through an adapter. *Third party*: it refuses every LangChain model; the
+    lines of BaseLLM in the script adapt one.
+    """
     from crewai import Agent, Crew, Task
     from crewai.llms.base_llm import BaseLLM
 
@@ -183,7 +187,9 @@ def crewai():
 
 @program("langgraph-codeact", "langgraph-codeact", "--no-deps", "langgraph-codeact")
 def codeact():
-    """Code is written, run and answered. *Third party*: it wants langgraph < 0.4, which LangChain 1 does not take; installed with --no-deps it works."""
+    """Code is written, run and answered. *Third party*: it wants langgraph < 0.4, which LangChain 1
+    does not take; installed with --no-deps it works.
+    """
     from langgraph_codeact import create_codeact
 
     def evaluate(code, variables):

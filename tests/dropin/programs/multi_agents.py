@@ -126,7 +126,9 @@ def langmem():
 
 @program("langchain-mcp-adapters", "langchain-mcp-adapters")
 def mcp():
-    """A server of FastMCP over stdio: a list of numbers stays three numbers, an image does not end the run."""
+    """A server of FastMCP over stdio: a list of numbers stays three numbers, an image does not end
+    the run.
+    """
     from langchain_mcp_adapters.client import MultiServerMCPClient
 
     async def run(model):

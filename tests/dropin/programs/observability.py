@@ -73,7 +73,9 @@ def langfuse():
 
 @program("MLflow", "mlflow", "mlflow==3.17.2")
 def mlflow():
-    """langchain.autolog: the spans of an agent's run with their kinds, models, calls and tokens, kept in SQLite."""
+    """langchain.autolog: the spans of an agent's run with their kinds, models, calls and tokens,
+    kept in SQLite.
+    """
     import mlflow
 
     with tempfile.TemporaryDirectory() as folder:
@@ -96,7 +98,9 @@ def mlflow():
 
 @program("Opik", "opik", "opik==2.2.122")
 def opik():
-    """The tree of an agent's run, with what the model and the tool said. *Third party*: it reads model and tokens of seven providers' own classes only."""
+    """The tree of an agent's run, with what the model and the tool said. *Third party*: it reads
+    model and tokens of seven providers' own classes only.
+    """
     import opik
     from opik.integrations.langchain import OpikTracer
 

@@ -81,7 +81,9 @@ def chatbot():
 
 @program("tutorial: tree search", "langgraph")
 def tree_search():
-    """LATS: several candidates by `generate` with the tools of a binding, reflection, a graph that branches."""
+    """LATS: several candidates by `generate` with the tools of a binding, reflection, a graph that
+    branches.
+    """
 
     class State(TypedDict):
         depth: int
@@ -270,7 +272,9 @@ def community():
 
 @program("get_openai_callback, get_usage_metadata_callback", "langchain-community", *SQL)
 def usage_callbacks():
-    """Tokens in and out of invoke and stream. *Third party*: right tokens; LangChain counts hits of its cache too, for every model."""
+    """Tokens in and out of invoke and stream. *Third party*: right tokens; LangChain counts hits of
+    its cache too, for every model.
+    """
     from langchain_community.callbacks import get_openai_callback
     from langchain_core.callbacks import get_usage_metadata_callback
 
