@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -37,18 +37,25 @@ from .structured import JsonReader
 from .tools import ToolRequest
 
 _JOINT = "\n\n"
+_NONE_OFFERED = "no function can be called now"
+_MOST_FORMS = 5  # that a question shows
+_WORD = re.compile(r"[\w.-]+")
 
 
 class CallsReader(AnswerReader):
-    """Calls of the offered tools, with prose around them; or, if none must be called, an answer.
+    """Reads calls of the offered tools, and the prose around them.
 
-    What becomes of a call: a readable one is yielded, whatever its schema says of it, for the tool
-    to judge. One that cannot be read is told to the model, unless another call stands beside it.
-    Of a doubtful one (an example, or the text of something the model has read) the model is asked
-    once whether it means it: a call in the second answer counts, and else the first answer stands
-    as it was written. The same call again counts in whatever form and among whatever words, but for
-    the text of something the model has read: that must be alone, and in the form asked for. What
-    is cut off, or stays unreadable, is an invalid call.
+    Where no tool has to be called, an answer without a call is text, or JSON for a `JsonReader`.
+
+    - A readable call is passed on, whatever its schema says of it: the tool judges its arguments.
+    - An unreadable call goes back to the model with the reason, unless another call stands
+      beside it.
+    - About a doubtful call (an example, or the text of something that the model has read) the
+      reader asks the model once. A call in the second answer counts; without one, the first answer
+      stands as the model wrote it. The same call again counts in whatever form and among whatever
+      words, except the text of something that the model has read: that must be alone, and in the
+      form that the prompt asks for.
+    - A call that is cut off, or stays unreadable, becomes an invalid call.
     """
 
     long = LONG_TO_CHECK
@@ -56,43 +63,39 @@ class CallsReader(AnswerReader):
     def __init__(
         self,
         offer: ToolRequest,
-        answer: JsonReader | None,
+        json_reader: JsonReader | None,  # of an answer without calls
         *,
-        tool_format: Format,  # in which calls are asked for
+        tool_format: Format,  # of the calls that the prompt asks for
         thinks: bool,  # the model may think without saying where that begins
-        follows: bool,  # arguments are yielded while they are written
-        split: bool,  # reasoning is split from the content
-        marks: bool,  # a call that was cut off is shown as such, and no error
-        read: Callable[
-            [], Iterable[tuple[str, str]]
-        ],  # what the model has read, and of whom
+        stream_arguments: bool,  # a call is passed on while the model writes it
+        split_reasoning: bool,  # reasoning is no part of the content
+        mark_cuts: bool,  # a call that was cut off is marked in the text, and no error
+        # What the model has read: each text with its speaker.
+        texts_read: Callable[[], Iterable[tuple[str, str]]],
     ) -> None:
         self._offer = offer
-        self._answer = answer
+        self._json_reader = json_reader
         self._format = tool_format
-        self._split = split
-        self._marks = marks
-        described = ("the description of a function", offer.tools.descriptions)
-        self._replays = Replays(lambda: (*read(), described), asking=PERSON)
+        self._split_reasoning = split_reasoning
+        self._mark_cuts = mark_cuts
+        descriptions = ("the description of a function", offer.tools.descriptions)
+        self._replays = Replays(lambda: (*texts_read(), descriptions), asking=PERSON)
+        self._holds_arguments = self._replays.may_be if stream_arguments else None
         self._new_parser = partial(
             StreamParser,
             offer.tools.parsed,
             fences=tool_format is FORMATS["fenced"],
             thinks=thinks,
-            holds=self._replays.may_be if follows else None,
         )
-        self._probe = partial(
-            StreamParser,
-            offer.tools.parsed,
-            fences=tool_format is FORMATS["fenced"],
-            thinks=thinks,
-        )
-        # The answer that the model was asked about, from its first doubt on; None before.
-        self._first: list[Prose | Doubt] | None = None
-        self._earlier = ""  # prose that the first try has yielded
-        self._open_doubts: list[Doubt | BadCall] = []  # in the answer before this one
-        # Prose waits for a call, or to be read as JSON; in later tries it always does.
-        self._holds = offer.required or answer is not None
+        # What the last question to the model was about.
+        self._open_doubts: list[Doubt | BadCall] = []
+        # The answer with these doubts, from the first of them on; None before any question.
+        self._doubtful_answer: list[Prose | Doubt] | None = None
+        # Prose that the reader has passed on of an answer that did not do.
+        self._former_prose = ""
+        # Whether prose waits for the end of the answer. In the first answer it does if a call is
+        # required, or the prose may be JSON; in later ones it always does.
+        self._delays_prose = offer.required or json_reader is not None
         self.start_answer()
 
     def start_answer(self) -> None:
@@ -101,453 +104,498 @@ class CallsReader(AnswerReader):
         self.malformed = False
         self.called = False
         self.ended = False
-        self._parser = self._new_parser()
-        self._said: list[str] = []  # all prose of this try
-        self._held: list[str] = []  # what of it is held back
-        self._blanks = ""  # at the end of the prose, which vanish before a call
-        self._rest: list[Prose | Doubt] = []  # all from the first doubt on
-        self._bad: list[BadCall] = []
-        self._calls: list[Call] = []  # that were yielded
-        self._count = 0  # calls that were begun
-        self._good = 0  # those of them that can run
-        self._following = False
-        self._thinking = False
-        if self._answer is not None:
-            self._answer.start_answer()
+        self._parser = self._new_parser(holds=self._holds_arguments)
+        self._prose: list[str] = []
+        self._buffer: list[str] = []  # the prose that waits
+        self._blanks = ""  # at the end of the prose; a call behind them drops them
+        self._tail: list[Prose | Doubt] = []  # everything from the first doubt on
+        self._bad_calls: list[BadCall] = []
+        self._calls: list[Call] = []  # those that can run
+        self._call_count = (
+            0  # with those that failed after their arguments were passed on
+        )
+        self._streams_call = False
+        self._is_thinking = False
+        if self._json_reader is not None:
+            self._json_reader.start_answer()
 
     def read_chunk(self, text: str) -> Iterator[ContentPart]:
-        yield from self._parts(self._parser.parse_chunk(text))
+        yield from self._read_events(self._parser.parse_chunk(text))
         self.ended = self._parser.ended
+
+    def restart(self, *, streaming: bool) -> bool:
+        if streaming and self._call_count:
+            return False
+        if streaming:
+            self._delay_prose()
+        self.start_answer()
+        return True
+
+    def _delay_prose(self) -> None:
+        """Pass no prose on while it comes: the next answer may say again what this one said."""
+        if not self._delays_prose:
+            self._former_prose = "".join(self._prose)
+            self._delays_prose = True
 
     def wants_rest(self, text: str, *, out_of_room: bool) -> bool:
         """Whether the answer ends inside a call, behind one, or before it has said anything.
 
-        Where the service does not say that it was cut off, only an open call in the form asked for
-        does.
+        Where the service does not say that it cut the answer off, only an open call in the form
+        that the prompt asks for shows that it did.
         """
         is_open = self._format.is_open(text)
         if not (out_of_room or is_open):
             return False
-        parser = self._probe()
-        pieces = [*parser.parse_chunk(text), *parser.close(cut=out_of_room)]
+        parser = self._new_parser()
+        events = [*parser.parse_chunk(text), *parser.close(cut=out_of_room)]
         calls = [
-            _call_of(piece)
-            for piece in pieces
-            if isinstance(piece, (Doubt, BadCall, Call))
+            _call_of(event)
+            for event in events
+            if isinstance(event, (Doubt, BadCall, Call))
         ]
-        is_cut_call = any(isinstance(call, BadCall) and call.cut for call in calls)
-        self.is_inside = is_cut_call or (is_open and out_of_room)
+        has_cut_call = any(isinstance(call, BadCall) and call.cut for call in calls)
+        self.is_inside = has_cut_call or (is_open and out_of_room)
         if self.is_inside or not out_of_room:
             return self.is_inside
         if calls:
-            return not _text_behind(pieces).strip()
-        is_silent = not any(
-            piece.text.strip() for piece in pieces if isinstance(piece, Prose)
-        )
-        return is_silent or self._offer.required or self._answer is not None
+            return not _text_behind_calls(events).strip()
+        prose = "".join(event.text for event in events if isinstance(event, Prose))
+        is_expected = self._offer.required or self._json_reader is not None
+        return is_expected or not prose.strip()
 
-    def restart(self, *, streaming: bool) -> bool:
-        if streaming and self._count:
+    # -- what the parser yields -------------------------------------------------------------------
+
+    def _read_events(self, events: Iterable[Event]) -> Iterator[ContentPart]:
+        for event in events:
+            if isinstance(event, Thought):
+                yield self._thought_part(event.text)
+                continue
+            if self._is_thinking:
+                self._is_thinking = False
+                yield ContentPart("</think>\n")
+            if isinstance(event, Prose):
+                yield from self._read_prose(event.text)
+            elif isinstance(event, Doubt):
+                self._tail.append(event)
+            elif isinstance(event, ThoughtEnd):
+                self._blanks = ""
+                yield ContentPart(all_was_reasoning=True)
+            elif isinstance(event, BadCall):
+                self._bad_calls.append(event)
+            elif isinstance(event, Call):
+                yield from self._read_call(event)
+            else:
+                yield from self._read_streamed_call(event)
+
+    def _thought_part(self, text: str) -> ContentPart:
+        if self._split_reasoning:
+            return ContentPart(reasoning=text)
+        if not self._is_thinking:
+            self._is_thinking = True
+            text = "<think>" + text
+        return ContentPart(text)
+
+    def _read_prose(self, text: str) -> Iterator[ContentPart]:
+        self._prose.append(text)
+        if self._tail:
+            self._tail.append(Prose(text))
+            return
+        text = self._blanks + text
+        stripped = text.rstrip()
+        self._blanks = text[len(stripped) :]
+        if self._delays_prose and not self._call_count:
+            self._buffer.append(stripped)
+        elif stripped:
+            yield ContentPart(stripped)
+
+    def _read_call(self, call: Call) -> Iterator[ContentPart]:
+        if not self._offer.tools.names:
+            self._bad_calls.append(
+                BadCall(call.name, _NONE_OFFERED, source=call.source)
+            )
+            return
+        if not self._may_call(call.name, self._doubts):
+            return
+        source = self._source(call)
+        if source:
+            doubt = Doubt(call.text, f"its text stands in {source}", call)
+            self._tail.append(doubt)
+        else:
+            yield from self._pass_call_on(call)
+
+    def _read_streamed_call(
+        self, event: CallStart | ArgumentsDelta | CallEnd
+    ) -> Iterator[ContentPart]:
+        """A call whose arguments are passed on while the model writes them."""
+        if isinstance(event, CallStart):
+            self._streams_call = self._may_call(event.name, self._doubts)
+            if self._streams_call:
+                yield from self._begin_call(event.name)
+        elif not self._streams_call:
+            return
+        elif isinstance(event, ArgumentsDelta):
+            yield self._arguments_part(event.text)
+        else:
+            yield from self._end_streamed_call(event.call, event.rest)
+
+    def _end_streamed_call(
+        self, call: Call | BadCall, remaining: str
+    ) -> Iterator[ContentPart]:
+        reason = None
+        if isinstance(call, BadCall):
+            reason = call.reason
+        elif source := self._source(call):
+            # It did not look like a replay before. A bracket too many keeps it from running.
+            reason = f"it repeats {source}"
+            remaining += "]"
+        else:
+            self._calls.append(call)
+        if remaining:
+            yield self._arguments_part(remaining)
+        if reason:
+            self.malformed = True
+            yield ContentPart(failed=(self._id, reason))
+
+    def _may_call(self, name: str, others: Sequence[object]) -> bool:
+        """Whether the choice of tools allows this call, beside `others` of the same answer."""
+        required_name = self._offer.required_name
+        if required_name is not None and name != required_name:
             return False
-        if streaming and not self._holds:
-            self._earlier = "".join(self._said)
-            self._holds = True
-        self.start_answer()
-        return True
+        return self._offer.parallel or not (self._call_count or others)
+
+    def _source(self, call: Call) -> str | None:
+        """Where the model has read the text of the call, if anywhere."""
+        return self._replays.source(call.name, call.arguments, call.source)
+
+    def _pass_call_on(self, call: Call) -> Iterator[ContentPart]:
+        self._calls.append(call)
+        yield from self._begin_call(call.name)
+        yield self._arguments_part(arguments_json(call.arguments))
+
+    def _begin_call(self, name: str) -> Iterator[ContentPart]:
+        if self._doubtful_answer is None:
+            yield from self._flush_buffer()
+        self._blanks = ""
+        self._id = new_id()
+        yield ContentPart(
+            call=tool_call_chunk(
+                name=name, args="", id=self._id, index=self._call_count
+            )
+        )
+        self._call_count += 1
+
+    def _arguments_part(self, text: str) -> ContentPart:
+        return ContentPart(call=tool_call_chunk(args=text, index=self._call_count - 1))
+
+    def _flush_buffer(self) -> Iterator[ContentPart]:
+        """The prose that waited, unless a former answer has said the same."""
+        text = "".join(self._buffer)
+        self._buffer = []
+        if self._former_prose:
+            is_repeated = self._former_prose.strip().startswith(text.strip())
+            text = "" if is_repeated else _JOINT + text.lstrip()
+        if text:
+            yield ContentPart(text)
+
+    # -- the end of an answer ---------------------------------------------------------------------
 
     def end_answer(self, *, cut: bool, last: bool) -> Iterator[ContentPart]:
-        yield from self._parts(self._parser.close(cut=cut))
-        confirmed = self._confirmed()
+        yield from self._read_events(self._parser.close(cut=cut))
+        yield from self._pass_confirmed_on()
+        self.called = bool(self._calls)
+        if self._call_count:
+            yield from self._end_beside_calls()
+            return
+        if not cut:
+            self.repair_prompt = self._next_prompt()
+        if self.repair_prompt is None or last:
+            yield from self._end_without_calls(cut=cut, last=last)
+            return
+        if self._doubts and self._doubtful_answer is None:
+            self._doubtful_answer = [Prose(self._blanks), *self._tail]
+        self._delay_prose()
+
+    @property
+    def _doubts(self) -> list[Doubt]:
+        return _doubts_among(self._tail)
+
+    def _end_beside_calls(self) -> Iterator[ContentPart]:
+        """The rest of an answer with calls: its text, and the calls that cannot run."""
+        strict = [doubt for doubt in self._doubts if not _is_loose(doubt)]
+        if self._doubtful_answer is None:
+            # What is only a little like a call stays in the text.
+            remaining = _without(strict, self._tail)
+        else:
+            # This answer was to confirm calls. The text is that of the answer in doubt.
+            doubts = _doubts_among(self._doubtful_answer)
+            remaining = _without(doubts, self._doubtful_answer)
+        text = "".join(piece.text for piece in remaining).rstrip()
+        if text:
+            yield ContentPart(text)
+        yield from map(self._invalid_part, strict)
+        yield from map(self._invalid_part, self._bad_calls)
+
+    def _end_without_calls(self, *, cut: bool, last: bool) -> Iterator[ContentPart]:
+        """The rest of an answer without a call that can run; the model is not asked again."""
+        if self._json_reader is not None and not self._bad_calls:
+            yield from self._end_as_json(self._json_reader, cut=cut, last=last)
+            return
+        is_half = self._is_half(cut=cut)
+        was_asked = self._doubtful_answer is not None
+        if not was_asked:
+            yield from self._flush_buffer()
+            if self._blanks and not is_half:
+                yield ContentPart(self._blanks)
+        self.malformed = bool(self._bad_calls)
+        if is_half:
+            yield from self._report_half()
+        for piece in self._final_pieces():
+            # A doubtful call of which the model could not be asked is an invalid one. In an answer
+            # that was cut off it is text, as it is where the model did not confirm it.
+            if isinstance(piece, Doubt) and not (was_asked or cut):
+                self.malformed = True
+                yield self._invalid_part(piece)
+            else:
+                yield ContentPart(piece.text)
+        yield from map(self._invalid_part, self._bad_calls)
+        if self._offer.required and not self.malformed:
+            self.failure = self._missing_call(cut=cut)
+
+    def _end_as_json(
+        self, json_reader: JsonReader, *, cut: bool, last: bool
+    ) -> Iterator[ContentPart]:
+        yield from json_reader.read_chunk(self._waiting_text())
+        yield from json_reader.end_answer(cut=cut, last=last)
+        self.repair_prompt = json_reader.repair_prompt
+        if self.repair_prompt and self._doubts:
+            self.repair_prompt = self._question(self._doubts)
+
+    def _waiting_text(self) -> str:
+        """All of this answer that was not passed on."""
+        tail = [piece.text for piece in self._tail]
+        return "".join([*self._buffer, self._blanks, *tail])
+
+    def _final_pieces(self) -> list[Prose | Doubt]:
+        """What is still to be passed on: the end of this answer, or of the one in doubt.
+
+        Where the one in doubt was nothing but doubtful calls, this answer replaces it.
+        """
+        if self._doubtful_answer is None:
+            return self._tail
+        pieces = self._doubtful_answer
+        words = [piece.text for piece in pieces if isinstance(piece, Prose)]
+        text = self._waiting_text()
+        if text.strip() and not "".join([self._former_prose, *words]).strip():
+            return [Prose(text)]
+        return pieces
+
+    def _missing_call(self, *, cut: bool) -> str:
+        when = "also when it was asked again"
+        if cut:
+            when = "before max_tokens cut its answer off"
+        return (
+            f"The model did not call {self._required_function}, as it had to, {when} "
+            "(.raw has its answer)"
+        )
+
+    @property
+    def _required_function(self) -> str:
+        name = self._offer.required_name
+        return f"the function {name}" if name else "a function"
+
+    def _is_half(self, *, cut: bool) -> bool:
+        """Whether the answer stopped inside a call, or before it said anything."""
+        if any(bad.cut for bad in self._bad_calls):
+            return True
+        tail = "".join(piece.text for piece in self._tail)
+        end = tail or "".join(self._prose)
+        is_silent = not (end.strip() or self._former_prose.strip())
+        return cut and (is_silent or self._format.is_open(end))
+
+    def _report_half(self) -> Iterator[ContentPart]:
+        """Say that the answer stopped.
+
+        An agent would take an answer of words alone for the end of its work.
+        """
+        names = [bad.name for bad in self._bad_calls if bad.cut and bad.name]
+        has_words = bool("".join(self._prose).strip())
+        what = "the answer"
+        where = "before it said anything"
+        if self._bad_calls or self._tail or has_words:
+            what = f"a call of {names[0]}" if names else "a call"
+            where = f"inside {what}"
+        if not self._mark_cuts:
+            self.failure = (
+                f"The model's answer ended {where}, so that nothing was run: max_tokens and "
+                "max_continuations set how long it may be (.raw has what came)"
+            )
+            return
+        if has_words:
+            yield ContentPart(_JOINT)
+        yield ContentPart(f"[{what} was cut off, and nothing was run]")
+
+    # -- confirmation of doubtful calls -----------------------------------------------------------
+
+    def _pass_confirmed_on(self) -> Iterator[ContentPart]:
+        """The doubtful calls of this answer that repeat what the model was asked about."""
+        confirmed = self._confirmed_calls()
         doubts = [
             doubt
             for doubt in self._doubts
             if any(doubt.call is call for call in confirmed)
         ]
         if confirmed and not doubts:  # the calls stand in code, and so in the prose
-            self._held = []
-            self._rest = []
-        self._rest = _without(doubts, self._rest)
+            self._buffer = []
+            self._tail = []
+        self._tail = _without(doubts, self._tail)
         for call in confirmed:
-            yield from self._yield_call(call)
-        self.called = self._good > 0
-        if self._count:
-            yield from self._beside_calls()
-            return
-        self.repair_prompt = None if cut else self._what_is_wrong()
-        if self.repair_prompt is None or last:
-            yield from self._for_good(cut=cut, last=last)
-            return
-        if self._doubts and self._first is None:
-            self._first = [Prose(self._blanks), *self._rest]
-        if not self._holds:
-            self._earlier = "".join(self._said)
-            self._holds = True
+            yield from self._pass_call_on(call)
 
-    @property
-    def _doubts(self) -> list[Doubt]:
-        return [piece for piece in self._rest if isinstance(piece, Doubt)]
+    def _confirmed_calls(self) -> list[Call]:
+        """Each readable call that was in doubt is confirmed once.
 
-    def _beside_calls(self) -> Iterator[ContentPart]:
-        """What else stands in an answer with calls, or in the one that it confirms."""
-        pieces = self._rest if self._first is None else self._first
-        doubts = [piece for piece in pieces if isinstance(piece, Doubt)]
-        if self._first is None:
-            doubts = [doubt for doubt in doubts if not _is_loose(doubt)]
-        if text := "".join(piece.text for piece in _without(doubts, pieces)).rstrip():
-            yield ContentPart(text)
-        yield from (
-            self._invalid_part(one) for one in self._doubts if not _is_loose(one)
-        )
-        yield from map(self._invalid_part, self._bad)
-
-    def _for_good(self, *, cut: bool, last: bool) -> Iterator[ContentPart]:
-        """The answer has no call, and the model is not asked again."""
-        if self._answer is not None and not self._bad:
-            yield from self._answer.read_chunk(self._waiting())
-            yield from self._answer.end_answer(cut=cut, last=last)
-            self.repair_prompt = self._answer.repair_prompt
-            if self.repair_prompt and self._doubts:
-                self.repair_prompt = self._question([*self._doubts, *self._bad])
-            return
-        is_half = self._is_half(cut=cut)
-        if self._first is None:
-            yield from self._held_back("" if is_half else self._blanks)
-        self.malformed = bool(self._bad)
-        if is_half:
-            yield from self._tell_half()
-        unasked = self._first is None and not cut
-        for piece in self._rest if self._first is None else self._stands(self._first):
-            if unasked and isinstance(piece, Doubt):
-                self.malformed = True
-                yield self._invalid_part(piece)
-            else:
-                yield ContentPart(piece.text)
-        yield from map(self._invalid_part, self._bad)
-        if self._offer.required and not self.malformed:
-            self.failure = self._uncalled(cut=cut)
-
-    def _uncalled(self, *, cut: bool) -> str:
-        when = (
-            "before max_tokens cut its answer off"
-            if cut
-            else "also when it was asked again"
-        )
-        return (
-            f"The model did not call {self._required}, as it had to, {when} "
-            "(.raw has its answer)"
-        )
-
-    def _is_half(self, *, cut: bool) -> bool:
-        """Whether the answer stopped inside a call, or before it said anything."""
-        if any(bad.cut for bad in self._bad):
-            return True
-        end = "".join(piece.text for piece in self._rest) or "".join(self._said)
-        is_empty = not (end.strip() or self._earlier.strip())
-        return cut and (is_empty or self._format.is_open(end))
-
-    def _tell_half(self) -> Iterator[ContentPart]:
-        """An agent would take an answer without calls and words for the end of its work."""
-        names = [bad.name for bad in self._bad if bad.cut and bad.name]
-        has_words = bool("".join(self._said).strip())
-        what = "the answer"
-        where = "before it said anything"
-        if self._bad or has_words or self._rest:
-            what = f"a call of {names[0]}" if names else "a call"
-            where = f"inside {what}"
-        if self._marks:
-            text = f"[{what} was cut off, and nothing was run]"
-            yield ContentPart(_JOINT + text if has_words else text)
-        else:
-            self.failure = (
-                f"The model's answer ended {where}, so that nothing was run: max_tokens and "
-                "max_continuations set how long it may be (.raw has what came)"
-            )
-
-    @property
-    def _required(self) -> str:
-        return (
-            f"the function {self._offer.wanted}" if self._offer.wanted else "a function"
-        )
-
-    def _stands(self, first: list[Prose | Doubt]) -> list[Prose | Doubt]:
-        """The first answer, or the second one where the first was nothing but the doubtful."""
-        second = self._waiting()
-        words = [piece.text for piece in first if isinstance(piece, Prose)]
-        is_only_doubtful = not self._earlier and not "".join(words).strip()
-        if is_only_doubtful and second.strip():
-            return [Prose(second)]
-        return first
-
-    def _waiting(self) -> str:
-        """All of this try that nothing was yielded for."""
-        return "".join(
-            [*self._held, self._blanks, *(piece.text for piece in self._rest)]
-        )
-
-    def _held_back(self, blanks: str = "") -> Iterator[ContentPart]:
-        """The prose that waited, without what the first try has said."""
-        text = "".join(self._held)
-        self._held = []
-        if self._earlier:
-            is_repeated = self._earlier.strip().startswith(text.strip())
-            text = "" if is_repeated else _JOINT + text.lstrip()
-        if text or blanks:
-            yield ContentPart(text + blanks)
-
-    # -- what the parser found --------------------------------------------------------------------
-
-    def _parts(self, pieces: Iterable[Event]) -> Iterator[ContentPart]:
-        for piece in pieces:
-            if isinstance(piece, Thought):
-                yield from self._thought(piece.text)
-                continue
-            if self._thinking:
-                self._thinking = False
-                if not self._split:
-                    yield ContentPart("</think>\n")
-            if isinstance(piece, Prose):
-                yield from self._take_prose(piece.text)
-            elif isinstance(piece, Doubt):
-                self._rest.append(piece)
-            elif isinstance(piece, ThoughtEnd):
-                self._blanks = ""
-                yield ContentPart(all_was_reasoning=True)
-            elif isinstance(piece, BadCall):
-                self._bad.append(piece)
-            elif isinstance(piece, Call):
-                yield from self._take_call(piece)
-            else:
-                yield from self._follow(piece)
-
-    def _follow(
-        self, event: CallStart | ArgumentsDelta | CallEnd
-    ) -> Iterator[ContentPart]:
-        """A call whose arguments are yielded while they are written."""
-        if isinstance(event, CallStart):
-            self._following = self._wants(event.name)
-            if self._following:
-                yield from self._begin_call(event.name)
-        elif self._following and isinstance(event, ArgumentsDelta):
-            yield self._arguments(event.text)
-        elif self._following and isinstance(event, CallEnd):
-            yield from self._end_followed(event.call, event.rest)
-
-    def _end_followed(self, call: Call | BadCall, rest: str) -> Iterator[ContentPart]:
-        reason = call.reason if isinstance(call, BadCall) else None
-        if isinstance(call, Call) and (where := self._source(call)):
-            # It did not look like one before. A bracket too many keeps it from running.
-            reason = f"it repeats {where}"
-            rest += "]"
-        if rest:
-            yield self._arguments(rest)
-        if isinstance(call, Call) and not reason:
-            self._calls.append(call)
-        if reason:
-            self._good -= 1
-            self.malformed = True
-            yield ContentPart(failed=(self._id, reason))
-
-    def _thought(self, text: str) -> Iterator[ContentPart]:
-        begins = not self._thinking
-        self._thinking = True
-        if self._split:
-            yield ContentPart(reasoning=text)
-        else:
-            yield ContentPart("<think>" * begins + text)
-
-    def _take_prose(self, text: str) -> Iterator[ContentPart]:
-        self._said.append(text)
-        if self._rest:
-            self._rest.append(Prose(text))
-        else:
-            text = self._blanks + text
-            bare = text.rstrip()
-            self._blanks = text[len(bare) :]
-            if self._holds and not self._count:
-                self._held.append(bare)
-            elif bare:
-                yield ContentPart(bare)
-
-    def _take_call(self, call: Call) -> Iterator[ContentPart]:
-        if not self._offer.tools.names:
-            self._bad.append(BadCall(call.name, _NONE_OFFERED, source=call.source))
-        elif self._wants(call.name):
-            if where := self._source(call):
-                self._rest.append(Doubt(call.text, f"its text stands in {where}", call))
-            else:
-                yield from self._yield_call(call)
-
-    def _source(self, call: Call) -> str | None:
-        """Where the text of the call was read, if it was."""
-        return self._replays.source(call.name, call.arguments, call.source)
-
-    def _wants(self, name: str) -> bool:
-        if self._offer.wanted is not None and name != self._offer.wanted:
-            return False
-        return self._offer.parallel or not (self._count or self._doubts)
-
-    def _yield_call(self, call: Call) -> Iterator[ContentPart]:
-        self._calls.append(call)
-        yield from self._begin_call(call.name)
-        yield self._arguments(arguments_json(call.arguments))
-
-    def _begin_call(self, name: str) -> Iterator[ContentPart]:
-        if self._first is None:
-            yield from self._held_back()
-        self._blanks = ""
-        self._id = new_id()
-        yield ContentPart(
-            call=tool_call_chunk(name=name, args="", id=self._id, index=self._count)
-        )
-        self._count += 1
-        self._good += 1
-
-    def _arguments(self, text: str) -> ContentPart:
-        return ContentPart(call=tool_call_chunk(args=text, index=self._count - 1))
-
-    # -- what becomes of those that are not calls -----------------------------------------------
-
-    def _confirmed(self) -> list[Call]:
-        """The doubtful calls of this answer that repeat what the model was asked about.
-
-        Each readable call that was in doubt is confirmed once: a copy of a call that runs, in
-        another wrapping, is not a second one.
+        A copy of a call that runs, in another wrapping, is not a second one.
         """
         if not self._open_doubts:
             return []
-        unanswered = [*self._open_doubts]
+        open_doubts = [*self._open_doubts]
         for call in self._calls:
-            self._answers(call, unanswered)
+            self._settles(call, open_doubts)
         confirmed: list[Call] = []
-        for call in self._written_again():
-            if not self._may_follow(call, confirmed):
+        for call in self._repeated_calls():
+            if not self._may_call(call.name, confirmed):
                 continue
             if self._source(call) and not self._is_confirmed_replay(call):
                 continue
-            if self._answers(call, unanswered):
+            if self._settles(call, open_doubts):
                 confirmed.append(call)
         return confirmed
 
-    def _written_again(self) -> list[Call]:
+    def _repeated_calls(self) -> list[Call]:
         """The calls of this answer that are in doubt; where there are none, those in its code.
 
         A call that stands in code amid prose is only shown there, and so the parser reads none.
         """
         calls = [doubt.call for doubt in self._doubts if isinstance(doubt.call, Call)]
-        if calls or self._count:
+        if calls or self._call_count:
             return calls
-        tools = self._offer.tools.parsed
-        blocks = _code_blocks(self._waiting())
-        in_code = [
-            call for block in blocks for call in parse_calls(block, tools, cut=True)
-        ]
-        return [call for call in in_code if isinstance(call, Call)]
+        for block in _code_blocks(self._waiting_text()):
+            parsed = parse_calls(block, self._offer.tools.parsed, cut=True)
+            calls += [call for call in parsed if isinstance(call, Call)]
+        return calls
 
-    def _may_follow(self, call: Call, confirmed: list[Call]) -> bool:
-        """Whether the choice of tools leaves room for one more call, and for this one."""
-        if self._offer.wanted is not None and call.name != self._offer.wanted:
-            return False
-        return self._offer.parallel or not (self._count or confirmed)
-
-    def _answers(self, call: Call, unanswered: list[Doubt | BadCall]) -> bool:
-        """Whether the call repeats all that was read of a doubtful one, which it then answers."""
-        for doubt in unanswered:
-            read = _call_of(doubt)
-            if isinstance(read, Call) and read == call:
-                unanswered.remove(doubt)
+    def _settles(self, call: Call, open_doubts: list[Doubt | BadCall]) -> bool:
+        """Whether the call repeats all that was read of an open doubt, which it then settles."""
+        for doubt in open_doubts:
+            doubtful = _call_of(doubt)
+            if isinstance(doubtful, Call):
+                if doubtful == call:
+                    open_doubts.remove(doubt)
+                    return True
+            elif self._function_of(doubt) == call.name:
+                # It stays open: nobody knows how many calls it was.
                 return True
-            if not isinstance(read, Call) and self._name_of(doubt) == call.name:
-                return True  # nobody knows how many calls it was
         return False
 
     def _is_confirmed_replay(self, call: Call) -> bool:
-        """Whether the answer is nothing but calls asked about, this one too, in the form asked for.
+        """Whether the answer is nothing but calls in the form asked for, each asked about.
 
         What somebody else wrote may also have written the words around it.
         """
-        if "".join(self._said).strip() or self._bad or self._count:
+        if "".join(self._prose).strip() or self._bad_calls or self._call_count:
             return False
-        asked_about = [_call_of(doubt) for doubt in self._open_doubts]
-        calls = [doubt.call for doubt in self._doubts]
+        open_calls = [_call_of(doubt) for doubt in self._open_doubts]
+        calls = [call, *(doubt.call for doubt in self._doubts)]
         return all(
-            isinstance(one, Call) and one.asked and one in asked_about
-            for one in (call, *calls)
+            isinstance(call, Call) and call.asked and call in open_calls
+            for call in calls
         )
 
-    def _what_is_wrong(self) -> str | None:
-        """What the model is told of an answer without a call that counts."""
-        if not self._offer.tools.names and self._said:
-            self._bad = []  # calls of the history that it imitates beside its answer
-        if any(bad.cut for bad in self._bad):
+    # -- what the model is asked ------------------------------------------------------------------
+
+    def _next_prompt(self) -> str | None:
+        """What to tell the model of an answer without a call that can run; None for nothing."""
+        can_call = bool(self._offer.tools.names)
+        if not can_call and self._prose:
+            self._bad_calls = []  # it imitates calls of the history beside its answer
+        if any(bad.cut for bad in self._bad_calls):
             return None  # it would only be cut again
-        if self._bad and not self._offer.tools.names:
+        if self._bad_calls and not can_call:
             return f"That answer calls a function, but {_NONE_OFFERED}. Answer in plain text."
-        asked = self._first is not None or self._answer is not None
-        if self._bad or (self._doubts and not asked):
-            return self._question([*([] if asked else self._doubts), *self._bad])
+        doubts = self._doubts
+        if self._doubtful_answer is not None or self._json_reader is not None:
+            # The model is asked once only; and what may be JSON is first read as that.
+            doubts = []
+        if doubts or self._bad_calls:
+            return self._question([*doubts, *self._bad_calls])
         if self._offer.required:
             return (
-                f"That answer does not call {problem_text(self._required)}, which must be called "
-                "now. Answer with the call alone, written as the instructions show."
+                f"That answer does not call {problem_text(self._required_function)}, which must "
+                "be called now. Answer with the call alone, written as the instructions show."
             )
         return None
 
-    def _question(self, doubts: list[Doubt | BadCall]) -> str:
-        """What the model is asked where it may have meant a call, or only shown one."""
-        self._open_doubts = doubts
-        shown = doubts[:_MOST_FORMS] if self._offer.parallel else doubts[:1]
-        known = [
-            (self._name_of(doubt), self._arguments_to_show(doubt)) for doubt in shown
+    def _question(self, doubts: Sequence[Doubt | BadCall]) -> str:
+        """Ask whether the model meant to make these calls, or only showed them."""
+        self._open_doubts = [*doubts]
+        most = _MOST_FORMS if self._offer.parallel else 1
+        calls = [
+            (self._function_of(doubt), self._arguments_to_show(doubt))
+            for doubt in doubts[:most]
         ]
-        forms = [self._format.form(name, arguments) for name, arguments in known]
+        forms = [self._format.form(name, arguments) for name, arguments in calls]
         return call_question(
             [*dict.fromkeys(forms)],
             [doubt.reason for doubt in doubts],
             readable=any(isinstance(_call_of(doubt), Call) for doubt in doubts),
-            filled_in=all(None not in pair for pair in known),
+            filled_in=all(None not in call for call in calls),
         )
 
     def _arguments_to_show(self, doubt: Doubt | BadCall) -> Mapping[str, Any] | None:
-        """The arguments that were read, unless others wrote them: nobody hands the model those."""
+        """The call's arguments, unless others wrote them: the model is not handed those."""
         call = _call_of(doubt)
         if not isinstance(call, Call) or self._source(call):
             return None
         return call.arguments
 
-    def _name_of(self, doubt: Doubt | BadCall) -> str | None:
+    def _function_of(self, doubt: Doubt | BadCall) -> str | None:
         """The function on offer that a doubtful call names; None where it names no such one."""
         names = self._offer.tools.names
         call = _call_of(doubt)
         if call is not None and call.name is not None:
             return call.name if call.name in names else None
-        text = doubt.text or (call.source if call else "")
-        return next((word for word in _WORD.findall(text) if word in names), None)
+        text = doubt.text
+        if not text and call is not None:
+            text = call.source
+        for word in _WORD.findall(text):
+            if word in names:
+                return str(word)
+        return None
 
     def _invalid_part(self, doubt: Doubt | BadCall) -> ContentPart:
-        """What cannot be read, or what the model did not confirm: as it was written."""
+        """An unreadable call, or one that the model did not confirm, as the model wrote it."""
         call = _call_of(doubt)
+        name = None
+        source = ""
+        if call is not None:
+            name = call.name
+            source = call.source
         reason = doubt.reason
-        source = call.source if call else ""
         if isinstance(doubt, Doubt):
-            unanswered = (
-                "did not say that it"
-                if self._open_doubts
-                else "was not asked whether it"
-            )
-            reason = f"{reason}, and the model {unanswered} means it"
-        id_ = new_id()
-        name = call.name if call else None
-        written = tool_call_chunk(name=name, args=guarded(source or doubt.text), id=id_)
-        return ContentPart(call=written, failed=(id_, reason))
-
-
-_NONE_OFFERED = "no function can be called now"
-_MOST_FORMS = 5  # that a question shows
-_WORD = re.compile(r"[\w.-]+")
+            omission = "was not asked whether it"
+            if self._open_doubts:
+                omission = "did not say that it"
+            reason = f"{reason}, and the model {omission} means it"
+        call_id = new_id()
+        arguments = guarded(source or doubt.text)
+        return ContentPart(
+            call=tool_call_chunk(name=name, args=arguments, id=call_id),
+            failed=(call_id, reason),
+        )
 
 
 def _code_blocks(text: str) -> Iterator[str]:
-    """What stands between the lines that open and close a fence; an open fence holds nothing."""
+    """The text between the lines that open and close a fence; an open fence holds nothing."""
     block: list[str] | None = None
     for line in text.splitlines(keepends=True):
         if not line.lstrip().startswith("```"):
@@ -560,28 +608,32 @@ def _code_blocks(text: str) -> Iterator[str]:
             block = None
 
 
-def _text_behind(pieces: list[Event]) -> str:
+def _text_behind_calls(events: list[Event]) -> str:
     """The prose behind the last call."""
     texts: list[str] = []
-    for piece in pieces:
-        if isinstance(piece, Prose):
-            texts.append(piece.text)
-        elif isinstance(piece, (Call, BadCall, Doubt)):
+    for event in events:
+        if isinstance(event, Prose):
+            texts.append(event.text)
+        elif isinstance(event, (Call, BadCall, Doubt)):
             texts.clear()
     return "".join(texts)
 
 
 def _without(doubts: list[Doubt], pieces: list[Prose | Doubt]) -> list[Prose | Doubt]:
     """The pieces of an answer without these doubts, and without the ends of their fences."""
-    kept: list[Prose | Doubt] = []
+    remaining: list[Prose | Doubt] = []
     after_doubt = False
     for piece in pieces:
         is_doubt = any(piece is doubt for doubt in doubts)
         is_fence_end = after_doubt and not piece.text.strip(" \t\r\n`")
         after_doubt = is_doubt or is_fence_end
         if not after_doubt:
-            kept.append(piece)
-    return kept
+            remaining.append(piece)
+    return remaining
+
+
+def _doubts_among(pieces: list[Prose | Doubt]) -> list[Doubt]:
+    return [piece for piece in pieces if isinstance(piece, Doubt)]
 
 
 def _call_of(doubt: Doubt | BadCall | Call) -> Call | BadCall | None:

@@ -92,10 +92,10 @@ def _reader_of(
         answer,
         tool_format=FORMATS[settings.tool_format],
         thinks=not answers_at_once(messages, settings.model),
-        follows=stream and settings.stream_tool_args,
-        split=settings.reasoning == "split",
-        marks=settings.on_cut == "mark",
-        read=partial(texts_read, messages),
+        stream_arguments=stream and settings.stream_tool_args,
+        split_reasoning=settings.reasoning == "split",
+        mark_cuts=settings.on_cut == "mark",
+        texts_read=partial(texts_read, messages),
     )
 
 

@@ -171,7 +171,7 @@ class ToolRequest:
         return self.choice not in {"auto", "none"}
 
     @property
-    def wanted(self) -> str | None:
+    def required_name(self) -> str | None:
         """The one function that must be called, if one is named."""
         return self.choice if self.required and self.choice != "any" else None
 
