@@ -13,11 +13,15 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
 from .times import without_leap_second
+
+if TYPE_CHECKING:
+    from fhir_core.fhirabstractmodel import FHIRAbstractModel
+    from pydantic_core import ErrorDetails
 
 USED: Mapping[str, str] = {
     "Patient": "birthDate gender",
@@ -72,24 +76,25 @@ _NAMED_CODES: Mapping[str, re.Pattern[str]] = {
 KIND = re.compile(r"[A-Z][A-Za-z]{1,39}")
 
 
-def objects(held: Any) -> Iterator[Mapping[str, Any]]:
+def objects(value: object) -> Iterator[Mapping[str, Any]]:
     """The objects of an unchecked JSON list; none where there is no list."""
-    for one in held if isinstance(held, (list, tuple)) else ():
-        if isinstance(one, Mapping):
-            yield one
+    if not isinstance(value, (list, tuple)):
+        return
+    for item in value:
+        if isinstance(item, Mapping):
+            yield item
 
 
-def text(held: Any) -> str:
+def text(value: object) -> str:
     """An unchecked text; empty where there is none."""
-    return held if isinstance(held, str) else ""
+    return value if isinstance(value, str) else ""
 
 
 def is_restricted(raw: Mapping[str, Any]) -> bool:
     """Whether a resource or bundle has a security label that restricts who may read it."""
-    metas = objects([raw.get("meta")])
     labels = [
         text(label.get("code"))
-        for meta in metas
+        for meta in objects([raw.get("meta")])
         for label in objects(meta.get("security"))
     ]
     if "confidentiality" in raw:  # of a Composition
@@ -103,10 +108,10 @@ class ElementError(Exception):
 
 @dataclass(frozen=True)
 class Resource:
-    """One entry's resource, unchecked; `read()` checks it.
+    """One entry's resource, unchecked; `check()` checks it.
 
-    `entry` is its index as reports tell it, `place` where it stands for errors, `order` its number
-    among all, `url` and `method` are those of its entry.
+    Reports name it by its index `entry`, errors by its `place`. `order` is its number among all
+    resources; `url` and `method` are those of its entry.
     """
 
     entry: int | str
@@ -132,12 +137,14 @@ class Resource:
     @property
     def name(self) -> str:
         """Its type, and of an Observation its code too, where a terminology publishes it."""
-        if self.kind == "Observation":
-            for code in objects([self.raw.get("code")]):
-                for coding in objects(code.get("coding")):
-                    pattern = _NAMED_CODES.get(text(coding.get("system")))
-                    if pattern and pattern.fullmatch(text(coding.get("code"))):
-                        return f"{self.kind} {coding['code']}"
+        if self.kind != "Observation":
+            return self.kind
+        for concept in objects([self.raw.get("code")]):
+            for coding in objects(concept.get("coding")):
+                code = text(coding.get("code"))
+                pattern = _NAMED_CODES.get(text(coding.get("system")))
+                if pattern and pattern.fullmatch(code):
+                    return f"{self.kind} {code}"
         return self.kind
 
     def codes(self) -> set[str] | None:
@@ -145,12 +152,12 @@ class Resource:
         if self.kind != "Observation":
             return None
         try:
-            components = [
-                _codes_of(component) for component in self.raw.get("component", ())
-            ]
-            return _codes_of(self.raw).union(*components)
+            codes = _codes_of(self.raw)
+            for component in self.raw.get("component", ()):
+                codes |= _codes_of(component)
         except (AttributeError, KeyError, TypeError):
             return None
+        return codes
 
     def own_codes(self) -> set[str]:
         """The unchecked codes of an Observation as a whole; none if they are odd."""
@@ -159,11 +166,12 @@ class Resource:
         except (AttributeError, KeyError, TypeError):
             return set()
 
-    def read(self) -> Any:
+    def check(self) -> Any:
+        """Its used elements as an object of fhir.resources, or an ElementError."""
         return checked(self.kind, self.raw)
 
 
-def _codes_of(part: Any) -> set[str]:
+def _codes_of(part: Mapping[str, Any]) -> set[str]:
     return {coding.get("code") for coding in part["code"]["coding"]}
 
 
@@ -171,16 +179,16 @@ def checked(kind: str, raw: Mapping[str, Any]) -> Any:
     """A resource's used elements as an object of fhir.resources, or an ElementError."""
     if is_of_another_version(kind, raw):
         raise ElementError("it holds an element of FHIR STU3 or R5, which R4 lacks")
-    kept = {
+    elements = {
         name: _pruned(name, raw[name]) for name in USED[kind].split() if name in raw
     }
     try:
-        return _model(kind).model_validate({"resourceType": kind, **kept})
+        return _model(kind).model_validate({"resourceType": kind, **elements})
     except ValidationError as error:
         first = error.errors(
             include_url=False, include_context=False, include_input=False
         )[0]
-        raise ElementError(_said(first)) from None
+        raise ElementError(_problem_text(first)) from None
     except RecursionError:
         raise ElementError("it is nested too deeply") from None
 
@@ -191,19 +199,22 @@ def is_of_another_version(kind: str, raw: Mapping[str, Any]) -> bool:
     return bool(unknown and unknown & (_elements("STU3.", kind) | _elements("", kind)))
 
 
-def _pruned(name: str, value: Any) -> Any:
+def _pruned(name: str, value: object) -> object:
+    """The value of an element without what is not used of it."""
     if isinstance(value, str):
         return without_leap_second(value)
-    within = "start end" if name.endswith("Period") else _USED_WITHIN.get(name)
-    if within is None:
+    inner_names = _USED_WITHIN.get(name)
+    if name.endswith("Period"):
+        inner_names = "start end"
+    if inner_names is None:
         return value
     if isinstance(value, (list, tuple)):
-        return [_pruned(name, one) for one in value]
+        return [_pruned(name, item) for item in value]
     if not isinstance(value, Mapping):
         return value
     return {
         inner: _pruned(inner, value[inner])
-        for inner in within.split()
+        for inner in inner_names.split()
         if inner in value
     }
 
@@ -215,16 +226,16 @@ _PROBLEMS: Mapping[str, str] = {
 }
 
 
-def _said(problem: Any) -> str:
+def _problem_text(problem: ErrorDetails) -> str:
     """What is wrong, by the names of elements: a name that FHIR does not have is not repeated."""
     path = problem["loc"]
     if problem["type"] == "extra_forbidden":
         path = path[:-1]
-    where = "".join(
-        f"[{part}]" if isinstance(part, int) else f".{part}" for part in path
-    )
-    said = _PROBLEMS.get(problem["type"], "is not what FHIR R4 allows there")
-    return f"{where.lstrip('.') or 'the resource'} {said}"
+    place = ""
+    for part in path:
+        place += f"[{part}]" if isinstance(part, int) else f".{part}"
+    reason = _PROBLEMS.get(problem["type"], "is not what FHIR R4 allows there")
+    return f"{place.lstrip('.') or 'the resource'} {reason}"
 
 
 @lru_cache
@@ -241,11 +252,12 @@ def _elements(version: str, kind: str) -> frozenset[str]:
 
 
 @lru_cache
-def _model(kind: str, version: str = "R4B.") -> Any:
+def _model(kind: str, version: str = "R4B.") -> type[FHIRAbstractModel]:
     try:
         module = import_module(f"fhir.resources.{version}{kind.lower()}")
     except ImportError:
         raise ImportError(
             "Reading FHIR needs fhir.resources: pip install 'langchain-svc[fhir]'"
         ) from None
-    return getattr(module, kind)
+    model: type[FHIRAbstractModel] = getattr(module, kind)
+    return model

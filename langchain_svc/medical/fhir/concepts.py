@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from .report import Untrue
+
+if TYPE_CHECKING:
+    from fhir.resources.R4B.codeableconcept import CodeableConcept
+    from fhir.resources.R4B.coding import Coding
 
 # Terminologies whose displays are published words and so cannot name a patient.
 _TERMINOLOGIES: Mapping[str, str] = {
@@ -55,7 +59,7 @@ class Words:
     typed: bool = False
 
 
-def words_of(concept: Any) -> tuple[Words, ...]:
+def words_of(concept: CodeableConcept | None) -> tuple[Words, ...]:
     """A concept in words, none where it has none: what is published first, then what was typed.
 
     Where published displays and the text differ, all are there, and the code. Without a published
@@ -64,69 +68,86 @@ def words_of(concept: Any) -> tuple[Words, ...]:
     """
     if concept is None:
         return ()
-    codings = concept.coding or ()
+    codings = concept.coding or []
+    typed = typed_words(concept.text or _unpublished_display(codings))
     published = [
-        coding for coding in codings if coding.display and _is_published(coding)
+        coding for coding in codings if coding.display and _terminology(coding)
     ]
-    unpublished = (coding.display for coding in codings if not _is_published(coding))
-    typed = typed_words(concept.text or next(filter(None, unpublished), None))
     if not published:
         words = typed or _code_alone(codings)
         return (words,) if words else ()
-    first, *others = dict.fromkeys(_line(coding.display) for coding in published)
+    displays = [_line(coding.display or "") for coding in published]
+    first, *others = dict.fromkeys(displays)
     further = [Words(f"also coded as: {display}") for display in others]
     if typed and typed.text.lower() not in first.lower():
-        first += f" [{_PUBLISHED[published[0].system]} {published[0].code}]"
+        first += f" [{_terminology(published[0])} {published[0].code}]"
         further.append(Words(f"as written: {typed.text}", typed=True))
     return (Words(first), *further)
 
 
-def _is_published(coding: Any) -> bool:
-    return coding.system in _PUBLISHED
+def _terminology(coding: Coding) -> str:
+    """The name of the published terminology of a code; empty where it is of none."""
+    return _PUBLISHED.get(coding.system or "", "")
 
 
-def labelled(label: str, concept: Any) -> tuple[Words, ...]:
+def _unpublished_display(codings: Iterable[Coding]) -> str | None:
+    for coding in codings:
+        if coding.display and not _terminology(coding):
+            return coding.display
+    return None
+
+
+def labelled(label: str, concept: CodeableConcept | None) -> tuple[Words, ...]:
     """A concept that another is about, such as its site, in words behind a label."""
     return tuple(
         Words(f"{label}: {words.text}", words.typed) for words in words_of(concept)
     )
 
 
-def _code_alone(codings: Any) -> Words | None:
+def _code_alone(codings: Sequence[Coding]) -> Words | None:
     for coding in codings:
-        if coding.code and _is_published(coding):
-            return Words(f"{_PUBLISHED[coding.system]} {coding.code}")
+        terminology = _terminology(coding)
+        if coding.code and terminology:
+            return Words(f"{terminology} {coding.code}")
     for coding in codings:
-        name = re.search(r"[A-Za-z0-9.-]{1,40}$", str(coding.system or ""))
+        name = re.search(r"[A-Za-z0-9.-]{1,40}$", coding.system or "")
         if coding.code and name:
             return typed_words(f"{name[0]} {coding.code}")
     return None
 
 
-def says_nothing(concept: Any) -> bool:
+def _codings(concept: CodeableConcept | None) -> Sequence[Coding]:
+    if concept is None:
+        return ()
+    return concept.coding or ()
+
+
+def says_nothing(concept: CodeableConcept | None) -> bool:
     """Whether a code says that nothing is known, or that there is nothing of its kind."""
-    codings = (concept.coding or ()) if concept is not None else ()
     return any(
         coding.system in _NOTHING_SYSTEMS or coding.code in _NOTHING_CODES
-        for coding in codings
+        for coding in _codings(concept)
     )
 
 
 def typed_words(typed: str | None) -> Words | None:
     """A text that somebody typed, in one line; None where it is empty."""
     text = _line(typed or "")
-    return Words(text, typed=True) if text else None
+    if not text:
+        return None
+    return Words(text, typed=True)
 
 
 def _line(text: str) -> str:
     return " ".join(text.split())
 
 
-def codes_of(concept: Any, systems: frozenset[str] | None = None) -> tuple[str, ...]:
+def codes_of(
+    concept: CodeableConcept | None, systems: frozenset[str] | None = None
+) -> tuple[str, ...]:
     """A concept's codes, of some systems or of all."""
-    codings = (concept.coding or ()) if concept is not None else ()
     return tuple(
-        str(coding.code)
-        for coding in codings
+        coding.code
+        for coding in _codings(concept)
         if coding.code and (systems is None or coding.system in systems)
     )

@@ -13,7 +13,10 @@ from typing import Any
 
 from .bundle import USED, Resource, objects, text
 
-REFUTED, DOUBTED, OVER, NOT_TAKEN = "refuted", "doubted", "over", "not taken"
+REFUTED = "refuted"
+DOUBTED = "doubted"
+OVER = "over"
+NOT_TAKEN = "not taken"
 _NOTHING = ""
 # What an extension's code decides, by the last part of its address.
 _DECIDING: Mapping[str, Mapping[str, str]] = {
@@ -46,7 +49,7 @@ class Extensions:
 def extensions_of(resource: Resource) -> Extensions:
     """The extensions of the elements that are used, and of the resource itself.
 
-    Those of a Patient itself are of the person, whom no element that is used tells of.
+    Those of a Patient itself describe the person, of whom no used element speaks.
     """
     decisions = set[str]()
     unknown = []
@@ -54,9 +57,9 @@ def extensions_of(resource: Resource) -> Extensions:
         match = _LAST_PART.fullmatch(text(extension.get("url")))
         name = match[1] if match else "one without a name"
         deciding = _DECIDING.get(name, {})
-        known = [deciding[code] for code in _codes(extension) if code in deciding]
-        decisions.update(known)
-        if not known:
+        codes = [code for code in _codes(extension) if code in deciding]
+        decisions.update(deciding[code] for code in codes)
+        if not codes:
             unknown.append(name)
     return Extensions(frozenset(decisions), tuple(dict.fromkeys(unknown)))
 
@@ -65,8 +68,10 @@ def _extensions(resource: Resource) -> Iterator[Mapping[str, Any]]:
     raw = resource.raw
     if resource.kind != "Patient":
         yield from objects(raw.get("extension"))
-    used = USED[resource.kind].split()
-    values = [raw.get(name) for element in used for name in (element, f"_{element}")]
+    values: list[object] = []
+    for element in USED[resource.kind].split():
+        # What extends a primitive value stands beside it, behind an underscore.
+        values += (raw.get(element), raw.get(f"_{element}"))
     while values:
         value = values.pop()
         if isinstance(value, (list, tuple)):
@@ -78,7 +83,7 @@ def _extensions(resource: Resource) -> Iterator[Mapping[str, Any]]:
 
 def _codes(extension: Mapping[str, Any]) -> Iterator[str]:
     """Every code in an extension, and in those within it."""
-    values: list[tuple[str, Any]] = [("", extension)]
+    values: list[tuple[str, object]] = [("", extension)]
     while values:
         name, value = values.pop()
         if isinstance(value, (list, tuple)):

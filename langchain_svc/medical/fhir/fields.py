@@ -16,42 +16,53 @@ says another; for charges the ion in blood.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from decimal import Decimal
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from ...errors import SvcRequestError
+from .concepts import codes_of
 from .ucum import UnknownUnitError, read_unit
 from .units import Substance, UnitError, converted, spelled
+
+if TYPE_CHECKING:
+    from fhir.resources.R4B.codeableconcept import CodeableConcept
 
 _ANY = Substance()
 _IU = Substance(international=True)  # enzymes and hormones, whose U and IU are one unit
 _BARE = Substance(bare=True)
-_CHOLESTEROL, _GLUCOSE = Substance(386.66), Substance(180.156)  # C27H46O, C6H12O6
+_CHOLESTEROL = Substance(386.66)  # C27H46O
+_GLUCOSE = Substance(180.156)  # C6H12O6
 # Amounts of hemoglobin count its subunits (a quarter of 64,458 g/mol; ICSH).
-_HEMOGLOBIN, _HBA1C = Substance(16114.5), Substance(hba1c=True)
-_CREATININE, _LACTIC_ACID = (
-    Substance(113.12),
-    Substance(90.078, charge=1),
-)  # C4H7N3O, C3H6O3
+_HEMOGLOBIN = Substance(16114.5)
+_HBA1C = Substance(hba1c=True)
+_CREATININE = Substance(113.12)  # C4H7N3O
+_LACTIC_ACID = Substance(90.078, charge=1)  # C3H6O3
 _FATS = Substance(885.45)  # mixed, counted as triolein, C57H104O6
-_BILIRUBIN, _T4, _T3 = map(
-    Substance, (584.67, 776.87, 650.97)
-)  # C33H36N4O6, C15H11I4NO4, C15H12I3NO4
-# Peptides of 32 and 76 amino acids. NT-proBNP is several times as high in the same blood.
-_BNP, _NT_PRO_BNP = Substance(3464.0), Substance(8457.0)
-_NA, _K = Substance(22.990, charge=1), Substance(39.098, charge=1)
-_CL, _HCO3 = Substance(35.45, charge=1), Substance(61.017, charge=1)
+_BILIRUBIN = Substance(584.67)  # C33H36N4O6
+_T4 = Substance(776.87)  # C15H11I4NO4
+_T3 = Substance(650.97)  # C15H12I3NO4
+_BNP = Substance(3464.0)  # a peptide of 32 amino acids
+# A peptide of 76 amino acids, several times as high as BNP in the same blood.
+_NT_PRO_BNP = Substance(8457.0)
+_NA = Substance(22.990, charge=1)
+_K = Substance(39.098, charge=1)
+_CL = Substance(35.45, charge=1)
+_HCO3 = Substance(61.017, charge=1)
 _CO2 = Substance(charge=1)  # mostly bicarbonate, and given in its equivalents
-_CA, _MG = Substance(40.078, charge=2), Substance(24.305, charge=2)
-_P = Substance(
-    30.974
-)  # weighed as phosphorus; it has no charge here: that depends on the pH
+_CA = Substance(40.078, charge=2)
+_MG = Substance(24.305, charge=2)
+# Weighed as phosphorus; without a charge, which depends on the pH.
+_P = Substance(30.974)
 _UREA = Substance(28.014)  # weighed as its two nitrogens
-_DAY, _WEEK, _QUARTER = (timedelta(days=days) for days in (1, 7, 90))
-HISTORY, MEDICATIONS, RISKS = "medical_history", "current_medications", "risk_factors"
+_DAY = timedelta(days=1)
+_WEEK = timedelta(days=7)
+_QUARTER = timedelta(days=90)
+HISTORY = "medical_history"
+MEDICATIONS = "current_medications"
+RISKS = "risk_factors"
 _VITAL = "vital_signs"
 _LAB = "lab_results"
 _MOST = 1e15  # a record takes none beyond
@@ -61,8 +72,8 @@ _MOST = 1e15  # a record takes none beyond
 class Field:
     """Where a reading goes, and which numbers it takes.
 
-    It is known and bounded in `unit`, and sent in `sent` where that is not empty. `window` is how
-    old it may be, seen from the day of the record and from the newest of its kind.
+    Bounds are in `unit`. The reading is sent in `sent_unit`, or where that is empty in `unit`.
+    `window` is how old it may be, seen from the day of the record and from the newest of its kind.
     """
 
     group: str
@@ -72,7 +83,7 @@ class Field:
     high: float = _MOST
     window: timedelta | None = _QUARTER
     substance: Substance = _ANY
-    sent: str = ""
+    sent_unit: str = ""
 
     @property
     def kind(self) -> str:
@@ -86,13 +97,19 @@ class Field:
 
     def accepted(self, value: Decimal, unit: str) -> int | float:
         """A value in the unit that is sent; a UnitError where that cannot be told."""
-        known = converted(value, unit, self.unit, self.substance)
-        if not self.low <= known <= self.high:
+        number = converted(value, unit, self.unit, self.substance)
+        if not self.low <= number <= self.high:
             raise UnitError(
                 f"it is not between {self.low:g} and {self.high:g} {self.unit}, which no patient "
                 "has: probably another unit, or a slip"
             )
-        return converted(value, unit, self.sent, self.substance) if self.sent else known
+        if not self.sent_unit:
+            return number
+        return converted(value, unit, self.sent_unit, self.substance)
+
+    def sent_in(self, unit: str) -> Field:
+        """The same field, sent in a unit."""
+        return replace(self, sent_unit="" if unit == self.unit else unit)
 
 
 _Row: TypeAlias = "tuple[str, str, float, float, timedelta, Substance, str]"
@@ -195,13 +212,12 @@ def _by_code(group: str, rows: Iterable[_Row]) -> dict[str, Field]:
     return {code: Field(group, *row[:6]) for row in rows for code in row[6].split()}
 
 
-_ALL = _by_code(_VITAL, _VITAL_SIGNS) | _by_code(_LAB, (*_LAB_RESULTS, *_COMMON))
-ORDER = tuple(
-    dict.fromkeys(one.path for one in _ALL.values())
-)  # in which readings are sent
+_BY_CODE = _by_code(_VITAL, _VITAL_SIGNS) | _by_code(_LAB, (*_LAB_RESULTS, *_COMMON))
+# The order in which readings are sent.
+ORDER = tuple(dict.fromkeys(field.path for field in _BY_CODE.values()))
 
 _BY_NAME: dict[tuple[str, str], Field] = {
-    (field.group, field.name.lower()): field for field in _ALL.values()
+    (field.group, field.name.lower()): field for field in _BY_CODE.values()
 }
 _BY_NAME[_VITAL, "spo2"] = _BY_NAME[_VITAL, "oxygensaturation"]
 # Units in which a number may have come by mistake, the most usual first.
@@ -219,14 +235,12 @@ def doubts_about(group: str, name: str, value: float) -> str:
     field = _field_named(group, name)
     if field is None or field.low <= value <= field.high:
         return ""
-    probable = next(
-        (unit for unit in _USUAL_UNITS if _is_possible(field, value, unit)), ""
-    )
     reason = "it is in another unit, or a slip"
-    if probable:
-        reason = (
-            f"it is probably {'a fraction' if probable == '1' else f'in {probable}'}"
-        )
+    for unit in _USUAL_UNITS:
+        if _is_possible(field, value, unit):
+            probable = "a fraction" if unit == "1" else f"in {unit}"
+            reason = f"it is probably {probable}"
+            break
     return (
         f"{field.name} must be {field.low:g} to {field.high:g} {field.unit}: {reason}"
     )
@@ -235,7 +249,9 @@ def doubts_about(group: str, name: str, value: float) -> str:
 def usual_unit(group: str, name: str) -> str:
     """The unit that a reading is assumed to be in; empty where its name is not known."""
     field = _field_named(group, name)
-    return "" if field is None else field.unit
+    if field is None:
+        return ""
+    return field.unit
 
 
 def _field_named(group: str, name: str) -> Field | None:
@@ -256,28 +272,32 @@ def fields_by_code(
     windows: Mapping[str, timedelta | None],
 ) -> Codes:
     """The fields by LOINC code, with what `PatientContext.from_fhir` was told to add or change."""
-    table = _named(lab_codes, units)
-    labs = dict.fromkeys(one.name for one in table.values() if one.group == _LAB)
-    names = dict.fromkeys(
-        part for one in table.values() for part in (one.group, one.name)
-    )
-    if wrong := [name for name in units if name not in labs]:
+    table = _with_lab_codes(lab_codes, units)
+    labs = dict.fromkeys(field.name for field in table.values() if field.group == _LAB)
+    if unknown := [name for name in units if name not in labs]:
         raise SvcRequestError(
-            f"units has {wrong[0]!r}; it takes names of laboratory results: {', '.join(labs)}"
+            f"units has {unknown[0]!r}; it takes names of laboratory results: {', '.join(labs)}"
         )
+    _check_windows(windows, table)
+    return {code: _adapted(field, units, windows) for code, field in table.items()}
+
+
+def _check_windows(windows: Mapping[str, timedelta | None], table: Codes) -> None:
+    names = dict.fromkeys(
+        name for field in table.values() for name in (field.group, field.name)
+    )
     for name, width in windows.items():
         if name not in names:
             raise SvcRequestError(f"windows has {name!r}; it takes {', '.join(names)}")
-        if width is not None and not (
-            isinstance(width, timedelta) and width >= timedelta()
-        ):
+        if width is None:
+            continue
+        if not isinstance(width, timedelta) or width < timedelta():
             raise SvcRequestError(
                 f"windows must have a timedelta of 0 or more, or None, for {name!r}"
             )
-    return {code: _adapted(one, units, windows) for code, one in table.items()}
 
 
-def _named(
+def _with_lab_codes(
     lab_codes: Mapping[str, str] | Literal["common"], units: Mapping[str, str]
 ) -> Codes:
     """The table with the codes that the application names."""
@@ -286,9 +306,9 @@ def _named(
             raise SvcRequestError(
                 f"lab_codes is {lab_codes!r}; it takes a mapping or 'common'"
             )
-        return _ALL
-    named = {known.name: known for known in _ALL.values()}
-    table = dict(_ALL)
+        return _BY_CODE
+    fields = {field.name: field for field in _BY_CODE.values()}
+    table = dict(_BY_CODE)
     for code, name in lab_codes.items():
         if not _CODE.fullmatch(code):
             raise SvcRequestError(
@@ -298,51 +318,48 @@ def _named(
             raise SvcRequestError(
                 "a name in lab_codes must be at most 60 letters and digits"
             )
-        if name not in named and name not in units:
+        if name not in fields and name not in units:
             raise SvcRequestError(
                 f"lab_codes has the name {name!r}, for which units must have a UCUM unit"
             )
-        if (
-            code in _ALL
-        ):  # what a code measures is known by it, whatever the application calls it
-            known = _ALL[code]
-            wanted = named.get(name, known).unit
-            table[code] = replace(
-                known, name=name, sent="" if wanted == known.unit else wanted
-            )
+        if code in _BY_CODE:
+            # The code says what is measured, whatever the application calls it.
+            field = _BY_CODE[code]
+            unit = fields.get(name, field).unit
+            table[code] = replace(field, name=name).sent_in(unit)
         else:
-            table[code] = named.get(name) or Field(_LAB, name, spelled(units[name]))
+            table[code] = fields.get(name) or Field(_LAB, name, spelled(units[name]))
     return table
 
 
 def _adapted(
-    held: Field, units: Mapping[str, str], windows: Mapping[str, timedelta | None]
+    field: Field, units: Mapping[str, str], windows: Mapping[str, timedelta | None]
 ) -> Field:
     """A field with the application's unit and window for it."""
-    for name in (held.group, held.name):
+    for name in (field.group, field.name):
         if name in windows:
-            held = replace(held, window=windows[name])
-    if held.group != _LAB or held.name not in units:
-        return held
-    unit = spelled(units[held.name])
-    _check_unit(held, unit)
-    return replace(held, sent="" if unit == held.unit else unit)
+            field = replace(field, window=windows[name])
+    if field.group != _LAB or field.name not in units:
+        return field
+    unit = spelled(units[field.name])
+    _check_unit(field, unit)
+    return field.sent_in(unit)
 
 
-def _check_unit(held: Field, unit: str) -> None:
+def _check_unit(field: Field, unit: str) -> None:
     try:
         read_unit(unit)
     except UnknownUnitError:
         raise SvcRequestError(
-            f"units has {unit!r} for {held.name!r}, which is not a UCUM unit that is read here; "
+            f"units has {unit!r} for {field.name!r}, which is not a UCUM unit that is read here; "
             "UCUM writes mg/dL, mmol/L, 10*3/uL, m[IU]/L, mL/min/{1.73_m2}, % or 1"
         ) from None
     try:
-        converted(Decimal(1), held.unit, unit, held.substance)
+        converted(Decimal(1), field.unit, unit, field.substance)
     except UnitError:
         raise SvcRequestError(
-            f"units has {unit!r} for {held.name!r}, to which {held.unit} cannot be converted; give "
-            "a unit of the same kind"
+            f"units has {unit!r} for {field.name!r}, to which {field.unit} cannot be converted; "
+            "give a unit of the same kind"
         ) from None
 
 
@@ -360,13 +377,14 @@ _PANELS = frozenset({
 })  # fmt: skip
 
 
-def is_of_panel(part: Field, panels: Iterable[str]) -> bool:
+def is_of_panel(part: Field, panels: Collection[str]) -> bool:
     """Whether a part of an Observation of these codes is the patient's.
 
     The parts of pressures have one code for the arm, a heart chamber and the pulmonary artery.
     """
-    known = _PANELS | _PRESSURE_PANELS if part.group == _VITAL else _PANELS
-    return not known.isdisjoint(panels)
+    if part.group == _VITAL and not _PRESSURE_PANELS.isdisjoint(panels):
+        return True
+    return not _PANELS.isdisjoint(panels)
 
 
 _WHOLE_BODY = "38266002"
@@ -389,8 +407,9 @@ _USUAL_SITES: Mapping[str, frozenset[str]] = {
 }
 
 
-def is_usual_site(about: Field, sites: Iterable[str], site: Any) -> bool:
+def is_usual_site(field: Field, site: CodeableConcept | None) -> bool:
     """Whether a vital sign is of the body site that its kind means where none is told."""
-    if about.group != _VITAL or site is None:
+    if field.group != _VITAL or site is None:
         return True
-    return not _USUAL_SITES.get(about.name, frozenset({_WHOLE_BODY})).isdisjoint(sites)
+    usual = _USUAL_SITES.get(field.name, frozenset({_WHOLE_BODY}))
+    return not usual.isdisjoint(codes_of(site))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import date
-from typing import Any
+from typing import TYPE_CHECKING
 
 from .bundle import Resource
 from .concepts import NOTHING, Words, codes_of, labelled, says_nothing, words_of
@@ -12,7 +12,18 @@ from .extensions import DOUBTED, OVER, REFUTED, extensions_of
 from .fields import HISTORY, RISKS
 from .importing import Import
 from .report import Untrue
-from .times import day, year
+from .times import day, end_of, start_of, year
+
+if TYPE_CHECKING:
+    from fhir.resources.R4B.age import Age
+    from fhir.resources.R4B.allergyintolerance import AllergyIntolerance
+    from fhir.resources.R4B.codeableconcept import CodeableConcept
+    from fhir.resources.R4B.condition import Condition
+    from fhir.resources.R4B.familymemberhistory import (
+        FamilyMemberHistory,
+        FamilyMemberHistoryCondition,
+    )
+    from fhir.resources.R4B.procedure import Procedure
 
 _PRESENT = frozenset({"active", "recurrence", "relapse"})
 _ENDED = frozenset({"inactive", "remission", "resolved"})
@@ -20,78 +31,89 @@ _WRONG = frozenset({"refuted", "entered-in-error"})
 _DOUBTS = frozenset({"unconfirmed", "provisional", "differential"})
 _CLINICAL = _PRESENT | _ENDED
 _VERIFICATION = _WRONG | _DOUBTS | {"confirmed"}
-_ALLERGIES_FIRST, _PROCEDURES = -2, 1  # ranks in the history
+# Ranks in the history, in which conditions have 0.
+_ALLERGIES_FIRST = -2
+_PROCEDURES = 1
 
 
-def _begun(condition: Any) -> list[str]:
-    """The year in which a condition began, or else was recorded."""
-    period = condition.onsetPeriod
-    if onset := year(condition.onsetDateTime or (period and period.start)):
-        return [f"since {onset}"]
-    recorded = year(condition.recordedDate)
-    return [f"recorded {recorded}"] if recorded else []
-
-
-def read_condition(importing: Import, resource: Resource, condition: Any) -> str | None:
+def read_condition(
+    importing: Import, resource: Resource, condition: Condition
+) -> str | None:
     """Take a condition with its site, severity, stage and year."""
     decisions = extensions_of(resource).decisions
-    if wrong := _wrong(condition, decisions):
-        return wrong
+    if reason := _untrue(condition, decisions):
+        return reason
     over = OVER in decisions or _is_over(condition, importing.clock.today)
     if over and not importing.options.past_conditions:
         return "it is over (past_conditions=True takes it)"
     remarks = _doubts(condition, decisions)
     if over:
         remarks.append("past")
-    remarks += _begun(condition)
-    details = [
-        words for site in condition.bodySite or () for words in labelled("site", site)
-    ]
+    remarks += _first_year(condition)
+    details = _sites(condition.bodySite)
     details += labelled("severity", condition.severity)
-    details += [
-        words
-        for stage in condition.stage or ()
-        for words in labelled("stage", stage.summary)
-    ]
-    return importing.take_concept(
+    for stage in condition.stage or ():
+        details += labelled("stage", stage.summary)
+    return importing.add_concept(
         HISTORY, resource, condition.code, remarks=remarks, details=details
     )
 
 
-def _wrong(condition: Any, decisions: frozenset[str]) -> str:
+def _first_year(condition: Condition) -> list[str]:
+    """The year in which a condition began, or else was recorded."""
+    if onset := year(condition.onsetDateTime or start_of(condition.onsetPeriod)):
+        return [f"since {onset}"]
+    if recorded := year(condition.recordedDate):
+        return [f"recorded {recorded}"]
+    return []
+
+
+def _sites(concepts: Iterable[CodeableConcept] | None) -> list[Words]:
+    words: list[Words] = []
+    for site in concepts or ():
+        words += labelled("site", site)
+    return words
+
+
+def _untrue(
+    condition: Condition | AllergyIntolerance, decisions: frozenset[str]
+) -> str:
     """Why a condition or an allergy is none; empty where it is one."""
-    wrong = sorted(_WRONG.intersection(codes_of(condition.verificationStatus)))
+    reasons = sorted(_WRONG.intersection(codes_of(condition.verificationStatus)))
     if REFUTED in decisions:
-        wrong.append("refuted")
-    return Untrue(f"it is {wrong[0]}") if wrong else ""
+        reasons.append("refuted")
+    if not reasons:
+        return ""
+    return Untrue(f"it is {reasons[0]}")
 
 
-def _doubts(condition: Any, decisions: frozenset[str]) -> list[str]:
+def _doubts(
+    condition: Condition | AllergyIntolerance, decisions: frozenset[str]
+) -> list[str]:
     """That it is unconfirmed: by its status, by one that is not known here, or by an extension."""
     verification = condition.verificationStatus
-    doubted = (
+    is_doubted = (
         DOUBTED in decisions
-        or _DOUBTS.intersection(codes_of(verification))
+        or not _DOUBTS.isdisjoint(codes_of(verification))
         or _is_unknown(verification, _VERIFICATION)
         or _is_unknown(condition.clinicalStatus, _CLINICAL)
     )
-    return ["unconfirmed"] if doubted else []
+    return ["unconfirmed"] if is_doubted else []
 
 
-def _is_unknown(status: Any, known: frozenset[str]) -> bool:
+def _is_unknown(status: CodeableConcept | None, codes: frozenset[str]) -> bool:
     """Whether there is a status, but none of its codes is known: it may be a text alone."""
-    return bool(status and (status.coding or status.text)) and not known & {
-        *codes_of(status)
-    }
+    if status is None or not (status.coding or status.text):
+        return False
+    return codes.isdisjoint(codes_of(status))
 
 
-def _is_over(condition: Any, today: date) -> bool:
+def _is_over(condition: Condition, today: date) -> bool:
     """Whether it had ended on a day: by its end where that is told, or else by its status."""
     states = set(codes_of(condition.clinicalStatus))
     if states & _PRESENT:
         return False
-    period = condition.abatementPeriod
-    end = condition.abatementDateTime or (period and (period.end or period.start))
+    end = condition.abatementDateTime or end_of(condition.abatementPeriod)
     if end:
         return day(end) <= today
     abated = (
@@ -103,11 +125,13 @@ def _is_over(condition: Any, today: date) -> bool:
 # -- allergies, procedures, relatives --------------------------------------------------------------
 
 
-def read_allergy(importing: Import, resource: Resource, allergy: Any) -> str | None:
+def read_allergy(
+    importing: Import, resource: Resource, allergy: AllergyIntolerance
+) -> str | None:
     """Take an allergy or intolerance with its substances and reactions, before all conditions."""
     decisions = extensions_of(resource).decisions
-    if wrong := _wrong(allergy, decisions):
-        return wrong
+    if reason := _untrue(allergy, decisions):
+        return reason
     if _ENDED.intersection(codes_of(allergy.clinicalStatus)):
         return "it is over"
     details = list(dict.fromkeys(_reactions(allergy)))
@@ -117,7 +141,7 @@ def read_allergy(importing: Import, resource: Resource, allergy: Any) -> str | N
     words = words_of(allergy.code)
     if words and words[0].typed:  # it may say that there is none
         kind = f"{kind} as written"
-    return importing.take_concept(
+    return importing.add_concept(
         HISTORY,
         resource,
         allergy.code,
@@ -128,10 +152,12 @@ def read_allergy(importing: Import, resource: Resource, allergy: Any) -> str | N
     )
 
 
-def _reactions(allergy: Any) -> Iterator[Words]:
+def _reactions(allergy: AllergyIntolerance) -> Iterator[Words]:
     for reaction in allergy.reaction or ():
         yield from labelled("substance", reaction.substance)
-        severity = f" ({reaction.severity})" if reaction.severity in _SEVERITIES else ""
+        severity = ""
+        if reaction.severity in _SEVERITIES:
+            severity = f" ({reaction.severity})"
         for manifestation in reaction.manifestation or ():
             for words in labelled("reaction", manifestation):
                 yield Words(f"{words.text}{severity}", words.typed)
@@ -140,46 +166,48 @@ def _reactions(allergy: Any) -> Iterator[Words]:
 _SEVERITIES = frozenset({"mild", "moderate", "severe"})
 
 
-def read_procedure(importing: Import, resource: Resource, procedure: Any) -> str | None:
+def read_procedure(
+    importing: Import, resource: Resource, procedure: Procedure
+) -> str | None:
     """Take a procedure that was done, with its site and year."""
     if procedure.status == "entered-in-error":
         return Untrue("it is entered-in-error")
     if procedure.status != "completed":
         return "it is not completed"
-    period = procedure.performedPeriod
-    done = year(
-        procedure.performedDateTime or (period and (period.end or period.start))
-    )
-    return importing.take_concept(
+    performed = year(procedure.performedDateTime or end_of(procedure.performedPeriod))
+    return importing.add_concept(
         HISTORY,
         resource,
         procedure.code,
         "procedure: ",
-        remarks=[done] if done else [],
-        details=[
-            words
-            for site in procedure.bodySite or ()
-            for words in labelled("site", site)
-        ],
+        remarks=[performed] if performed else [],
+        details=_sites(procedure.bodySite),
         rank=_PROCEDURES,
     )
 
 
-def read_family(importing: Import, resource: Resource, family: Any) -> str | None:
+def read_family(
+    importing: Import, resource: Resource, family: FamilyMemberHistory
+) -> str | None:
     """Take what relatives had, with the relationship and the age at which it began."""
     if family.status == "entered-in-error":
         return Untrue("it is entered-in-error")
     if family.status not in {"completed", "partial"}:
         return "its status is neither completed nor partial"
+    if not family.condition:
+        return "it names no condition"
     relation = words_of(family.relationship)[:1]
-    for condition in family.condition or ():
-        if reason := _take_relative(importing, resource, relation, condition):
-            importing.leave(resource, reason, part="condition")
-    return None if family.condition else "it names no condition"
+    for condition in family.condition:
+        if reason := _add_relative(importing, resource, relation, condition):
+            importing.leave_out(resource, reason, part="condition")
+    return None
 
 
-def _take_relative(
-    importing: Import, resource: Resource, relation: tuple[Words, ...], condition: Any
+def _add_relative(
+    importing: Import,
+    resource: Resource,
+    relation: tuple[Words, ...],
+    condition: FamilyMemberHistoryCondition,
 ) -> str | None:
     """Take what one relative had, or say why not."""
     words = words_of(condition.code)
@@ -187,20 +215,21 @@ def _take_relative(
         return "it has no text"
     if says_nothing(condition.code):
         return NOTHING
-    remarks = [*(part.text for part in relation), _onset(condition.onsetAge)]
+    remarks = [part.text for part in relation if part.text]
+    if onset := _onset(condition.onsetAge):
+        remarks.append(onset)
     typed = words[0].typed or any(part.typed for part in relation)
     first = Words(words[0].text, typed)
-    return importing.take(
-        RISKS,
-        resource,
-        (first, *words[1:]),
-        "family history: ",
-        remarks=list(filter(None, remarks)),
+    return importing.add_text(
+        RISKS, resource, (first, *words[1:]), "family history: ", remarks=remarks
     )
 
 
-def _onset(age: Any) -> str:
-    """The age of onset in years; empty where it is not told as such."""
-    known = age is not None and age.value is not None and not age.comparator
-    unit = str(age.code or age.unit).lower() if known else ""
-    return f"at {age.value:g}" if unit in {"a", "year", "years", "yr", "yrs"} else ""
+def _onset(age: Age | None) -> str:
+    """The age of onset in years; empty where it is not given in years."""
+    if age is None or age.value is None or age.comparator:
+        return ""
+    unit = str(age.code or age.unit).lower()
+    if unit not in {"a", "year", "years", "yr", "yrs"}:
+        return ""
+    return f"at {age.value:g}"

@@ -6,17 +6,20 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .bundle import ElementError, Resource, is_of_another_version, is_of_r4
 from .concepts import LONGEST_TYPED, NOTHING, Words, says_nothing, words_of
 from .extensions import extensions_of
 from .fields import HISTORY, MEDICATIONS, RISKS, Codes
-from .observations import Measurement, Statement, newest, unread
+from .observations import Answer, Reading, Statement, newest, unread
 from .report import SAME, FhirReport, FhirTaken, ImportLog, Untrue
-from .statements import QUESTIONS
+from .statements import TOPICS_BY_CODE
 from .subject import Subject
 from .times import Clock, days_before
+
+if TYPE_CHECKING:
+    from fhir.resources.R4B.codeableconcept import CodeableConcept
 
 _STATUS_RANK = -1  # pregnancy and weight: after allergies, before conditions
 # What says when something began, happened or was known: nothing after the day of the record is.
@@ -58,43 +61,48 @@ class _Entry:
 
 @dataclass
 class Import(ImportLog):
-    """What one reading of a record has found."""
+    """What one reading of a record has found.
+
+    `person` has the patient's own parameters; `entries` has the texts, by their field and then by
+    their lower case; `observed` has what Observations say.
+    """
 
     subject: Subject
     options: ImportOptions
     medications: Mapping[str, Resource]
     person: dict[str, Any] = field(default_factory=dict)
-    texts: dict[str, dict[str, _Entry]] = field(
-        default_factory=dict
-    )  # by field, then lower case
-    measured: list[Measurement] = field(default_factory=list)
+    entries: dict[str, dict[str, _Entry]] = field(default_factory=dict)
+    observed: list[Reading | Answer] = field(default_factory=list)
     not_read: Counter[str] = field(default_factory=Counter)
 
-    def add(self, resource: Resource, reader: Reader | None) -> None:
+    def add_resource(self, resource: Resource, reader: Reader | None) -> None:
         """Take what a resource holds, or say why not."""
         if self.subject.passes_over(resource):
             self.not_read["of other patients"] += 1
-        elif resource.kind == "Patient" and self.person:
-            self.leave(resource, SAME)
-        elif reader is None:
+            return
+        if resource.kind == "Patient" and self.person:
+            self.leave_out(resource, SAME)
+            return
+        if reader is None:
             self._pass_over(resource)
+            return
+        # Another patient's resource is an error, even where its code is of no use.
+        owned = self.subject.owns(resource)
+        if self._is_of_no_use(resource):
+            self.not_read[resource.name] += 1
+        elif reason := self._unfit(resource, owned=owned):
+            self.leave_out(resource, reason)
         else:
-            owned = self.subject.owns(resource)
-            if self._is_of_no_use(resource):
-                self.not_read[resource.name] += 1
-            elif reason := self._unfit(resource, owned=owned):
-                self.leave(resource, reason)
-            else:
-                self._add_checked(reader, resource)
+            self._add_fit(reader, resource)
 
     def _pass_over(self, resource: Resource) -> None:
         if resource.kind == "DiagnosticReport" and resource.raw.keys() & _CONCLUSIONS:
-            self.leave(
+            self.leave_out(
                 resource,
                 "conclusions of reports are not read, as they may tell anything",
             )
         elif not is_of_r4(resource.kind):
-            self.leave(
+            self.leave_out(
                 resource, "FHIR R4 has no resource of this type; other versions may"
             )
         else:
@@ -102,9 +110,11 @@ class Import(ImportLog):
 
     def _is_of_no_use(self, resource: Resource) -> bool:
         """Whether it is an Observation of another code: most are, and checking them takes long."""
-        found = resource.codes()
-        known = self.options.codes.keys()
-        return found is not None and not (found & known or found & QUESTIONS.keys())
+        codes = resource.codes()
+        if codes is None:
+            return False
+        table = self.options.codes
+        return not any(code in table or code in TOPICS_BY_CODE for code in codes)
 
     def _unfit(self, resource: Resource, *, owned: bool) -> str:
         """Why a resource says nothing of the patient, whatever it holds."""
@@ -118,40 +128,44 @@ class Import(ImportLog):
             )
         if not resource.kind.startswith("Medication"):
             return ""
+        # Records have many old medications, and checking them all takes long.
         if is_of_another_version(resource.kind, resource.raw):
             return "it holds an element of FHIR STU3 or R5, which R4 lacks"
         status = resource.raw.get("status")
         if status == "entered-in-error":
             return Untrue("it is entered-in-error")
-        return (
-            "" if status == "active" else "it is not active"
-        )  # checking them all takes long
+        if status != "active":
+            return "it is not active"
+        return ""
 
-    def _add_checked(self, reader: Reader, resource: Resource) -> None:
-        try:
-            reason = self._doubtful(resource)
-            if not reason:
-                read = resource.read()
-                if untaken := self._out_of_time(read) or reader(self, resource, read):
-                    self.leave(resource, untaken)
-                for name in extensions_of(resource).unknown:
-                    self.beside(
-                        resource, "extension", f"an extension is not read: {name}"
-                    )
-                return
-        except ElementError as error:
-            reason = str(error)
-        # An Observation that is not read may be the newest all the same.
-        measurements = [
-            measurement
-            for measurement in unread(resource, reason, self.options.codes)
-            if not (
-                measurement.at and days_before(measurement.at, self.clock.today) < 0
-            )
-        ]
-        self.measured += measurements
-        if not measurements:
-            self.leave(resource, reason)
+    def _add_fit(self, reader: Reader, resource: Resource) -> None:
+        problem = self._doubtful(resource)
+        if not problem:
+            try:
+                self._read(reader, resource)
+            except ElementError as error:
+                problem = str(error)
+        if problem:
+            self._leave_out_unread(resource, problem)
+
+    def _read(self, reader: Reader, resource: Resource) -> None:
+        checked = resource.check()
+        reason = self._out_of_time(checked) or reader(self, resource, checked)
+        if reason:
+            self.leave_out(resource, reason)
+        for name in extensions_of(resource).unknown:
+            self.add_aside(resource, "extension", f"an extension is not read: {name}")
+
+    def _leave_out_unread(self, resource: Resource, problem: str) -> None:
+        """Leave out what cannot be read; an Observation may be the newest all the same."""
+        readings = []
+        for reading in unread(resource, problem, self.options.codes):
+            is_later = reading.at and days_before(reading.at, self.clock.today) < 0
+            if not is_later:
+                readings.append(reading)
+        self.observed += readings
+        if not readings:
+            self.leave_out(resource, problem)
 
     def _doubtful(self, resource: Resource) -> str:
         """Why a resource is not read, though it may be about the patient."""
@@ -163,30 +177,39 @@ class Import(ImportLog):
             return "the application never sends it (leave_out)"
         return ""
 
-    def _out_of_time(self, read: Any) -> str:
+    def _out_of_time(self, checked: object) -> str:
         """Why a resource is not of the time of the record; empty where it is, and of a reading."""
-        told = [getattr(read, name, None) for name in _BEGINNINGS]
-        periods = [getattr(read, name, None) for name in _PERIODS]
-        told += [period.start or period.end for period in periods if period]
-        later = any(self.clock.is_before(moment) for moment in told)
-        return Untrue("it is of after the day of the record") if later else ""
+        times = [getattr(checked, name, None) for name in _BEGINNINGS]
+        periods = [getattr(checked, name, None) for name in _PERIODS]
+        times += [period.start or period.end for period in periods if period]
+        if any(self.clock.is_before(moment) for moment in times):
+            return Untrue("it is of after the day of the record")
+        return ""
 
     # -- texts -------------------------------------------------------------------------------------
 
-    def take_concept(
-        self, name: str, resource: Resource, concept: Any, prefix: str = "", **more: Any
+    def add_concept(
+        self,
+        name: str,
+        resource: Resource,
+        concept: CodeableConcept | None,
+        prefix: str = "",
+        *,
+        remarks: Sequence[str] = (),
+        details: Sequence[Words] = (),
+        rank: int = 0,
     ) -> str | None:
-        """Take a concept in words, or say why not; `more` is for `take`."""
+        """Take a concept in words, or say why not."""
         if says_nothing(concept):
             return NOTHING
         words = words_of(concept)
-        return (
-            self.take(name, resource, words, prefix, **more)
-            if words
-            else "it has no text"
+        if not words:
+            return "it has no text"
+        return self.add_text(
+            name, resource, words, prefix, remarks=remarks, details=details, rank=rank
         )
 
-    def take(
+    def add_text(
         self,
         name: str,
         resource: Resource,
@@ -212,85 +235,80 @@ class Import(ImportLog):
         parts = [Words(f"{prefix}{first.text}{remark}", first.typed)]
         for detail in (*others, *details):
             if reason := self._unwanted(detail):
-                self.beside(resource, "text", reason)
+                self.add_aside(resource, "text", reason)
             else:
                 parts.append(detail)
         text = "; ".join(part.text for part in parts)
         if problem := self.options.text_problem(text):
             raise ElementError(problem)
-        note = "typed" if any(part.typed for part in parts) else ""
-        line = replace(self.line(resource, name, code, at), note=note)
-        return None if self._put(_Entry(rank, text, line, resource)) else SAME
-
-    def _put(self, entry: _Entry) -> bool:
-        """Whether a text was not in its field yet."""
-        held = self.texts.setdefault(entry.line.field, {})
-        return held.setdefault(entry.text.lower(), entry) is entry
+        line = self.line(resource, name, code, at)
+        if any(part.typed for part in parts):
+            line = replace(line, note="typed")
+        entry = _Entry(rank, text, line, resource)
+        entries = self.entries.setdefault(name, {})
+        if entries.setdefault(text.lower(), entry) is not entry:
+            return SAME
+        return None
 
     def _unwanted(self, words: Words) -> str:
-        if words.typed and self.options.typed_texts == "leave_out":
+        if not words.typed:
+            return ""
+        if self.options.typed_texts == "leave_out":
             return "its text was typed (typed_texts='take' takes it)"
-        if words.typed and len(words.text) > LONGEST_TYPED:
+        if len(words.text) > LONGEST_TYPED:
             return f"its text was typed and has more than {LONGEST_TYPED} characters"
         return ""
 
     # -- the whole ---------------------------------------------------------------------------------
 
-    def finish(self, *, further_pages: bool) -> tuple[dict[str, Any], FhirReport]:
+    def parameters_and_report(
+        self, *, further_pages: bool
+    ) -> tuple[dict[str, Any], FhirReport]:
         """The parameters of a `PatientContext`, and the report."""
-        person = sorted(self.taken, key=lambda line: line.field)
-        self.taken = []
-        values, statements = newest(self.measured, self)
-        for measurement, statement in statements:
-            self._take_statement(measurement, statement)
-        entries = {
-            name: self._at_most(self.texts[name].values())
-            for name in (HISTORY, MEDICATIONS, RISKS)
-            if name in self.texts
-        }
-        texts = {
-            name: tuple(entry.text for entry in held) for name, held in entries.items()
-        }
-        parameters = {**self.person, **texts, **values}
-        lines = (
-            *person,
-            *(entry.line for held in entries.values() for entry in held),
-            *self.taken,
-        )
-        self.leave_asides({line.entry for line in lines})
+        lines = sorted(self.lines, key=lambda line: line.field)  # of the person
+        self.lines = []
+        values, statements = newest(self.observed, self)
+        for statement in statements:
+            self._add_statement(statement)
+        texts = {}
+        for name in (HISTORY, MEDICATIONS, RISKS):
+            if name in self.entries:
+                entries = self._at_most(self.entries[name].values())
+                texts[name] = tuple(entry.text for entry in entries)
+                lines += [entry.line for entry in entries]
+        lines += self.lines
+        self.leave_out_asides({line.entry for line in lines})
         report = FhirReport(
-            lines,
+            tuple(lines),
             tuple(self.left_out),
             dict(self.not_read),
             further_pages,
             self.options.restricted,
         )
-        return parameters, report
+        return {**self.person, **texts, **values}, report
 
-    def _take_statement(self, measurement: Measurement, statement: Statement) -> None:
-        origin = measurement.origin
-        code = measurement.code
-        at = measurement.at
+    def _add_statement(self, statement: Statement) -> None:
+        observed = statement.observed
         try:
-            reason = self.take(
+            reason = self.add_text(
                 statement.field,
-                origin,
+                observed.origin,
                 [statement.words],
                 rank=_STATUS_RANK,
-                code=code,
-                at=at,
+                code=observed.code,
+                at=observed.at,
             )
         except ElementError as error:
             reason = str(error)
         if reason:
-            self.leave(origin, reason, code, at)
+            self.leave_out(observed.origin, reason, observed.code, observed.at)
 
-    def _at_most(self, held: Iterable[_Entry]) -> list[_Entry]:
+    def _at_most(self, entries: Iterable[_Entry]) -> list[_Entry]:
         """As many texts as a record takes, by their rank."""
-        ranked = sorted(held, key=lambda entry: entry.rank)
+        ranked = sorted(entries, key=lambda entry: entry.rank)
         most = self.options.most
         for entry in ranked[most:]:
-            self.leave(entry.resource, f"it takes at most {most} entries")
+            self.leave_out(entry.resource, f"it takes at most {most} entries")
         return ranked[:most]
 
 

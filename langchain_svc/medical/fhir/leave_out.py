@@ -15,7 +15,7 @@ Rule = Iterable[str] | Callable[[Mapping[str, Any]], bool]
 def leaves_out(rule: Rule) -> Callable[[Mapping[str, Any]], bool]:
     """Whether a resource is one of those that are never sent."""
     if callable(rule):
-        return lambda raw: _ask(rule, raw)
+        return lambda raw: _applies(rule, raw)
     if isinstance(rule, str):
         raise SvcRequestError(
             "leave_out must be a list of codes or a function, not one text"
@@ -24,7 +24,7 @@ def leaves_out(rule: Rule) -> Callable[[Mapping[str, Any]], bool]:
     return lambda raw: bool(codes) and not codes.isdisjoint(_codes(raw))
 
 
-def _ask(rule: Callable[[Mapping[str, Any]], bool], raw: Mapping[str, Any]) -> bool:
+def _applies(rule: Callable[[Mapping[str, Any]], bool], raw: Mapping[str, Any]) -> bool:
     try:
         return bool(rule(raw))
     except Exception as error:  # noqa: BLE001  # the application's own, which may hold the resource

@@ -2,102 +2,148 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .bundle import ElementError, Resource, checked, objects
 from .concepts import NOTHING, Words, says_nothing, typed_words, words_of
 from .extensions import NOT_TAKEN, extensions_of
 from .fields import MEDICATIONS
 from .importing import Import
-from .times import day, is_past
+from .times import FhirTime, day, is_past, start_of
+
+if TYPE_CHECKING:
+    from fhir.resources.R4B.dosage import Dosage
+    from fhir.resources.R4B.medication import Medication, MedicationIngredient
+    from fhir.resources.R4B.medicationrequest import MedicationRequest
+    from fhir.resources.R4B.medicationstatement import MedicationStatement
+    from fhir.resources.R4B.period import Period
+    from fhir.resources.R4B.quantity import Quantity
+    from fhir.resources.R4B.reference import Reference
 
 _PROPOSED = frozenset({"proposal", "plan", "option"})
 
 
-def read_medication(
-    importing: Import, resource: Resource, medication: Any
+def read_request(
+    importing: Import, resource: Resource, request: MedicationRequest
 ) -> str | None:
-    """Take an active medication, if it is current on the day of the record."""
-    requested = resource.kind == "MedicationRequest"
-    if requested and medication.doNotPerform:
+    """Take what an active request asks for, if it is current on the day of the record."""
+    if request.doNotPerform:
         return "it says that the medication is not to be given (doNotPerform)"
-    if requested and medication.intent in _PROPOSED:
+    if request.intent in _PROPOSED:
         return "it is a proposal, a plan or an option"
-    if NOT_TAKEN in extensions_of(resource).decisions:
-        return "an extension says that the patient does not take it"
-    timed = _request_is_over if requested else _statement_is_over
-    if reason := timed(medication, importing.clock.today):
+    today = importing.clock.today
+    if reason := _not_taken(resource) or _request_is_over(request, today):
         return reason
-    if says_nothing(medication.medicationCodeableConcept):
+    return _add_medication(importing, resource, request, request.dosageInstruction)
+
+
+def read_statement(
+    importing: Import, resource: Resource, statement: MedicationStatement
+) -> str | None:
+    """Take what an active statement names, if it is current on the day of the record."""
+    today = importing.clock.today
+    if reason := _not_taken(resource) or _statement_is_over(statement, today):
+        return reason
+    return _add_medication(importing, resource, statement, statement.dosage)
+
+
+def _not_taken(resource: Resource) -> str:
+    if NOT_TAKEN not in extensions_of(resource).decisions:
+        return ""
+    return "an extension says that the patient does not take it"
+
+
+def _add_medication(
+    importing: Import,
+    resource: Resource,
+    medication: MedicationRequest | MedicationStatement,
+    dosages: Sequence[Dosage] | None,
+) -> str | None:
+    concept = medication.medicationCodeableConcept
+    if says_nothing(concept):
         return NOTHING
-    words = words_of(medication.medicationCodeableConcept)
+    words = words_of(concept)
     reference = medication.medicationReference
     if not words and reference is not None:
         words = _referred(importing, resource, reference)
     if not words:
         return "it names no medication, or refers to one that is not in the record"
-    dosages = medication.dosageInstruction if requested else medication.dosage
-    details = [_dosage(importing, resource, dosage) for dosage in dosages or ()]
-    return importing.take(
-        MEDICATIONS, resource, words, details=[*filter(None, details)]
-    )
+    details = []
+    for dosage in dosages or ():
+        # Sent as it was typed; the structured amounts of a dosage are not put into words.
+        if text := typed_words(dosage.text):
+            details.append(text)
+        else:
+            reason = "a dosage that has no text is not sent"
+            importing.add_aside(resource, "dosage", reason)
+    return importing.add_text(MEDICATIONS, resource, words, details=details)
 
 
-def _dosage(importing: Import, resource: Resource, dosage: Any) -> Words | None:
-    """A dosage as it was typed; one without a text is counted as not sent."""
-    text = typed_words(dosage.text)
-    if text is None:
-        importing.beside(resource, "dosage", "a dosage that has no text is not sent")
-    return text
-
+# -- whether it is current -------------------------------------------------------------------------
 
 _NOT_BEGUN = "it has not begun yet"
 
 
-def _statement_is_over(statement: Any, today: date) -> str:
+def _statement_is_over(statement: MedicationStatement, today: date) -> str:
     """Why a statement about a medication is not about this day; empty where it is."""
     period = statement.effectivePeriod
-    if period and is_past(period.end, today):
+    if _has_ended(period, today):
         return "it has ended (effectivePeriod.end)"
-    begun = statement.effectiveDateTime or (period and period.start)
-    return _NOT_BEGUN if begun and day(begun) > today else ""
+    if _is_later(statement.effectiveDateTime or start_of(period), today):
+        return _NOT_BEGUN
+    return ""
 
 
-def _request_is_over(request: Any, today: date) -> str:
-    """Why a request is not current; empty where it is."""
+def _request_is_over(request: MedicationRequest, today: date) -> str:
+    """Why a request is not current; empty where it is.
+
+    Two elements may bound a request in time: the validity of the prescription, and the timing of
+    each dosage. A dosage without bounds may be taken on any day.
+    """
     dispensing = request.dispenseRequest
     validity = dispensing.validityPeriod if dispensing else None
-    if validity and is_past(validity.end, today):
+    if _has_ended(validity, today):
         return "its validity has ended (dispenseRequest.validityPeriod)"
+    # A request of several dosages ends with the last one of them.
     bounds = [_bounds(dosage) for dosage in request.dosageInstruction or ()]
-    if bounds and all(period and is_past(period.end, today) for period in bounds):
+    if bounds and all(_has_ended(period, today) for period in bounds):
         return "the bounds of its dosage have ended (dosageInstruction.timing)"
-    periods = [*bounds, *filter(None, [validity])]
-    return (
-        _NOT_BEGUN
-        if periods and all(_begins_later(period, today) for period in periods)
-        else ""
-    )
+    # It begins with the first of all its periods.
+    periods = bounds
+    if validity is not None:
+        periods = [*bounds, validity]
+    if periods and all(_is_later(start_of(period), today) for period in periods):
+        return _NOT_BEGUN
+    return ""
 
 
-def _begins_later(period: Any, today: date) -> bool:
-    """Whether a period is known to begin after this day."""
-    return bool(period and period.start and day(period.start) > today)
+def _bounds(dosage: Dosage) -> Period | None:
+    """The period of a dosage; None where it is not given as one."""
+    if dosage.timing is None or dosage.timing.repeat is None:
+        return None
+    return dosage.timing.repeat.boundsPeriod
 
 
-def _bounds(dosage: Any) -> Any:
-    """The period of a dosage; None where it is not told as such."""
-    repeat = dosage.timing.repeat if dosage.timing else None
-    return repeat.boundsPeriod if repeat else None
+def _has_ended(period: Period | None, today: date) -> bool:
+    """Whether a period is known to have ended before this day."""
+    return period is not None and is_past(period.end, today)
+
+
+def _is_later(start: FhirTime | None, today: date) -> bool:
+    """Whether a start is known to be after this day."""
+    return start is not None and day(start) > today
+
+
+# -- what a reference names ------------------------------------------------------------------------
 
 
 def _referred(
-    importing: Import, resource: Resource, reference: Any
+    importing: Import, resource: Resource, reference: Reference
 ) -> tuple[Words, ...]:
     """The medication that a reference names: contained, in the record, or by its display only."""
-    name = str(reference.reference or "")
+    name = reference.reference or ""
     raw = _contained(resource, name)
     if raw is None and name in importing.medications:
         raw = importing.medications[name].raw
@@ -105,33 +151,51 @@ def _referred(
     if raw is not None:
         if importing.options.leaves_out(raw):
             raise ElementError("the application never sends it (leave_out)")
-        medication = checked("Medication", raw)
+        medication: Medication = checked("Medication", raw)
         if says_nothing(medication.code):
             return ()
-        words = words_of(medication.code)
-        for ingredient in (medication.ingredient or ()) if words else ():
-            if contents := _contents(ingredient):
-                words = (*words, contents)
-            else:
-                importing.beside(resource, "ingredient", "an ingredient has no text")
+        words = _with_ingredients(importing, resource, medication)
     display = typed_words(reference.display)
-    return words or ((display,) if display else ())
+    if not words and display:
+        return (display,)
+    return words
 
 
-def _contents(ingredient: Any) -> Words | None:
-    """An ingredient with its strength, as it is told: contains metformin 500 mg / 1 tablet."""
+def _with_ingredients(
+    importing: Import, resource: Resource, medication: Medication
+) -> tuple[Words, ...]:
+    """A medication in words; none where it has none itself, whatever its ingredients."""
+    words = list(words_of(medication.code))
+    if not words:
+        return ()
+    for ingredient in medication.ingredient or ():
+        if contents := _contents(ingredient):
+            words.append(contents)
+        else:
+            importing.add_aside(resource, "ingredient", "an ingredient has no text")
+    return tuple(words)
+
+
+def _contents(ingredient: MedicationIngredient) -> Words | None:
+    """An ingredient with its strength as it is given: contains metformin 500 mg / 1 tablet."""
     names = words_of(ingredient.itemCodeableConcept)[:1]
-    strength = ingredient.strength
-    amounts = [
-        f"{part.value:g} {part.unit or part.code}"
-        for part in (strength and strength.numerator, strength and strength.denominator)
-        if part and part.value is not None and (part.unit or part.code)
-    ]
-    parts = [word.text for word in names]
-    if amounts:
-        parts.append(" / ".join(amounts))
-    typed = any(word.typed for word in names)
-    return Words(f"contains {' '.join(parts)}", typed) if parts else None
+    parts = [name.text for name in names]
+    if strength := ingredient.strength:
+        amounts = (_amount(strength.numerator), _amount(strength.denominator))
+        if any(amounts):
+            parts.append(" / ".join(filter(None, amounts)))
+    if not parts:
+        return None
+    typed = any(name.typed for name in names)
+    return Words(f"contains {' '.join(parts)}", typed)
+
+
+def _amount(quantity: Quantity | None) -> str:
+    """A number with its unit; empty where either is missing."""
+    if quantity is None or quantity.value is None:
+        return ""
+    unit = quantity.unit or quantity.code
+    return f"{quantity.value:g} {unit}" if unit else ""
 
 
 def _contained(resource: Resource, name: str) -> Mapping[str, Any] | None:

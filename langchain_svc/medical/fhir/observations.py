@@ -15,36 +15,46 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .bundle import Resource, objects
 from .concepts import LOINC, Words, codes_of
-from .fields import HISTORY, ORDER, RISKS, Codes, is_of_panel, is_usual_site
+from .fields import HISTORY, ORDER, RISKS, Codes, Field, is_of_panel, is_usual_site
 from .report import NEWER, FhirTaken, ImportLog
-from .statements import ALL, DUE_DATE, FINAL, NOT_PREGNANT, PREGNANCY, QUESTIONS
+from .statements import (
+    DUE_DATE,
+    FINAL,
+    NOT_FINAL,
+    NOT_PREGNANT,
+    PREGNANCY,
+    TOPICS,
+    TOPICS_BY_CODE,
+    Topic,
+)
 from .times import OLDEST, Clock, as_of, rough_day, time_of, to_datetime
 from .units import UnitError, unit_of
+
+if TYPE_CHECKING:
+    from fhir.resources.R4B.observation import Observation, ObservationComponent
+    from fhir.resources.R4B.quantity import Quantity
+
+    Part: TypeAlias = Observation | ObservationComponent
 
 _PRESSURES = ("vital_signs.systolic", "vital_signs.diastolic")
 _NOT_BELOW = (
     "diastolic must be below systolic: they are probably exchanged or not in mmHg"
 )
-_NOT_FINAL = "its status is not final, amended or corrected"
 
 
 @dataclass(frozen=True)
-class Measurement:
-    """What an Observation says of a field or a question, or why it says nothing."""
+class _Observed:
+    """What an Observation says, or the `problem` for which it says nothing."""
 
-    about: Any  # a Field or a Question
     code: str
     origin: Resource
     at: datetime | None
     issued: datetime = OLDEST
-    quantity: Any = None
-    words: Words | None = None
-    untold: str = ""
+    problem: str = ""
 
     @property
     def rank(self) -> tuple[datetime, datetime, bool, int]:
@@ -52,88 +62,120 @@ class Measurement:
         return (
             self.at or OLDEST,
             self.issued,
-            self.untold != _NOT_FINAL,
+            self.problem != NOT_FINAL,
             self.origin.order,
         )
 
 
-def measurements(
-    log: ImportLog, table: Codes, resource: Resource, observation: Any
-) -> Iterator[Measurement]:
-    """What an Observation and its components say of fields, or of a question."""
+@dataclass(frozen=True, kw_only=True)
+class Reading(_Observed):
+    """What an Observation, or a component of one, says of a field."""
+
+    field: Field
+    quantity: Quantity | None = None
+
+    @property
+    def path(self) -> str:
+        return self.field.path
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer(_Observed):
+    """What an Observation says on a topic."""
+
+    topic: Topic
+    words: Words | None = None
+
+    @property
+    def path(self) -> str:
+        return self.topic.path
+
+
+def read_observation(
+    log: ImportLog, table: Codes, resource: Resource, observation: Observation
+) -> list[Reading | Answer]:
+    """What an Observation and its components say of fields, or on a topic."""
     at = time_of(observation)
     issued = to_datetime(observation.issued) if observation.issued else OLDEST
-    measured = partial(Measurement, origin=resource, at=at, issued=issued)
-    if code := _known(observation, QUESTIONS):
-        words, untold = QUESTIONS[code].answered(observation, log.clock.today)
-        yield measured(QUESTIONS[code], code, words=words, untold=untold)
-        return
-    read: dict[str, Measurement] = {}
+    if code := _code_in(TOPICS_BY_CODE, observation):
+        topic = TOPICS_BY_CODE[code]
+        words, problem = topic.read_answer(observation, log.clock.today)
+        return [Answer(code, resource, at, issued, problem, topic=topic, words=words)]
+    readings: dict[str, Reading] = {}
     for part, raw in _parts(log, table, resource, observation):
-        code = _known(part, table)
-        about = table[code]
-        if not is_usual_site(
-            about, codes_of(observation.bodySite), observation.bodySite
-        ):
-            log.leave(resource, "its body site is not the usual one", code, at)
-        elif about.path in read:
+        code = _code_in(table, part)
+        field = table[code]
+        if not is_usual_site(field, observation.bodySite):
+            log.leave_out(resource, "its body site is not the usual one", code, at)
+        elif field.path in readings:
             several = "it has several values, perhaps of several postures"
-            read[about.path] = replace(read[about.path], untold=several)
+            readings[field.path] = replace(readings[field.path], problem=several)
         else:
-            untold = (
-                _no_number(raw, part) if observation.status in FINAL else _NOT_FINAL
+            problem = NOT_FINAL
+            if observation.status in FINAL:
+                problem = _no_number(raw, part)
+            readings[field.path] = Reading(
+                code,
+                resource,
+                at,
+                issued,
+                problem,
+                field=field,
+                quantity=part.valueQuantity,
             )
-            read[about.path] = measured(
-                about, code, quantity=part.valueQuantity, untold=untold
-            )
-    yield from read.values()
+    return list(readings.values())
 
 
 def _parts(
-    log: ImportLog, table: Codes, resource: Resource, observation: Any
-) -> Iterator[tuple[Any, Mapping[str, Any]]]:
-    """An Observation and its components as far as their codes are known and count, with their JSON.
+    log: ImportLog, table: Codes, resource: Resource, observation: Observation
+) -> Iterator[tuple[Part, Mapping[str, Any]]]:
+    """The Observation and its components whose codes are known and count, with their JSON.
 
-    The others are told of: a component of a panel that is not known for it, and one that stands
-    unread beside a value.
+    The log records the components that are left out: one of a panel that is not known for it, and
+    one whose code is not read.
     """
-    if _known(observation, table) and not _is_panel(resource.raw):
+    if _code_in(table, observation) and not _is_panel(resource.raw):
         yield observation, resource.raw
     panels = codes_of(observation.code)
     components = observation.component or ()
-    for part, raw in zip(
+    for component, raw in zip(
         components, objects(resource.raw.get("component")), strict=False
     ):
-        codes = codes_of(part.code, LOINC)
-        known = {table[code].path for code in codes if code in table}
-        name = next(iter(codes), "without a LOINC code")
-        if not known:
-            log.beside(resource, "component", f"a component is not read: {name}")
-        elif len(known) > 1 or any(code not in table for code in codes):
-            log.leave(
-                resource, "its codes mean more than one thing", name, part="component"
-            )
-        elif not is_of_panel(table[_known(part, table)], panels):
+        codes = codes_of(component.code, LOINC)
+        name = codes[0] if codes else "without a LOINC code"
+        paths = {table[code].path for code in codes if code in table}
+        if not paths:
+            log.add_aside(resource, "component", f"a component is not read: {name}")
+        elif len(paths) > 1 or any(code not in table for code in codes):
+            reason = "its codes mean more than one thing"
+            log.leave_out(resource, reason, name, part="component")
+        elif not is_of_panel(table[codes[0]], panels):
             reason = (
                 f"it is a part of something that is not known for it: {resource.name}"
             )
-            log.leave(resource, reason, name, part="component")
+            log.leave_out(resource, reason, name, part="component")
         else:
-            yield part, raw
+            yield component, raw
 
 
-def _known(part: Any, table: Mapping[str, Any]) -> str:
-    return next((code for code in codes_of(part.code, LOINC) if code in table), "")
+def _code_in(table: Mapping[str, object], part: Part) -> str:
+    """The first LOINC code that a table has; empty where it has none."""
+    for code in codes_of(part.code, LOINC):
+        if code in table:
+            return code
+    return ""
 
 
 def _is_panel(raw: Mapping[str, Any]) -> bool:
     """Whether an Observation has no value of its own, but its parts do."""
-    return ("component" in raw or "hasMember" in raw) and not any(
+    if "component" not in raw and "hasMember" not in raw:
+        return False
+    return not any(
         name.startswith("value") or name == "dataAbsentReason" for name in raw
     )
 
 
-def _no_number(raw: Mapping[str, Any], part: Any) -> str:
+def _no_number(raw: Mapping[str, Any], part: Part) -> str:
     """Why a value is not a number; empty where it is one."""
     if "dataAbsentReason" in raw:
         return "its value is absent (dataAbsentReason)"
@@ -144,81 +186,80 @@ def _no_number(raw: Mapping[str, Any], part: Any) -> str:
             return f"it is not a number with a unit ({name})"
     if part.valueQuantity is None or part.valueQuantity.value is None:
         return "it has no value"
-    return (
-        "it is a bound (such as <) and not a number"
-        if part.valueQuantity.comparator
-        else ""
-    )
+    if part.valueQuantity.comparator:
+        return "it is a bound (such as <) and not a number"
+    return ""
 
 
-def unread(resource: Resource, reason: str, table: Codes) -> Iterator[Measurement]:
+def unread(resource: Resource, reason: str, table: Codes) -> Iterator[Reading]:
     """An Observation that cannot be read, as what it is about: it may still be the newest."""
-    period = resource.raw.get("effectivePeriod")
-    told = (
-        *(resource.raw.get(name) for name in ("effectiveDateTime", "effectiveInstant")),
-        *(
-            (period.get("end"), period.get("start"))
-            if isinstance(period, Mapping)
-            else ()
-        ),
-        resource.raw.get("issued"),
-    )
-    at = next(filter(None, map(rough_day, filter(None, told))), None)
-    whole = resource.own_codes()
-    for code in sorted(filter(None, (str(code) for code in resource.codes() or ()))):
-        if code in table and (code in whole or is_of_panel(table[code], whole)):
-            yield Measurement(table[code], code, resource, at, untold=reason)
+    at = _rough_time(resource.raw)
+    own_codes = resource.own_codes()
+    for code in sorted(str(code) for code in resource.codes() or () if code):
+        if code not in table:
+            continue
+        if code in own_codes or is_of_panel(table[code], own_codes):
+            yield Reading(code, resource, at, problem=reason, field=table[code])
+
+
+def _rough_time(raw: Mapping[str, Any]) -> datetime | None:
+    """The day of an unchecked Observation, as `effective` looks for it; None if it has none."""
+    times = [raw.get("effectiveDateTime"), raw.get("effectiveInstant")]
+    period = raw.get("effectivePeriod")
+    if isinstance(period, Mapping):
+        times += [period.get("end"), period.get("start")]
+    times.append(raw.get("issued"))
+    for moment in times:
+        if moment and (at := rough_day(moment)):
+            return at
+    return None
 
 
 # -- one point in time -----------------------------------------------------------------------------
 
 Number: TypeAlias = "int | float"
-Statements: TypeAlias = "list[tuple[Measurement, Statement]]"
 
 
 @dataclass(frozen=True)
 class Statement:
-    """What a measurement becomes in words, and in which field."""
+    """What a reading or an answer becomes in words, and in which field."""
 
     field: str
     words: Words
+    observed: Reading | Answer
 
 
 def newest(
-    found: Iterable[Measurement], log: ImportLog
-) -> tuple[dict[str, dict[str, Number]], Statements]:
+    observed: Iterable[Reading | Answer], log: ImportLog
+) -> tuple[dict[str, dict[str, Number]], list[Statement]]:
     """The newest numbers in their fields' units by group and name, and what is told in words.
 
     A number is of the time of the record where it lies within its field's window, seen from that
     day or moment and from the newest number of its kind.
     """
-    chosen: dict[str, Measurement] = {}
-    for one in sorted(found, key=lambda one: one.rank):
-        if older := chosen.get(one.about.path):
-            log.leave(older.origin, NEWER, older.code, older.at)
-        chosen[one.about.path] = one
-    statements = _answers(chosen, log)
-    _keep_one_time(chosen, log)
-    _keep_one_pressure(chosen, log)
-    readings: dict[str, tuple[Number, FhirTaken]] = {}
-    for path in dict.fromkeys(
-        (*ORDER, *chosen)
-    ):  # in one order, whatever that of the bundle
-        if path in chosen and (made := _in_its_unit(chosen[path], log)):
-            readings[path] = made
-    if _are_exchanged(*(readings.get(path, (None,))[0] for path in _PRESSURES)):
+    readings, answers = _newest_by_path(observed, log)
+    statements = _statements(answers, log)
+    _keep_one_time(readings, log)
+    _keep_one_pressure(readings, log)
+    numbers: dict[str, tuple[Number, FhirTaken]] = {}
+    # In one order, whatever that of the bundle.
+    for path in dict.fromkeys((*ORDER, *readings)):
+        if path in readings and (number := _in_its_unit(readings[path], log)):
+            numbers[path] = number
+    if _are_exchanged(numbers):
         for path in _PRESSURES:
-            one = chosen[path]
-            log.leave(one.origin, _NOT_BELOW, one.code, one.at)
-            del readings[path]
+            reading = readings[path]
+            log.leave_out(reading.origin, _NOT_BELOW, reading.code, reading.at)
+            del numbers[path]
     values: dict[str, dict[str, Number]] = {}
-    for path, (value, line) in readings.items():
-        values.setdefault(chosen[path].about.group, {})[chosen[path].about.name] = value
-        log.taken.append(line)
+    for path, (value, line) in numbers.items():
+        reading = readings[path]
+        values.setdefault(reading.field.group, {})[reading.field.name] = value
+        log.lines.append(line)
         if path in _BODY:  # for the requests that have no vital signs
-            name, form = _BODY[path]
+            field, form = _BODY[path]
             words = Words(form.format(value, as_of(line.days)))
-            statements.append((chosen[path], Statement(name, words)))
+            statements.append(Statement(field, words, reading))
     return values, statements
 
 
@@ -228,83 +269,116 @@ _BODY = {
 }
 
 
-def _answers(chosen: dict[str, Measurement], log: ImportLog) -> Statements:
-    """The answers in words; a date of delivery is over where there is no pregnancy any more."""
-    status = chosen.get(PREGNANCY.path)
-    due = chosen.get(DUE_DATE.path)
-    denied = status is not None and status.words and NOT_PREGNANT in status.words.text
-    if status and due and denied and status.rank >= due.rank:
-        log.leave(due.origin, NEWER, due.code, due.at)
-        del chosen[DUE_DATE.path]
-    statements = []
-    for answer in [
-        chosen.pop(question.path) for question in ALL if question.path in chosen
-    ]:
-        if answer.words:
-            statements.append((answer, Statement(answer.about.field, answer.words)))
+def _newest_by_path(
+    observed: Iterable[Reading | Answer], log: ImportLog
+) -> tuple[dict[str, Reading], dict[str, Answer]]:
+    """The newest reading of each field, and the newest answer on each topic."""
+    newest_by_path: dict[str, Reading | Answer] = {}
+    for item in sorted(observed, key=lambda item: item.rank):
+        if older := newest_by_path.get(item.path):
+            log.leave_out(older.origin, NEWER, older.code, older.at)
+        newest_by_path[item.path] = item
+    readings = {}
+    answers = {}
+    for path, item in newest_by_path.items():
+        if isinstance(item, Reading):
+            readings[path] = item
         else:
-            log.leave(answer.origin, answer.untold, answer.code, answer.at)
+            answers[path] = item
+    return readings, answers
+
+
+def _statements(answers: Mapping[str, Answer], log: ImportLog) -> list[Statement]:
+    """The answers in words; the log records those that cannot be told."""
+    statements = []
+    for topic in TOPICS:
+        answer = answers.get(topic.path)
+        if answer is None:
+            continue
+        if topic is DUE_DATE and _has_ended(answer, answers.get(PREGNANCY.path)):
+            log.leave_out(answer.origin, NEWER, answer.code, answer.at)
+        elif answer.words:
+            statements.append(Statement(topic.field, answer.words, answer))
+        else:
+            log.leave_out(answer.origin, answer.problem, answer.code, answer.at)
     return statements
 
 
-def _keep_one_time(chosen: dict[str, Measurement], log: ImportLog) -> None:
-    newest_at: dict[str, datetime] = {}
-    for one in chosen.values():
-        newest_at[one.about.kind] = max(
-            newest_at.get(one.about.kind, OLDEST), one.at or OLDEST
-        )
-    for path, one in list(chosen.items()):
-        reason = one.untold or _out_of_time(one, newest_at[one.about.kind], log.clock)
+def _has_ended(due_date: Answer, pregnancy: Answer | None) -> bool:
+    """Whether a newer answer says that there is no pregnancy any more."""
+    if pregnancy is None or pregnancy.words is None:
+        return False
+    return NOT_PREGNANT in pregnancy.words.text and pregnancy.rank >= due_date.rank
+
+
+def _keep_one_time(readings: dict[str, Reading], log: ImportLog) -> None:
+    """Leave out the readings that are no numbers, or not of the time of the record."""
+    newest_by_kind: dict[str, datetime] = {}
+    for reading in readings.values():
+        kind = reading.field.kind
+        at = reading.at or OLDEST
+        newest_by_kind[kind] = max(newest_by_kind.get(kind, OLDEST), at)
+    for path, reading in list(readings.items()):
+        newest_at = newest_by_kind[reading.field.kind]
+        reason = reading.problem or _out_of_time(reading, newest_at, log.clock)
         if reason:
-            log.leave(chosen.pop(path).origin, reason, one.code, one.at)
+            log.leave_out(reading.origin, reason, reading.code, reading.at)
+            del readings[path]
 
 
-def _out_of_time(one: Measurement, newest_at: datetime, clock: Clock) -> str:
+def _out_of_time(reading: Reading, newest_at: datetime, clock: Clock) -> str:
     """Why a number is not of the time of the record; empty where it is."""
-    width = one.about.window
+    width = reading.field.window
     if width is None:
         return ""
-    if one.at is None:
+    if reading.at is None:
         return "it does not say when it was made"
-    told = (
-        f"{width.days} days"
-        if width.days > 1
-        else f"{width.total_seconds() / 3600:g} hours"
-    )
-    if clock.age_of(one.at) > width:
-        return f"older than its window of {told}"
-    if newest_at - one.at > width:
-        return f"further from the newest of its kind than its window of {told}"
+    if width.days > 1:
+        window = f"window of {width.days} days"
+    else:
+        window = f"window of {width.total_seconds() / 3600:g} hours"
+    if clock.age_of(reading.at) > width:
+        return f"older than its {window}"
+    if newest_at - reading.at > width:
+        return f"further from the newest of its kind than its {window}"
     return ""
 
 
-def _keep_one_pressure(chosen: dict[str, Measurement], log: ImportLog) -> None:
+def _keep_one_pressure(readings: dict[str, Reading], log: ImportLog) -> None:
     """A pressure is two numbers of one moment: without its pair, the older one says nothing."""
-    pair = sorted(
-        (chosen[path] for path in _PRESSURES if path in chosen), key=lambda o: o.rank
-    )
-    if len(pair) == len(_PRESSURES) and pair[0].at != pair[1].at:
-        older = chosen.pop(pair[0].about.path)
-        log.leave(
-            older.origin, "the other pressure was measured later", older.code, older.at
-        )
+    pair = [readings[path] for path in _PRESSURES if path in readings]
+    if len(pair) < len(_PRESSURES):
+        return
+    older, newer = sorted(pair, key=lambda reading: reading.rank)
+    if older.at != newer.at:
+        reason = "the other pressure was measured later"
+        log.leave_out(older.origin, reason, older.code, older.at)
+        del readings[older.path]
 
 
-def _in_its_unit(one: Measurement, log: ImportLog) -> tuple[Number, FhirTaken] | None:
+def _in_its_unit(reading: Reading, log: ImportLog) -> tuple[Number, FhirTaken] | None:
     """A number in the unit of its field, with its line of the report; None where it has none."""
-    known, wanted = one.about, one.about.sent or one.about.unit
+    field = reading.field
+    quantity = reading.quantity
+    if quantity is None or quantity.value is None:
+        return None  # never so here: without a number a reading has a problem
+    sent_unit = field.sent_unit or field.unit
     try:
-        unit = unit_of(one.quantity, known.substance)
-        value = known.accepted(one.quantity.value, unit)
+        unit = unit_of(quantity, field.substance)
+        value = field.accepted(quantity.value, unit)
     except UnitError as error:
-        reason = f"LOINC {one.code}, for {known.path}: {error}; it is sent in {wanted}"
-        log.leave(one.origin, reason, one.code, one.at)
+        problem = f"LOINC {reading.code}, for {field.path}: {error}; it is sent in {sent_unit}"
+        log.leave_out(reading.origin, problem, reading.code, reading.at)
         return None
-    line = log.line(one.origin, known.path, one.code, one.at)
-    return value, replace(
-        line, unit=wanted, converted_from=unit if unit != wanted else ""
-    )
+    line = log.line(reading.origin, field.path, reading.code, reading.at)
+    if unit == sent_unit:
+        return value, replace(line, unit=sent_unit)
+    return value, replace(line, unit=sent_unit, converted_from=unit)
 
 
-def _are_exchanged(systolic: Number | None, diastolic: Number | None) -> bool:
-    return systolic is not None and diastolic is not None and diastolic >= systolic
+def _are_exchanged(numbers: Mapping[str, tuple[Number, FhirTaken]]) -> bool:
+    """Whether the diastolic pressure is not below the systolic one."""
+    if any(path not in numbers for path in _PRESSURES):
+        return False
+    systolic, diastolic = (numbers[path][0] for path in _PRESSURES)
+    return diastolic >= systolic

@@ -6,71 +6,81 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...errors import SvcRequestError
 from .bundle import Resource, objects, text
 from .history import read_allergy, read_condition, read_family, read_procedure
 from .importing import Import, ImportOptions, Reader
-from .medications import read_medication
-from .observations import measurements
+from .medications import read_request, read_statement
+from .observations import read_observation
 from .report import FhirReport, Untrue
 from .source import FhirSource, read_source
 from .subject import Subject
-from .times import TODDLER, Clock, age, day, effective
+from .times import TODDLER, Clock, FhirTime, age, day, effective
+
+if TYPE_CHECKING:
+    from fhir.resources.R4B.observation import Observation
+    from fhir.resources.R4B.patient import Patient
 
 
 def read_patient(
-    given: Any, options: ImportOptions
+    record: object, options: ImportOptions
 ) -> tuple[dict[str, Any], FhirReport]:
     """The parameters of a `PatientContext`, and what was taken."""
-    source = read_source(given)
+    source = read_source(record)
     if not options.partial:
         _check_whole(source)
     subject = Subject(source.resources, options.patient)
     if not options.restricted:
         _check_permitted(source, subject)
-    medications = [one for one in source.resources if one.kind == "Medication"]
-    by_name = {
-        name: one
-        for one in medications
-        for name in (one.url, one.id and f"Medication/{one.id}")
-        if name
-    }
     now = datetime.now().astimezone()
-    importing = Import(
-        options.clock or Clock(now.date(), now), subject, options, by_name
-    )
+    clock = options.clock or Clock(now.date(), now)
+    importing = Import(clock, subject, options, _medications(source))
     if subject.resource is not None:
         _check_alive(importing, subject.resource)
-    for one in source.resources:
-        if one.kind != "Medication":  # read where a statement or request refers to it
-            importing.add(one, _READERS.get(one.kind))
-    parameters, report = importing.finish(further_pages=source.further_pages)
+    for resource in source.resources:
+        if resource.kind != "Medication":  # read where something refers to it
+            importing.add_resource(resource, _READERS.get(resource.kind))
+    parameters, report = importing.parameters_and_report(
+        further_pages=source.further_pages
+    )
     if not parameters and not options.partial:
         raise SvcRequestError(_empty(report))
     return parameters, report
 
 
+def _medications(source: FhirSource) -> dict[str, Resource]:
+    """The Medication resources by the names that a reference may use."""
+    medications = {}
+    for resource in source.resources:
+        if resource.kind != "Medication":
+            continue
+        if resource.url:
+            medications[resource.url] = resource
+        if resource.id:
+            medications[f"Medication/{resource.id}"] = resource
+    return medications
+
+
 def _check_permitted(source: FhirSource, subject: Subject) -> None:
     """Refuse a record that as a whole is restricted by a label, or by a consent that denies."""
-    own = [
+    resources = [
         resource for resource in source.resources if not subject.passes_over(resource)
     ]
-    labelled = [
+    labelled = ["Bundle"] if source.restricted else []
+    labelled += [
         resource.kind
-        for resource in own
+        for resource in resources
         if resource.kind in {"Patient", "Composition"} and resource.restricted
     ]
-    if source.restricted:
-        labelled.insert(0, "Bundle")
     if labelled:
         raise SvcRequestError(
             f"The record is labelled as restricted (security label of {labelled[0]}); only L, M, "
             "N, U and HTEST are not. Ask who may read it, then give restricted=True, which is "
             "recorded"
         )
-    for resource in own:
+    for resource in resources:
         if resource.kind == "Consent" and _denies(resource.raw):
             raise SvcRequestError(
                 f"{resource.place} (Consent): a consent that is active denies something. Ask what "
@@ -106,16 +116,17 @@ def _check_whole(source: FhirSource) -> None:
 
 
 def _empty(report: FhirReport) -> str:
-    unread = ", ".join(f"{count} {kind}" for kind, count in report.not_read.items())
-    reasons = "; ".join(dict.fromkeys(one.reason for one in report.left_out[:10]))
-    told = [
-        f"not read: {unread}" if unread else "",
-        f"left out: {reasons}" if reasons else "",
-    ]
-    seen = "; ".join(filter(None, told)) or "it has no resources"
+    parts = []
+    if report.not_read:
+        counts = ", ".join(f"{count} {kind}" for kind, count in report.not_read.items())
+        parts.append(f"not read: {counts}")
+    if report.left_out:
+        reasons = dict.fromkeys(line.reason for line in report.left_out[:10])
+        parts.append(f"left out: {'; '.join(reasons)}")
+    contents = "; ".join(parts) or "it has no resources"
     return (
-        f"The record holds nothing that is taken ({seen}). Give one with the patient's resources, "
-        "or take it as an empty one with partial=True"
+        f"The record holds nothing that is taken ({contents}). Give one with the patient's "
+        "resources, or take it as an empty one with partial=True"
     )
 
 
@@ -139,102 +150,104 @@ def _check_alive(importing: Import, resource: Resource) -> None:
     Where nothing says when, the day that the caller names is believed.
     """
     place = f"{resource.place} (Patient)"
-    today = importing.clock.today
-    died = resource.raw.get("deceasedDateTime")
-    of_day = _DAY.match(died) if isinstance(died, str) else None
-    undated = bool(resource.raw.get("deceasedBoolean"))
-    if died and not (of_day and of_day[0] >= today.isoformat()[: len(of_day[0])]):
+    if _had_died(resource.raw.get("deceasedDateTime"), importing.clock.today):
         raise SvcRequestError(
             f"{place}: the patient has died (deceasedDateTime); today= with a day until then reads "
             "the record as of that day"
         )
-    if undated and importing.options.clock is None:
-        raise SvcRequestError(
-            f"{place}: the patient has died (deceasedBoolean), and nothing says when; today= or "
-            "now= with a time of the patient's life reads the record as of then"
-        )
-    if undated:
+    if resource.raw.get("deceasedBoolean"):
+        if importing.options.clock is None:
+            raise SvcRequestError(
+                f"{place}: the patient has died (deceasedBoolean), and nothing says when; today= "
+                "or now= with a time of the patient's life reads the record as of then"
+            )
         reason = "the patient has died, and nothing says when (deceasedBoolean)"
-        importing.leave(resource, reason, part="date of death")
-    if any(
-        link.get("type") == "replaced-by" for link in objects(resource.raw.get("link"))
-    ):
-        raise SvcRequestError(
-            f"{place}: another Patient resource has replaced it; give that one's"
-        )
+        importing.leave_out(resource, reason, part="date of death")
+    for link in objects(resource.raw.get("link")):
+        if link.get("type") == "replaced-by":
+            raise SvcRequestError(
+                f"{place}: another Patient resource has replaced it; give that one's"
+            )
 
 
-def _patient(importing: Import, resource: Resource, patient: Any) -> str | None:
+def _had_died(deceased: object, today: date) -> bool:
+    """Whether an unchecked time of death has come; one that cannot be read has."""
+    if not deceased:
+        return False
+    match = _DAY.match(deceased) if isinstance(deceased, str) else None
+    if match is None:
+        return True
+    # A year or a month is compared as far as it goes.
+    return match[0] < today.isoformat()[: len(match[0])]
+
+
+def _read_person(importing: Import, resource: Resource, patient: Patient) -> str | None:
     sex, note = _sex(resource.raw, patient.gender)
     if sex:
         importing.person["sex"] = sex
-        importing.taken.append(replace(importing.line(resource, "sex"), note=note))
+        importing.lines.append(replace(importing.line(resource, "sex"), note=note))
     if patient.birthDate:
-        born = day(patient.birthDate)
-        if born > importing.clock.today:
+        if day(patient.birthDate) > importing.clock.today:
             return "birthDate is after the day of the record"
-        _take_age(importing, resource, patient.birthDate)
+        _add_age(importing, resource, patient.birthDate)
     return None if importing.person else "it has neither birthDate nor gender"
 
 
-def _take_age(importing: Import, resource: Resource, born: Any) -> None:
-    years = age(day(born), importing.clock.today)
-    is_whole = isinstance(born, date)
-    if years < TODDLER and not is_whole:
-        reason = "a date of birth without a day tells no age below two years"
-        importing.leave(resource, reason, part="age")
-        return
-    note = (
-        ""
-        if is_whole
-        else "from a date of birth without a day, so up to a year too high"
-    )
+def _add_age(importing: Import, resource: Resource, birth: FhirTime) -> None:
+    years = age(day(birth), importing.clock.today)
+    note = ""
+    if not isinstance(birth, date):
+        if years < TODDLER:
+            reason = "a date of birth without a day tells no age below two years"
+            importing.leave_out(resource, reason, part="age")
+            return
+        note = "from a date of birth without a day, so up to a year too high"
     importing.person["age"] = years
-    importing.taken.append(
-        replace(importing.line(resource, "age"), unit="a", note=note)
-    )
+    line = importing.line(resource, "age")
+    importing.lines.append(replace(line, unit="a", note=note))
 
 
 def _sex(raw: Mapping[str, Any], gender: str | None) -> tuple[str, str]:
     """The sex and where it is from; none where it is unknown."""
     for url, name in _SEXES.items():
-        for one in objects(raw.get("extension")):
-            sex = (
-                _SEX_CODES.get(str(one.get("valueCode")))
-                if one.get("url") == url
-                else None
-            )
-            if sex:
-                return sex, f"from {name}" if sex != gender else ""
-    return (gender, "") if gender in {"male", "female", "other"} else ("", "")
+        for extension in objects(raw.get("extension")):
+            if extension.get("url") != url:
+                continue
+            if sex := _SEX_CODES.get(str(extension.get("valueCode"))):
+                return sex, "" if sex == gender else f"from {name}"
+    if gender in {"male", "female", "other"}:
+        return gender, ""
+    return "", ""
 
 
 # -- readers ---------------------------------------------------------------------------------------
 
 
-def _observation(importing: Import, resource: Resource, observation: Any) -> str | None:
+def _read_measured(
+    importing: Import, resource: Resource, observation: Observation
+) -> str | None:
     if observation.status == "entered-in-error":
         return Untrue("it is entered-in-error")
     if observation.status == "registered":
         return "it has no result yet (registered)"
     if importing.clock.is_before(effective(observation)):
         return Untrue("it was made after the day of the record")
-    before = len(importing.left_out)
+    count = len(importing.left_out)
     table = importing.options.codes
-    read = list(measurements(importing, table, resource, observation))
-    importing.measured += read
-    if not read and len(importing.left_out) == before:
+    observed = read_observation(importing, table, resource, observation)
+    importing.observed += observed
+    if not observed and len(importing.left_out) == count:
         importing.not_read[resource.name] += 1
     return None
 
 
 _READERS: Mapping[str, Reader] = {
-    "Patient": _patient,
+    "Patient": _read_person,
     "Condition": read_condition,
     "AllergyIntolerance": read_allergy,
     "Procedure": read_procedure,
-    "MedicationStatement": read_medication,
-    "MedicationRequest": read_medication,
+    "MedicationStatement": read_statement,
+    "MedicationRequest": read_request,
     "FamilyMemberHistory": read_family,
-    "Observation": _observation,
+    "Observation": _read_measured,
 }

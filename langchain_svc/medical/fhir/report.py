@@ -6,10 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 from .bundle import Resource
-from .times import Clock, days_before
+from .times import Clock, day_or_days, days_before
 
 
 class Untrue(str):
@@ -46,12 +45,9 @@ class _ReportLine:
         """Its entry, and how old it is."""
         if self.days is None:
             return str(self.entry)
-        age = (
-            f"{self.days:,} day{'s'[: self.days > 1]} old"
-            if self.days
-            else "of that day"
-        )
-        return f"{self.entry} ({age})"
+        if self.days == 0:
+            return f"{self.entry} (of that day)"
+        return f"{self.entry} ({self.days:,} {day_or_days(self.days)} old)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,12 +67,10 @@ class FhirTaken(_ReportLine):
     note: str = ""
 
     def __str__(self) -> str:
-        units = (
-            f"{self.converted_from} to {self.unit}"
-            if self.converted_from
-            else self.unit
-        )
-        parts = (self.resource, self.code, units, self.note)
+        unit = self.unit
+        if self.converted_from:
+            unit = f"{self.converted_from} to {unit}"
+        parts = (self.resource, self.code, unit, self.note)
         return f"{self.field}: {', '.join(filter(None, parts))}"
 
 
@@ -98,16 +92,18 @@ class FhirLeftOut(_ReportLine):
         return not isinstance(self.reason, Untrue)
 
     def __str__(self) -> str:
-        return f"{', '.join(filter(None, (self.resource, self.code)))}: {self.reason}"
+        origin = ", ".join(filter(None, (self.resource, self.code)))
+        return f"{origin}: {self.reason}"
 
 
-def _lines(held: Iterable[_ReportLine]) -> Iterator[str]:
-    """A line for each, or one for all that differ only in where they are from."""
-    groups: dict[str, list[str]] = {}
-    for one in held:
-        groups.setdefault(str(one), []).append(one.place)
-    for text, places in groups.items():
-        yield f"  {text} [{'entry' if len(places) == 1 else 'entries'} {', '.join(places)}]"
+def _texts(lines: Iterable[_ReportLine]) -> Iterator[str]:
+    """A text for each line, or one for all lines that differ only in where they are from."""
+    places_by_text: dict[str, list[str]] = {}
+    for line in lines:
+        places_by_text.setdefault(str(line), []).append(line.place)
+    for text, places in places_by_text.items():
+        label = "entry" if len(places) == 1 else "entries"
+        yield f"  {text} [{label} {', '.join(places)}]"
 
 
 @dataclass(frozen=True)
@@ -136,22 +132,19 @@ class FhirReport:
         What is entered in error, refuted, older or a duplicate is not among them, nor what
         `not_read` counts.
         """
-        return dict(
-            Counter(
-                line.part or line.resource for line in self.left_out if line.is_missing
-            )
-        )
+        missing = (line for line in self.left_out if line.is_missing)
+        return dict(Counter(line.part or line.resource for line in missing))
 
     def __str__(self) -> str:
-        counted = ", ".join(f"{count} {kind}" for kind, count in self.not_read.items())
+        counts = ", ".join(f"{count} {kind}" for kind, count in self.not_read.items())
         unread = sum(self.not_read.values())
         lines = [
             f"{len(self.taken)} taken, {len(self.left_out)} left out, {unread} not read",
             "Taken:",
-            *_lines(self.taken),
+            *_texts(self.taken),
             "Left out:",
-            *_lines(self.left_out),
-            f"Not read: {counted or 'nothing'}",
+            *_texts(self.left_out),
+            f"Not read: {counts or 'nothing'}",
         ]
         if self.further_pages:
             lines.append("The bundle is one page of several.")
@@ -164,7 +157,10 @@ class FhirReport:
 
 @dataclass(frozen=True)
 class Aside:
-    """A part of a resource that is not taken, and of which nobody asks where none of it is."""
+    """A part of a resource that is not taken.
+
+    The report tells of it only where something else of the resource is taken.
+    """
 
     resource: Resource
     part: str
@@ -173,39 +169,55 @@ class Aside:
 
 @dataclass
 class ImportLog:
-    """What a report will tell, while a record is read."""
+    """What a report will tell, while a record is read; `lines` are on what is taken."""
 
     clock: Clock
-    taken: list[FhirTaken] = field(default_factory=list, init=False)
+    lines: list[FhirTaken] = field(default_factory=list, init=False)
     left_out: list[FhirLeftOut] = field(default_factory=list, init=False)
     asides: list[Aside] = field(default_factory=list, init=False)
 
-    def line(self, origin: Resource, name: str, *reading: Any) -> FhirTaken:
-        return FhirTaken(field=name, **self._origin(origin, *reading))
+    def line(
+        self, origin: Resource, name: str, code: str = "", at: datetime | None = None
+    ) -> FhirTaken:
+        """A line on what was taken for a field; the caller adds it where it belongs."""
+        return FhirTaken(
+            entry=origin.entry,
+            resource=origin.kind,
+            code=code,
+            days=self._days(at),
+            field=name,
+        )
 
-    def leave(
-        self, origin: Resource, reason: str, *reading: Any, part: str = ""
+    def leave_out(
+        self,
+        origin: Resource,
+        reason: str,
+        code: str = "",
+        at: datetime | None = None,
+        part: str = "",
     ) -> None:
-        origins = self._origin(origin, *reading)
-        self.left_out.append(FhirLeftOut(reason=reason, part=part, **origins))
+        """Record that a resource, or a part of one, is left out."""
+        line = FhirLeftOut(
+            entry=origin.entry,
+            resource=origin.kind,
+            code=code,
+            days=self._days(at),
+            reason=reason,
+            part=part,
+        )
+        self.left_out.append(line)
 
-    def _origin(
-        self, origin: Resource, code: str = "", at: datetime | None = None
-    ) -> dict[str, Any]:
-        days = None if at is None else days_before(at, self.clock.today)
-        return {
-            "entry": origin.entry,
-            "resource": origin.kind,
-            "code": code,
-            "days": days,
-        }
+    def _days(self, at: datetime | None) -> int | None:
+        if at is None:
+            return None
+        return days_before(at, self.clock.today)
 
-    def beside(self, resource: Resource, part: str, reason: str) -> None:
+    def add_aside(self, resource: Resource, part: str, reason: str) -> None:
         """Say, if anything of a resource is taken, that a part of it is not."""
         self.asides.append(Aside(resource, part, reason))
 
-    def leave_asides(self, entries: set[int | str]) -> None:
-        """The parts that are missing of the resources of which something was taken."""
+    def leave_out_asides(self, entries: set[int | str]) -> None:
+        """Record the parts that are missing of the resources of which something was taken."""
         for aside in self.asides:
             if aside.resource.entry in entries:
-                self.leave(aside.resource, aside.reason, part=aside.part)
+                self.leave_out(aside.resource, aside.reason, part=aside.part)

@@ -1,4 +1,4 @@
-"""What is given to the FHIR import, in any of its forms, as the resources that it holds.
+"""A record, in any of the forms that the FHIR import takes, as the resources that it holds.
 
 Nothing is checked here but the frame: bundles (also within bundles, as answers to a batch are),
 lists, one resource, and JSON of these as text, bytes, lines or a file.
@@ -35,28 +35,35 @@ class FhirSource:
     failed: bool = False
     restricted: bool = False
 
-    def add(self, raw: Any, place: str, *entry: int, **request: str) -> None:
+    def add_raw(
+        self, raw: object, place: str, *entry: int, url: str = "", method: str = ""
+    ) -> None:
         """Take a resource, or those of a bundle."""
-        kind = raw.get("resourceType") if isinstance(raw, Mapping) else None
-        if not isinstance(raw, Mapping) or (kind is None and not place):
+        if not isinstance(raw, Mapping):
             raise SvcRequestError(
                 f"{place} must be an object" if place else f"FHIR is {_FORMS}"
             )
+        kind = raw.get("resourceType")
+        if kind is None and not place:
+            raise SvcRequestError(f"FHIR is {_FORMS}")
         if not isinstance(kind, str) or not KIND.fullmatch(kind):
             name = f"{place}.resourceType".lstrip(".")
             raise SvcRequestError(f"{name} must be the name of a FHIR resource")
         if kind == "Bundle":
             self._add_bundle(raw, place or "Bundle", entry)
             return
-        self.failed |= kind == "OperationOutcome" and any(
-            issue.get("severity") in ("fatal", "error")
-            for issue in objects(raw.get("issue"))
-        )
-        label = ".".join(map(str, entry))
-        index = int(label or 0) if len(entry) < 2 else label  # nested
+        if kind == "OperationOutcome":
+            for issue in objects(raw.get("issue")):
+                if issue.get("severity") in ("fatal", "error"):
+                    self.failed = True
+        index: int | str = 0
+        if len(entry) == 1:
+            index = entry[0]
+        elif entry:  # of a bundle within a bundle
+            index = ".".join(map(str, entry))
         order = len(self.resources)
         self.resources.append(
-            Resource(index, kind, raw, place or kind, order, **request)
+            Resource(index, kind, raw, place or kind, order, url, method)
         )
 
     def _add_bundle(
@@ -71,91 +78,104 @@ class FhirSource:
                 "The bundle's type is history, which holds old versions; give a searchset, a "
                 "collection, a document or a transaction"
             )
-        self.restricted |= is_restricted(raw)
-        links = objects(raw.get("link"))
-        self.further_pages |= any(link.get("relation") == "next" for link in links)
+        if is_restricted(raw):
+            self.restricted = True
+        for link in objects(raw.get("link")):
+            if link.get("relation") == "next":
+                self.further_pages = True
         entries = raw.get("entry", [])
         if not isinstance(entries, (list, tuple)):
             raise SvcRequestError(f"{place}.entry must be a list")
-        for index, one in enumerate(entries):
-            where = f"{place}.entry[{index}]"
-            if not isinstance(one, Mapping):
-                raise SvcRequestError(f"{where} must be an object")
-            if one.get("resource") is not None:
-                method = next(
-                    (r.get("method") for r in objects([one.get("request")])), ""
-                )
-                request = {"url": text(one.get("fullUrl")), "method": text(method)}
-                self.add(one["resource"], f"{where}.resource", *entry, index, **request)
+        for index, item in enumerate(entries):
+            item_place = f"{place}.entry[{index}]"
+            if not isinstance(item, Mapping):
+                raise SvcRequestError(f"{item_place} must be an object")
+            if item.get("resource") is None:
+                continue
+            request = item.get("request")
+            method = request.get("method") if isinstance(request, Mapping) else ""
+            self.add_raw(
+                item["resource"],
+                f"{item_place}.resource",
+                *entry,
+                index,
+                url=text(item.get("fullUrl")),
+                method=text(method),
+            )
 
 
-def read_source(given: Any) -> FhirSource:
+def read_source(record: object) -> FhirSource:
     """The resources of a record, unchecked."""
-    held, source = _loaded(given), FhirSource()
-    if not isinstance(held, list):
-        source.add(held, "")
+    source = FhirSource()
+    value = _loaded(record)
+    if not isinstance(value, list):
+        source.add_raw(value, "")
         return source
-    for index, one in enumerate(held):
-        source.further_pages = (
-            False  # the next one in the list is the page that follows
-        )
-        source.add(one, f"resources[{index}]", index)
+    for index, item in enumerate(value):
+        # What follows in the list is the next page of what stood before.
+        source.further_pages = False
+        source.add_raw(item, f"resources[{index}]", index)
     return source
 
 
 # -- forms ----------------------------------------------------------------------------------------
 
 
-def _loaded(given: Any) -> Any:
+def _loaded(record: object) -> object:
     """The JSON that something stands for: a dict, or a list of what a list or lines hold."""
-    if isinstance(given, Path):
-        given = _file(given)
-        if not given.strip():
+    if isinstance(record, Path):
+        record = _read_file(record)
+        if not record.strip():
             return []  # a bulk export has empty files
-    if isinstance(given, (bytes, bytearray)):
+    if isinstance(record, (bytes, bytearray)):
         try:
-            given = bytes(given).decode("utf-8-sig")
+            record = record.decode("utf-8-sig")
         except UnicodeDecodeError:
             raise SvcRequestError(
                 "The record is not valid JSON: it is not UTF-8"
             ) from None
-    if isinstance(given, (list, tuple)):
-        held: list[Any] = []
-        for one in given:
-            inner = _loaded(one)
-            held += inner if isinstance(inner, list) else [inner]
-        return held
-    return _parsed(given) if isinstance(given, str) else given
+    if isinstance(record, str):
+        return _parsed(record)
+    if not isinstance(record, (list, tuple)):
+        return record
+    items: list[object] = []
+    for item in record:
+        inner = _loaded(item)
+        if isinstance(inner, list):
+            items += inner
+        else:
+            items.append(inner)
+    return items
 
 
-def _file(path: Path) -> bytes:
+def _read_file(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:  # its name may be the patient's
         raise SvcRequestError(f"The file cannot be read: {error.strerror}") from None
 
 
-def _parsed(text: str) -> Any:
+def _parsed(text: str) -> object:
     """JSON, or lines of JSON as a bulk export has them."""
     whole = _json(text)
     if whole is not _NO_JSON:
         return whole
-    held = [_json(line) for line in text.split("\n") if line.strip()]
-    if len(held) < 2 or held[0] is _NO_JSON:  # one line is not a list of them
+    values = [_json(line) for line in text.split("\n") if line.strip()]
+    if len(values) < 2 or values[0] is _NO_JSON:  # one line is not a list of them
         raise SvcRequestError(
             "The record is not valid JSON. Texts are not read as paths and addresses: give the "
             "JSON itself, or a pathlib.Path"
         )
-    if _NO_JSON in held:
-        number = held.index(_NO_JSON) + 1
+    if _NO_JSON in values:
+        number = values.index(_NO_JSON) + 1
         raise SvcRequestError(f"Line {number} of the record is not valid JSON")
-    return held
+    return values
 
 
 _NO_JSON = object()
 
 
-def _json(text: str) -> Any:
+def _json(text: str) -> object:
     try:
         return json.loads(text, parse_float=Decimal)
     except (ValueError, RecursionError):

@@ -1,8 +1,8 @@
 """What Observations say in words: tobacco, pregnancy and breastfeeding, by LOINC.
 
-The newest answer to each question counts, however old it is; a pregnancy and breastfeeding only as
-long as they can last. An answer whose code is not known here is told in its own words. Dates do not
-go into the record: ages of answers and weeks do.
+The newest answer on each topic counts, however old it is; a pregnancy and breastfeeding only as
+long as they can last. An answer whose code is not known here is given in its own words. Dates do
+not go into the record: ages of answers and days do.
 """
 
 from __future__ import annotations
@@ -10,11 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
+from typing import TYPE_CHECKING
 
 from .concepts import NOTHING, Words, codes_of, says_nothing, typed_words, words_of
 from .fields import HISTORY, RISKS
 from .times import as_of, day, days_before, time_of
+
+if TYPE_CHECKING:
+    from fhir.resources.R4B.observation import Observation
 
 # The answers to 72166-2 of SNOMED CT and of LOINC's own list.
 _SMOKERS: Mapping[str, str] = {
@@ -37,91 +40,109 @@ _BREASTFEEDING = dict.fromkeys(
     ("LA29252-6", "169741004", "true", "Y", "LA33-6", "373066001"), "breastfeeding"
 )
 FINAL = frozenset({"final", "amended", "corrected"})
-_TERM, _OVERDUE, _TWO_YEARS = 294, 21, 730  # days
+NOT_FINAL = "its status is not final, amended or corrected"
+_TERM = 294  # days, the longest that a pregnancy lasts
+_OVERDUE = 21  # days after the estimated date of delivery
+_TWO_YEARS = 730  # days
 
 
-def _answer(observation: Any, known: Mapping[str, str], label: str) -> Words | None:
-    """The words for a known code of an answer, or behind a label its own."""
+def _answer(
+    observation: Observation, words_by_code: Mapping[str, str], label: str
+) -> Words | None:
+    """The words for a known code of an answer; for another its own words behind a label."""
     value = observation.valueCodeableConcept
     for code in codes_of(value):
-        if code in known:
-            return Words(known[code])
-    words = words_of(value) or tuple(
-        filter(None, [typed_words(observation.valueString)])
-    )
+        if code in words_by_code:
+            return Words(words_by_code[code])
+    words = words_of(value)
+    typed = typed_words(observation.valueString)
+    if not words and typed:
+        words = (typed,)
     if not words:
         return None
     text = "; ".join(part.text for part in words)
     return Words(f"{label}: {text}", any(part.typed for part in words))
 
 
-def _smoking(observation: Any, _: date) -> Words | None:
+def _smoking(observation: Observation, _: date) -> Words | None:
     return _answer(observation, _SMOKERS, "tobacco smoking status")
 
 
-def _pregnancy(observation: Any, today: date) -> Words | None:
-    return _dated(
-        _answer(observation, _PREGNANCIES, "pregnancy status"), observation, today
-    )
-
-
-def _breastfeeding(observation: Any, today: date) -> Words | None:
-    words = _answer(observation, _BREASTFEEDING, "breastfeeding status")
-    if observation.valueBoolean is not None:
-        words = Words(
-            "breastfeeding" if observation.valueBoolean else "not breastfeeding"
-        )
+def _pregnancy(observation: Observation, today: date) -> Words | None:
+    words = _answer(observation, _PREGNANCIES, "pregnancy status")
     return _dated(words, observation, today)
 
 
-def _dated(words: Words | None, observation: Any, today: date) -> Words | None:
+def _breastfeeding(observation: Observation, today: date) -> Words | None:
+    if observation.valueBoolean is None:
+        words = _answer(observation, _BREASTFEEDING, "breastfeeding status")
+    elif observation.valueBoolean:
+        words = Words("breastfeeding")
+    else:
+        words = Words("not breastfeeding")
+    return _dated(words, observation, today)
+
+
+def _dated(words: Words | None, observation: Observation, today: date) -> Words | None:
     if words is None:
         return None
     at = time_of(observation)
-    age = as_of(days_before(at, today) if at else 0)
+    age = as_of(days_before(at, today)) if at else ""
     return Words(f"observation: {words.text}{age}", words.typed)
 
 
-def _due_date(observation: Any, today: date) -> Words | None:
+def _due_date(observation: Observation, today: date) -> Words | None:
     due = observation.valueDateTime
-    days = (day(due) - today).days if due else None
-    if days is None or not -_OVERDUE <= days <= _TERM:
+    if not due:
+        return None
+    days = (day(due) - today).days
+    if not -_OVERDUE <= days <= _TERM:
         return None
     distance = f"in {days}" if days >= 0 else f"passed by {-days}"
     return Words(f"observation: estimated date of delivery {distance} days")
 
 
 @dataclass(frozen=True)
-class Question:
-    """A question, where its answer goes, how it is read, and for how many days it can be true."""
+class Topic:
+    """What Observations of some codes answer in words: where it goes, and how it is read.
+
+    `lasts` is for how many days an answer can be true; None where that has no end.
+    """
 
     path: str
     field: str
     codes: str
-    read: Callable[[Any, date], Words | None]
+    read_words: Callable[[Observation, date], Words | None]
     lasts: int | None = None
 
-    def answered(self, observation: Any, today: date) -> tuple[Words | None, str]:
+    def read_answer(
+        self, observation: Observation, today: date
+    ) -> tuple[Words | None, str]:
         """The answer in words, or why there is nothing to tell."""
         if observation.status not in FINAL:
-            return None, "its status is not final, amended or corrected"
+            return None, NOT_FINAL
         if says_nothing(observation.valueCodeableConcept):
             return None, NOTHING
-        at = time_of(observation)
-        lasts = self.lasts is None or (at and 0 <= days_before(at, today) <= self.lasts)
-        if not lasts:
+        if not self._is_current(observation, today):
             return None, f"it is not known to be of the last {self.lasts} days"
-        return self.read(observation, today), "its answer is not one that is read"
+        words = self.read_words(observation, today)
+        return words, "its answer is not one that is read"
+
+    def _is_current(self, observation: Observation, today: date) -> bool:
+        if self.lasts is None:
+            return True
+        at = time_of(observation)
+        return at is not None and 0 <= days_before(at, today) <= self.lasts
 
 
-PREGNANCY = Question("pregnancy", HISTORY, "82810-3", _pregnancy, _TERM)
-DUE_DATE = Question("due date", HISTORY, "11778-8 11779-6 11780-4", _due_date, _TERM)
-ALL = (
+PREGNANCY = Topic("pregnancy", HISTORY, "82810-3", _pregnancy, _TERM)
+DUE_DATE = Topic("due date", HISTORY, "11778-8 11779-6 11780-4", _due_date, _TERM)
+TOPICS = (
     PREGNANCY,
     DUE_DATE,
-    Question("breastfeeding", HISTORY, "63895-7", _breastfeeding, _TWO_YEARS),
-    Question("smoking", RISKS, "72166-2", _smoking),
+    Topic("breastfeeding", HISTORY, "63895-7", _breastfeeding, _TWO_YEARS),
+    Topic("smoking", RISKS, "72166-2", _smoking),
 )
-QUESTIONS: Mapping[str, Question] = {
-    code: question for question in ALL for code in question.codes.split()
+TOPICS_BY_CODE: Mapping[str, Topic] = {
+    code: topic for topic in TOPICS for code in topic.codes.split()
 }

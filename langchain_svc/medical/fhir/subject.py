@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from ...errors import SvcRequestError
-from .bundle import Resource, objects, text
+from .bundle import Resource, text
 
 _PATIENT = re.compile(
     r"(?:.*/)?Patient/([A-Za-z0-9.-]{1,64})(?:/_history/[A-Za-z0-9.-]+)?"
@@ -30,35 +30,45 @@ class Subject:
         }
         self._only = wanted is not None
         self._count_owners(resources)
-        self._url, self._id = "", ""
-        patients = [one for one in resources if one.kind == "Patient"]
+        self._url = ""
+        self._id = ""
+        patients = [resource for resource in resources if resource.kind == "Patient"]
         if wanted is not None:
-            reference = (
-                wanted if "/" in wanted or ":" in wanted else f"Patient/{wanted}"
-            )
-            self._url, self._id = _without_version(reference), _id_of(reference)
+            is_reference = "/" in wanted or ":" in wanted
+            self._set(wanted if is_reference else f"Patient/{wanted}")
             patients = [
-                one for one in patients if self._is(one.url) or one.id == self._id
+                patient
+                for patient in patients
+                if self._is(patient.url) or patient.id == self._id
             ]
-        if len({_identity(one) for one in patients}) > 1:
+        if len({_identity(patient) for patient in patients}) > 1:
+            entries = ", ".join(str(patient.entry) for patient in patients[:10])
             raise SvcRequestError(
-                f"The record holds {len(patients)} patients (entries "
-                f"{', '.join(str(one.entry) for one in patients[:10])}); a record is about one: "
-                "give one for each, or name one with patient="
+                f"The record holds {len(patients)} patients (entries {entries}); a record is about "
+                "one: give one for each, or name one with patient="
             )
         self.resource = patients[0] if patients else None
         if self.resource is not None:
             self._url = _without_version(self.resource.url)
             self._id = self.resource.id or _id_of(self._url)
 
+    def _set(self, reference: str) -> None:
+        self._url = _without_version(reference)
+        self._id = _id_of(reference)
+
     def _count_owners(self, resources: Iterable[Resource]) -> None:
         """Whether the source is of one patient on one server, so that nothing is of another's."""
-        names = set(filter(self._names_a_patient, map(_name_of_patient, resources)))
-        ids = {resource.id for resource in resources if resource.kind == "Patient"}
-        ids.update(map(_id_of, names))
-        self._servers = {
-            _server_of(name) for name in names if name.startswith(_ABSOLUTE)
-        }
+        ids = set()
+        self._servers = set()
+        for resource in resources:
+            if resource.kind == "Patient":
+                ids.add(resource.id)
+            name = _name_of_patient(resource)
+            if not self._names_a_patient(name):
+                continue
+            ids.add(_id_of(name))
+            if name.startswith(_ABSOLUTE):
+                self._servers.add(_server_of(name))
         self._is_alone = len(ids - {""}) <= 1 and len(self._servers) <= 1
 
     def passes_over(self, resource: Resource) -> bool:
@@ -66,13 +76,13 @@ class Subject:
         if not self._only:
             return False
         if resource.kind == "Patient":
-            return self.resource is None or _identity(resource) != _identity(
-                self.resource
-            )
+            if self.resource is None:
+                return True
+            return _identity(resource) != _identity(self.resource)
         reference = _reference(resource)
-        return self._names_a_patient(reference) and not self._is(
-            _without_version(reference)
-        )
+        if not self._names_a_patient(reference):
+            return False
+        return not self._is(_without_version(reference))
 
     def owns(self, resource: Resource) -> bool:
         """Whether a resource is this patient's; False where that is unclear, else it raises."""
@@ -82,10 +92,8 @@ class Subject:
         reference = _reference(resource)
         if not self._names_a_patient(reference):
             return False
-        if (
-            not self._url and not self._id
-        ):  # there is no Patient: the first one named is the one
-            self._url, self._id = _without_version(reference), _id_of(reference)
+        if not self._url and not self._id:
+            self._set(reference)  # without a Patient, the first reference tells
         if self._is(_without_version(reference)):
             return not self._is_of_an_unknown_server(reference)
         raise SvcRequestError(
@@ -101,10 +109,9 @@ class Subject:
 
     def _is_of_an_unknown_server(self, reference: str) -> bool:
         """Whether several servers have a patient of this id, and nothing says which is this one."""
-        absolute = reference.startswith(_ABSOLUTE)
-        return (
-            absolute and not self._url.startswith(_ABSOLUTE) and len(self._servers) > 1
-        )
+        if not reference.startswith(_ABSOLUTE) or self._url.startswith(_ABSOLUTE):
+            return False
+        return len(self._servers) > 1
 
     def _is(self, reference: str) -> bool:
         if reference == self._url:
@@ -116,9 +123,11 @@ class Subject:
 
 def _identity(patient: Resource) -> tuple[str, str, int]:
     """What tells Patient resources apart: pages of one search may repeat the same."""
-    known = patient.id or patient.url
-    server = patient.url if patient.url.startswith(_ABSOLUTE) else ""
-    return (_without_version(server), known, 0 if known else patient.order)
+    server = ""
+    if patient.url.startswith(_ABSOLUTE):
+        server = _without_version(patient.url)
+    name = patient.id or patient.url
+    return (server, name, 0 if name else patient.order)
 
 
 def _element(resource: Resource) -> str:
@@ -127,15 +136,17 @@ def _element(resource: Resource) -> str:
 
 
 def _reference(resource: Resource) -> str:
-    held = objects([resource.raw.get(_element(resource))])
-    return next((text(one.get("reference")) for one in held), "")
+    element = resource.raw.get(_element(resource))
+    if not isinstance(element, Mapping):
+        return ""
+    return text(element.get("reference"))
 
 
 def _id_of(reference: str) -> str:
     if reference.startswith("urn:"):
         return reference.rpartition(":")[2]
-    found = _PATIENT.fullmatch(reference)
-    return found[1] if found else ""
+    match = _PATIENT.fullmatch(reference)
+    return match[1] if match else ""
 
 
 def _name_of_patient(resource: Resource) -> str:

@@ -5,7 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta, timezone
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from fhir.resources.R4B.observation import Observation
+    from fhir.resources.R4B.period import Period
+
+# As fhir.resources gives it: a datetime, a date, or the text of a year or of a month.
+FhirTime: TypeAlias = "date | str"
 
 
 @dataclass(frozen=True)
@@ -15,7 +22,7 @@ class Clock:
     today: date
     now: datetime | None = None
 
-    def is_before(self, moment: Any) -> bool:
+    def is_before(self, moment: FhirTime | None) -> bool:
         """Whether a FHIR date or time is after the day or the moment; False where there is none."""
         if moment is None:
             return False
@@ -37,17 +44,21 @@ _LEAP_SECOND = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:)60")
 
 def without_leap_second(text: str) -> str:
     """A time of a leap second, which Python does not have, as the second before it."""
-    return _LEAP_SECOND.sub(r"\g<1>59", text) if _LEAP_SECOND.match(text) else text
+    if not _LEAP_SECOND.match(text):
+        return text
+    return _LEAP_SECOND.sub(r"\g<1>59", text)
 
 
-def to_datetime(told: Any) -> datetime:
+def to_datetime(moment: FhirTime) -> datetime:
     """A FHIR date or time as a moment; one without a time is its beginning, in UTC."""
-    if isinstance(told, datetime):
-        return told if told.tzinfo else told.replace(tzinfo=timezone.utc)
-    return datetime.combine(day(told), time.min, timezone.utc)
+    if not isinstance(moment, datetime):
+        return datetime.combine(day(moment), time.min, timezone.utc)
+    if moment.tzinfo:
+        return moment
+    return moment.replace(tzinfo=timezone.utc)
 
 
-def rough_day(text: Any) -> datetime | None:
+def rough_day(text: object) -> datetime | None:
     """The day that an unchecked text begins with; None where it begins with none."""
     try:
         return to_datetime(date.fromisoformat(str(text)[: len("2000-01-01")]))
@@ -55,60 +66,86 @@ def rough_day(text: Any) -> datetime | None:
         return None
 
 
-def day(told: Any) -> date:
+def day(moment: FhirTime) -> date:
     """A FHIR date as a day; a year or month is its first one."""
-    if isinstance(told, datetime):
-        return told.date()
-    if isinstance(told, date):
-        return told
-    year, _, month = str(told).partition("-")
+    if isinstance(moment, datetime):
+        return moment.date()
+    if isinstance(moment, date):
+        return moment
+    year, _, month = moment.partition("-")
     return date(int(year), int(month or 1), 1)
 
 
-def is_past(end: Any, today: date) -> bool:
+def is_past(end: FhirTime | None, today: date) -> bool:
     """Whether an end has come: before `today`, and for a year or month before its own beginning.
 
     A year or month that `today` lies in may end tomorrow, so it is not past.
     """
     if end is None:
         return False
-    shape = len(str(end)) if not isinstance(end, date) else len("2000-01-01")
-    return day(end).isoformat()[:shape] < today.isoformat()[:shape]
+    shown = day(end).isoformat()
+    if isinstance(end, str):
+        shown = shown[: len(end)]
+    return shown < today.isoformat()[: len(shown)]
 
 
 def days_before(at: datetime, today: date) -> int:
     """How many days before `today` a moment was, where it was; below 0 is after it."""
     days = (today - at.date()).days
-    return (
-        0 if days == -1 else days
-    )  # where the patient is, the next day may have begun
+    if days == -1:  # where the patient is, the next day may have begun
+        return 0
+    return days
 
 
-def effective(observation: Any) -> Any:
+def start_of(period: Period | None) -> FhirTime | None:
+    """The start of a period; None where it has none, or there is no period."""
+    if period is None:
+        return None
+    return period.start
+
+
+def end_of(period: Period | None) -> FhirTime | None:
+    """The end of a period, or else its start."""
+    if period is None:
+        return None
+    return period.end or period.start
+
+
+def effective(observation: Observation) -> FhirTime | None:
     """When an observation was made, as FHIR has it; of a period its end. None if unknown."""
-    period = observation.effectivePeriod
     return (
         observation.effectiveDateTime
         or observation.effectiveInstant
-        or (period and (period.end or period.start))
+        or end_of(observation.effectivePeriod)
         or observation.issued
     )
 
 
-def time_of(observation: Any) -> datetime | None:
+def time_of(observation: Observation) -> datetime | None:
     """The same as a moment."""
     moment = effective(observation)
-    return to_datetime(moment) if moment else None
+    if moment is None:
+        return None
+    return to_datetime(moment)
 
 
-def year(moment: Any) -> str:
+def year(moment: FhirTime | None) -> str:
     """The year of a FHIR date or time; empty where there is none."""
-    return f"{day(moment):%Y}" if moment else ""
+    if moment is None:
+        return ""
+    return f"{day(moment):%Y}"
 
 
 def as_of(days: int | None) -> str:
     """How old something is, for a line of text; empty where it is of the day."""
-    return f" (as of {days} day{'s'[: days > 1]} ago)" if days else ""
+    if not days:
+        return ""
+    return f" (as of {days} {day_or_days(days)} ago)"
+
+
+def day_or_days(count: int) -> str:
+    """The word behind a number of days."""
+    return "days" if count > 1 else "day"
 
 
 TODDLER = 2
@@ -117,5 +154,9 @@ _DAYS_OF_A_YEAR = 365.25
 
 def age(birth: date, end: date) -> float:
     """Whole years; below two years the days as a part of a year."""
-    years = end.year - birth.year - ((end.month, end.day) < (birth.month, birth.day))
-    return years if years >= TODDLER else round((end - birth).days / _DAYS_OF_A_YEAR, 2)
+    years = end.year - birth.year
+    if (end.month, end.day) < (birth.month, birth.day):
+        years -= 1
+    if years >= TODDLER:
+        return years
+    return round((end - birth).days / _DAYS_OF_A_YEAR, 2)

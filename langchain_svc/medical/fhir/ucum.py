@@ -16,8 +16,11 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 _DIMENSIONS = ("m", "s", "g", "K", "mol", "[iU]", "eq")
-_MOLE, _GRAM = _DIMENSIONS.index("mol"), _DIMENSIONS.index("g")
-_SECOND, _INTERNATIONAL, _EQUIVALENT = map(_DIMENSIONS.index, ("s", "[iU]", "eq"))
+_SECOND = _DIMENSIONS.index("s")
+_GRAM = _DIMENSIONS.index("g")
+_MOLE = _DIMENSIONS.index("mol")
+_INTERNATIONAL = _DIMENSIONS.index("[iU]")
+_EQUIVALENT = _DIMENSIONS.index("eq")
 _ENZYME = 1e-6 / 60  # a U is a micromole a minute
 Powers = tuple[int, ...]
 
@@ -26,7 +29,7 @@ Powers = tuple[int, ...]
 class Unit:
     """A unit as a multiple of base units: `value * factor + offset` is in those.
 
-    `amounts` is how many moles cancel in it, as one does in mmol/mol; `notes` are its notes in
+    `amounts` is how many moles cancel in it, such as 1 in mmol/mol; `notes` are its notes in
     braces, in lower case without spaces and underscores.
     """
 
@@ -38,24 +41,27 @@ class Unit:
 
     def by_mass(self, moles: int, molar_mass: float) -> Unit:
         """The same with so many moles written as grams."""
-        return self._with({_MOLE: -moles, _GRAM: moles}, molar_mass**moles)
+        return self.multiplied({_MOLE: -moles, _GRAM: moles}, molar_mass**moles)
 
     def by_charge(self, charge: int) -> Unit:
         """The same with its equivalents written as moles."""
         count = self.equivalents
-        return self._with({_EQUIVALENT: -count, _MOLE: count}, float(charge) ** -count)
+        return self.multiplied(
+            {_EQUIVALENT: -count, _MOLE: count}, float(charge) ** -count
+        )
 
     def with_enzyme_units(self) -> Unit:
         """The same with its international units written as U."""
         count = self.powers[_INTERNATIONAL]
-        return self._with(
+        return self.multiplied(
             {_INTERNATIONAL: -count, _MOLE: count, _SECOND: -count}, _ENZYME**count
         )
 
-    def _with(self, added: Mapping[int, int], factor: float) -> Unit:
+    def multiplied(self, exponents: Mapping[int, int], factor: float) -> Unit:
+        """The same times base units, by their places, and times a factor."""
         powers = list(self.powers)
-        for at, power in added.items():
-            powers[at] += power
+        for place, exponent in exponents.items():
+            powers[place] += exponent
         return replace(self, factor=self.factor * factor, powers=tuple(powers))
 
     @property
@@ -68,9 +74,8 @@ class Unit:
 
 
 def _unit(factor: float, offset: float = 0.0, **powers: int) -> Unit:
-    return Unit(
-        factor, tuple(powers.get(name.strip("[]"), 0) for name in _DIMENSIONS), offset
-    )
+    names = (name.strip("[]") for name in _DIMENSIONS)
+    return Unit(factor, tuple(powers.get(name, 0) for name in names), offset)
 
 
 # Those that take a prefix, and those that do not.
@@ -115,26 +120,31 @@ def read_unit(code: str) -> Unit:
     """What a unit of UCUM is made of; an UnknownUnitError where it is none, or not read here."""
     if code in _TEMPERATURES:
         return _TEMPERATURES[code]
-    at, whole, amounts = 0, _unit(1), [0, 0]
-    notes: set[str] = set()
     if not code or len(code) > _LONGEST:
         raise UnknownUnitError
-    while at < len(code):
-        part = _PART.match(code, at)
-        if part is None or (at and not part["divided"]):
+    whole = _unit(1)
+    notes: set[str] = set()
+    multiplied_moles = 0
+    divided_moles = 0
+    position = 0
+    while position < len(code):
+        part = _PART.match(code, position)
+        # Every part but the first follows a point or a stroke.
+        if part is None or (position and not part["divided"]):
             raise UnknownUnitError
         unit, power = _component(part)
-        power = -power if part["divided"] == "/" else power
-        times = {at: power * held for at, held in enumerate(unit.powers)}
-        whole = whole._with(times, unit.factor**power)  # noqa: SLF001  # our own class
-        amounts[times[_MOLE] < 0] += abs(times[_MOLE])
-        notes |= {
-            re.sub(r"[\s_]", "", note).lower()
-            for note in part.group("about", "note")
-            if note
-        }
-        at = part.end()
-    return replace(whole, amounts=min(amounts), notes=frozenset(notes))
+        if part["divided"] == "/":
+            power = -power
+        exponents = {place: power * own for place, own in enumerate(unit.powers)}
+        whole = whole.multiplied(exponents, unit.factor**power)
+        multiplied_moles += max(exponents[_MOLE], 0)
+        divided_moles += max(-exponents[_MOLE], 0)
+        for note in part.group("about", "note"):
+            if note:
+                notes.add(re.sub(r"[\s_]", "", note).lower())
+        position = part.end()
+    amounts = min(multiplied_moles, divided_moles)
+    return replace(whole, amounts=amounts, notes=frozenset(notes))
 
 
 def _component(part: re.Match[str]) -> tuple[Unit, int]:
@@ -144,13 +154,11 @@ def _component(part: re.Match[str]) -> tuple[Unit, int]:
 
 
 def _atom(symbol: str) -> Unit:
-    found = _OTHERS.get(symbol) or _METRIC.get(symbol)
-    if found is not None:
-        return found
+    unit = _OTHERS.get(symbol) or _METRIC.get(symbol)
+    if unit is not None:
+        return unit
     for prefix, scale in _PREFIXES.items():
-        metric = (
-            _METRIC.get(symbol[len(prefix) :]) if symbol.startswith(prefix) else None
-        )
-        if metric is not None:
+        metric = _METRIC.get(symbol[len(prefix) :])
+        if metric is not None and symbol.startswith(prefix):
             return Unit(metric.factor * scale, metric.powers)
     raise UnknownUnitError

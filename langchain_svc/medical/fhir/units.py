@@ -6,9 +6,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING
 
 from .ucum import Unit, UnknownUnitError, read_unit
+
+if TYPE_CHECKING:
+    from fhir.resources.R4B.quantity import Quantity
 
 UCUM = "http://unitsofmeasure.org"
 
@@ -30,8 +33,8 @@ _WORDS: Mapping[str, str] = {"C": "Cel", "F": "[degF]"}
 # volume is a multiple of cells: no laboratory gives kelvins, gauss or teslas a litre.
 _VOLUME = r"/(?=[a-zµ]*(?:[lL]|m3|mm\^3)$)"
 _REWRITTEN: tuple[tuple[re.Pattern[str], str], ...] = tuple(
-    (re.compile(pattern, re.IGNORECASE), written)
-    for pattern, written in (
+    (re.compile(pattern, re.IGNORECASE), replacement)
+    for pattern, replacement in (
         (r"[µμ]", "u"),
         (r"(?-i:mc)(?=[gLl]\b|mol)", "u"),
         (r"cu ?mm\b", "mm3"),
@@ -77,47 +80,51 @@ class Substance:
     bare: bool = False
 
 
-_NOTHING_KNOWN = Substance()
+_UNKNOWN = Substance()
 
 
 def spelled(unit: str) -> str:
     """A unit as UCUM writes it, where it is one of the usual other ways to write it."""
     unit = _SPELLINGS.get(unit.strip(), unit.strip())
-    for pattern, written in _REWRITTEN:
-        unit = pattern.sub(written, unit)
+    for pattern, replacement in _REWRITTEN:
+        unit = pattern.sub(replacement, unit)
     return _SPELLINGS.get(unit, unit)
 
 
-def unit_of(quantity: Any, substance: Substance = _NOTHING_KNOWN) -> str:
+def unit_of(quantity: Quantity, substance: Substance = _UNKNOWN) -> str:
     """The UCUM unit of a Quantity: its code, or else the text of its unit.
 
     A code of another system (SNOMED CT has units, too) says nothing here; the text beside it does.
     """
     if quantity.system == UCUM and quantity.code:
-        return spelled(str(quantity.code))
-    code = None if quantity.system else quantity.code
-    words = str(code or quantity.unit or "").strip()
-    if not words and substance.bare and not quantity.code:
+        return spelled(quantity.code)
+    words = quantity.unit
+    if quantity.code and not quantity.system:
+        words = quantity.code
+    words = (words or "").strip()
+    if words:
+        return _WORDS.get(words) or spelled(words)
+    if substance.bare and not quantity.code:
         return "1"
-    if not words:
-        raise UnitError("it has no unit")
-    return _WORDS.get(words) or spelled(words)
+    raise UnitError("it has no unit")
 
 
 def converted(value: Decimal, unit: str, to: str, substance: Substance) -> int | float:
     """A number in another unit, with 6 significant digits; as it was where the unit is the same."""
     if unit == to:
-        whole = value == value.to_integral_value() and value.as_tuple().exponent == 0
-        return int(value) if whole else float(value)
+        exponent = value.as_tuple().exponent
+        return int(value) if exponent == 0 else float(value)
     try:
-        source, target = read_unit(unit), read_unit(to)
+        source = read_unit(unit)
+        target = read_unit(to)
     except UnknownUnitError:
         raise UnitError(f"its unit cannot be converted to {to}") from None
     _check_kind(source, target, to, substance)
     if substance.hba1c and source.amounts != target.amounts:
         return _rounded(_other_scale(float(value), source, target))
     if substance.international:
-        source, target = source.with_enzyme_units(), target.with_enzyme_units()
+        source = source.with_enzyme_units()
+        target = target.with_enzyme_units()
     if substance.charge:
         source = source.by_charge(substance.charge)
         target = target.by_charge(substance.charge)
@@ -130,9 +137,8 @@ def converted(value: Decimal, unit: str, to: str, substance: Substance) -> int |
     # % and mmol/mol have no dimension either, and are not multiples of each other.
     if source.powers != target.powers or source.amounts != target.amounts:
         raise UnitError(f"its unit cannot be converted to {to}")
-    return _rounded(
-        (float(value) * source.factor + source.offset - target.offset) / target.factor
-    )
+    base = float(value) * source.factor + source.offset
+    return _rounded((base - target.offset) / target.factor)
 
 
 def _check_kind(source: Unit, target: Unit, to: str, substance: Substance) -> None:
@@ -154,8 +160,10 @@ def _rounded(value: float) -> float:
 
 # The master equation between the networks of IFCC and NGSP: NGSP in % = 0.09148 * IFCC in mmol/mol
 # + 2.152 (Hoelzel and others, Clinical Chemistry 50, 2004; used by IFCC, NGSP and the ADA).
-_SLOPE, _INTERCEPT = 0.09148, 2.152
-_PERCENT, _PER_MILLE = 0.01, 0.001
+_SLOPE = 0.09148
+_INTERCEPT = 2.152
+_PERCENT = 0.01
+_PER_MILLE = 0.001
 
 
 def _other_scale(value: float, source: Unit, target: Unit) -> float:
@@ -163,17 +171,10 @@ def _other_scale(value: float, source: Unit, target: Unit) -> float:
     if any(source.powers) or any(target.powers):
         raise UnitError("its unit is none of hemoglobin A1c")
     if source.amounts:
-        return (
-            (_SLOPE * value * source.factor / _PER_MILLE + _INTERCEPT)
-            * _PERCENT
-            / target.factor
-        )
-    return (
-        (value * source.factor / _PERCENT - _INTERCEPT)
-        / _SLOPE
-        * _PER_MILLE
-        / target.factor
-    )
+        ngsp = _SLOPE * value * source.factor / _PER_MILLE + _INTERCEPT
+        return ngsp * _PERCENT / target.factor
+    ifcc = (value * source.factor / _PERCENT - _INTERCEPT) / _SLOPE
+    return ifcc * _PER_MILLE / target.factor
 
 
 # -- notes in braces ------------------------------------------------------------------------------
