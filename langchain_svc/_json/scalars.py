@@ -1,4 +1,4 @@
-"""Scalars that say what the schema wants in another way: "1,234.50", "Yes", "**2**".
+"""Scalars that say what the schema asks for in another way: "1,234.50", "Yes", "**2**".
 
 A function returns the value and a penalty, or None where the text does not clearly say one value.
 """
@@ -11,14 +11,13 @@ import json
 import math
 import re
 from collections.abc import Hashable, Sequence
-from typing import Any
 
 Scalar = str | int | float | None
 
 # -- words and numbers ----------------------------------------------------------------------------
 
 # NaN and the infinities are not JSON; "no value" is the nearest that JSON can say.
-_LITERALS: dict[str, Any] = {
+_LITERALS: dict[str, bool | None] = {
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
     **dict.fromkeys(("null", "Null", "NULL", "None", "NaN", "nan", "undefined")),
@@ -35,13 +34,16 @@ _LOOSE = re.compile(
 
 
 def number(word: str) -> int | float | None:
-    """The number a word is, also in the ways of writing of other languages; None if it is none."""
-    found = _LOOSE.fullmatch(word)
-    if found is None:
+    """The number that a word is, also as other languages write it; None if it is no number."""
+    match = _LOOSE.fullmatch(word)
+    if match is None:
         return None
-    plain = word.replace("_", "")
+    digits = word.replace("_", "")
+    has_fraction = any(match.groups())
     try:
-        return float(plain) if any(found.groups()) else int(plain)
+        if has_fraction:
+            return float(digits)
+        return int(digits)
     except ValueError:  # more digits than this Python reads
         return None
 
@@ -50,87 +52,110 @@ def literal(word: str) -> tuple[Scalar, int]:
     """What a word without quotes stands for, and how many repairs that took.
 
     A word that is neither a number nor a literal stands for itself. Numbers with leading zeros
-    are such words: they are codes more often than numbers, and a schema that wants a number can
-    still make one of them.
+    are such words: they are codes more often than numbers, and a schema that asks for a number
+    can still make one of them.
     """
-    value = _LITERALS[word] if word in _LITERALS else number(word)
-    if value is None and word not in _LITERALS:
-        return word, 1
-    if isinstance(value, float) and not math.isfinite(value):  # 1e999
-        return None, 1
-    return value, int(not _STRICT.fullmatch(word))
+    value: Scalar
+    if word in _LITERALS:
+        value = _LITERALS[word]
+    else:
+        value = number(word)
+        if value is None:
+            return word, 1
+        if isinstance(value, float) and not math.isfinite(value):  # 1e999
+            return None, 1
+    if _STRICT.fullmatch(word):
+        return value, 0
+    return value, 1
 
 
 # -- coercion --------------------------------------------------------------------------------------
 
-Coerced = tuple[Any, int]
+Coerced = tuple[object, int]
 
 SPELLED = 1  # the same value, written otherwise
 
 # Thousands and decimals both: which is which is clear.
 _GROUPED = re.compile(r"-?\d{1,3}(?:(?:,\d{3})+\.\d+|(?:\.\d{3})+,\d+)", re.ASCII)
-_TRUE, _FALSE = {"true", "yes", "y", "on", "1"}, {"false", "no", "n", "off", "0"}
+_TRUE = {"true", "yes", "y", "on", "1"}
+_FALSE = {"false", "no", "n", "off", "0"}
 _AROUND = " \t\r\n*_`\"'“”‘’.,;:!?()[]<>"
 _NOTHING = frozenset({"", "null", "none", "nil", "n/a", "na", "undefined"})
 _LONGEST_NUMBER = 60
 
 
-def coerce(value: Any, name: str) -> Coerced | None:
+def coerce(value: object, name: str) -> Coerced | None:
     """The value as one of a type, if it clearly says one."""
-    if name == "null":
-        return (None, SPELLED) if says_nothing(value) else None
+    if name == "null" and says_nothing(value):
+        return None, SPELLED
     if name == "boolean":
         return _boolean(value)
-    if name == "string" and isinstance(value, (bool, int, float)):
-        return (str(value).lower() if isinstance(value, bool) else str(value)), SPELLED
-    if name not in ("integer", "number") or not isinstance(value, str):
-        return None
-    found = (
-        _amount(value.strip().strip("*`")) if len(value) <= _LONGEST_NUMBER else None
-    )
-    if found is None or (name == "integer" and found % 1):
-        return None
-    return (int(found) if name == "integer" else found), SPELLED
+    if name == "string" and isinstance(value, (int, float)):
+        return _text(value), SPELLED
+    if name == "number" and isinstance(value, str):
+        amount = _amount(value)
+        if amount is not None:
+            return amount, SPELLED
+    if name == "integer" and isinstance(value, str):
+        amount = _amount(value)
+        if amount is not None and not amount % 1:
+            return int(amount), SPELLED
+    return None
 
 
-def _amount(text: str) -> int | float | None:
+def _amount(value: str) -> int | float | None:
     """The number that a text is; "5,000" may mean two numbers, and so means none."""
-    text = text.replace("\u2212", "-")  # the minus sign of typography
+    if len(value) > _LONGEST_NUMBER:
+        return None
+    text = value.strip().strip("*`").replace("\u2212", "-")  # the minus of typography
+    if "_" in text:
+        return None
     if _GROUPED.fullmatch(text):
+        # The last sign is the decimal one; those before it separate thousands.
         text = re.sub(r"[.,](?=.*[.,])", "", text).replace(",", ".")
-    return (
-        number(re.sub(r"^(-?)0+(?=\d)", r"\1", text)) if "_" not in text else None
-    )  # 007
+    without_zeros = re.sub(r"^(-?)0+(?=\d)", r"\1", text)  # 007
+    return number(without_zeros)
 
 
-def _boolean(value: Any) -> Coerced | None:
+def _boolean(value: object) -> Coerced | None:
     if isinstance(value, (int, float)) and value in (0, 1):
         return bool(value), SPELLED
-    word = value.strip(_AROUND).casefold() if isinstance(value, str) else ""
-    return (word in _TRUE, SPELLED) if word in _TRUE | _FALSE else None
-
-
-def choose(value: Any, options: Sequence[Any]) -> Coerced | None:
-    """The one option that a value means."""
-    value = _text(value) if isinstance(value, (int, float)) else value
     if not isinstance(value, str):
         return None
-    for look in (str.strip, str.casefold, fold):
-        hits = [one for one in options if look(_text(one)) == look(value)]
-        if hits and look(value):
-            clear = all(frozen(one) == frozen(hits[0]) for one in hits)
-            return (hits[0], SPELLED) if clear else None
+    word = value.strip(_AROUND).casefold()
+    if word in _TRUE:
+        return True, SPELLED
+    if word in _FALSE:
+        return False, SPELLED
+    return None
+
+
+def choose(value: object, options: Sequence[object]) -> Coerced | None:
+    """The one option that a value means."""
+    if not isinstance(value, (str, int, float)):
+        return None
+    text = _text(value)
+    # From what ignores the least to what ignores the most: the first that matches decides.
+    for simplify in (str.strip, str.casefold, fold):
+        simple = simplify(text)
+        matches = [option for option in options if simplify(_text(option)) == simple]
+        if not matches or not simple:
+            continue
+        first = matches[0]
+        if any(frozen(option) != frozen(first) for option in matches):
+            return None  # "ab" may mean "Ab" or "AB"
+        return first, SPELLED
     return None
 
 
 # -- comparing and showing ------------------------------------------------------------------------
 
 
-def says_nothing(value: Any) -> bool:
+def says_nothing(value: object) -> bool:
     """Whether a value is a way of writing null."""
-    return value is None or (
-        isinstance(value, str) and value.strip().casefold() in _NOTHING
-    )
+    if isinstance(value, str):
+        return value.strip().casefold() in _NOTHING
+    return value is None
 
 
 def fold(text: str) -> str:
@@ -138,15 +163,20 @@ def fold(text: str) -> str:
     return re.sub(r"[\W_]+", "", text).casefold()
 
 
-def frozen(value: Any) -> Hashable:
+def frozen(value: object) -> Hashable:
     """A key that is equal for equal JSON values: 1 and 1.0 are, 1 and true are not."""
     if isinstance(value, dict):
-        return ("object", frozenset((key, frozen(item)) for key, item in value.items()))
+        fields = [(key, frozen(item)) for key, item in value.items()]
+        return "object", frozenset(fields)
     if isinstance(value, (list, tuple)):
-        return ("array", tuple(frozen(item) for item in value))
+        return "array", tuple(frozen(item) for item in value)
     if isinstance(value, bool):
-        return ("boolean", value)
-    return value if isinstance(value, Hashable) else repr(value)
+        return "boolean", value  # in Python, 1 == True
+    try:
+        hash(value)
+    except TypeError:
+        return repr(value)
+    return value
 
 
 MOST_QUOTED = 40
@@ -155,10 +185,12 @@ MOST_QUOTED = 40
 
 def shortened(text: str, longest: int = MOST_QUOTED) -> str:
     """The text, or its beginning and a sign that more follows."""
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+    if len(text) <= longest:
+        return text
+    return f"{text[: longest - 1]}…"
 
 
-def show(value: Any, longest: int = MOST_QUOTED) -> str:
+def show(value: object, longest: int = MOST_QUOTED) -> str:
     """A value, short enough for one line."""
     if isinstance(value, str):
         return repr(shortened(value, longest))
@@ -168,25 +200,39 @@ def show(value: Any, longest: int = MOST_QUOTED) -> str:
         return shortened(json.dumps(value), longest)
     if not value:
         return "no keys"
-    names = shortened(", ".join(map(str, [*value][:_MOST_NAMES])), longest)
+    first_names = [str(name) for name in [*value][:_MOST_NAMES]]
+    names = shortened(", ".join(first_names), longest)
     more = len(value) - _MOST_NAMES
-    return f"{names} and {more} more" if more > 0 else names
+    if more > 0:
+        return f"{names} and {more} more"
+    return names
 
 
 _MOST_NAMES = 8
 
 
-def got(value: Any) -> str:
+def got(value: object) -> str:
     """The second half of a problem: "got string 'abc'", "got null", "got object with a, b"."""
     if value is None:
         return "got null"
-    joint = "with " if isinstance(value, (dict, list, tuple)) else ""
-    return f"got {_KINDS.get(type(value), type(value).__name__)} {joint}{show(value)}"
+    kind = _KINDS.get(type(value), type(value).__name__)
+    if isinstance(value, (dict, list, tuple)):
+        return f"got {kind} with {show(value)}"
+    return f"got {kind} {show(value)}"
 
 
-_KINDS = {bool: "boolean", int: "integer", float: "number", str: "string", dict: "object",
-          list: "array", tuple: "array"}  # fmt: skip
+_KINDS = {
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    str: "string",
+    dict: "object",
+    list: "array",
+    tuple: "array",
+}
 
 
-def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value)
