@@ -1,14 +1,18 @@
 """The value that a model's answer gives for a schema, wherever in the answer it stands.
 
-Every place where JSON may begin is read, with its repairs, and fitted to the schema; the reading
-that needed the least wins. Of equals, the one that fills more of the schema, then one in a fence,
-then the first. What a model writes while it thinks does not count, unless it wrote nothing else.
+The search reads JSON from every place where it may begin, repairs it and fits it to the schema.
+The reading that needed the least wins; of equals, the one that fills more of the schema, then one
+in a fence, then the first. What a model writes while it thinks does not count, unless it wrote
+nothing else.
 
-Four rules keep a wrong value from being found: what lies inside sound JSON is not an answer of its
-own; what lies inside repaired JSON is one only where prose precedes it (the bracket before it was
-a stray one); a value that the text ends inside of is none, and of a text that is known to be cut
-off, only a value counts whose last bracket came; and all readings together may look at no more
-than a fixed multiple of the text.
+Four rules keep the search from a wrong value:
+
+- What lies inside sound JSON is not an answer of its own.
+- What lies inside repaired JSON is one only where prose precedes it: then the bracket before it
+  was a stray one.
+- A value that the text ends inside of is none. Of a text that is known to be cut off, only a value
+  counts whose last bracket came.
+- All readings together may look at no more than a fixed multiple of the text.
 """
 
 # ruff: noqa: RUF001 - full-width brackets are meant
@@ -16,11 +20,11 @@ than a fixed multiple of the text.
 from __future__ import annotations
 
 import re
-from typing import Any
+from dataclasses import dataclass
 
 from .lenient import attempt_json
 from .parser import JsonValue
-from .reasoning import CLOSE, CLOSES, OPENS, without_reasoning
+from .reasoning import CLOSES, OPENS, end_of_reasoning, without_reasoning
 from .schema import CompiledSchema, Schema, SchemaMismatch, fit_schema
 from .signs import QUOTES, VALUE_START, is_key, peek
 
@@ -46,7 +50,7 @@ _IN_ARRAY = frozenset([*QUOTES, "]", "\\"])
 
 def read_answer(
     text: str, schema: Schema | CompiledSchema, *, cut: bool = False, only: bool = False
-) -> Any:
+) -> object:
     """The value in the text that follows the schema; raises SchemaMismatch.
 
     `cut`: the text is known to be truncated, as by max_tokens. `only`: two objects that fit as well
@@ -54,96 +58,113 @@ def read_answer(
     """
     search = _Search(text, CompiledSchema.of(schema), cut=cut)
     search.scan()
-    if not search.found and not without_reasoning(text):
+    if search.best is None and not without_reasoning(text):
         search.scan(reasoning=True)
-    return search.best(only=only)
+    return search.answer(only=only)
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """A reading that fits the schema."""
+
+    # Its penalty, the fields it fills (negative), whether it is unfenced: the least is the best.
+    rank: tuple[int, int, bool]
+    value: object
 
 
 class _Search:
     def __init__(self, text: str, schema: CompiledSchema, *, cut: bool) -> None:
-        self.text = text
+        self._text = text
         self._is_cut = cut
         self._end = len(text.rstrip())
         self._first = len(text) - len(text.lstrip())
-        self.schema = schema
-        self._left = _READINGS * len(text) + _ALWAYS
-        self._begin()
+        self._schema = schema
+        self._remaining = _READINGS * len(text) + _ALWAYS  # characters to look at
+        self._forget()
 
-    def _begin(self) -> None:
-        # The best: its penalty, what it fills (negative), whether it is unfenced; and the value.
-        self.found: tuple[tuple[int, int, bool], Any] | None = None
-        self._differs = False  # whether another object fits as well as the best
-        self._missed = (
-            -1,
-            ["answer: no JSON found in the text"],
-        )  # the largest, and what is wrong
+    def _forget(self) -> None:
+        self.best: _Fit | None = None
+        self._is_ambiguous = False  # another object fits as well as the best
+        # What is wrong with the largest reading that does not fit, and its size.
+        self._problems = ["answer: no JSON found in the text"]
+        self._problems_size = -1
 
-    def best(self, *, only: bool) -> Any:
-        if only and self._differs:
+    def answer(self, *, only: bool) -> object:
+        """The best reading; raises SchemaMismatch if there is none."""
+        if only and self._is_ambiguous:
             raise SchemaMismatch(
                 ["answer: two objects that differ fit the schema; write only one"]
             )
-        if self.found:
-            return self.found[1]
-        raise SchemaMismatch(self._missed[1])
+        if self.best is None:
+            raise SchemaMismatch(self._problems)
+        return self.best.value
 
     # -- readings ---------------------------------------------------------------------------------
 
     def scan(self, *, reasoning: bool = False) -> None:
-        """Everything that begins with a bracket; `reasoning`: also where the model only thinks."""
-        at = inside = 0  # up to `inside`, a repaired reading has been through
-        nested = barred = False
-        while self._left > 0 and (found := _MARK.search(self.text, at)):
-            begin, at = found.span()
-            if not found["bracket"]:
-                at = at if reasoning else self._after_mark(found)
+        """Read from every bracket; `reasoning`: also from those in the model's reasoning."""
+        at = 0
+        repaired_until = 0  # where the repaired reading ends that goes furthest
+        nested = False  # that reading fits
+        barred = False  # what stands in it is a part of it, and no answer
+        while self._remaining > 0:
+            mark = _MARK.search(self._text, at)
+            if mark is None:
+                break
+            begin = mark.start()
+            at = mark.end()
+            if not mark["bracket"]:
+                if not reasoning:
+                    at = self._after_mark(mark)
                 continue
-            within = begin < inside
-            if not self._may_begin(begin, barred=barred and within):
+            is_inside = begin < repaired_until
+            if not self._may_begin(begin, barred=barred and is_inside):
                 continue
-            tried = attempt_json(self.text, begin)
-            self._left -= max(tried.cost, _LEAST)
-            value = tried.value
+            attempt = attempt_json(self._text, begin)
+            self._remaining -= max(attempt.cost, _LEAST)
+            value = attempt.value
             if value is None:
-                at = max(at, tried.too_deep_until)
+                at = max(at, attempt.too_deep_until)
                 continue
             if self._is_cut and not value.complete:
-                self._miss([_ENDS_EARLY], value.end - begin)
-                break  # nor does what lies inside it count
-            fits = self._offer(value, begin, nested=nested and within)
+                # Max_tokens cut the answer inside this value, so nothing inside it is an answer.
+                self._record_problems([_ENDS_EARLY], value.end - begin)
+                break
+            fits = self._offer(value, begin, nested=nested and is_inside)
             if not value.repairs:
-                at = value.end
-            elif value.end > inside:
-                inside, nested = value.end, fits
+                at = (
+                    value.end
+                )  # what lies inside sound JSON is not an answer of its own
+            elif value.end > repaired_until:
+                repaired_until = value.end
+                nested = fits
                 barred = fits or isinstance(value.value, dict)
 
     def _after_mark(self, mark: re.Match[str]) -> int:
         """Where the answer goes on behind a mark of reasoning."""
         if mark["opens"]:
-            close = CLOSE.search(self.text, mark.end())
-            return close.end() if close else len(self.text)
-        self._begin()  # its beginning is missing: all that was found was only thought
+            return end_of_reasoning(self._text, mark)
+        self._forget()  # its opening mark is missing: all that precedes it is reasoning
         return mark.end()
 
     def _may_begin(self, at: int, *, barred: bool) -> bool:
         """Whether to read from the bracket at `at`; `barred`: not as a value of JSON around it."""
+        text = self._text
         if barred and self._continues(at):
             return False
-        after = peek(self.text, at + 1)
-        char = self.text[after : after + 1]
-        if self.text[at] in "{｛":
+        after = peek(text, at + 1)
+        char = text[after : after + 1]
+        if text[at] in "{｛":
             return (
-                char in _IN_OBJECT
-                or char.isdigit()
-                or is_key(self.text, after, words=True)
+                char in _IN_OBJECT or char.isdigit() or is_key(text, after, words=True)
             )
-        if char.isalpha() and (at == self._first or self._fenced(at)):
+        if char.isalpha() and (at == self._first or self._is_fenced(at)):
             return True  # items without quotes; elsewhere these are brackets of prose
-        return char in _IN_ARRAY or VALUE_START.match(self.text, after) is not None
+        return char in _IN_ARRAY or VALUE_START.match(text, after) is not None
 
-    def _fenced(self, at: int) -> bool:
+    def _is_fenced(self, at: int) -> bool:
         """Whether a fence opens right before `at`, with or without a label."""
-        before = self.text[max(0, at - _LOOK_BACK) : at].rstrip()
+        before = self._text[max(0, at - _LOOK_BACK) : at].rstrip()
         end = len(before)
         while end and (before[end - 1].isalnum() or before[end - 1] in "_+-"):
             end -= 1
@@ -151,51 +172,63 @@ class _Search:
 
     def _continues(self, at: int) -> bool:
         """Whether the bracket at `at` stands where a value of the JSON around it would."""
-        return self.text[max(0, at - _LOOK_BACK) : at].rstrip().endswith((*":,[{(=",))
-
-    def _cost(self, value: JsonValue, begin: int) -> int:
-        """The penalty of a reading by itself."""
-        penalty = min(value.repairs, _MOST_REPAIRS) + _INCOMPLETE * (not value.complete)
-        if not value.repairs or self._fenced(begin):
-            return penalty
-        line = _LINE_BEFORE.search(self.text, max(0, begin - _LOOK_BACK), begin)
-        return penalty + _ASTRAY * (line is None)
+        before = self._text[max(0, at - _LOOK_BACK) : at].rstrip()
+        return before.endswith((":", ",", "[", "{", "(", "="))
 
     def _offer(self, value: JsonValue, begin: int, *, nested: bool) -> bool:
-        """Fit what was read at a place; whether it does."""
+        """Fit a value to the schema, and keep it if it is the best; returns whether it fits."""
         size = value.end - begin
-        penalty = self._cost(value, begin) + _NESTED * nested
-        ended = value.end >= self._end
-        if ended and not value.complete and (self._is_cut or value.cut_in_value):
-            self._miss([_ENDS_EARLY], size)
+        if not value.complete and value.cut_in_value and value.end >= self._end:
+            self._record_problems([_ENDS_EARLY], size)
             return False
         try:
-            fitted, more = fit_schema(value.value, self.schema, tidy=True)
+            fitted, penalty = fit_schema(value.value, self._schema, tidy=True)
         except SchemaMismatch as mismatch:
-            cut = [] if value.complete else [_ENDS_EARLY]
+            problems = mismatch.problems
+            if not value.complete:
+                problems = [_ENDS_EARLY, *problems]
             if not self._is_heading(begin):
-                self._miss([*cut, *mismatch.problems], size)
+                self._record_problems(problems, size)
             return False
-        rank = (penalty + more, -self._filled(fitted), not self._fenced(begin))
-        if self.found is None or rank < self.found[0]:
-            self.found, self._differs = (rank, fitted), False
-        elif rank == self.found[0] and isinstance(fitted, dict):
-            self._differs = self._differs or fitted != self.found[1]
+        penalty += self._reading_penalty(value, begin)
+        if nested:
+            penalty += _NESTED
+        rank = (penalty, -self._count_fields(fitted), not self._is_fenced(begin))
+        if self.best is None or rank < self.best.rank:
+            self.best = _Fit(rank, fitted)
+            self._is_ambiguous = False
+        elif rank == self.best.rank and isinstance(fitted, dict):
+            self._is_ambiguous = self._is_ambiguous or fitted != self.best.value
         return True
 
+    def _reading_penalty(self, value: JsonValue, begin: int) -> int:
+        """The penalty of a reading by itself, whatever the schema."""
+        penalty = min(value.repairs, _MOST_REPAIRS)
+        if not value.complete:
+            penalty += _INCOMPLETE
+        if not value.repairs or self._is_fenced(begin):
+            return penalty
+        if _LINE_BEFORE.search(self._text, max(0, begin - _LOOK_BACK), begin) is None:
+            penalty += _ASTRAY
+        return penalty
+
     def _is_heading(self, at: int) -> bool:
-        """Whether a bracket holds bare words: [CONTENT] is no list that somebody meant to write."""
-        return (
-            self.text[at] in "[［"
-            and self.text[peek(self.text, at + 1) :][:1].isalpha()
-        )
+        """Whether a bracket has bare words: [CONTENT] is no list that somebody meant to write."""
+        if self._text[at] not in "[［":
+            return False
+        first = peek(self._text, at + 1)
+        return self._text[first : first + 1].isalpha()
 
-    def _miss(self, problems: list[str], size: int) -> None:
-        if size > self._missed[0]:
-            self._missed = (size, problems)
+    def _record_problems(self, problems: list[str], size: int) -> None:
+        if size > self._problems_size:
+            self._problems = problems
+            self._problems_size = size
 
-    def _filled(self, value: Any) -> int:
+    def _count_fields(self, value: object) -> int:
+        """How many of the schema's fields an object fills."""
         if not isinstance(value, dict):
             return 0
-        known = self.schema.fields
-        return sum(name in known for name in value) if known else len(value)
+        fields = self._schema.fields
+        if not fields:
+            return len(value)
+        return len(fields.keys() & value.keys())
