@@ -1,4 +1,4 @@
-"""`langchain-svc ask`: one question, by words or by stdin, and its answer.
+"""`langchain-svc ask`: one question, from the command line or stdin, and its answer.
 
 A cut answer is printed as far as it came, and the exit code says that it is not whole.
 """
@@ -8,13 +8,14 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, AIMessageChunk
+from langchain_core.messages.ai import add_ai_message_chunks
 
 from .._wire import is_cut
 from .terminal import (
-    ASKED,
+    CHAT_OPTIONS,
     MisuseError,
     add_options,
     emit_json,
@@ -26,12 +27,15 @@ from .terminal import (
     write_stream,
 )
 
+if TYPE_CHECKING:
+    from ..chat import ChatSvc
+
 _CUT = 3  # the exit code
 _MORE = "a higher --max-tokens lets it end, unless a filter cut it"
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """The options of the command."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     parser.description = (
         "Ask one question. Words need no quotes. Piped text is added after the question: "
         "`git diff | langchain-svc ask review this`. The exit code is 3 if the answer was cut off."
@@ -41,35 +45,31 @@ def add(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         help="the question; - (or nothing, in a pipe) reads it from stdin",
     )
-    add_options(parser, *ASKED, "--json", "--schema")
+    add_options(parser, *CHAT_OPTIONS, "--json", "--schema")
 
 
 def run(args: argparse.Namespace) -> int:
     """Ask, and print the answer."""
-    asked = [("system", args.system)] if args.system else []
-    asked.append(("user", _question(args.question)))
+    messages = []
+    if args.system:
+        messages.append(("system", args.system))
+    messages.append(("user", _question(args.question)))
     schema = read_schema(args.schema) if args.schema else None
     with new_model(**model_settings(args)) as model:
-        begun = time.monotonic()
+        answer: AIMessage
+        start = time.monotonic()
         if schema is not None:
-            result = model.with_structured_output(schema, include_raw=True).invoke(
-                asked
-            )
-            if result["parsing_error"] is not None:
-                raise result["parsing_error"]
-            answer: Any = result["raw"]
-            record = {"object": result["parsed"], **_record(answer)}
-            emit_json(record if args.json else result["parsed"])
+            answer = _print_object(model, messages, schema, whole=args.json)
         elif args.json:
-            answer = model.invoke(asked)
+            answer = model.invoke(messages)
             emit_json(_record(answer))
         else:
-            chunks: list[Any] = []
-            write_stream(model.stream(asked), chunks)
-            answer = chunks[0] + chunks[1:]
-        took = time.monotonic() - begun
+            chunks: list[AIMessageChunk] = []
+            write_stream(model.stream(messages), chunks)
+            answer = add_ai_message_chunks(*chunks)
+        seconds = time.monotonic() - start
     if is_terminal(sys.stderr):
-        tell(usage_line(answer, took))
+        tell(usage_line(answer, seconds))
     reason = answer.response_metadata.get("finish_reason")
     if schema is None and is_cut(reason):  # an object was checked, and is whole
         tell(
@@ -79,16 +79,36 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _print_object(
+    model: ChatSvc,
+    messages: list[tuple[str, str]],
+    schema: dict[str, Any],
+    *,
+    whole: bool,
+) -> AIMessage:
+    """Ask for an object and print it, or with `whole` the whole answer."""
+    structured = model.with_structured_output(schema, include_raw=True)
+    result = structured.invoke(messages)
+    if result["parsing_error"] is not None:
+        raise result["parsing_error"]
+    answer: AIMessage = result["raw"]
+    if whole:
+        emit_json({"object": result["parsed"], **_record(answer)})
+    else:
+        emit_json(result["parsed"])
+    return answer
+
+
 def _question(words: list[str]) -> str:
-    """The question of the command line and of stdin.
+    """The question of the command line, followed by what stdin holds.
 
     Raises:
         MisuseError: There is none.
     """
-    said = " ".join(word for word in words if word != "-")
-    piped = sys.stdin is not None and ("-" in words or not is_terminal(sys.stdin))
-    read = sys.stdin.read().strip() if piped else ""
-    question = "\n\n".join(filter(str.strip, (said, read)))
+    parts = [" ".join(word for word in words if word != "-")]
+    if sys.stdin is not None and ("-" in words or not is_terminal(sys.stdin)):
+        parts.append(sys.stdin.read().strip())
+    question = "\n\n".join(part for part in parts if part.strip())
     if not question:
         raise MisuseError(
             "no question given: write it after `langchain-svc ask`, or pipe one in"
@@ -96,7 +116,7 @@ def _question(words: list[str]) -> str:
     return question
 
 
-def _record(answer: AIMessage) -> dict[str, Any]:
+def _record(answer: AIMessage) -> dict[str, object]:
     return {
         "content": answer.text,
         "usage": answer.usage_metadata,
@@ -106,17 +126,17 @@ def _record(answer: AIMessage) -> dict[str, Any]:
 
 def usage_line(answer: AIMessage, seconds: float) -> str:
     """What an answer took, in one line."""
-    usage, metadata = answer.usage_metadata, answer.response_metadata
+    usage = answer.usage_metadata
+    metadata = answer.response_metadata
     parts = [str(metadata.get("model_name") or "the model")]
     if usage:
-        estimated = (
-            " (estimated)" if metadata.get("usage_source") == "estimated" else ""
-        )
-        parts.append(
-            f"{usage['input_tokens']:,} -> {usage['output_tokens']:,} tokens{estimated}"
-        )
+        tokens = f"{usage['input_tokens']:,} -> {usage['output_tokens']:,} tokens"
+        if metadata.get("usage_source") == "estimated":
+            tokens += " (estimated)"
+        parts.append(tokens)
     parts.append(f"{seconds:.2f} s")
-    left = (metadata.get("rate_limit") or {}).get("remaining")
-    if left is not None:
-        parts.append(f"{left:,} request{'s' * (left != 1)} left")
+    remaining = (metadata.get("rate_limit") or {}).get("remaining")
+    if remaining is not None:
+        noun = "request" if remaining == 1 else "requests"
+        parts.append(f"{remaining:,} {noun} left")
     return "  ".join(parts)

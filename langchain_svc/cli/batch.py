@@ -8,10 +8,13 @@ import shlex
 from dataclasses import dataclass, field
 from typing import Any
 
+from langchain_core.runnables import Runnable
+
 import langchain_svc as svc
 
 from .. import bulk
 from .._wire import read_prices, v1
+from ..chat import ListedModel
 from ..errors import (
     SvcAuthenticationError,
     SvcError,
@@ -20,13 +23,13 @@ from ..errors import (
 )
 from .terminal import add_options, emit, model_settings, read_schema, tell
 
-_SOME_FAILED, _INTERRUPTED = 1, 130
+_SOME_FAILED = 1
+_INTERRUPTED = 130
 _FILTERED = "content_filter"  # a finish_reason that no limit of tokens explains
-_RETRY, _CORRECT, _MORE_TOKENS = (
-    "retry",
-    "correct",
-    "more tokens",
-)  # what helps a failed row
+# The remedies for a failed row.
+_RETRY = "retry"
+_CORRECT = "correct"
+_MORE_TOKENS = "more tokens"
 _OPTIONS = (
     "journal",
     "output",
@@ -38,49 +41,49 @@ _OPTIONS = (
 )
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """The arguments of the command."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
     parser.description = (
         "Send every row of a file to the service. A journal keeps each answer: after Ctrl-C or a "
         "crash, the same command resumes. The exit code is 1 if a row has an error or a cut answer."
     )
-    add = parser.add_argument
-    add("input", help=".jsonl, .csv or .parquet; - for JSONL on stdin")
-    add("output", help="a JSONL file, written when the run ends; - for stdout")
-    add("--journal", metavar="FILE", help="where answers are kept (OUTPUT.journal)")
-    add(
+    option = parser.add_argument
+    option("input", help=".jsonl, .csv or .parquet; - for JSONL on stdin")
+    option("output", help="a JSONL file, written when the run ends; - for stdout")
+    option("--journal", metavar="FILE", help="where answers are kept (OUTPUT.journal)")
+    option(
         "--concurrency",
         type=int,
         default=16,
         metavar="N",
         help="rows at a time (%(default)s)",
     )
-    add("--plan", metavar="NAME", help="stay within this plan's limits")
-    add(
+    option("--plan", metavar="NAME", help="stay within this plan's limits")
+    option(
         "--dry-run",
         action="store_true",
         help="show what the run would take; send nothing",
     )
-    add(
+    option(
         "--retry-errors",
         action="store_true",
         help="retry the rows that had an error or were cut",
     )
-    add("--ordered", action="store_true", help="results in the input's order")
-    add(
+    option("--ordered", action="store_true", help="results in the input's order")
+    option(
         "--format",
         metavar="TEXT",
         help='prompts from other columns: "Summarize: {text}"',
     )
     add_options(parser, "--schema", "--model", "--temperature", "--max-tokens")
-    add(
+    option(
         "--outage-wait",
         type=float,
         default=3600.0,
         metavar="SECONDS",
         help="how long to wait while the service is down or a limit is reached (%(default)s)",
     )
-    add("--quiet", action="store_true", help="show no progress")
+    option("--quiet", action="store_true", help="show no progress")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -91,18 +94,19 @@ def run(args: argparse.Namespace) -> int:
                 "With results on stdout the journal needs a place: --journal results.journal"
             )
         args.journal = args.output + ".journal"
-    # A row waits as long as the plan wants; the run itself ends after --outage-wait.
+    # A row waits as long as the plan requires; --outage-wait bounds the wait of the whole run.
     with svc.ChatSvc(
         deadline=None, quota=_quota(args), **model_settings(args)
     ) as model:
         listing = _list_models(model, dry_run=args.dry_run)
-        same = {name: getattr(args, name) for name in _OPTIONS}
-        prices = listing.prices(model.model)
-        options = bulk.BulkOptions(prices=prices, progress=not args.quiet, **same)
-        schema = None if args.schema is None else read_schema(args.schema)
-        runnable: Any = (
-            model if schema is None else model.with_structured_output(schema)
+        options = bulk.BulkOptions(
+            prices=listing.prices(model.model),
+            progress=not args.quiet,
+            **{name: getattr(args, name) for name in _OPTIONS},
         )
+        runnable: Runnable[Any, Any] = model
+        if args.schema is not None:
+            runnable = model.with_structured_output(read_schema(args.schema))
         job = bulk.Job(runnable, args.input, options)
         if args.dry_run:
             return _tell_estimate(job, args, model, listing)
@@ -110,7 +114,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _quota(args: argparse.Namespace) -> svc.SvcQuota | None:
-    # Not an option: the list of processes would show a password in it.
+    # The storage's address may hold a password, which the list of processes would show.
     storage = os.environ.get("SVC_QUOTA_STORAGE") or "memory"
     if args.plan is None and storage == "memory":
         return None
@@ -122,22 +126,22 @@ def _quota(args: argparse.Namespace) -> svc.SvcQuota | None:
 
 @dataclass
 class _Listing:
-    """The models of the service, or why they are unknown; `refused` if it does not take the key."""
+    """The models of the service, or why they are unknown; `refused` if the key is wrong."""
 
-    models: list[Any] = field(default_factory=list)
+    models: list[ListedModel] = field(default_factory=list)
     unknown: str = ""
     refused: bool = False
 
     def problem(self, model: str) -> str:
-        """Why a run would fail, if the listing tells."""
+        """Why a run would fail, if the listing shows it."""
         if self.refused:
             return self.unknown
-        if self.models and not any(listed.id == model for listed in self.models):
+        if self.models and model not in {listed.id for listed in self.models}:
             return f"{model} is not listed by the service: choose one of `langchain-svc models`"
         return ""
 
     def prices(self, model: str) -> dict[str, Any]:
-        """The prices in the currency of the model that is asked."""
+        """The prices in the currency of this model."""
         prices = read_prices(self.models)
         if model not in prices:
             return {}
@@ -150,7 +154,7 @@ class _Listing:
 def _list_models(model: svc.ChatSvc, *, dry_run: bool) -> _Listing:
     """The models with their prices.
 
-    A wrong key, or none, is found here, before a row is asked.
+    A wrong or missing key fails here, before a row is sent.
     """
     try:
         return _Listing(list(model.list_models()))
@@ -191,7 +195,7 @@ def _run(job: bulk.Job, args: argparse.Namespace) -> int:
 
 
 def _tell_failures(report: bulk.BulkReport, args: argparse.Namespace) -> None:
-    """The first failure of each kind that has another remedy, and how to go on."""
+    """Tell the first failure of each remedy, and the command that retries the failed rows."""
     errors: dict[str, dict[str, str]] = {}
     for row in report.results(ordered=True):
         if row["error"] is not None:
@@ -223,7 +227,8 @@ def _remedy(row: dict[str, Any]) -> str:
 
 
 def _counts(report: bulk.BulkReport) -> str:
-    parts = [f"{report.done:,} {'row' if report.done == 1 else 'rows'} answered"]
+    noun = "row" if report.done == 1 else "rows"
+    parts = [f"{report.done:,} {noun} answered"]
     parts += bulk.failures(report)
     if report.unanswered:
         parts.append(f"{report.unanswered:,} unanswered")
@@ -251,46 +256,54 @@ def _again(
 def _tell_estimate(
     job: bulk.Job, args: argparse.Namespace, model: svc.ChatSvc, listing: _Listing
 ) -> int:
-    """Print what the run would take; the exit code says whether all rows could be asked."""
+    """Print what the run would take; the exit code says whether all rows could be sent."""
     estimate = job.estimate()
     problems = estimate.problems
-    price = (job.prices or {}).get(model.model)
+    tokens_in = estimate.tokens_in
     if estimate.tokens_out is None:
-        most = args.max_tokens or v1.MAX_TOKENS_BY_DEFAULT
-        tokens_out, how, unit = (
-            most * estimate.requests,
-            "at most",
-            f" ({most:,} per answer)",
-        )
+        limit = args.max_tokens or v1.MAX_TOKENS_BY_DEFAULT
+        tokens_out = limit * estimate.requests
+        bound = "at most"
+        source = f"{limit:,} per answer"
     else:
-        tokens_out, how = round(estimate.tokens_out * estimate.requests), "about"
-        unit = " (as in the journal's answers)"
+        tokens_out = round(estimate.tokens_out * estimate.requests)
+        bound = "about"
+        source = "as in the journal's answers"
+
     time = "unknown: --plan says how fast the service may be asked"
     if isinstance(model.quota, svc.SvcQuota):
-        tokens = estimate.tokens_in + tokens_out
+        tokens = tokens_in + tokens_out
         seconds = model.quota.eta(requests=estimate.requests, tokens=tokens)
-        time = f"{how} {bulk.duration(seconds)} with the plan {args.plan}"
-    if price is None:
-        cost = f"unknown: {listing.unknown or f'no price of {model.model} is listed'}"
+        time = f"{bound} {bulk.duration(seconds)} with the plan {args.plan}"
+
+    price = (job.prices or {}).get(model.model)
+    if price is not None:
+        amount = tokens_in * price.input + tokens_out * price.output
+        cost = f"{bound} {bulk.money(amount, price.currency)}"
     else:
-        amount = estimate.tokens_in * price.input + tokens_out * price.output
-        cost = f"{how} {bulk.money(amount, price.currency)}"
-    begin, end = problems.longest
-    # A quote that was closed by accident makes many records one, which no reader can see.
-    longest = (
-        f" (the longest from line {begin:,} to {end:,})" if end > begin > 0 else ""
-    )
-    emit(f"rows        {problems.rows:,}{longest}")
+        reason = listing.unknown or f"no price of {model.model} is listed"
+        cost = f"unknown: {reason}"
+
+    emit(f"rows        {problems.rows:,}{_longest_row(*problems.longest)}")
     if estimate.answered:
         emit(f"answered    {estimate.answered:,}")
     if problems.bad:
         emit(f"bad         {problems.bad:,} ({problems})")
     emit(f"requests    {estimate.requests:,}")
-    emit(f"tokens in   about {estimate.tokens_in:,}")
-    emit(f"tokens out  {how} {tokens_out:,}{unit}")
+    emit(f"tokens in   about {tokens_in:,}")
+    emit(f"tokens out  {bound} {tokens_out:,} ({source})")
     emit(f"time        {time}")
     emit(f"cost        {cost}")
-    wrong = listing.problem(model.model)
-    if wrong:
-        emit(f"problem     {wrong}")
-    return _SOME_FAILED if wrong or problems.bad else 0
+    problem = listing.problem(model.model)
+    if problem:
+        emit(f"problem     {problem}")
+    if problem or problems.bad:
+        return _SOME_FAILED
+    return 0
+
+
+def _longest_row(first: int, last: int) -> str:
+    # A quotation mark without its end makes one row of many, and no error shows it.
+    if not 0 < first < last:
+        return ""
+    return f" (the longest from line {first:,} to {last:,})"

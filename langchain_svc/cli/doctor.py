@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from langchain_core.messages import HumanMessage
 from pydantic_core import ValidationError
@@ -23,6 +23,7 @@ from pydantic_core import ValidationError
 import langchain_svc as svc
 
 from .. import config
+from ..chat import ListedModel
 from ..config import GENERAL, MEDICAL, V1, Interface
 from ..errors import (
     SvcAuthenticationError,
@@ -40,7 +41,7 @@ _LIBRARIES = (
     "langgraph", "rich", "pillow", "h11",
 )  # fmt: skip
 _TIMEOUTS: dict[str, Any] = {"timeout": 15.0, "deadline": 30.0, "max_retries": 0}
-_NAMED = 6  # models; some services list hundreds
+_MOST_MODELS = 6  # of a line; some services list hundreds
 # What changes the way to the service.
 _OTHER_VARIABLES = (
     "HTTPS_PROXY",
@@ -54,9 +55,12 @@ _OWN_VARIABLES = [
 ]
 
 
+_Result = TypeVar("_Result")
+
+
 @dataclass(frozen=True)
 class _Finding:
-    """One line: `status` is ok, FAIL, warn or - (not set up, or only told)."""
+    """One line: `status` is ok, FAIL, warn or - (not set up, or for information)."""
 
     part: str
     status: str
@@ -64,8 +68,8 @@ class _Finding:
     fix: str = ""
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """The options of the command."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     parser.description = (
         "Check the environment and each configured interface, with the cheapest call. "
         "The exit code is 1 if one of them fails, or if nothing is set up."
@@ -79,16 +83,16 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print what is found, as it is found."""
+    """Print each finding as soon as it is known."""
     findings: list[_Finding] = []
     for finding in _findings(chat=not args.no_chat):
         findings.append(finding)
         if not args.json:
             _print(finding)
-    failed = sum(one.status == "FAIL" for one in findings)
-    set_up = any(map(_set, _OWN_VARIABLES))
+    failed = len([finding for finding in findings if finding.status == "FAIL"])
+    set_up = any(map(_is_set, _OWN_VARIABLES))
     if args.json:
-        emit_json([asdict(one) for one in findings])
+        emit_json([asdict(finding) for finding in findings])
     elif failed:
         emit(f"\n{failed} failed.")
     elif not set_up:
@@ -100,14 +104,17 @@ def run(args: argparse.Namespace) -> int:
         )
     else:
         emit("\nEverything that is set up works.")
-    return 1 if failed or not set_up else 0
+    if failed or not set_up:
+        return 1
+    return 0
 
 
 def _print(finding: _Finding) -> None:
-    begin = f"{finding.status:<4}  {finding.part:<12} "
-    emit(wrapped(begin + finding.found, " " * len(begin)))
+    head = f"{finding.status:<4}  {finding.part:<12} "
+    indent = " " * len(head)
+    emit(wrapped(head + finding.found, indent))
     if finding.fix:
-        emit(wrapped(f"{' ' * len(begin)}fix: {finding.fix}", " " * 24))
+        emit(wrapped(f"{indent}fix: {finding.fix}", " " * 24))
 
 
 def _findings(*, chat: bool) -> Iterator[_Finding]:
@@ -116,13 +123,14 @@ def _findings(*, chat: bool) -> Iterator[_Finding]:
     yield _Finding("packages", "ok", ", ".join(filter(None, map(_version, _LIBRARIES))))
     yield from _environment()
     for interface in (V1, GENERAL, MEDICAL):
-        if (unset := _unset(interface)) is not None:
+        unset = _find_unset(interface)
+        if unset is not None:
             yield unset
             continue
         try:
-            yield from _checked(interface, chat=chat)
+            yield from _check(interface, chat=chat)
         except (SvcError, ValidationError) as error:
-            yield _failed(interface, error)
+            yield _failure(interface, error)
 
 
 # -- this machine ---------------------------------------------------------------------------------
@@ -136,115 +144,140 @@ def _version(library: str) -> str:
 
 
 def _environment() -> Iterator[_Finding]:
-    for interface in (V1, GENERAL, MEDICAL):
-        for name in (interface.key_env, interface.url_env):
-            if (interface, name) != (GENERAL, V1.key_env):
-                said = (
-                    ("ok", f"{name} is set")
-                    if _set(name)
-                    else ("-", f"{name} is not set")
-                )
-                yield _Finding("environment", *said)
-    for name in sorted(os.environ):
-        near = difflib.get_close_matches(name, _OWN_VARIABLES, 1, 0.8)
-        if near and name not in _OWN_VARIABLES:
-            fix = f"rename it to {near[0]}"
-            yield _Finding(
-                "environment", "warn", f"{name} is set, which nothing reads", fix
-            )
+    # The general interface shares its key with v1: a dict names each variable once.
+    names = dict.fromkeys(
+        name
+        for interface in (V1, GENERAL, MEDICAL)
+        for name in (interface.key_env, interface.url_env)
+    )
+    for name in names:
+        if _is_set(name):
+            yield _Finding("environment", "ok", f"{name} is set")
+        else:
+            yield _Finding("environment", "-", f"{name} is not set")
+    yield from _misspelt_names()
     for name in ("LANGSMITH_TRACING", "LANGCHAIN_TRACING_V2"):
         if os.environ.get(name, "").strip().lower() == "true":
-            fix = f"unset {name}, unless the prompts may leave this machine"
             yield _Finding(
-                "environment", "warn", f"{name} sends prompts to LangSmith", fix
+                "environment",
+                "warn",
+                f"{name} sends prompts to LangSmith",
+                f"unset {name}, unless the prompts may leave this machine",
             )
-    for name in filter(_set, _OTHER_VARIABLES):
+    for name in filter(_is_set, _OTHER_VARIABLES):
         if name == "SSL_CERT_FILE" and not Path(os.environ[name]).is_file():
-            fix = f"let {name} name a file of certificates, or unset it"
             yield _Finding(
-                "environment", "FAIL", f"{name} names a file that is not there", fix
+                "environment",
+                "FAIL",
+                f"{name} names a file that is not there",
+                f"let {name} name a file of certificates, or unset it",
             )
         else:
             yield _Finding("environment", "-", f"{name} is set")
 
 
-def _set(name: str) -> bool:
+def _misspelt_names() -> Iterator[_Finding]:
+    for name in sorted(os.environ):
+        similar = difflib.get_close_matches(name, _OWN_VARIABLES, 1, 0.8)
+        if similar and name not in _OWN_VARIABLES:
+            yield _Finding(
+                "environment",
+                "warn",
+                f"{name} is set, which nothing reads",
+                f"rename it to {similar[0]}",
+            )
+
+
+def _is_set(name: str) -> bool:
     return bool(os.environ.get(name))
 
 
 # -- the interfaces -------------------------------------------------------------------------------
 
 
-def _checked(interface: Interface, *, chat: bool) -> Iterator[_Finding]:
+def _check(interface: Interface, *, chat: bool) -> Iterator[_Finding]:
     """The status of the medical interface, the models of the others, and a chat."""
     if interface is MEDICAL:
         with svc.SvcMedicalStatus(**_TIMEOUTS) as tool:
-            _, took = _timed(lambda: list(tool._pieces(tool._use({}).exchange)))  # noqa: SLF001  # our own class
-        yield _Finding("medical", "ok", f"GET status answered in {took}")
-        return
-    kind: Any = svc.ChatSvc if interface is V1 else svc.SvcLLM
-    with kind(**_TIMEOUTS) as model:
-        models, took = _timed(model.list_models)
-        ids = [one.id for one in models]
-        more = f" and {len(ids) - _NAMED} more" if len(ids) > _NAMED else ""
-        said = (
-            f"GET models answered in {took}: {', '.join(ids[:_NAMED]) or 'none'}{more}"
-        )
-        yield _Finding(interface.name, "ok", said)
-        if interface is V1 and model.model not in ids:
-            fix = (
-                f"name one of them: ChatSvc(model={ids[0]!r})"
-                if ids
-                else "ask your provider"
-            )
-            yield _Finding(
-                "v1", "warn", f"the default model {model.model!r} is not listed", fix
-            )
-        if interface is V1 and chat:
-            yield _chatted(model)
+            _, duration = _timed(lambda: list(tool._pieces(tool._use({}).exchange)))  # noqa: SLF001  # our own class
+        yield _Finding("medical", "ok", f"GET status answered in {duration}")
+    elif interface is GENERAL:
+        with svc.SvcLLM(**_TIMEOUTS) as llm:
+            models, duration = _timed(llm.list_models)
+        yield _listing(interface, models, duration)
+    else:
+        with svc.ChatSvc(**_TIMEOUTS) as model:
+            models, duration = _timed(model.list_models)
+            yield _listing(interface, models, duration)
+            if model.model not in {listed.id for listed in models}:
+                yield _unlisted(model.model, models)
+            if chat:
+                yield _check_chat(model)
 
 
-def _timed(call: Callable[[], Any]) -> tuple[Any, str]:
+def _timed(call: Callable[[], _Result]) -> tuple[_Result, str]:
     """What a call returns, and how long it took."""
-    begun = time.monotonic()
-    found = call()
-    return found, f"{(time.monotonic() - begun) * 1000:.0f} ms"
+    start = time.monotonic()
+    result = call()
+    return result, f"{(time.monotonic() - start) * 1000:.0f} ms"
 
 
-def _unset(interface: Interface) -> _Finding | None:
+def _listing(
+    interface: Interface, models: list[ListedModel], duration: str
+) -> _Finding:
+    names = ", ".join(model.id for model in models[:_MOST_MODELS]) or "none"
+    if len(models) > _MOST_MODELS:
+        names += f" and {len(models) - _MOST_MODELS} more"
+    return _Finding(interface.name, "ok", f"GET models answered in {duration}: {names}")
+
+
+def _unlisted(model: str, models: list[ListedModel]) -> _Finding:
+    fix = "ask your provider"
+    if models:
+        fix = f"name one of them: ChatSvc(model={models[0].id!r})"
+    return _Finding("v1", "warn", f"the default model {model!r} is not listed", fix)
+
+
+def _find_unset(interface: Interface) -> _Finding | None:
     """Why an interface is not checked: nothing of it is set, or only one half."""
-    key, url = _set(interface.key_env), _set(interface.url_env)
-    if key and url:
+    has_key = _is_set(interface.key_env)
+    has_url = _is_set(interface.url_env)
+    if has_key and has_url:
         return None
-    missing = interface.url_env if not url else interface.key_env
-    # One key serves two interfaces, of which many use only one.
-    if not url and (not key or interface is GENERAL):
+    missing = interface.key_env if has_url else interface.url_env
+    # The key of the general interface is that of v1, so a key alone does not set it up.
+    if not has_url and (not has_key or interface is GENERAL):
         return _Finding(interface.name, "-", f"not set up: {missing} is not set")
     fix = f"export {missing}=..., or run `langchain-svc sandbox` and paste the lines it prints"
     return _Finding(interface.name, "FAIL", f"{missing} is not set", fix)
 
 
-def _chatted(model: Any) -> _Finding:
-    """A chat of a few tokens, whose stream shows its format."""
-    asked = [HumanMessage("Say OK.")]
-    exchange = model._begin(asked, None, {"max_tokens": 5}, stream=True).exchange  # noqa: SLF001  # our own class
-    pieces, took = _timed(lambda: list(model._pieces(exchange)))  # noqa: SLF001  # our own class
-    label = exchange.head.headers.get("content-type", "no Content-Type").partition(";")[
-        0
-    ]
-    seen = exchange.parser.decoder.seen
-    ended = "its own end mark" if seen.ended else seen.finish_reason or "nothing"
-    usage = "sent" if seen.usage else "not sent (it is estimated)"
-    said = f"a stream of {len(pieces)} pieces in {took}: {label[:60]}, ended by {ended}"
-    return _Finding("v1", "ok", f"{said}, usage {usage}")
+def _check_chat(model: Any) -> _Finding:
+    """A chat of a few tokens, whose stream shows its format.
+
+    The end mark and the usage are seen in the exchange and its parser, below the model's own face.
+    """
+    messages = [HumanMessage("Say OK.")]
+    exchange = model._begin(messages, None, {"max_tokens": 5}, stream=True).exchange  # noqa: SLF001  # our own class
+    pieces, duration = _timed(lambda: list(model._pieces(exchange)))  # noqa: SLF001  # our own class
+    label = exchange.head.headers.get("content-type", "no Content-Type")
+    label = label.partition(";")[0][:60]
+    observed = exchange.parser.decoder.seen
+    end = "its own end mark" if observed.ended else observed.finish_reason or "nothing"
+    usage = "sent" if observed.usage else "not sent (it is estimated)"
+    return _Finding(
+        "v1",
+        "ok",
+        f"a stream of {len(pieces)} pieces in {duration}: {label}, ended by {end}, "
+        f"usage {usage}",
+    )
 
 
-def _failed(interface: Interface, error: Exception) -> _Finding:
-    said = " ".join(str(error).split())
+def _failure(interface: Interface, error: Exception) -> _Finding:
     if isinstance(error, ValidationError):
-        setting, _, said = error_line(error).partition(": ")
+        setting, _, message = error_line(error).partition(": ")
         name = interface.url_env if setting == interface.url_env else interface.key_env
-        return _Finding(interface.name, "FAIL", said, f"correct {name}")
+        return _Finding(interface.name, "FAIL", message, f"correct {name}")
     fixes: dict[type[SvcError], str] = {
         SvcAuthenticationError: f"correct {interface.key_env}: it is not a key of this interface",
         SvcPermissionDeniedError: f"ask your provider what the key of {interface.key_env} may do",
@@ -253,10 +286,13 @@ def _failed(interface: Interface, error: Exception) -> _Finding:
         SvcTimeoutError: f"check {interface.url_env}, the proxy and the network",
         SvcRateLimitError: "wait, and run this again",
     }
-    fix = next((fix for kind, fix in fixes.items() if isinstance(error, kind)), "")
-    return _Finding(
-        interface.name, "FAIL", said, fix or "try again later, or ask your provider"
-    )
+    fix = "try again later, or ask your provider"
+    for kind, remedy in fixes.items():
+        if isinstance(error, kind):
+            fix = remedy
+            break
+    message = " ".join(str(error).split())
+    return _Finding(interface.name, "FAIL", message, fix)
 
 
 _ENDINGS = {

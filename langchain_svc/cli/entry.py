@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from pydantic_core import ValidationError
 
@@ -24,9 +24,11 @@ import langchain_svc as svc
 from ..errors import SvcError
 from .terminal import MisuseError, emit, error_line, tell
 
-_FAILED, _MISUSED, _INTERRUPTED = 1, 2, 130
+_FAILED = 1
+_MISUSED = 2
+_INTERRUPTED = 130
 
-# Each command is a module of this package, loaded when it is the one that was typed.
+# Each command is a module of this package, which is loaded when the command is typed.
 _COMMANDS = {
     "demo": "a tour on the sandbox: no key, no network, no cost",
     "batch": "send every row of a file to the service, with a journal",
@@ -57,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             sys.stdout.flush()
     except KeyboardInterrupt:
         return _fail("interrupted", _INTERRUPTED)
-    except BrokenPipeError:  # our reader left (`| head`)
+    except BrokenPipeError:  # the reader of our output has ended (`| head`)
         _silence_stdout()
         return _FAILED
     except OSError as error:
@@ -73,7 +75,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(words: list[str]) -> int:
-    args = build_parser(next(iter(words), "")).parse_args(words)
+    command = words[0] if words else ""
+    args = build_parser(command).parse_args(words)
     args.words = words
     return args.run(args) or 0
 
@@ -90,9 +93,9 @@ def _silence_stdout() -> None:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that fails as the rest does, and knows what a misspelt command was meant to be."""
+    """A parser that fails as the rest does, and suggests a command for a misspelt one."""
 
-    def print_help(self, file: Any = None) -> None:
+    def print_help(self, file: object = None) -> None:
         emit(self.format_help(), end="")
 
     def error(self, message: str) -> NoReturn:
@@ -104,9 +107,10 @@ class _Parser(argparse.ArgumentParser):
 
 
 def build_parser(command: str | None = None) -> argparse.ArgumentParser:
-    """Everything that can be typed after `langchain-svc`.
+    """The parser of everything that can be typed after `langchain-svc`.
 
-    With a command, the other commands have names and no options: their modules load for nothing.
+    With a command, the other commands have names and no options, so that their modules need not be
+    loaded.
     """
     parser = _Parser(
         prog="langchain-svc",
@@ -115,18 +119,19 @@ def build_parser(command: str | None = None) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="store_true", help="show the version")
-    parser.set_defaults(
-        run=lambda args: (
+
+    def run(args: argparse.Namespace) -> None:
+        if args.version:
             emit(f"langchain-svc {svc.__version__}")
-            if args.version
-            else parser.print_help()
-        )
-    )
+        else:
+            parser.print_help()
+
+    parser.set_defaults(run=run)
     commands = parser.add_subparsers(metavar="COMMAND")
     for name, about in _COMMANDS.items():
-        one = commands.add_parser(name, help=about)
+        subparser = commands.add_parser(name, help=about)
         if command in (None, name):
             module = import_module(f".{name}", __package__)
-            module.add(one)
-            one.set_defaults(run=module.run)
+            module.add_arguments(subparser)
+            subparser.set_defaults(run=module.run)
     return parser

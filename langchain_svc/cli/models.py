@@ -11,36 +11,46 @@ from .terminal import add_options, emit, emit_json, new_model
 _HEAD = ("MODEL", "CONTEXT", "PRICE IN/OUT", "CAPABILITIES")
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """The options of the command."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     add_options(parser, "--json")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print a line for each model."""
-    with new_model() as model:
-        models = model.list_models()
+    with new_model() as client:
+        models = client.list_models()
     if args.json:
-        names = ("id", "context_window", "capabilities", "pricing")
-        emit_json([{name: getattr(one, name) for name in names} for one in models])
+        emit_json([_record(model) for model in models])
         return 0
     rows = [_HEAD, *map(_row, models)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        cells = map(str.ljust, row, widths)
         emit("  ".join(cells).rstrip())
     return 0
 
 
+def _record(model: ListedModel) -> dict[str, object]:
+    return {
+        "id": model.id,
+        "context_window": model.context_window,
+        "capabilities": model.capabilities,
+        "pricing": model.pricing,
+    }
+
+
 def _row(model: ListedModel) -> tuple[str, ...]:
+    context = f"{model.context_window:,}" if model.context_window else "-"
+    capabilities = ", ".join(model.capabilities) or "-"
+    return model.id, context, _price(model), capabilities
+
+
+def _price(model: ListedModel) -> str:
     price = read_prices([model]).get(model.id)
-    shown = "see --json" if model.pricing else "-"
     if price is not None:
-        both = f"{price.input * 1e6:g} / {price.output * 1e6:g}"
-        shown = " ".join(f"{both} {price.currency} per 1M".split())
-    return (
-        model.id,
-        f"{model.context_window:,}" if model.context_window else "-",
-        shown,
-        ", ".join(model.capabilities) or "-",
-    )
+        amounts = f"{price.input * 1e6:g} / {price.output * 1e6:g}"
+        return " ".join(f"{amounts} {price.currency} per 1M".split())
+    if model.pricing:
+        return "see --json"
+    return "-"

@@ -10,13 +10,13 @@ from typing import get_args
 import langchain_svc as svc
 
 from ..sandbox import Sandbox, Upstream, serve
-from ..sandbox.log import in_a_line
+from ..sandbox.log import ServedExchange, log_line
 from ..sandbox.sandbox import Plan, StreamFormat
 from .terminal import MisuseError, emit, tell
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """The options of the command."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     parser.description = (
         "A local stand-in for the service: real HTTP, rules instead of AI."
     )
@@ -76,35 +76,40 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Serve until Ctrl-C."""
     upstream = _upstream(args)
-    sandbox = _started(args, upstream)
+    sandbox = _start(args, upstream)
     try:
-        who = (
-            f"{args.upstream_model} behind it"
-            if args.upstream
-            else "answers by rules, not by AI"
-        )
-        limits = (
-            "no rate limit"
-            if args.plan == "enterprise"
-            else f"limits of the plan {args.plan}"
-        )
-        tell(f"The sandbox of langchain-svc {svc.__version__}: {limits}, {who}.")
-        if not args.no_inspector:
-            tell(
-                f"Inspect its requests in a browser on this machine: {sandbox.inspector_url}"
-            )
-        if upstream is not None and (trouble := upstream.trouble()):
-            tell(f"The model behind it will not answer yet: {trouble}")
-        tell("Paste these lines into another terminal. Ctrl-C here stops the sandbox.")
-        for name, value in sandbox.env.items():
-            emit(f"export {name}={shlex.quote(value)}")
-        serve(
-            sandbox, None if args.quiet else lambda exchange: tell(in_a_line(exchange))
-        )
+        _tell_start(args, sandbox, upstream)
+        serve(sandbox, None if args.quiet else _tell_exchange)
     finally:
         sandbox.stop()
     tell("Stopped.")
     return 0
+
+
+def _tell_start(
+    args: argparse.Namespace, sandbox: Sandbox, upstream: Upstream | None
+) -> None:
+    limits = "no rate limit"
+    if args.plan != "enterprise":
+        limits = f"limits of the plan {args.plan}"
+    source = "answers by rules, not by AI"
+    if args.upstream:
+        source = f"{args.upstream_model} behind it"
+    tell(f"The sandbox of langchain-svc {svc.__version__}: {limits}, {source}.")
+    if not args.no_inspector:
+        tell(
+            f"Inspect its requests in a browser on this machine: {sandbox.inspector_url}"
+        )
+    trouble = upstream.trouble() if upstream else ""
+    if trouble:
+        tell(f"The model behind it will not answer yet: {trouble}")
+    tell("Paste these lines into another terminal. Ctrl-C here stops the sandbox.")
+    for name, value in sandbox.env.items():
+        emit(f"export {name}={shlex.quote(value)}")
+
+
+def _tell_exchange(exchange: ServedExchange) -> None:
+    tell(log_line(exchange))
 
 
 def _upstream(args: argparse.Namespace) -> Upstream | None:
@@ -118,15 +123,17 @@ def _upstream(args: argparse.Namespace) -> Upstream | None:
             f"--upstream-key-env: the variable {args.upstream_key_env} is not set"
         )
     try:
-        allow_http = args.upstream_allow_http
         return Upstream(
-            args.upstream, args.upstream_model, api_key=key, allow_http=allow_http
+            args.upstream,
+            args.upstream_model,
+            api_key=key,
+            allow_http=args.upstream_allow_http,
         )
     except ValueError as error:
         raise MisuseError(str(error)) from None
 
 
-def _started(args: argparse.Namespace, upstream: Upstream | None) -> Sandbox:
+def _start(args: argparse.Namespace, upstream: Upstream | None) -> Sandbox:
     try:
         return Sandbox(
             host=args.host,
@@ -141,12 +148,11 @@ def _started(args: argparse.Namespace, upstream: Upstream | None) -> Sandbox:
             medical_api_key=args.medical_api_key,
         ).start()
     except ValueError as error:
-        raise MisuseError(
-            str(error).replace(", unless allow_remote=True", "")
-        ) from None
+        message = str(error).replace(", unless allow_remote=True", "")
+        raise MisuseError(message) from None
     except OSError as error:
-        why = str(error.strerror or error).partition(" (")[0]
+        reason = str(error.strerror or error).partition(" (")[0]
         raise MisuseError(
-            f"cannot listen on {args.host}:{args.port}: {why}; choose another --host or --port, or "
-            "--port 0 for any free one"
+            f"cannot listen on {args.host}:{args.port}: {reason}; choose another --host or --port, "
+            "or --port 0 for any free one"
         ) from None

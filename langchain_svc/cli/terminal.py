@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from ..chat import ChatSvc
 
-_LONGEST_WAIT = 5.0  # seconds; who sits at a terminal would rather be told to come back
+_LONGEST_WAIT = 5.0  # seconds; a person at a terminal would rather try again later
 
 _OPTIONS: dict[str, dict[str, Any]] = {
     "--model": {
@@ -43,13 +43,13 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--schema": {"metavar": "FILE", "help": "a JSON schema that each answer must fit"},
     "--json": {"action": "store_true", "help": "print all of it as JSON"},
 }
-ASKED = ("--model", "--system", "--temperature", "--max-tokens")
+CHAT_OPTIONS = ("--model", "--system", "--temperature", "--max-tokens")
 # The next step, for the errors whose own text names none.
 _HINTS: dict[type[SvcError], str] = {
     SvcServerError: "it may pass: try again later",
     SvcStreamError: "what had arrived is printed; ask again",
 }
-# Where each setting comes from here. What is wrong with a URL begins with its setting's name.
+# Where each setting comes from here. The text of a wrong URL begins with its setting's name.
 _WHERE_SET = {
     "model": "--model",
     "api_key": "SVC_API_KEY",
@@ -62,25 +62,27 @@ _WHERE_SET = {
 
 
 class MisuseError(Exception):
-    """The command was understood, but what it was given cannot be used."""
+    """The command was understood, but its arguments or its input cannot be used."""
 
 
 def add_options(parser: argparse.ArgumentParser, *names: str) -> None:
-    """Options that several commands have."""
+    """Add options that several commands have."""
     for name in names:
         parser.add_argument(name, **_OPTIONS[name])
 
 
 def model_settings(args: argparse.Namespace) -> dict[str, Any]:
-    """The settings of a model that were given."""
-    given = {
-        name: getattr(args, name) for name in ("model", "temperature", "max_tokens")
-    }
-    return {name: value for name, value in given.items() if value is not None}
+    """The settings of a model that the options set."""
+    settings = {}
+    for name in ("model", "temperature", "max_tokens"):
+        value = getattr(args, name)
+        if value is not None:
+            settings[name] = value
+    return settings
 
 
 def new_model(**settings: Any) -> ChatSvc:
-    """The model of the environment with what is given."""
+    """A model with the environment's key and address, and these settings."""
     return svc.ChatSvc.from_env(max_retry_wait=_LONGEST_WAIT, **settings)
 
 
@@ -98,42 +100,45 @@ def emit(text: str, end: str = "\n") -> None:
     _write(sys.stdout, text, end)
 
 
-def emit_json(value: Any) -> None:
+def emit_json(value: object) -> None:
     """Write a value to stdout for programs."""
     emit(json.dumps(value, indent=2, ensure_ascii=False, default=str))
 
 
 def tell(text: str) -> None:
-    """Write to stderr at once, where there is one; a terminal gets its words whole."""
+    """Write to stderr at once, where there is one; on a terminal no word is broken."""
     if sys.stderr is None:
         return
     if is_terminal(sys.stderr):
-        # A command to paste, which stands indented, stays one line.
         lines = text.split("\n")
-        text = "\n".join(
-            line if line.startswith("  ") else wrapped(line) for line in lines
-        )
+        for index, line in enumerate(lines):
+            if not line.startswith("  "):  # a command to paste is indented: one line
+                lines[index] = wrapped(line)
+        text = "\n".join(lines)
     with suppress(OSError):
         _write(sys.stderr, text, "\n")
 
 
 def _write(stream: TextIO, text: str, end: str) -> None:
-    """What every word of the command goes through: a terminal gets no control character of it.
+    """Write every text of the command; a terminal gets none of its control characters.
 
     Names of models, texts of a service and names of files may hold escape sequences, which a
     terminal would obey. A file or a pipe gets the exact text.
     """
-    stream.write((harmless(text) if is_terminal(stream) else text) + end)
+    if is_terminal(stream):
+        text = harmless(text)
+    stream.write(text + end)
     stream.flush()
 
 
 def harmless(text: str) -> str:
     """The text with a visible sign for each control character but newline and tab."""
-    kept = "\n\t\u200d\u200c"  # the last two join letters in emoji and some scripts
-    hidden = {
-        c for c in text if unicodedata.category(c) in {"Cc", "Cf"} and c not in kept
-    }
-    return text.translate(dict.fromkeys(map(ord, hidden), "\N{REPLACEMENT CHARACTER}"))
+    allowed = "\n\t\u200d\u200c"  # the last two join letters in emoji and some scripts
+    table = {}
+    for character in set(text).difference(allowed):
+        if unicodedata.category(character) in {"Cc", "Cf"}:
+            table[ord(character)] = "\N{REPLACEMENT CHARACTER}"
+    return text.translate(table)
 
 
 def wrapped(text: str, indent: str = "") -> str:
@@ -160,14 +165,21 @@ def is_terminal(stream: TextIO | None) -> bool:
 def error_line(error: Exception) -> str:
     """An error as one line that ends in a next step."""
     if isinstance(error, ValidationError):
-        found = error.errors(include_url=False, include_input=False)[0]
-        said = found["msg"].removeprefix("Value error, ")
-        setting = str(found["loc"][0]) if found["loc"] else said.partition(": ")[0]
-        return (
-            f"{_WHERE_SET.get(setting, setting)}: {said.removeprefix(setting + ': ')}"
-        )
-    hints = [hint for kind, hint in _HINTS.items() if isinstance(error, kind)]
-    return " ".join("; ".join([str(error), *hints]).split())
+        return _invalid_setting(error)
+    parts = [str(error)]
+    parts += [hint for kind, hint in _HINTS.items() if isinstance(error, kind)]
+    return " ".join("; ".join(parts).split())
+
+
+def _invalid_setting(error: ValidationError) -> str:
+    details = error.errors(include_url=False, include_input=False)[0]
+    message = details["msg"].removeprefix("Value error, ")
+    if details["loc"]:
+        setting = str(details["loc"][0])
+    else:
+        setting = message.partition(": ")[0]
+    place = _WHERE_SET.get(setting, setting)
+    return f"{place}: {message.removeprefix(setting + ': ')}"
 
 
 # -- files ----------------------------------------------------------------------------------------
@@ -189,10 +201,8 @@ def read_schema(name: str) -> dict[str, Any]:
         raise MisuseError(
             f"--schema: {name!r} holds a {type(schema).__name__}; give a JSON schema (an object)"
         )
-    return {
-        "title": "".join(c if c.isalnum() else "_" for c in Path(name).stem),
-        **schema,
-    }
+    title = re.sub(r"[\W_]", "_", Path(name).stem)
+    return {"title": title, **schema}
 
 
 # -- answers --------------------------------------------------------------------------------------
@@ -202,31 +212,52 @@ def read_schema(name: str) -> dict[str, Any]:
 _WORD_END = re.compile(r"(?<=\s)(?=\S)|(?<=[\u2e80-\ufaff\uff00-\uffef])")
 
 
-def write_stream(chunks: Iterable[AIMessageChunk], kept: list[AIMessageChunk]) -> None:
-    """Write an answer while it comes; an error leaves what had arrived, on lines of its own.
+def write_stream(
+    chunks: Iterable[AIMessageChunk], received: list[AIMessageChunk]
+) -> None:
+    """Write an answer while it comes, and add its chunks to `received`.
 
-    On a terminal no word breaks at the edge, so the last one waits until it is whole.
+    An error leaves what had arrived, on lines of its own. On a terminal no word breaks at the
+    edge, so the last word waits until it is whole.
     """
     width = text_width() - 1 if is_terminal(sys.stdout) else 0
-    column, held = 0, ""
-
-    def write(words: list[str]) -> None:
-        nonlocal column
-        for word in words:
-            if width and column and column + len(word.rstrip()) > width:
-                emit("")
-                column = 0
-            emit(word, end="")
-            begun = word.rfind("\n") + 1
-            column = len(word) - begun + (0 if begun else column)
-
+    writer = _WordWriter(width)
     try:
         for chunk in chunks:
-            kept.append(chunk)
-            text = held + str(chunk.text)
-            *words, held = _WORD_END.split(text) if width else [text, ""]
-            write(words)
+            received.append(chunk)
+            writer.write_text(str(chunk.text))
     finally:
-        write([held] if held else [])
-        if any(chunk.text for chunk in kept):
+        writer.write_rest()
+        if any(chunk.text for chunk in received):
             emit("")
+
+
+class _WordWriter:
+    """Writes text in lines of at most `width` columns, broken between words; 0 is any width."""
+
+    def __init__(self, width: int) -> None:
+        self._width = width
+        self._column = 0
+        self._last_word = ""
+
+    def write_text(self, text: str) -> None:
+        if not self._width:
+            emit(text, end="")
+            return
+        *words, self._last_word = _WORD_END.split(self._last_word + text)
+        for word in words:
+            self._write_word(word)
+
+    def write_rest(self) -> None:
+        if self._last_word:
+            self._write_word(self._last_word)
+
+    def _write_word(self, word: str) -> None:
+        if self._column and self._column + len(word.rstrip()) > self._width:
+            emit("")
+            self._column = 0
+        emit(word, end="")
+        _, newline, last_line = word.rpartition("\n")
+        if newline:
+            self._column = 0
+        self._column += len(last_line)

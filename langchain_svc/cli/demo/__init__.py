@@ -11,8 +11,8 @@ from ..terminal import tell
 _INTERRUPTED = 130
 
 
-def add(_: argparse.ArgumentParser) -> None:
-    """The command has no options."""
+def add_arguments(_: argparse.ArgumentParser) -> None:
+    """Add nothing: the command has no options."""
 
 
 def run(_: argparse.Namespace) -> int:
@@ -29,12 +29,12 @@ def run(_: argparse.Namespace) -> int:
             'Run: pip install "langchain-svc[cli,sandbox]"'
         ) from missing
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _leave)
+        signal.signal(signal.SIGINT, _exit)
     tour()
     return 0
 
 
-def _leave(*_: object) -> None:
-    # At once: an interruption inside `concurrent.futures` may leave a lock of it taken for ever.
+def _exit(*_: object) -> None:
+    # At once: an interruption inside `concurrent.futures` may leave one of its locks acquired.
     tell("langchain-svc: interrupted")
     os._exit(_INTERRUPTED)

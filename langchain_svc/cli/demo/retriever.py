@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib.resources import files
-from typing import Any
 
 import bm25s
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
@@ -15,8 +14,10 @@ from pydantic import PrivateAttr
 def shipped_passages() -> list[Document]:
     """Every section of the shipped documents on HTTP, with its `source`, `title` and `section`."""
     folder = files(__package__) / "documents"
-    texts = {page.name: page.read_text("utf-8") for page in folder.iterdir()}
-    return [one for name in sorted(texts) for one in _sections(name, texts[name])]
+    passages: list[Document] = []
+    for page in sorted(folder.iterdir(), key=lambda page: page.name):
+        passages += _sections(page.name, page.read_text("utf-8"))
+    return passages
 
 
 def _sections(source: str, text: str) -> list[Document]:
@@ -24,12 +25,10 @@ def _sections(source: str, text: str) -> list[Document]:
     head, *sections = text.split("\n## ")
     title = head.removeprefix("# ").strip()
     passages = []
-    for part in sections:
-        section, _, body = part.partition("\n")
-        metadata = {"source": source, "title": title, "section": section.strip()}
-        passages.append(
-            Document(page_content=" ".join(body.split()), metadata=metadata)
-        )
+    for section in sections:
+        heading, _, body = section.partition("\n")
+        metadata = {"source": source, "title": title, "section": heading.strip()}
+        passages.append(Document(" ".join(body.split()), metadata=metadata))
     return passages
 
 
@@ -42,31 +41,34 @@ class Bm25Retriever(BaseRetriever):
     k: int = 3
     """The most passages to return."""
 
-    _index: Any = PrivateAttr()
+    _index: bm25s.BM25 = PrivateAttr()
 
-    def model_post_init(self, context: Any, /) -> None:
+    def model_post_init(self, context: object, /) -> None:
         """Index the passages, their headings included."""
         self._index = bm25s.BM25()
         texts = [
-            " ".join((*p.metadata.values(), p.page_content)) for p in self.passages
+            " ".join((*passage.metadata.values(), passage.page_content))
+            for passage in self.passages
         ]
         self._index.index(_words(texts), show_progress=False)
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun
     ) -> list[Document]:
-        most = min(self.k, len(self.passages))
-        found, scores = self._index.retrieve(
-            _words([query]), k=most, show_progress=False
+        count = min(self.k, len(self.passages))
+        numbers, scores = self._index.retrieve(
+            _words([query]), k=count, show_progress=False
         )
-        ranked = zip(found[0], scores[0], strict=True)
-        return [self.passages[number] for number, score in ranked if score > 0]
-
-
-def _words(texts: list[str]) -> Any:
-    def stems(words: list[str]) -> list[str]:
         return [
-            word.removesuffix("s") for word in words
-        ]  # so that `redirects` finds `redirect`
+            self.passages[number]
+            for number, score in zip(numbers[0], scores[0], strict=True)
+            if score > 0
+        ]
 
-    return bm25s.tokenize(texts, stemmer=stems, show_progress=False)
+
+def _words(texts: list[str]) -> object:
+    return bm25s.tokenize(texts, stemmer=_stems, show_progress=False)
+
+
+def _stems(words: list[str]) -> list[str]:
+    return [word.removesuffix("s") for word in words]  # `redirects` finds `redirect`

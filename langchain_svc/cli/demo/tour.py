@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from datetime import date
 from http import HTTPStatus
-from typing import Any
 
+from langchain_core.language_models import LanguageModelInput
 from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
@@ -108,13 +108,14 @@ def _documents(model: ChatSvc) -> None:
         "Answer the question from the context alone, and name the source.\n\n"
         "Context:\n{context}\n\nQuestion: {question}"
     )
-    found = Bm25Retriever(passages=shipped_passages()).invoke(question)
-    context = "\n\n".join(
-        f"Source: {p.metadata['source']}\n{p.page_content}" for p in found
-    )
+    texts = []
+    places = []
+    for passage in Bm25Retriever(passages=shipped_passages()).invoke(question):
+        source = passage.metadata["source"]
+        texts.append(f"Source: {source}\n{passage.page_content}")
+        places.append(f"{source} ({passage.metadata['section']})")
     chain = prompt | model | StrOutputParser()
-    _say(chain.invoke({"context": context, "question": question}))
-    places = (f"{p.metadata['source']} ({p.metadata['section']})" for p in found)
+    _say(chain.invoke({"context": "\n\n".join(texts), "question": question}))
     _say(f"(found by BM25: {', '.join(places)})")
 
 
@@ -130,7 +131,7 @@ def weekday(day: date) -> str:
     return f"{day:%A}"
 
 
-TOOLS = {each.name: each for each in (status_phrase, weekday)}
+TOOLS = {status_phrase.name: status_phrase, weekday.name: weekday}
 
 
 def _agent(model: ChatSvc) -> None:
@@ -144,25 +145,25 @@ def _agent(model: ChatSvc) -> None:
         for call in answer.tool_calls:
             result = TOOLS[call["name"]].invoke(call)
             conversation.append(result)
-            given = ", ".join(
+            arguments = ", ".join(
                 f"{name}={value!r}" for name, value in call["args"].items()
             )
-            _say(f"{call['name']}({given}) gave {result.text!r}")
+            _say(f"{call['name']}({arguments}) gave {result.text!r}")
         answer = agent.invoke(conversation)
     _say(answer.text)
 
 
 def _batch(model: ChatSvc, sandbox: Sandbox) -> None:
-    questions: list[Any] = [f"What is {n} * {n}?" for n in range(1, 25)]
+    questions: list[LanguageModelInput] = [f"What is {n} * {n}?" for n in range(1, 25)]
     _step("6. Many questions", f"model.batch(questions, max_concurrency={_AT_ONCE})")
-    # Every answer takes its time, and two requests are refused, so that retries show in the usage.
+    # Each answer takes a while, and two requests are refused, so that the usage shows retries.
     refused = Fault(status=503, headers={"Retry-After": "0.2"}, times=2)
     sandbox.faults = [refused, Fault(delay=DELAY)]
-    began = time.monotonic()
+    start = time.monotonic()
     answers = model.batch(questions, {"max_concurrency": _AT_ONCE})
-    took = time.monotonic() - began
+    seconds = time.monotonic() - start
     _say(
-        f"{len(answers)} questions in {took:.1f} s, the last answer: {answers[-1].text}. One by "
+        f"{len(answers)} questions in {seconds:.1f} s, the last answer: {answers[-1].text}. One by "
         f"one, at {DELAY} s each, they take {DELAY * len(answers):.1f} s. Two were refused with "
         "503 at first, on purpose, and sent again."
     )
