@@ -1,22 +1,19 @@
 """The answers of the sandbox: a few fixed rules, and they say so. No model runs here.
 
-A prompt with tools gets a call for each step of its question that shares words with a tool; one
-that wants JSON gets its schema filled from its own words; any other is answered with the sentence
-of the prompt that shares most words with the question. Whoever wants another answer scripts it:
-`Sandbox(answers=[...])`.
+A prompt with tools gets a call for each step of its question that shares words with a tool. One
+that asks for JSON gets its schema filled from its own words. Any other is answered with the
+sentence of the prompt that shares most words with the question. A test that needs another answer
+scripts it: `Sandbox(answers=[...])`.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import operator
 import re
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import islice
 from typing import Any
 
 from langchain_svc.sandbox.prompts import (
@@ -47,40 +44,48 @@ class ChatAnswer:
         return self.prompt_tokens + self.completion_tokens
 
 
-def cut(
+def cut_answer(
     text: str, messages: Sequence[Mapping[str, str]], model: str, max_tokens: int | None
 ) -> ChatAnswer:
     """A text as the answer to a chat, counted, and cut after `max_tokens` tokens."""
-    pieces = split_tokens(text)
-    kept = pieces[:max_tokens]
+    tokens = split_tokens(text)
+    finish_reason = "stop"
+    if max_tokens is not None and len(tokens) > max_tokens:
+        tokens = tokens[:max_tokens]
+        finish_reason = "length"
+    prompt_tokens = sum(
+        count_tokens(message["content"]) + _FRAME for message in messages
+    )
     return ChatAnswer(
         model=model,
-        text="".join(kept),
-        finish_reason="length" if len(kept) < len(pieces) else "stop",
-        prompt_tokens=sum(
-            count_tokens(message["content"]) + _FRAME for message in messages
-        ),
-        completion_tokens=len(kept),
-        pieces=tuple(kept),
+        text="".join(tokens),
+        finish_reason=finish_reason,
+        prompt_tokens=prompt_tokens,
+        completion_tokens=len(tokens),
+        pieces=tuple(tokens),
     )
 
 
-def calls_in_form(calls: Sequence[Call], messages: Sequence[Mapping[str, str]]) -> str:
+def render_calls(calls: Sequence[Call], messages: Sequence[Mapping[str, str]]) -> str:
     """Calls in the form that the messages ask for."""
-    return _rendered(calls, ReadPrompt(messages))
+    return _render(calls, ReadPrompt(messages))
 
 
-def _rendered(calls: Sequence[Call], prompt: ReadPrompt) -> str:
-    bodies = [{"name": name, "arguments": arguments} for name, arguments in calls]
-    written = [json.dumps(body, ensure_ascii=False) for body in bodies]
-    return "\n".join(f"{prompt.opening}{body}{prompt.closing}" for body in written)
+def _render(calls: Sequence[Call], prompt: ReadPrompt) -> str:
+    lines = []
+    for name, arguments in calls:
+        body = {"name": name, "arguments": arguments}
+        text = json.dumps(body, ensure_ascii=False)
+        lines.append(f"{prompt.opening}{text}{prompt.closing}")
+    return "\n".join(lines)
 
 
-def composed(messages: Sequence[Mapping[str, str]], model: str) -> str:
+def compose(messages: Sequence[Mapping[str, str]], model: str) -> str:
     """The text that answers a chat by the rules."""
     prompt = ReadPrompt(messages)
-    if calls := _due(prompt):
-        return _rendered(calls, prompt)
+    calls = _due_calls(prompt)
+    if calls:
+        return _render(calls, prompt)
     if prompt.schema is None:
         return _in_words(prompt, model)
     filler = _Filler(prompt.schema, prompt.text, lambda: _in_words(prompt, model))
@@ -97,18 +102,18 @@ _SMALL_WORDS = (
 )
 _SMALL = frozenset(_SMALL_WORDS.split())
 _WORD = re.compile(r"[^\W_]+")
-_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _ENDING = re.compile(r"(?<=\w{3})(?:ations?|ings?|ies|ed|es|s|e|y)$")
 
 
-def _stems(text: str) -> list[str]:
-    """The stems of the words that say something, `getWeather` and `get_weather` being two."""
-    words = _WORD.findall(_CAMEL.sub(" ", text).lower())
-    return [_ENDING.sub("", word) for word in words if word not in _SMALL]
+def _stems(text: str) -> set[str]:
+    """The stems of the words in a text that say something."""
+    words = _WORD.findall(text.lower())
+    return {_ENDING.sub("", word) for word in words if word not in _SMALL}
 
 
 def _says(text: str, words: str) -> bool:
-    return bool(words and re.search(rf"(?i)(?<!\w){re.escape(words)}(?!\w)", text))
+    pattern = rf"(?i)(?<!\w){re.escape(words)}(?!\w)"
+    return words != "" and re.search(pattern, text) is not None
 
 
 _OPERATORS: dict[str, tuple[Callable[[Fraction, Fraction], Fraction], str]] = {
@@ -124,11 +129,16 @@ _SUM = re.compile(
 
 def _sums(text: str) -> Iterator[str]:
     """Every sum of two numbers in a text, with its value."""
-    for found in _SUM.finditer(text[:2_000]):
-        work, _ = _OPERATORS[found[2]]
-        if found[2] != "/" or float(found[3]):
-            value = work(Fraction(found[1]), Fraction(found[3]))
-            yield f"{found[0]} = {value if value.denominator == 1 else f'{float(value):.10g}'}"
+    for match in _SUM.finditer(text[:2_000]):
+        first, sign, second = match.groups()
+        if sign == "/" and float(second) == 0:
+            continue
+        calculate, _ = _OPERATORS[sign]
+        value = calculate(Fraction(first), Fraction(second))
+        if value.denominator == 1:
+            yield f"{match[0]} = {value}"
+        else:
+            yield f"{match[0]} = {float(value):.10g}"
 
 
 # -- calls ----------------------------------------------------------------------------------------
@@ -144,84 +154,107 @@ _MOST_CALLS = 8  # of one step
 _ENOUGH = 2  # a word of the tool's name, or two of its description
 
 
-def _due(prompt: ReadPrompt) -> list[Call]:
+def _due_calls(prompt: ReadPrompt) -> list[Call]:
     """The calls to make now: of those that the question needs, the ones that were not made yet."""
-    if not prompt.tools or (
-        prompt.results and prompt.results[-1].failed and not prompt.required
-    ):
+    tools = prompt.tools
+    if prompt.required_tool:
+        tools = [tool for tool in tools if tool.name == prompt.required_tool]
+    if not tools:
         return []
-    tools = [tool for tool in prompt.tools if tool.name == prompt.named] or prompt.tools
-    due = _planned(prompt, tools)[len(prompt.calls) :]
-    made = {name for name, _ in prompt.calls}
-    left = [tool for tool in tools if tool.name not in made]
-    if not due and prompt.required and left:
-        due = _calls(_best(left, prompt.text)[0], prompt.text, [])[:1]
-    return due[:1] if prompt.single else due
+    due = _planned_calls(prompt, tools)[len(prompt.calls) :]
+    if not due and prompt.required:
+        called = {name for name, _ in prompt.calls}
+        uncalled = [tool for tool in tools if tool.name not in called]
+        if uncalled:
+            tool, _ = _best_tool(uncalled, prompt.text)
+            due = _calls_of_step(tool, prompt.text, [])[:1]
+    if prompt.single:
+        return due[:1]
+    return due
 
 
-def _planned(prompt: ReadPrompt, tools: Sequence[OfferedTool]) -> list[Call]:
-    """A call or more for each step of the question, up to one that needs a result not there yet."""
-    previous = [result.text for result in prompt.results if not result.failed]
-    steps: list[tuple[OfferedTool, str]] = []
-    for said in islice(filter(str.strip, _STEPS.split(prompt.question)), _MOST_STEPS):
-        used = [tool for tool, _ in steps] if _REFERS.search(said) else []
-        tool, worth = _best([each for each in tools if each not in used] or tools, said)
-        if worth >= _ENOUGH:
-            steps.append((tool, said.strip()))
-        elif steps:  # no step of its own: "in Paris", "and in Rome"
-            steps[-1] = (steps[-1][0], f"{steps[-1][1]}, {said}")
+def _planned_calls(prompt: ReadPrompt, tools: Sequence[OfferedTool]) -> list[Call]:
+    """A call or more for each step of the question, up to one that lacks a result it refers to."""
+    results = [result.text for result in prompt.results if not result.failed]
     planned: list[Call] = []
-    for tool, said in steps:
-        refers = bool(planned and _REFERS.search(said))
-        if refers and len(previous) < len(planned):
-            break
-        calls = _calls(tool, said, previous[: len(planned)] if refers else [])
-        planned += [call for call in calls if call not in planned]
+    for tool, step in _steps(prompt.question, tools):
+        previous: list[str] = []
+        if planned and _REFERS.search(step):
+            previous = results[: len(planned)]
+            if len(previous) < len(planned):
+                break
+        for call in _calls_of_step(tool, step, previous):
+            if call not in planned:
+                planned.append(call)
     return planned
 
 
-def _best(tools: Sequence[OfferedTool], text: str) -> tuple[OfferedTool, float]:
-    """The tool with the most words of a text, and what they are worth."""
-    signs = (
-        f"{_OPERATORS[found[2]][1]} calculate math" for found in _SUM.finditer(text)
-    )
-    said = set(_stems(" ".join([text, *signs])))
+def _steps(
+    question: str, tools: Sequence[OfferedTool]
+) -> list[tuple[OfferedTool, str]]:
+    """The steps of a question, each with the tool that it needs."""
+    steps: list[tuple[OfferedTool, str]] = []
+    parts = [part for part in _STEPS.split(question) if part.strip()]
+    for part in parts[:_MOST_STEPS]:
+        candidates = tools
+        if _REFERS.search(part):
+            # "then describe it" is about the result of another tool.
+            used = {tool.name for tool, _ in steps}
+            candidates = [tool for tool in tools if tool.name not in used] or tools
+        tool, score = _best_tool(candidates, part)
+        if score >= _ENOUGH:
+            steps.append((tool, part.strip()))
+        elif steps:  # it goes on with the step before: "in Paris", "and in Rome"
+            tool, step = steps[-1]
+            steps[-1] = (tool, f"{step}, {part}")
+    return steps
 
-    def worth(tool: OfferedTool) -> float:
-        if _says(text, tool.name):
-            return math.inf
-        named, about = set(_stems(tool.name)), set(_stems(tool.about))
-        return len(said & about) + len(said & named)
 
-    best = max(tools, key=worth)
-    return best, worth(best)
+def _best_tool(tools: Sequence[OfferedTool], text: str) -> tuple[OfferedTool, int]:
+    """The tool with the most words of a text, and its score: words of its name count twice."""
+    signs = [_OPERATORS[match[2]][1] for match in _SUM.finditer(text)]
+    if signs:
+        signs.append("calculate math")
+    words = _stems(" ".join([text, *signs]))
+    scores = [
+        len(words & _stems(tool.about)) + len(words & _stems(tool.name))
+        for tool in tools
+    ]
+    score = max(scores)
+    return tools[scores.index(score)], score
 
 
-def _calls(tool: OfferedTool, step: str, previous: Sequence[str]) -> list[Call]:
+def _calls_of_step(tool: OfferedTool, step: str, previous: Sequence[str]) -> list[Call]:
     """The calls of one step: one for each of several values of a single required parameter."""
     schema = tool.parameters
-    told = previous[-1] if previous else step
-    filler = _Filler(schema, step, lambda: told, previous=previous)
-    known = set(_stems(tool.about))
-    found = re.findall(r"[^\W\d_][\w'-]*|\S", step)
-    said = (word[0].isalpha() and set(_stems(word)) - known for word in found)
-    beyond = " ".join(
-        word if new else "\n" for word, new in zip(found, said, strict=True)
-    )
-    filler.left["words"] = [run.strip() for run in beyond.split("\n") if run.strip()]
-    arguments = filler.fill(schema)
+    reply = previous[-1] if previous else step
+    filler = _Filler(schema, step, lambda: reply, previous=previous)
+    filler.values["words"] = _words_beyond(step, tool)
+    arguments = filler.fill_object(schema)
     calls = [(tool.name, arguments)]
-    names, kinds = (
-        schema.get("required") or list(schema["properties"]),
-        set(filler.used),
-    )
-    if len(names) == 1 and len(kinds) == 1 and kinds <= {"quoted", "name", "number"}:
-        (kind,) = kinds
-        for value in filler.left[kind][: _MOST_CALLS - 1]:
-            filler.left = {kind: [value]}
-            again = filler.fill(schema["properties"].get(names[0], {}), names[0])
-            calls.append((tool.name, {**arguments, names[0]: again}))
+    parameters = _list(schema, "required") or list(schema["properties"])
+    kinds = set(filler.used_kinds)
+    if len(parameters) != 1 or len(kinds) != 1 or not kinds <= _REPEATED_KINDS:
+        return calls
+    (parameter,) = parameters
+    (kind,) = kinds
+    for value in filler.values[kind][: _MOST_CALLS - 1]:
+        filler.values = {kind: [value]}
+        argument = filler.fill(schema["properties"].get(parameter, {}), parameter)
+        calls.append((tool.name, {**arguments, parameter: argument}))
     return calls
+
+
+def _words_beyond(text: str, tool: OfferedTool) -> list[str]:
+    """The runs of words in a text that say more than the description of the tool."""
+    known = _stems(tool.about)
+    runs: list[list[str]] = [[]]
+    for word in re.findall(r"[^\W\d_][\w'-]*|\S", text):
+        if word[0].isalpha() and _stems(word) - known:
+            runs[-1].append(word)
+        else:
+            runs.append([])
+    return [" ".join(run) for run in runs if run]
 
 
 # -- values for a schema --------------------------------------------------------------------------
@@ -231,7 +264,7 @@ _MOST_NESTED = 4  # objects that nothing requires
 _MOST_ITEMS = 8
 _MOST_FIELDS = 1_000
 _LONGEST = 4_000  # characters of a string
-# What in a text can be a value; strings take those named in a field's name or description first.
+# What in a text can be a value, by its kind.
 _VALUES = {
     "date": r"\b\d{4}-\d{2}-\d{2}\b",
     "email": r"\b[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64})+",
@@ -243,6 +276,10 @@ _VALUES = {
     r"[A-Z][\w'-]*(?: [A-Z][\w'-]*)*(?:, [A-Z]{2}\b)?",
     "number": r"(?<![\w.-])-?\d{1,20}(?:,\d{3})*(?:\.\d+)?(?![\d_]|[.-]\d)",
 }
+# A string takes these first, if its name, description or format names the kind.
+_SPECIAL_KINDS = ("date", "email", "url", "image", "expression")
+# A single required parameter that took a value of these kinds gets a call for each further one.
+_REPEATED_KINDS = {"quoted", "name", "number"}
 _FORMATS = {
     "date": "2024-01-01",
     "date-time": "2024-01-01T00:00:00Z",
@@ -251,7 +288,7 @@ _FORMATS = {
     "uri": "https://example.com",
     "uuid": "00000000-0000-4000-8000-000000000000",
 }
-# A field of such a name takes words: a quotation, or the whole text.
+# A field of such a name takes free text: a quotation, or the whole answer.
 _FREE = re.compile(
     r"query|question|request|message|prompt|input|text|content|answer|summary|repl|reason|expl"
 )
@@ -261,7 +298,7 @@ class _Filler:
     """Fills a schema from a text, each value in it used once.
 
     `root` is what `$ref` refers to, `reply` gives words for a field about which the text says
-    nothing, and `previous` are results of earlier calls, for what the text only refers to.
+    nothing, and `previous` are results of earlier calls, to which the text may refer.
     """
 
     def __init__(
@@ -276,187 +313,213 @@ class _Filler:
         self._reply = reply
         self._previous = "\n".join(previous)
         self._fields = 0
-        found = {kind: re.findall(pattern, text) for kind, pattern in _VALUES.items()}
-        found["name"] = [name for name in found["name"] if _stems(name)]
-        self.left: dict[str, list[str]] = {
-            kind: [value.strip("'\"") for value in held] for kind, held in found.items()
-        }
-        self.used: list[str] = []  # the kinds of the values that were taken
+        self.values: dict[str, list[str]] = {}  # by kind, those that were not used yet
+        for kind, pattern in _VALUES.items():
+            matches = re.findall(pattern, text)
+            self.values[kind] = [match.strip("'\"") for match in matches]
+        self.values["name"] = [name for name in self.values["name"] if _stems(name)]
+        self.used_kinds: list[str] = []
 
     def fill(
-        self, schema: Any, name: str = "", depth: int = 0, *, required: bool = True
-    ) -> Any:
+        self, schema: object, name: str = "", depth: int = 0, *, required: bool = True
+    ) -> object:
         """A value for a schema; None where the text has none and none is required."""
-        schema, required = self._resolved(schema, required=required)
+        resolved, required = self._resolve(schema, required=required)
         if depth > _DEEPEST or self._fields > _MOST_FIELDS:
             return None
-        if "const" in schema:
-            return schema["const"]
-        if options := _list(schema, "enum"):
-            default = schema.get("default", options[0] if required else None)
-            return self._option(options, default)
-        kind = _type_of(schema)
-        match kind:
+        if "const" in resolved:
+            return resolved["const"]
+        options = _list(resolved, "enum")
+        if options:
+            return self._option(options, resolved, required=required)
+        match _type_of(resolved):
             case "object":
-                return (
-                    self._object(schema, depth)
-                    if required or depth < _MOST_NESTED
-                    else None
-                )
+                if not required and depth >= _MOST_NESTED:
+                    return None
+                return self.fill_object(resolved, depth)
             case "array":
-                return self._array(schema, name, depth, required=required)
+                return self._array(resolved, name, depth, required=required)
             case "boolean":
-                return _says(self._text, name) or schema.get(
-                    "default", False if required else None
-                )
+                if _says(self._text, name):
+                    return True
+                return resolved.get("default", False if required else None)
             case "integer" | "number":
-                value = self._number(schema, name, required=required)
-                return int(value) if value is not None and kind == "integer" else value
-        return self._string(schema, name, required=required)
+                return self._number(resolved, name, required=required)
+        return self._string(resolved, name, required=required)
 
-    def _option(self, options: list[Any], default: Any) -> Any:
+    def _resolve(self, schema: object, *, required: bool) -> tuple[Schema, bool]:
+        """A schema without references and alternatives, and whether it needs more than null.
+
+        Of several alternatives the first counts that is not null.
+        """
+        while isinstance(schema, dict) and self._fields <= _MOST_FIELDS:
+            self._fields += 1
+            union = _list(schema, "anyOf") or _list(schema, "oneOf")
+            alternatives = [item for item in union if item != {"type": "null"}]
+            if len(alternatives) < len(union):
+                required = False
+            parts = alternatives[:1]
+            if "$ref" in schema:
+                parts.append(self._referred(schema["$ref"]))
+            parts += _list(schema, "allOf")
+            if not parts:
+                return schema, required
+            merged: Schema = {}
+            for part in parts:
+                if isinstance(part, dict):
+                    merged.update(part)
+            for key, value in schema.items():
+                if key not in {"$ref", "allOf", "anyOf", "oneOf"}:
+                    merged[key] = value
+            schema = merged
+        return {}, required
+
+    def _referred(self, reference: object) -> object:
+        section, _, name = str(reference).removeprefix("#/").partition("/")
+        definitions = self._root.get(section) if name else self._root
+        if not isinstance(definitions, dict):
+            return {}
+        return definitions.get(name, definitions)
+
+    def _option(
+        self, options: list[object], schema: Schema, *, required: bool
+    ) -> object:
         """The first option that the text names."""
         for option in options:
             if _says(self._text, str(option).replace("_", " ")):
                 return option
-        return default
+        return schema.get("default", options[0] if required else None)
 
-    def _resolved(self, schema: Any, *, required: bool) -> tuple[Schema, bool]:
-        """A schema without references and alternatives, and whether it needs more than null."""
-        while isinstance(schema, dict) and self._fields <= _MOST_FIELDS:
-            self._fields += 1
-            union = _list(schema, "anyOf") or _list(schema, "oneOf")
-            required &= {"type": "null"} not in union
-            inner = [each for each in union if each != {"type": "null"}][:1]
-            inner += [self._referred(schema["$ref"])] if "$ref" in schema else []
-            inner += _list(schema, "allOf")
-            if not inner:
-                return schema, required
-            rest = {
-                k: v
-                for k, v in schema.items()
-                if k not in {"$ref", "allOf", "anyOf", "oneOf"}
-            }
-            parts = [part for part in inner if isinstance(part, dict)]
-            schema = {
-                key: value for part in [*parts, rest] for key, value in part.items()
-            }
-        return {}, required
-
-    def _referred(self, reference: object) -> object:
-        held, _, name = str(reference).removeprefix("#/").partition("/")
-        found = self._root.get(held) if name else self._root
-        return found.get(name, found) if isinstance(found, dict) else {}
-
-    def _object(self, schema: Schema, depth: int) -> dict[str, Any]:
-        properties, wanted = schema.get("properties"), _list(schema, "required")
-        properties = properties if isinstance(properties, dict) else {}
-        # What is required takes its value first.
-        made = {
-            key: self.fill(properties[key], key, depth + 1, required=key in wanted)
-            for key in sorted(properties, key=lambda key: key not in wanted)
-        }
-        return {k: made[k] for k in properties if made[k] is not None or k in wanted}
+    def fill_object(self, schema: Schema, depth: int = 0) -> dict[str, object]:
+        properties = schema.get("properties")
+        if not isinstance(properties, dict):
+            return {}
+        required_names = _list(schema, "required")
+        values = {}
+        for name, part in properties.items():
+            required = name in required_names
+            value = self.fill(part, name, depth + 1, required=required)
+            if required or value is not None:
+                values[name] = value
+        return values
 
     def _array(
         self, schema: Schema, name: str, depth: int, *, required: bool
-    ) -> list[Any] | None:
+    ) -> list[object] | None:
         least = max(_bound(schema, "minItems", 0), int(required))
         most = min(_bound(schema, "maxItems", _MOST_ITEMS), _MOST_ITEMS)
-        made: list[Any] = []
-        while len(made) < max(least, most) and depth < _DEEPEST:
-            before, needed = len(self.used), len(made) < least
-            value = self.fill(schema.get("items"), name, depth + 1, required=needed)
-            if not needed and (value is None or len(self.used) == before):
+        items: list[object] = []
+        while len(items) < max(least, most) and depth < _DEEPEST:
+            is_needed = len(items) < least
+            used_before = len(self.used_kinds)
+            item = self.fill(schema.get("items"), name, depth + 1, required=is_needed)
+            # A further item must hold something of the text.
+            if not is_needed and (item is None or len(self.used_kinds) == used_before):
                 break
-            made.append(value)
-        return made if made or required else None
+            items.append(item)
+        if not items and not required:
+            return None
+        return items
 
     def _number(self, schema: Schema, name: str, *, required: bool) -> float | None:
         words = re.escape(name.replace("_", " "))
-        beside = re.findall(
+        beside_name = re.findall(
             rf"(?i)\b{words}\b[^\d\n]{{0,12}}({_VALUES['number']})", self._text
         )
-        text = self._take(["number"], beside)
+        text = self._use_value(["number"], preferred=beside_name)
         if text is None and (not required or "default" in schema):
             default: float | None = schema.get("default")
             return default
         value = float((text or "1").replace(",", ""))
-        for limit, bounded in (("minimum", max), ("maximum", min)):
-            if isinstance(schema.get(limit), (int, float)):
-                value = float(bounded(value, schema[limit]))
-        return int(value) if value.is_integer() else value
+        if isinstance(schema.get("minimum"), (int, float)):
+            value = max(value, float(schema["minimum"]))
+        if isinstance(schema.get("maximum"), (int, float)):
+            value = min(value, float(schema["maximum"]))
+        if value.is_integer() or _type_of(schema) == "integer":
+            return int(value)
+        return value
 
     def _string(self, schema: Schema, name: str, *, required: bool) -> str | None:
-        words, form = name.replace("_", " ").lower(), str(schema.get("format"))
-        near = f"{words} {schema.get('description', '')} {form}".lower()
-        special = [kind for kind in list(_VALUES)[:5] if kind in near]
-        value = self._explicit(words) or self._special(special)
-        free = _FREE.search(words) is not None
-        if not value and not (free and self._previous) and form not in _FORMATS:
-            other = (
-                ["name", "expression", "words", "number"]
-                if required and not free
-                else []
-            )
-            value = self._take(["quoted", *other])
+        words = name.replace("_", " ").lower()
+        format_ = str(schema.get("format"))
+        hints = f"{words} {schema.get('description', '')} {format_}".lower()
+        value = self._explicit_value(words) or self._special_value(hints)
+        if not value and format_ not in _FORMATS:
+            value = self._any_value(words, required=required)
         if not value and (not required or "default" in schema):
             default: str | None = schema.get("default")
             return default
-        said: str = value or _FORMATS.get(form) or self._reply()
-        least = min(_bound(schema, "minLength", 0), _LONGEST)
-        return said[: _bound(schema, "maxLength", _LONGEST)].ljust(least, ".")
+        text = value or _FORMATS.get(format_) or self._reply()
+        shortest = min(_bound(schema, "minLength", 0), _LONGEST)
+        longest = _bound(schema, "maxLength", _LONGEST)
+        return text[:longest].ljust(shortest, ".")
 
-    def _special(self, kinds: Sequence[str]) -> str | None:
-        """A value of a kind that can be told by its form; an image also from an earlier result."""
-        value = self._take(kinds)
-        if not value and "image" in kinds:
-            return next(reversed(re.findall(_VALUES["image"], self._previous)), None)
+    def _explicit_value(self, words: str) -> str | None:
+        """The value of `name=value` or `name: value`, which no other field gets then."""
+        if not words:
+            return None
+        name = re.escape(words).replace(r"\ ", "[ _]")
+        pattern = r"(\"[^\"\n]*\"|'[^'\n]*'|[^\s,;().?!][^,;()\n]*)"
+        match = re.search(rf"(?i)\b{name}\s?[=:]\s?{pattern}", self._text)
+        if match is None:
+            return None
+        value = match[1].strip("\"' .")
+        for kind, values in self.values.items():
+            self.values[kind] = [other for other in values if other != value]
         return value
 
-    def _explicit(self, words: str) -> str | None:
-        """The value of `name=value` or `name: value`, which no other field gets then."""
-        name = re.escape(words).replace(r"\ ", "[ _]")
-        value = r"(\"[^\"\n]*\"|'[^'\n]*'|[^\s,;().?!][^,;()\n]*)"
-        found = words and re.search(rf"(?i)\b{name}\s?[=:]\s?{value}", self._text)
-        if not found:
-            return None
-        said: str = found[1].strip("\"' .")
-        for held in self.left.values():
-            held[:] = [each for each in held if each != said]
-        return said
+    def _special_value(self, hints: str) -> str | None:
+        """A value of a kind that the hints name; an image may be of an earlier result."""
+        kinds = [kind for kind in _SPECIAL_KINDS if kind in hints]
+        value = self._use_value(kinds)
+        if not value and "image" in kinds:
+            images = re.findall(_VALUES["image"], self._previous)
+            return images[-1] if images else None
+        return value
 
-    def _take(self, kinds: Sequence[str], wanted: Sequence[str] = ()) -> str | None:
-        """A value of the first kind there is: one of the wanted, or else the next."""
-        kind = next((kind for kind in kinds if self.left.get(kind)), "")
-        if not kind:
-            return None
-        taken = next(
-            (each for each in self.left[kind] if each in wanted), self.left[kind][0]
-        )
-        self.left[kind].remove(taken)
-        self.used.append(kind)
-        return taken
+    def _any_value(self, words: str, *, required: bool) -> str | None:
+        if _FREE.search(words):
+            if self._previous:  # the reply is the earlier result
+                return None
+            return self._use_value(["quoted"])
+        if not required:
+            return self._use_value(["quoted"])
+        return self._use_value(["quoted", "name", "expression", "words", "number"])
+
+    def _use_value(
+        self, kinds: Sequence[str], preferred: Sequence[str] = ()
+    ) -> str | None:
+        """A value of the first kind that there is: one of the preferred, or else the next."""
+        for kind in kinds:
+            values = self.values.get(kind)
+            if values:
+                matches = [value for value in values if value in preferred]
+                value = matches[0] if matches else values[0]
+                values.remove(value)
+                self.used_kinds.append(kind)
+                return value
+        return None
 
 
-def _type_of(schema: Schema) -> Any:
+def _type_of(schema: Schema) -> object:
     """The type of a schema's values, the first of several that is not null."""
     kind = schema.get("type", "object" if "properties" in schema else "string")
     if isinstance(kind, list):
-        return next((name for name in kind if name != "null"), "")
+        kinds = [item for item in kind if item != "null"]
+        return kinds[0] if kinds else ""
     return kind
 
 
 def _list(schema: Schema, name: str) -> list[Any]:
     """A list that a schema holds, which may hold anything."""
-    found = schema.get(name)
-    return found if isinstance(found, list) else []
+    value = schema.get(name)
+    return value if isinstance(value, list) else []
 
 
 def _bound(schema: Schema, name: str, default: int) -> int:
     """A bound of a schema, which may hold anything."""
-    found = schema.get(name)
-    return found if isinstance(found, int) and found >= 0 else default
+    value = schema.get(name)
+    return value if isinstance(value, int) and value >= 0 else default
 
 
 # -- answers in words -----------------------------------------------------------------------------
@@ -464,7 +527,6 @@ def _bound(schema: Schema, name: str, default: int) -> int:
 _LABEL = re.compile(
     r"\s*(?:\[\d+\]\s*)?(?i:source|document|title|file)\s*:\s*(.{1,200})"
 )
-_NUMBERED = re.compile(r"\s*(\[\d+\])\s*(.*)")
 _PERSONA = re.compile(
     r"(?i)(?:you(?:'re| are)|your|answer|respond|reply|use|always|never|do not|if you|be|given|keep"
     r"|please)\b"
@@ -474,64 +536,58 @@ _PERSONA = re.compile(
 def _in_words(prompt: ReadPrompt, model: str) -> str:
     """The answer where neither calls nor JSON are due."""
     if prompt.results:
-        return "\n".join(_told(prompt))
+        return _report_results(prompt)
     if prompt.images:
         return f'The description of the image says: "{prompt.images[0][:_LONGEST]}"'
     lines = [line for line in prompt.question.splitlines() if line.strip()] or [""]
-    asked = next(
-        (line for line in reversed(lines) if line.rstrip().endswith("?")), lines[-1]
-    )
-    beside = "\n".join(line for line in lines if line != asked)
-    if told := "; ".join(_sums(asked)) or _quoted(asked, [*prompt.material, beside]):
-        return told
+    questions = [line for line in lines if line.rstrip().endswith("?")]
+    question = questions[-1] if questions else lines[-1]
+    beside = "\n".join(line for line in lines if line != question)
+    text = "; ".join(_sums(question)) or _quote(question, [*prompt.material, beside])
+    if text:
+        return text
     return (
         f"This is the sandbox, not {model}: fixed rules answer. They call tools, fill schemas, and "
         f"quote what they are given. You asked: {prompt.question[:500]}"
     )
 
 
-def _told(prompt: ReadPrompt) -> Iterator[str]:
-    """What each of the functions returned."""
-    for number, result in enumerate(prompt.results):
-        called = prompt.calls[number][0] if number < len(prompt.calls) else ""
-        done = "failed" if result.failed else "answered"
-        told = f"{done}: {result.text[:_LONGEST]}"
-        yield " ".join(["The tool", *filter(None, [result.name or called]), told])
+def _report_results(prompt: ReadPrompt) -> str:
+    lines = []
+    for index, result in enumerate(prompt.results):
+        name = result.name
+        if not name and index < len(prompt.calls):
+            name, _ = prompt.calls[index]
+        subject = f"The tool {name}" if name else "The tool"
+        verb = "failed" if result.failed else "answered"
+        lines.append(f"{subject} {verb}: {result.text[:_LONGEST]}")
+    return "\n".join(lines)
 
 
-def _quoted(asked: str, texts: Sequence[str]) -> str | None:
-    """The sentence that has most words of the question, rare ones counting more, and its source."""
-    passages: list[tuple[str, str]] = []
+def _quote(question: str, texts: Sequence[str]) -> str:
+    """The sentence with most words of the question, and its source; "" where none has any."""
+    words = _stems(question)
+    most = 0
+    quote = ""
     for text in texts:
-        label = ""
-        for line in text.split("\n"):
-            if named := _LABEL.fullmatch(line):
-                label = named[1].strip()
-                continue
-            numbered = _NUMBERED.match(line)
-            source, said = numbered.groups() if numbered else (label, line)
-            passages += [
-                (source, each) for each in _sentences(said) if each not in asked
-            ]
-    bags = [frozenset(_stems(sentence)) for _, sentence in passages]
-    common = Counter(word for bag in bags for word in bag)
-    worth = {
-        w: math.log(1 + len(bags) / common[w])
-        for w in set(_stems(asked))
-        if w in common
-    }
-    scores = [sum(worth.get(w, 0) for w in bag) / (1 + 0.02 * len(bag)) for bag in bags]
-    if not any(scores):
-        return None
-    label, quote = passages[scores.index(max(scores))]
-    return f'According to {label or "the text"}: "{quote}"'
+        for source, sentence in _sentences(text):
+            count = len(words & _stems(sentence))
+            if count > most and sentence not in question:
+                most = count
+                quote = f'According to {source or "the text"}: "{sentence}"'
+    return quote
 
 
-def _sentences(line: str) -> Iterator[str]:
-    for piece in re.split(r"(?<=[.!?])\s+(?=[A-Z`\"'\d])", line):
-        if (
-            (said := piece.strip())
-            and not said.endswith("?")
-            and not _PERSONA.match(said)
-        ):
-            yield said
+def _sentences(text: str) -> Iterator[tuple[str, str]]:
+    """The statements of a text, each with the source that a line above it names."""
+    source = ""
+    for line in text.split("\n"):
+        label = _LABEL.fullmatch(line)
+        if label:
+            source = label[1].strip()
+            continue
+        for piece in re.split(r"(?<=[.!?])\s+(?=[A-Z`\"'\d])", line):
+            sentence = piece.strip()
+            is_statement = sentence and not sentence.endswith("?")
+            if is_statement and not _PERSONA.match(sentence):
+                yield source, sentence

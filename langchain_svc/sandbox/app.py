@@ -1,4 +1,4 @@
-"""The application: reads a request, records it, answers it, faults included."""
+"""The application: reads a request, records it and answers it, faults included."""
 
 import asyncio
 import logging
@@ -7,18 +7,18 @@ from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 
-from langchain_svc.sandbox.ask import Settings
+from langchain_svc.sandbox.context import Settings
 from langchain_svc.sandbox.faults import Fault, FaultBook
 from langchain_svc.sandbox.inspector import Inspector
 from langchain_svc.sandbox.log import Log, ServedExchange
-from langchain_svc.sandbox.response import NO_FAULT, Ending, Response, response
+from langchain_svc.sandbox.response import NO_FAULT, Ending, Response, apply_fault
 from langchain_svc.sandbox.scripted import Script
 from langchain_svc.sandbox.server import HttpConnection
 from langchain_svc.sandbox.service import Service
 from langchain_svc.sandbox.wire import HttpReply, HttpRequest, Problem
 
 _logger = logging.getLogger("langchain_svc.sandbox")
-# What was sent must reach the client before a reset: a RST may overtake it on its way up.
+# The client must receive what was sent before it sees the reset: an RST may overtake the data.
 _BEFORE_RESET = 0.02
 
 
@@ -44,60 +44,62 @@ class App:
 
     async def __call__(self, request: HttpRequest, connection: HttpConnection) -> None:
         """Answer one HTTP request, whose body is yet to come."""
-        if self._inspector is not None and self._inspector.is_for_it(request):
+        if self._inspector is not None and self._inspector.serves(request):
             await self._inspect(self._inspector, request, connection)
             return
-        exchange = self._log.begin(request, at=self._settings.clock())
-        connection.tap = exchange.sent
+        exchange = self._log.open_exchange(request, at=self._settings.clock())
+        connection.tap = exchange.record_sent
         try:
-            body = await connection.body()
+            body = await connection.read_body()
             if body is None:
                 exchange.update(disconnected=True)
                 return
             exchange.update(body=body)
             request = replace(request, body=body)
-            exchange.update(
-                disconnected=await self._respond(request, exchange, connection)
-            )
+            disconnected = await self._respond(request, exchange, connection)
+            exchange.update(disconnected=disconnected)
         except Exception as bug:  # noqa: BLE001 - whatever it is, the test must see a 500
             await self._report(bug, request, exchange, connection)
         finally:
-            self._log.end(exchange)
+            self._log.close_exchange(exchange)
 
     async def _inspect(
         self, inspector: Inspector, request: HttpRequest, connection: HttpConnection
     ) -> None:
         connection.tap = None
-        request = replace(request, body=await connection.body() or b"")
-        show = partial(inspector.answer, request, from_here=connection.from_here)
+        request = replace(request, body=await connection.read_body() or b"")
+        answer = partial(inspector.answer, request, is_local=connection.is_local)
         try:
-            reply = await asyncio.get_running_loop().run_in_executor(None, show)
+            reply = await asyncio.to_thread(answer)
         except Exception as bug:  # noqa: BLE001 - the page says that it has lost the sandbox
             _log_bug(bug)
             connection.close()
         else:
-            await _deliver(response(reply), connection)
+            await _deliver(apply_fault(reply), connection)
 
     async def _respond(
         self, request: HttpRequest, exchange: ServedExchange, connection: HttpConnection
     ) -> bool:
         """Answer; return whether the client left before it was over."""
         path = request.path
-        exchange.fault = self._faults.pick(path) or self._script.fault(path)
+        exchange.fault = self._faults.pick(path) or self._script.next_fault(path)
         fault = exchange.fault or NO_FAULT
         if fault.hang or fault.raw is not None or fault.reset == "before":
             return await _misbehave(fault, connection)
-        reply = await self._answer(request, exchange, fault, connection)
+        reply = await self._make_reply(request, exchange, fault, connection)
         if reply is None or await connection.wait(fault.delay):
             return True
         exchange.update(status=reply.status)
-        sent = response(reply, fault)
-        exchange.headers = sent.headers
+        response = apply_fault(reply, fault)
+        exchange.headers = response.headers
         return await _deliver(
-            sent, connection, pace=self._settings.pace, heartbeats=fault.heartbeats
+            response,
+            connection,
+            pace=self._settings.pace,
+            heartbeats=fault.heartbeats,
         )
 
-    async def _answer(
+    async def _make_reply(
         self,
         request: HttpRequest,
         exchange: ServedExchange,
@@ -107,9 +109,8 @@ class App:
         if fault.status is not None:
             return self._service.refuse(request, Problem(fault.status))
         if connection.too_large:
-            return self._service.refuse(
-                request, Problem(413, "The body is larger than 32 MB.")
-            )
+            problem = Problem(413, "The body is larger than 32 MB.")
+            return self._service.refuse(request, problem)
         return await connection.until_gone(self._service.answer(request, exchange))
 
     async def _report(
@@ -121,11 +122,12 @@ class App:
     ) -> None:
         _log_bug(bug)
         if exchange.received.status is not None:
-            connection.close()  # the answer had begun: it cannot become a 500 any more
+            # The head was already sent, so the status cannot become 500 any more.
+            connection.close()
             return
         exchange.update(status=500)
         reply = self._service.refuse(request, Problem(500))
-        await _deliver(response(reply), connection)
+        await _deliver(apply_fault(reply), connection)
 
 
 def _log_bug(bug: Exception) -> None:
@@ -134,7 +136,7 @@ def _log_bug(bug: Exception) -> None:
     _logger.error("A bug in the sandbox: %s\n%s", type(bug).__name__, frames)
 
 
-# -- sending: each of these returns whether the client left before it was over --------------------
+# -- sending: each function returns whether the client left before it was over --------------------
 
 
 async def _misbehave(fault: Fault, connection: HttpConnection) -> bool:
@@ -153,39 +155,50 @@ async def _misbehave(fault: Fault, connection: HttpConnection) -> bool:
 
 
 async def _deliver(
-    sent: Response,
+    response: Response,
     connection: HttpConnection,
     *,
     pace: float = 0.0,
     heartbeats: float | None = None,
 ) -> bool:
-    """Send a response, each chunk flushed on its own."""
+    """Send a response, each chunk flushed on its own, and end it as it says."""
     if await connection.wait(0):
         return True
-    connection.begin(sent.status, sent.headers.items())
-    between = 0.0  # the first chunk comes at once
-    async with aclosing(sent.chunks) as chunks:
-        while True:
-            coming = anext(chunks, None)
-            chunk = await (connection.until_gone(coming) if sent.live else coming)
-            if await connection.wait(between if chunk is not None else 0):
-                return True
-            if chunk is None:
-                break
-            await connection.send(chunk)
-            between = pace if sent.paced else 0.0
-    if sent.ending is Ending.COMPLETE:
-        connection.end()
+    connection.send_head(response.status, response.headers.items())
+    if await _send_chunks(response, connection, pace):
+        return True
+    if response.ending is Ending.COMPLETE:
+        connection.end_body()
         return False
-    if sent.ending is Ending.STALL:
+    if response.ending is Ending.STALL:
         while not await connection.wait(heartbeats):
-            await connection.send(sent.heartbeat)
+            await connection.send(response.heartbeat)
         return True
     if await connection.wait(_BEFORE_RESET):
         return True
-    if sent.ending is Ending.RESET:
+    if response.ending is Ending.RESET:
         connection.reset()
     else:
         connection.close()
     await connection.wait(None)
     return False
+
+
+async def _send_chunks(
+    response: Response, connection: HttpConnection, pace: float
+) -> bool:
+    pause = 0.0  # the first chunk is sent at once
+    async with aclosing(response.chunks) as chunks:
+        while True:
+            next_chunk = anext(chunks, None)
+            if response.live:
+                chunk = await connection.until_gone(next_chunk)
+            else:
+                chunk = await next_chunk
+            if chunk is None:
+                return await connection.wait(0)
+            if await connection.wait(pause):
+                return True
+            await connection.send(chunk)
+            if response.paced:
+                pause = pace

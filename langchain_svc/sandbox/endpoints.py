@@ -1,4 +1,4 @@
-"""The endpoints of the three documents: what their requests hold, and what answers them."""
+"""The endpoints of the three documents: the bodies of their requests, and what answers them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pydantic.alias_generators import to_camel
 
 from langchain_svc.sandbox import samples
 from langchain_svc.sandbox.answers import ChatAnswer
-from langchain_svc.sandbox.ask import Ask
+from langchain_svc.sandbox.context import RequestContext
 from langchain_svc.sandbox.models import DEFAULT_MODEL, general_listing, v1_listing
 from langchain_svc.sandbox.wire import (
     CONTENT_TYPES,
@@ -34,7 +34,7 @@ _Numbers = Annotated[dict[str, float], Field(default_factory=dict)]
 class Endpoint:
     """One row of a document's endpoint table; `body` is None where there is none."""
 
-    run: Callable[[Ask, Any], HttpReply | Awaitable[HttpReply]]
+    run: Callable[[RequestContext, Any], HttpReply | Awaitable[HttpReply]]
     body: type[Body] | None = None
     slow: bool = False
 
@@ -43,7 +43,7 @@ class Endpoint:
 
 
 class Message(Body):
-    """`system` does not occur in the document; it is accepted unless the sandbox is strict."""
+    """One message. The document has no role `system`; only a strict sandbox refuses it."""
 
     role: Literal["user", "assistant", "system"]
     content: str
@@ -68,55 +68,52 @@ class MessageBody(Body):
     temperature: Annotated[float, Field(ge=0, le=1)] = 1.0
 
 
-async def _completion(ask: Ask, body: CompletionBody) -> HttpReply:
+async def _completion(context: RequestContext, body: CompletionBody) -> HttpReply:
     for index, message in enumerate(body.messages):
-        if ask.settings.strict and message.role == "system":
+        if context.settings.strict and message.role == "system":
             raise Problem(
                 400, f"messages[{index}].role: expected 'user' or 'assistant'."
             )
-    streams = body.stream and ask.stream_format != "json"
-    answer = await ask.chat(
-        [
-            {"role": message.role, "content": message.content}
-            for message in body.messages
-        ],
+    streams = body.stream and context.stream_format != "json"
+    messages = [
+        {"role": message.role, "content": message.content} for message in body.messages
+    ]
+    answer = await context.answer_chat(
+        messages,
         body.model,
         {"temperature": body.temperature},
         max_tokens=body.max_tokens,
         streams=streams,
     )
     if streams:
-        return _streamed(_completion_stream(ask, answer))
+        return _streamed(_completion_stream(context, answer))
     choice = {
         "index": 0,
         "message": {"role": "assistant", "content": answer.text},
         "finish_reason": answer.finish_reason,
     }
-    envelope = _envelope(ask, answer, "chat.completion")
+    envelope = _envelope(context, answer, "chat.completion")
     return json_reply({**envelope, "choices": [choice], "usage": _usage(answer)})
 
 
-async def _chat(ask: Ask, body: MessageBody) -> HttpReply:
-    streams = body.stream and ask.stream_format != "json"
-    options = (
-        {"temperature": body.temperature}
-        if "temperature" in body.model_fields_set
-        else {}
-    )
+async def _chat(context: RequestContext, body: MessageBody) -> HttpReply:
+    streams = body.stream and context.stream_format != "json"
+    options = {}
+    if "temperature" in body.model_fields_set:
+        options["temperature"] = body.temperature
     messages = [{"role": "user", "content": body.message}]
-    answer = await ask.chat(messages, body.model, options, streams=streams)
+    answer = await context.answer_chat(messages, body.model, options, streams=streams)
+    if streams and context.stream_format == "ndjson":
+        return _streamed(_line_stream(answer))
     if streams:
-        lines = ask.stream_format == "ndjson"
-        return _streamed(
-            _line_stream(answer) if lines else _completion_stream(ask, answer)
-        )
+        return _streamed(_completion_stream(context, answer))
     return json_reply(
         {
             "success": True,
             "response": answer.text,
             "model": answer.model,
             "tokens": answer.total_tokens,
-            "timestamp": ask.timestamp,
+            "timestamp": context.timestamp,
         }
     )
 
@@ -125,24 +122,25 @@ def _streamed(stream: Stream) -> HttpReply:
     return HttpReply(200, {"content-type": CONTENT_TYPES[stream.format]}, stream=stream)
 
 
-def _completion_stream(ask: Ask, answer: ChatAnswer) -> Stream:
+def _completion_stream(context: RequestContext, answer: ChatAnswer) -> Stream:
     """The answer as a stream of completion chunks, or of plain text in the text formats."""
-    envelope = _envelope(ask, answer, "chat.completion.chunk")
+    envelope = _envelope(context, answer, "chat.completion.chunk")
 
     def chunk(piece: str, index: int) -> object:
-        role = {} if index else {"role": "assistant"}
-        delta = {**role, "content": piece}
-        return {
-            **envelope,
-            "choices": [{"index": 0, "delta": delta, "finish_reason": None}],
-        }
+        delta = {"content": piece}
+        if index == 0:
+            delta = {"role": "assistant", "content": piece}
+        choice = {"index": 0, "delta": delta, "finish_reason": None}
+        return {**envelope, "choices": [choice]}
 
     def last() -> object:
         choice = {"index": 0, "delta": {}, "finish_reason": answer.finish_reason}
-        usage = {"usage": _usage(answer)} if ask.settings.stream_usage else {}
-        return {**envelope, "choices": [choice], **usage}
+        body = {**envelope, "choices": [choice]}
+        if context.settings.stream_usage:
+            body["usage"] = _usage(answer)
+        return body
 
-    return Stream(ask.stream_format, answer.pieces or ("",), chunk, last)
+    return Stream(context.stream_format, answer.pieces or ("",), chunk, last)
 
 
 def _line_stream(answer: ChatAnswer) -> Stream:
@@ -155,9 +153,15 @@ def _line_stream(answer: ChatAnswer) -> Stream:
     return Stream("ndjson", answer.pieces or ("",), chunk, last)
 
 
-def _envelope(ask: Ask, answer: ChatAnswer, kind: str) -> dict[str, object]:
-    named = {"object": kind, "created": int(ask.now), "model": answer.model}
-    return {"id": f"chatcmpl-{ask.id}", **named}
+def _envelope(
+    context: RequestContext, answer: ChatAnswer, kind: str
+) -> dict[str, object]:
+    return {
+        "id": f"chatcmpl-{context.id}",
+        "object": kind,
+        "created": int(context.now),
+        "model": answer.model,
+    }
 
 
 def _usage(answer: ChatAnswer) -> dict[str, int]:
@@ -166,6 +170,17 @@ def _usage(answer: ChatAnswer) -> dict[str, int]:
         "completion_tokens": answer.completion_tokens,
         "total_tokens": answer.total_tokens,
     }
+
+
+# -- models ---------------------------------------------------------------------------------------
+
+
+def _v1_models(_context: RequestContext, _body: None) -> HttpReply:
+    return json_reply(v1_listing())
+
+
+def _general_models(_context: RequestContext, _body: None) -> HttpReply:
+    return json_reply(general_listing())
 
 
 # -- images and translation -----------------------------------------------------------------------
@@ -201,28 +216,31 @@ class TranslateBody(Body):
     to: NotEmpty
 
 
-def _drawn(body: PictureBody, index: int = 0) -> str:
+def _draw(body: PictureBody, index: int = 0) -> str:
+    """A picture in base64."""
     png = samples.draw(body.prompt, size=body.size, quality=body.quality, index=index)
     return base64.b64encode(png).decode()
 
 
-def _pictures(ask: Ask, body: PicturesBody) -> HttpReply:
-    prompt = {"revised_prompt": body.prompt}
-    data = [{"b64_json": _drawn(body, index), **prompt} for index in range(body.n)]
-    return json_reply({"created": int(ask.now), "data": data})
+def _pictures(context: RequestContext, body: PicturesBody) -> HttpReply:
+    data = [
+        {"b64_json": _draw(body, index), "revised_prompt": body.prompt}
+        for index in range(body.n)
+    ]
+    return json_reply({"created": int(context.now), "data": data})
 
 
-def _picture(_ask: Ask, body: PictureBody) -> HttpReply:
-    uri = f"data:image/png;base64,{_drawn(body)}"
+def _picture(_context: RequestContext, body: PictureBody) -> HttpReply:
+    uri = f"data:image/png;base64,{_draw(body)}"
     return json_reply(
         {"success": True, "image": uri, "size": body.size, "quality": body.quality}
     )
 
 
-async def _vision(_ask: Ask, body: VisionBody) -> HttpReply:
+async def _vision(_context: RequestContext, body: VisionBody) -> HttpReply:
     result: dict[str, object]
     if body.image.lower().startswith(("http://", "https://")):
-        # A stand-in that fetched addresses on request would be a hole in the user's network.
+        # A stand-in that fetched any address would let its clients reach the user's network.
         note = "The sandbox does not fetch addresses, so it has not seen this image."
         result = {"seen": False, "note": note}
     else:
@@ -240,8 +258,8 @@ def image_bytes(text: str, name: str) -> bytes:
     """Decode base64, plain or as a data URI, or refuse it with 400 naming the field."""
     payload = text
     if text[:5].lower() == "data:":
-        head, _, payload = text.partition(",")
-        if not head.lower().endswith(";base64"):
+        header, _, payload = text.partition(",")
+        if not header.lower().endswith(";base64"):
             raise Problem(400, f"{name}: expected a data URI in base64.")
     try:
         data = base64.b64decode("".join(payload.split()), validate=True)
@@ -252,7 +270,7 @@ def image_bytes(text: str, name: str) -> bytes:
     return data
 
 
-def _translate(_ask: Ask, body: TranslateBody) -> HttpReply:
+def _translate(_context: RequestContext, body: TranslateBody) -> HttpReply:
     return json_reply(samples.translate(body.text, source=body.source, target=body.to))
 
 
@@ -263,7 +281,7 @@ class _MedicalBody(Body):
     model_config = ConfigDict(alias_generator=to_camel)
 
     @property
-    def sent(self) -> dict[str, Any]:
+    def fields(self) -> dict[str, Any]:
         """The fields of the request, under the names of the document."""
         return self.model_dump(by_alias=True, exclude_unset=True)
 
@@ -287,7 +305,7 @@ class ConsultBody(_MedicalBody):
 
 
 class DecisionBody(_MedicalBody):
-    """POST /api/medical/clinic-protocols; its "keys in use" are examples, so others are welcome."""
+    """POST /api/medical/clinic-protocols; its "keys in use" are examples: others are accepted."""
 
     symptoms: Annotated[list[str], Field(min_length=1)]
     vital_signs: _Numbers
@@ -297,7 +315,7 @@ class DecisionBody(_MedicalBody):
 
 
 class CancerBody(_MedicalBody):
-    """POST /api/medical/cancer-diagnosis; which fields are required is not shown: none is."""
+    """POST /api/medical/cancer-diagnosis; the document marks no field as required."""
 
     patient_age: float = 0
     patient_sex: str = ""
@@ -307,13 +325,21 @@ class CancerBody(_MedicalBody):
     imaging_type: str = ""
 
 
-def _cancer(_ask: Ask, body: CancerBody) -> HttpReply:
+def _consult(_context: RequestContext, body: ConsultBody) -> HttpReply:
+    return json_reply(samples.consult(body.fields))
+
+
+def _decide(_context: RequestContext, body: DecisionBody) -> HttpReply:
+    return json_reply(samples.decision_support(body.fields))
+
+
+def _cancer(_context: RequestContext, body: CancerBody) -> HttpReply:
     for index, image in enumerate(body.images):
         image_bytes(image, f"images[{index}]")
-    return json_reply(samples.cancer_risk(body.sent))
+    return json_reply(samples.cancer_risk(body.fields))
 
 
-def _status(_ask: Ask, _body: None) -> HttpReply:
+def _status(_context: RequestContext, _body: None) -> HttpReply:
     capabilities = ("clinicCDSS", "medicalAI", "cancerDiagnosis", "multiLanguage")
     return json_reply(
         {
@@ -328,22 +354,15 @@ def _status(_ask: Ask, _body: None) -> HttpReply:
 ROUTES = {
     "/v1/chat/completions": {"POST": Endpoint(_completion, CompletionBody)},
     "/v1/images/generate": {"POST": Endpoint(_pictures, PicturesBody, slow=True)},
-    "/v1/models": {"GET": Endpoint(lambda _ask, _body: json_reply(v1_listing()))},
+    "/v1/models": {"GET": Endpoint(_v1_models)},
     "/api/chat": {"POST": Endpoint(_chat, MessageBody)},
-    "/api/models": {"GET": Endpoint(lambda _ask, _body: json_reply(general_listing()))},
+    "/api/models": {"GET": Endpoint(_general_models)},
     "/api/vision": {"POST": Endpoint(_vision, VisionBody)},
     "/api/generate-image": {"POST": Endpoint(_picture, PictureBody, slow=True)},
     "/api/translate": {"POST": Endpoint(_translate, TranslateBody)},
-    "/api/medical/chat": {
-        "POST": Endpoint(
-            lambda _, body: json_reply(samples.consult(body.sent)), ConsultBody
-        )
-    },
+    "/api/medical/chat": {"POST": Endpoint(_consult, ConsultBody)},
     "/api/medical/clinic-protocols": {
-        "POST": Endpoint(
-            lambda _, body: json_reply(samples.decision_support(body.sent)),
-            DecisionBody,
-        ),
+        "POST": Endpoint(_decide, DecisionBody),
         "GET": Endpoint(_status),
     },
     "/api/medical/cancer-diagnosis": {"POST": Endpoint(_cancer, CancerBody)},

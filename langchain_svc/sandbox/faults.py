@@ -1,7 +1,7 @@
 """Faults on request: what goes wrong, for which requests, and how often.
 
-A fault is a value; `FaultBook` decides which one a request gets. What a fault does to an answer
-is in `response.py`, and what it does to the connection in `app.py`.
+A fault is a value, and `FaultBook` decides which one a request gets. `response.py` applies a fault
+to an answer, and `app.py` to the connection.
 """
 
 import json
@@ -24,8 +24,6 @@ _MOST_NEXT = 20
 _Seconds = Annotated[float, Field(ge=0)]
 _HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]
 _HeaderText = Annotated[str, Field(pattern=r"^[\x01-\x09\x0b\x0c\x0e-\xff]*$")]
-
-
 _CONFIG = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 
 
@@ -85,10 +83,12 @@ class Fault:
                 json.dumps(self.body)
             except (TypeError, ValueError):
                 raise ValueError("body: expected str, bytes or a JSON value") from None
-        chosen = [name for name in _ENDINGS if getattr(self, name) not in (None, False)]
-        if len(chosen) > 1:
+        endings = [
+            name for name in _ENDINGS if getattr(self, name) not in (None, False)
+        ]
+        if len(endings) > 1:
             raise ValueError(
-                f"{' and '.join(chosen)} contradict each other; choose one"
+                f"{' and '.join(endings)} contradict each other; choose one"
             )
         if self.heartbeats is not None and not self.stall:
             raise ValueError("heartbeats: expected stall=True beside it")
@@ -96,17 +96,12 @@ class Fault:
     @property
     def interrupts(self) -> bool:
         """Whether the answer is not delivered to its end."""
-        return (
-            self.cut
-            or self.end
-            or self.stall
-            or self.error_event
-            or self.reset == "inside"
-        )
+        stops = self.cut or self.end or self.stall or self.error_event
+        return stops or self.reset == "inside"
 
 
 class FaultBook:
-    """The faults of one sandbox and how many requests each has seen; safe from any thread."""
+    """The faults of one sandbox and how many requests each has matched; safe from any thread."""
 
     def __init__(self, faults: Iterable[Fault], seed: int) -> None:
         self._lock = threading.Lock()
@@ -115,16 +110,16 @@ class FaultBook:
         self.replace(faults)
 
     def replace(self, faults: Iterable[Fault]) -> None:
-        """Take these faults from now on, their counters at zero."""
-        chosen = tuple(faults)
-        for each in chosen:
-            if not isinstance(each, Fault):
+        """Use these faults from now on, their counters at zero."""
+        new_faults = tuple(faults)
+        for fault in new_faults:
+            if not isinstance(fault, Fault):
                 raise TypeError(
-                    f"faults: expected Fault objects, got {type(each).__name__}."
+                    f"faults: expected Fault objects, got {type(fault).__name__}."
                 )
         with self._lock:
-            self._faults = chosen
-            self._seen = [0] * len(chosen)
+            self._faults = new_faults
+            self._counts = [0] * len(new_faults)
 
     @property
     def faults(self) -> tuple[Fault, ...]:
@@ -132,7 +127,7 @@ class FaultBook:
             return self._faults
 
     def put_next(self, fault: Fault) -> None:
-        """Let the next request have this fault, or the one after those that have one so."""
+        """Queue a fault: the next requests get one of the queued faults each."""
         with self._lock:
             self._next.append(fault)
 
@@ -146,18 +141,19 @@ class FaultBook:
             return tuple(self._next)
 
     def pick(self, path: str) -> Fault | None:
-        """Return the fault that this request gets, counting the request for each tried."""
+        """Return the fault that this request gets, and count the request for each that matched."""
         with self._lock:
             if self._next:
                 return self._next.popleft()
             for index, fault in enumerate(self._faults):
                 if fault.path is not None and not path.endswith(fault.path):
                     continue
-                self._seen[index] += 1
-                if fault.times is not None and self._seen[index] > fault.times:
+                self._counts[index] += 1
+                count = self._counts[index]
+                if fault.times is not None and count > fault.times:
                     continue
                 # A number per (seed, fault, request): one fault's draws never move another's.
-                seed = f"{self._seed}/{index}/{self._seen[index]}"
+                seed = f"{self._seed}/{index}/{count}"
                 if random.Random(seed).random() < fault.rate:  # noqa: S311  # no secret
                     return fault
         return None

@@ -1,8 +1,8 @@
 """A page in the browser that shows what the sandbox receives and sends, while it does.
 
-For whoever started the sandbox alone: it answers connections from loopback that ask for a loopback
-name (a page of the web whose name is turned to 127.0.0.1 has another one) and that know the token
-of its address, and its page may load nothing and run no other script.
+Only the user who started the sandbox can open it. It answers connections from loopback that ask
+for a loopback name and know the token of its address; the name keeps out web pages whose own name
+resolves to 127.0.0.1. Its page may load nothing and run no other script.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 from langchain_svc.sandbox.faults import Fault, FaultBook
@@ -77,45 +76,45 @@ class Inspector:
         self._meters = meters
         self._about = about
         self.token = secrets.token_urlsafe(24)
-        self._rows: dict[
-            int, dict[str, object]
-        ] = {}  # what does not change while it is answered
+        # By number of the exchange: what does not change while it is answered.
+        self._rows: dict[int, dict[str, object]] = {}
 
     @staticmethod
-    def is_for_it(request: HttpRequest) -> bool:
+    def serves(request: HttpRequest) -> bool:
         """Whether a request is one for the inspector, and not for the service."""
-        page = request.path == "/" and request.method == "GET"
-        return page or request.path.startswith(_PREFIX)
+        if request.path == "/":
+            return request.method == "GET"
+        return request.path.startswith(_PREFIX)
 
-    def answer(self, request: HttpRequest, *, from_here: bool) -> HttpReply:
-        """Answer a request; `from_here` says that it came over loopback."""
+    def answer(self, request: HttpRequest, *, is_local: bool) -> HttpReply:
+        """Answer a request; `is_local` says that it came over loopback."""
         host = request.headers.get("host", "")
-        name = host.rpartition(":")[0] if re.search(r":\d*$", host) else host
-        if not from_here or not is_loopback(name.strip("[]")):
+        if not is_local or not is_loopback(_host_name(host)):
             return _refusal(
                 "The inspector answers on 127.0.0.1, [::1] and localhost only."
             )
-        page = request.path == "/"
-        given = request.query if page else request.headers.get("x-inspector-token", "")
-        if not hmac.compare_digest(
-            given.removeprefix("token=").encode(), self.token.encode()
-        ):
+        is_page = request.path == "/"
+        if is_page:
+            token = request.query
+        else:
+            token = request.headers.get("x-inspector-token", "")
+        token = token.removeprefix("token=")
+        if not hmac.compare_digest(token.encode(), self.token.encode()):
             return _refusal(
                 "Open the address with the token that the sandbox told at its start."
             )
-        if page:
+        if is_page:
             return self._page()
-        what, number, piece = _asked(request)
+        action, number, piece = _parse_path(request.path)
         if request.method == "POST":
-            return self._changed(request, what)
-        if what == "state":
+            return self._change_faults(action, request.body)
+        if action == "state":
             return _json(self._state())
-        found = [each for each in self._log.latest() if each.number == number]
-        if what != "exchange" or not found:
-            return _refusal(
-                "There is no such exchange; the latest are kept.", status=404
-            )
-        return _json(_detail(found[0], piece, request.headers.get("host", "")))
+        if action == "exchange":
+            for exchange in self._log.latest():
+                if exchange.number == number:
+                    return _json(_detail(exchange, piece, host))
+        return _refusal("There is no such exchange; the latest are kept.", status=404)
 
     def _page(self) -> HttpReply:
         text = _PAGE.read_text(encoding="utf-8")
@@ -135,26 +134,28 @@ class Inspector:
         headers["content-security-policy"] = "; ".join(policy)
         return HttpReply(200, headers, text.replace("TOKEN", self.token, 1).encode())
 
-    def _changed(self, request: HttpRequest, what: str) -> HttpReply:
-        if what == "forget":
+    def _change_faults(self, action: str, body: bytes) -> HttpReply:
+        fault = FAULTS.get(body.decode(errors="replace"))
+        if action == "forget":
             self._faults.drop_next()
-        elif what == "fail" and (
-            fault := FAULTS.get(request.body.decode(errors="replace"))
-        ):
+        elif action == "fail" and fault is not None:
             self._faults.put_next(fault)
         else:
             return _refusal(f"Expected one of {', '.join(FAULTS)}.", status=400)
         return _json(self._state())
 
     def _state(self) -> dict[str, object]:
-        latest = self._log.latest()
-        known = {
-            each.number: self._rows.get(each.number) or _row(each) for each in latest
-        }
-        self._rows = {number: row for number, row in known.items() if row["run"]}
+        exchanges = []
+        rows = {}
+        for exchange in self._log.latest():
+            row = self._rows.get(exchange.number) or _row(exchange)
+            exchanges.append({**_summary(exchange), **row})
+            if row["run"]:
+                rows[exchange.number] = row
+        self._rows = rows
         return {
             **self._about,
-            "exchanges": [{**_summary(each), **known[each.number]} for each in latest],
+            "exchanges": exchanges,
             "meters": self._meters(),
             "faults": list(FAULTS),
             "next": [_NAMES[id(fault)] for fault in self._faults.next],
@@ -171,10 +172,9 @@ _HEADERS = {
 
 
 def _json(body: object) -> HttpReply:
-    # In ASCII: what was received may hold halves of characters, which UTF-8 cannot say.
-    return HttpReply(
-        200, {"content-type": JSON_TYPE, **_HEADERS}, json.dumps(body).encode()
-    )
+    # In ASCII: a request may hold halves of characters, which UTF-8 cannot encode.
+    headers = {"content-type": JSON_TYPE, **_HEADERS}
+    return HttpReply(200, headers, json.dumps(body).encode())
 
 
 def _refusal(text: str, *, status: int = 403) -> HttpReply:
@@ -183,32 +183,41 @@ def _refusal(text: str, *, status: int = 403) -> HttpReply:
 
 
 def _hash_of(tag: str, page: str) -> str:
-    held = page.partition(f"<{tag}>")[2].partition(f"</{tag}>")[0]
-    return f"'sha256-{base64.b64encode(sha256(held.encode()).digest()).decode()}'"
+    content = page.partition(f"<{tag}>")[2].partition(f"</{tag}>")[0]
+    digest = sha256(content.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"
 
 
-def _asked(request: HttpRequest) -> tuple[str, int, int]:
-    what, _, rest = request.path.removeprefix(_PREFIX).partition("/")
+def _host_name(host: str) -> str:
+    """The name in a Host header, without the port and the brackets of an IPv6 address."""
+    return re.sub(r":\d*$", "", host).strip("[]")
+
+
+def _parse_path(path: str) -> tuple[str, int, int]:
+    """The action that a path names, the number of an exchange and the number of a piece."""
+    action, _, rest = path.removeprefix(_PREFIX).partition("/")
     numbers = re.fullmatch(r"(\d{1,12})/(\d{1,12})", rest)
-    return what, *(map(int, numbers.groups()) if numbers else (0, 0))
+    if numbers is None:
+        return action, 0, 0
+    return action, int(numbers[1]), int(numbers[2])
 
 
 # -- what the page shows --------------------------------------------------------------------------
 
 
 def _summary(exchange: ServedExchange) -> dict[str, object]:
-    seen = exchange.received
+    request = exchange.received
     return {
         "number": exchange.number,
-        "at": seen.at,
-        "method": _shown(seen.method, 20),
-        "path": _shown(seen.path, 200),
-        "status": seen.status,
+        "at": request.at,
+        "method": _shorten(request.method, 20),
+        "path": _shorten(request.path, 200),
+        "status": request.status,
         "seconds": exchange.seconds,
         "tokens": exchange.tokens,
         "bytes": exchange.size,
         "pieces": len(exchange.pieces),
-        "left": seen.disconnected,
+        "left": request.disconnected,
         "fault": None if exchange.fault is None else _fault_in_words(exchange.fault),
         "upstream": exchange.upstream,
         "note": exchange.note,
@@ -223,30 +232,40 @@ def _row(exchange: ServedExchange) -> dict[str, object]:
     body = _json_of(exchange.received)
     if not isinstance(body, dict):
         return {"model": "", "words": "", "run": "", "turns": 0}
-    asked = [
-        text
-        for role, parts in _read_prompt(body)
-        if role == "user"
-        for kind, text in parts
-        if kind in {"question", "history"} and text.strip()
-    ] or [value for value in body.values() if isinstance(value, str)]
-    words = " ".join(asked[-1].split()) if asked else ""
+    questions = _questions(body)
+    messages = body.get("messages")
     return {
-        "model": _shown(str(body.get("model") or ""), 40),
-        "words": words[:100],
-        "run": sha256(repr(asked[:1]).encode()).hexdigest()[:12],
-        "turns": len(turns) if isinstance(turns := body.get("messages"), list) else 1,
+        "model": _shorten(str(body.get("model") or ""), 40),
+        "words": " ".join(questions[-1].split())[:100] if questions else "",
+        "run": sha256(repr(questions[:1]).encode()).hexdigest()[:12],
+        "turns": len(messages) if isinstance(messages, list) else 1,
     }
+
+
+def _questions(body: dict[str, object]) -> list[str]:
+    """The user's words in a chat; the texts of the fields where the body is not a chat's."""
+    questions = []
+    for role, parts in _cut_body(body):
+        if role == "user":
+            questions += [
+                text
+                for kind, text in parts
+                if kind in {"question", "history"} and text.strip()
+            ]
+    if questions:
+        return questions
+    return [value for value in body.values() if isinstance(value, str)]
 
 
 def _fault_in_words(fault: Fault) -> str:
-    known = _NAMES.get(id(fault))
-    given = {
-        name: value for name, value in vars(fault).items() if value != _NO_FAULT[name]
-    }
-    return known or _shown(
-        ", ".join(f"{name}={value!r}" for name, value in given.items()), 200
-    )
+    if id(fault) in _NAMES:
+        return _NAMES[id(fault)]
+    changed = [
+        f"{name}={value!r}"
+        for name, value in vars(fault).items()
+        if value != _NO_FAULT[name]
+    ]
+    return _shorten(", ".join(changed), 200)
 
 
 _NO_FAULT = vars(Fault())
@@ -254,119 +273,126 @@ _NO_FAULT = vars(Fault())
 
 def _detail(exchange: ServedExchange, piece: int, host: str) -> dict[str, object]:
     """One exchange; with a number of pieces that the page has already, only what may be new."""
-    pieces = exchange.pieces[:]
-    answer = exchange.said
-    shown = {
+    answer = exchange.delivered_text
+    detail = {
         **_summary(exchange),
         "from": piece,
         "raw": [
-            [seconds, _shown(data.decode(errors="backslashreplace"), _MOST_PIECE)]
-            for seconds, data in pieces[piece:]
+            [seconds, _shorten(data.decode(errors="backslashreplace"), _MOST_PIECE)]
+            for seconds, data in exchange.pieces[piece:]
         ],
-        "unkept": exchange.size - exchange.kept,
-        "answer": _shown(answer, _MOST_SHOWN),
+        "unkept": exchange.size - exchange.stored,
+        "answer": _shorten(answer, _MOST_SHOWN),
         "calls": [
-            _shown(json.dumps(value, ensure_ascii=False), 4_000)
+            _shorten(json.dumps(value, ensure_ascii=False), 4_000)
             for value, _ in values_in(answer)
             if is_call(value)
         ],
         "answered": dict(exchange.headers),
     }
-    return (
-        shown if piece else {**shown, **_request(exchange), **_copies(exchange, host)}
-    )
+    if piece:
+        return detail
+    return {**detail, **_request(exchange.received), **_copies(exchange.received, host)}
 
 
-def _copies(exchange: ServedExchange, host: str) -> dict[str, str]:
-    """The request as a command and as a program; the key is read from the environment."""
-    seen = exchange.received
-    sent = _json_of(seen)
-    if sent is None and seen.body:
+def _copies(request: Received, host: str) -> dict[str, str]:
+    """The request as a command and as a program, which read the key from the environment."""
+    body = _json_of(request)
+    if body is None and request.body:
         return {}
-    medical = seen.path.startswith("/api/medical")
-    variable = "SVC_MEDICAL_API_KEY" if medical else "SVC_API_KEY"
-    name, before = ("X-API-Key", "") if medical else ("Authorization", "Bearer ")
-    url = f"http://{host}{quote(seen.path)}{'?' * bool(seen.query)}{seen.query}"
-    curl = f'curl -X {shlex.quote(seen.method)} {shlex.quote(url)} -H "{name}: {before}${variable}"'
-    python = f'import os\n\nimport httpx\n\nkey = os.environ["{variable}"]\n'
-    python += "answer = httpx.request(\n"
-    python += f"    {seen.method!r},\n    {url!r},\n    headers={{{name!r}: {before!r} + key}},\n"
-    if seen.body:
+    if request.path.startswith("/api/medical"):
+        variable = "SVC_MEDICAL_API_KEY"
+        header = "X-API-Key"
+        scheme = ""
+    else:
+        variable = "SVC_API_KEY"
+        header = "Authorization"
+        scheme = "Bearer "
+    url = f"http://{host}{quote(request.path)}"
+    if request.query:
+        url += f"?{request.query}"
+    curl = f"curl -X {shlex.quote(request.method)} {shlex.quote(url)}"
+    curl += f' -H "{header}: {scheme}${variable}"'
+    python = f"""\
+import os
+
+import httpx
+
+key = os.environ["{variable}"]
+answer = httpx.request(
+    {request.method!r},
+    {url!r},
+    headers={{{header!r}: {scheme!r} + key}},
+"""
+    if request.body:
         curl += (
-            f" -H 'Content-Type: application/json' -d {shlex.quote(json.dumps(sent))}"
+            f" -H 'Content-Type: application/json' -d {shlex.quote(json.dumps(body))}"
         )
-        python += f"    json={sent!r},\n"
-    return {
-        "curl": curl,
-        "python": f"{python}    timeout=60,\n)\nprint(answer.status_code, answer.text)\n",
-    }
+        python += f"    json={body!r},\n"
+    python += "    timeout=60,\n)\nprint(answer.status_code, answer.text)\n"
+    return {"curl": curl, "python": python}
 
 
-def _request(exchange: ServedExchange) -> dict[str, object]:
-    seen = exchange.received
-    sent = _json_of(seen)
-    messages = _read_prompt(sent)
-    body: dict[str, Any] = sent if isinstance(sent, dict) else {}
-    rest = {
-        name: value
-        for name, value in body.items()
-        if name not in {"messages", "message"}
-    }
-    counts: Counter[str] = (
-        Counter()
-    )  # about how many tokens come from where, by our own rule
-    for kind, text in (part for _, parts in messages for part in parts):
-        counts[kind] += count_tokens(text)
+def _request(request: Received) -> dict[str, object]:
+    body = _json_of(request)
+    text = ""
+    fields: dict[str, object] = {}
+    if isinstance(body, dict):
+        fields = body
+    if not fields:
+        text = _shorten(request.body.decode(errors="backslashreplace"), _MOST_SHOWN)
+    messages = []
+    tokens_by_kind: Counter[str] = Counter()  # by our own rule
+    for role, parts in _cut_body(fields):
+        messages.append(
+            [role, [[kind, _shorten(part, _MOST_SHOWN)] for kind, part in parts]]
+        )
+        for kind, part in parts:
+            tokens_by_kind[kind] += count_tokens(part)
     return {
-        "headers": dict(seen.headers),
-        "unknown": list(seen.unknown_fields),
-        "messages": [
-            [role, [[kind, _shown(text, _MOST_SHOWN)] for kind, text in parts]]
-            for role, parts in messages
-        ],
-        "tokens_by": counts,
+        "headers": dict(request.headers),
+        "unknown": list(request.unknown_fields),
+        "messages": messages,
+        "tokens_by": tokens_by_kind,
         "parameters": {
-            _shown(name, 100): _value(value) for name, value in rest.items()
+            _shorten(name, 100): _show_value(value)
+            for name, value in fields.items()
+            if name not in {"messages", "message"}
         },
-        "body": ""
-        if body
-        else _shown(seen.body.decode(errors="backslashreplace"), _MOST_SHOWN),
+        "body": text,
     }
 
 
-def _value(value: object) -> str:
+def _show_value(value: object) -> str:
+    if isinstance(value, str):
+        return _shorten(value, 2_000)
     try:
-        written = (
-            value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        )
+        return _shorten(json.dumps(value, ensure_ascii=False), 2_000)
     except RecursionError:
-        written = "nested too deep to show"
-    return _shown(written, 2_000)
+        return "nested too deep to show"
 
 
-def _shown(text: str, most: int) -> str:
-    return (
-        text
-        if len(text) <= most
-        else f"{text[:most]}\n… {len(text) - most:,} more characters"
-    )
+def _shorten(text: str, most: int) -> str:
+    if len(text) <= most:
+        return text
+    return f"{text[:most]}\n… {len(text) - most:,} more characters"
 
 
 # -- reading a chat's body and its answer ---------------------------------------------------------
 
 
-def _json_of(seen: Received) -> object:
-    return seen.json if len(seen.body) <= _MOST_READ else None
+def _json_of(request: Received) -> object:
+    if len(request.body) > _MOST_READ:
+        return None
+    return request.json
 
 
-def _read_prompt(body: object) -> list[tuple[str, list[Part]]]:
+def _cut_body(body: Mapping[str, object]) -> list[tuple[str, list[Part]]]:
     """The messages of a chat's body, each a role and its parts; none where it is not a chat."""
-    if not isinstance(body, dict):
-        return []
     messages = body.get("messages")
+    message = body.get("message")
     if not isinstance(messages, list):
-        message = body.get("message")
-        messages = (
-            [{"role": "user", "content": message}] if isinstance(message, str) else []
-        )
-    return cut_messages(message for message in messages if isinstance(message, dict))
+        messages = []
+        if isinstance(message, str):
+            messages = [{"role": "user", "content": message}]
+    return cut_messages(item for item in messages if isinstance(item, dict))

@@ -13,20 +13,24 @@ MINUTE = 60.0
 HOUR = 3_600.0
 DAY = 86_400.0
 
-
-Limits = tuple[
-    tuple[str, int, float], ...
-]  # a unit, an amount of it, and the window's seconds
+# Each limit: a unit, an amount of it, and the window's seconds.
+Limits = tuple[tuple[str, int, float], ...]
 
 
 def _v1(per_minute: int, per_hour: int, tokens: int) -> Limits:
-    requests = (("requests", per_minute, MINUTE), ("requests", per_hour, HOUR))
-    return (*requests, ("tokens", tokens, MINUTE))
+    return (
+        ("requests", per_minute, MINUTE),
+        ("requests", per_hour, HOUR),
+        ("tokens", tokens, MINUTE),
+    )
 
 
 def _general(per_minute: int, per_day: int, tokens: int) -> Limits:
-    requests = (("requests", per_minute, MINUTE), ("requests", per_day, DAY))
-    return (*requests, ("tokens", tokens, DAY))  # their period is not shown
+    return (
+        ("requests", per_minute, MINUTE),
+        ("requests", per_day, DAY),
+        ("tokens", tokens, DAY),  # the document does not show their period
+    )
 
 
 # The v1 document has no Starter row: such a key gets the Free row there. Its Enterprise row is
@@ -55,20 +59,24 @@ class _Window:
     used: int = 0
     began: float | None = None
 
-    def roll(self, now: float) -> None:
+    def restart_if_over(self, now: float) -> None:
         if self.began is not None and now >= self.began + self.seconds:
-            self.began, self.used = None, 0
+            self.began = None
+            self.used = 0
 
     def use(self, now: float, amount: int) -> None:
-        self.began = now if self.began is None else self.began
+        if self.began is None:
+            self.began = now
         self.used += amount
 
     @property
-    def left(self) -> int:
+    def remaining(self) -> int:
         return max(0, self.amount - self.used)
 
     def ends(self, now: float) -> float:
-        return (now if self.began is None else self.began) + self.seconds
+        if self.began is None:
+            return now + self.seconds
+        return self.began + self.seconds
 
 
 class Meter:
@@ -82,48 +90,52 @@ class Meter:
     def admit(self) -> float:
         """Count one request and return 0, or return the seconds to wait and count nothing."""
         with self._lock:
-            now = self._roll()
-            full = [
-                window.ends(now) - now for window in self._windows if window.left == 0
+            now = self._restart_windows()
+            waits = [
+                window.ends(now) - now
+                for window in self._windows
+                if window.remaining == 0
             ]
-            if full:
-                return max(full)
+            if waits:
+                return max(waits)
             for window in self._of("requests"):
                 window.use(now, 1)
             return 0.0
 
     def charge(self, tokens: int) -> None:
         with self._lock:
-            now = self._roll()
+            now = self._restart_windows()
             for window in self._of("tokens"):
                 window.use(now, tokens)
 
     def standing(self) -> tuple[int, int, float]:
-        """The limit, what is left and the end of the request window with the least left.
+        """The limit, the remaining requests and the end of the tightest request window.
 
-        The later end breaks a tie.
+        The tightest is the one with the least remaining; the later end breaks a tie.
         """
         with self._lock:
-            now = self._roll()
+            now = self._restart_windows()
             window = min(
-                self._of("requests"), key=lambda each: (each.left, -each.ends(now))
+                self._of("requests"),
+                key=lambda window: (window.remaining, -window.ends(now)),
             )
-            return window.amount, window.left, window.ends(now)
+            return window.amount, window.remaining, window.ends(now)
 
     def windows(self) -> list[dict[str, object]]:
         """Every limit with its use, and the seconds until its window ends."""
         with self._lock:
-            now = self._roll()
+            now = self._restart_windows()
             return [
-                {**vars(each), "ends_in": each.ends(now) - now}
-                for each in self._windows
+                {**vars(window), "ends_in": window.ends(now) - now}
+                for window in self._windows
             ]
 
     def _of(self, unit: str) -> list[_Window]:
         return [window for window in self._windows if window.unit == unit]
 
-    def _roll(self) -> float:
+    def _restart_windows(self) -> float:
+        """Restart the windows that are over, and return the time now."""
         now = self._clock()
         for window in self._windows:
-            window.roll(now)
+            window.restart_if_over(now)
         return now

@@ -73,11 +73,16 @@ def v1_listing() -> dict[str, object]:
 
 def _v1_record(model: Model) -> dict[str, object]:
     price_in, price_out = _PRICES[model.id]
-    price = {
+    pricing = {
         "input": price_in,
         "output": price_out,
         "currency": "USD",
         "per_tokens": 1_000_000,
     }
-    held = {"capabilities": model.capabilities, "context_window": model.max_tokens}
-    return {"id": model.id, "object": "model", **held, "pricing": price}
+    return {
+        "id": model.id,
+        "object": "model",
+        "capabilities": model.capabilities,
+        "context_window": model.max_tokens,
+        "pricing": pricing,
+    }

@@ -1,7 +1,7 @@
 """What a prompt offers, asks and tells, read from its text alone, as a model would read it.
 
-Every message is cut into parts, each of one kind. The inspector shows them; `read` makes of them
-what the rules answer.
+Every message is cut into parts, each of one kind. The inspector shows the parts, and `ReadPrompt`
+makes of them what the rules need.
 """
 
 from __future__ import annotations
@@ -9,13 +9,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import compress
 from typing import Any, NamedTuple
 
 Schema = dict[str, Any]
-Part = tuple[str, str]  # where it comes from, and the text
+Part = tuple[str, str]  # its kind and its text
 Span = tuple[int, int]
-_Cut = tuple[int, int, str]  # where a part begins and ends, and its kind
+_PartSpan = tuple[int, int, str]  # where a part begins and ends, and its kind
 
 
 # -- parts ----------------------------------------------------------------------------------------
@@ -35,57 +34,71 @@ _CLOSES = re.compile(r"\s*(?:</[^<>\n]{1,40}>|```|\])")
 
 def cut_messages(messages: Iterable[Mapping[str, Any]]) -> list[tuple[str, list[Part]]]:
     """Each message's role and its parts, whose texts make up the message."""
-    said = [(str(m.get("role")), str(m.get("content") or "")) for m in messages]
-    found = [(role, list(_parts(role, text))) for role, text in said]
-    asked = [
-        index
-        for index, (role, parts) in enumerate(found)
-        if role == "user"
-        and any(kind == "question" and text.strip() for kind, text in parts)
-    ]
-    for _, parts in found[: asked[-1] if asked else 0]:
-        parts[:] = [
-            ("history" if kind == "question" else kind, text) for kind, text in parts
-        ]
-    return found
+    cut = []
+    for message in messages:
+        role = str(message.get("role"))
+        text = str(message.get("content") or "")
+        cut.append((role, list(_parts(role, text))))
+    # The last message with a question holds the question; those before it are history.
+    last = 0
+    for number, (role, parts) in enumerate(cut):
+        if role == "user" and _has_question(parts):
+            last = number
+    for _, parts in cut[:last]:
+        for number, (kind, text) in enumerate(parts):
+            if kind == "question":
+                parts[number] = ("history", text)
+    return cut
+
+
+def _has_question(parts: Sequence[Part]) -> bool:
+    return any(kind == "question" and text.strip() for kind, text in parts)
 
 
 def _parts(role: str, text: str) -> Iterator[Part]:
     if role == "assistant":
-        yield from _cut(text, _calls(text), "history")
-        return
-    if role == "system":
-        yield from _cut(text, _instructions(text), "system")
-        return
+        yield from _split(text, _call_spans(text), "history")
+    elif role == "system":
+        yield from _split(text, _instruction_spans(text), "system")
+    else:
+        yield from _user_parts(text)
+
+
+def _user_parts(text: str) -> Iterator[Part]:
     done = 0
     for opening, end in _elements(text, _ELEMENT):
-        yield from _said(text[done : opening.start()])
-        kind, whole = _KINDS.get(opening[1]), text[opening.start() : end]
+        yield from _question_parts(text[done : opening.start()])
+        element = text[opening.start() : end]
+        kind = _KINDS.get(opening[1])
         if kind is None:
-            yield from _said(whole)
+            yield from _question_parts(element)
         elif kind == "system":
-            yield from _cut(whole, _instructions(whole), kind)
+            yield from _split(element, _instruction_spans(element), kind)
         else:
-            yield kind, whole
+            yield kind, element
         done = end
-    yield from _said(text[done:])
+    yield from _question_parts(text[done:])
 
 
-def _said(text: str) -> Iterator[Part]:
-    for kind, part in _cut(text, _instructions(text), "question"):
-        yield from _cut(part, _documents(part) if kind == "question" else [], kind)
+def _question_parts(text: str) -> Iterator[Part]:
+    for kind, part in _split(text, _instruction_spans(text), "question"):
+        if kind == "question":
+            yield from _split(part, _document_spans(part), kind)
+        else:
+            yield kind, part
 
 
-def _cut(text: str, spans: Iterable[_Cut], rest: str) -> Iterator[Part]:
+def _split(text: str, spans: Iterable[_PartSpan], rest: str) -> Iterator[Part]:
+    """The spans of a text as parts of their kinds, and what lies between as parts of the rest."""
     done = 0
     for start, end, kind in spans:
         if end <= done:
             continue
-        if text[done:start]:
+        if done < start:
             yield rest, text[done:start]
         yield kind, text[max(start, done) : end]
         done = end
-    if text[done:]:
+    if done < len(text):
         yield rest, text[done:]
 
 
@@ -93,54 +106,65 @@ def _elements(
     text: str, openings: re.Pattern[str]
 ) -> Iterator[tuple[re.Match[str], int]]:
     """The opening tag of each element that is closed, and where the element ends."""
-    done, unclosed = 0, set()
-    for found in openings.finditer(text):
-        kind = found[1]
-        if found.start() < done or kind in unclosed:
+    done = 0
+    unclosed = set()
+    for opening in openings.finditer(text):
+        tag = opening[1]
+        if opening.start() < done or tag in unclosed:
             continue
-        closes = text.find(f"</{kind}>", found.end())
-        if closes < 0:
-            unclosed.add(kind)
+        closing = f"</{tag}>"
+        start = text.find(closing, opening.end())
+        if start < 0:
+            unclosed.add(tag)
             continue
-        done = closes + len(kind) + 3
-        yield found, done
+        done = start + len(closing)
+        yield opening, done
 
 
-def _instructions(text: str) -> Iterator[_Cut]:
+def _instruction_spans(text: str) -> Iterator[_PartSpan]:
     """The paragraphs that describe functions, or the form of the answer."""
     done = 0
     for value, (start, end) in values_in(text):
         if start < done:
             continue  # in the same paragraph
-        kind = "tools" if tool_of(value) or is_call(value) else "schema"
-        if kind == "schema" and schema_of(value) is None:
+        if tool_of(value) or is_call(value):
+            kind = "tools"
+        elif schema_of(value) is not None:
+            kind = "schema"
+        else:
             continue
-        above, below = text.rfind("\n\n", done, start), text.find("\n\n", end)
-        begin, done = (
-            (above + 2 if above >= 0 else done),
-            (below if below >= 0 else len(text)),
-        )
+        begin = done
+        above = text.rfind("\n\n", done, start)
+        if above >= 0:
+            begin = above + 2
+        done = text.find("\n\n", end)
+        if done < 0:
+            done = len(text)
         yield begin, done, kind
 
 
-def _calls(text: str) -> Iterator[_Cut]:
+def _call_spans(text: str) -> Iterator[_PartSpan]:
     for value, span in values_in(text):
         if is_call(value):
-            yield *_framed(text, *span), "calls"
+            start, end = _with_marks(text, *span)
+            yield start, end, "calls"
 
 
-def _framed(text: str, start: int, end: int) -> Span:
+def _with_marks(text: str, start: int, end: int) -> Span:
     """Where the marks around a call begin and end."""
     before = _OPENS.search(text, max(0, start - _MARK), start)
+    if before:
+        start = before.start()
     after = _CLOSES.match(text, end)
-    return before.start() if before else start, after.end() if after else end
+    if after:
+        end = after.end()
+    return start, end
 
 
-def _documents(text: str) -> list[_Cut]:
-    spans = [(*found.span(), "documents") for found in _HEADED.finditer(text)]
-    spans += [
-        (opening.start(), end, "documents") for opening, end in _elements(text, _TAGGED)
-    ]
+def _document_spans(text: str) -> list[_PartSpan]:
+    spans = [(*match.span(), "documents") for match in _HEADED.finditer(text)]
+    for opening, end in _elements(text, _TAGGED):
+        spans.append((opening.start(), end, "documents"))
     return sorted(spans)
 
 
@@ -148,6 +172,7 @@ def _documents(text: str) -> list[_Cut]:
 
 _DECODER = json.JSONDecoder()
 _OBJECT = re.compile(r'\{\s*"')
+_SCHEMA_KEYS = {"properties", "$ref", "anyOf", "oneOf", "allOf", "$defs", "enum"}
 
 
 class OfferedTool(NamedTuple):
@@ -160,66 +185,76 @@ class OfferedTool(NamedTuple):
 
 def values_in(text: str) -> Iterator[tuple[dict[str, Any], Span]]:
     """Every JSON object in a text and where it stands, none inside another."""
-    done, patience = 0, 4 * len(text) + 10_000  # for what only begins like one
-    for found in _OBJECT.finditer(text):
-        if found.start() < done or patience < 0:
+    done = 0
+    # Bounds the characters that are read of texts that only begin like an object.
+    patience = 4 * len(text) + 10_000
+    for match in _OBJECT.finditer(text):
+        start = match.start()
+        if start < done or patience < 0:
             continue
         try:
-            value, done = _DECODER.raw_decode(text, found.start())
+            value, done = _DECODER.raw_decode(text, start)
         except json.JSONDecodeError as error:
-            patience -= error.pos - found.start()
+            patience -= error.pos - start
         except RecursionError:
             patience -= len(text) // 10
         else:
-            yield value, (found.start(), done)
+            yield value, (start, done)
 
 
 def is_call(value: Mapping[str, Any]) -> bool:
     """Whether an object is a call of a function."""
-    return isinstance(value.get("name"), str) and isinstance(
-        value.get("arguments"), dict
-    )
+    name = value.get("name")
+    arguments = value.get("arguments")
+    return isinstance(name, str) and isinstance(arguments, dict)
 
 
 def tool_of(value: Mapping[str, Any]) -> OfferedTool | None:
     """The function that an object describes, or None."""
     function = value.get("function", value)
-    if not isinstance(function, dict) or not isinstance(
-        name := function.get("name"), str
-    ):
+    if not isinstance(function, dict) or "arguments" in function:
+        return None
+    name = function.get("name")
+    if not isinstance(name, str):
         return None
     schema = function.get("parameters", function.get("input_schema"))
-    if "arguments" in function or (schema is None and "description" not in function):
+    if schema is None and "description" not in function:
         return None
-    schema = schema if isinstance(schema, dict) else {}
-    held = schema.get("properties")
-    found = held.items() if isinstance(held, dict) else ()
-    properties = {key: part for key, part in found if isinstance(part, dict)}
-    fields = (
-        f"{key} {part.get('description', '')}" for key, part in properties.items()
-    )
-    about = " ".join([name, str(function.get("description", "")), *fields])
-    return OfferedTool(
-        name, about, {**schema, "type": "object", "properties": properties}
-    )
+    if not isinstance(schema, dict):
+        schema = {}
+    about = [name, str(function.get("description", ""))]
+    properties = {}
+    for key, part in _dict(schema, "properties").items():
+        if isinstance(part, dict):
+            properties[key] = part
+            about.append(f"{key} {part.get('description', '')}")
+    parameters = {**schema, "type": "object", "properties": properties}
+    return OfferedTool(name, " ".join(about), parameters)
+
+
+def _dict(schema: Schema, name: str) -> Schema:
+    """A dict that a schema holds, which may hold anything."""
+    value = schema.get(name)
+    return value if isinstance(value, dict) else {}
 
 
 def schema_of(value: Schema) -> Schema | None:
     """The schema that an object is or holds, or None."""
-    held = value.get("schema", value)
-    marks = {"properties", "$ref", "anyOf", "oneOf", "allOf", "$defs", "enum"}
-    if not isinstance(held, dict):
+    schema = value.get("schema", value)
+    if not isinstance(schema, dict):
         return None
-    return held if marks & held.keys() or held.get("type") == "array" else None
+    if _SCHEMA_KEYS & schema.keys() or schema.get("type") == "array":
+        return schema
+    return None
 
 
 # -- what the rules read of it --------------------------------------------------------------------
 
 Call = tuple[str, dict[str, Any]]  # a function's name and its arguments
 
-_SAID = {"question", "history", "documents", "image"}
+_SAID_KINDS = {"question", "history", "documents"}
 _TAGS = re.compile(r"</?(?:system_message|user_message|tool_response|image)\b[^<>]*>")
-_NAMED = re.compile(r'<[^<>]*\b(?:name|handle)="([^"]*)"')
+_NAME_ATTRIBUTE = re.compile(r'<[^<>]*\b(?:name|handle)="([^"]*)"')
 _COMPLAINT = re.compile(r"That (?:answer|call) ")
 _REQUIRED = re.compile(r"(?i)\bmust (?:now )?(?:call|be called|use)\b")
 _WANTS_JSON = re.compile(
@@ -239,8 +274,17 @@ class PromptResult(NamedTuple):
 class ReadPrompt:
     """A conversation as the rules see it.
 
-    `material` is all that was said beside the question, `calls` and `results` those since it,
-    `images` what descriptions say, `schema` also one for the JSON object that words ask for.
+    Attributes:
+        question: The last question of the user.
+        material: All that the messages say beside the question.
+        images: The descriptions of the question's images.
+        tools: The functions that the prompt offers.
+        schema: The schema of the JSON that the prompt asks for, or one made from its words.
+        opening: The mark before a call, and `closing` the one after it.
+        calls: The calls since the question, and `results` what they returned.
+        single: Whether at most one function may be called.
+        required: Whether a function must be called.
+        required_tool: The function that must be called, if the prompt names it.
     """
 
     def __init__(self, messages: Iterable[Mapping[str, Any]]) -> None:
@@ -249,117 +293,148 @@ class ReadPrompt:
         self.images: list[str] = []
         self.tools: list[OfferedTool] = []
         self.schema: Schema | None = None
-        self.opening, self.closing = "<tool_call>\n", "\n</tool_call>"
+        self.opening = "<tool_call>\n"
+        self.closing = "\n</tool_call>"
         self.calls: list[Call] = []
         self.results: list[PromptResult] = []
-        self._demands = self._system = ""
-        called: list[Call] = []
+        self._demands = ""
+        self._system = ""
+        calls: list[Call] = []
         for role, parts in cut_messages(messages):
             if role == "assistant":
-                found = (value for kind, text in parts for value, _ in values_in(text))
-                called = [(v["name"], v["arguments"]) for v in found if is_call(v)]
+                calls = _calls_in(parts)
             else:
-                self._hear(parts, called)
+                self._read_parts(parts, calls)
         self.material = [text for text in self.material if text]
         if not self.question and self.material and not self.results:
             self.question = self.material.pop()
-        self._take_form()
+        self._take_form_from_question()
         self.single = "at most one" in self._demands
-        due = [
-            line
-            for line in re.split(r"\n|\. ", self._demands)
-            if _REQUIRED.search(line)
-        ]
-        self.required = bool(self.tools and due)
-        # "That answer calls this, but that must be called": the last name counts.
-        at = {
-            tool.name: line.rfind(tool.name) for line in due[-1:] for tool in self.tools
-        }
-        self.named = max(
-            (name for name in at if at[name] >= 0), key=at.__getitem__, default=""
-        )
+        self.required = False
+        self.required_tool = ""
+        for demand in re.split(r"\n|\. ", self._demands):
+            if self.tools and _REQUIRED.search(demand):
+                self.required = True
+                self.required_tool = self._last_tool_in(demand)
 
     @property
     def text(self) -> str:
-        """The question and what functions returned since."""
+        """The question, and what functions returned since."""
         return "\n".join([self.question, *(result.text for result in self.results)])
 
-    def _hear(self, parts: Sequence[Part], called: Sequence[Call]) -> None:
+    def _read_parts(self, parts: Sequence[Part], calls: Sequence[Call]) -> None:
+        """Read a message of the user or system; `calls` are those of the answer before it."""
         for kind, text in parts:
             if kind in {"tools", "schema"}:
-                self._instruct(text)
-        system = _bare(text for kind, text in parts if kind == "system")
+                self._read_instructions(text)
+        system = _untagged(text for kind, text in parts if kind == "system")
         self.material.append(system)
         self._system += f"{system}\n"
-        if results := [_result(text) for kind, text in parts if kind == "results"]:
-            self.calls += called
+        results = [_result(text) for kind, text in parts if kind == "results"]
+        if results:
+            self.calls += calls
             self.results += results
-        said = ((kind, text) for kind, text in parts if kind in _SAID)
-        question = _bare(
-            _name(text) if kind == "image" else text for kind, text in said
-        )
+        question = _question_of(parts)
         if _COMPLAINT.match(question):
             self._demands += f"{question}\n"
         elif question or not self.question:
             self.material += [self.question, *(result.text for result in self.results)]
-            self.images = [_bare([text]) for kind, text in parts if kind == "image"]
-            self.question, self.calls, self.results = question, [], []
+            self.images = [_untagged([text]) for kind, text in parts if kind == "image"]
+            self.question = question
+            self.calls = []
+            self.results = []
 
-    def _instruct(self, text: str) -> None:
-        """Take note of the functions, the form of calls and the schema that instructions hold."""
+    def _read_instructions(self, text: str) -> None:
+        """Read the functions, the form of calls and the schema that instructions hold."""
         done = 0
         for value, (start, end) in values_in(text):
-            if tool := tool_of(value):
-                self.tools = [each for each in self.tools if each.name != tool.name] + [
-                    tool
-                ]
+            tool = tool_of(value)
+            if tool:
+                others = [other for other in self.tools if other.name != tool.name]
+                self.tools = [*others, tool]
             elif is_call(value):
-                begin, stop = _framed(text, start, end)
-                self.opening, self.closing = text[begin:start], text[end:stop]
+                begin, stop = _with_marks(text, start, end)
+                self.opening = text[begin:start]
+                self.closing = text[end:stop]
             else:
                 self.schema = schema_of(value) or self.schema
             self._demands += text[done:start]
             done = end
         self._demands += f"{text[done:]}\n"
 
-    def _take_form(self) -> None:
-        """Take what the question says of JSON out of it, and its keys where there is no schema."""
+    def _take_form_from_question(self) -> None:
+        """Remove from the question what it says of JSON; without a schema, use its keys."""
         if self.schema is None and not _WANTS_JSON.search(self._system + self.question):
             return
-        sentences = re.split(r"(?<=[.!?])(?=\s)|(?<=\n)", self.question)
-        about = [bool(_ABOUT_FORM.search(each)) for each in sentences]
+        about_form = ""
+        rest = ""
+        for sentence in re.split(r"(?<=[.!?])(?=\s)|(?<=\n)", self.question):
+            if _ABOUT_FORM.search(sentence):
+                about_form += sentence
+            else:
+                rest += sentence
+        self.question = rest.strip() or self.question
         if self.schema is None:
-            keys = re.findall(
-                r"[`'\"](\w+)[`'\"]", "".join(compress(sentences, about))
-            ) or ["answer"]
+            keys = re.findall(r"[`'\"](\w+)[`'\"]", about_form) or ["answer"]
             fields = {key: {"type": "string"} for key in keys}
             self.schema = {"properties": fields, "required": keys}
-        rest = "".join(
-            each for each, of_form in zip(sentences, about, strict=True) if not of_form
-        )
-        self.question = rest.strip() or self.question
+
+    def _last_tool_in(self, demand: str) -> str:
+        """The last function that a demand names; "" where it names none.
+
+        The last one counts in "That answer calls this, but that must be called".
+        """
+        last = -1
+        name = ""
+        for tool in self.tools:
+            place = demand.rfind(tool.name)
+            if place > last:
+                last = place
+                name = tool.name
+        return name
 
 
-def _bare(texts: Iterable[str]) -> str:
+def _calls_in(parts: Sequence[Part]) -> list[Call]:
+    return [
+        (value["name"], value["arguments"])
+        for _, text in parts
+        for value, _ in values_in(text)
+        if is_call(value)
+    ]
+
+
+def _question_of(parts: Sequence[Part]) -> str:
+    """The words of a message, without instructions and results; an image counts as its name."""
+    texts = []
+    for kind, text in parts:
+        if kind == "image":
+            texts.append(_name_of(text))
+        elif kind in _SAID_KINDS:
+            texts.append(text)
+    return _untagged(texts)
+
+
+def _untagged(texts: Iterable[str]) -> str:
     return _TAGS.sub("", "".join(texts)).strip()
 
 
-def _name(element: str) -> str:
-    named = _NAMED.match(element)
-    return named[1] if named else ""
+def _name_of(element: str) -> str:
+    match = _NAME_ATTRIBUTE.match(element)
+    return match[1] if match else ""
 
 
 def _result(element: str) -> PromptResult:
-    text = _bare([element])
-    failed = 'status="error"' in element.partition(">")[0] or text.startswith("Error")
-    return PromptResult(text, _name(element), failed)
+    tag, _, _ = element.partition(">")
+    text = _untagged([element])
+    failed = 'status="error"' in tag or text.startswith("Error")
+    return PromptResult(text, _name_of(element), failed)
 
 
 # -- tokens: counts and pieces always agree, and no model counts so -------------------------------
-# A word of up to six letters is one token; from a longer word, fours are cut until six or fewer are
-# left. Every other visible character is a token. White space rides on the token after it, or on the
-# last one; it is an alternative of its own in the pattern, as a leading `\s*` would try again from
-# every blank of a long run of blanks, and a megabyte of them would take hours.
+# A word of up to six letters is one token. A longer word is cut into tokens of four letters, until
+# six or fewer remain. Every other visible character is a token. White space belongs to the token
+# after it, or to the last one. The pattern has an alternative of its own for it: a leading `\s*`
+# would try again from every blank of a long run of blanks, and a megabyte of them would take hours.
 
 _PIECE = re.compile(r"\s+|\w{1,6}(?!\w)|\w{1,4}|[^\w\s]")
 
@@ -374,8 +449,10 @@ def split_tokens(text: str) -> list[str]:
         else:
             tokens.append(blank + piece)
             blank = ""
-    if blank:
-        tokens[-1:] = [(tokens[-1] if tokens else "") + blank]
+    if blank and tokens:
+        tokens[-1] += blank
+    elif blank:
+        tokens.append(blank)
     return tokens
 
 

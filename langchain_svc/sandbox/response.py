@@ -53,24 +53,23 @@ class Response:
     heartbeat: bytes = b""
 
 
-def response(reply: HttpReply, fault: Fault = NO_FAULT) -> Response:
+def apply_fault(reply: HttpReply, fault: Fault = NO_FAULT) -> Response:
     """Apply a fault to an answer."""
-    reply = _overlaid(reply, fault)
-    return (
-        _streamed(reply, reply.stream, fault) if reply.stream else _whole(reply, fault)
-    )
+    reply = _with_body_and_headers(reply, fault)
+    if reply.stream:
+        return _streamed(reply, reply.stream, fault)
+    return _whole(reply, fault)
 
 
-def _overlaid(reply: HttpReply, fault: Fault) -> HttpReply:
+def _with_body_and_headers(reply: HttpReply, fault: Fault) -> HttpReply:
+    """The answer with the body and the headers that the fault has."""
     headers = dict(reply.headers)
     if fault.body is not None:
         body, headers["content-type"] = _payload(fault.body)
         reply = replace(reply, body=body, stream=None)
     if fault.mangle == "content-type":
-        right = headers.get("content-type", "")
-        headers["content-type"] = (
-            "text/html" if right.startswith(JSON_TYPE) else JSON_TYPE
-        )
+        is_json = headers.get("content-type", "").startswith(JSON_TYPE)
+        headers["content-type"] = "text/html" if is_json else JSON_TYPE
     if fault.content_type is not None:
         headers["content-type"] = fault.content_type
     headers.update({name.lower(): str(value) for name, value in fault.headers.items()})
@@ -78,11 +77,12 @@ def _overlaid(reply: HttpReply, fault: Fault) -> HttpReply:
 
 
 def _payload(body: object) -> tuple[bytes, str]:
+    """The bytes of a fault's body, and its content type."""
     if isinstance(body, bytes):
         return body, "application/octet-stream"
     if isinstance(body, str):
-        label = "text/html" if body.lstrip().startswith("<") else "text/plain"
-        return body.encode(), f"{label}; charset=utf-8"
+        media_type = "text/html" if body.lstrip().startswith("<") else "text/plain"
+        return body.encode(), f"{media_type}; charset=utf-8"
     return encode(body), JSON_TYPE
 
 
@@ -91,7 +91,9 @@ def _ending(fault: Fault) -> Ending:
         return Ending.CUT
     if fault.reset == "inside":
         return Ending.RESET
-    return Ending.STALL if fault.stall else Ending.COMPLETE
+    if fault.stall:
+        return Ending.STALL
+    return Ending.COMPLETE
 
 
 def _streamed(reply: HttpReply, stream: Stream, fault: Fault) -> Response:
@@ -106,10 +108,17 @@ def _streamed(reply: HttpReply, stream: Stream, fault: Fault) -> Response:
     )
 
 
-async def _frames(stream: Stream, fault: Fault) -> AsyncGenerator[bytes, None]:
-    broken = fault.after if fault.mangle == "json" else -1
+def _broken_index(stream: Stream, fault: Fault) -> int | None:
+    """The index of the piece whose JSON the fault breaks: the last one, where there are fewer."""
+    if fault.mangle != "json":
+        return None
     if isinstance(stream.pieces, tuple):
-        broken = min(broken, len(stream.pieces) - 1)
+        return min(fault.after, len(stream.pieces) - 1)
+    return fault.after
+
+
+async def _frames(stream: Stream, fault: Fault) -> AsyncGenerator[bytes, None]:
+    broken_index = _broken_index(stream, fault)
     index = 0
     failed = fault.error_event
     try:
@@ -117,19 +126,20 @@ async def _frames(stream: Stream, fault: Fault) -> AsyncGenerator[bytes, None]:
             async for text in texts:
                 if fault.interrupts and index >= fault.after:
                     break
-                yield (stream.broken_frame if index == broken else stream.frame)(
-                    text, index
-                )
+                if index == broken_index:
+                    yield stream.broken_frame(text, index)
+                else:
+                    yield stream.frame(text, index)
                 index += 1
     except Problem:
-        failed = True  # what has begun cannot get another status
+        failed = True  # the head was already sent: the status stays
     if failed:
         yield stream.error_frame(_STREAM_ERROR)
     elif fault.mangle == "utf8":
         yield stream.half_frame(index)
     elif not fault.interrupts:
-        for chunk in stream.tail():
-            yield chunk
+        for frame in stream.tail():
+            yield frame
 
 
 def _whole(reply: HttpReply, fault: Fault) -> Response:
@@ -140,7 +150,7 @@ def _whole(reply: HttpReply, fault: Fault) -> Response:
     if reply.status in _BODILESS:
         return Response(reply.status, headers, _slices(b"", NO_FAULT), _ending(fault))
     if not fault.end:
-        # A cut body still announces its full length: that is how a client can tell.
+        # A cut body still announces its full length: that is how a client notices.
         headers.setdefault("content-length", str(len(body)))
     return Response(reply.status, headers, _slices(body, fault), _ending(fault))
 
@@ -148,13 +158,17 @@ def _whole(reply: HttpReply, fault: Fault) -> Response:
 def _mangled(body: bytes, fault: Fault) -> bytes:
     if fault.mangle == "json":
         return body[:-1] + b","
-    return body + HALF_CHARACTER if fault.mangle == "utf8" else body
+    if fault.mangle == "utf8":
+        return body + HALF_CHARACTER
+    return body
 
 
 async def _slices(body: bytes, fault: Fault) -> AsyncGenerator[bytes, None]:
     if fault.error_event or not fault.interrupts:
         yield body
         return
-    parts = fault.after + 1
+    count = fault.after + 1
     for index in range(fault.after):
-        yield body[index * len(body) // parts : (index + 1) * len(body) // parts]
+        start = index * len(body) // count
+        end = (index + 1) * len(body) // count
+        yield body[start:end]

@@ -11,7 +11,7 @@ from typing import Literal, TypedDict
 from typing_extensions import Self
 
 from langchain_svc.sandbox.app import App
-from langchain_svc.sandbox.ask import Settings
+from langchain_svc.sandbox.context import Settings
 from langchain_svc.sandbox.faults import Fault, FaultBook
 from langchain_svc.sandbox.inspector import Inspector
 from langchain_svc.sandbox.limits import GENERAL_PLANS
@@ -25,7 +25,7 @@ from langchain_svc.sandbox.wire import FORMATS, is_loopback
 Plan = Literal["free", "starter", "pro", "enterprise"]
 StreamFormat = Literal["sse", "sse-text", "ndjson", "text", "json"]
 
-_MOST_UNTOLD = 10_000  # exchanges that a terminal has yet to show
+_MOST_WAITING = 10_000  # exchanges that a terminal has yet to show
 
 
 class V1Arguments(TypedDict):
@@ -53,9 +53,9 @@ class Sandbox:
     """A local stand-in for the service, with real HTTP on loopback.
 
     Args:
-        answers: What chats are answered with, in order, before the rules answer: a text, a
-            `ToolCall`, a list of them, a `Fault`, or a function of the request (a `Received`).
-            A function in the place of the list answers every chat.
+        answers: The answers to chats, in order, before the rules answer: a text, a `ToolCall`,
+            a list of them, a `Fault`, or a function of the request (a `Received`). A function in
+            the place of the list answers every chat.
         plan: Whose limits apply: "free", "starter", "pro" or "enterprise".
         faults: What goes wrong; the first that matches a request is applied.
         stream_format: Format of all streams; by default "sse" on v1 and "text" on general.
@@ -114,10 +114,10 @@ class Sandbox:
         self._host = "127.0.0.1" if host == "localhost" else host
         self._port = port
         self._plan = plan
-        self._keys = (
-            _key("api_key", api_key),
-            _key("medical_api_key", medical_api_key),
-        )
+        _require_key("api_key", api_key)
+        _require_key("medical_api_key", medical_api_key)
+        self._api_key = api_key
+        self._medical_api_key = medical_api_key
         settings = Settings(
             plan=plan,
             api_key=api_key,
@@ -135,8 +135,14 @@ class Sandbox:
         service = Service(settings, self._script)
         about = {"plan": plan, "upstream": upstream.model if upstream else ""}
         self._inspector = Inspector(self._log, self._faults, service.meters, about)
-        parts = (settings, service, self._faults, self._script, self._log)
-        self._app = App(*parts, inspector=self._inspector if inspector else None)
+        self._app = App(
+            settings,
+            service,
+            self._faults,
+            self._script,
+            self._log,
+            inspector=self._inspector if inspector else None,
+        )
         self._server: Server | None = None
 
     def __repr__(self) -> str:
@@ -159,7 +165,8 @@ class Sandbox:
 
     def stop(self) -> None:
         """Drop every connection and return when the thread is gone; harmless when not running."""
-        server, self._server = self._server, None
+        server = self._server
+        self._server = None
         if server is not None:
             server.stop()
 
@@ -187,8 +194,10 @@ class Sandbox:
             raise RuntimeError(
                 "The sandbox has no address before start(); use it in a with block."
             )
+        # One cannot connect to an address that means all of them.
         host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self._host, self._host)  # noqa: S104
-        host = f"[{host}]" if ":" in host else host
+        if ":" in host:
+            host = f"[{host}]"
         return f"http://{host}:{self._server.port}"
 
     @property
@@ -199,26 +208,26 @@ class Sandbox:
     @property
     def v1(self) -> V1Arguments:
         """Keyword arguments for the classes of the v1 interface."""
-        return {"api_key": self._keys[0], "base_url_v1": f"{self.url}/v1"}
+        return {"api_key": self._api_key, "base_url_v1": f"{self.url}/v1"}
 
     @property
     def general(self) -> GeneralArguments:
         """Keyword arguments for the classes of the general interface."""
-        return {"api_key": self._keys[0], "base_url": self.url}
+        return {"api_key": self._api_key, "base_url": self.url}
 
     @property
     def medical(self) -> MedicalArguments:
         """Keyword arguments for the classes of the medical interface."""
-        return {"api_key": self._keys[1], "medical_base_url": self.url}
+        return {"api_key": self._medical_api_key, "medical_base_url": self.url}
 
     @property
     def env(self) -> dict[str, str]:
-        """The environment variables that say all of this."""
+        """The environment variables with the addresses and keys of all three interfaces."""
         return {
-            "SVC_API_KEY": self._keys[0],
+            "SVC_API_KEY": self._api_key,
             "SVC_BASE_URL_V1": f"{self.url}/v1",
             "SVC_BASE_URL": self.url,
-            "SVC_MEDICAL_API_KEY": self._keys[1],
+            "SVC_MEDICAL_API_KEY": self._medical_api_key,
             "SVC_MEDICAL_BASE_URL": self.url,
         }
 
@@ -234,7 +243,7 @@ class Sandbox:
     @property
     def answers(self) -> tuple[Scripted, ...]:
         """The answers that were not played yet; assigning replaces them."""
-        return self._script.left
+        return self._script.remaining
 
     @answers.setter
     def answers(self, answers: Answers) -> None:
@@ -252,7 +261,9 @@ class Sandbox:
     @property
     def open_connections(self) -> int:
         """How many clients are connected now."""
-        return 0 if self._server is None else self._server.open_connections
+        if self._server is None:
+            return 0
+        return self._server.open_connections
 
 
 def serve(
@@ -260,20 +271,20 @@ def serve(
 ) -> None:
     """Serve until interrupted (Ctrl-C) or stopped; starts the sandbox unless it is running.
 
-    `tell` is called with each exchange that is over, in this thread: a terminal that does not
-    read holds up no answer.
+    `tell` is called with each exchange that is over, in this thread, so that a terminal that does
+    not read delays no answer.
     """
-    over: deque[ServedExchange] = deque(maxlen=_MOST_UNTOLD)
+    finished: deque[ServedExchange] = deque(maxlen=_MOST_WAITING)
     if tell is not None:
-        sandbox._log.listener = over.append  # noqa: SLF001  # our own class
+        sandbox._log.listener = finished.append  # noqa: SLF001  # our own class
     started_here = not sandbox.running
     if started_here:
         sandbox.start()
     try:
         while sandbox.running:
             time.sleep(0.1)
-            while tell is not None and over:
-                tell(over.popleft())
+            while tell is not None and finished:
+                tell(finished.popleft())
     except KeyboardInterrupt:
         pass
     finally:
@@ -288,12 +299,7 @@ def _require_option(name: str, value: str, options: Iterable[str]) -> None:
         )
 
 
-def _key(name: str, value: str) -> str:
-    if (
-        not value
-        or not value.isascii()
-        or not value.isprintable()
-        or value != value.strip()
-    ):
+def _require_key(name: str, key: str) -> None:
+    is_printable = key.isascii() and key.isprintable()
+    if not key or not is_printable or key != key.strip():
         raise ValueError(f"{name}: expected printable ASCII that is not empty.")
-    return value

@@ -1,4 +1,4 @@
-"""Answers that a test has written itself: played in order, before the rules answer."""
+"""Answers that a test wrote: they are played in order, before the rules answer."""
 
 from __future__ import annotations
 
@@ -20,108 +20,114 @@ _EXPECTED = (
 )
 _CHATS = ("/v1/chat/completions", "/api/chat")
 _GO_ON = re.compile(r"That answer was cut off: go on\b")
-_MOST_CUT = 100  # answers whose rest is kept
+_MOST_CUT = 100  # answers that were cut and are remembered
 
 
 @dataclass(frozen=True)
 class ToolCall:
     """A call that the answer makes, in the form that the request's prompt asks for.
 
-    It is written whether or not such a tool is offered and its arguments fit: that is what a model
-    may do as well.
+    It is written whether or not the request offers such a tool and the arguments fit, as a model
+    might do.
     """
 
     name: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
 
-Said = str | ToolCall | Sequence[ToolCall]
-Scripted = Said | Fault | Callable[["Received"], Said]
-Answers = Iterable[Scripted] | Callable[["Received"], Said]
+PlayedAnswer = str | ToolCall | Sequence[ToolCall]
+Scripted = PlayedAnswer | Fault | Callable[["Received"], PlayedAnswer]
+Answers = Iterable[Scripted] | Callable[["Received"], PlayedAnswer]
 
 
 class Script:
-    """What chat requests are still answered with; safe from any thread."""
+    """The answers that chat requests have yet to get; safe from any thread."""
 
     def __init__(self, answers: Answers) -> None:
         self._lock = threading.Lock()
-        self._cut: deque[str] = deque(maxlen=_MOST_CUT)
+        self._cut_texts: deque[str] = deque(maxlen=_MOST_CUT)
         self.replace(answers)
 
     def replace(self, answers: Answers) -> None:
-        """Play these from now on; a function alone answers everything.
+        """Play these from now on; a function alone answers every chat.
 
         Raises:
-            TypeError: One of them is none of what can be played.
+            TypeError: One of them cannot be played.
         """
         if isinstance(answers, (str, ToolCall, Fault)) or callable(answers):
-            chosen: list[Scripted] = [answers]
+            queue: deque[Scripted] = deque([answers])
         else:
-            chosen = list(answers)
-        for each in chosen:
-            if not isinstance(each, Fault) and not callable(each):
-                _require_said(each)
+            queue = deque(answers)
+        for answer in queue:
+            if not isinstance(answer, Fault) and not callable(answer):
+                _require_playable(answer)
         with self._lock:
-            self._left = deque(chosen)
+            self._queue = queue
             self._endless = callable(answers)
 
     @property
-    def left(self) -> tuple[Scripted, ...]:
+    def remaining(self) -> tuple[Scripted, ...]:
         with self._lock:
-            return tuple(self._left)
+            return tuple(self._queue)
 
-    def fault(self, path: str) -> Fault | None:
-        """Play a fault, where one is next and the request is one for a chat."""
+    def next_fault(self, path: str) -> Fault | None:
+        """Take the fault that is next in the queue, if the path is one of a chat."""
+        if path not in _CHATS:
+            return None
         with self._lock:
-            due = self._left[0] if self._left and path in _CHATS else None
-            if not isinstance(due, Fault):
-                return None
-            self._left.popleft()
-            return due
+            if self._queue and isinstance(self._queue[0], Fault):
+                fault = self._queue[0]
+                self._queue.popleft()
+                return fault
+            return None
 
-    def remember(self, text: str) -> None:
-        """Keep an answer that `max_tokens` cut, in case its rest is asked for."""
+    def remember_cut(self, text: str) -> None:
+        """Keep an answer that `max_tokens` cut, in case a request asks for its rest."""
         with self._lock:
-            self._cut.append(text)
+            self._cut_texts.append(text)
 
-    def rest(self, messages: Sequence[Mapping[str, str]]) -> str | None:
+    def rest_of_cut(self, messages: Sequence[Mapping[str, str]]) -> str | None:
         """The rest of an answer that was cut off, where the messages ask to go on with it.
 
-        A function that answers everything answers this, too.
+        None where a function answers every chat: it answers this request, too.
         """
-        if (
-            self._endless
-            or len(messages) < 2
-            or not _GO_ON.match(messages[-1]["content"])
-        ):
+        if self._endless or len(messages) < 2:
             return None
-        begun = messages[-2]["content"]
+        if not _GO_ON.match(messages[-1]["content"]):
+            return None
+        beginning = messages[-2]["content"]
         with self._lock:
-            texts = [text for text in self._cut if text.startswith(begun)]
-        return texts[-1].removeprefix(begun) if texts else None
+            for text in reversed(self._cut_texts):
+                if text.startswith(beginning):
+                    return text.removeprefix(beginning)
+        return None
 
-    def text(
+    def next_text(
         self, request: Received, messages: Sequence[Mapping[str, str]]
     ) -> str | None:
-        """Play an answer; None where the rules are to answer."""
+        """Take the next answer, as text; None where the rules are to answer."""
         with self._lock:
-            if not self._left or isinstance(due := self._left[0], Fault):
+            if not self._queue:
+                return None
+            answer = self._queue[0]
+            if isinstance(answer, Fault):
                 return None
             if not self._endless:
-                self._left.popleft()
-        said = due(request) if callable(due) else due
-        _require_said(said)
-        if isinstance(said, str):
-            return said
-        calls = [said] if isinstance(said, ToolCall) else said
-        return answers.calls_in_form(
-            [(c.name, dict(c.arguments)) for c in calls], messages
+                self._queue.popleft()
+        if callable(answer):
+            answer = answer(request)
+        _require_playable(answer)
+        if isinstance(answer, str):
+            return answer
+        calls = [answer] if isinstance(answer, ToolCall) else answer
+        return answers.render_calls(
+            [(call.name, dict(call.arguments)) for call in calls], messages
         )
 
 
-def _require_said(said: object) -> None:
-    calls = said if isinstance(said, Sequence) else [said]
-    if not isinstance(said, str) and not (
-        calls and all(isinstance(c, ToolCall) for c in calls)
-    ):
-        raise TypeError(f"answers: expected {_EXPECTED}, got {type(said).__name__}.")
+def _require_playable(answer: object) -> None:
+    if isinstance(answer, (str, ToolCall)):
+        return
+    calls = answer if isinstance(answer, Sequence) else ()
+    if not calls or not all(isinstance(call, ToolCall) for call in calls):
+        raise TypeError(f"answers: expected {_EXPECTED}, got {type(answer).__name__}.")

@@ -1,8 +1,8 @@
 """HTTP/1.1 over TCP, by h11, on an event loop of the sandbox's own that can be stopped at once.
 
-A `Connection` lets a fault do to it what a fault does, and tells whether its client is gone.
-Accepting is done here, because asyncio's own server, when closed, loses the sockets of clients that
-it has accepted but not yet met.
+An `HttpConnection` can be reset or written to directly, for faults, and knows whether its client is
+gone. The server accepts the clients itself, because asyncio's own server, when closed, loses the
+sockets that it has accepted but not yet handed to a protocol.
 """
 
 from __future__ import annotations
@@ -39,9 +39,8 @@ class Server:
         self._socket = socket.create_server((host, port), family=family, backlog=1024)
         self.port: int = self._socket.getsockname()[1]
         self._socket.settimeout(0)  # never blocks the loop
-        self._loop = (
-            asyncio.SelectorEventLoop()
-        )  # on every platform: it can watch a socket
+        # On every platform: it can watch a socket.
+        self._loop = asyncio.SelectorEventLoop()
         self._arriving: set[asyncio.Task[Any]] = set()
         self._halt = asyncio.Event()
         self._ready = threading.Event()
@@ -70,9 +69,8 @@ class Server:
     def _run(self) -> None:
         try:
             self._loop.run_until_complete(self._serve())
-            self._loop.run_until_complete(
-                self._loop.shutdown_asyncgens()
-            )  # half-read answers
+            # Answers that were read in part are generators.
+            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
             self._loop.run_until_complete(self._loop.shutdown_default_executor())
         finally:
             self._loop.close()
@@ -89,11 +87,11 @@ class Server:
         try:
             client, _ = self._socket.accept()
         except OSError:
-            return  # it left before it was met
-        meeting = self._loop.connect_accepted_socket(
+            return  # the client left already
+        connecting = self._loop.connect_accepted_socket(
             lambda: HttpConnection(self._app, self._connections), client
         )
-        task = self._loop.create_task(meeting)
+        task = self._loop.create_task(connecting)
         self._arriving.add(task)
         task.add_done_callback(self._arriving.discard)
 
@@ -102,7 +100,7 @@ class Server:
             for connection in list(self._connections):
                 connection.abort()
             await asyncio.sleep(0)
-        # The answers that were cancelled just now, and those that end since their client has gone.
+        # The answers that abort() has cancelled, and those that end because their client is gone.
         answering = asyncio.all_tasks() - {asyncio.current_task()}
         await asyncio.gather(*answering, return_exceptions=True)
 
@@ -112,7 +110,6 @@ _KEEP_ALIVE = 75  # seconds; common for hosted services
 _REASONS = {status.value: status.phrase for status in HTTPStatus}
 # l_onoff, l_linger: closing sends RST and drops what was not sent.
 _LINGER_ZERO = struct.pack("ii", 1, 0)
-
 
 Result = TypeVar("Result")
 Serve = Callable[[HttpRequest, "HttpConnection"], Awaitable[None]]
@@ -140,22 +137,22 @@ class HttpConnection(asyncio.Protocol):
         self._transport = transport
         # Pieces must leave when they are written, not when the last one is acknowledged. asyncio
         # does this only for sockets whose protocol number was spelled out.
-        raw = transport.get_extra_info("socket")
-        raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        client = transport.get_extra_info("socket")
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._connections.add(self)
-        self._expect()
+        self._expect_request()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._connections.discard(self)
         self._gone.set()
         self._writable.set()
-        self._received(None)
+        self._set_body(None)
         if self._idle is not None:
             self._idle.cancel()
 
     def data_received(self, data: bytes) -> None:
         self._http.receive_data(data)
-        self._read()
+        self._read_events()
 
     def pause_writing(self) -> None:
         self._writable.clear()
@@ -165,13 +162,13 @@ class HttpConnection(asyncio.Protocol):
 
     # -- requests ---------------------------------------------------------------------------------
 
-    def _expect(self) -> None:
+    def _expect_request(self) -> None:
         self._chunks: list[bytes] = []
         self._size = 0
         self._body: asyncio.Future[bytes | None] = self._loop.create_future()
         self._idle = self._loop.call_later(_KEEP_ALIVE, self._transport.close)
 
-    def _read(self) -> None:
+    def _read_events(self) -> None:
         while True:
             try:
                 event = self._http.next_event()
@@ -179,87 +176,90 @@ class HttpConnection(asyncio.Protocol):
                 self._refuse()
                 return
             if isinstance(event, h11.Request):
-                self._begin(event)
+                self._start_request(event)
             elif isinstance(event, h11.Data):
-                self._take(bytes(event.data))
+                self._add_to_body(bytes(event.data))
             elif isinstance(event, h11.EndOfMessage):
-                self._received(b"".join(self._chunks))
-            else:  # nothing more before more data, or before this request is answered
+                self._set_body(b"".join(self._chunks))
+            else:  # no event before more data arrives, or before this request is answered
                 if self._http.they_are_waiting_for_100_continue:
                     self._write(h11.InformationalResponse(status_code=100, headers=[]))
                 return
 
-    def _begin(self, event: h11.Request) -> None:
+    def _start_request(self, event: h11.Request) -> None:
         if self._idle is not None:
             self._idle.cancel()
         path, _, query = event.target.decode("latin-1").partition("?")
         headers: dict[str, str] = {}
         for raw_name, raw_value in event.headers:
-            name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
-            headers[name] = f"{headers[name]}, {value}" if name in headers else value
+            name = raw_name.decode("latin-1")
+            value = raw_value.decode("latin-1")
+            if name in headers:
+                value = f"{headers[name]}, {value}"
+            headers[name] = value
         peer = self._transport.get_extra_info("peername")
         method = event.method.decode("latin-1")
-        request = HttpRequest(
-            method, unquote(path), query, headers, peer[1] if peer else 0
-        )
+        port = peer[1] if peer else 0
+        request = HttpRequest(method, unquote(path), query, headers, port)
         self._bodiless = method == "HEAD"
-        self._task = self._loop.create_task(self._answer(request))
+        self._task = self._loop.create_task(self._serve_request(request))
 
-    def _take(self, data: bytes) -> None:
+    def _add_to_body(self, data: bytes) -> None:
         self._size += len(data)
         if self.too_large:
             self._chunks.clear()
         else:
             self._chunks.append(data)
 
-    def _received(self, body: bytes | None) -> None:
+    def _set_body(self, body: bytes | None) -> None:
         if not self._body.done():
             self._body.set_result(body)
 
-    async def _answer(self, request: HttpRequest) -> None:
+    async def _serve_request(self, request: HttpRequest) -> None:
         await self._serve(request, self)
         if self._gone.is_set():
             return
         if self._http.our_state is h11.DONE and self._http.their_state is h11.DONE:
             self._http.start_next_cycle()
-            self._expect()
-            self._read()
+            self._expect_request()
+            self._read_events()
         else:
             self._transport.close()
 
     def _refuse(self) -> None:
         if self._http.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
             text = b"This is not an HTTP request."
-            length = [("content-length", str(len(text))), ("connection", "close")]
+            headers = [("content-length", str(len(text))), ("connection", "close")]
             self._write(
-                h11.Response(status_code=400, headers=length, reason=b"Bad Request")
+                h11.Response(status_code=400, headers=headers, reason=b"Bad Request")
             )
             self._write(h11.Data(data=text))
         self._transport.close()
 
     def _write(self, event: h11.Event) -> None:
-        if data := self._http.send(event):
+        data = self._http.send(event)
+        if data:
             self._transport.write(data)
 
-    # -- for whoever serves a request -------------------------------------------------------------
+    # -- for the application ----------------------------------------------------------------------
 
-    async def body(self) -> bytes | None:
+    async def read_body(self) -> bytes | None:
         return await self._body
 
     @property
-    def from_here(self) -> bool:
+    def is_local(self) -> bool:
         peer = self._transport.get_extra_info("peername")
         return peer is not None and is_loopback(peer[0])
 
     @property
     def too_large(self) -> bool:
-        """Whether the body was read to its end and dropped.
+        """Whether the body was too large, and was read to its end and dropped.
 
-        A client that is still sending could not see an answer that comes before.
+        It is read to its end because a client that is still sending may not see an answer.
         """
         return self._size > _MOST_BYTES
 
-    def begin(self, status: int, headers: Iterable[tuple[str, str]]) -> None:
+    def send_head(self, status: int, headers: Iterable[tuple[str, str]]) -> None:
         """Send the head of an answer; without a content-length its body is chunked."""
         reason = _REASONS.get(status, "").encode()
         self._write(
@@ -267,20 +267,20 @@ class HttpConnection(asyncio.Protocol):
         )
 
     async def send(self, data: bytes) -> None:
-        """Send a piece of the body, once the client has read enough of those before."""
+        """Send a piece of the body, and wait until the client has read enough to send more."""
         if data and not self._bodiless and not self._gone.is_set():
             if self.tap is not None:
                 self.tap(data)
             self._write(h11.Data(data=data))
             await self._writable.wait()
 
-    def end(self) -> None:
+    def end_body(self) -> None:
         self._write(h11.EndOfMessage())
 
     async def wait(self, seconds: float | None) -> bool:
         """Let this much time pass (None: any); return at once, with True, when it is closed."""
         if seconds == 0:
-            await asyncio.sleep(0)  # gives the loop a chance to see a client leave
+            await asyncio.sleep(0)  # the loop may notice that the client has left
         else:
             try:
                 await asyncio.wait_for(self._gone.wait(), seconds)
@@ -289,7 +289,7 @@ class HttpConnection(asyncio.Protocol):
         return self._gone.is_set()
 
     async def until_gone(self, work: Awaitable[Result]) -> Result | None:
-        """The result of some work, which is broken off with None when the client leaves."""
+        """The result of some work; None, and the work is cancelled, when the client leaves."""
         task = asyncio.ensure_future(work)
         gone = self._loop.create_task(self._gone.wait())
         try:
@@ -300,7 +300,7 @@ class HttpConnection(asyncio.Protocol):
             task.cancel()
             await asyncio.wait({task})
             if not task.cancelled():
-                task.exception()  # is seen, or is of no interest any more
+                task.exception()  # asyncio would log an exception that nobody has read
 
     def write(self, data: bytes) -> None:
         if self.tap is not None:
@@ -311,9 +311,9 @@ class HttpConnection(asyncio.Protocol):
         self._transport.close()
 
     def reset(self) -> None:
-        raw = self._transport.get_extra_info("socket")
-        if raw is not None:
-            raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_ZERO)
+        client = self._transport.get_extra_info("socket")
+        if client is not None:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_ZERO)
         self._transport.abort()
 
     def abort(self) -> None:
@@ -321,4 +321,4 @@ class HttpConnection(asyncio.Protocol):
         self._transport.abort()
         if self._task is not None:
             self._task.cancel()
-            self._task = None  # cancelled again, it could not end what it had begun
+            self._task = None  # a second cancel() would interrupt its cleanup

@@ -11,11 +11,10 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from email.utils import formatdate
-from functools import partial
 from hashlib import sha256
 from http import HTTPStatus
 
-from langchain_svc.sandbox.ask import LARGE, Ask, Settings
+from langchain_svc.sandbox.context import LARGE, RequestContext, Settings
 from langchain_svc.sandbox.endpoints import ROUTES, Endpoint
 from langchain_svc.sandbox.limits import GENERAL_PLANS, V1_PLANS, Meter
 from langchain_svc.sandbox.log import ServedExchange
@@ -26,16 +25,18 @@ from langchain_svc.sandbox.wire import (
     HttpRequest,
     Problem,
     json_reply,
-    parsed,
+    parse_body,
     v1_error,
 )
 
-_FORBIDDEN = b"forbidden"  # a key that begins so is valid, but authorized for nothing
+_FORBIDDEN = (
+    b"forbidden"  # a key that begins so is valid, but not authorized for anything
+)
 
 
 @dataclass(frozen=True)
 class ServedInterface:
-    """One of the three documents: its error body, its streams, its key and its limits."""
+    """One of the three interfaces: its error body, its streams, its key and its limits."""
 
     error_body: Callable[[Problem], dict[str, object]]
     stream_format: str
@@ -49,40 +50,48 @@ class Service:
     """Answers requests on an event loop."""
 
     def __init__(self, settings: Settings, script: Script) -> None:
-        self._settings, self._script = settings, script
+        self._settings = settings
+        self._script = script
         self._serial = itertools.count(1)
-        limits = (V1_PLANS[settings.plan], GENERAL_PLANS[settings.plan], ())
-        meters = [Meter(each, settings.clock) for each in limits]
-        key, medical_key = settings.api_key, settings.medical_api_key
-        self._v1 = ServedInterface(v1_error, "sse", key, meters[0], shows_limits=True)
+        self._v1 = ServedInterface(
+            v1_error,
+            "sse",
+            settings.api_key,
+            Meter(V1_PLANS[settings.plan], settings.clock),
+            shows_limits=True,
+        )
         self._general = ServedInterface(
             lambda problem: {"success": False, "error": problem.message},
             "text",
-            key,
-            meters[1],
+            settings.api_key,
+            Meter(GENERAL_PLANS[settings.plan], settings.clock),
         )
         self._medical = ServedInterface(
             lambda problem: {"error": problem.message},
             "json",
-            medical_key,
-            meters[2],
+            settings.medical_api_key,
+            Meter((), settings.clock),
             bearer=False,
         )
 
     async def answer(self, request: HttpRequest, exchange: ServedExchange) -> HttpReply:
         """Return the answer to a request; a refusal is an answer too.
 
-        What becomes known of the request is written into the `exchange`.
+        The `exchange` records what the service learns about the request.
         """
-        interface, serial = self._interface(request.path), next(self._serial)
+        interface = self._interface(request.path)
+        serial = next(self._serial)
         try:
             endpoint = _endpoint(request)
             _authorize(interface, request)
             _admit(interface)
-            large = len(request.body) > LARGE
-            read = partial(self._body, endpoint, request, exchange)
-            body = await asyncio.to_thread(read) if large else read()
-            ask = Ask(
+            if len(request.body) > LARGE:
+                body = await asyncio.to_thread(
+                    self._read_body, endpoint, request, exchange
+                )
+            else:
+                body = self._read_body(endpoint, request, exchange)
+            context = RequestContext(
                 id=f"{sha256(request.body).hexdigest()[:16]}{serial:06d}",
                 now=self._settings.clock(),
                 settings=self._settings,
@@ -91,18 +100,16 @@ class Service:
                 exchange=exchange,
                 script=self._script,
             )
-            run = partial(endpoint.run, ask, body)
-            reply = await asyncio.to_thread(run) if endpoint.slow else run()
-            reply = reply if isinstance(reply, HttpReply) else await reply
+            reply = await _run(endpoint, context, body)
         except Problem as problem:
             reply = _refusal(interface, problem)
         if exchange.upstream:
-            named = {"x-sandbox-upstream": exchange.upstream}
-            reply = replace(reply, headers={**named, **reply.headers})
+            headers = {"x-sandbox-upstream": exchange.upstream, **reply.headers}
+            reply = replace(reply, headers=headers)
         return self._with_headers(interface, request, reply, serial)
 
     def refuse(self, request: HttpRequest, problem: Problem) -> HttpReply:
-        """Return this refusal in the interface's error body, nothing checked or counted."""
+        """Return this refusal in the interface's error body; check and count nothing."""
         interface = self._interface(request.path)
         reply = _refusal(interface, problem)
         return self._with_headers(interface, request, reply, next(self._serial))
@@ -117,14 +124,16 @@ class Service:
     def _interface(self, path: str) -> ServedInterface:
         if f"{path}/".startswith("/v1/"):
             return self._v1
-        return self._medical if path.startswith("/api/medical") else self._general
+        if path.startswith("/api/medical"):
+            return self._medical
+        return self._general
 
-    def _body(
+    def _read_body(
         self, endpoint: Endpoint, request: HttpRequest, exchange: ServedExchange
     ) -> Body | None:
         if endpoint.body is None:
             return None
-        body = parsed(endpoint.body, request)
+        body = parse_body(endpoint.body, request)
         unknown = tuple(body.undocumented())
         exchange.update(unknown_fields=unknown)
         if unknown and self._settings.strict:
@@ -148,17 +157,27 @@ class Service:
             limit, remaining, reset_at = interface.meter.standing()
             headers["x-ratelimit-limit"] = str(limit)
             headers["x-ratelimit-remaining"] = str(remaining)
-            # Rounded up: whoever waits for it must find the window open.
+            # Rounded up: a client that waits until then must find the window open.
             headers["x-ratelimit-reset"] = str(math.ceil(reset_at))
         return replace(reply, headers={**headers, **reply.headers})
 
 
+async def _run(
+    endpoint: Endpoint, context: RequestContext, body: Body | None
+) -> HttpReply:
+    if endpoint.slow:
+        reply = await asyncio.to_thread(endpoint.run, context, body)
+    else:
+        reply = endpoint.run(context, body)
+    if isinstance(reply, HttpReply):
+        return reply
+    return await reply
+
+
 def _refusal(interface: ServedInterface, problem: Problem) -> HttpReply:
-    body = (
-        interface.error_body(problem)
-        if problem.status >= HTTPStatus.BAD_REQUEST
-        else {}
-    )
+    body: dict[str, object] = {}
+    if problem.status >= HTTPStatus.BAD_REQUEST:
+        body = interface.error_body(problem)
     reply = json_reply(body, status=problem.status)
     return replace(reply, headers={**reply.headers, **problem.headers})
 
@@ -176,14 +195,20 @@ def _endpoint(request: HttpRequest) -> Endpoint:
 
 
 def _authorize(interface: ServedInterface, request: HttpRequest) -> None:
-    given = request.headers.get("x-api-key", "")
-    if interface.bearer:
-        scheme, _, key = request.headers.get("authorization", "").partition(" ")
-        given = key.strip() if scheme.lower() == "bearer" else ""
-    if given.encode().startswith(_FORBIDDEN):
+    key = _key_of(request, bearer=interface.bearer).encode()
+    if key.startswith(_FORBIDDEN):
         raise Problem(403)
-    if not hmac.compare_digest(given.encode(), interface.key.encode()):
+    if not hmac.compare_digest(key, interface.key.encode()):
         raise Problem(401)
+
+
+def _key_of(request: HttpRequest, *, bearer: bool) -> str:
+    if not bearer:
+        return request.headers.get("x-api-key", "")
+    scheme, _, key = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer":
+        return ""
+    return key.strip()
 
 
 def _admit(interface: ServedInterface) -> None:

@@ -1,8 +1,8 @@
 """A real model behind the sandbox: any OpenAI-compatible server, in the service's own contract.
 
-It answers the chats of both interfaces; all else stays with the rules. Its failures become the
-documented statuses, in words that hold neither its key nor its address; what it said itself shows
-in terminal and inspector.
+It answers the chats of both interfaces; the rules answer everything else. Its failures become the
+documented statuses, in texts that hold neither its key nor its address. The terminal and the
+inspector show its own error text.
 """
 
 from __future__ import annotations
@@ -22,13 +22,12 @@ from langchain_svc.sandbox.log import ServedExchange
 from langchain_svc.sandbox.prompts import count_tokens
 from langchain_svc.sandbox.wire import Problem, is_loopback
 
-_TIMEOUT = httpx.Timeout(
-    600.0, connect=5.0
-)  # a model on a small machine thinks for minutes
+# A model on a small machine thinks for minutes.
+_TIMEOUT = httpx.Timeout(600.0, connect=5.0)
 _CHECK_TIMEOUT = 3.0  # seconds
 _LONGEST_NOTE = 300
-# Its status -> ours. A wrong key or name is a mistake of whoever started the sandbox, not of the
-# client that asks it.
+# Its status -> ours; 500 for all others. A wrong key or name is a mistake of the user who started
+# the sandbox, not of the client that sends requests to it.
 _STATUSES = {400: 400, 413: 400, 422: 400, 429: 429, 502: 503, 503: 503, 504: 503}
 _MESSAGES = {
     400: "The model behind the sandbox refused the request.",
@@ -44,8 +43,8 @@ class Upstream:
 
     Attributes:
         url: Its base address, such as `http://127.0.0.1:11434/v1`.
-        model: The model that it is asked for, whichever the client names.
-        api_key: Its key, if it wants one.
+        model: The model to request from it, whichever model the client names.
+        api_key: Its key, if it needs one.
         allow_http: Permit plain http to other machines.
 
     Raises:
@@ -58,36 +57,28 @@ class Upstream:
     allow_http: bool = False
 
     def __post_init__(self) -> None:
-        parts = urlsplit(self.url)
-        if (
-            parts.scheme not in {"http", "https"}
-            or not parts.hostname
-            or "@" in parts.netloc
-        ):
+        url = urlsplit(self.url)
+        scheme = url.scheme
+        if scheme not in {"http", "https"} or not url.hostname or "@" in url.netloc:
             raise ValueError(
                 "upstream: expected an address such as http://127.0.0.1:11434/v1."
             )
-        if (
-            parts.scheme == "http"
-            and not self.allow_http
-            and not is_loopback(parts.hostname)
-        ):
+        is_readable = scheme == "http" and not is_loopback(url.hostname)
+        if is_readable and not self.allow_http:
             raise ValueError(
-                f"upstream: plain http to {parts.hostname} would send prompts and key in the "
+                f"upstream: plain http to {url.hostname} would send prompts and key in the "
                 "clear. Use https, or allow it (--upstream-allow-http, allow_http=True)."
             )
-        for name, value in (("model", self.model), ("key", self.api_key)):
-            if value is not None and (
-                not value or not value.isascii() or not value.isprintable()
-            ):
-                raise ValueError(
-                    f"upstream {name}: expected printable ASCII that is not empty."
-                )
+        _require_ascii("model", self.model)
+        if self.api_key is not None:
+            _require_ascii("key", self.api_key)
 
     def trouble(self) -> str:
-        """Why it will not answer, in one line; empty where it lists models. It is asked once."""
+        """Why it will not answer, in one line; empty where it lists models. Sends one request."""
         try:
-            with httpx.Client(**self._reached(), timeout=_CHECK_TIMEOUT) as client:
+            with httpx.Client(
+                **self._client_options(), timeout=_CHECK_TIMEOUT
+            ) as client:
                 response = client.get(f"{self.url.rstrip('/')}/models")
         except httpx.HTTPError as error:
             return f"{self.url} does not answer ({error or type(error).__name__}): is it running?"
@@ -107,63 +98,65 @@ class Upstream:
         *,
         streams: bool,
     ) -> ChatAnswer:
-        """Its answer; one that streams has begun and goes on while its pieces are taken.
+        """Return its answer; a streamed one grows while its pieces are read.
 
         `charge` is called once, when the answer's tokens are known.
         """
         body = {"model": self.model, "messages": messages, **options, "stream": streams}
-        asked = sum(count_tokens(message["content"]) for message in messages)
-        answer = _GrowingAnswer(model=f"upstream:{self.model}", prompt_tokens=asked)
+        prompt_tokens = sum(count_tokens(message["content"]) for message in messages)
+        answer = _GrowingAnswer(f"upstream:{self.model}", prompt_tokens=prompt_tokens)
         if streams:
             body["stream_options"] = {"include_usage": True}
-            pieces = self._pieces(exchange, body, answer, charge)
+            pieces = self._stream(exchange, body, answer, charge)
             await anext(pieces)
             answer.pieces = pieces
             return answer
-        async with self._asked(exchange, body) as response:
-            answer.take(_parsed(await response.aread()), "message")
+        async with self._send(exchange, body) as response:
+            answer.add(_parse_json(await response.aread()), "message")
         charge(answer)
         return answer
 
-    async def _pieces(
+    async def _stream(
         self,
         exchange: ServedExchange,
         body: Mapping[str, object],
         answer: _GrowingAnswer,
         charge: Callable[[ChatAnswer], None],
     ) -> AsyncIterator[str]:
-        """An empty text when it has begun, then each text as it comes."""
-        async with self._asked(exchange, body) as response:
+        """Yield an empty text when the answer begins, then each text as it comes."""
+        async with self._send(exchange, body) as response:
             yield ""
             try:
                 async for line in response.aiter_lines():
                     data = line.removeprefix("data:").strip()
                     if not line.startswith("data:") or data == "[DONE]":
                         continue
-                    if text := answer.take(_parsed(data), "delta"):
+                    text = answer.add(_parse_json(data), "delta")
+                    if text:
                         yield text
             finally:  # when the client has left, too
                 charge(answer)
 
-    def _reached(self) -> dict[str, Any]:
-        # Proxies are for what is elsewhere, and plain http needs no certificates.
+    def _client_options(self) -> dict[str, Any]:
+        headers = {}
+        if self.api_key:
+            headers["authorization"] = f"Bearer {self.api_key}"
         return {
-            "headers": {"authorization": f"Bearer {self.api_key}"}
-            if self.api_key
-            else {},
+            "headers": headers,
+            # A proxy is no way to this machine, and plain http needs no certificates.
             "trust_env": not is_loopback(urlsplit(self.url).hostname or ""),
             "verify": self.url.startswith("https"),
         }
 
     @asynccontextmanager
-    async def _asked(
+    async def _send(
         self, exchange: ServedExchange, body: Mapping[str, object]
     ) -> AsyncIterator[httpx.Response]:
         exchange.upstream = self.model
         address = f"{self.url.rstrip('/')}/chat/completions"
         try:
             async with (
-                httpx.AsyncClient(**self._reached(), timeout=_TIMEOUT) as client,
+                httpx.AsyncClient(**self._client_options(), timeout=_TIMEOUT) as client,
                 client.stream("POST", address, json=body) as response,
             ):
                 if response.status_code != httpx.codes.OK:
@@ -175,14 +168,23 @@ class Upstream:
             raise Problem(503, _MESSAGES[503]) from None
 
     def _refusal(self, exchange: ServedExchange, response: httpx.Response) -> Problem:
-        said = " ".join(response.text.split())[:_LONGEST_NOTE]
-        said = said.replace(self.api_key, "***") if self.api_key else said
-        exchange.note = f"upstream: {response.status_code} {said}"
+        message = " ".join(response.text.split())[:_LONGEST_NOTE]
+        if self.api_key:
+            message = message.replace(self.api_key, "***")
+        exchange.note = f"upstream: {response.status_code} {message}"
         status = _STATUSES.get(response.status_code, 500)
+        headers = {}
         wait = response.headers.get("retry-after", "")
-        told = status == HTTPStatus.TOO_MANY_REQUESTS and wait.isdecimal()
-        headers = {"retry-after": wait} if told else {}
+        if status == HTTPStatus.TOO_MANY_REQUESTS and wait.isdecimal():
+            headers["retry-after"] = wait
         return Problem(status, _MESSAGES[status], headers=headers)
+
+
+def _require_ascii(name: str, value: str) -> None:
+    if not value or not value.isascii() or not value.isprintable():
+        raise ValueError(
+            f"upstream {name}: expected printable ASCII that is not empty."
+        )
 
 
 @dataclass
@@ -191,43 +193,48 @@ class _GrowingAnswer(ChatAnswer):
 
     _thinking: bool = False
 
-    def take(self, value: object, where: str) -> str:
-        """Take a chunk or a whole answer in, and return its text."""
+    def add(self, value: object, field_name: str) -> str:
+        """Add a chunk or a whole answer, and return its text."""
         if not isinstance(value, dict) or value.get("error"):
             raise Problem(500, _MESSAGES[500])
         text = ""
         match value.get("choices"):
             case [{**choice}, *_]:
-                said = choice.get(where)
-                text = self._said(said) if isinstance(said, dict) else ""
-                self.finish_reason = str(
-                    choice.get("finish_reason") or self.finish_reason
-                )
-            case _ if where == "message":
+                message = choice.get(field_name)
+                if isinstance(message, dict):
+                    text = self._text_of(message)
+                if choice.get("finish_reason"):
+                    self.finish_reason = str(choice["finish_reason"])
+            case _ if field_name == "message":
                 raise Problem(500, _MESSAGES[500])
         self.text += text
-        self.completion_tokens += count_tokens(
-            text
-        )  # until it says how many there were
+        # Counted by our own rule, until the usage says how many there were.
+        self.completion_tokens += count_tokens(text)
         match value.get("usage"):
             case {"prompt_tokens": int(prompt), "completion_tokens": int(completion)}:
-                self.prompt_tokens, self.completion_tokens = prompt, completion
+                self.prompt_tokens = prompt
+                self.completion_tokens = completion
         return text
 
-    def _said(self, said: Mapping[str, object]) -> str:
-        # The contract has one text: thoughts stand in it as most models write them themselves.
-        thought = said.get("reasoning_content") or said.get("reasoning")
-        content, text = said.get("content"), ""
+    def _text_of(self, message: Mapping[str, object]) -> str:
+        # The contract has one text, so thoughts stand in it as most models write them themselves.
+        thought = message.get("reasoning_content") or message.get("reasoning")
+        content = message.get("content")
+        text = ""
         if isinstance(thought, str) and thought:
-            text = thought if self._thinking else f"<think>{thought}"
+            if not self._thinking:
+                text += "<think>"
+            text += thought
             self._thinking = True
         if isinstance(content, str) and content:
-            text += f"</think>{content}" if self._thinking else content
+            if self._thinking:
+                text += "</think>"
+            text += content
             self._thinking = False
         return text
 
 
-def _parsed(text: str | bytes) -> object:
+def _parse_json(text: str | bytes) -> object:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

@@ -112,10 +112,8 @@ class Problem(Exception):  # noqa: N818 - it is a value that travels by raise, n
 
 def v1_error(problem: Problem) -> dict[str, object]:
     """Return the documented v1 error body."""
-    kind, code = _V1_KINDS.get(
-        problem.status,
-        _V1_KINDS[400 if problem.status < HTTPStatus.INTERNAL_SERVER_ERROR else 500],
-    )
+    like = 400 if problem.status < HTTPStatus.INTERNAL_SERVER_ERROR else 500
+    kind, code = _V1_KINDS.get(problem.status, _V1_KINDS[like])
     return {
         "error": {
             "message": problem.message,
@@ -139,23 +137,23 @@ class Body(BaseModel):
         """The paths of the fields that no document lists."""
         yield from (prefix + name for name in self.model_extra or ())
         for name, info in type(self).model_fields.items():
-            value, path = getattr(self, name), prefix + (info.alias or name)
+            value = getattr(self, name)
+            path = prefix + (info.alias or name)
             if isinstance(value, Body):
                 yield from value.undocumented(f"{path}.")
-            for index, each in enumerate(value if isinstance(value, list) else ()):
-                if isinstance(each, Body):
-                    yield from each.undocumented(f"{path}[{index}].")
+            elif isinstance(value, list):
+                for index, item in enumerate(value):
+                    if isinstance(item, Body):
+                        yield from item.undocumented(f"{path}[{index}].")
 
 
 AnyBody = TypeVar("AnyBody", bound=Body)
 
 
-def parsed(kind: type[AnyBody], request: HttpRequest) -> AnyBody:
+def parse_body(kind: type[AnyBody], request: HttpRequest) -> AnyBody:
     """Return the JSON object of a request, or refuse it with 400."""
-    media_type = (
-        request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    )
-    if media_type != JSON_TYPE:
+    media_type = request.headers.get("content-type", "").partition(";")[0]
+    if media_type.strip().lower() != JSON_TYPE:
         raise Problem(400, "Content-Type: expected application/json.")
     try:
         value = from_json(request.body, allow_inf_nan=False)
@@ -165,20 +163,24 @@ def parsed(kind: type[AnyBody], request: HttpRequest) -> AnyBody:
         raise Problem(400, "The body is not a JSON object.")
     try:
         return kind.model_validate(value)
-    except ValidationError as wrong:
-        raise Problem(400, _explained(wrong)) from None
+    except ValidationError as error:
+        raise Problem(400, _explain(error)) from None
 
 
-def _explained(wrong: ValidationError) -> str:
+def _explain(error: ValidationError) -> str:
     """Return the path of the first wrong field, and what was expected there."""
-    first = wrong.errors(include_url=False, include_input=False)[0]
-    path = "".join(
-        f"[{at}]" if isinstance(at, int) else f".{at}" for at in first["loc"]
-    )
-    return ": ".join(
-        filter(None, [path.removeprefix("."), f"{first['msg'].rstrip('.')}."])
-    )
+    details = error.errors(include_url=False, include_input=False)[0]
+    message = f"{details['msg'].rstrip('.')}."
+    path = ""
+    for key in details["loc"]:
+        path += f"[{key}]" if isinstance(key, int) else f".{key}"
+    path = path.removeprefix(".")
+    if path:
+        return f"{path}: {message}"
+    return message
 
+
+# -- streams --------------------------------------------------------------------------------------
 
 _EVENTS = "text/event-stream; charset=utf-8"
 
@@ -197,10 +199,10 @@ HALF_CHARACTER = "\u20ac".encode()[:2]
 
 @dataclass(frozen=True)
 class Stream:
-    """A streamed answer in one format; never empty, so that the role has a chunk to ride on.
+    """A streamed answer in one format; it has at least one piece, whose chunk carries the role.
 
-    `chunk` gives the JSON of a piece from its text and index, `last` that after all pieces;
-    the plain-text formats use neither.
+    `chunk` makes the JSON of a piece from its text and index, and `last` makes the JSON after all
+    pieces; the plain-text formats use neither.
     """
 
     format: str
@@ -241,24 +243,28 @@ class Stream:
         if self.format == "sse-text":
             return (_DONE,)
         last = self._framed(encode(self.last()))
-        return (last, _DONE) if self.format == "sse" else (last,)
+        if self.format == "sse":
+            return (last, _DONE)
+        return (last,)
 
     def error_frame(self, error: object) -> bytes:
         return self._framed(encode(error))
 
     def broken_frame(self, text: str, index: int) -> bytes:
-        """Return one piece whose JSON lost its end; text formats have no JSON to break."""
+        """Return one piece whose JSON lacks its end; text formats have no JSON to break."""
         if self.format in {"text", "sse-text"}:
             return self.frame(text, index)
         return self._framed(encode(self.chunk(text, index))[:-1] + b",")
 
     def half_frame(self, index: int) -> bytes:
         """Return the beginning of one more piece, cut inside a multi-byte character."""
-        whole = self.frame("\u20ac", index)
-        return whole[: whole.index(HALF_CHARACTER) + len(HALF_CHARACTER)]
+        before, half, _ = self.frame("\u20ac", index).partition(HALF_CHARACTER)
+        return before + half
 
     def _framed(self, line: bytes) -> bytes:
-        return b"data: " + line + b"\n\n" if self.events else line + b"\n"
+        if self.events:
+            return b"data: " + line + b"\n\n"
+        return line + b"\n"
 
 
 def _event(text: str) -> bytes:

@@ -10,7 +10,7 @@ from langchain_core.tools import tool
 
 from langchain_svc import ChatSvc, SvcServerError
 from langchain_svc.sandbox import Fault, Sandbox, ToolCall
-from langchain_svc.sandbox.answers import composed, cut
+from langchain_svc.sandbox.answers import compose, cut_answer
 from langchain_svc.sandbox.prompts import cut_messages
 
 # -- scripted ------------------------------------------------------------------------------------------
@@ -137,7 +137,7 @@ def result(text, attributes=""):
 
 def said(*messages):
     """The whole answer that the rules give."""
-    return composed(messages, "svc-pro")
+    return compose(messages, "svc-pro")
 
 
 def calls(*messages):
@@ -339,7 +339,7 @@ MESSAGES = st.lists(
 def test_any_conversation_has_one_answer(messages, limit):
     text = said(*messages)
     assert text == said(*messages)
-    answer = cut(text, messages, "m", limit)
+    answer = cut_answer(text, messages, "m", limit)
     assert text.startswith(answer.text)
     assert len(answer.pieces) == answer.completion_tokens <= limit
     assert (answer.finish_reason == "length") == (answer.text != text)

@@ -13,7 +13,7 @@ import pytest
 from sandbox_peer import BEARER, SAY
 
 from langchain_svc.sandbox import Fault, Sandbox, Upstream, serve
-from langchain_svc.sandbox.log import in_a_line
+from langchain_svc.sandbox.log import log_line
 
 CHAT = {"model": "svc-pro", "messages": SAY}
 COMMAND = [sys.executable, "-c", "import sys; from langchain_svc.cli import main; sys.exit(main())"]
@@ -77,7 +77,7 @@ def shown(act, **arguments):
     written = []
     with Sandbox(**arguments) as s:
         server = threading.Thread(
-            target=serve, args=(s, lambda each: written.append(in_a_line(each)))
+            target=serve, args=(s, lambda each: written.append(log_line(each)))
         )
         server.start()
         act(s)

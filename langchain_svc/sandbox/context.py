@@ -18,12 +18,12 @@ from langchain_svc.sandbox.wire import Problem
 
 Messages = Sequence[Mapping[str, str]]
 
-LARGE = 64_000  # characters that take the rules longer than a blink
+LARGE = 64_000  # characters; above that the rules run in a thread
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a sandbox was asked to be."""
+    """The arguments of a sandbox that its parts need."""
 
     plan: str
     api_key: str
@@ -37,8 +37,8 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Ask:
-    """What the sandbox knows around an admitted request.
+class RequestContext:
+    """What the sandbox knows about an admitted request beside its body.
 
     The `id` is the same for the same requests in the same order, and unique within a sandbox.
     """
@@ -57,7 +57,7 @@ class Ask:
         moment = datetime.fromtimestamp(self.now, tz=timezone.utc)
         return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
-    async def chat(
+    async def answer_chat(
         self,
         messages: Messages,
         model: str,
@@ -68,48 +68,52 @@ class Ask:
     ) -> ChatAnswer:
         """Answer a chat: by the test's script, else by the upstream, else by the rules."""
         if model not in MODELS:
-            why = "There is no such model; GET models lists all."
-            raise Problem(404, why, code="model_not_found")
-        large = sum(len(message["content"]) for message in messages) > LARGE
-        given = (messages, model, max_tokens)
-        answer = (
-            await asyncio.to_thread(self._own, *given) if large else self._own(*given)
-        )
-        if answer is None:
-            limit = {} if max_tokens is None else {"max_tokens": max_tokens}
-            assert self.settings.upstream is not None  # noqa: S101 - else the rules have answered
-            live = await self.settings.upstream.answer(
-                messages,
-                {**options, **limit},
-                self.exchange,
-                self._charge,
-                streams=streams,
+            reason = "There is no such model; GET models lists all."
+            raise Problem(404, reason, code="model_not_found")
+        if sum(len(message["content"]) for message in messages) > LARGE:
+            answer = await asyncio.to_thread(
+                self._answer_here, messages, model, max_tokens
             )
-            self.exchange.answer = live
-            return live
+        else:
+            answer = self._answer_here(messages, model, max_tokens)
+        if answer is None:
+            if max_tokens is not None:
+                options = {**options, "max_tokens": max_tokens}
+            return await self._answer_upstream(messages, options, streams=streams)
         window = MODELS[model].max_tokens
         if answer.prompt_tokens > window:
-            why = (
+            reason = (
                 f"The prompt has {answer.prompt_tokens} tokens; {model} takes {window}."
             )
-            raise Problem(400, why, code="context_length_exceeded")
+            raise Problem(400, reason, code="context_length_exceeded")
         self._charge(answer)
         self.exchange.answer = answer
         return answer
 
-    def _own(
+    def _answer_here(
         self, messages: Messages, model: str, max_tokens: int | None
     ) -> ChatAnswer | None:
-        text = self.script.rest(messages)
+        """The answer of the script or of the rules; None where the upstream is to answer."""
+        text = self.script.rest_of_cut(messages)
         if text is None:
-            text = self.script.text(self.exchange.received, messages)
+            text = self.script.next_text(self.exchange.received, messages)
         if text is None and self.settings.upstream is not None:
             return None
         if text is None:
-            text = answers.composed(messages, model)
-        answer = answers.cut(text, messages, model, max_tokens)
+            text = answers.compose(messages, model)
+        answer = answers.cut_answer(text, messages, model, max_tokens)
         if answer.finish_reason == "length":
-            self.script.remember(text)
+            self.script.remember_cut(text)
+        return answer
+
+    async def _answer_upstream(
+        self, messages: Messages, options: Mapping[str, object], *, streams: bool
+    ) -> ChatAnswer:
+        assert self.settings.upstream is not None  # noqa: S101 - else the rules have answered
+        answer = await self.settings.upstream.answer(
+            messages, options, self.exchange, self._charge, streams=streams
+        )
+        self.exchange.answer = answer
         return answer
 
     def _charge(self, answer: ChatAnswer) -> None:
