@@ -1,4 +1,4 @@
-"""Whether compressed pixels unfold to what the header says, told before they are unfolded."""
+"""Whether compressed pixels unfold to what the header says, checked before they are unfolded."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pydicom.uid import RLELossless
 
 from ..._images import JPEG_FRAMES, ImageError, jpeg_size
 
+_JPEG = b"\xff\xd8"
 _JPEG_LS_FRAME = 0xF7
 _RLE_HEADER = 64
 
@@ -20,13 +21,12 @@ def check_coded(
     try:
         if syntax == RLELossless:
             fits = _rle_fits(frame, rows * columns, sample_bytes)
-        elif frame.startswith(
-            b"\xff\xd8"
-        ):  # not by libjpeg, which decodes it to tell its size
+        elif frame.startswith(_JPEG):
+            # Not by libjpeg, which decodes an image to tell its size.
             fits = jpeg_size(frame, JPEG_FRAMES | {_JPEG_LS_FRAME}) == (columns, rows)
         else:
-            said = get_parameters(frame)
-            fits = (said["columns"], said["rows"]) == (columns, rows)
+            size = get_parameters(frame)
+            fits = size["columns"] == columns and size["rows"] == rows
     except (ValueError, IndexError, RuntimeError, struct.error):
         fits = False
     if not fits:
@@ -41,19 +41,27 @@ def _rle_fits(frame: bytes, pixels: int, sample_bytes: int) -> bool:
     if count != sample_bytes:
         return False
     ends = [*starts[1:count], len(frame)]
-    return all(
-        _RLE_HEADER <= start < end <= len(frame)
-        and _unfolds_within(frame, start, end, pixels + 1)
-        for start, end in zip(starts[:count], ends, strict=True)
-    )
+    most = pixels + 1
+    for start, end in zip(starts[:count], ends, strict=True):
+        if not _RLE_HEADER <= start < end <= len(frame):
+            return False
+        if _unfolded_length(frame[start:end], most) > most:
+            return False
+    return True
 
 
-def _unfolds_within(frame: bytes, at: int, end: int, most: int) -> bool:
+def _unfolded_length(segment: bytes, most: int) -> int:
+    """How many bytes a segment unfolds to; more than `most` are not counted."""
     length = 0
-    while at < end and length <= most:
-        head = frame[at]
-        if head < 128:  # so many bytes and one, unchanged
-            at, length = at + head + 2, length + head + 1
-        else:  # one byte so many times; 128 is nothing at all
-            at, length = at + (2 if head > 128 else 1), length + (257 - head) % 129
-    return length <= most
+    at = 0
+    while at < len(segment) and length <= most:
+        head = segment[at]
+        if head < 128:  # the next bytes, one more than it says
+            at += head + 2
+            length += head + 1
+        elif head > 128:  # the next byte, so many times
+            at += 2
+            length += 257 - head
+        else:  # nothing at all
+            at += 1
+    return length

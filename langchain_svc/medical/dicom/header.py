@@ -9,7 +9,6 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 from io import BytesIO
-from typing import Any
 
 from pydicom import Dataset, dcmread
 from pydicom.dataset import FileMetaDataset
@@ -44,24 +43,23 @@ _MOST_INFLATED = 128 * 1024 * 1024
 
 def read_header(source: bytes | Dataset) -> Dataset:
     """The elements that are needed, pixels included but not decoded."""
-    read = source if isinstance(source, Dataset) else _read_elements(source)
-    kept = Dataset()
+    dataset = source if isinstance(source, Dataset) else _read_elements(source)
+    header = Dataset()
     for tag in _TAGS:
-        if tag in read:
-            kept[tag] = read.get_item(
-                tag
-            )  # not converted: a warning would repeat a wrong value
-    if "PixelData" not in kept:
+        if tag in dataset:
+            # Not converted: a warning would repeat a wrong value.
+            header[tag] = dataset.get_item(tag)
+    if "PixelData" not in header:
         raise ImageError(
             "it holds no pixels (a report, a plan or a structure, for example)"
         )
-    meta = getattr(read, "file_meta", None)
+    meta = getattr(dataset, "file_meta", None)
     if meta is None or "TransferSyntaxUID" not in meta:
         raise ImageError(
             "it does not say how its pixels are stored (TransferSyntaxUID)"
         )
-    kept.file_meta = meta
-    return kept
+    header.file_meta = meta
+    return header
 
 
 def read_codes(source: bytes | Dataset) -> tuple[str, str]:
@@ -90,27 +88,27 @@ def _read_elements(data: bytes, tags: Sequence[BaseTag] = _TAGS) -> Dataset:
         )
         if meta.get("TransferSyntaxUID") != DeflatedExplicitVRLittleEndian:
             return dcmread(BytesIO(data), specific_tags=[*tags])
-        read = read_dataset(
+        dataset = read_dataset(
             BytesIO(_inflated(file.read())),
             is_implicit_VR=False,
             is_little_endian=True,
             specific_tags=[*tags],
         )
-        read.file_meta = FileMetaDataset(meta)
+        dataset.file_meta = FileMetaDataset(meta)
     except ImageError:
         raise
     except Exception:  # noqa: BLE001  # damaged files fail in many ways, and say what they hold
         raise ImageError("its DICOM header is damaged or cut short") from None
-    return read
+    return dataset
 
 
 def _inflated(data: bytes) -> bytes:
     """A data set that is deflated as a whole (PS3.5, A.5)."""
     inflating = zlib.decompressobj(-zlib.MAX_WBITS)
-    whole = inflating.decompress(data, _MOST_INFLATED)
+    inflated = inflating.decompress(data, _MOST_INFLATED)
     if inflating.unconsumed_tail:
         raise ImageError(f"it inflates to more than {_MOST_INFLATED:,} bytes")
-    return whole
+    return inflated
 
 
 # -- what is refused -------------------------------------------------------------------------------
@@ -133,7 +131,8 @@ _DIRECT = frozenset({"CR", "CT", "DX", "MG", "MR", "NM", "PT"})
 
 def check_kind(header: Dataset, *, looked_at: bool) -> None:
     """Refuse what is not a picture by itself, and one that may show who the patient is."""
-    modality, object_class = _text(header, "Modality"), _text(header, "SOPClassUID")
+    modality = _text(header, "Modality")
+    object_class = _text(header, "SOPClassUID")
     for kind, (prefix, name) in _NO_PICTURES.items():
         if modality == kind or object_class.startswith(prefix):
             raise ImageError(
@@ -155,13 +154,7 @@ def _identifying(header: Dataset) -> str:
         return "its header says that the person can be recognised (RecognizableVisualFeatures YES)"
     if _text(header, "BurnedInAnnotation") == "NO":
         return ""
-    drawn = "SCREEN SAVE" in _text(header, "ImageType") or "ConversionType" in header
-    captured = _text(header, "SOPClassUID").startswith(_SECONDARY_CAPTURES)
-    # A CR reader makes PRIMARY images; what was made of them later may have a legend.
-    drawn |= _text(header, "Modality") == "CR" and "SECONDARY" in _text(
-        header, "ImageType"
-    )
-    if _text(header, "Modality") in _DIRECT and not drawn and not captured:
+    if _text(header, "Modality") in _DIRECT and not _may_be_drawn(header):
         return ""
     return (
         "it does not say whether text is burned into the pixels (BurnedInAnnotation), and images "
@@ -170,13 +163,25 @@ def _identifying(header: Dataset) -> str:
     )
 
 
+def _may_be_drawn(header: Dataset) -> bool:
+    """Whether a picture is of a screen, or was made of another picture and may have a legend."""
+    kind = _text(header, "ImageType")
+    if "SCREEN SAVE" in kind or "ConversionType" in header:
+        return True
+    if _text(header, "SOPClassUID").startswith(_SECONDARY_CAPTURES):
+        return True
+    # A CR reader makes PRIMARY images; what was made of them later may have a legend.
+    return _text(header, "Modality") == "CR" and "SECONDARY" in kind
+
+
 def _text(header: Dataset, name: str) -> str:
     return _value(header, name).upper()
 
 
 def _value(header: Dataset, name: str) -> str:
-    element = header.get_item(name) if name in header else None
-    value: Any = None if element is None else element.value
+    if name not in header:
+        return ""
+    value: object = header.get_item(name).value
     if isinstance(value, bytes):
         value = _decoded(value)
     return str(value or "").strip(" \0")

@@ -21,11 +21,11 @@ from ...errors import SvcRequestError
 MOST_FILE_BYTES = 512 * 1024 * 1024
 
 
-def _is_dataset(value: Any) -> bool:
+def _is_dataset(value: object) -> bool:
     return any(kind.__module__ == "pydicom.dataset" for kind in type(value).__mro__)
 
 
-def _source(value: Any) -> Any:
+def _source(value: object) -> object:
     if isinstance(value, (bytes, bytearray, Path)) or _is_dataset(value):
         return value
     # Not a ValueError, which pydantic would keep together with the value.
@@ -124,11 +124,19 @@ class DicomImage:
             ImportError: The extra `dicom` is not installed.
         """
         try:
-            return _extra().draw_png(self, _read(self.source))  # type: ignore[no-any-return]
+            png: bytes = _extra().draw_png(
+                _read(self.source),
+                frame=self.frame,
+                window=self.window,
+                blank=self.blank,
+                looked_at=self.burned_in == "accept" or bool(self.blank),
+                longest_side=self.longest_side,
+            )
         except ImageError as error:
             raise SvcRequestError(
                 f"This DICOM image cannot be taken: {error}"
             ) from None
+        return png
 
     def _repr_png_(self) -> bytes:
         return self.png()

@@ -32,30 +32,31 @@ MOST_PIXELS = 50_000_000
 _MOST_FRAMES = 100_000
 _WHITE = 255
 _PLAIN = frozenset({"MONOCHROME1", "MONOCHROME2"})
-_COLOURS = frozenset(
-    {
-        "RGB",
-        "PALETTE COLOR",
-        "YBR_FULL",
-        "YBR_FULL_422",
-        "YBR_PARTIAL_420",
-        "YBR_ICT",
-        "YBR_RCT",
-    }
-)
+_COLOURS = frozenset({
+    "RGB", "PALETTE COLOR", "YBR_FULL", "YBR_FULL_422", "YBR_PARTIAL_420", "YBR_ICT", "YBR_RCT",
+})  # fmt: skip
 Array: TypeAlias = "np.ndarray[Any, Any]"
-Centre: TypeAlias = tuple[float, float]  # and width
+Window: TypeAlias = tuple[float, float]  # centre and width
+Region: TypeAlias = tuple[int, int, int, int]  # left, top, width, height
 
 
-def draw_png(image: Any, source: bytes | Dataset) -> bytes:
-    """The frame that a `DicomImage` asks for, as a PNG; an ImageError says why it is not drawn."""
+def draw_png(
+    source: bytes | Dataset,
+    *,
+    frame: int | None,
+    window: Window | None,
+    blank: Sequence[Region],
+    looked_at: bool,
+    longest_side: int | None,
+) -> bytes:
+    """A frame as a PNG, drawn as a `DicomImage` says; an ImageError says why it is not drawn."""
     try:
         header = read_header(source)
-        check_kind(header, looked_at=image.burned_in == "accept" or bool(image.blank))
-        index = _frame_index(header, image.frame)
+        check_kind(header, looked_at=looked_at)
+        index = _frame_index(header, frame)
         _check_compressed(header, index)
         aspect = _aspect(header, index)
-        shades = _shades(header, index, image)
+        shades = _shades(header, index, window, blank)
     except ImageError:
         raise
     except NotImplementedError:
@@ -66,31 +67,33 @@ def draw_png(image: Any, source: bytes | Dataset) -> bytes:
         raise ImageError(
             "its pixels, or what says how to draw them, are damaged"
         ) from None
-    shades[_blanked(shades, image)] = 0
-    drawn = _resized(Image.fromarray(shades), aspect, image.longest_side)
-    if drawn.getcolors(1):
+    shades[_mask(shades, blank)] = 0
+    picture = _resized(Image.fromarray(shades), aspect, longest_side)
+    if picture.getcolors(1):
         raise ImageError(
             "drawn so, all of its pixels have one shade. Give another window=(centre, width) or "
             "another frame"
         )
     file = BytesIO()
-    drawn.save(file, "PNG")
+    picture.save(file, "PNG")
     return file.getvalue()
 
 
-def _blanked(pixels: Array, image: Any) -> Array:
-    found = np.zeros(pixels.shape[:2], bool)
-    for left, top, width, height in image.blank:
-        found[top : top + height, left : left + width] = True
-    return found
+def _mask(pixels: Array, regions: Sequence[Region]) -> Array:
+    """Where pixels lie in one of the regions."""
+    mask = np.zeros(pixels.shape[:2], bool)
+    for x, y, width, height in regions:
+        mask[y : y + height, x : x + width] = True
+    return mask
 
 
 # -- before anything is decoded --------------------------------------------------------------------
 
 
-def _frame_index(header: Dataset, wanted: int | None) -> int:
+def _frame_index(header: Dataset, frame: int | None) -> int:
     """The index of the frame to draw, once it is known to be there and not too large."""
-    rows, columns = int(header.Rows), int(header.Columns)
+    rows = int(header.Rows)
+    columns = int(header.Columns)
     count = int(header.get("NumberOfFrames") or 1)
     if rows * columns > MOST_PIXELS:
         raise ImageError(
@@ -100,33 +103,40 @@ def _frame_index(header: Dataset, wanted: int | None) -> int:
         raise ImageError(
             "its numbers of rows, columns and frames are not the size of a picture"
         )
-    if wanted is not None and wanted > count:
+    if frame is None:
+        return count // 2
+    if frame > count:
         raise ImageError(
-            f"it has {count} frames, counted from 1; there is no frame {wanted}"
+            f"it has {count} frames, counted from 1; there is no frame {frame}"
         )
-    return count // 2 if wanted is None else wanted - 1
+    return frame - 1
 
 
 def _check_compressed(header: Dataset, index: int) -> None:
     syntax = header.file_meta.TransferSyntaxUID
     if not get_decoder(syntax).is_available:
         raise NotImplementedError
-    if syntax.is_compressed:
-        offsets = None
-        if "ExtendedOffsetTable" in header:
-            offsets = header.ExtendedOffsetTable, header.ExtendedOffsetTableLengths
-        count = int(header.get("NumberOfFrames") or 1)
-        coded = get_frame(
-            header.PixelData, index, number_of_frames=count, extended_offsets=offsets
-        )
-        sample_bytes = int(header.SamplesPerPixel) * (int(header.BitsAllocated) // 8)
-        check_coded(coded, syntax, int(header.Rows), int(header.Columns), sample_bytes)
+    if not syntax.is_compressed:
+        return
+    offsets = None
+    if "ExtendedOffsetTable" in header:
+        offsets = (header.ExtendedOffsetTable, header.ExtendedOffsetTableLengths)
+    coded = get_frame(
+        header.PixelData,
+        index,
+        number_of_frames=int(header.get("NumberOfFrames") or 1),
+        extended_offsets=offsets,
+    )
+    sample_bytes = int(header.SamplesPerPixel) * (int(header.BitsAllocated) // 8)
+    check_coded(coded, syntax, int(header.Rows), int(header.Columns), sample_bytes)
 
 
 # -- 8 bits ----------------------------------------------------------------------------------------
 
 
-def _shades(header: Dataset, index: int, image: Any) -> Array:
+def _shades(
+    header: Dataset, index: int, window: Window | None, blank: Sequence[Region]
+) -> Array:
     kind = str(header.PhotometricInterpretation)
     if kind not in _PLAIN | _COLOURS:
         raise NotImplementedError
@@ -137,30 +147,46 @@ def _shades(header: Dataset, index: int, image: Any) -> Array:
     if kind in _COLOURS:
         return _eight_bits(stored, int(header.BitsStored))
     _use_frames_own(header, index)
-    grey = _grey(header, stored, image)
-    return _WHITE - grey if kind == "MONOCHROME1" else grey
+    grey = _grey(header, stored, window, blank)
+    if kind == "MONOCHROME1":
+        return _WHITE - grey
+    return grey
 
 
 def _eight_bits(values: Array, bits: int) -> Array:
     return (values >> max(0, bits - 8)).astype(np.uint8)
 
 
-def _grey(header: Dataset, stored: Array, image: Any) -> Array:
-    values, window = apply_modality_lut(stored, header), image.window
+def _grey(
+    header: Dataset, stored: Array, window: Window | None, blank: Sequence[Region]
+) -> Array:
+    """Shades by the caller's window, or else by the file's table or window."""
+    values = apply_modality_lut(stored, header)
     if window is not None:
         header.pop("VOILUTSequence", None)
         header.pop("VOILUTFunction", None)
     if tables := header.get("VOILUTSequence"):
-        little = bool(header.file_meta.TransferSyntaxUID.is_little_endian)
-        return _looked_up(values, tables[0], little=little)
-    if window or (window := _own_window(header)):
+        is_little_endian = bool(header.file_meta.TransferSyntaxUID.is_little_endian)
+        return _looked_up(values, tables[0], is_little_endian=is_little_endian)
+    window = window or _own_window(header)
+    if window:
         parts = _in_window(values, header, *window)
     else:
-        shown = values[_is_shown(header, stored) & ~_blanked(stored, image)]
-        least, greatest = (shown.min(), shown.max()) if shown.size else (0, 0)
-        parts = (values - float(least)) / (float(greatest - least) or 1)
+        visible = values[_is_patient(header, stored) & ~_mask(stored, blank)]
+        parts = _in_range(values, visible)
     shades: Array = np.rint(np.clip(parts, 0, 1) * _WHITE).astype(np.uint8)
     return shades
+
+
+def _in_range(values: Array, visible: Array) -> Array:
+    """Values as parts of the range of the visible ones, 0 to 1."""
+    least = 0.0
+    greatest = 0.0
+    if visible.size:
+        least = float(visible.min())
+        greatest = float(visible.max())
+    parts: Array = (values - least) / (greatest - least or 1)
+    return parts
 
 
 def _in_window(values: Array, header: Dataset, centre: float, width: float) -> Array:
@@ -170,32 +196,35 @@ def _in_window(values: Array, header: Dataset, centre: float, width: float) -> A
     gives one, as for PET in SUV, it can only mean LINEAR_EXACT.
     """
     curve = str(header.get("VOILUTFunction") or "LINEAR")
-    curve = "LINEAR_EXACT" if curve == "LINEAR" and width < 1 else curve
+    if curve == "LINEAR" and width < 1:
+        curve = "LINEAR_EXACT"
     header.add_new("VOILUTFunction", "CS", curve)
     header.add_new("WindowCenter", "FD", centre)
     header.add_new("WindowWidth", "FD", width)
     with np.errstate(over="ignore"):  # far outside a sigmoid
         least, greatest = apply_windowing(np.array([-np.inf, np.inf]), header)
-        parts: Array = (apply_windowing(values, header) - least) / (
-            (greatest - least) or 1
-        )
+        shades = apply_windowing(values, header)
+    parts: Array = (shades - least) / (greatest - least or 1)
     return parts
 
 
-def _own_window(header: Dataset) -> Centre | None:
-    centre, width = (
-        _first(header.get(name)) for name in ("WindowCenter", "WindowWidth")
-    )
-    return None if centre is None or width is None or width <= 0 else (centre, width)
+def _own_window(header: Dataset) -> Window | None:
+    centre = _first(header.get("WindowCenter"))
+    width = _first(header.get("WindowWidth"))
+    if centre is None or width is None or width <= 0:
+        return None
+    return centre, width
 
 
-def _first(value: Any) -> float | None:
+def _first(value: Sequence[float] | float | str | None) -> float | None:
     if value is None or value == "":
         return None
-    return float(value[0] if isinstance(value, Sequence) else value)
+    if isinstance(value, Sequence):
+        value = value[0]
+    return float(value)
 
 
-def _looked_up(values: Array, table: Dataset, *, little: bool) -> Array:
+def _looked_up(values: Array, table: Dataset, *, is_little_endian: bool) -> Array:
     """The entries of a table for values; those before and after it get its ends.
 
     Not by pydicom, whose indexes wrap around in 8-bit tables of more than 256 entries.
@@ -204,16 +233,16 @@ def _looked_up(values: Array, table: Dataset, *, little: bool) -> Array:
     count = count or 1 << 16
     entries = table.LUTData
     if isinstance(entries, bytes):
-        wide = len(entries) >= 2 * count
-        entries = np.frombuffer(
-            entries, f"{'<' if little else '>'}u2" if wide else "u1"
-        )
+        if len(entries) < 2 * count:
+            entries = np.frombuffer(entries, "u1")
+        else:
+            entries = np.frombuffer(entries, "<u2" if is_little_endian else ">u2")
     entries = np.asarray(entries[:count], np.uint16)
     indexes = np.clip(np.rint(values).astype(np.int64) - first, 0, count - 1)
     return _eight_bits(entries[indexes], bits)
 
 
-def _is_shown(header: Dataset, stored: Array) -> Array:
+def _is_patient(header: Dataset, stored: Array) -> Array:
     """Where there is something of the patient and no padding."""
     if "PixelPaddingValue" not in header:
         return np.ones(stored.shape, bool)
@@ -247,35 +276,37 @@ def _use_frames_own(header: Dataset, index: int) -> None:
 
 
 def _groups(header: Dataset, index: int, *names: str) -> Iterator[Dataset]:
-    each = header.get("PerFrameFunctionalGroupsSequence") or ()
-    for item in (
-        *each[index : index + 1],
-        *(header.get("SharedFunctionalGroupsSequence") or ()),
-    ):
+    frames = header.get("PerFrameFunctionalGroupsSequence") or ()
+    shared = header.get("SharedFunctionalGroupsSequence") or ()
+    for item in (*frames[index : index + 1], *shared):
         for name in names:
             yield from item.get(name) or ()
 
 
 def _aspect(header: Dataset, index: int) -> float:
     """How many times as high as wide a pixel is (PS3.3, C.7.6.3.1.7 and 10.7.1.3)."""
-    for holder in (*_groups(header, index, "PixelMeasuresSequence"), header):
+    for item in (*_groups(header, index, "PixelMeasuresSequence"), header):
         for name in _SHAPES:
-            held = holder.get(name)
-            if isinstance(held, Sequence) and len(held) == 2:  # down and across
-                aspect = float(held[0]) / (float(held[1]) or 1)
+            spacing = item.get(name)
+            if isinstance(spacing, Sequence) and len(spacing) == 2:  # down and across
+                aspect = float(spacing[0]) / (float(spacing[1]) or 1)
                 return aspect if 0 < aspect < math.inf else 1.0
     return 1.0
 
 
 def _resized(
-    drawn: Image.Image, aspect: float, longest_side: int | None
+    picture: Image.Image, aspect: float, longest_side: int | None
 ) -> Image.Image:
     """A picture with square pixels, and no larger than it may be."""
-    width, height = drawn.width * max(1, 1 / aspect), drawn.height * max(1, aspect)
+    width = picture.width * max(1, 1 / aspect)
+    height = picture.height * max(1, aspect)
     if longest_side is not None:
-        part = min(1, longest_side / max(width, height))
-        width, height = width * part, height * part
+        scale = min(1, longest_side / max(width, height))
+        width *= scale
+        height *= scale
     if width * height > MOST_PIXELS:
         raise ImageError(f"with square pixels it has more than {MOST_PIXELS:,} of them")
-    size = max(1, round(width)), max(1, round(height))
-    return drawn if size == drawn.size else drawn.resize(size, Image.Resampling.LANCZOS)
+    size = (max(1, round(width)), max(1, round(height)))
+    if size == picture.size:
+        return picture
+    return picture.resize(size, Image.Resampling.LANCZOS)
